@@ -62,6 +62,34 @@ fn a_request_that_no_policy_is_asked_about_is_allowed() {
     assert_eq!((summary.passed, summary.failed, summary.pending), (2, 3, 0));
 }
 
+/// A probe of a webhook says whether it is called.
+#[test]
+fn webhooks_are_called_or_not() {
+    let report = report(&["tests/cli_test/webhooks.yaml"]);
+    compare("webhooks.txt", &test::render::text(&report, PLAIN, true));
+    let summary = report.summary;
+    assert_eq!((summary.passed, summary.failed, summary.pending), (7, 4, 0));
+    let json = serde_json::to_value(&report).unwrap();
+    let probe = &json["probes"][0];
+    assert_eq!(probe["policy"], serde_json::Value::Null);
+    assert_eq!(probe["target"]["webhook"], "images.example.com");
+    let field = &probe["cases"][1]["trace"][0]["fieldRef"];
+    assert_eq!(field, "webhooks[0].matchConditions[0].expression");
+}
+
+/// A probe of what is refused, or of what webhooks do not have, is none.
+#[test]
+fn probes_of_webhooks_are_held_to_what_webhooks_have() {
+    let report = report(&["tests/cli_test/webhooks_invalid.yaml"]);
+    compare(
+        "webhooks_invalid.txt",
+        &test::render::text(&report, PLAIN, false),
+    );
+    let summary = report.summary;
+    assert_eq!((summary.passed, summary.failed, summary.pending), (0, 1, 0));
+    assert_eq!(report.exit(), Exit::WrongUse);
+}
+
 /// A green case means that the cluster behaves so: what proves nothing fails.
 #[test]
 fn what_proves_nothing_fails() {

@@ -21,7 +21,7 @@ pub(super) fn of(
     }
     let differences = [
         applies(expect, outcome),
-        error(expect, outcome),
+        error(expect, outcome, explain),
         message(expect, bindings, outcome),
         failing_validations(expect, outcome),
         reason(expect, outcome),
@@ -107,7 +107,12 @@ fn quoted(texts: &[&str]) -> String {
     quoted.join(", ")
 }
 
-fn error(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
+/// How the errors of `outcome` differ from the expected one; `explain` says how it came to none.
+pub(super) fn error(
+    expect: &Expect,
+    outcome: &ReviewOutcome,
+    explain: fn(&ReviewOutcome) -> String,
+) -> Option<String> {
     let expected = expect.error.as_ref()?;
     let mut given: Vec<&str> = outcome.errors.iter().map(String::as_str).collect();
     if let Some(denial) = &outcome.denial
@@ -229,7 +234,7 @@ pub fn explain(outcome: &ReviewOutcome) -> String {
 }
 
 /// Reports whether an evaluation got as far as the validations.
-fn has_applied(evaluation: &Evaluation) -> bool {
+pub(super) fn has_applied(evaluation: &Evaluation) -> bool {
     evaluation
         .match_conditions
         .as_ref()

@@ -11,4 +11,5 @@ pub mod run;
 pub mod sample;
 pub mod self_test;
 pub mod validation;
+mod webhook;
 pub use difference::explain;

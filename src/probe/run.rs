@@ -1,5 +1,7 @@
 //! Running a probe: each request through the policy, and what was decided against what must be.
 
+mod asked;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,23 +13,74 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
 
 use super::api::{
-    AuthorizerSource, BindingSource, Case, CaseOutcome, CaseStatus, Decision, PolicyProbeSpec,
-    Request, Samples, Source,
+    AuthorizerSource, BindingSource, Case, CaseOutcome, CaseStatus, Decision, Expect,
+    PolicyProbeSpec, Request, Samples, Source,
 };
 use super::validation::Violation;
-use super::{difference, prepare, sample};
+use super::{difference, prepare, sample, webhook};
 use crate::policy::admission::{
-    Admission, AdmissionRequest, Authorizer, AuthorizerAnswer, AuthorizerDecision, AuthorizerList,
-    AuthorizerRule, Binding, Equivalent, Namespace, NamespaceSource, Object, Operation, ParamList,
-    ParamSource, Recorder, Recording, ReviewContext, ReviewOutcome, UserInfo,
+    Admission, AdmissionRequest, Authorizer, Binding, Equivalent, NamespaceSource, Object,
+    Operation, ParamList, ParamSource, Recorder, Recording, ReviewContext, ReviewOutcome, UserInfo,
 };
 use crate::policy::exempt;
 use crate::schema::resolver::SchemaResolver;
 use crate::schema::rest_mapper::RestMapper;
 use crate::schema::{GroupVersion, Gvk, Gvr};
+use asked::Asked;
+pub(crate) use asked::case_namespaces;
 
 /// The name of the binding that `bindings: Implied` stands for.
 const IMPLIED: &str = "implied";
+
+/// The sort of object that an API server asks about the requests of a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetKind {
+    /// A `ValidatingAdmissionPolicy`.
+    Policy,
+    /// A webhook of a configuration, as a policy with its rules, selectors and match conditions and without
+    /// validations: what is known is whether it is called.
+    Webhook,
+}
+
+impl TargetKind {
+    /// Reports whether no API server asks it about `resource`.
+    fn is_exempt(self, resource: &Gvr) -> bool {
+        match self {
+            Self::Policy => exempt::is_exempt(resource),
+            Self::Webhook => exempt::is_exempt_from_webhooks(resource),
+        }
+    }
+
+    /// The name in messages.
+    const fn noun(self) -> &'static str {
+        match self {
+            Self::Policy => "policy",
+            Self::Webhook => "webhook",
+        }
+    }
+
+    /// Why a request was decided so, in a sentence.
+    #[must_use]
+    pub fn explain(self, outcome: &ReviewOutcome) -> String {
+        match self {
+            Self::Policy => difference::explain(outcome),
+            Self::Webhook => webhook::explain(outcome),
+        }
+    }
+
+    fn difference(
+        self,
+        expect: &Expect,
+        policy: &str,
+        bindings: &[Binding],
+        outcome: &ReviewOutcome,
+    ) -> Option<String> {
+        match self {
+            Self::Policy => difference::of(expect, policy, bindings, outcome),
+            Self::Webhook => webhook::difference(expect, outcome),
+        }
+    }
+}
 
 /// Environment in which a probe is run.
 #[derive(Clone)]
@@ -50,6 +103,8 @@ pub struct Setting<'a> {
     pub schemas: &'a dyn SchemaResolver,
     /// Why the API server refuses the policy, if it does: then no case can pass.
     pub refusal: Option<&'a str>,
+    /// The sort of object that the policy stands for.
+    pub target: TargetKind,
     /// True to record the values of all parts of the expressions.
     pub records: bool,
 }
@@ -108,11 +163,16 @@ impl<'a> Runner<'a> {
         }
     }
 
+    fn refused(&self, case: &Case, why: &str) -> CaseResult {
+        let noun = self.setting.target.noun();
+        failed(case, &format!("the API server refuses the {noun}: {why}"))
+    }
+
     /// Runs one of the probe's cases.
     #[must_use]
     pub fn run(&self, case: &Case) -> CaseResult {
         if let Some(why) = self.setting.refusal {
-            return failed(case, &format!("the API server refuses the policy: {why}"));
+            return self.refused(case, why);
         }
         match &self.prepared {
             Ok(prepared) => {
@@ -136,7 +196,7 @@ impl<'a> Runner<'a> {
     #[must_use]
     pub fn run_with(&self, case: &Case, request: &CaseRequest) -> CaseResult {
         if let Some(why) = self.setting.refusal {
-            return failed(case, &format!("the API server refuses the policy: {why}"));
+            return self.refused(case, why);
         }
         match &self.prepared {
             Ok(prepared) => prepared.run(case, request, self.setting, self.is_cancelled.as_ref()),
@@ -147,7 +207,7 @@ impl<'a> Runner<'a> {
 
 /// The request of a case with complete objects, or what comes of the case without asking.
 #[derive(Debug)]
-pub struct CaseRequest(Result<(Request, AdmissionRequest), Box<CaseResult>>);
+pub struct CaseRequest(Result<Box<Asked>, Box<CaseResult>>);
 
 /// A case that could not be evaluated.
 #[must_use]
@@ -257,7 +317,7 @@ impl<'a> Prepared<'a> {
         let prepared = prepare::objects(&case.request, self.samples, mapper, schemas);
         let request = prepared.and_then(|prepared| {
             let request = admission_request(&prepared, setting.mapper)?;
-            Ok((prepared.into_owned(), request))
+            Ok(Box::new(Asked::new(prepared.into_owned(), request)))
         });
         CaseRequest(request.map_err(|why| Box::new(pending(case, &why))))
     }
@@ -269,19 +329,19 @@ impl<'a> Prepared<'a> {
         setting: &Setting<'_>,
         is_cancelled: Option<&Arc<AtomicBool>>,
     ) -> CaseResult {
-        let (prepared, request) = match &request.0 {
-            Ok(ready) => ready,
+        let asked = match &request.0 {
+            Ok(asked) => asked,
             Err(result) => return (**result).clone(),
         };
-        let namespaces = case_namespaces(prepared, &request.namespace, setting.namespaces);
-        let to = setting.admission.matched_kind(request, &namespaces);
-        let request = match prepare::convert(prepared, request.clone(), to, setting.schemas) {
+        let namespaces = asked.namespaces(setting.namespaces);
+        let to = (setting.admission).matched_kind(&asked.request, &namespaces);
+        let request = match asked.as_kind(to, setting.schemas) {
             Ok(request) => request,
             Err(why) => return pending(case, &why),
         };
         let recorder = setting.records.then(|| Arc::new(Recorder::default()));
         let result = |outcome: ReviewOutcome| CaseResult {
-            status: judge(case, setting.admission.name(), &self.bindings, &outcome),
+            status: judge(case, setting, &self.bindings, &outcome),
             outcome: Some(outcome),
             invalid: Vec::new(),
             recording: recorder
@@ -289,19 +349,16 @@ impl<'a> Prepared<'a> {
                 .map(|recorder| recorder.take())
                 .unwrap_or_default(),
         };
-        if request.is_exempt() {
+        if setting.target.is_exempt(&request.gvr) {
             return result(ReviewOutcome::not_asked(format!(
-                "no API server asks a policy about {}",
+                "no API server asks a {} about {}",
+                setting.target.noun(),
                 exempt::name(&request.gvr)
             )));
         }
-        let namespaces = case_namespaces(&case.request, &request.namespace, setting.namespaces);
-        let authorizer = self
-            .asks_cluster
-            .clone()
-            .unwrap_or_else(|| Arc::new(authorizer(&case.request)));
+        let authorizer = (self.asks_cluster.as_ref()).unwrap_or(&asked.authorizer);
         let none = ParamList::default();
-        let mut context = ReviewContext::new(&none, &namespaces, authorizer);
+        let mut context = ReviewContext::new(&none, &namespaces, Arc::clone(authorizer));
         context.is_cancelled = is_cancelled.cloned();
         context.recorder.clone_from(&recorder);
         if setting.param_kind.is_some() {
@@ -365,8 +422,16 @@ fn invalid_params(probe: &PolicyProbeSpec, setting: &Setting<'_>) -> Vec<Violati
 }
 
 /// Holds what was decided against what must be.
-fn judge(case: &Case, policy: &str, bindings: &[Binding], outcome: &ReviewOutcome) -> CaseStatus {
-    let difference = difference::of(&case.expect, policy, bindings, outcome);
+fn judge(
+    case: &Case,
+    setting: &Setting<'_>,
+    bindings: &[Binding],
+    outcome: &ReviewOutcome,
+) -> CaseStatus {
+    let policy = setting.admission.name();
+    let difference = setting
+        .target
+        .difference(&case.expect, policy, bindings, outcome);
     let cost: u64 = outcome
         .evaluations
         .iter()
@@ -379,11 +444,12 @@ fn judge(case: &Case, policy: &str, bindings: &[Binding], outcome: &ReviewOutcom
         } else {
             CaseOutcome::Failed
         },
-        decision: Some(if outcome.is_allowed() {
-            Decision::Allow
-        } else {
-            Decision::Deny
-        }),
+        decision: match (outcome.is_allowed(), setting.target) {
+            (true, TargetKind::Policy) => Some(Decision::Allow),
+            // What a webhook says is not known.
+            (true, TargetKind::Webhook) => None,
+            (false, _) => Some(Decision::Deny),
+        },
         message: (outcome.denial.as_ref())
             .map(|denial| denial.cause.clone())
             .or_else(|| outcome.not_asked.clone()),
@@ -440,69 +506,6 @@ fn inline_params(params: &[Value], setting: &Setting<'_>) -> ParamList {
     );
     let of_kind = |object: &Object| kind.is_none_or(|kind| object.gvk() == kind);
     ParamList::new(is_namespaced, objects.into_iter().filter(of_kind).collect())
-}
-
-/// The namespace of a case, if it brings one, and those that exist; the namespace of the request exists
-/// in any case, as the API server would not have let the request come so far otherwise.
-pub(crate) struct Namespaces<'a> {
-    given: Option<Namespace>,
-    of_request: &'a str,
-    others: &'a dyn NamespaceSource,
-}
-
-/// The namespaces of a case.
-pub(crate) fn case_namespaces<'a>(
-    case: &Request,
-    of_request: &'a str,
-    others: &'a dyn NamespaceSource,
-) -> Namespaces<'a> {
-    Namespaces {
-        given: case.namespace_object.as_ref().map(Namespace::new),
-        of_request,
-        others,
-    }
-}
-
-impl NamespaceSource for Namespaces<'_> {
-    fn namespace(&self, name: &str) -> Option<Namespace> {
-        let given = self.given.namespace(name);
-        given
-            .or_else(|| self.others.namespace(name))
-            .or_else(|| (name == self.of_request).then(|| bare_namespace(name)))
-    }
-}
-
-fn bare_namespace(name: &str) -> Namespace {
-    Namespace::new(&json!({
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
-    }))
-}
-
-/// The answers that a case gives.
-fn authorizer(request: &Request) -> AuthorizerList {
-    let rule = |rule: &super::api::AuthorizerRule| AuthorizerRule {
-        user: None,
-        verb: rule.verb.clone(),
-        group: rule.group.clone(),
-        version: None,
-        resource: rule.resource.clone(),
-        subresource: rule.sub_resource.clone(),
-        namespace: rule.namespace.clone(),
-        name: rule.name.clone(),
-        path: rule.path.clone(),
-        answer: AuthorizerAnswer {
-            decision: match rule.decision {
-                super::api::AuthorizerDecision::Allow => AuthorizerDecision::Allow,
-                super::api::AuthorizerDecision::Deny => AuthorizerDecision::Deny,
-                super::api::AuthorizerDecision::NoOpinion => AuthorizerDecision::NoOpinion,
-            },
-            reason: rule.reason.clone().unwrap_or_default(),
-            error: rule.error.clone(),
-        },
-    };
-    AuthorizerList(request.authorizer.iter().map(rule).collect())
 }
 
 /// The API groups of the resources and objects that the cases of a probe name: what is served of them

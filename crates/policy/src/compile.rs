@@ -222,6 +222,33 @@ impl CompiledPolicy {
         compiled
     }
 
+    /// The expressions for which the API server refuses the policy when it is created, in the order in which it comes
+    /// to them.
+    #[must_use]
+    pub fn refused(&self) -> Vec<CompiledExpression> {
+        if self.compiles_when_new() {
+            return Vec::new();
+        }
+        let mut compiled = self.compile(CompileMode::New);
+        compiled.retain(|expression| expression.outcome.is_err());
+        compiled
+    }
+
+    /// Reports whether all expressions compile as those of a new policy too, as far as that follows from their being
+    /// sound: they are seen without the white space around them, and some without `variables`.
+    fn compiles_when_new(&self) -> bool {
+        let has_variables = self.expressions.iter().any(|e| e.role == Role::Variable);
+        let is_sound = |(n, expression): (usize, &PolicyExpression)| {
+            let sees_the_same = has_variables && expression.role != Role::MatchCondition;
+            let names_variables = || {
+                let ast = expression.parsed().ok();
+                ast.is_none_or(|ast| super::variables::is_named(ast))
+            };
+            self.program(n).is_some() && (sees_the_same || !names_variables())
+        };
+        self.expressions.iter().enumerate().all(is_sound)
+    }
+
     /// [`CompiledPolicy::compile`] in the API server's words, with an estimate of what each sound
     /// expression costs.
     ///

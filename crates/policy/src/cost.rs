@@ -12,6 +12,7 @@
 //! `pkg/apis/admissionregistration/validation/validation.go`, `validateValidatingAdmissionPolicySpec`.
 
 mod kind;
+mod shared;
 
 use std::collections::HashMap;
 
@@ -26,6 +27,7 @@ use kubernetes::library::limits::{
 };
 use kubernetes::schema::Gvk;
 use kubernetes::schema::resolver::{Resolution, SchemaResolver};
+use shared::SharedCosts;
 
 /// The size of a large object that does occur, in bytes of JSON.
 pub const USUAL_OBJECT_BYTES: i64 = 64 * 1024;
@@ -269,6 +271,7 @@ impl PolicyCosts {
         let evaluated = evaluated_in(policy.expressions());
         let mut worst = vec![None; policy.n_expressions()];
         let mut stages: Vec<(Stage, Option<WorstCase>)> = Vec::new();
+        let mut shared = (kinds.len() > 1).then(SharedCosts::default);
         let mut visits_left = MAX_VISITS;
         for gvk in kinds {
             let Some(object) = resolved(gvk) else {
@@ -278,7 +281,7 @@ impl PolicyCosts {
                 object: (gvk, &object),
                 params: params.as_ref().map(|(gvk, type_)| (*gvk, type_)),
             };
-            let costs = kind_costs(policy, &types, &mut visits_left);
+            let costs = kind_costs(policy, &types, shared.as_mut(), &mut visits_left);
             for (known, costs) in worst.iter_mut().zip(&costs) {
                 add(known, costs.map(|costs| costs.of(gvk)));
             }
@@ -392,6 +395,78 @@ mod tests {
         let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy).unwrap();
         let gvk = Gvk::new("g", "v1", "Test");
         PolicyCosts::new(&CompiledPolicy::new(&policy), &[&gvk], &Lists(max_items))
+    }
+
+    /// Kinds that have the type of `shared` in common, and each a list `own` of another bound.
+    struct Several {
+        shared: Arc<DeclType>,
+    }
+
+    impl SchemaResolver for Several {
+        fn resolve(&self, gvk: &Gvk) -> Resolution {
+            let bound = match &*gvk.kind {
+                "A" => 3,
+                "B" => 70,
+                _ => 5_000,
+            };
+            let text = Arc::new(DeclType::scalar(DeclKind::String));
+            let own = Arc::new(DeclType::list(text, bound));
+            // `shared` of the last kind is of another type.
+            let shared = if bound > 100 { &own } else { &self.shared };
+            let fields = [
+                DeclField::new("own", Arc::clone(&own), true),
+                DeclField::new("shared", Arc::clone(shared), true),
+            ];
+            Resolution::Found(DeclType::object("Test", fields))
+        }
+    }
+
+    /// The costs for several kinds together are the worst of those for each by itself, whatever they share.
+    #[test]
+    fn kinds_that_share_types_have_their_own_costs() {
+        let text = Arc::new(DeclType::scalar(DeclKind::String));
+        let list = Arc::new(DeclType::list(text, -1));
+        let nested = Arc::new(DeclType::list(Arc::clone(&list), -1));
+        for shared in [list, nested] {
+            let policy = json!({"metadata": {"name": "test"}, "spec": {
+                "variables": [
+                    {"name": "shared", "expression": "object.shared"},
+                    {"name": "own", "expression": "object.own"},
+                    {"name": "own", "expression": "variables.own + object.own"},
+                ],
+                "validations": [
+                    {"expression": "variables.shared.all(x, x.size() < 3 || object.shared.size() > 5)"},
+                    {"expression": "variables.own.all(x, x.matches('a+') || object.?own.hasValue())"},
+                    {"expression": "object.shared.all(x, object.own.exists(y, y == x))"},
+                    {"expression": "has(object.shared) && oldObject == null"},
+                    {"expression": "object.shared.all(x, x.contains('a'))"},
+                    {"expression": "object.shared.all(object, object.size() > 2)"},
+                    {"expression": "object == oldObject || dyn(variables) == {}"},
+                ],
+            }});
+            let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy).unwrap();
+            let compiled = CompiledPolicy::new(&policy);
+            let kinds = ["A", "B", "C"].map(|kind| Gvk::new("g", "v1", kind));
+            let schemas = Several { shared };
+            let together = PolicyCosts::new(&compiled, &kinds.each_ref()[..], &schemas);
+            let mut expected: Option<PolicyCosts> = None;
+            for gvk in &kinds {
+                let alone = PolicyCosts::new(&compiled, &[gvk], &schemas);
+                let Some(known) = &mut expected else {
+                    expected = Some(alone);
+                    continue;
+                };
+                for (known, alone) in known.expressions.iter_mut().zip(alone.expressions) {
+                    add(&mut known.worst, alone.worst);
+                }
+                for (known, alone) in known.stages.iter_mut().zip(alone.stages) {
+                    add(&mut known.worst, alone.worst);
+                }
+            }
+            assert_eq!(Some(&together), expected.as_ref());
+            let known = together.expressions.iter().filter(|it| it.worst.is_some());
+            assert!(known.count() > 7, "{together:?}");
+        }
     }
 
     fn max(worst: Option<&WorstCase>) -> Option<u64> {

@@ -48,6 +48,16 @@ pub fn is_exempt(resource: &Gvr) -> bool {
         .any(|(group, resources)| *group == resource.group && resources.contains(&main))
 }
 
+/// Reports whether no webhook is called about requests for `resource`: policies, bindings and the configurations of
+/// webhooks themselves. Of reviews webhooks are told.
+///
+/// Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/rules/rules.go`,
+/// `IsExemptAdmissionConfigurationResource`.
+#[must_use]
+pub fn is_exempt_from_webhooks(resource: &Gvr) -> bool {
+    resource.group == CONFIGURATION_GROUP && (is_exempt(resource) || is_webhooks(resource))
+}
+
 /// Reports whether it is a configuration of webhooks, about which policies are asked and webhooks are not.
 pub(crate) fn is_webhooks(resource: &Gvr) -> bool {
     resource.group == CONFIGURATION_GROUP && resource.resource.ends_with("webhookconfigurations")
@@ -97,6 +107,33 @@ mod tests {
         for (group, resource, expect) in table {
             let gvr = Gvr::new(group, "v1", resource);
             assert_eq!(is_exempt(&gvr), expect, "{group} {resource}");
+        }
+    }
+
+    #[test]
+    fn webhooks_are_told_of_reviews_and_not_of_configurations() {
+        let table = [
+            (
+                "admissionregistration.k8s.io",
+                "validatingadmissionpolicies",
+                true,
+            ),
+            (
+                "admissionregistration.k8s.io",
+                "mutatingadmissionpolicybindings",
+                true,
+            ),
+            (
+                "admissionregistration.k8s.io",
+                "mutatingwebhookconfigurations",
+                true,
+            ),
+            ("authentication.k8s.io", "tokenreviews", false),
+            ("apps", "deployments", false),
+        ];
+        for (group, resource, expect) in table {
+            let gvr = Gvr::new(group, "v1", resource);
+            assert_eq!(is_exempt_from_webhooks(&gvr), expect, "{group} {resource}");
         }
     }
 }

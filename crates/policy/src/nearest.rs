@@ -30,33 +30,41 @@ pub fn nearest_of<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Optio
     let near = names
         .take(MAX_NAMES)
         .filter(|known| known.len().abs_diff(name.len()) <= name.len() / 3);
+    let most = name.len() / 3;
     for known in near {
-        let distance = distance(&lower, &known.to_lowercase());
+        // What is further away than the best is not asked for.
+        let most = best.map_or(most, |(least, ..)| least);
+        let Some(distance) = distance(&lower, &known.to_lowercase(), most) else {
+            continue;
+        };
         match &mut best {
             Some((least, first, is_only)) if *least == distance => *is_only &= *first == known,
-            Some((least, ..)) if *least < distance => {}
             _ => best = Some((distance, known, true)),
         }
     }
-    let (distance, best, is_only) = best?;
-    (distance <= name.len() / 3).then_some((best, is_only))
+    best.map(|(_, best, is_only)| (best, is_only))
 }
 
-/// The edit distance of two names.
-fn distance(a: &str, b: &str) -> usize {
+/// The edit distance of two names, where it is `most` at most.
+fn distance(a: &str, b: &str, most: usize) -> Option<usize> {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (n, left) in a.chars().enumerate() {
-        let mut next = vec![n + 1];
-        for (right, pair) in b.iter().zip(row.windows(2)) {
-            let [diagonal, above] = pair else { continue };
-            let before = next.last().copied().unwrap_or_default();
+        let mut diagonal = std::mem::replace(row.first_mut()?, n + 1);
+        let mut before = n + 1;
+        let mut least = before;
+        for (right, above) in b.iter().zip(row.iter_mut().skip(1)) {
             let replaced = diagonal + usize::from(left != *right);
-            next.push(replaced.min(above + 1).min(before + 1));
+            before = replaced.min(*above + 1).min(before + 1);
+            diagonal = std::mem::replace(above, before);
+            least = least.min(before);
         }
-        row = next;
+        // No distance is less than the least of a row.
+        if least > most {
+            return None;
+        }
     }
-    row.last().copied().unwrap_or_default()
+    row.last().copied().filter(|distance| *distance <= most)
 }
 
 /// Reports whether two names are the same but for case or a final `s`.
@@ -78,7 +86,8 @@ mod tests {
         assert_eq!(meant("matchconditions"), Some("matchConditions"));
         assert_eq!(meant("replicas"), None);
         assert_eq!(meant("x"), None);
-        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("kitten", "sitting", 3), Some(3));
+        assert_eq!(distance("kitten", "sitting", 2), None);
         let only = |name| nearest_only(name, ["spec.a", "spec.b", "other", "other"].into_iter());
         assert_eq!((only("spec.c"), only("othr")), (None, Some("other")));
     }

@@ -50,6 +50,11 @@ fn is_variables(ast: &Ast, id: ExprId) -> bool {
     matches!(ast.expr(id), Expr::Ident(name) if name.trim_start_matches('.') == "variables")
 }
 
+/// Reports whether `ast` names `variables` at all.
+pub(super) fn is_named(ast: &Ast) -> bool {
+    ast.iter().any(|(id, _)| is_variables(ast, id))
+}
+
 /// The `variables` that `id` is, perhaps without its type: `dyn(variables)`.
 fn variables_behind(ast: &Ast, mut id: ExprId) -> Option<ExprId> {
     while let Expr::Call { function, args, .. } = ast.expr(id)

@@ -121,6 +121,7 @@ fn main() -> Result<()> {
             serde_json::to_string(&probe)?,
         )?;
     }
+    let mut without_mutants = 0.0;
     for (what, flags) in [
         ("test", &["test", "-o", "json"][..]),
         ("test --mutants", &["test", "--mutants", "-o", "json"]),
@@ -138,6 +139,16 @@ fn main() -> Result<()> {
             cases + more,
             "cases",
         );
+        if more == 0 {
+            without_mutants = run.processor;
+        } else {
+            // Beside what reading the suite and running its cases takes.
+            let run = Run {
+                processor: run.processor - without_mutants,
+                ..run
+            };
+            print("  of that the mutants", &run, more, "cases");
+        }
     }
     Ok(())
 }

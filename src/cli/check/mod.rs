@@ -38,7 +38,7 @@ mod suspicious;
 mod types;
 pub mod validation;
 pub mod versions;
-mod webhook;
+pub(in crate::cli) mod webhook;
 
 use std::io::Read;
 use std::path::PathBuf;

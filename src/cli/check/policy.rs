@@ -15,7 +15,7 @@ use super::{absence, costs, expressions, lockout, suspicious};
 use crate::cli::input::yaml::Node;
 use crate::cli::input::{Object, POLICY_VERSION, Place};
 use crate::policy::analysis::{Profile, TypeCheck, type_check};
-use crate::policy::compile::{Cause, CompileFindingKind, CompileMode, CompiledPolicy};
+use crate::policy::compile::{Cause, CompileFindingKind, CompiledPolicy};
 use crate::policy::consequence::Consequence;
 use crate::policy::cost::PolicyCosts;
 use crate::policy::expressions::PolicyExpression;
@@ -227,7 +227,7 @@ fn answers(
     let bindings = known.bindings_state(policy);
 
     // What the API server refuses when the policy is created, and after that what it cannot use.
-    let refused = compiled.compile(CompileMode::New).into_iter();
+    let refused = compiled.refused().into_iter();
     let mut errors: Vec<_> = refused
         .filter_map(|expression| {
             let error = expression.outcome.err()?;

@@ -43,7 +43,7 @@ fn webhooks(configuration: &Object<Value>) -> &[Node] {
 }
 
 /// The findings about a configuration: its shape, and the rules and the match conditions of its webhooks.
-pub(super) fn check(
+pub(in crate::cli) fn check(
     configuration: &Object<Value>,
     known: &Known,
     profile: Profile,
@@ -86,6 +86,24 @@ fn of_webhook(
     findings
 }
 
+/// A webhook that is read as a policy.
+pub(in crate::cli) struct Webhook {
+    /// The place among the webhooks of its configuration.
+    pub(in crate::cli) n: usize,
+    /// A policy with its rules, selectors and match conditions, and with its name.
+    pub(in crate::cli) policy: Object<ValidatingAdmissionPolicy>,
+}
+
+/// The webhooks of a configuration that can be read.
+pub(in crate::cli) fn as_policies(configuration: &Object<Value>) -> Vec<Webhook> {
+    let webhooks = webhooks(configuration).iter().enumerate();
+    let read = |(n, webhook)| {
+        let policy = as_policy(configuration, webhook).ok()?;
+        Some(Webhook { n, policy })
+    };
+    webhooks.filter_map(read).collect()
+}
+
 /// A policy with the rules, selectors and match conditions of a webhook, each at its place.
 fn as_policy(
     configuration: &Object<Value>,
@@ -116,7 +134,7 @@ fn as_policy(
 }
 
 /// The field of a webhook that a field of its policy stands for.
-fn of_field(n: usize, field_ref: &str) -> String {
+pub(in crate::cli) fn of_field(n: usize, field_ref: &str) -> String {
     let Some(field) = field_ref.strip_prefix("spec.") else {
         return field_ref.to_owned();
     };

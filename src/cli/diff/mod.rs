@@ -86,7 +86,7 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
     if args.files.is_empty() {
         let mut seen = BTreeSet::new();
         written.retain(|probe| seen.insert((probe.source.name.clone(), probe.document.index)));
-        cases = probes::read(written, &names, &mut findings).map_err(CliError::Broken)?;
+        cases = probes::read(written, &names, None, &mut findings).map_err(CliError::Broken)?;
     }
     let mut report = DiffReport {
         api_version: "cli.vap-status.dev/v1alpha1",

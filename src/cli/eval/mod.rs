@@ -21,7 +21,7 @@ use super::error::CliError;
 use crate::policy::admission::{AdmissionRequest, Object, ParamSource};
 use crate::probe::api::{Case, Expect, PolicyProbeSpec, Request, Samples};
 use crate::probe::prepare;
-use crate::probe::run::{self, CaseResult, Runner, Setting};
+use crate::probe::run::{self, CaseResult, Runner, Setting, TargetKind};
 use args::EvalArgs;
 use report::{EvalReport, PolicyEval, RequestReport, Summary, Verdict};
 use setup::{Setup, Sources};
@@ -128,6 +128,7 @@ pub(super) fn run_case(
         mapper: &world.known.mapper,
         schemas: world.known,
         refusal: policy.refusal.as_deref(),
+        target: TargetKind::Policy,
         records: true,
     };
     let run = || Runner::new(probe, &setting, None).run(case);

@@ -278,7 +278,7 @@ impl Input {
                 });
             }
             (_, "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration")
-                if api_version == POLICY_VERSION && wanted == Wanted::Policies =>
+                if api_version == POLICY_VERSION && wanted != Wanted::Crds =>
             {
                 self.keep(document, source, |input| &mut input.webhooks);
             }

@@ -14,9 +14,10 @@ use crate::policy;
 use crate::policy::admission::{self, Admission, Binding, Namespace, ParamList, ParamSource};
 use crate::policy::compile::CompiledPolicy;
 use crate::probe::api::{Case, CaseOutcome, PolicyProbeSpec};
-use crate::probe::run::{self, CaseRequest, CaseResult, Setting};
+use crate::probe::run::{self, CaseRequest, CaseResult, Setting, TargetKind};
 
 use super::refusal::Refusals;
+use super::target::Webhook;
 use crate::schema::Gvk;
 
 /// The namespace of objects that name none, as `kubectl apply` puts them there.
@@ -29,6 +30,22 @@ pub(super) struct FileCluster<'a> {
     namespaces: BTreeMap<String, Namespace>,
 }
 
+/// The outcome of a probe.
+pub(super) struct Run {
+    /// The results of its cases.
+    pub(super) results: Vec<CaseResult>,
+    /// Their requests, for [`FileCluster::n_passed_with`]; nothing where the cases were not run.
+    pub(super) requests: Vec<CaseRequest>,
+}
+
+impl Run {
+    /// Reports whether all cases pass.
+    pub(super) fn passes(&self) -> bool {
+        let mut outcomes = self.results.iter().map(|result| result.status.outcome);
+        outcomes.all(|outcome| outcome == CaseOutcome::Passed)
+    }
+}
+
 /// A policy with what belongs to it.
 struct Policy<'a> {
     object: &'a Object<ValidatingAdmissionPolicy>,
@@ -37,12 +54,18 @@ struct Policy<'a> {
     params: Result<ParamList, String>,
     /// Why the API server refuses it, if it does.
     refusal: Option<String>,
+    target: TargetKind,
     /// Compiled for the first of its probes.
     compiled: OnceLock<(CompiledPolicy, Admission)>,
 }
 
 impl<'a> FileCluster<'a> {
-    pub(super) fn new(input: &'a Input, known: &'a Known, refusals: &Refusals) -> Self {
+    pub(super) fn new(
+        input: &'a Input,
+        webhooks: &'a HashMap<String, Webhook<'_>>,
+        known: &'a Known,
+        refusals: &Refusals,
+    ) -> Self {
         let namespaces = input.namespaces.iter().map(|object| {
             let name = object.name().unwrap_or_default().to_owned();
             (name, Namespace::new(&object.value))
@@ -56,22 +79,38 @@ impl<'a> FileCluster<'a> {
                 params: params(input, known, param_kind.as_ref()),
                 param_kind,
                 refusal: refusals.get(name).cloned(),
+                target: TargetKind::Policy,
                 compiled: OnceLock::new(),
             };
             (name, of_policy)
         });
+        let of_webhooks = webhooks.iter().map(|(name, webhook)| {
+            let of_webhook = Policy {
+                object: &webhook.policy,
+                bindings: Ok(Vec::new()),
+                params: Ok(ParamList::default()),
+                param_kind: None,
+                refusal: refusals.get(name).cloned(),
+                target: TargetKind::Webhook,
+                compiled: OnceLock::new(),
+            };
+            (name.as_str(), of_webhook)
+        });
         Self {
             known,
-            policies: policies.collect(),
+            policies: policies.chain(of_webhooks).collect(),
             namespaces: namespaces.collect(),
         }
     }
 
     /// Runs the cases of a probe. An error of this program costs this probe, and is told.
-    pub(super) fn run(&self, probe: &PolicyProbeSpec) -> Vec<CaseResult> {
+    pub(super) fn run(&self, probe: &PolicyProbeSpec) -> Run {
         let pending = |why: &str| {
             let cases = probe.cases.iter();
-            cases.map(|case| run::pending(case, why)).collect()
+            Run {
+                results: cases.map(|case| run::pending(case, why)).collect(),
+                requests: Vec::new(),
+            }
         };
         let Some(policy) = self.policies.get(probe.policy_name.as_str()) else {
             return pending("the policy is not among the input");
@@ -88,21 +127,6 @@ impl<'a> FileCluster<'a> {
     ) -> Option<(&Object<ValidatingAdmissionPolicy>, &CompiledPolicy)> {
         let policy = self.policies.get(name)?;
         Some((policy.object, &policy.compiled.get()?.0))
-    }
-
-    /// The requests of the cases of a probe, for [`FileCluster::n_passed_with`]; nothing where the policy is not there.
-    pub(super) fn requests(&self, probe: &PolicyProbeSpec) -> Vec<CaseRequest> {
-        let Some(policy) = self.policies.get(probe.policy_name.as_str()) else {
-            return Vec::new();
-        };
-        let (_, admission) = policy.compiled();
-        let setting = self.setting(policy, admission, false);
-        let runner = run::Runner::new(probe, &setting, None);
-        probe
-            .cases
-            .iter()
-            .map(|case| runner.request(case))
-            .collect()
     }
 
     /// How many of the cases of a probe pass with another policy in the place of its own, until one does not.
@@ -124,9 +148,16 @@ impl<'a> FileCluster<'a> {
         cases.take_while(passes).count()
     }
 
-    fn run_for(&self, policy: &Policy<'_>, probe: &PolicyProbeSpec) -> Vec<CaseResult> {
+    fn run_for(&self, policy: &Policy<'_>, probe: &PolicyProbeSpec) -> Run {
         let (_, admission) = policy.compiled();
-        run::run(probe, &self.setting(policy, admission, true))
+        let setting = self.setting(policy, admission, true);
+        let runner = run::Runner::new(probe, &setting, None);
+        let ran = probe.cases.iter().map(|case| {
+            let request = runner.request(case);
+            (runner.run_with(case, &request), request)
+        });
+        let (results, requests) = ran.unzip();
+        Run { results, requests }
     }
 
     fn setting<'b>(
@@ -152,6 +183,7 @@ impl<'a> FileCluster<'a> {
             mapper: &self.known.mapper,
             schemas: self.known,
             refusal: policy.refusal.as_deref(),
+            target: policy.target,
             records,
         }
     }

@@ -70,7 +70,10 @@ fn case(out: &mut String, probe: &ProbeReport, case: &CaseReport) {
     let _ = write!(
         out,
         "    <testcase classname=\"{}\" name=\"{}\" file=\"{}\" line=\"{}\"",
-        escaped(&format!("{}.{}", probe.policy, probe.name)),
+        escaped(&match &probe.target {
+            None => format!("{}.{}", probe.policy, probe.name),
+            Some(target) => format!("{}.{}", target.key(), probe.name),
+        }),
         escaped(&case.name),
         escaped(&probe.file),
         case.line

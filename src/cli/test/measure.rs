@@ -3,23 +3,29 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{self, AssertUnwindSafe};
 
-use super::cluster::FileCluster;
+use super::cluster::{FileCluster, Run};
 use super::coverage::{self, Coverage, Met};
 use super::mutants::{self, Missed, Mutant, MutantReport};
 use super::probes::Probe;
 use crate::cli::check::known::Known;
 use crate::cli::input::Input;
 use crate::cli::parallel;
-use crate::policy::admission::Admission;
 use crate::probe::api::BindingSource;
-use crate::probe::run::{self, CaseRequest};
+use crate::probe::run;
 
-/// The probes of each policy.
-fn by_policy(probes: &[Probe]) -> BTreeMap<&str, Vec<&Probe>> {
-    let mut found: BTreeMap<&str, Vec<&Probe>> = BTreeMap::new();
-    for probe in probes {
-        let of_policy = found.entry(&probe.spec.policy_name).or_default();
-        of_policy.push(probe);
+/// A probe with what its cases came to.
+#[derive(Clone, Copy)]
+pub(super) struct Ran<'a> {
+    pub(super) probe: &'a Probe,
+    pub(super) run: &'a Run,
+}
+
+/// The probes of each policy; those of webhooks are about nothing that is measured.
+fn by_policy<'a>(ran: &[Ran<'a>]) -> BTreeMap<&'a str, Vec<Ran<'a>>> {
+    let mut found: BTreeMap<&str, Vec<Ran<'_>>> = BTreeMap::new();
+    for it in ran.iter().filter(|it| it.probe.target.is_none()) {
+        let of_policy = found.entry(&it.probe.spec.policy_name).or_default();
+        of_policy.push(*it);
     }
     found
 }
@@ -29,16 +35,16 @@ pub(super) fn coverage(
     input: &Input,
     known: &Known,
     cluster: &FileCluster<'_>,
-    probes: &[Probe],
+    ran: &[Ran<'_>],
 ) -> Vec<Coverage> {
     let mut found = Vec::new();
-    for (name, probes) in by_policy(probes) {
+    for (name, ran) in by_policy(ran) {
         let Some((policy, compiled)) = cluster.policy(name) else {
             continue;
         };
         let mut met = Met::default();
         let mut actions = BTreeSet::new();
-        for probe in probes {
+        for Ran { probe, run } in ran {
             match probe.spec.bindings {
                 BindingSource::Implied => {
                     actions.insert("Deny".to_owned());
@@ -53,9 +59,9 @@ pub(super) fn coverage(
                     actions.extend(of_policy.flat_map(|spec| spec.validation_actions.clone()));
                 }
             }
-            for (case, result) in probe.spec.cases.iter().zip(cluster.run(&probe.spec)) {
+            for (case, result) in probe.spec.cases.iter().zip(&run.results) {
                 let request = run::admission_request(&case.request, &known.mapper);
-                let (Ok(request), Some(outcome)) = (request, result.outcome) else {
+                let (Ok(request), Some(outcome)) = (request, &result.outcome) else {
                     continue;
                 };
                 if outcome.definition.matched.is_some() {
@@ -80,50 +86,38 @@ pub(super) fn coverage(
 
 /// The changes of the policies that no case notices. Policies of whose cases one does not pass are left out: what they
 /// notice cannot be told.
-pub(super) fn mutants(cluster: &FileCluster<'_>, probes: &[Probe]) -> MutantReport {
+pub(super) fn mutants(cluster: &FileCluster<'_>, ran: &[Ran<'_>]) -> MutantReport {
     let mut report = MutantReport::default();
-    for (name, probes) in by_policy(probes) {
+    for (name, ran) in by_policy(ran) {
         let Some((policy, compiled)) = cluster.policy(name) else {
             continue;
         };
-        let admission = Admission::from_compiled(compiled);
-        let requests = panic::catch_unwind(AssertUnwindSafe(|| {
-            let requests = probes.iter().map(|probe| cluster.requests(&probe.spec));
-            let requests: Vec<_> = requests.collect();
-            let mut all = probes.iter().zip(&requests);
-            let all_pass = all.all(|(probe, requests)| {
-                cluster.n_passed_with(&probe.spec, requests, &admission) == probe.spec.cases.len()
-            });
-            all_pass.then_some(requests)
-        }));
-        let Ok(Some(requests)) = requests else {
+        if !ran.iter().all(|it| it.run.passes()) {
             report.skipped.push(name.to_owned());
             continue;
-        };
+        }
         let (mutants, n_alike) = mutants::of_policy(compiled);
         report.alike += n_alike;
         let noticed = parallel::map(&mutants, |mutant| {
             // What breaks off on a mutant is noticed.
-            panic::catch_unwind(AssertUnwindSafe(|| {
-                notice(cluster, &probes, &requests, mutant)
-            }))
-            .unwrap_or((true, 0))
+            panic::catch_unwind(AssertUnwindSafe(|| notice(cluster, &ran, mutant)))
+                .unwrap_or((true, 0))
         });
-        for (mutant, (is_noticed, n)) in mutants.into_iter().zip(noticed) {
+        for (Mutant { change, .. }, (is_noticed, n)) in mutants.into_iter().zip(noticed) {
             report.total += 1;
             report.evaluations += n;
             if is_noticed {
                 report.caught += 1;
                 continue;
             }
-            let place = policy.places_in_field(&mutant.field_ref).of(mutant.offset);
+            let place = policy.places_in_field(&change.field_ref).of(change.offset);
             report.missed.push(Missed {
                 policy: name.to_owned(),
                 file: policy.source.name.clone(),
                 line: place.line,
                 column: place.column,
-                field_ref: mutant.field_ref,
-                change: mutant.change,
+                field_ref: change.field_ref,
+                change: change.words,
             });
         }
     }
@@ -131,18 +125,12 @@ pub(super) fn mutants(cluster: &FileCluster<'_>, probes: &[Probe]) -> MutantRepo
 }
 
 /// Reports whether a case of the probes notices the mutant, and how many were evaluated until one does.
-fn notice(
-    cluster: &FileCluster<'_>,
-    probes: &[&Probe],
-    requests: &[Vec<CaseRequest>],
-    mutant: &Mutant,
-) -> (bool, usize) {
-    let admission = Admission::new(&mutant.policy);
+fn notice(cluster: &FileCluster<'_>, ran: &[Ran<'_>], mutant: &Mutant) -> (bool, usize) {
     let mut n = 0;
-    for (probe, requests) in probes.iter().zip(requests) {
-        let n_passed = cluster.n_passed_with(&probe.spec, requests, &admission);
+    for Ran { probe, run } in ran {
+        let n_passed = cluster.n_passed_with(&probe.spec, &run.requests, &mutant.admission);
         n += n_passed;
-        if n_passed < requests.len() {
+        if n_passed < run.requests.len() {
             return (true, n + 1);
         }
     }

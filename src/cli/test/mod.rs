@@ -17,6 +17,7 @@ pub(super) mod probes;
 pub(super) mod refusal;
 pub mod render;
 pub mod report;
+mod target;
 pub mod trace;
 
 use std::collections::BTreeSet;
@@ -32,6 +33,7 @@ use super::input::{Input, Wanted};
 use super::parallel;
 use crate::policy;
 use cluster::FileCluster;
+use measure::Ran;
 use report::TestReport;
 
 /// Options of a test run.
@@ -73,14 +75,18 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     let names = names.map(|policy| policy.name().unwrap_or_default().to_owned());
     let policies: Vec<String> = names.collect();
     let probes = std::mem::take(&mut input.probes);
-    let probes = probes::read(probes, &policies, &mut findings).map_err(Broken)?;
+    let webhooks = target::webhooks(&input.webhooks);
+    let of_webhooks: Vec<String> = webhooks.keys().cloned().collect();
+    let probes =
+        probes::read(probes, &policies, Some(&of_webhooks), &mut findings).map_err(Broken)?;
     probes::duplicate_policies(&probes, &input.policies, &mut findings);
 
     let probed: BTreeSet<&str> = probes
         .iter()
         .map(|probe| probe.spec.policy_name.as_str())
         .collect();
-    let refusals = refusal::of_policies(&input, &known, &probed, &mut findings);
+    let mut refusals = refusal::of_policies(&input, &known, &probed, &mut findings);
+    refusal::of_webhooks(&webhooks, &known, &probed, &mut findings, &mut refusals);
     let of_policies = input.policies.iter();
     let param_kinds = of_policies
         .filter(|policy| probed.contains(policy.name().unwrap_or_default()))
@@ -88,17 +94,22 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     refusal::of_objects(&input, &known, &param_kinds.collect(), &mut findings);
 
     let mut report = TestReport::new(known.kubernetes(), input.n_files, findings);
-    let cluster = FileCluster::new(&input, &known, &refusals);
-    let results = parallel::map(&probes, |probe| cluster.run(&probe.spec));
-    for (probe, results) in probes.iter().zip(results) {
+    let cluster = FileCluster::new(&input, &webhooks, &known, &refusals);
+    let runs = parallel::map(&probes, |probe| cluster.run(&probe.spec));
+    let ran = probes.iter().zip(&runs);
+    let ran: Vec<Ran<'_>> = ran.map(|(probe, run)| Ran { probe, run }).collect();
+    for Ran { probe, run } in &ran {
         let policy = cluster.policy(&probe.spec.policy_name);
-        report.add(probe, &results, policy);
+        let nth = webhooks
+            .get(&probe.spec.policy_name)
+            .map(|webhook| webhook.n);
+        report.add(probe, &run.results, policy, nth);
     }
     if options.coverage {
-        report.coverage = Some(measure::coverage(&input, &known, &cluster, &probes));
+        report.coverage = Some(measure::coverage(&input, &known, &cluster, &ran));
     }
     if options.mutants {
-        report.mutants = Some(measure::mutants(&cluster, &probes));
+        report.mutants = Some(measure::mutants(&cluster, &ran));
     }
     report.finish();
     Ok(report)

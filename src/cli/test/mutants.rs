@@ -10,26 +10,47 @@ use serde::Serialize;
 
 use super::alike::{self, Alike};
 use crate::cel::ast::{Expr, Literal};
+use crate::cli::parallel;
 use crate::cli::text::clean;
+use crate::policy::admission::Admission;
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::expressions::{PolicyExpression, Role};
 
 /// The most mutants of one policy.
 const MAX_MUTANTS: usize = 300;
 
-/// A changed policy.
-#[derive(Clone, Debug)]
+/// A changed policy that may decide otherwise.
+#[derive(Debug)]
 pub(super) struct Mutant {
-    /// The policy.
-    pub(super) policy: ValidatingAdmissionPolicy,
+    /// The policy, ready to decide.
+    pub(super) admission: Admission,
+    /// The change.
+    pub(super) change: Change,
+}
+
+/// A change of a policy.
+#[derive(Clone, Debug)]
+pub(super) struct Change {
+    /// The changed policy.
+    policy: ValidatingAdmissionPolicy,
     /// The field that is changed.
     pub(super) field_ref: String,
     /// Where in the text of the field, in code points.
     pub(super) offset: usize,
     /// The change, in words.
-    pub(super) change: String,
+    pub(super) words: String,
     /// The rule and the operation that is left out of it, where that is the change.
-    pub(super) operation: Option<(usize, usize)>,
+    operation: Option<(usize, usize)>,
+}
+
+/// The fate of a change.
+enum Judged {
+    /// It does not compile.
+    Broken,
+    /// It provably decides alike.
+    Alike,
+    /// It may decide otherwise.
+    Mutant(Box<Admission>),
 }
 
 /// Outcome of the mutants of a run.
@@ -85,31 +106,53 @@ pub(super) fn of_policy(compiled: &CompiledPolicy) -> (Vec<Mutant>, usize) {
         of_expression(policy, expression, &mut found);
     }
     let known = Alike::new(compiled);
+    let n_broken = n_broken(compiled);
+    let judged = parallel::map(&found, |change| judged(&known, n_broken, policy, change));
     let mut n_alike = 0;
-    found.retain(|mutant| {
-        let of_mutant = CompiledPolicy::new(&mutant.policy);
-        let n_before = (0..compiled.expressions().len())
-            .filter(|n| compiled.program(*n).is_none())
-            .count();
-        let n_after = (0..of_mutant.expressions().len())
-            .filter(|n| of_mutant.program(*n).is_none())
-            .count();
-        if n_after > n_before {
-            return false;
+    let mut mutants = Vec::new();
+    for (change, judged) in found.into_iter().zip(judged) {
+        match judged {
+            Judged::Broken => {}
+            Judged::Alike => n_alike += 1,
+            Judged::Mutant(admission) => mutants.push(Mutant {
+                admission: *admission,
+                change,
+            }),
         }
-        let is_alike = match mutant.operation {
-            Some((n, m)) => alike::operation(policy, n, m),
-            None => known.expression(&of_mutant, &mutant.field_ref),
-        };
-        n_alike += usize::from(is_alike);
-        !is_alike
-    });
-    found.truncate(MAX_MUTANTS);
-    (found, n_alike)
+    }
+    mutants.truncate(MAX_MUTANTS);
+    (mutants, n_alike)
+}
+
+/// How many expressions do not compile.
+fn n_broken(compiled: &CompiledPolicy) -> usize {
+    let all = 0..compiled.expressions().len();
+    all.filter(|n| compiled.program(*n).is_none()).count()
+}
+
+/// The fate of a change of `policy`, of whose expressions `n_broken_before` do not compile.
+fn judged(
+    known: &Alike<'_>,
+    n_broken_before: usize,
+    policy: &ValidatingAdmissionPolicy,
+    change: &Change,
+) -> Judged {
+    let changed = CompiledPolicy::new(&change.policy);
+    if n_broken(&changed) > n_broken_before {
+        return Judged::Broken;
+    }
+    let is_alike = match change.operation {
+        Some((n, m)) => alike::operation(policy, n, m),
+        None => known.expression(&changed, &change.field_ref),
+    };
+    if is_alike {
+        return Judged::Alike;
+    }
+    Judged::Mutant(Box::new(Admission::from_compiled(&changed)))
 }
 
 /// Policies without one validation, match condition, or operation.
-fn dropped(policy: &ValidatingAdmissionPolicy, found: &mut Vec<Mutant>) {
+fn dropped(policy: &ValidatingAdmissionPolicy, found: &mut Vec<Change>) {
     let Some(spec) = &policy.spec else { return };
     let validations = spec.validations.as_deref().unwrap_or_default();
     for n in 0..validations.len() {
@@ -123,11 +166,11 @@ fn dropped(policy: &ValidatingAdmissionPolicy, found: &mut Vec<Mutant>) {
             "true".clone_into(&mut validation.expression);
             validation.message_expression = None;
         }
-        found.push(Mutant {
+        found.push(Change {
             policy: changed,
             field_ref: format!("spec.validations[{n}].expression"),
             offset: 0,
-            change: "the validation is left out".to_owned(),
+            words: "the validation is left out".to_owned(),
             operation: None,
         });
     }
@@ -141,11 +184,11 @@ fn dropped(policy: &ValidatingAdmissionPolicy, found: &mut Vec<Mutant>) {
         if let Some(condition) = of_it.and_then(|all| all.get_mut(n)) {
             "true".clone_into(&mut condition.expression);
         }
-        found.push(Mutant {
+        found.push(Change {
             policy: changed,
             field_ref: format!("spec.matchConditions[{n}].expression"),
             offset: 0,
-            change: "the match condition is left out".to_owned(),
+            words: "the match condition is left out".to_owned(),
             operation: None,
         });
     }
@@ -165,11 +208,11 @@ fn dropped(policy: &ValidatingAdmissionPolicy, found: &mut Vec<Mutant>) {
             if let Some(operations) = of_it.filter(|operations| m < operations.len()) {
                 operations.remove(m);
             }
-            found.push(Mutant {
+            found.push(Change {
                 policy: changed,
                 field_ref: format!("spec.matchConstraints.resourceRules[{n}].operations[{m}]"),
                 offset: 0,
-                change: format!("the operation {operation} is left out"),
+                words: format!("the operation {operation} is left out"),
                 operation: Some((n, m)),
             });
         }
@@ -180,7 +223,7 @@ fn dropped(policy: &ValidatingAdmissionPolicy, found: &mut Vec<Mutant>) {
 fn of_expression(
     policy: &ValidatingAdmissionPolicy,
     expression: &PolicyExpression,
-    found: &mut Vec<Mutant>,
+    found: &mut Vec<Change>,
 ) {
     let Ok(ast) = expression.parsed() else { return };
     let text: Vec<char> = expression.text.chars().collect();
@@ -205,11 +248,11 @@ fn of_expression(
                 continue;
             };
             let from: String = from.into_iter().collect();
-            found.push(Mutant {
+            found.push(Change {
                 policy: changed,
                 field_ref: expression.field_ref.clone(),
                 offset,
-                change: format!("`{from}` is `{to}`"),
+                words: format!("`{from}` is `{to}`"),
                 operation: None,
             });
             if found.len() >= MAX_MUTANTS * 2 {
@@ -316,7 +359,8 @@ mod tests {
         let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy).unwrap();
         let (found, n_alike) = of_policy(&CompiledPolicy::new(&policy));
         let found = found.into_iter();
-        let words = found.map(|mutant| format!("{} {}", mutant.field_ref, mutant.change));
+        let words =
+            found.map(|mutant| format!("{} {}", mutant.change.field_ref, mutant.change.words));
         (words.collect(), n_alike)
     }
 

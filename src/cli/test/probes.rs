@@ -12,9 +12,11 @@ use crate::cli::input::{Object, Place};
 use crate::policy::nearest::nearest;
 use crate::policy::rule::Rule;
 use crate::probe::api::PolicyProbeSpec;
+use crate::probe::run::TargetKind;
 use crate::probe::validation::{Validator, Violation};
 
 use super::expand::{self, Expanded};
+use super::target::{self, Target};
 
 /// A probe that can be run.
 #[derive(Debug)]
@@ -23,14 +25,25 @@ pub(in crate::cli) struct Probe {
     pub(in crate::cli) object: Arc<Object<Value>>,
     /// For each case the index of the one as it is written.
     pub(in crate::cli) origins: Vec<usize>,
-    /// Spec of the probe.
+    /// Spec of the probe; the policy is one that stands for the webhook, where it is about one.
     pub(in crate::cli) spec: PolicyProbeSpec,
+    /// The webhook that it is about, if it is about one.
+    pub(in crate::cli) target: Option<Target>,
 }
 
 impl Probe {
     /// The name.
     pub(in crate::cli) fn name(&self) -> &str {
         self.object.name().unwrap_or_default()
+    }
+
+    /// The sort of object that it is about.
+    pub(in crate::cli) fn target_kind(&self) -> TargetKind {
+        if self.target.is_some() {
+            TargetKind::Webhook
+        } else {
+            TargetKind::Policy
+        }
     }
 
     /// Where the name of a case is written.
@@ -52,13 +65,15 @@ impl Probe {
     }
 }
 
-/// The probes that can be run; what is wrong with the others goes to `findings`.
+/// The probes that can be run; what is wrong with the others goes to `findings`. Those of webhooks are left out where
+/// `webhooks` are not given.
 ///
 /// # Errors
 /// Where the CRD of this build is broken.
 pub(in crate::cli) fn read(
     objects: Vec<Object<Value>>,
     policies: &[String],
+    webhooks: Option<&[String]>,
     findings: &mut Vec<Finding>,
 ) -> Result<Vec<Probe>, String> {
     if objects.is_empty() {
@@ -68,7 +83,16 @@ pub(in crate::cli) fn read(
     let mut names = HashSet::new();
     let mut probes = Vec::new();
     for object in objects {
-        let expanded = match expand::expand(&object.value, &object.source.name) {
+        let taken = target::take(&object.value);
+        if matches!(taken, Ok(Some(_))) && webhooks.is_none() {
+            continue;
+        }
+        let expanded = taken.and_then(|taken| {
+            let (value, target) = taken.unzip();
+            let value = value.as_ref().unwrap_or(&object.value);
+            Ok((expand::expand(value, &object.source.name)?, target))
+        });
+        let (expanded, target) = match expanded {
             Ok(expanded) => expanded,
             Err(violations) => {
                 findings.extend(violations.into_iter().map(|it| invalid(&object, &[], it)));
@@ -77,7 +101,17 @@ pub(in crate::cli) fn read(
         };
         let mut read = Vec::new();
         for Expanded { probe, origins } in expanded {
-            match validator.read(&probe) {
+            let checked = validator.read(&probe).and_then(|mut spec| {
+                if let Some(target) = &target {
+                    let unfit = target::unfit(&spec);
+                    if !unfit.is_empty() {
+                        return Err(unfit);
+                    }
+                    spec.policy_name = target.key();
+                }
+                Ok(spec)
+            });
+            match checked {
                 Ok(spec) => read.push((spec, origins)),
                 Err(violations) => {
                     let found = violations.into_iter();
@@ -103,15 +137,21 @@ pub(in crate::cli) fn read(
             continue;
         }
         for (spec, origins) in read {
-            if let Some(found) = unknown_policy(&object, &spec, policies) {
+            let unknown = match &target {
+                None => unknown_policy(&object, &spec, policies),
+                Some(target) => unknown_webhook(&object, target, webhooks.unwrap_or_default()),
+            };
+            if let Some(found) = unknown {
                 findings.push(found);
                 continue;
             }
             let object = Arc::clone(&object);
+            let target = target.clone();
             probes.push(Probe {
                 object,
                 origins,
                 spec,
+                target,
             });
         }
     }
@@ -154,6 +194,28 @@ fn unknown_policy(
         return Some(found);
     }
     None
+}
+
+/// Fault of a probe whose webhook is not there.
+fn unknown_webhook(
+    object: &Object<Value>,
+    target: &Target,
+    webhooks: &[String],
+) -> Option<Finding> {
+    let key = target.key();
+    if webhooks.contains(&key) {
+        return None;
+    }
+    let place = object.place_of_field("spec.target");
+    let message = format!("the {target} is not among the input");
+    let mut found = error(object, Rule::UnknownPolicy, &message, place);
+    let meant = nearest(&key, webhooks.iter().map(String::as_str));
+    found.help = Some(match meant {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => "name the file that it is in as well".to_owned(),
+    });
+    found.field_ref = Some("spec.target".to_owned());
+    Some(found)
 }
 
 /// Policies of one name, one of which a probe would have to be about.

@@ -1,18 +1,21 @@
 //! Refusals of the input by the API server before any request is asked about: policies, bindings, params and
 //! namespaces that cannot exist decide nothing.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::cli::check::finding::{Finding, Severity};
 use crate::cli::check::known::Known;
 use crate::cli::check::policy::{self, finding};
-use crate::cli::check::{shape, validation};
+use crate::cli::check::{shape, validation, webhook};
 use crate::cli::input::{Input, Object};
+use crate::library::version::LATEST;
 use crate::policy::analysis::Profile;
 use crate::policy::rule::Rule;
 use crate::probe::api::Samples;
 use crate::probe::sample;
 use crate::schema::Gvk;
+
+use super::target::Webhook;
 
 /// Why the API server refuses policies, by their names.
 pub(in crate::cli) type Refusals = BTreeMap<String, String>;
@@ -64,6 +67,42 @@ pub(in crate::cli) fn of_policies(
         findings.extend(found);
     }
     refusals
+}
+
+/// The configurations of probed webhooks that the API server refuses; what is wrong with them goes to `findings`, and
+/// why to `refusals`.
+pub(super) fn of_webhooks(
+    webhooks: &HashMap<String, Webhook<'_>>,
+    known: &Known,
+    probed: &BTreeSet<&str>,
+    findings: &mut Vec<Finding>,
+    refusals: &mut Refusals,
+) {
+    let mut of_probes: Vec<_> = webhooks
+        .iter()
+        .filter(|(name, _)| probed.contains(name.as_str()))
+        .collect();
+    of_probes.sort_by_key(|(name, _)| *name);
+    let mut told = HashSet::new();
+    for (name, webhook) in of_probes {
+        let configuration = webhook.configuration;
+        let version = LATEST;
+        let mut found = webhook::check(configuration, known, Profile::Upstream, version);
+        found.extend(validation::webhooks(configuration));
+        found.retain(|found| found.severity == Severity::Error && found.refused);
+        once(&mut found);
+        if let Some(first) = found.first() {
+            let place = first.location.place;
+            let line = place.map(|place| format!(":{}", place.line));
+            let file = &first.location.file;
+            let at = format!("{file}{}", line.unwrap_or_default());
+            refusals.insert(name.clone(), format!("{} ({at})", first.message));
+        }
+        let is_first = told.insert(std::ptr::from_ref(configuration));
+        if is_first {
+            findings.extend(found);
+        }
+    }
 }
 
 /// Keeps one finding of each field and message.

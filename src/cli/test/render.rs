@@ -50,8 +50,12 @@ pub fn text(report: &TestReport, terminal: Terminal, is_verbose: bool) -> String
 
 fn head(out: &mut String, probe: &ProbeReport, terminal: Terminal) {
     let name = painted(&clean(&probe.name), BOLD, terminal);
-    let (policy, file) = (clean(&probe.policy), clean(&probe.file));
-    let _ = writeln!(out, "{name} (policy {policy}, {file}:{})", probe.line);
+    let file = clean(&probe.file);
+    let about = match &probe.target {
+        None => format!("policy {}", clean(&probe.policy)),
+        Some(target) => clean(&target.to_string()),
+    };
+    let _ = writeln!(out, "{name} ({about}, {file}:{})", probe.line);
 }
 
 fn render(
@@ -78,8 +82,10 @@ fn render(
         }
     }
     if is_verbose {
-        if let (Some(decision), Some(why)) = (case.decision, &case.explanation) {
-            said.push(format!("decided: {decision}: {why}"));
+        match (case.decision, &case.explanation) {
+            (Some(decision), Some(why)) => said.push(format!("decided: {decision}: {why}")),
+            (None, Some(why)) => said.push(why.clone()),
+            (_, None) => {}
         }
         said.extend(case.reason.iter().map(|reason| format!("reason: {reason}")));
         let errors = case.errors.iter();

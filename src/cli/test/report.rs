@@ -8,13 +8,14 @@ use serde::Serialize;
 use super::coverage::Coverage;
 use super::mutants::MutantReport;
 use super::probes::Probe;
+use super::target::Target;
 use super::trace::{self, Trace};
 use crate::cli::check::finding::{Finding, Severity};
+use crate::cli::check::webhook::of_field;
 use crate::cli::exit::Exit;
 use crate::cli::input::Object;
 use crate::policy::compile::CompiledPolicy;
 use crate::probe::api::{CaseOutcome, Decision};
-use crate::probe::explain;
 use crate::probe::run::CaseResult;
 
 /// Output of `kubectl vap test -o json`.
@@ -70,8 +71,12 @@ pub struct Summary {
 pub struct ProbeReport {
     /// `metadata.name`.
     pub name: String,
-    /// The name of the policy.
+    /// The name of the policy; absent where the probe is about a webhook.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub policy: String,
+    /// The webhook that it is about, if it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<Target>,
     /// The name of the file.
     pub file: String,
     /// The line of its name.
@@ -152,9 +157,10 @@ impl CaseReport {
             outcome: status.outcome,
             line: probe.place_of_case(n).line,
             decision: status.decision.map(Decision::as_str),
-            explanation: outcome.map(explain),
+            explanation: outcome.map(|outcome| probe.target_kind().explain(outcome)),
             difference: status.difference.clone(),
             reason: outcome
+                .filter(|_| probe.target.is_none())
                 .and_then(|outcome| outcome.denial.as_ref())
                 .map(|denial| denial.reason.clone()),
             warnings: outcome
@@ -205,20 +211,31 @@ impl TestReport {
         }
     }
 
-    /// Adds a probe.
+    /// Adds a probe, with the policy that it is about or that stands for the `webhook` of a configuration.
     pub(super) fn add(
         &mut self,
         probe: &Probe,
         results: &[CaseResult],
         policy: Option<(&Object<ValidatingAdmissionPolicy>, &CompiledPolicy)>,
+        webhook: Option<usize>,
     ) {
-        let cases = results
-            .iter()
-            .enumerate()
-            .map(|(n, result)| CaseReport::new(result, probe, n, policy));
+        let cases = results.iter().enumerate().map(|(n, result)| {
+            let mut case = CaseReport::new(result, probe, n, policy);
+            if let Some(webhook) = webhook {
+                for trace in &mut case.trace {
+                    trace.field_ref = of_field(webhook, &trace.field_ref);
+                }
+            }
+            case
+        });
         self.probes.push(ProbeReport {
             name: probe.name().to_owned(),
-            policy: probe.spec.policy_name.clone(),
+            policy: if probe.target.is_some() {
+                String::new()
+            } else {
+                probe.spec.policy_name.clone()
+            },
+            target: probe.target.clone(),
             file: probe.object.source.name.clone(),
             line: probe.object.place().line,
             cases: cases.collect(),

@@ -5,7 +5,9 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde::Serialize;
 
 use crate::cli::input::Object;
-use crate::policy::admission::{Action, EvaluationResult, ReviewOutcome};
+use crate::policy::admission::{
+    Action, EvaluationResult, Recording, ReviewOutcome, Seen, StageCost,
+};
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::expressions::Role;
 use crate::policy::parts;
@@ -60,7 +62,7 @@ pub(in crate::cli) fn of_case(
     let Some(outcome) = &result.outcome else {
         return Vec::new();
     };
-    let deciding = deciding(outcome, compiled);
+    let deciding = deciding(outcome, compiled, &result.recording);
     let all = if deciding.is_empty() {
         of_role(compiled, Role::Validation)
     } else {
@@ -83,32 +85,71 @@ fn of_role(compiled: &CompiledPolicy, role: Role) -> Vec<usize> {
 }
 
 /// The expressions that the outcome is due to.
-fn deciding(outcome: &ReviewOutcome, compiled: &CompiledPolicy) -> Vec<usize> {
+fn deciding(
+    outcome: &ReviewOutcome,
+    compiled: &CompiledPolicy,
+    recording: &Recording,
+) -> Vec<usize> {
     let validations = of_role(compiled, Role::Validation);
     let mut found = Vec::new();
     for evaluation in &outcome.evaluations {
-        let conditions = evaluation.match_conditions.as_ref();
-        let failed = conditions.and_then(|conditions| conditions.failed_condition.as_ref());
-        if let Some(name) = failed {
-            let mut all = compiled.expressions().iter();
-            found.extend(all.position(|expression| {
-                expression.role == Role::MatchCondition
-                    && expression.name.as_deref() == Some(name.as_str())
-            }));
-        }
+        let costs = &evaluation.costs;
+        let is_over = |cost: &Option<StageCost>| cost.as_ref().is_some_and(|it| it.used.is_err());
         // Where a stage failed as a whole, there is one decision for all.
-        if evaluation.decisions.len() != validations.len() {
-            continue;
-        }
-        for (index, decision) in validations.iter().zip(&evaluation.decisions) {
-            if decision.action == Action::Deny || decision.evaluation != EvaluationResult::Admit {
-                found.push(*index);
+        if let Some(conditions) = evaluation.match_conditions.as_ref()
+            && !conditions.matches
+        {
+            let conditions_of = of_role(compiled, Role::MatchCondition);
+            if let Some(name) = &conditions.failed_condition {
+                let is_it = |index: &usize| {
+                    let expression = compiled.expressions().get(*index);
+                    expression.and_then(|it| it.name.as_deref()) == Some(name.as_str())
+                };
+                found.extend(conditions_of.into_iter().find(is_it));
+            } else if is_over(&costs.match_conditions) {
+                found.extend(last_evaluated(&conditions_of, compiled, recording));
+            } else {
+                let whole = |index: &usize| whole(*index, compiled, recording);
+                let fails = |index: &usize| whole(index).is_some_and(|it| it.is_error);
+                found.extend(conditions_of.into_iter().filter(fails));
+            }
+        } else if is_over(&costs.validations) {
+            found.extend(last_evaluated(&validations, compiled, recording));
+        } else if is_over(&costs.audit_annotations) {
+            let annotations = of_role(compiled, Role::AuditAnnotation);
+            found.extend(last_evaluated(&annotations, compiled, recording));
+        } else {
+            for (index, decision) in validations.iter().zip(&evaluation.decisions) {
+                if decision.action == Action::Deny || decision.evaluation != EvaluationResult::Admit
+                {
+                    found.push(*index);
+                }
             }
         }
     }
     let mut seen = std::collections::BTreeSet::new();
     found.retain(|index| seen.insert(*index));
     found
+}
+
+/// The last expression of a stage that was evaluated: with that the stage ran out of its budget.
+fn last_evaluated(
+    stage: &[usize],
+    compiled: &CompiledPolicy,
+    recording: &Recording,
+) -> Option<usize> {
+    let mut all = stage.iter().rev().copied();
+    all.find(|index| whole(*index, compiled, recording).is_some())
+}
+
+/// The record of an expression as a whole.
+fn whole<'a>(
+    index: usize,
+    compiled: &CompiledPolicy,
+    recording: &'a Recording,
+) -> Option<&'a Seen> {
+    let ast = compiled.expressions().get(index)?.parsed().ok()?;
+    recording.get(&(index, ast.root().index()))
 }
 
 /// One expression with its parts, where it was evaluated.
@@ -155,5 +196,86 @@ impl TracePart {
         } else {
             values
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::policy::admission::{
+        Admission, AdmissionRequest, AuthorizerList, Binding, Object, ParamList, Recorder,
+        ReviewContext,
+    };
+    use crate::probe::run::implied_binding;
+    use crate::schema::Gvr;
+
+    /// The fields of the expressions that a decision is due to, where the evaluations have a budget.
+    fn decides(spec: &Value, budget: Option<u64>) -> Vec<String> {
+        let policy = json!({"metadata": {"name": "p"}, "spec": spec});
+        let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy).unwrap();
+        let compiled = CompiledPolicy::new(&policy);
+        let object = Object::new(&json!({"apiVersion": "v1", "kind": "Pod", "a": [1, 2, 3]}));
+        let request = AdmissionRequest::create(Gvr::new("", "v1", "pods"), object);
+        let recorder = Arc::new(Recorder::default());
+        let (params, namespaces) = (ParamList::default(), None);
+        let authorizer = Arc::new(AuthorizerList::default());
+        let mut context = ReviewContext::new(&params, &namespaces, authorizer);
+        context.recorder = Some(Arc::clone(&recorder));
+        context.budget = budget.unwrap_or(context.budget);
+        let bindings: [Binding; 1] = [implied_binding("p", None)];
+        let admission = Admission::from_compiled(&compiled);
+        let outcome = admission.review(&request, &bindings, &context);
+        let found = deciding(&outcome, &compiled, &recorder.take());
+        let fields = found.iter().map(|n| &compiled.expressions()[*n].field_ref);
+        fields.cloned().collect()
+    }
+
+    fn spec(failure_policy: &str, condition: &str, validations: &[&str]) -> Value {
+        let validations = validations.iter().map(|it| json!({"expression": it}));
+        json!({
+            "failurePolicy": failure_policy,
+            "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
+                "operations": ["CREATE"], "resources": ["pods"]}]},
+            "matchConditions": [{"name": "first", "expression": "true"}, {"name": "a", "expression": condition}],
+            "validations": validations.collect::<Vec<_>>(),
+        })
+    }
+
+    #[test]
+    fn a_match_condition_that_fails_decides_alone() {
+        let condition = ["spec.matchConditions[1].expression"];
+        for validations in [&["object.a.size() == 3"][..], &["true", "false"]] {
+            for failure_policy in ["Fail", "Ignore"] {
+                let found = decides(&spec(failure_policy, "object.b == 1", validations), None);
+                assert_eq!(found, condition, "{failure_policy} {validations:?}");
+            }
+        }
+        let found = decides(&spec("Fail", "false", &["false"]), None);
+        assert_eq!(found, condition);
+    }
+
+    #[test]
+    fn a_validation_decides_where_the_match_conditions_are_met() {
+        let found = decides(&spec("Fail", "true", &["object.b == 1"]), None);
+        assert_eq!(found, ["spec.validations[0].expression"]);
+        let found = decides(&spec("Fail", "true", &["true", "false"]), None);
+        assert_eq!(found, ["spec.validations[1].expression"]);
+        assert!(decides(&spec("Fail", "true", &["true"]), None).is_empty());
+    }
+
+    #[test]
+    fn the_expression_that_exceeds_the_budget_decides() {
+        let of_three = ["true", "object.a.all(x, x > 0)", "true"];
+        let found = decides(&spec("Fail", "true", &of_three), Some(4));
+        assert_eq!(found, ["spec.validations[1].expression"]);
+        let mut annotated = spec("Fail", "true", &["true"]);
+        annotated["auditAnnotations"] =
+            json!([{"key": "a", "valueExpression": "object.a.map(x, string(x)).join()"}]);
+        let found = decides(&annotated, Some(4));
+        assert_eq!(found, ["spec.auditAnnotations[0].valueExpression"]);
     }
 }

@@ -37,17 +37,20 @@ pub(super) fn apply(
     };
     // What is rounded may have been copied, so that it comes last.
     for last in [false, true] {
-        for rule in rules {
-            let is_last = rule.rows.iter().any(|row| row.action.op == "round");
-            if is_last == last
-                && let Some(after) = object.as_object_mut()
-            {
+        let is_last = |rule: &&Rule| rule.rows.iter().any(|row| row.action.op == "round");
+        let wanted: Vec<&Rule> = rules.iter().filter(|rule| is_last(rule) == last).collect();
+        // Rules of one place follow each other, so that the way there is gone once.
+        for at_place in wanted.chunk_by(|one, other| one.at == other.at) {
+            if let (Some(first), Some(after)) = (at_place.first(), object.as_object_mut()) {
                 walk(
                     table,
-                    &rule.at,
+                    &first.at,
                     &mut vec![root],
                     after,
-                    &mut |levels, after| change(table, rule, levels, after),
+                    &mut |levels, after| {
+                        let mut rules = at_place.iter();
+                        rules.try_for_each(|rule| change(table, rule, levels, after))
+                    },
                 )?;
             }
         }
@@ -199,33 +202,30 @@ fn class<'a>(
     value: Option<&'a Value>,
     type_: Option<Type<'_>>,
     field: &str,
-    known: Option<&Vec<String>>,
-) -> Cow<'a, str> {
+    known: Option<&'a Vec<String>>,
+) -> &'a str {
     let is_pointer = type_.is_some_and(Type::is_pointer);
     let is_int_or_string = matches!(type_.map(Type::shape), Some(Shape::IntOrString));
     let constant = match value {
-        None if is_int_or_string => "=0".to_owned(),
-        None | Some(Value::Null) => return "-".into(),
-        Some(Value::Array(items)) if items.is_empty() && !is_pointer => return "-".into(),
-        Some(Value::Object(fields)) if fields.is_empty() && !is_pointer => return "-".into(),
-        Some(Value::String(text)) if text.is_empty() && !is_pointer => return "-".into(),
+        None if is_int_or_string => "0".into(),
+        None | Some(Value::Null) => return "-",
+        Some(Value::Array(items)) if items.is_empty() && !is_pointer => return "-",
+        Some(Value::Object(fields)) if fields.is_empty() && !is_pointer => return "-",
+        Some(Value::String(text)) if text.is_empty() && !is_pointer => return "-",
         Some(Value::String(text)) if IMAGES.contains(&field) => {
             if !image::is_latest(text) {
-                return "*".into();
+                return "*";
             }
-            "=latest".to_owned()
+            "latest".into()
         }
-        Some(Value::String(text)) => format!("={text}"),
-        Some(Value::Bool(bool)) => format!("={bool}"),
-        Some(Value::Number(number)) if is_int_or_string => format!("={number}"),
-        Some(_) => return "*".into(),
+        Some(Value::String(text)) => Cow::Borrowed(text.as_str()),
+        Some(Value::Bool(bool)) => if *bool { "true" } else { "false" }.into(),
+        Some(Value::Number(number)) if is_int_or_string => number.to_string().into(),
+        Some(_) => return "*",
     };
-    let is_known = known.is_some_and(|known| known.contains(&constant));
-    if is_known {
-        constant.into()
-    } else {
-        "*".into()
-    }
+    let is_it = |known: &&String| known.strip_prefix('=') == Some(&*constant);
+    let known = known.and_then(|known| known.iter().find(is_it));
+    known.map_or("*", String::as_str)
 }
 
 /// Applies a rule at a place.

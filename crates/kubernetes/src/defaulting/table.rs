@@ -123,7 +123,7 @@ pub(super) struct Action {
 }
 
 /// The way from a struct to one within.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) field: String,
     pub(super) form: Form,

@@ -9,6 +9,7 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::LazyLock;
 
 use serde::de::DeserializeSeed;
 use serde_json::{Map, Value};
@@ -219,19 +220,22 @@ type NamedSchema = (Box<str>, Schema, Option<Gvk>);
 
 /// The definitions that custom resources refer to, as upstream generates them.
 fn meta_schemas() -> Result<Vec<NamedSchema>, SchemaError> {
+    static DEFINITIONS: LazyLock<Result<Map<String, Value>, String>> =
+        LazyLock::new(|| serde_json::from_str(META).map_err(|error| error.to_string()));
     let error = |error: serde_json::Error| SchemaError::Document(error.to_string().into());
-    let definitions: Map<String, Value> = serde_json::from_str(META).map_err(error)?;
+    let definitions = DEFINITIONS.as_ref();
+    let definitions = definitions.map_err(|why| SchemaError::Document(why.as_str().into()))?;
     let left = Cell::new(sizes::MAX_SCHEMAS);
-    let read = |(name, schema): (String, Value)| {
+    let read = |(name, schema): (&String, &Value)| {
         Ok((
-            name.into(),
+            name.as_str().into(),
             SchemaSeed { left: &left }
                 .deserialize(schema)
                 .map_err(error)?,
             None,
         ))
     };
-    definitions.into_iter().map(read).collect()
+    definitions.iter().map(read).collect()
 }
 
 fn reference(name: &str) -> Schema {

@@ -25,6 +25,11 @@ impl DeclType {
     /// are those of [`DeclType::cel_type`].
     #[must_use]
     pub fn evaluated_type(self: &Arc<Self>, name: &str) -> Type {
+        self.evaluated_as(&|| name.to_owned())
+    }
+
+    /// [`DeclType::evaluated_type`], by a name that most types do without.
+    fn evaluated_as(self: &Arc<Self>, name: &dyn Fn() -> String) -> Type {
         match &self.kind {
             DeclKind::String
             | DeclKind::Bytes
@@ -32,13 +37,13 @@ impl DeclType {
             | DeclKind::Timestamp
             | DeclKind::Quantity => Type::String,
             DeclKind::Double | DeclKind::IntOrString | DeclKind::Unknown => Type::Dyn,
-            DeclKind::List(elem) => Type::list(elem.evaluated_type(&format!("{name}.@idx"))),
+            DeclKind::List(elem) => Type::list(elem.evaluated_as(&|| name() + ".@idx")),
             DeclKind::Map(value) => {
-                let value = value.evaluated_type(&format!("{name}.@elem"));
+                let value = value.evaluated_as(&|| name() + ".@elem");
                 Type::map(Type::String, value)
             }
             DeclKind::Object(object) => {
-                let name = object.name.clone().unwrap_or_else(|| name.into());
+                let name = object.name.clone().unwrap_or_else(|| name().into());
                 Type::Struct(StructType::new(name, Arc::new(Evaluated(Arc::clone(self)))))
             }
             DeclKind::Bool => Type::Bool,
@@ -66,8 +71,8 @@ impl FieldTypes for Evaluated {
     fn field_type(&self, owner: &str, field: &str) -> Option<Type> {
         match self.property(field) {
             Some(field) => {
-                let name = format!("{owner}.{}", field.name);
-                Some(field.type_.evaluated_type(&name))
+                let name = || format!("{owner}.{}", field.name);
+                Some(field.type_.evaluated_as(&name))
             }
             None if self.may_hold(field) => Some(Type::Dyn),
             None => None,

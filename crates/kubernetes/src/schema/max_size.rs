@@ -3,6 +3,7 @@
 //! Source: k8s.io/apiextensions-apiserver `pkg/apiserver/schema/cel/compilation.go`, `sizeEstimator`.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::decl_type::{DeclKind, DeclType};
 use super::sizes;
@@ -26,6 +27,8 @@ pub struct DeclaredSizes {
     otherwise: Option<Arc<DeclType>>,
     /// The objects that are supposed, if not the largest that a request can carry.
     objects: Option<ObjectShape>,
+    /// Set once a list or map within another one is asked for.
+    asks_within: Option<Arc<AtomicBool>>,
 }
 
 /// The objects that an estimate supposes: how large each is, and where in it the bytes are.
@@ -60,6 +63,7 @@ impl DeclaredSizes {
             variables: variables.into_iter().collect(),
             otherwise: None,
             objects: None,
+            asks_within: None,
         }
     }
 
@@ -70,6 +74,14 @@ impl DeclaredSizes {
         self
     }
 
+    /// The same, which sets `flag` once a list or map within another one is asked for: without that, objects that are
+    /// filled from the second list on are the same as those filled from a later one.
+    #[must_use]
+    pub fn telling(mut self, flag: &Arc<AtomicBool>) -> Self {
+        self.asks_within = Some(Arc::clone(flag));
+        self
+    }
+
     /// The sizes that the API server supposes in a validation rule of a CRD, for values of `self_type`.
     #[must_use]
     pub fn of_rule(self_type: Arc<DeclType>) -> Self {
@@ -77,6 +89,17 @@ impl DeclaredSizes {
             variables: Arc::default(),
             otherwise: Some(self_type),
             objects: None,
+            asks_within: None,
+        }
+    }
+
+    /// Tells where `reached` is a list or map within another one.
+    fn tell(&self, around: &Around, reached: &Reached<'_>) {
+        if let (Some(flag), Reached::Type(type_)) = (&self.asks_within, reached)
+            && around.depth > 0
+            && matches!(type_.kind, DeclKind::List(_) | DeclKind::Map(_))
+        {
+            flag.store(true, Ordering::Relaxed);
         }
     }
 
@@ -154,6 +177,7 @@ impl SizeEstimator for DeclaredSizes {
         let mut around = Around::default();
         for step in steps {
             if let Some(shape) = self.objects {
+                self.tell(&around, &reached);
                 around.step(step, &reached, shape);
             }
             let is_part_of_object = reached.is_part_of_object();
@@ -168,6 +192,7 @@ impl SizeEstimator for DeclaredSizes {
                 (None, _) => return UNKNOWN,
             };
         }
+        self.tell(&around, &reached);
         let bound = reached.max_size();
         let max = match self.objects {
             None => bound,

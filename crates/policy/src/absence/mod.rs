@@ -31,6 +31,7 @@ mod witness;
 mod words;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
 
 use serde_json::Value as Json;
 
@@ -300,7 +301,7 @@ impl<'a> Analysis<'a> {
         reader: &Reader<'_>,
         by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
         needs: &Needs,
-    ) -> Option<(Made, Vec<Failure>)> {
+    ) -> Option<(Rc<Made>, Vec<Failure>)> {
         if !maker.is_new(needs) {
             return None;
         }

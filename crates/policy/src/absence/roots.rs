@@ -1,6 +1,6 @@
 //! The types of `request` and `namespaceObject`, with what is there for certain.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use super::path::Root;
 use super::shape::Shape;
@@ -46,6 +46,22 @@ pub(super) fn roots<'a>(
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`CreateAdmissionRequest`);
 /// `pkg/registry/rest/create.go` (`AdmissionToValidateObjectFunc`: a name that the API server makes is there).
 pub(super) fn request_shape(resource: &ApiResource) -> Shape<'static> {
+    static TYPES: [OnceLock<Arc<DeclType>>; 4] = [const { OnceLock::new() }; 4];
+    let is_sub = resource.gvr.is_subresource();
+    let has_namespace = resource.namespaced || is_namespace(resource);
+    let [plain, namespaced, of_sub, of_namespaced_sub] = &TYPES;
+    let known = match (is_sub, has_namespace) {
+        (false, false) => plain,
+        (false, true) => namespaced,
+        (true, false) => of_sub,
+        (true, true) => of_namespaced_sub,
+    };
+    let type_ = known.get_or_init(|| request_type(is_sub, has_namespace));
+    // As in the API server's own kinds, what is empty is left out.
+    Shape::own(Arc::clone(type_), "AdmissionRequest", true)
+}
+
+fn request_type(is_sub: bool, has_namespace: bool) -> Arc<DeclType> {
     let kind = fields(
         "kind",
         [
@@ -71,10 +87,8 @@ pub(super) fn request_shape(resource: &ApiResource) -> Shape<'static> {
             ("extra", map(texts()), false),
         ],
     );
-    let is_sub = resource.gvr.is_subresource();
     let any = || Arc::new(DeclType::scalar(DeclKind::Unknown));
-    let has_namespace = resource.namespaced || is_namespace(resource);
-    let type_ = fields(
+    fields(
         "request",
         [
             ("kind", kind.clone(), true),
@@ -93,9 +107,7 @@ pub(super) fn request_shape(resource: &ApiResource) -> Shape<'static> {
             ("object", any(), true),
             ("oldObject", any(), true),
         ],
-    );
-    // As in the API server's own kinds, what is empty is left out.
-    Shape::own(type_, "AdmissionRequest", true)
+    )
 }
 
 /// The type of `namespaceObject`, with what is there for certain.

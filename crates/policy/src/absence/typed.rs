@@ -209,7 +209,7 @@ impl Search<'_> {
         reader: &Reader<'_>,
         places: &Places,
         needs: &Needs,
-    ) -> Option<(Made, Rc<Vec<Failure>>)> {
+    ) -> Option<(Rc<Made>, Rc<Vec<Failure>>)> {
         let made = maker.make(needs)?;
         let failures = maker.failures(reader, &made, &mut self.budget)?;
         for failure in &*failures {

@@ -66,7 +66,7 @@ pub(super) struct Maker<'a> {
     /// The needs that requests were made for.
     tried: Vec<Needs>,
     /// The requests that were evaluated, with the failures of those that the rules match.
-    known: HashMap<String, Option<Rc<Vec<Failure>>>>,
+    known: HashMap<Rc<Made>, Option<Rc<Vec<Failure>>>>,
     authorizer: Arc<AuthorizerList>,
     /// The constraints that requests have to meet: those of the policy, and of a binding.
     constraints: Vec<&'a MatchResources>,
@@ -277,47 +277,44 @@ impl<'a> Maker<'a> {
     pub(super) fn evaluate(
         &mut self,
         reader: &Reader<'_>,
-        made: &Made,
+        made: &Rc<Made>,
         budget: &mut Budget,
     ) -> Option<Vec<Failure>> {
-        let key = key(made)?;
-        if self.known.contains_key(&key) {
+        if self.known.contains_key(made) {
             return None;
         }
-        self.keep(key, reader, made, budget).as_deref().cloned()
+        self.keep(reader, made, budget).as_deref().cloned()
     }
 
     /// [`Maker::evaluate`], with what is known of a request that has been evaluated before.
     pub(super) fn failures(
         &mut self,
         reader: &Reader<'_>,
-        made: &Made,
+        made: &Rc<Made>,
         budget: &mut Budget,
     ) -> Option<Rc<Vec<Failure>>> {
-        let key = key(made)?;
-        match self.known.get(&key) {
+        match self.known.get(made) {
             Some(known) => known.clone(),
-            None => self.keep(key, reader, made, budget),
+            None => self.keep(reader, made, budget),
         }
     }
 
-    /// Evaluates the policy for what was made, and keeps the failures under `key`.
+    /// Evaluates the policy for what was made, and keeps the failures.
     fn keep(
         &mut self,
-        key: String,
         reader: &Reader<'_>,
-        made: &Made,
+        made: &Rc<Made>,
         budget: &mut Budget,
     ) -> Option<Rc<Vec<Failure>>> {
         let steps = self.trace(made, budget);
         let found = steps.map(|steps| Rc::new(failures(reader, &steps)));
-        self.known.insert(key, found.clone());
+        self.known.insert(Rc::clone(made), found.clone());
         found
     }
 
     /// The results of all expressions for what was made; `None` where [`Maker::evaluate`] has none.
-    pub(super) fn traced(&mut self, made: &Made, budget: &mut Budget) -> Option<Vec<Step>> {
-        if self.known.insert(key(made)?, None).is_some() {
+    pub(super) fn traced(&mut self, made: &Rc<Made>, budget: &mut Budget) -> Option<Vec<Step>> {
+        if self.known.insert(Rc::clone(made), None).is_some() {
             return None;
         }
         self.trace(made, budget)
@@ -353,18 +350,6 @@ impl<'a> Maker<'a> {
 
 fn constraints(policy: &ValidatingAdmissionPolicy) -> Option<&MatchResources> {
     policy.spec.as_ref()?.match_constraints.as_ref()
-}
-
-/// The text by which the requests that were made are told apart.
-fn key(made: &Made) -> Option<String> {
-    let parts = (
-        &made.request,
-        &made.object,
-        &made.old_object,
-        &made.params,
-        &made.namespace,
-    );
-    serde_json::to_string(&parts).ok()
 }
 
 fn user_info(value: Option<&Json>) -> UserInfo {

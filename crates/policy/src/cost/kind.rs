@@ -1,13 +1,17 @@
 //! Costs of a policy's expressions for the objects of one kind, as its schema bounds their sizes.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Costs, object_sizes};
+use super::shared::{Estimated, Parts, SharedCosts, parts};
+use super::{Costs, N_SIZES, object_sizes};
 use crate::compile::CompiledPolicy;
 use crate::environment::{Declared, VariableTypes, policy_env};
-use crate::expressions::{ExpressionCheck, Role};
+use crate::expressions::{ExpressionCheck, PolicyExpression, Role};
 use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 use cel::checker::CheckedAst;
+use cel::env::Env;
 use cel::types::Type;
 use kubernetes::library::estimate;
 use kubernetes::schema::{DeclField, DeclKind, DeclType, DeclaredSizes, Gvk, ObjectShape};
@@ -31,92 +35,197 @@ pub(super) struct KindTypes<'a> {
 /// where the expression does not check, or no visits of nodes are left.
 ///
 /// A variable is estimated where it is declared; what reads it pays for the reading only. The sizes of
-/// variables are known that are parts of the objects, or, where these are missing, empty.
+/// variables are known that are parts of the objects, or, where these are missing, empty. Of several kinds `shared`
+/// has what costs the same for them.
 pub(super) fn kind_costs(
     policy: &CompiledPolicy,
     types: &KindTypes<'_>,
+    mut shared: Option<&mut SharedCosts>,
     visits_left: &mut usize,
 ) -> Vec<Option<Costs>> {
-    let object = evaluated(types.object);
-    let has_params = crate::param_kind(policy.policy()).is_some();
-    let params = types.params.map_or(Type::Dyn, evaluated);
-    let mut env = policy_env(&Declared {
-        object: &object,
-        params: has_params.then_some(&params),
-        authorizer: true,
-        request_resource: true,
-    });
-    let mut variables = VariableTypes::default();
-    env.set_variable("variables", variables.to_type());
-    let mut known = Known::new(types);
+    let mut parts = match &mut shared {
+        Some(shared) => all_parts(policy, types, shared),
+        None => vec![None; policy.n_expressions()],
+    };
+    let known: Vec<_> = parts
+        .iter()
+        .enumerate()
+        .map(|(n, parts)| shared.as_ref()?.get(n, parts.as_ref()))
+        .collect();
+    // What has to be checked anew needs the types of variables.
+    let mut checking = (known.iter().any(Option::is_none)).then(|| Checking::new(policy, types));
     let mut costs = vec![None; policy.n_expressions()];
-    let is_variable = |role| role == Role::Variable;
-    let expressions = || policy.expressions().iter().zip(0..);
-    let in_order = expressions()
-        .filter(|(expression, _)| is_variable(expression.role))
-        .chain(expressions().filter(|(expression, _)| !is_variable(expression.role)));
-    for (expression, n) in in_order {
+    for (expression, n) in in_order(policy) {
         let Some(left) = visits_left.checked_sub(expression.n_nodes()) else {
             *visits_left = 0;
             break;
         };
         *visits_left = left;
-        let checked = match expression.check(&env) {
-            ExpressionCheck::Passed(checked) => Some(checked),
-            ExpressionCheck::Unparsed(_) | ExpressionCheck::Failed(..) => None,
-        };
-        if let (Some(slot), Some(checked)) = (costs.get_mut::<usize>(n), &checked) {
-            *slot = estimated(checked, &known, visits_left);
+        let known = known.get(n).copied().flatten();
+        let mut checked = None;
+        if let Some(checking) = &mut checking
+            && (known.is_none() || expression.role == Role::Variable)
+        {
+            checked = checking.check(expression);
         }
-        if is_variable(expression.role) {
-            let name = expression.name.as_deref().unwrap_or_default();
-            let type_ = checked.as_ref().map(CheckedAst::output_type);
-            variables.add(name, type_.unwrap_or(Type::Dyn));
-            env.set_variable("variables", variables.to_type());
-            let declared = checked.and_then(|checked| {
-                let ast = checked.ast();
-                known.declared(ast, ast.root())
-            });
-            known.add_variable(name, declared);
+        let estimated = known.or_else(|| {
+            let known = &checking.as_ref()?.known;
+            let estimated = match &checked {
+                Some(checked) => estimated(checked, known, *visits_left)?,
+                None => Estimated {
+                    costs: None,
+                    n_visits: 0,
+                },
+            };
+            if let Some(shared) = &mut shared {
+                shared.add(n, parts.get_mut(n).and_then(Option::take), estimated);
+            }
+            Some(estimated)
+        });
+        if let Some(estimated) = estimated
+            && let Some(left) = visits_left.checked_sub(estimated.n_visits)
+            && let Some(slot) = costs.get_mut(n)
+        {
+            *visits_left = left;
+            *slot = estimated.costs;
+        }
+        if let Some(checking) = &mut checking
+            && expression.role == Role::Variable
+        {
+            checking.add_variable(expression, checked);
         }
     }
     costs
 }
 
+/// The expressions with their indices, variables first.
+fn in_order(policy: &CompiledPolicy) -> impl Iterator<Item = (&PolicyExpression, usize)> {
+    let is_variable = |role| role == Role::Variable;
+    let expressions = || policy.expressions().iter().zip(0..);
+    expressions()
+        .filter(move |(expression, _)| is_variable(expression.role))
+        .chain(expressions().filter(move |(expression, _)| !is_variable(expression.role)))
+}
+
+/// The parts of the objects and variables that each expression reads.
+fn all_parts(
+    policy: &CompiledPolicy,
+    types: &KindTypes<'_>,
+    shared: &mut SharedCosts,
+) -> Vec<Option<Parts>> {
+    let (_, object) = types.object;
+    let mut variables = HashMap::new();
+    let mut all = vec![None; policy.n_expressions()];
+    for (expression, n) in in_order(policy) {
+        let ast = expression.parsed().ok();
+        let parts = ast.and_then(|ast| parts(ast, object, &variables));
+        if expression.role == Role::Variable {
+            let name = expression.name.as_deref().unwrap_or_default();
+            variables.insert(name, shared.variable(n, parts.as_ref()));
+        }
+        if let Some(slot) = all.get_mut::<usize>(n) {
+            *slot = parts;
+        }
+    }
+    all
+}
+
+/// Checks the expressions of a policy for one kind.
+struct Checking {
+    env: Env,
+    variables: VariableTypes,
+    known: Known,
+}
+
+impl Checking {
+    fn new(policy: &CompiledPolicy, types: &KindTypes<'_>) -> Self {
+        let object = evaluated(types.object);
+        let has_params = crate::param_kind(policy.policy()).is_some();
+        let params = types.params.map_or(Type::Dyn, evaluated);
+        let mut env = policy_env(&Declared {
+            object: &object,
+            params: has_params.then_some(&params),
+            authorizer: true,
+            request_resource: true,
+        });
+        let variables = VariableTypes::default();
+        env.set_variable("variables", variables.to_type());
+        Self {
+            env,
+            variables,
+            known: Known::new(types),
+        }
+    }
+
+    fn check(&self, expression: &PolicyExpression) -> Option<CheckedAst> {
+        match expression.check(&self.env) {
+            ExpressionCheck::Passed(checked) => Some(checked),
+            ExpressionCheck::Unparsed(_) | ExpressionCheck::Failed(..) => None,
+        }
+    }
+
+    /// Adds a variable that has been checked.
+    fn add_variable(&mut self, variable: &PolicyExpression, checked: Option<CheckedAst>) {
+        let name = variable.name.as_deref().unwrap_or_default();
+        let type_ = checked.as_ref().map(CheckedAst::output_type);
+        self.variables.add(name, type_.unwrap_or(Type::Dyn));
+        self.env.set_variable("variables", self.variables.to_type());
+        let declared = checked.and_then(|checked| {
+            let ast = checked.ast();
+            self.known.declared(ast, ast.root())
+        });
+        self.known.add_variable(name, declared);
+    }
+}
+
 /// The costs of a sound expression, for the largest request and for smaller objects; nothing where no visits
-/// are left.
-fn estimated(checked: &CheckedAst, known: &Known, visits_left: &mut usize) -> Option<Costs> {
+/// are left for that.
+fn estimated(checked: &CheckedAst, known: &Known, visits_left: usize) -> Option<Estimated> {
     let sizes = known.sizes();
     let estimate = estimate::estimate(checked, &sizes);
     let mut costs = Costs::NONE;
     costs.estimate = estimate;
     costs.by_size.fill(estimate.max);
     if estimate.max < MIN_COST {
-        return Some(costs);
+        return Some(Estimated {
+            costs: Some(costs),
+            n_visits: 0,
+        });
     }
     let n_estimates = costs.by_size.len().saturating_mul(MAX_FILLED_FROM + 1);
-    let visits = checked.ast().len().saturating_mul(n_estimates);
-    *visits_left = visits_left.checked_sub(visits)?;
-    let shapes = object_sizes().flat_map(|n_bytes| {
-        (0..=MAX_FILLED_FROM).map(move |filled_from| ObjectShape {
-            n_bytes,
-            filled_from,
-        })
-    });
-    let sizes: Vec<_> = shapes
-        .map(|shape| sizes.clone().in_objects(shape))
-        .collect();
-    let sizes: Vec<_> = sizes.iter().map(|sizes| sizes as _).collect();
-    let of_shapes = estimate::estimate_each(checked, &sizes);
-    for (cost, of_size) in costs
-        .by_size
-        .iter_mut()
-        .zip(of_shapes.chunks(MAX_FILLED_FROM + 1))
-    {
-        let worst = of_size.iter().map(|estimate| estimate.max).max();
-        *cost = worst.unwrap_or(estimate.max).min(estimate.max);
+    let n_visits = checked.ast().len().saturating_mul(n_estimates);
+    if n_visits > visits_left {
+        return None;
     }
-    Some(costs)
+    let mut by_size = [0; N_SIZES];
+    let asks_within = Arc::new(AtomicBool::new(false));
+    let mut add = |filled_from: std::ops::RangeInclusive<usize>| {
+        let n_shapes = filled_from.clone().count();
+        let shapes = object_sizes().flat_map(|n_bytes| {
+            filled_from.clone().map(move |filled_from| ObjectShape {
+                n_bytes,
+                filled_from,
+            })
+        });
+        let shapes = shapes.map(|shape| sizes.clone().in_objects(shape).telling(&asks_within));
+        let shapes: Vec<_> = shapes.collect();
+        let shapes: Vec<_> = shapes.iter().map(|sizes| sizes as _).collect();
+        let of_shapes = estimate::estimate_each(checked, &shapes);
+        for (cost, of_size) in by_size.iter_mut().zip(of_shapes.chunks(n_shapes)) {
+            let worst = of_size.iter().map(|estimate| estimate.max).max();
+            *cost = worst.unwrap_or(estimate.max).max(*cost);
+        }
+    };
+    add(0..=1);
+    // Where no list is within another one, to fill those makes no difference.
+    if asks_within.load(Ordering::Relaxed) {
+        add(2..=MAX_FILLED_FROM);
+    }
+    costs.by_size = by_size.map(|cost| cost.min(estimate.max));
+    Some(Estimated {
+        costs: Some(costs),
+        n_visits,
+    })
 }
 
 fn evaluated((gvk, type_): (&Gvk, &Arc<DeclType>)) -> Type {
@@ -264,6 +373,10 @@ mod tests {
     use cel::cost::CostEstimate;
     use kubernetes::schema::OpenApiDocument;
 
+    fn alone(policy: &CompiledPolicy, types: &KindTypes<'_>) -> Vec<Option<Costs>> {
+        kind_costs(policy, types, None, &mut 1_000_000)
+    }
+
     /// The costs of `validation` for objects with at most 4 containers, whose names have at most 63 code
     /// points, in a policy with `variables`.
     #[track_caller]
@@ -296,7 +409,7 @@ mod tests {
             object: (&gvk, &object),
             params: None,
         };
-        let costs = kind_costs(&CompiledPolicy::new(&policy), &types, &mut 1_000_000);
+        let costs = alone(&CompiledPolicy::new(&policy), &types);
         let (min, max) = expected;
         let last = costs.last().copied().flatten();
         let last = last.map(|costs| costs.estimate);
@@ -375,7 +488,7 @@ mod tests {
             object: (&gvk, &object),
             params: None,
         };
-        let costs = kind_costs(&CompiledPolicy::new(&policy), &types, &mut 1_000_000);
+        let costs = alone(&CompiledPolicy::new(&policy), &types);
         assert!(costs.iter().all(Option::is_none), "{costs:?}");
     }
 }

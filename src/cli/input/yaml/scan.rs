@@ -6,7 +6,7 @@
 //! Source: `go.yaml.in/yaml/v2` `scannerc.go`, which differs from libyaml in small things; comparison with it
 //! is `./dev parity-yaml`.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::cursor::Cursor;
@@ -88,6 +88,36 @@ struct Mark {
     index: usize,
 }
 
+/// Which possible keys tokens began, by their numbers in ascending order.
+#[derive(Debug, Default)]
+struct KeysOfTokens(VecDeque<(usize, usize)>);
+
+impl KeysOfTokens {
+    /// The key that the token of the number `first` began, which no token before it will be asked for any more.
+    fn of_first(&mut self, first: usize) -> Option<usize> {
+        while let Some((token, key)) = self.0.front().copied() {
+            if token >= first {
+                return (token == first).then_some(key);
+            }
+            self.0.pop_front();
+        }
+        None
+    }
+
+    /// Notes that the token of the number `token` began the key `key`; it is the last so far.
+    fn insert(&mut self, token: usize, key: usize) {
+        self.remove(token);
+        self.0.push_back((token, key));
+    }
+
+    fn remove(&mut self, token: usize) {
+        let at = self.0.iter().rposition(|(known, _)| *known <= token);
+        if let Some(at) = at.filter(|at| self.0.get(*at).is_some_and(|(it, _)| *it == token)) {
+            self.0.remove(at);
+        }
+    }
+}
+
 /// Reads tokens, as many as are asked for.
 #[derive(Debug)]
 pub(super) struct Scanner<'a> {
@@ -104,7 +134,7 @@ pub(super) struct Scanner<'a> {
     /// The possible key of each flow collection that is open, and first that of block collections.
     keys: Vec<PossibleKey>,
     /// Which of `keys` the token of a number began.
-    key_of_token: BTreeMap<usize, usize>,
+    key_of_token: KeysOfTokens,
     /// Reports whether a key may begin here.
     allows_key: bool,
     /// The bytes of comments that are meant for a program.
@@ -128,7 +158,7 @@ impl<'a> Scanner<'a> {
                 token: 0,
                 mark: Mark::default(),
             }],
-            key_of_token: BTreeMap::new(),
+            key_of_token: KeysOfTokens::default(),
             allows_key: true,
             comments: Vec::new(),
         }
@@ -169,7 +199,7 @@ impl<'a> Scanner<'a> {
     fn fetch_until_ready(&mut self) -> Result<(), ScanError> {
         loop {
             if !self.queue.is_empty() {
-                let Some(key) = self.key_of_token.get(&self.n_taken).copied() else {
+                let Some(key) = self.key_of_token.of_first(self.n_taken) else {
                     return Ok(());
                 };
                 let ends = |spanned: &Spanned<'_>| spanned.token == Token::End;
@@ -357,7 +387,7 @@ impl<'a> Scanner<'a> {
                 return Err(missing_colon(*key));
             }
             key.is_possible = false;
-            self.key_of_token.remove(&key.token);
+            self.key_of_token.remove(key.token);
         }
         Ok(())
     }
@@ -436,7 +466,7 @@ impl<'a> Scanner<'a> {
         if self.in_flow()
             && let Some(key) = self.keys.pop()
         {
-            self.key_of_token.remove(&key.token);
+            self.key_of_token.remove(key.token);
         }
         self.allows_key = false;
         self.cursor.advance();
@@ -491,7 +521,7 @@ impl<'a> Scanner<'a> {
             if let Some(key) = self.keys.last_mut() {
                 key.is_possible = false;
             }
-            self.key_of_token.remove(&key.token);
+            self.key_of_token.remove(key.token);
             self.allows_key = false;
         } else {
             if !self.in_flow() {

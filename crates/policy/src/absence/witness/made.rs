@@ -6,7 +6,7 @@ use super::super::path::{Path, Root, Segment};
 use crate::admission::Operation;
 
 /// A request that was made.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::absence) struct Made {
     pub(in crate::absence) operation: Operation,
     pub(in crate::absence) object: Option<Json>,

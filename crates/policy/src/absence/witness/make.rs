@@ -1,5 +1,7 @@
 //! Requests that are made to fit needs.
 
+use std::rc::Rc;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value as Json, json};
 
@@ -48,7 +50,7 @@ impl Maker<'_> {
     }
 
     /// A request that fits `needs`; `None` where there is none, as far as can be told.
-    pub(in crate::absence) fn make(&self, needs: &Needs) -> Option<Made> {
+    pub(in crate::absence) fn make(&self, needs: &Needs) -> Option<Rc<Made>> {
         let operation = self.operation(needs)?;
         let mut needs = needs.clone();
         self.add_selected(&mut needs, operation)?;
@@ -97,14 +99,14 @@ impl Maker<'_> {
         };
         let request =
             self.make_request(&needs, operation, object.as_ref().or(old_object.as_ref()))?;
-        Some(Made {
+        Some(Rc::new(Made {
             operation,
             object,
             old_object,
             params,
             namespace,
             request,
-        })
+        }))
     }
 
     fn make_object(&self, needs: &Needs, root: Root, operation: Operation) -> Option<Json> {

@@ -1,0 +1,144 @@
+//! The requests of cases: what of one is the same for all versions of a policy, and the namespaces that it sees.
+
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+
+use serde_json::json;
+
+use super::super::api::{AuthorizerDecision as Answer, AuthorizerRule as Rule, Request};
+use super::super::prepare;
+use crate::policy::admission::{
+    AdmissionRequest, Authorizer, AuthorizerAnswer, AuthorizerDecision, AuthorizerList,
+    AuthorizerRule, Namespace, NamespaceSource,
+};
+use crate::schema::Gvk;
+use crate::schema::resolver::SchemaResolver;
+
+/// A request with all that is the same for all versions of a policy.
+#[derive(Debug)]
+pub(super) struct Asked {
+    /// The request of the case with complete objects.
+    prepared: Request,
+    /// The request as the API server would see it.
+    pub(super) request: AdmissionRequest,
+    /// The namespace that the case brings.
+    given: Option<Namespace>,
+    /// The namespace of the request where nothing but its name is known, once it is asked for.
+    bare: Arc<OnceLock<Namespace>>,
+    /// The answers that the case gives.
+    pub(super) authorizer: Arc<dyn Authorizer>,
+    /// The request as one for another kind, the first that a policy matched it as.
+    converted: OnceLock<(Gvk, Result<AdmissionRequest, String>)>,
+}
+
+impl Asked {
+    pub(super) fn new(prepared: Request, request: AdmissionRequest) -> Self {
+        Self {
+            given: prepared.namespace_object.as_ref().map(Namespace::new),
+            bare: Arc::default(),
+            authorizer: Arc::new(authorizer(&prepared)),
+            converted: OnceLock::new(),
+            prepared,
+            request,
+        }
+    }
+
+    pub(super) fn namespaces<'a>(&'a self, others: &'a dyn NamespaceSource) -> Namespaces<'a> {
+        Namespaces {
+            given: self.given.clone(),
+            of_request: &self.request.namespace,
+            bare: Arc::clone(&self.bare),
+            others,
+        }
+    }
+
+    /// The request with its objects of the kind `to`, as which a policy matches it, if it does.
+    ///
+    /// # Errors
+    /// Why they cannot be converted here.
+    pub(super) fn as_kind(
+        &self,
+        to: Option<Gvk>,
+        schemas: &dyn SchemaResolver,
+    ) -> Result<Cow<'_, AdmissionRequest>, String> {
+        let Some(to) = to.filter(|to| *to != self.request.gvk) else {
+            return Ok(Cow::Borrowed(&self.request));
+        };
+        let convert = || {
+            let request = self.request.clone();
+            prepare::convert(&self.prepared, request, Some(to.clone()), schemas)
+        };
+        let (known, converted) = self.converted.get_or_init(|| (to.clone(), convert()));
+        if *known == to {
+            return converted.as_ref().map(Cow::Borrowed).map_err(Clone::clone);
+        }
+        convert().map(Cow::Owned)
+    }
+}
+
+/// The namespace of a case, if it brings one, and those that exist; the namespace of the request exists
+/// in any case, as the API server would not have let the request come so far otherwise.
+pub(crate) struct Namespaces<'a> {
+    given: Option<Namespace>,
+    of_request: &'a str,
+    /// That of the request, where neither the case nor what exists has it; once it is asked for.
+    bare: Arc<OnceLock<Namespace>>,
+    others: &'a dyn NamespaceSource,
+}
+
+/// The namespaces of a case.
+pub(crate) fn case_namespaces<'a>(
+    case: &Request,
+    of_request: &'a str,
+    others: &'a dyn NamespaceSource,
+) -> Namespaces<'a> {
+    Namespaces {
+        given: case.namespace_object.as_ref().map(Namespace::new),
+        of_request,
+        bare: Arc::default(),
+        others,
+    }
+}
+
+impl NamespaceSource for Namespaces<'_> {
+    fn namespace(&self, name: &str) -> Option<Namespace> {
+        let given = self.given.namespace(name);
+        given.or_else(|| self.others.namespace(name)).or_else(|| {
+            let is_it = name == self.of_request;
+            is_it.then(|| self.bare.get_or_init(|| bare_namespace(name)).clone())
+        })
+    }
+}
+
+fn bare_namespace(name: &str) -> Namespace {
+    Namespace::new(&json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+    }))
+}
+
+/// The answers that a case gives.
+fn authorizer(request: &Request) -> AuthorizerList {
+    let rule = |rule: &Rule| AuthorizerRule {
+        user: None,
+        verb: rule.verb.clone(),
+        group: rule.group.clone(),
+        version: None,
+        resource: rule.resource.clone(),
+        subresource: rule.sub_resource.clone(),
+        namespace: rule.namespace.clone(),
+        name: rule.name.clone(),
+        path: rule.path.clone(),
+        answer: AuthorizerAnswer {
+            decision: match rule.decision {
+                Answer::Allow => AuthorizerDecision::Allow,
+                Answer::Deny => AuthorizerDecision::Deny,
+                Answer::NoOpinion => AuthorizerDecision::NoOpinion,
+            },
+            reason: rule.reason.clone().unwrap_or_default(),
+            error: rule.error.clone(),
+        },
+    };
+    AuthorizerList(request.authorizer.iter().map(rule).collect())
+}

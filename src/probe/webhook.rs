@@ -1,0 +1,66 @@
+//! Webhooks in the place of policies: whether one is called about a request, held against what must be.
+//!
+//! The answer of a webhook is nobody's to know, so that an expectation says whether it is called, or by which error
+//! that cannot be told.
+//!
+//! Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/generic/webhook.go`, `ShouldCallHook`.
+
+use super::api::Expect;
+use super::difference::{self, has_applied};
+use crate::policy::admission::ReviewOutcome;
+
+/// How `outcome`, of a webhook that is read as a policy, differs from `expect`; `None` where it does not.
+pub(super) fn difference(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
+    if expect.error.is_some() {
+        return difference::error(expect, outcome, explain);
+    }
+    let is_denied = outcome.denial.is_some();
+    if is_denied || !outcome.errors.is_empty() {
+        return Some(format!(
+            "an error: {}; write `error` where that is meant",
+            explain(outcome)
+        ));
+    }
+    match (expect.applies, is_called(outcome)) {
+        (Some(true), false) => Some(format!(
+            "expected the webhook to be called: {}",
+            explain(outcome)
+        )),
+        (Some(false), true) => Some("expected the webhook not to be called, and it is".to_owned()),
+        _ => None,
+    }
+}
+
+/// Says whether the webhook is called, in a sentence.
+pub(super) fn explain(outcome: &ReviewOutcome) -> String {
+    if let Some(why) = &outcome.not_asked {
+        return why.clone();
+    }
+    if let Some(denial) = &outcome.denial {
+        return format!("the request is denied: {}", denial.cause);
+    }
+    let error = (outcome.definition.error.as_ref()).or_else(|| outcome.errors.first());
+    if let Some(error) = error {
+        return format!("the webhook is not called, since failurePolicy ignores that: {error}");
+    }
+    if outcome.definition.matched.is_none() {
+        return "the rules and selectors of the webhook do not match the request".to_owned();
+    }
+    if is_called(outcome) {
+        return "the webhook is called".to_owned();
+    }
+    let conditions = outcome.evaluations.iter();
+    let failed = conditions
+        .filter_map(|evaluation| evaluation.match_conditions.as_ref())
+        .find_map(|conditions| conditions.failed_condition.as_ref());
+    match failed {
+        Some(name) => format!("the match condition {name:?} is false"),
+        None => "the match conditions do not hold".to_owned(),
+    }
+}
+
+fn is_called(outcome: &ReviewOutcome) -> bool {
+    outcome.denial.is_none()
+        && outcome.errors.is_empty()
+        && outcome.evaluations.iter().any(has_applied)
+}
