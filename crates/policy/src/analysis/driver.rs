@@ -107,6 +107,7 @@ impl<'a> Driver<'a> {
             params: params.map(|_| &Type::Dyn),
             authorizer: true,
             request_resource: true,
+            mutation: policy.is_mutating(),
         });
         Self {
             policy,
@@ -213,7 +214,11 @@ impl<'a> Driver<'a> {
             match expression.role {
                 Role::MessageExpression if !is_denied => continue,
                 Role::Variable | Role::MatchCondition => continue,
-                Role::MessageExpression | Role::Validation | Role::AuditAnnotation => {}
+                Role::MessageExpression
+                | Role::Validation
+                | Role::AuditAnnotation
+                | Role::ApplyConfiguration
+                | Role::JsonPatch => {}
             }
             let Some(outcome) = self.follow(n, expression, &facts) else {
                 // A validation that does not compile denies nothing.
@@ -272,6 +277,7 @@ impl<'a> Driver<'a> {
             params: self.params,
             authorizer: true,
             request_resource: true,
+            mutation: policy.is_mutating(),
         });
         let mut variables = VariableTypes::default();
         for (n, variable) in expressions(policy, Role::Variable) {
