@@ -243,7 +243,9 @@ impl Env {
         self.library.namespaces.contains(first)
             || self.variables.iter().any(|variable| begins(&variable.name))
             || self.named_types.iter().any(|(name, _)| begins(name))
-            || self.resolver.is_some_and(|resolver| resolver.is_namespace(first))
+            || self
+                .resolver
+                .is_some_and(|resolver| resolver.is_namespace(first))
     }
 
     /// The function `name`.

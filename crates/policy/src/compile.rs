@@ -357,8 +357,7 @@ fn compile_in_order(
     let mut env = plain.clone();
     let has_variables = expressions.iter().any(|e| e.role == Role::Variable);
     // Of a mutating policy upstream compiles all with variables, whether it has some or not.
-    let declares_variables =
-        mode == CompileMode::Stored || has_variables || sort == Sort::Mutating;
+    let declares_variables = mode == CompileMode::Stored || has_variables || sort == Sort::Mutating;
 
     let text_left = TextLeft::default();
     let mut compile = |(index, expression): (usize, &PolicyExpression), env: &Env| {
@@ -481,6 +480,16 @@ fn outcome(
 
 /// Plans a checked expression. What fails here fails at each request, if it gets into the cluster.
 fn plan(checked: CheckedAst, env: &Env) -> Result<Sound, CompileError> {
+    if checked.has_unspecified() {
+        return Err(CompileError {
+            type_: CompileErrorType::Internal,
+            kind: CompileFindingKind::Failed,
+            cause: Cause::Whole {
+                rule: Rule::CompilationFailed,
+                message: "unexpected compilation error: missing type conversion to proto: ".into(),
+            },
+        });
+    }
     match Program::plan(&checked, env, &KubernetesRuntime) {
         Ok(program) => Ok(Sound { checked, program }),
         Err(error) => {
@@ -503,10 +512,7 @@ fn plan(checked: CheckedAst, env: &Env) -> Result<Sound, CompileError> {
 fn trimmed(expression: &PolicyExpression, mode: CompileMode) -> Option<PolicyExpression> {
     let trims = matches!(
         expression.role,
-        Role::MatchCondition
-            | Role::AuditAnnotation
-            | Role::ApplyConfiguration
-            | Role::JsonPatch
+        Role::MatchCondition | Role::AuditAnnotation | Role::ApplyConfiguration | Role::JsonPatch
     );
     let text = expression.text.trim();
     (mode == CompileMode::New && trims && text.len() != expression.text.len()).then(|| {

@@ -107,10 +107,9 @@ fn of_role(role: Role, fails_closed: bool) -> Consequence {
         {
             Consequence::Denied
         }
-        Role::Validation
-        | Role::MatchCondition
-        | Role::ApplyConfiguration
-        | Role::JsonPatch => Consequence::LetThrough,
+        Role::Validation | Role::MatchCondition | Role::ApplyConfiguration | Role::JsonPatch => {
+            Consequence::LetThrough
+        }
         Role::AuditAnnotation => Consequence::NoAnnotation,
         Role::MessageExpression => Consequence::OtherMessage,
         Role::Variable => Consequence::Unread,

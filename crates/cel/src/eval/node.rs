@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::message;
 use crate::cost::RuntimeCost;
-use crate::message::TypeResolver;
 use crate::decls::{Implementation, Overload, Specialized};
+use crate::message::TypeResolver;
 use crate::value::{EvalError, Key, Traits, Value};
 
 /// A step of the plan.

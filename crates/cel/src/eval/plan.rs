@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use super::node::{
-    Attribute, Call, ConditionalRoot, Fold, Kind, ListNode, Local, LoopVariable, Maker, MapEntryNode,
-    MessageNode, Node, Qualifier, QualifierKey, Root, Target,
+    Attribute, Call, ConditionalRoot, Fold, Kind, ListNode, Local, LoopVariable, Maker,
+    MapEntryNode, MessageNode, Node, Qualifier, QualifierKey, Root, Target,
 };
 use super::{PlanError, Runtime, message, optimize};
 use crate::ast::{Comprehension, Expr, ExprId, Literal};

@@ -122,7 +122,7 @@ impl FieldTypes for PatchFields {
         Some(match field {
             "op" | "from" | "path" => Type::String,
             "value" => Type::Dyn,
-            _ => Type::Struct(StructType::undeclared("")),
+            _ => Type::unspecified(),
         })
     }
 

@@ -116,9 +116,7 @@ impl Opaque for ObjectValue {
             return Ok(Value::opaque(self.clone()));
         }
         let to = to.declared_string();
-        Err(EvalError::new(format!(
-            "unsupported conversion into {to}"
-        )))
+        Err(EvalError::new(format!("unsupported conversion into {to}")))
     }
 
     fn native_type(&self) -> &'static str {
@@ -135,8 +133,9 @@ impl Opaque for ObjectValue {
     fn through_native(&self) -> Result<Option<Value>, EvalError> {
         let mut fields = Vec::with_capacity(self.fields.len());
         for (name, value) in &self.fields {
-            let value = converted(value)
-                .map_err(|why| EvalError::new(format!("fail to convert field \"{name}\": {why}")))?;
+            let value = converted(value).map_err(|why| {
+                EvalError::new(format!("fail to convert field \"{name}\": {why}"))
+            })?;
             fields.push((Arc::clone(name), value));
         }
         Ok(Some(Value::object(fields)))
@@ -152,7 +151,10 @@ fn converted(value: &Value) -> Result<Value, String> {
     match value {
         Value::List(list) => match list.as_slice() {
             Some(elements) if !list.is_json() => Ok(Value::list(
-                elements.iter().map(Value::through_native).collect::<Vec<_>>(),
+                elements
+                    .iter()
+                    .map(Value::through_native)
+                    .collect::<Vec<_>>(),
             )),
             _ => Ok(value.through_native()),
         },
@@ -211,7 +213,9 @@ fn same(a: &Value, b: &Value, is_native: bool, depth: u32) -> bool {
         (Value::List(a), Value::List(b)) => {
             is_native
                 && a.len() == b.len()
-                && a.iter().zip(b.iter()).all(|(a, b)| same(&a, &b, true, deeper))
+                && a.iter()
+                    .zip(b.iter())
+                    .all(|(a, b)| same(&a, &b, true, deeper))
         }
         (Value::Map(a), Value::Map(b)) => {
             let (a_native, b_native) = (a.as_fields().is_some(), b.as_fields().is_some());

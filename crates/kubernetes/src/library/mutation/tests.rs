@@ -22,7 +22,10 @@ fn refused(text: &str) -> String {
         return messages.collect::<Vec<_>>().join("; ");
     }
     let planned = Program::plan(&checked, &env, &KubernetesRuntime);
-    planned.map_or_else(|error| error.to_string(), |_| checked.output_type().to_string())
+    planned.map_or_else(
+        |error| error.to_string(),
+        |_| checked.output_type().to_string(),
+    )
 }
 
 fn evaluated(text: &str) -> Result<Value, EvalError> {
@@ -57,11 +60,17 @@ fn types_are_those_of_the_names() {
         ("Object{spec: Object.spec{replicas: 1}}", "Object"),
         ("Object.a.b.c{d: 'x'}", "Object.a.b.c"),
         (".Object{}", "Object"),
-        ("[JSONPatch{op: 'test', path: '/a', value: 1}]", "list(JSONPatch)"),
+        (
+            "[JSONPatch{op: 'test', path: '/a', value: 1}]",
+            "list(JSONPatch)",
+        ),
         ("true ? Object{} : null", "Object"),
         ("Object{}.a", "dyn"),
         ("JSONPatch{}.op", "string"),
-        ("Objects{}", "undeclared reference to 'Objects' (in container '')"),
+        (
+            "Objects{}",
+            "undeclared reference to 'Objects' (in container '')",
+        ),
         (
             "JSONPatch{op: 1}",
             "expected type of field 'op' is 'string' but provided type is 'int'",
@@ -74,9 +83,18 @@ fn types_are_those_of_the_names() {
             "true ? Object{} : Object.spec{}",
             "found no matching overload for '_?_:_' applied to '(bool, Object, Object.spec)'",
         ),
-        ("type(Object{}) == Object", "reference to undefined type: Object"),
-        ("type(Object{}) == Object.spec", "reference to undefined type: Object.spec"),
-        ("Object{?a: 1}", "expected type 'optional_type(int)' but found 'int'"),
+        (
+            "type(Object{}) == Object",
+            "reference to undefined type: Object",
+        ),
+        (
+            "type(Object{}) == Object.spec",
+            "reference to undefined type: Object.spec",
+        ),
+        (
+            "Object{?a: 1}",
+            "expected type 'optional_type(int)' but found 'int'",
+        ),
         ("jsonpatch.escapeKey('a')", "string"),
     ] {
         assert_eq!(refused(text), expected, "{text}");
@@ -135,11 +153,20 @@ fn patches_have_their_fields() {
     ] {
         holds(text);
     }
-    fails("JSONPatch{op: dyn(1)}", "unexpected type int64 for JSONPatchType 'op' field");
-    fails("JSONPatch{foo: dyn(1)}", "unexpected JSONPatchType field: foo");
+    fails(
+        "JSONPatch{op: dyn(1)}",
+        "unexpected type int64 for JSONPatchType 'op' field",
+    );
+    fails(
+        "JSONPatch{foo: dyn(1)}",
+        "unexpected JSONPatchType field: foo",
+    );
     fails("dyn(JSONPatch{}).foo", "unsupported indexer: foo");
     fails("has(dyn(JSONPatch{}).foo)", "unsupported field: foo");
-    fails("string(dyn(Object{}))", "unsupported conversion into string");
+    fails(
+        "string(dyn(Object{}))",
+        "unsupported conversion into string",
+    );
 }
 
 #[test]
@@ -149,7 +176,10 @@ fn misplaced_objects_are_named() {
         value.downcast::<ObjectValue>().unwrap().misplaced()
     };
     let none: [&str; 0] = [];
-    assert_eq!(misplaced("Object{spec: Object.spec{a: [Object.spec.a{}]}}"), none);
+    assert_eq!(
+        misplaced("Object{spec: Object.spec{a: [Object.spec.a{}]}}"),
+        none
+    );
     assert_eq!(
         misplaced("Object{spec: Object.wrong{}}"),
         [
