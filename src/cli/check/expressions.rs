@@ -210,7 +210,10 @@ pub(super) fn warnings(
                 let consequence = ConsequenceReport::from(found.consequence);
                 helps.push(consequence.message.to_owned());
                 shown.consequence = Some(consequence);
-                if let Some(proofs) = proofs {
+                // Requests are made for what reviews evaluate, which are no mutations.
+                let expression = answers.expression(&found.field_ref);
+                let is_mutation = expression.is_some_and(|it| it.role.is_mutation());
+                if let Some(proofs) = proofs.filter(|_| !is_mutation) {
                     let is_of = |proof: &&TypedWitness| {
                         proof.index == found.index && proof.location == first.location
                     };

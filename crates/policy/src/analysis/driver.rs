@@ -173,6 +173,7 @@ impl<'a> Driver<'a> {
             env: &env,
             roots: roots(gvk, object, self.params, class),
             variables: HashMap::new(),
+            applied_to: None,
         };
         let mut variables: HashMap<String, (usize, Option<Interpretation>)> = HashMap::new();
         for (n, variable) in expressions(self.policy, Role::Variable) {
@@ -220,6 +221,7 @@ impl<'a> Driver<'a> {
                 | Role::ApplyConfiguration
                 | Role::JsonPatch => {}
             }
+            facts.applied_to = (expression.role == Role::ApplyConfiguration).then(|| object.clone());
             let Some(outcome) = self.follow(n, expression, &facts) else {
                 // A validation that does not compile denies nothing.
                 is_denied &= expression.role != Role::Validation;
