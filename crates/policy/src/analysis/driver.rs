@@ -221,7 +221,8 @@ impl<'a> Driver<'a> {
                 | Role::ApplyConfiguration
                 | Role::JsonPatch => {}
             }
-            facts.applied_to = (expression.role == Role::ApplyConfiguration).then(|| object.clone());
+            facts.applied_to =
+                (expression.role == Role::ApplyConfiguration).then(|| object.clone());
             let Some(outcome) = self.follow(n, expression, &facts) else {
                 // A validation that does not compile denies nothing.
                 is_denied &= expression.role != Role::Validation;

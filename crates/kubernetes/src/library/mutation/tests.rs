@@ -163,10 +163,7 @@ fn patches_have_their_fields() {
     );
     fails("dyn(JSONPatch{}).foo", "unsupported indexer: foo");
     fails("has(dyn(JSONPatch{}).foo)", "unsupported field: foo");
-    fails(
-        "string(dyn(Object{}))",
-        "no such overload: string(Object)",
-    );
+    fails("string(dyn(Object{}))", "no such overload: string(Object)");
 }
 
 #[test]

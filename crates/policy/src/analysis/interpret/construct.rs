@@ -71,7 +71,7 @@ impl Interpreter<'_> {
     fn check_field(&mut self, field: &StructField, object: &StructType, value: &Value) {
         let Some(fields) = &object.fields else { return };
         let name = &*field.field;
-        if fields.may_hold(name) || !fields.alternatives(name).is_empty() {
+        if !fields.alternatives(name).is_empty() {
             return;
         }
         let Some(declared) = fields.field_type(&object.name, name) else {
@@ -113,7 +113,9 @@ impl Interpreter<'_> {
         };
         if let (true, Some(found)) = (is_wrong, found) {
             let message = format!(
-                "expected type of field '{name}' is '{declared}' but provided type is '{found}'"
+                "expected type of field '{name}' is '{}' but provided type is '{}'",
+                shown(&declared),
+                shown(&found)
             );
             self.report(field.id, Code::TypeMismatch, message);
         }
@@ -145,6 +147,15 @@ fn part_of(object: &Type, name: &str) -> Option<StructType> {
     match type_ {
         Type::Struct(object) => Some(object),
         _ => None,
+    }
+}
+
+/// The type without the types in it, whose names say little.
+fn shown(type_: &Type) -> String {
+    match type_ {
+        Type::List(_) => "list".to_owned(),
+        Type::Map(_) | Type::Struct(_) => "object".to_owned(),
+        other => other.to_string(),
     }
 }
 

@@ -15,8 +15,8 @@
 //! cel-go `interpreter/attributes.go` (`refQualify`), `cel/library.go` (`evalOptionalOrValue`).
 
 mod calls;
-mod construct;
 pub(super) mod constants;
+mod construct;
 mod expression;
 mod fold;
 mod narrow;
