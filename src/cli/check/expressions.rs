@@ -14,6 +14,7 @@ use crate::cel::diagnostic::{self, Hint};
 use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax;
 use crate::cli::input::{FieldPlaces, Object};
+use crate::library::mutation::{JSON_PATCH, is_object};
 use crate::policy::absence::TypedWitness;
 use crate::policy::compile::{Cause, CompileFindingKind};
 use crate::policy::expressions::{PolicyExpression, Role};
@@ -77,6 +78,9 @@ pub(super) fn errors(
             let is_match_condition =
                 expression.is_some_and(|expression| expression.role == Role::MatchCondition);
             let hint = match (rule, issue.hint) {
+                (Rule::UndeclaredReference, Some(Hint::Name(name))) if is_of_mutations(name) => {
+                    Some(format!("only mutations have `{name}`"))
+                }
                 (Rule::UndeclaredReference, Some(Hint::Name(name))) => {
                     let is_call = text.as_ref().is_some_and(|it| it.is_call(issue.location));
                     suggestion::reference(name, (is_call, is_match_condition))
@@ -109,6 +113,7 @@ pub(super) fn errors(
             };
             if let (Some(Hint::Name(name)), Some(text)) = (issue.hint, &text)
                 && rule == Rule::UndeclaredReference
+                && !is_of_mutations(name)
                 && let Some(meant) = suggestion::only_reference(name)
             {
                 let marked = text.marked(issue.location);
@@ -122,6 +127,11 @@ pub(super) fn errors(
             findings.push(found);
         }
     }
+}
+
+/// Reports whether expressions of mutations have the name.
+fn is_of_mutations(name: &str) -> bool {
+    name == JSON_PATCH || name == "jsonpatch" || is_object(name)
 }
 
 /// The names of the variables that do not compile.
@@ -210,7 +220,10 @@ pub(super) fn warnings(
                 let consequence = ConsequenceReport::from(found.consequence);
                 helps.push(consequence.message.to_owned());
                 shown.consequence = Some(consequence);
-                if let Some(proofs) = proofs {
+                // Requests are made for what reviews evaluate, which are no mutations.
+                let expression = answers.expression(&found.field_ref);
+                let is_mutation = expression.is_some_and(|it| it.role.is_mutation());
+                if let Some(proofs) = proofs.filter(|_| !is_mutation) {
                     let is_of = |proof: &&TypedWitness| {
                         proof.index == found.index && proof.location == first.location
                     };
@@ -324,13 +337,24 @@ impl<'a> Text<'a> {
         rest.is_some_and(|rest| rest.starts_with('('))
     }
 
+    /// The name of a field before the colon at `at`: that is the place of a field of an object literal.
+    fn field_before(&self, at: usize) -> Option<std::ops::Range<usize>> {
+        let (before, rest) = (self.compiled.get(..at)?, self.compiled.get(at..)?);
+        let before = before.trim_end();
+        let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let start = before.trim_end_matches(is_of_name).len();
+        let is_field = rest.starts_with(':') && start < before.len();
+        is_field.then_some(start..before.len())
+    }
+
     /// The code points of the expression that `location` is about: from, and how many.
     fn marked(&self, location: Location) -> (usize, usize) {
         let Some(start) = self.source.byte(location) else {
             // The expression as a whole.
             return self.solid;
         };
-        let span = syntax::span_at(self.compiled, start);
+        let span = self.field_before(start);
+        let span = span.unwrap_or_else(|| syntax::span_at(self.compiled, start));
         let n_code_points = |text: Option<&str>| text.unwrap_or_default().chars().count();
         let before = self.n_before + n_code_points(self.compiled.get(..span.start));
         (before, n_code_points(self.compiled.get(span)).max(1))

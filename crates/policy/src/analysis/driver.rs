@@ -107,6 +107,7 @@ impl<'a> Driver<'a> {
             params: params.map(|_| &Type::Dyn),
             authorizer: true,
             request_resource: true,
+            mutation: policy.is_mutating(),
         });
         Self {
             policy,
@@ -172,6 +173,7 @@ impl<'a> Driver<'a> {
             env: &env,
             roots: roots(gvk, object, self.params, class),
             variables: HashMap::new(),
+            applied_to: None,
         };
         let mut variables: HashMap<String, (usize, Option<Interpretation>)> = HashMap::new();
         for (n, variable) in expressions(self.policy, Role::Variable) {
@@ -213,8 +215,14 @@ impl<'a> Driver<'a> {
             match expression.role {
                 Role::MessageExpression if !is_denied => continue,
                 Role::Variable | Role::MatchCondition => continue,
-                Role::MessageExpression | Role::Validation | Role::AuditAnnotation => {}
+                Role::MessageExpression
+                | Role::Validation
+                | Role::AuditAnnotation
+                | Role::ApplyConfiguration
+                | Role::JsonPatch => {}
             }
+            facts.applied_to =
+                (expression.role == Role::ApplyConfiguration).then(|| object.clone());
             let Some(outcome) = self.follow(n, expression, &facts) else {
                 // A validation that does not compile denies nothing.
                 is_denied &= expression.role != Role::Validation;
@@ -267,25 +275,33 @@ impl<'a> Driver<'a> {
         if refused.is_empty() {
             return;
         }
-        let mut env = policy_env(&Declared {
+        let declared = |mutation| Declared {
             object,
             params: self.params,
             authorizer: true,
             request_resource: true,
-        });
+            mutation,
+        };
+        let mut env = policy_env(&declared(false));
         let mut variables = VariableTypes::default();
         for (n, variable) in expressions(policy, Role::Variable) {
             let type_ = types.get(&n).cloned().unwrap_or(Type::Dyn);
             variables.add(variable.name.as_deref().unwrap_or_default(), type_);
         }
         env.set_variable("variables", variables.to_type());
+        let mut mutation_env = policy_env(&declared(true));
+        mutation_env.set_variable("variables", variables.to_type());
         for (n, expression) in refused {
             self.take(expression.n_nodes());
-            let mut found = match expression.check(&env) {
+            let is_mutation = expression.role.is_mutation();
+            let env = if is_mutation { &mutation_env } else { &env };
+            let mut found = match expression.check(env) {
                 ExpressionCheck::Unparsed(found) => found.clone(),
                 ExpressionCheck::Failed(_, found) => found,
+                // What cannot be planned is told of the mutation as a whole.
+                ExpressionCheck::Passed(_) if is_mutation => continue,
                 ExpressionCheck::Passed(checked) => {
-                    match unplanned(&checked, &env, &expression.text) {
+                    match unplanned(&checked, env, &expression.text) {
                         Some(found) => found,
                         None => continue,
                     }

@@ -147,6 +147,7 @@ impl Checking {
             params: has_params.then_some(&params),
             authorizer: true,
             request_resource: true,
+            mutation: policy.is_mutating(),
         });
         let variables = VariableTypes::default();
         env.set_variable("variables", variables.to_type());
