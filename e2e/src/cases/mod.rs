@@ -12,6 +12,11 @@ pub mod crds;
 pub mod eval;
 pub(crate) mod expressions;
 mod mistakes;
+#[expect(
+    clippy::indexing_slicing,
+    reason = "parts of JSON values, which are null where there are none"
+)]
+pub mod mutations;
 mod mutate;
 mod objects;
 mod pieces;

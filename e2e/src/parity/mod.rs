@@ -16,6 +16,7 @@ pub mod decl;
 pub mod eval;
 pub mod five_kinds;
 pub mod guard;
+pub mod mutate;
 pub mod pair;
 pub mod rules;
 pub mod schemas;
