@@ -12,12 +12,12 @@ pub mod crds;
 pub mod eval;
 pub(crate) mod expressions;
 mod mistakes;
+mod mutate;
 #[expect(
     clippy::indexing_slicing,
     reason = "parts of JSON values, which are null where there are none"
 )]
 pub mod mutations;
-mod mutate;
 mod objects;
 mod pieces;
 pub mod policies;

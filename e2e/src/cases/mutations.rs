@@ -110,9 +110,16 @@ impl Maker<'_> {
     pub fn object(&mut self, schema: &Value, depth: u32) -> Value {
         let mut fields = Map::new();
         let depth = depth.saturating_add(1);
-        let density = if depth > 6 { self.density / 2 } else { self.density };
+        let density = if depth > 6 {
+            self.density / 2
+        } else {
+            self.density
+        };
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-            let is_key = matches!(name.as_str(), "name" | "uid" | "type" | "key" | "containerPort" | "port");
+            let is_key = matches!(
+                name.as_str(),
+                "name" | "uid" | "type" | "key" | "containerPort" | "port"
+            );
             if !self.random.permille(if is_key { 900 } else { density }) {
                 continue;
             }
@@ -147,7 +154,10 @@ impl Maker<'_> {
         let items = &schema["items"];
         let is_live = self.purpose == Purpose::Live;
         let mut made: Vec<Value> = Vec::new();
-        let is_keyed = matches!(schema["x-kubernetes-list-type"].as_str(), Some("map" | "set"));
+        let is_keyed = matches!(
+            schema["x-kubernetes-list-type"].as_str(),
+            Some("map" | "set")
+        );
         for _ in 0..self.random.below(5) {
             let Some(item) = self.value(items, depth.saturating_add(1)) else {
                 continue;
@@ -206,7 +216,9 @@ impl Maker<'_> {
             7 => json!("x\"\u{7}"),
             8 => {
                 let n = self.random.below(3);
-                (0..n).map(|_| self.anything(depth.saturating_add(1))).collect()
+                (0..n)
+                    .map(|_| self.anything(depth.saturating_add(1)))
+                    .collect()
             }
             _ => {
                 let n = self.random.below(3);
@@ -269,7 +281,11 @@ fn schema(random: &mut Random, depth: u32) -> Value {
         6 => json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
         7 => json!({"x-kubernetes-preserve-unknown-fields": true}),
         8 => {
-            let of = if random.permille(500) { "string" } else { "integer" };
+            let of = if random.permille(500) {
+                "string"
+            } else {
+                "integer"
+            };
             json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": of}})
         }
         9 => json!({"type": "array", "items": schema(random, inner)}),
@@ -357,7 +373,9 @@ fn collect(value: &Value, path: String, paths: &mut Vec<String>) {
 }
 
 fn operation(random: &mut Random, paths: &[String]) -> Value {
-    const OPS: [&str; 8] = ["add", "remove", "replace", "move", "copy", "test", "test", "add"];
+    const OPS: [&str; 8] = [
+        "add", "remove", "replace", "move", "copy", "test", "test", "add",
+    ];
     let op = *random.choose(&OPS).unwrap_or(&"add");
     let mut operation = json!({"op": op, "path": path(random, paths)});
     if random.permille(10) {
@@ -368,9 +386,22 @@ fn operation(random: &mut Random, paths: &[String]) -> Value {
     }
     if matches!(op, "add" | "replace" | "test") != random.permille(30) {
         let values = [
-            json!(1), json!(1.5), json!(-3), json!("a"), json!("<\u{2028}\u{7f}\">"), json!(true), json!(null), json!([]),
-            json!({}), json!([1, "b", {"c": null}]), json!({"a": {"b": [1]}}), json!(0.000_000_1), json!(123_456_789),
-            json!({"x": null}), json!([null]), json!(2.0),
+            json!(1),
+            json!(1.5),
+            json!(-3),
+            json!("a"),
+            json!("<\u{2028}\u{7f}\">"),
+            json!(true),
+            json!(null),
+            json!([]),
+            json!({}),
+            json!([1, "b", {"c": null}]),
+            json!({"a": {"b": [1]}}),
+            json!(0.000_000_1),
+            json!(123_456_789),
+            json!({"x": null}),
+            json!([null]),
+            json!(2.0),
         ];
         operation["value"] = random.choose(&values).cloned().unwrap_or_default();
     }
@@ -379,7 +410,20 @@ fn operation(random: &mut Random, paths: &[String]) -> Value {
 
 fn path(random: &mut Random, paths: &[String]) -> String {
     const KEYS: [&str; 14] = [
-        "-", "0", "1", "-1", "-2", "7", "+1", "x", "", "a~1b", "~0", "01", "99999999999999999999", "new",
+        "-",
+        "0",
+        "1",
+        "-1",
+        "-2",
+        "7",
+        "+1",
+        "x",
+        "",
+        "a~1b",
+        "~0",
+        "01",
+        "99999999999999999999",
+        "new",
     ];
     let known = random.choose(paths).cloned().unwrap_or_default();
     let key = *random.choose(&KEYS).unwrap_or(&"");

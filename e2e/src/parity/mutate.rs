@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use vap_status_controller::go_json;
 use vap_status_controller::json_patch::{self, Operation, PatchError};
 use vap_status_controller::merge::{self, Applied, Types};
 use vap_status_controller::schema::{Builtin, Crd, Gvk};
-use vap_status_controller::go_json;
 
 use super::guard::guard;
 use super::rules::ask;
@@ -37,8 +37,16 @@ const KINDS: [(&str, &str, &str); 34] = [
     ("", "v1", "Secret"),
     ("", "v1", "Service"),
     ("", "v1", "ServiceAccount"),
-    ("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration"),
-    ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy"),
+    (
+        "admissionregistration.k8s.io",
+        "v1",
+        "MutatingWebhookConfiguration",
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "v1",
+        "ValidatingAdmissionPolicy",
+    ),
     ("apps", "v1", "DaemonSet"),
     ("apps", "v1", "Deployment"),
     ("apps", "v1", "ReplicaSet"),
@@ -99,7 +107,7 @@ pub struct MutationLine {
     pub patches: usize,
     /// How many patches upstream refuses.
     pub refused_patches: usize,
-    /// How many different texts that are, without what is in quotes.
+    /// How many sorts of errors that are, told apart by their second part.
     pub refusals: usize,
     /// How many patches make upstream panic.
     pub panics: usize,
@@ -212,8 +220,8 @@ impl MutationParity {
         }
         .object(&root, 0);
         random.number();
-        let mistakes = [0, 0, 4, 40].get(below(&mut random, 4)).copied();
-        let atomics = [0, 0, 30, 400].get(below(&mut random, 4)).copied();
+        let mistakes = [0, 10, 60, 150].get(below(&mut random, 4)).copied();
+        let atomics = [0, 20, 100, 500].get(below(&mut random, 4)).copied();
         let mut applied = Maker {
             random,
             schemas,
@@ -229,8 +237,16 @@ impl MutationParity {
         set(&mut live, "apiVersion", json!(api_version));
         set(&mut live, "kind", json!(kind));
         if crd.is_some() {
-            set(&mut live, "metadata", json!({"name": "a", "labels": {"a": "b"}, "finalizers": ["x"]}));
-            set(&mut applied, "metadata", json!({"labels": {"c": "d"}, "finalizers": ["x", "y"]}));
+            set(
+                &mut live,
+                "metadata",
+                json!({"name": "a", "labels": {"a": "b"}, "finalizers": ["x"]}),
+            );
+            set(
+                &mut applied,
+                "metadata",
+                json!({"labels": {"c": "d"}, "finalizers": ["x", "y"]}),
+            );
         }
         let mut case = json!({"gvk": gvk, "live": live, "applied": applied});
         if let Some(crd) = crd {
@@ -268,8 +284,8 @@ impl MutationParity {
             line.refused_patches += usize::from(!theirs.errors.is_empty());
             line.panics += usize::from(theirs.panic.is_some());
             for error in &theirs.errors {
-                let words: String = error.split(['\'', '"']).step_by(2).collect();
-                *refusals.entry(words).or_insert(0_u32) += 1;
+                let words = error.split(": ").nth(1).unwrap_or(error);
+                *refusals.entry(words.to_owned()).or_insert(0_u32) += 1;
             }
             let ours = guard(|| own_patch(&case));
             let is_same = match (&ours, &theirs.panic) {

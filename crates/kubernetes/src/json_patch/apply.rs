@@ -79,9 +79,9 @@ impl Document {
                 "add operation does not apply: doc is missing path: \"{path}\""
             ))
         })?;
-        holder.add(key, value)?.map_err(|error| {
-            failed(format!("error in add for path: '{path}': {error}"))
-        })
+        holder
+            .add(key, value)?
+            .map_err(|error| failed(format!("error in add for path: '{path}': {error}")))
     }
 
     fn remove(&mut self, operation: &Operation) -> Result<(), PatchError> {
@@ -93,15 +93,14 @@ impl Document {
             ))
         })?;
         let removed = holder.remove(&key);
-        removed.map(drop).map_err(|error| {
-            failed(format!("error in remove for path: '{path}': {error}"))
-        })
+        removed
+            .map(drop)
+            .map_err(|error| failed(format!("error in remove for path: '{path}': {error}")))
     }
 
     fn replace(&mut self, operation: &Operation) -> Result<(), PatchError> {
-        let path = reread(&operation.path).map_err(|error| {
-            failed(format!("replace operation failed to decode path: {error}"))
-        })?;
+        let path = reread(&operation.path)
+            .map_err(|error| failed(format!("replace operation failed to decode path: {error}")))?;
         let value = value_of(operation);
         if path.is_empty() {
             match value {
@@ -139,11 +138,10 @@ impl Document {
                 "move operation does not apply: doc is missing from path: {from}"
             ))
         })?;
-        let in_move = |key: &str, error| failed(format!("error in move for path: '{key}': {error}"));
+        let in_move =
+            |key: &str, error| failed(format!("error in move for path: '{key}': {error}"));
         holder.get(&key).map_err(|error| in_move(&key, error))?;
-        let value = holder
-            .remove(&key)
-            .map_err(|error| in_move(&key, error))?;
+        let value = holder.remove(&key).map_err(|error| in_move(&key, error))?;
         let path = reread(&operation.path)
             .map_err(|error| failed(format!("move operation failed to decode path: {error}")))?;
         self.deepen_by(from, path, &value)?;
@@ -152,7 +150,9 @@ impl Document {
                 "move operation does not apply: doc is missing destination path: {path}"
             ))
         })?;
-        holder.add(key, value)?.map_err(|error| in_move(path, error))
+        holder
+            .add(key, value)?
+            .map_err(|error| in_move(path, error))
     }
 
     fn copy(&mut self, operation: &Operation) -> Result<(), PatchError> {
@@ -185,9 +185,9 @@ impl Document {
                 self.copied, MAX_COPIED_BYTES
             )));
         }
-        holder.add(key, value)?.map_err(|error| {
-            failed(format!("error while adding value during copy: {error}"))
-        })
+        holder
+            .add(key, value)?
+            .map_err(|error| failed(format!("error while adding value during copy: {error}")))
     }
 
     fn test(&mut self, operation: &Operation) -> Result<(), PatchError> {

@@ -87,10 +87,16 @@ mod tests {
         assert_eq!(atoi("+07"), Ok(7));
         assert_eq!(atoi("-9223372036854775808"), Ok(i64::MIN));
         for text in ["", "-", "+", "1_0", "0x1", " 1", "\u{661}"] {
-            assert!(atoi(text).unwrap_err().ends_with("invalid syntax"), "{text}");
+            assert!(
+                atoi(text).unwrap_err().ends_with("invalid syntax"),
+                "{text}"
+            );
         }
         for text in ["9223372036854775808", "99999999999999999999999x"] {
-            assert!(atoi(text).unwrap_err().ends_with("value out of range"), "{text}");
+            assert!(
+                atoi(text).unwrap_err().ends_with("value out of range"),
+                "{text}"
+            );
         }
     }
 }

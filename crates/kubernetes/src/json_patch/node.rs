@@ -36,9 +36,7 @@ impl Node {
     pub(super) fn of(value: &Value) -> Self {
         match value {
             Value::Null => Self::Null,
-            Value::Number(number) => {
-                Self::Scalar(Value::Number(go_json::reread_number(number)))
-            }
+            Value::Number(number) => Self::Scalar(Value::Number(go_json::reread_number(number))),
             Value::Bool(_) | Value::String(_) => Self::Scalar(value.clone()),
             Value::Array(items) => Self::Array(items.iter().map(Self::within).collect()),
             Value::Object(fields) => Self::Object(

@@ -122,9 +122,7 @@ impl<'a> Merge<'a> {
             return leaf(left, right);
         }
         let mut merged = Map::new();
-        let only_right = of_right
-            .keys()
-            .filter(|name| !of_left.contains_key(**name));
+        let only_right = of_right.keys().filter(|name| !of_left.contains_key(**name));
         for name in of_left.keys().chain(only_right) {
             let declared = map.fields.get(*name).map(|field| &field.type_);
             let path = Path::Field(path, name);
@@ -132,13 +130,7 @@ impl<'a> Merge<'a> {
                 errors.push(&path, || "schema error: invalid atom: inlined".to_owned());
                 continue;
             };
-            let value = self.value(
-                type_,
-                of_left.get(name),
-                of_right.get(name),
-                &path,
-                errors,
-            );
+            let value = self.value(type_, of_left.get(name), of_right.get(name), &path, errors);
             if let Some(value) = value {
                 merged.insert((*name).to_owned(), value);
             }
