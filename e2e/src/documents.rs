@@ -8,7 +8,9 @@ use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingAdmissionPolicy, ValidatingAdmissionPolicy,
+};
 use serde_json::Value;
 use vap_status_controller::cli::input::{decode, yaml};
 
@@ -34,6 +36,54 @@ pub struct PolicyDoc {
     pub index: usize,
     /// The policy, with the API server's defaults.
     pub policy: Result<ValidatingAdmissionPolicy>,
+}
+
+impl PolicyDoc {
+    /// The same as one of policies of either sort.
+    #[must_use]
+    pub fn of_any(&self) -> AnyPolicyDoc {
+        let policy = match &self.policy {
+            Ok(policy) => Ok(AnyPolicy::Validating(policy.clone())),
+            Err(error) => Err(anyhow!("{error:#}")),
+        };
+        (self.file.clone(), self.index, policy)
+    }
+}
+
+/// A policy of either sort, or what stood where one was expected, with its file and its place there.
+pub type AnyPolicyDoc = (String, usize, Result<AnyPolicy>);
+
+/// A policy of either sort.
+#[derive(Debug)]
+pub enum AnyPolicy {
+    /// One that validates.
+    Validating(ValidatingAdmissionPolicy),
+    /// One that mutates.
+    Mutating(MutatingAdmissionPolicy),
+}
+
+/// Every policy of either sort of the files and directories, in order, with its file and its place there.
+///
+/// # Errors
+///
+/// If a file cannot be read or cut into documents.
+pub fn load_any_policies(paths: &[PathBuf]) -> Result<Vec<AnyPolicyDoc>> {
+    let mut policies = Vec::new();
+    for Document { file, index, value } in load_documents(paths)? {
+        let policy = value.and_then(|value| {
+            let is_mutating = type_meta(&value, "kind")? == "MutatingAdmissionPolicy"
+                && type_meta(&value, "apiVersion")?.starts_with(POLICY_GROUP);
+            if is_mutating {
+                let policy = decode::mutating_policy(value)?;
+                return Ok(Some(AnyPolicy::Mutating(policy)));
+            }
+            Ok(parse_policy(value)?.map(AnyPolicy::Validating))
+        });
+        if let Some(policy) = policy.transpose() {
+            policies.push((file, index, policy));
+        }
+    }
+    Ok(policies)
 }
 
 /// Every policy of the files and directories, in order. Documents of other kinds are passed over.

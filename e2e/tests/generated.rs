@@ -19,6 +19,7 @@ fn warnings_are_those_of_the_type_checker() {
     let made = tempfile::tempdir().unwrap();
     let counts = Counts {
         policies: 300,
+        mutating: 0,
         eval: 0,
         admit: 0,
         ..Counts::default()

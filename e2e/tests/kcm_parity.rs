@@ -18,6 +18,7 @@ async fn the_upstream_profile_gives_what_kcm_writes() {
     let made = tempfile::tempdir().unwrap();
     let counts = Counts {
         policies: 400,
+        mutating: 0,
         eval: 0,
         admit: 0,
         ..Counts::default()

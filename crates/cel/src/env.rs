@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::decls::{Function, Overload, OverloadRow, Variable};
-use super::message::MessageRow;
+use super::message::{MessageRow, TypeResolver};
 use super::types::Type;
 use super::validators::Validator;
 
@@ -149,6 +149,7 @@ pub struct Env {
     library: Arc<Library>,
     variables: Vec<Variable>,
     named_types: Vec<(Arc<str>, Type)>,
+    resolver: Option<&'static dyn TypeResolver>,
 }
 
 impl Env {
@@ -159,6 +160,7 @@ impl Env {
             library,
             variables: Vec::new(),
             named_types: Vec::new(),
+            resolver: None,
         }
     }
 
@@ -176,6 +178,20 @@ impl Env {
         let mut extended = self.clone();
         extended.named_types.extend(types);
         extended
+    }
+
+    /// This environment with the object types that `resolver` declares.
+    #[must_use]
+    pub fn resolving(mut self, resolver: &'static dyn TypeResolver) -> Self {
+        self.resolver = Some(resolver);
+        self
+    }
+
+    /// The resolver of the object type `name`, if one declares it.
+    #[must_use]
+    pub fn resolver_of(&self, name: &str) -> Option<&'static dyn TypeResolver> {
+        let declares = |resolver: &&dyn TypeResolver| resolver.resolve(name).is_some();
+        self.resolver.filter(declares)
     }
 
     /// Replaces the type of the variable `name`, or declares it.
@@ -198,6 +214,9 @@ impl Env {
     pub fn lookup_ident(&self, name: &str) -> Option<Ident> {
         if let Some(variable) = self.variables.iter().rev().find(|v| &*v.name == name) {
             return Some(Ident::Variable(variable.type_.clone()));
+        }
+        if let Some(object) = self.resolver.and_then(|resolver| resolver.resolve(name)) {
+            return Some(Ident::TypeName(Type::Struct(object)));
         }
         if let Some((_, of)) = self.named_types.iter().find(|(n, _)| &**n == name) {
             return Some(Ident::TypeName(of.clone()));
@@ -224,6 +243,9 @@ impl Env {
         self.library.namespaces.contains(first)
             || self.variables.iter().any(|variable| begins(&variable.name))
             || self.named_types.iter().any(|(name, _)| begins(name))
+            || self
+                .resolver
+                .is_some_and(|resolver| resolver.is_namespace(first))
     }
 
     /// The function `name`.

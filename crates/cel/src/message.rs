@@ -1,11 +1,40 @@
-//! Declarations of messages: a row has the name of one, its type and its fields.
+//! Declarations of messages: a row has the name of one, its type and its fields; a resolver declares by a rule.
 //!
 //! Source: cel-go `common/types/provider.go` (`FindStructType`, `FindStructFieldType`).
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::decls::Sig;
 use crate::types::{FieldTypes, Primitive, StructType, Type};
+use crate::value::{EvalError, Value};
+
+/// Object types that are known by a rule and not by a list, and the values that their literals make.
+///
+/// Their names can be written in literals. Alone they are types for the check and nothing for the planner, as no
+/// name of a type is known to it but by a list.
+///
+/// Source: k8s.io/apiserver `pkg/cel/common/typeprovider.go`, `TypeResolver`, `ResolverTypeProvider`.
+pub trait TypeResolver: fmt::Debug + Send + Sync {
+    /// The object type `name`.
+    fn resolve(&self, name: &str) -> Option<StructType>;
+
+    /// Reports whether some dotted name of a type begins with the part `first`.
+    fn is_namespace(&self, first: &str) -> bool;
+
+    /// Reports whether fields of an expression of the type `name` are read from the Go map that its value is turned
+    /// into, and not from the value.
+    ///
+    /// Source: cel-go `interpreter/attributes.go`, `attrFactory.NewQualifier`, `fieldQualifier`.
+    fn reads_native(&self, name: &str) -> bool;
+
+    /// The value of a literal of the type `name`.
+    ///
+    /// # Errors
+    ///
+    /// For fields that the type does not take.
+    fn make(&self, name: &Arc<str>, fields: Vec<(Arc<str>, Value)>) -> Result<Value, EvalError>;
+}
 
 /// A message: its name, its type and its fields.
 #[derive(Clone, Copy, Debug)]

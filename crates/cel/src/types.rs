@@ -245,6 +245,20 @@ impl Type {
         }))
     }
 
+    /// No type: that of fields which are found and have none. Only `dyn` fits it.
+    ///
+    /// Source: cel-go `common/types/types.go`, `UnspecifiedKind`.
+    #[must_use]
+    pub fn unspecified() -> Self {
+        Self::opaque("", Vec::new())
+    }
+
+    /// Reports whether it is no type.
+    #[must_use]
+    pub fn is_unspecified(&self) -> bool {
+        matches!(self, Self::Opaque(opaque) if opaque.name.is_empty())
+    }
+
     /// The type of the type `of`.
     #[must_use]
     pub fn type_of(of: Type) -> Self {

@@ -8,14 +8,17 @@ mod finding;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingAdmissionPolicy, Mutation, ValidatingAdmissionPolicy,
+};
 
 use super::consequence::{self, Consequence};
 use super::environment::{Declared, VariableTypes, policy_env, variable_type_upstream};
 use super::expressions::{ExpressionCheck, PolicyExpression, Role, TextLeft, Words, parse_all};
 use super::fails_closed;
+use super::mutations;
 use super::rule::Rule;
 use cel::checker::CheckedAst;
 use cel::cost::{CostEstimate, SizeEstimator};
@@ -26,6 +29,7 @@ use cel::eval::Program;
 use cel::stack::run_on_deep_stack;
 use cel::types::Type;
 use kubernetes::library::estimate;
+use kubernetes::library::mutation::{json_patch_type, object_type};
 use kubernetes::library::runtime::KubernetesRuntime;
 use kubernetes::library::version::{self, TooNew};
 
@@ -40,6 +44,13 @@ pub enum CompileMode {
     New,
     /// When the admission plugin loads the stored policy.
     Stored,
+}
+
+/// The sort of a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sort {
+    Validating,
+    Mutating,
 }
 
 /// The outcome of compiling one expression.
@@ -77,6 +88,8 @@ pub struct Sound {
 #[derive(Debug)]
 pub struct CompiledPolicy {
     policy: ValidatingAdmissionPolicy,
+    /// The sort of the policy.
+    sort: Sort,
     expressions: Vec<PolicyExpression>,
     findings: Vec<CompileFinding>,
     /// The fields that the findings are about.
@@ -91,7 +104,20 @@ impl CompiledPolicy {
     /// Compiles every expression of `policy`.
     #[must_use]
     pub fn new(policy: &ValidatingAdmissionPolicy) -> Self {
-        let expressions = parse_all(policy);
+        Self::of_parts(policy, None)
+    }
+
+    /// Compiles every expression of a mutating policy.
+    #[must_use]
+    pub fn of_mutating(policy: &MutatingAdmissionPolicy) -> Self {
+        let shared = mutations::shared_part(policy);
+        Self::of_parts(&shared, Some(mutations::mutations(policy)))
+    }
+
+    /// Compiles every expression of a policy, and of its mutations if it is a mutating one.
+    #[must_use]
+    pub fn of_parts(policy: &ValidatingAdmissionPolicy, mutations: Option<&[Mutation]>) -> Self {
+        let expressions = parse_all(policy, mutations.unwrap_or_default());
         let mut slim = ValidatingAdmissionPolicy {
             spec: policy.spec.clone(),
             ..Default::default()
@@ -100,6 +126,7 @@ impl CompiledPolicy {
         let consequences = consequence::of_all(&expressions, fails_closed(policy));
         let mut compiled = Self {
             policy: slim,
+            sort: mutations.map_or(Sort::Validating, |_| Sort::Mutating),
             expressions,
             findings: Vec::new(),
             failed: HashSet::new(),
@@ -151,6 +178,12 @@ impl CompiledPolicy {
     #[must_use]
     pub fn policy(&self) -> &ValidatingAdmissionPolicy {
         &self.policy
+    }
+
+    /// Reports whether it is a mutating policy.
+    #[must_use]
+    pub fn is_mutating(&self) -> bool {
+        self.sort == Sort::Mutating
     }
 
     /// All expressions, in the order of the policy's fields.
@@ -269,17 +302,18 @@ impl CompiledPolicy {
         words: Words,
         visit: impl FnMut(CompiledExpression, Option<Sound>) + Send,
     ) {
-        compile_all(&self.policy, &self.expressions, (mode, words), visit);
+        let policy = (&self.policy, self.sort);
+        compile_all(policy, &self.expressions, (mode, words), visit);
     }
 }
 
 /// Parses and compiles all expressions of `policy` once, as the API server does in `mode`.
 #[must_use]
 pub fn compile(policy: &ValidatingAdmissionPolicy, mode: CompileMode) -> Vec<CompiledExpression> {
-    let expressions = parse_all(policy);
+    let expressions = parse_all(policy, &[]);
     let mut compiled = Vec::with_capacity(expressions.len());
     compile_all(
-        policy,
+        (policy, Sort::Validating),
         &expressions,
         (mode, Words::Ours),
         |expression, _| {
@@ -290,7 +324,7 @@ pub fn compile(policy: &ValidatingAdmissionPolicy, mode: CompileMode) -> Vec<Com
 }
 
 fn compile_all(
-    policy: &ValidatingAdmissionPolicy,
+    policy: (&ValidatingAdmissionPolicy, Sort),
     expressions: &[PolicyExpression],
     (mode, words): (CompileMode, Words),
     mut visit: impl FnMut(CompiledExpression, Option<Sound>) + Send,
@@ -301,7 +335,7 @@ fn compile_all(
 }
 
 fn compile_in_order(
-    policy: &ValidatingAdmissionPolicy,
+    (policy, sort): (&ValidatingAdmissionPolicy, Sort),
     expressions: &[PolicyExpression],
     (mode, words): (CompileMode, Words),
     visit: &mut impl FnMut(CompiledExpression, Option<Sound>),
@@ -316,12 +350,14 @@ fn compile_in_order(
         params: has_params.then_some(&dyn_type),
         authorizer: true,
         request_resource: true,
+        mutation: false,
     };
     let plain = policy_env(&declared);
     let mut variables = VariableTypes::default();
     let mut env = plain.clone();
     let has_variables = expressions.iter().any(|e| e.role == Role::Variable);
-    let declares_variables = mode == CompileMode::Stored || has_variables;
+    // Of a mutating policy upstream compiles all with variables, whether it has some or not.
+    let declares_variables = mode == CompileMode::Stored || has_variables || sort == Sort::Mutating;
 
     let text_left = TextLeft::default();
     let mut compile = |(index, expression): (usize, &PolicyExpression), env: &Env| {
@@ -361,7 +397,15 @@ fn compile_in_order(
             compile(condition, &env);
         }
     }
+    let extended = |declared: Declared<'_>| {
+        let mut env = policy_env(&declared);
+        if declares_variables {
+            env.set_variable("variables", variables.to_type());
+        }
+        env
+    };
     let mut message_env = None;
+    let mut mutation_env = None;
     for (n, expression) in all() {
         match expression.role {
             Role::Validation | Role::AuditAnnotation => {
@@ -369,14 +413,19 @@ fn compile_in_order(
             }
             Role::MessageExpression => {
                 let env = message_env.get_or_insert_with(|| {
-                    let mut env = policy_env(&Declared {
+                    extended(Declared {
                         authorizer: false,
                         ..declared
-                    });
-                    if declares_variables {
-                        env.set_variable("variables", variables.to_type());
-                    }
-                    env
+                    })
+                });
+                compile((n, expression), env);
+            }
+            Role::ApplyConfiguration | Role::JsonPatch => {
+                let env = mutation_env.get_or_insert_with(|| {
+                    extended(Declared {
+                        mutation: true,
+                        ..declared
+                    })
                 });
                 compile((n, expression), env);
             }
@@ -431,6 +480,16 @@ fn outcome(
 
 /// Plans a checked expression. What fails here fails at each request, if it gets into the cluster.
 fn plan(checked: CheckedAst, env: &Env) -> Result<Sound, CompileError> {
+    if checked.has_unspecified() {
+        return Err(CompileError {
+            type_: CompileErrorType::Internal,
+            kind: CompileFindingKind::Failed,
+            cause: Cause::Whole {
+                rule: Rule::CompilationFailed,
+                message: "unexpected compilation error: missing type conversion to proto: ".into(),
+            },
+        });
+    }
     match Program::plan(&checked, env, &KubernetesRuntime) {
         Ok(program) => Ok(Sound { checked, program }),
         Err(error) => {
@@ -453,7 +512,7 @@ fn plan(checked: CheckedAst, env: &Env) -> Result<Sound, CompileError> {
 fn trimmed(expression: &PolicyExpression, mode: CompileMode) -> Option<PolicyExpression> {
     let trims = matches!(
         expression.role,
-        Role::MatchCondition | Role::AuditAnnotation
+        Role::MatchCondition | Role::AuditAnnotation | Role::ApplyConfiguration | Role::JsonPatch
     );
     let text = expression.text.trim();
     (mode == CompileMode::New && trims && text.len() != expression.text.len()).then(|| {
@@ -488,12 +547,17 @@ fn compile_error(mut found: Diagnostics, text: &Arc<str>, text_left: &TextLeft) 
 ///
 /// Source: `k8s.io/apiserver` `plugin/policy/validating/validator.go` and `accessor.go`
 /// (`ReturnTypes` of `ValidationCondition`, `MessageExpressionCondition`, `AuditAnnotationCondition`,
-/// `Variable`), `plugin/webhook/matchconditions/matcher.go` (`MatchCondition`).
+/// `Variable`), `plugin/webhook/matchconditions/matcher.go` (`MatchCondition`),
+/// `plugin/policy/mutating/patch/{smd,json_patch}.go` (`ApplyConfigurationCondition`, `JSONPatchCondition`).
 fn accepted_types(role: Role) -> Option<&'static [Type]> {
+    static OBJECT: LazyLock<[Type; 1]> = LazyLock::new(|| [object_type()]);
+    static PATCH: LazyLock<[Type; 1]> = LazyLock::new(|| [Type::list(json_patch_type())]);
     match role {
         Role::Validation | Role::MatchCondition => Some(&[Type::Bool]),
         Role::MessageExpression => Some(&[Type::String]),
         Role::AuditAnnotation => Some(&[Type::String, Type::Null]),
+        Role::ApplyConfiguration => Some(&*OBJECT),
+        Role::JsonPatch => Some(&*PATCH),
         Role::Variable => None,
     }
 }

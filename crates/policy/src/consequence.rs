@@ -98,10 +98,18 @@ pub(super) fn of_all(expressions: &[PolicyExpression], fails_closed: bool) -> Ve
 fn of_role(role: Role, fails_closed: bool) -> Consequence {
     match role {
         // An audit annotation that fails denies too, whatever the validationActions of the binding are.
-        Role::Validation | Role::MatchCondition | Role::AuditAnnotation if fails_closed => {
+        Role::Validation
+        | Role::MatchCondition
+        | Role::AuditAnnotation
+        | Role::ApplyConfiguration
+        | Role::JsonPatch
+            if fails_closed =>
+        {
             Consequence::Denied
         }
-        Role::Validation | Role::MatchCondition => Consequence::LetThrough,
+        Role::Validation | Role::MatchCondition | Role::ApplyConfiguration | Role::JsonPatch => {
+            Consequence::LetThrough
+        }
         Role::AuditAnnotation => Consequence::NoAnnotation,
         Role::MessageExpression => Consequence::OtherMessage,
         Role::Variable => Consequence::Unread,

@@ -11,6 +11,7 @@ use cel::decls::Variable;
 use cel::env::Env;
 use cel::types::{FieldTypes, StructType, Type};
 use kubernetes::library::environment::base_env;
+use kubernetes::library::mutation::mutation_env;
 use kubernetes::library::types::{AUTHORIZER, RESOURCE_CHECK};
 
 /// Fields whose types are fixed, whatever the object type is called.
@@ -205,6 +206,8 @@ pub(super) struct Declared<'a> {
     pub(super) authorizer: bool,
     /// True if `authorizer.requestResource` is declared; the type checker upstream leaves it out.
     pub(super) request_resource: bool,
+    /// True for expressions of mutations, which can construct objects and patches.
+    pub(super) mutation: bool,
 }
 
 /// The environment of a policy's expressions, without `variables`.
@@ -227,8 +230,12 @@ pub(super) fn policy_env(declared: &Declared<'_>) -> Env {
         let type_ = RESOURCE_CHECK.to_type();
         variables.push(Variable::new("authorizer.requestResource", type_));
     }
-    base_env()
-        .extend_types(named.all.iter().cloned())
+    let base = if declared.mutation {
+        mutation_env()
+    } else {
+        base_env()
+    };
+    base.extend_types(named.all.iter().cloned())
         .extend(variables)
 }
 

@@ -4,9 +4,10 @@ use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
 
 use k8s_openapi::api::admissionregistration::v1::{
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicySpec,
+    Mutation, ValidatingAdmissionPolicy, ValidatingAdmissionPolicySpec,
 };
 
+use super::mutations;
 use cel::ast::Ast;
 use cel::ast_validators;
 use cel::checker::{self, CheckedAst};
@@ -27,6 +28,18 @@ pub enum Role {
     MessageExpression,
     /// The value of an audit annotation.
     AuditAnnotation,
+    /// The object that a mutation applies.
+    ApplyConfiguration,
+    /// The JSON patch of a mutation.
+    JsonPatch,
+}
+
+impl Role {
+    /// Reports whether it is the expression of a mutation.
+    #[must_use]
+    pub const fn is_mutation(self) -> bool {
+        matches!(self, Self::ApplyConfiguration | Self::JsonPatch)
+    }
 }
 
 /// An expression of a policy, with its parsed tree.
@@ -183,12 +196,17 @@ const MAX_NODES: usize = 500_000;
 const MAX_SHALLOW_BYTES: usize = 16 * 1024;
 
 /// Parses all expressions of `policy`, in the order of its fields: match conditions, variables,
-/// validations each with its message, audit annotations.
-pub(super) fn parse_all(policy: &ValidatingAdmissionPolicy) -> Vec<PolicyExpression> {
+/// validations each with its message, audit annotations; then the `mutations`.
+pub(super) fn parse_all(
+    policy: &ValidatingAdmissionPolicy,
+    mutations: &[Mutation],
+) -> Vec<PolicyExpression> {
     let Some(spec) = &policy.spec else {
         return Vec::new();
     };
-    stack::run_on_deep_stack(n_bytes(spec) > MAX_SHALLOW_BYTES, || parse_spec(spec))
+    let in_mutations = mutations::expressions(mutations).map(|(.., text)| text.len());
+    let n_bytes = n_bytes(spec) + in_mutations.sum::<usize>();
+    stack::run_on_deep_stack(n_bytes > MAX_SHALLOW_BYTES, || parse_spec(spec, mutations))
 }
 
 /// How much text there is to parse, roughly.
@@ -205,7 +223,10 @@ fn n_bytes(spec: &ValidatingAdmissionPolicySpec) -> usize {
         + annotations.map(|a| a.value_expression.len()).sum::<usize>()
 }
 
-fn parse_spec(spec: &ValidatingAdmissionPolicySpec) -> Vec<PolicyExpression> {
+fn parse_spec(
+    spec: &ValidatingAdmissionPolicySpec,
+    mutations: &[Mutation],
+) -> Vec<PolicyExpression> {
     let mut expressions = Vec::new();
     let mut n_left = MAX_NODES;
     for (n, condition) in spec.match_conditions.iter().flatten().enumerate() {
@@ -261,6 +282,15 @@ fn parse_spec(spec: &ValidatingAdmissionPolicySpec) -> Vec<PolicyExpression> {
             Role::AuditAnnotation,
             Some(&annotation.key),
             &annotation.value_expression,
+        ));
+    }
+    for (role, field_ref, text) in mutations::expressions(mutations) {
+        expressions.push(PolicyExpression::new_within(
+            &mut n_left,
+            field_ref,
+            role,
+            None,
+            text,
         ));
     }
     expressions

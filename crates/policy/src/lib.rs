@@ -1,9 +1,10 @@
-//! The model of a ValidatingAdmissionPolicy: compiled, matched, analysed and decided.
+//! The model of an admission policy: compiled, matched, analysed and decided.
 //!
 //! Pure functions over API objects and schemas; nothing here reads the cluster, a file or a clock.
 //!
 //! - [`compile`]: every expression of a policy, compiled as the API server does; [`consequence`] says what happens to
 //!   a request for which one fails.
+//! - [`mutations`]: what a mutating policy is in terms of a validating one.
 //! - [`matching`]: the resources and kinds that a policy's rules match.
 //! - [`analysis`]: which expressions fail for which kinds; [`finding`] and [`rule`] are how that is told.
 //! - [`cost`]: what the expressions may cost, and how far that stays below the limits.
@@ -38,6 +39,7 @@ pub mod expressions;
 pub mod finding;
 pub mod lockout;
 pub mod matching;
+pub mod mutations;
 pub mod nearest;
 pub mod parts;
 pub mod rule;

@@ -422,7 +422,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
                 ModeArg::Stored => &[CompileMode::Stored],
                 ModeArg::Both => &[CompileMode::New, CompileMode::Stored],
             };
-            for doc in documents::load_policies(&policies.paths)? {
+            for doc in documents::load_any_policies(&policies.paths)? {
                 for mode in modes {
                     write_line(out, &compile::line(&doc, *mode))?;
                 }

@@ -11,12 +11,13 @@ pub mod admit;
 pub mod crds;
 pub mod eval;
 pub(crate) mod expressions;
-mod mistakes;
-mod mutate;
 #[expect(
     clippy::indexing_slicing,
     reason = "parts of JSON values, which are null where there are none"
 )]
+pub mod merges;
+mod mistakes;
+mod mutate;
 pub mod mutations;
 mod objects;
 mod pieces;
@@ -59,6 +60,8 @@ pub struct Counts {
     pub crds: u64,
     /// Policies that are made or changed; those written by hand come on top.
     pub policies: u64,
+    /// Mutating policies.
+    pub mutating: u64,
     /// Expressions with values.
     pub eval: u64,
     /// Requests with policies.
@@ -70,6 +73,7 @@ impl Default for Counts {
         Self {
             crds: 60,
             policies: 1500,
+            mutating: 600,
             eval: 4000,
             admit: 1500,
         }
@@ -81,7 +85,7 @@ fn choices(seed: u64, key: &str, n: u64) -> Choices<'static> {
     Choices::Seeded(Random::of(seed, key, n).number())
 }
 
-/// Writes everything below `directory`: `crds/`, `policies/`, `eval.jsonl` and `admit.jsonl`.
+/// Writes everything below `directory`: `crds/`, `policies/`, `mutating/`, `eval.jsonl` and `admit.jsonl`.
 ///
 /// # Errors
 /// When a file cannot be written, or the built-in schemas not be read.
@@ -91,6 +95,8 @@ pub fn write(directory: &Path, seed: u64, counts: Counts) -> Result<()> {
     let policies = policies::policies(seed, counts.policies, &crds)?;
     write_documents(&directory.join("crds"), &crds)?;
     write_documents(&directory.join("policies"), &policies)?;
+    let mutating = mutations::policies(seed, counts.mutating, &crds)?;
+    write_documents(&directory.join("mutating"), &mutating)?;
     write_lines(
         &directory.join("eval.jsonl"),
         &eval::cases(seed, counts.eval)?,

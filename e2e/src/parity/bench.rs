@@ -112,7 +112,7 @@ pub fn run(
                 (broken, expressions, expressions * first.types.len())
             }
             What::Compile => {
-                let first = compile::line(&doc, CompileMode::New);
+                let first = compile::line(&doc.of_any(), CompileMode::New);
                 let broken = first.panic.is_some() || !first.error.is_empty();
                 (broken, first.expressions.len(), 0)
             }

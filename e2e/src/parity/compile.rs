@@ -7,7 +7,7 @@ use vap_status_controller::cel::cost::{CostEstimate, UnknownSizes};
 use vap_status_controller::policy::compile::{CompileMode, CompiledExpression, CompiledPolicy};
 
 use super::guard::{Panic, guard};
-use crate::documents::PolicyDoc;
+use crate::documents::{AnyPolicy, AnyPolicyDoc};
 
 /// The output for a policy and a mode.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -91,25 +91,33 @@ impl From<(CompiledExpression, Option<CostEstimate>)> for ExpressionLine {
 
 /// The line of a policy in a mode.
 #[must_use]
-pub fn line(doc: &PolicyDoc, mode: CompileMode) -> CompileLine {
+pub fn line((file, index, policy): &AnyPolicyDoc, mode: CompileMode) -> CompileLine {
     let mut line = CompileLine {
-        file: doc.file.clone(),
-        index: doc.index,
+        file: file.clone(),
+        index: *index,
         mode: match mode {
             CompileMode::New => "new",
             CompileMode::Stored => "stored",
         },
         ..CompileLine::default()
     };
-    let policy = match &doc.policy {
+    let policy = match policy {
         Ok(policy) => policy,
         Err(error) => {
             line.error = format!("{error:#}");
             return line;
         }
     };
-    line.name = policy.metadata.name.clone().unwrap_or_default();
-    match guard(|| CompiledPolicy::new(policy).compile_with_costs(mode, &UnknownSizes)) {
+    let metadata = match policy {
+        AnyPolicy::Validating(policy) => &policy.metadata,
+        AnyPolicy::Mutating(policy) => &policy.metadata,
+    };
+    line.name = metadata.name.clone().unwrap_or_default();
+    let compiled = || match policy {
+        AnyPolicy::Validating(policy) => CompiledPolicy::new(policy),
+        AnyPolicy::Mutating(policy) => CompiledPolicy::of_mutating(policy),
+    };
+    match guard(|| compiled().compile_with_costs(mode, &UnknownSizes)) {
         Ok(expressions) => {
             line.expressions = expressions.into_iter().map(ExpressionLine::from).collect();
             line.ok = line.expressions.iter().all(|expression| expression.ok);

@@ -455,6 +455,7 @@ mod tests {
         let counts = Counts {
             crds: 15,
             policies: 40,
+            mutating: 10,
             eval: 0,
             admit: 20,
         };

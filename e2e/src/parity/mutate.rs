@@ -18,7 +18,7 @@ use vap_status_controller::schema::{Builtin, Crd, Gvk};
 use super::guard::guard;
 use super::rules::ask;
 use super::write_line;
-use crate::cases::mutations::{Maker, Purpose, definition, patch, schemas};
+use crate::cases::merges::{Maker, Purpose, definition, patch, schemas};
 use crate::random::Random;
 
 /// The kinds of Kubernetes' own APIs whose objects are merged: document, version and kind.
@@ -343,7 +343,7 @@ fn patched_object(random: &mut Random) -> Value {
 /// The documents of group versions.
 struct Documents {
     openapi: PathBuf,
-    schemas: BTreeMap<String, crate::cases::mutations::Schemas>,
+    schemas: BTreeMap<String, crate::cases::merges::Schemas>,
     types: BTreeMap<String, Types>,
 }
 
@@ -366,7 +366,7 @@ impl Documents {
     }
 
     /// The schemas of the document of a kind; of a custom one those of the core document.
-    fn schemas(&mut self, gvk: &[&str; 3]) -> Result<&crate::cases::mutations::Schemas> {
+    fn schemas(&mut self, gvk: &[&str; 3]) -> Result<&crate::cases::merges::Schemas> {
         let [group, version, _] = gvk;
         let group = if *group == "example.com" { "" } else { group };
         let path = self.path(group, version);
@@ -398,7 +398,7 @@ impl Documents {
     }
 }
 
-fn root_schema(schemas: &crate::cases::mutations::Schemas, gvk: &[&str; 3]) -> Option<Value> {
+fn root_schema(schemas: &crate::cases::merges::Schemas, gvk: &[&str; 3]) -> Option<Value> {
     let [group, version, kind] = gvk;
     let wanted = json!({"group": group, "version": version, "kind": kind});
     let mut schemas = schemas.values();

@@ -130,17 +130,18 @@ impl Share {
             eval::run(&self.paths, &mut lines)?;
             return answers(&lines);
         }
-        let docs = documents::load_policies(&self.paths)?;
+        let policies = || documents::load_policies(&self.paths);
         let lines: Result<Vec<Value>, _> = match self.what {
             What::Admit | What::Eval => Ok(Vec::new()),
             What::Typecheck => {
                 let schemas = load()?;
                 let line = |doc| typecheck::line(doc, &schemas, Profile::Upstream);
-                docs.iter()
+                policies()?
+                    .iter()
                     .map(|doc| serde_json::to_value(line(doc)))
                     .collect()
             }
-            What::Compile => docs
+            What::Compile => documents::load_any_policies(&self.paths)?
                 .iter()
                 .map(|doc| serde_json::to_value(compile::line(doc, CompileMode::New)))
                 .collect(),

@@ -20,10 +20,14 @@ pub fn bases() -> Result<Vec<Value>> {
     );
     let policies = input.policies.iter().map(|policy| &policy.document);
     let bindings = input.bindings.iter().map(|binding| &binding.document);
-    let documents = policies.chain(bindings);
+    let mutating = input.mutating_policies.iter();
+    let mutating = mutating.map(|policy| &policy.shared.document);
+    let documents = policies.chain(bindings).chain(mutating);
     let own = [
         policy(),
         binding(),
+        mutating_policy(),
+        mutating_binding(),
         webhooks("ValidatingWebhookConfiguration"),
         webhooks("MutatingWebhookConfiguration"),
     ];
@@ -90,6 +94,43 @@ fn policy() -> Value {
                 {"expression": "true"},
             ],
             "auditAnnotations": [{"key": "a", "valueExpression": "'a'"}, {"key": "B_c", "valueExpression": "null"}],
+        },
+    })
+}
+
+fn mutating_policy() -> Value {
+    let apply = "Object{spec: Object.spec{replicas: variables.b > 1 ? 3 : 1}}";
+    let patch = "[JSONPatch{op: 'add', path: '/metadata/labels/' + jsonpatch.escapeKey('a/b'), value: params.data.a}]";
+    let mut match_resources = match_resources();
+    match_resources["resourceRules"][0]["operations"] = json!(["CREATE", "UPDATE"]);
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingAdmissionPolicy",
+        "metadata": metadata("mutating-policy"),
+        "spec": {
+            "failurePolicy": "Ignore",
+            "reinvocationPolicy": "IfNeeded",
+            "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+            "matchConstraints": match_resources,
+            "matchConditions": [{"name": "a", "expression": "true"}, {"name": "example.com/b", "expression": "params != null"}],
+            "variables": [{"name": "a", "expression": "object.spec.replicas"}, {"name": "b", "expression": "variables.a"}],
+            "mutations": [
+                {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": apply}},
+                {"patchType": "JSONPatch", "jsonPatch": {"expression": patch}},
+            ],
+        },
+    })
+}
+
+fn mutating_binding() -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": metadata("mutating-binding"),
+        "spec": {
+            "policyName": "no-such-policy",
+            "paramRef": {"name": "a", "namespace": "b", "parameterNotFoundAction": "Deny"},
+            "matchResources": match_resources(),
         },
     })
 }

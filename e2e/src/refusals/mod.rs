@@ -120,9 +120,14 @@ pub fn of_files(folder: &Path) -> Result<Vec<Mutant>> {
     let input = Input::load(&paths, Wanted::Policies, &mut std::io::empty());
     let policies = input.policies.iter().map(|it| &it.document);
     let bindings = input.bindings.iter().map(|it| &it.document);
+    let mutating = input.mutating_policies.iter();
+    let mutating = mutating.map(|it| &it.shared.document);
+    let bound = input.mutating_bindings.iter().map(|it| &it.document);
     let webhooks = input.webhooks.iter().map(|it| &it.document);
     let invalid = input.invalid.iter().map(|it| &it.document);
-    let documents = policies.chain(bindings).chain(webhooks).chain(invalid);
+    let policies = policies.chain(mutating);
+    let documents = policies.chain(bindings).chain(bound);
+    let documents = documents.chain(webhooks).chain(invalid);
     let found: Vec<_> = documents
         .filter_map(|document| {
             let sort = Sort::of_kind(document.node.get("kind")?.as_str()?)?;

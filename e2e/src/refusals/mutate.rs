@@ -15,6 +15,10 @@ pub enum Sort {
     Policy,
     /// A binding.
     Binding,
+    /// A mutating policy.
+    MutatingPolicy,
+    /// A binding of a mutating policy.
+    MutatingBinding,
     /// A configuration of validating webhooks.
     ValidatingWebhooks,
     /// A configuration of mutating webhooks.
@@ -28,6 +32,8 @@ impl Sort {
         match kind {
             "ValidatingAdmissionPolicy" => Some(Self::Policy),
             "ValidatingAdmissionPolicyBinding" => Some(Self::Binding),
+            "MutatingAdmissionPolicy" => Some(Self::MutatingPolicy),
+            "MutatingAdmissionPolicyBinding" => Some(Self::MutatingBinding),
             "ValidatingWebhookConfiguration" => Some(Self::ValidatingWebhooks),
             "MutatingWebhookConfiguration" => Some(Self::MutatingWebhooks),
             _ => None,
@@ -40,6 +46,8 @@ impl Sort {
         match self {
             Self::Policy => "validatingadmissionpolicies",
             Self::Binding => "validatingadmissionpolicybindings",
+            Self::MutatingPolicy => "mutatingadmissionpolicies",
+            Self::MutatingBinding => "mutatingadmissionpolicybindings",
             Self::ValidatingWebhooks => "validatingwebhookconfigurations",
             Self::MutatingWebhooks => "mutatingwebhookconfigurations",
         }
@@ -56,7 +64,7 @@ pub struct Mutant {
 }
 
 /// The fields that a document may have, by the field that they are in; the first is the document itself.
-const FIELDS: [(&str, &[&str]); 16] = [
+const FIELDS: [(&str, &[&str]); 19] = [
     ("", &["metadata", "spec", "webhooks", "status", "data"]),
     (
         "metadata",
@@ -95,6 +103,8 @@ const FIELDS: [(&str, &[&str]); 16] = [
             "matchResources",
             "validationActions",
             "failurepolicy",
+            "mutations",
+            "reinvocationPolicy",
         ],
     ),
     ("paramKind", &["apiVersion", "kind", "name"]),
@@ -152,6 +162,12 @@ const FIELDS: [(&str, &[&str]); 16] = [
             "mesage",
         ],
     ),
+    (
+        "mutations",
+        &["patchType", "applyConfiguration", "jsonPatch", "expression"],
+    ),
+    ("applyConfiguration", &["expression", "value"]),
+    ("jsonPatch", &["expression", "value"]),
     ("auditAnnotations", &["key", "valueExpression", "value"]),
     ("matchConditions", &["name", "expression", "Expression"]),
     (

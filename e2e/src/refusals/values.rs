@@ -71,7 +71,7 @@ fn any() -> Vec<Value> {
 }
 
 /// Values for expressions.
-const EXPRESSIONS: [&str; 26] = [
+const EXPRESSIONS: [&str; 38] = [
     "true",
     " true ",
     "",
@@ -98,6 +98,18 @@ const EXPRESSIONS: [&str; 26] = [
     "[1, 2].all(x, x > 0) ? 'a' : 'b'",
     "string(1 + 2)",
     "dyn(1) + 'a'",
+    "Object{}",
+    " Object{spec: Object.spec{a: [Object.spec.a{b: 1}]}} ",
+    "Object.spec{}",
+    "Object{spec: Object.wrong{}}",
+    "Object{?metadata: optional.none()}",
+    "type(Object{}) == Object ? Object{} : Object{}",
+    "[]",
+    "[JSONPatch{op: 'remove', path: '/spec/a'}]",
+    "[JSONPatch{op: 1}]",
+    "[JSONPatch{operation: 'add'}]",
+    "[JSONPatch{value: JSONPatch{}.nope}]",
+    "jsonpatch.escapeKey('a/b') == 'a' ? [JSONPatch{}] : [JSONPatch{op: 'a'}]",
 ];
 
 /// Values that are meant for a field.
@@ -115,6 +127,25 @@ fn of(field: &str) -> Vec<Value> {
             values
         }
         "sideEffects" => texts(&["None", "NoneOnDryRun", "Some", "Unknown", "none", ""]),
+        "patchType" => texts(&["ApplyConfiguration", "JSONPatch", "JsonPatch", "Merge", ""]),
+        "applyConfiguration" | "jsonPatch" => vec![
+            json!({"expression": "Object{}"}),
+            json!({"expression": "[JSONPatch{}]"}),
+            json!({}),
+            json!({"expression": ""}),
+            json!(null),
+        ],
+        "mutations" => vec![
+            json!([]),
+            json!([{}]),
+            json!([null]),
+            json!([{"patchType": "JSONPatch"}]),
+            json!([{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{}"}}]),
+            json!([{
+                "patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{}"},
+                "jsonPatch": {"expression": "["},
+            }]),
+        ],
         "reinvocationPolicy" => texts(&["Never", "IfNeeded", "never", "Always", ""]),
         "timeoutSeconds" => vec![
             json!(1),

@@ -210,7 +210,10 @@ pub(super) fn warnings(
                 let consequence = ConsequenceReport::from(found.consequence);
                 helps.push(consequence.message.to_owned());
                 shown.consequence = Some(consequence);
-                if let Some(proofs) = proofs {
+                // Requests are made for what reviews evaluate, which are no mutations.
+                let expression = answers.expression(&found.field_ref);
+                let is_mutation = expression.is_some_and(|it| it.role.is_mutation());
+                if let Some(proofs) = proofs.filter(|_| !is_mutation) {
                     let is_of = |proof: &&TypedWitness| {
                         proof.index == found.index && proof.location == first.location
                     };
@@ -324,13 +327,24 @@ impl<'a> Text<'a> {
         rest.is_some_and(|rest| rest.starts_with('('))
     }
 
+    /// The name of a field before the colon at `at`: that is the place of a field of an object literal.
+    fn field_before(&self, at: usize) -> Option<std::ops::Range<usize>> {
+        let (before, rest) = (self.compiled.get(..at)?, self.compiled.get(at..)?);
+        let before = before.trim_end();
+        let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let start = before.trim_end_matches(is_of_name).len();
+        let is_field = rest.starts_with(':') && start < before.len();
+        is_field.then_some(start..before.len())
+    }
+
     /// The code points of the expression that `location` is about: from, and how many.
     fn marked(&self, location: Location) -> (usize, usize) {
         let Some(start) = self.source.byte(location) else {
             // The expression as a whole.
             return self.solid;
         };
-        let span = syntax::span_at(self.compiled, start);
+        let span = self.field_before(start);
+        let span = span.unwrap_or_else(|| syntax::span_at(self.compiled, start));
         let n_code_points = |text: Option<&str>| text.unwrap_or_default().chars().count();
         let before = self.n_before + n_code_points(self.compiled.get(..span.start));
         (before, n_code_points(self.compiled.get(span)).max(1))

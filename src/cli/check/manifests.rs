@@ -97,6 +97,20 @@ pub(super) fn check(dir: &Path, input: &Input) -> Vec<Finding> {
             &mut found,
         );
     }
+    let mutating = input.mutating_policies.iter();
+    let mutating = mutating.map(|policy| (&policy.shared.source, policy.shared.kind()));
+    let bindings = input.mutating_bindings.iter();
+    let bindings = bindings.map(|binding| (&binding.source, binding.kind()));
+    for (source, kind) in mutating.chain(bindings) {
+        if is_in(dir, source) {
+            let message = format!("{kind} is none of a validating policy");
+            let location = Location::of_file(source.name.as_str());
+            found.push(Finding {
+                help: Some(format!("keep it in a directory of its own; {REFUSED}")),
+                ..Finding::new(Severity::Error, Rule::StaticManifest, message, location)
+            });
+        }
+    }
     for ((api_version, kind), of) in &input.dropped {
         if is_in(dir, &of.source) {
             let location = Location::of_place(&of.source, of.place);

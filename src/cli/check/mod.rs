@@ -143,7 +143,7 @@ pub(super) fn run_beside<E: From<SchemaError>>(
         .or(served.as_ref().and_then(|it| it.version));
     let known = match served {
         Some(served) => Known::of_cluster(all_crds, served)?,
-        None => Known::new(all_crds, input.policies.iter().map(|policy| &policy.value))?,
+        None => Known::new(all_crds, input.all_policies())?,
     };
     let mut report = CheckReport::new(known.kubernetes(), options.profile, &input);
     report.expressions = options.version.map(|version| version.to_string());
@@ -161,7 +161,9 @@ pub(super) fn run_beside<E: From<SchemaError>>(
             outcome.findings.extend(validation::policy(policy));
         }
         if !is_whole_in(version) {
-            outcome.findings.extend(versions::check(policy, version));
+            outcome
+                .findings
+                .extend(versions::check(policy, None, version));
         }
         cascade::without(&mut outcome.findings);
         outcome
@@ -172,6 +174,29 @@ pub(super) fn run_beside<E: From<SchemaError>>(
     for binding in input.bindings.iter().take(asked.n_own_bindings()) {
         let mut findings = shape::check(binding);
         findings.extend(validation::binding(binding));
+        cascade::without(&mut findings);
+        report.findings.extend(findings);
+    }
+    let policies: Vec<_> = input.mutating_policies.iter().collect();
+    let outcomes = parallel::map(&policies, |policy| {
+        let (shared, bindings) = (&policy.shared, &input.mutating_bindings);
+        let mut outcome = policy::check_mutating(policy, bindings, &known, options.profile);
+        outcome.findings.extend(shape::check(shared));
+        outcome.findings.extend(validation::mutating_policy(shared));
+        if !is_whole_in(version) {
+            let mutations = Some(policy.mutations.as_slice());
+            let newer = versions::check(shared, mutations, version);
+            outcome.findings.extend(newer);
+        }
+        cascade::without(&mut outcome.findings);
+        outcome
+    });
+    for (policy, outcome) in input.mutating_policies.iter().zip(outcomes) {
+        report.add_mutating(&policy.shared, outcome);
+    }
+    for binding in &input.mutating_bindings {
+        let mut findings = shape::check(binding);
+        findings.extend(validation::mutating_binding(binding));
         cascade::without(&mut findings);
         report.findings.extend(findings);
     }

@@ -13,9 +13,6 @@ use crate::schema::Crd;
 /// The most kinds that a note names.
 const MAX_KINDS: usize = 8;
 
-/// The kinds that do what the checked ones do, and are not checked.
-const MUTATING: [&str; 2] = ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"];
-
 /// Objects of one kind and name, of which a cluster can have one only.
 pub(super) fn duplicates(input: &Input, crds: &[&Object<Crd>]) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -25,6 +22,11 @@ pub(super) fn duplicates(input: &Input, crds: &[&Object<Crd>]) -> Vec<Finding> {
         "`kubectl create` refuses the second, and with `kubectl apply` the last one counts";
     given_twice("policy", of_two, &policies, &mut findings);
     given_twice("binding", of_two, &bindings, &mut findings);
+    let policies = input.mutating_policies.iter();
+    let policies: Vec<_> = policies.map(|policy| &policy.shared).collect();
+    let bindings: Vec<_> = input.mutating_bindings.iter().collect();
+    given_twice("mutating policy", of_two, &policies, &mut findings);
+    given_twice("mutating binding", of_two, &bindings, &mut findings);
     let of_crds = "the schemas of the first are used";
     given_twice("CustomResourceDefinition", of_crds, crds, &mut findings);
     findings
@@ -65,40 +67,23 @@ fn given_twice<T>(noun: &str, help: &str, objects: &[&Object<T>], findings: &mut
     }
 }
 
-/// Notes of the kinds that were passed over.
-pub(super) fn passed_over(kinds: &ByKind) -> Vec<Finding> {
-    let (mutating, others): (Vec<_>, Vec<_>) = kinds
-        .iter()
-        .partition(|((_, kind), _)| MUTATING.contains(&kind.as_str()));
-    let mut findings = Vec::new();
-    for (kinds, what, help) in [
-        (
-            mutating,
-            "not checked",
-            "kubectl vap checks policies that validate, and none that mutate",
-        ),
-        (
-            others,
-            "passed over",
-            "policies, bindings, webhook configurations and CustomResourceDefinitions are checked",
-        ),
-    ] {
-        let first = kinds.iter().map(|(_, of)| *of);
-        let Some(first) = first.min_by_key(|of| (of.source.name.clone(), of.place)) else {
-            continue;
-        };
-        let names = kinds.iter().take(MAX_KINDS);
-        let names: Vec<String> = names
-            .map(|((api_version, kind), of)| format!("{} {api_version} {kind}", of.n))
-            .collect();
-        let more = match kinds.len().saturating_sub(names.len()) {
-            0 => String::new(),
-            n => format!(" and {n} more kinds"),
-        };
-        let message = format!("{what}: {}{more}", names.join(", "));
-        findings.push(note(first, message, help));
-    }
-    findings
+/// The note of the kinds that were passed over.
+pub(super) fn passed_over(kinds: &ByKind) -> Option<Finding> {
+    let first = kinds
+        .values()
+        .min_by_key(|of| (of.source.name.clone(), of.place))?;
+    let names = kinds.iter().take(MAX_KINDS);
+    let names: Vec<String> = names
+        .map(|((api_version, kind), of)| format!("{} {api_version} {kind}", of.n))
+        .collect();
+    let more = match kinds.len().saturating_sub(names.len()) {
+        0 => String::new(),
+        n => format!(" and {n} more kinds"),
+    };
+    let message = format!("passed over: {}{more}", names.join(", "));
+    let help =
+        "policies, bindings, webhook configurations and CustomResourceDefinitions are checked";
+    Some(note(first, message, help))
 }
 
 fn note(first: &PassedOver, message: String, help: &str) -> Finding {

@@ -5,7 +5,7 @@ use std::panic::{self, AssertUnwindSafe};
 
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+    Mutation, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
 
 use super::finding::{Finding, Location, Severity};
@@ -13,7 +13,7 @@ use super::known::{self, Known};
 use super::subject::Subject;
 use super::{absence, costs, expressions, lockout, suspicious};
 use crate::cli::input::yaml::Node;
-use crate::cli::input::{Object, POLICY_VERSION, Place};
+use crate::cli::input::{MutatingPolicy, Object, POLICY_VERSION, Place};
 use crate::policy::analysis::{Profile, TypeCheck, type_check};
 use crate::policy::compile::{Cause, CompileFindingKind, CompileMode, CompiledPolicy};
 use crate::policy::consequence::Consequence;
@@ -123,19 +123,40 @@ pub fn check(
     known: &Known,
     profile: Profile,
 ) -> PolicyCheck {
-    check_as(Subject::Policy, policy, bindings, known, profile)
+    check_as(Subject::Policy, policy, (None, bindings), known, profile)
+}
+
+/// Checks a mutating policy. An error of this program costs this policy, and is told.
+#[must_use]
+pub fn check_mutating(
+    policy: &MutatingPolicy,
+    bindings: &[Object<ValidatingAdmissionPolicyBinding>],
+    known: &Known,
+    profile: Profile,
+) -> PolicyCheck {
+    let mutations = Some(policy.mutations.as_slice());
+    check_as(
+        Subject::MutatingPolicy,
+        &policy.shared,
+        (mutations, bindings),
+        known,
+        profile,
+    )
 }
 
 /// Checks a policy, or what is like one as far as its expressions go.
 pub(super) fn check_as(
     subject: Subject,
     policy: &Object<ValidatingAdmissionPolicy>,
-    bindings: &[Object<ValidatingAdmissionPolicyBinding>],
+    (mutations, bindings): (
+        Option<&[Mutation]>,
+        &[Object<ValidatingAdmissionPolicyBinding>],
+    ),
     known: &Known,
     profile: Profile,
 ) -> PolicyCheck {
     let answers = panic::catch_unwind(AssertUnwindSafe(|| {
-        let answers = answers(subject, &policy.value, known, profile);
+        let answers = answers(subject, (&policy.value, mutations), known, profile);
         let mut absent = Vec::new();
         let mut proofs = None;
         if profile == Profile::Truthful {
@@ -176,7 +197,7 @@ pub(super) fn check_as(
         };
     };
     let mut findings = Vec::new();
-    if subject == Subject::Policy {
+    if subject != Subject::Webhook {
         version(policy, known, &mut findings);
     }
     expressions::errors(policy, &answers, &mut findings);
@@ -202,7 +223,10 @@ pub(in crate::cli) fn status(
     policy: &ValidatingAdmissionPolicy,
     known: &Known,
 ) -> Option<DesiredStatus> {
-    let answers = AssertUnwindSafe(|| answers(Subject::Policy, policy, known, Profile::Truthful));
+    let answers = AssertUnwindSafe(|| {
+        let subject = Subject::Policy;
+        answers(subject, (policy, None), known, Profile::Truthful)
+    });
     panic::catch_unwind(answers)
         .ok()
         .map(|answers| answers.status)
@@ -210,21 +234,24 @@ pub(in crate::cli) fn status(
 
 fn answers(
     subject: Subject,
-    policy: &ValidatingAdmissionPolicy,
+    (policy, mutations): (&ValidatingAdmissionPolicy, Option<&[Mutation]>),
     known: &Known,
     profile: Profile,
 ) -> Answers {
-    let compiled = CompiledPolicy::new(policy);
+    let compiled = CompiledPolicy::of_parts(policy, mutations);
     let matches = matching::resolve(policy, &known.mapper);
     let (matches, has_reviews) = match subject {
-        Subject::Policy => (matches, false),
+        Subject::Policy | Subject::MutatingPolicy => (matches, false),
         Subject::Webhook => matching::of_webhook(policy, matches),
     };
     let typed = type_check(&compiled, &known.mapper, known, profile);
     let kinds = typed.checked.iter().chain(&typed.by_wildcard.checked);
     let costs = PolicyCosts::new(&compiled, &kinds.collect::<Vec<_>>(), known);
     let params = known.param_kind_state(policy);
-    let bindings = known.bindings_state(policy);
+    let bindings = match subject {
+        Subject::MutatingPolicy => BindingsState::Unread,
+        Subject::Policy | Subject::Webhook => known.bindings_state(policy),
+    };
 
     // What the API server refuses when the policy is created, and after that what it cannot use.
     let refused = compiled.compile(CompileMode::New).into_iter();
@@ -300,10 +327,15 @@ fn version(policy: &Object<ValidatingAdmissionPolicy>, known: &Known, findings: 
     let Some(GroupVersion { group, version }) = GroupVersion::parse(api_version) else {
         return;
     };
-    let gvr = Gvr::new(group, version, "validatingadmissionpolicies");
+    let kind = policy.kind();
+    let resource = match kind {
+        "MutatingAdmissionPolicy" => "mutatingadmissionpolicies",
+        _ => "validatingadmissionpolicies",
+    };
+    let gvr = Gvr::new(group, version, resource);
     if known.mapper.resource(&gvr).is_none() {
         let message = format!(
-            "Kubernetes {} does not serve ValidatingAdmissionPolicy as {api_version}",
+            "Kubernetes {} does not serve {kind} as {api_version}",
             known.kubernetes()
         );
         let place = policy.place_of_field("apiVersion");
@@ -611,8 +643,8 @@ pub(in crate::cli) fn finding<T>(
     };
     let name = text("metadata.name").map(str::to_owned);
     let (policy, binding) = match text("kind") {
-        Some("ValidatingAdmissionPolicy") => (name, None),
-        Some("ValidatingAdmissionPolicyBinding") => (None, name),
+        Some("ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy") => (name, None),
+        Some("ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding") => (None, name),
         _ => (None, None),
     };
     let location = Location::of_place(&object.source, place);

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
 use serde::Serialize;
 
 use super::costs::{self, CostReport};
@@ -126,6 +128,9 @@ impl SuppressedBy {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyReport {
+    /// The kind, where it is not ValidatingAdmissionPolicy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<&'static str>,
     /// `metadata.name`.
     pub name: String,
     /// The name of the file.
@@ -208,6 +213,20 @@ impl CheckReport {
         }
     }
 
+    /// Adds a mutating policy, which has no status and no conditions.
+    pub fn add_mutating(
+        &mut self,
+        policy: &Object<ValidatingAdmissionPolicy>,
+        mut check: PolicyCheck,
+    ) {
+        check.status.conditions.clear();
+        self.add(policy, check);
+        if let Some(added) = self.policies.last_mut() {
+            added.kind = Some("MutatingAdmissionPolicy");
+            added.expression_warnings.clear();
+        }
+    }
+
     /// Adds a policy.
     pub fn add(&mut self, policy: &Object<ValidatingAdmissionPolicy>, check: PolicyCheck) {
         self.findings.extend(check.findings);
@@ -218,6 +237,7 @@ impl CheckReport {
         };
         let warnings = warnings(&check.typed.findings);
         self.policies.push(PolicyReport {
+            kind: None,
             name: policy.value.metadata.name.clone().unwrap_or_default(),
             file: policy.source.name.clone(),
             index: policy.document.index,
@@ -267,15 +287,31 @@ impl CheckReport {
     /// Notes policies without a binding and bindings without a policy, where the input has bindings, or
     /// a cluster was asked for them.
     pub(in crate::cli) fn add_bindings(&mut self, input: &Input, asked: &Asked) {
+        let validating: Vec<_> = input.policies.iter().collect();
+        self.add_bindings_of(&validating, &input.bindings, asked);
+        // A cluster is not asked for mutating policies.
+        if asked.server.is_none() {
+            let mutating = input.mutating_policies.iter();
+            let mutating: Vec<_> = mutating.map(|policy| &policy.shared).collect();
+            self.add_bindings_of(&mutating, &input.mutating_bindings, asked);
+        }
+    }
+
+    fn add_bindings_of(
+        &mut self,
+        of_sort: &[&Object<ValidatingAdmissionPolicy>],
+        bindings: &[Object<ValidatingAdmissionPolicyBinding>],
+        asked: &Asked,
+    ) {
         let is_live = asked.server.is_some();
-        let names = |policy: &Object<ValidatingAdmissionPolicy>| policy.value.metadata.name.clone();
-        let policies: BTreeSet<String> = input.policies.iter().filter_map(names).collect();
-        let bound: BTreeSet<&str> = input
-            .bindings
+        let names =
+            |policy: &&Object<ValidatingAdmissionPolicy>| policy.value.metadata.name.clone();
+        let policies: BTreeSet<String> = of_sort.iter().filter_map(names).collect();
+        let bound: BTreeSet<&str> = bindings
             .iter()
             .map(|binding| binding.value.spec.policy_name.as_str())
             .collect();
-        for binding in &input.bindings {
+        for binding in bindings {
             let name = binding.value.spec.policy_name.as_str();
             if !name.is_empty() && !policies.contains(name) && !asked.other_policies.contains(name)
             {
@@ -309,7 +345,7 @@ impl CheckReport {
                 self.findings.push(found);
             }
         }
-        for policy in &input.policies {
+        for policy in of_sort.iter().copied() {
             let name = policy.value.metadata.name.as_deref().unwrap_or_default();
             let is_known = !bound.is_empty() && !is_live || asked.has_bindings;
             if is_known && !bound.contains(name) {

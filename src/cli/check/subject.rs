@@ -5,6 +5,8 @@
 pub(super) enum Subject {
     /// A ValidatingAdmissionPolicy.
     Policy,
+    /// A MutatingAdmissionPolicy.
+    MutatingPolicy,
     /// One webhook of a `ValidatingWebhookConfiguration` or `MutatingWebhookConfiguration`.
     Webhook,
 }
@@ -13,7 +15,7 @@ impl Subject {
     /// The object that a cluster has.
     pub(super) const fn noun(self) -> &'static str {
         match self {
-            Self::Policy => "policy",
+            Self::Policy | Self::MutatingPolicy => "policy",
             Self::Webhook => "webhook configuration",
         }
     }
@@ -21,7 +23,7 @@ impl Subject {
     /// The one that an API server asks about a request.
     pub(super) const fn asked(self) -> &'static str {
         match self {
-            Self::Policy => "policy",
+            Self::Policy | Self::MutatingPolicy => "policy",
             Self::Webhook => "webhook",
         }
     }
@@ -29,7 +31,7 @@ impl Subject {
     /// The consequence where no request matches.
     pub(super) const fn never_runs(self) -> &'static str {
         match self {
-            Self::Policy => "the policy never runs",
+            Self::Policy | Self::MutatingPolicy => "the policy never runs",
             Self::Webhook => "the webhook is never called",
         }
     }

@@ -42,6 +42,8 @@ pub(super) fn of_kind(kind: &str) -> Option<Type> {
     match kind {
         "ValidatingAdmissionPolicy" => Some(Object(POLICY)),
         "ValidatingAdmissionPolicyBinding" => Some(Object(BINDING)),
+        "MutatingAdmissionPolicy" => Some(Object(MUTATING_POLICY)),
+        "MutatingAdmissionPolicyBinding" => Some(Object(MUTATING_BINDING)),
         "ValidatingWebhookConfiguration" => Some(Object(VALIDATING_WEBHOOKS)),
         "MutatingWebhookConfiguration" => Some(Object(MUTATING_WEBHOOKS)),
         _ => None,
@@ -65,6 +67,50 @@ const BINDING: &[Field] = &[
     ("kind", Text),
     ("metadata", Object(OBJECT_META)),
     ("spec", Object(BINDING_SPEC)),
+];
+
+/// Source: `MutatingAdmissionPolicy`, `TypeMeta`.
+const MUTATING_POLICY: &[Field] = &[
+    ("apiVersion", Text),
+    ("kind", Text),
+    ("metadata", Object(OBJECT_META)),
+    ("spec", Object(MUTATING_POLICY_SPEC)),
+];
+
+/// Source: `MutatingAdmissionPolicyBinding`, `TypeMeta`.
+const MUTATING_BINDING: &[Field] = &[
+    ("apiVersion", Text),
+    ("kind", Text),
+    ("metadata", Object(OBJECT_META)),
+    ("spec", Object(MUTATING_BINDING_SPEC)),
+];
+
+/// Source: `MutatingAdmissionPolicySpec`.
+const MUTATING_POLICY_SPEC: &[Field] = &[
+    ("failurePolicy", Text),
+    ("matchConditions", List(&Object(NAMED_EXPRESSION))),
+    ("matchConstraints", Object(MATCH_RESOURCES)),
+    ("mutations", List(&Object(MUTATION))),
+    ("paramKind", Object(PARAM_KIND)),
+    ("reinvocationPolicy", Text),
+    ("variables", List(&Object(NAMED_EXPRESSION))),
+];
+
+/// Source: `Mutation`.
+const MUTATION: &[Field] = &[
+    ("applyConfiguration", Object(EXPRESSION)),
+    ("jsonPatch", Object(EXPRESSION)),
+    ("patchType", Text),
+];
+
+/// Source: `ApplyConfiguration`, `JSONPatch`.
+const EXPRESSION: &[Field] = &[("expression", Text)];
+
+/// Source: `MutatingAdmissionPolicyBindingSpec`.
+const MUTATING_BINDING_SPEC: &[Field] = &[
+    ("matchResources", Object(MATCH_RESOURCES)),
+    ("paramRef", Object(PARAM_REF)),
+    ("policyName", Text),
 ];
 
 /// Source: `ValidatingWebhookConfiguration`, `TypeMeta`.

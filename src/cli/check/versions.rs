@@ -1,6 +1,6 @@
 //! The functions and macros of expressions that an older API server does not have.
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::api::admissionregistration::v1::{Mutation, ValidatingAdmissionPolicy};
 
 use super::finding::{Finding, Severity};
 use super::policy::finding;
@@ -25,8 +25,12 @@ pub fn parse(text: &str) -> Result<Version, String> {
 
 /// The faults for which an API server of `version` refuses a policy whose expressions a newer one takes.
 #[must_use]
-pub fn check(policy: &Object<ValidatingAdmissionPolicy>, version: Version) -> Vec<Finding> {
-    let compiled = CompiledPolicy::new(&policy.value);
+pub fn check(
+    policy: &Object<ValidatingAdmissionPolicy>,
+    mutations: Option<&[Mutation]>,
+    version: Version,
+) -> Vec<Finding> {
+    let compiled = CompiledPolicy::of_parts(&policy.value, mutations);
     let found = compiled.too_new(version).into_iter();
     found
         .map(

@@ -74,9 +74,10 @@ fn of_webhook(
     policy: &Object<ValidatingAdmissionPolicy>,
     (known, profile, version): (&Known, Profile, Version),
 ) -> Vec<Finding> {
-    let mut findings = policy::check_as(Subject::Webhook, policy, &[], known, profile).findings;
+    let mut findings =
+        policy::check_as(Subject::Webhook, policy, (None, &[]), known, profile).findings;
     if !is_whole_in(version) {
-        findings.extend(versions::check(policy, version));
+        findings.extend(versions::check(policy, None, version));
     }
     for found in &mut findings {
         found.webhook.clone_from(&policy.value.metadata.name);

@@ -2,7 +2,8 @@
 //! the API server's defaults.
 
 use k8s_openapi::api::admissionregistration::v1::{
-    MatchResources, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+    MatchResources, MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding,
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Map, Value};
@@ -36,6 +37,33 @@ pub fn binding(value: Value) -> Result<ValidatingAdmissionPolicyBinding, serde_j
     Ok(binding)
 }
 
+/// A mutating policy of any version as v1, with the API server's defaults.
+///
+/// # Errors
+/// Where it does not have the shape of a mutating policy.
+pub fn mutating_policy(value: Value) -> Result<MutatingAdmissionPolicy, serde_json::Error> {
+    let mut policy: MutatingAdmissionPolicy = serde_json::from_value(as_v1(value))?;
+    let spec = policy.spec.get_or_insert_default();
+    spec.failure_policy.get_or_insert_with(|| "Fail".to_owned());
+    if let Some(constraints) = &mut spec.match_constraints {
+        default_match_resources(constraints);
+    }
+    Ok(policy)
+}
+
+/// A binding of a mutating policy, of any version as v1, with the API server's defaults.
+///
+/// # Errors
+/// Where it does not have the shape of such a binding.
+pub fn mutating_binding(value: Value) -> Result<MutatingAdmissionPolicyBinding, serde_json::Error> {
+    let mut binding: MutatingAdmissionPolicyBinding = serde_json::from_value(as_v1(value))?;
+    let spec = binding.spec.get_or_insert_default();
+    if let Some(resources) = &mut spec.match_resources {
+        default_match_resources(resources);
+    }
+    Ok(binding)
+}
+
 fn as_v1(mut value: Value) -> Value {
     drop_nulls(&mut value);
     date_conditions(&mut value);
@@ -46,7 +74,7 @@ fn as_v1(mut value: Value) -> Value {
 }
 
 /// Lists whose items are objects, where null is an empty object and not an empty string.
-const OBJECT_LISTS: [&str; 11] = [
+const OBJECT_LISTS: [&str; 12] = [
     "auditAnnotations",
     "conditions",
     "excludeResourceRules",
@@ -54,6 +82,7 @@ const OBJECT_LISTS: [&str; 11] = [
     "matchConditions",
     "managedFields",
     "matchExpressions",
+    "mutations",
     "ownerReferences",
     "resourceRules",
     "validations",

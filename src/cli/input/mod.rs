@@ -19,10 +19,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::{
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+    Mutation, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
 use serde_json::Value;
 
+use crate::policy::mutations;
 use crate::schema::{Crd, Gvk};
 
 use comments::Comment;
@@ -40,6 +41,8 @@ const POLICY_VERSIONS: [&str; 3] = [
     "admissionregistration.k8s.io/v1beta1",
     "admissionregistration.k8s.io/v1alpha1",
 ];
+/// The group of policies and bindings.
+const POLICY_GROUP: &str = "admissionregistration.k8s.io";
 /// The group of CustomResourceDefinitions.
 const CRD_GROUP: &str = "apiextensions.k8s.io";
 /// The group of probes.
@@ -63,6 +66,10 @@ pub struct Input {
     pub policies: Vec<Object<ValidatingAdmissionPolicy>>,
     /// The bindings, of all versions as v1.
     pub bindings: Vec<Object<ValidatingAdmissionPolicyBinding>>,
+    /// The mutating policies, of all versions as v1; where everything is wanted they are among the others.
+    pub mutating_policies: Vec<MutatingPolicy>,
+    /// The bindings of mutating policies, of all versions as v1, as those of validating ones.
+    pub mutating_bindings: Vec<Object<ValidatingAdmissionPolicyBinding>>,
     /// The configurations of webhooks, of either sort.
     pub webhooks: Vec<Object<Value>>,
     /// The CustomResourceDefinitions.
@@ -93,6 +100,15 @@ pub struct Input {
     pub n_passed_over: usize,
     /// How much aliases may still copy, in all files together.
     copies: yaml::Copies,
+}
+
+/// A mutating policy.
+#[derive(Debug)]
+pub struct MutatingPolicy {
+    /// The part that it shares with validating policies, with its own document.
+    pub shared: Object<ValidatingAdmissionPolicy>,
+    /// Its mutations.
+    pub mutations: Vec<Mutation>,
 }
 
 /// Something that could not be read.
@@ -152,6 +168,13 @@ impl Input {
         input
     }
 
+    /// The policies of either sort; of mutating ones the part that they share with validating ones.
+    pub fn all_policies(&self) -> impl Iterator<Item = &ValidatingAdmissionPolicy> + Clone {
+        let mutating = self.mutating_policies.iter().map(|policy| &policy.shared);
+        let all = self.policies.iter().chain(mutating);
+        all.map(|policy| &policy.value)
+    }
+
     /// The objects of a kind that is none of those with a list of their own: params, for one.
     ///
     /// Objects are there where [`Wanted::All`] was asked for; namespaces count too.
@@ -199,7 +222,7 @@ impl Input {
             Ok(document) => self.add_document(document, &source, file.is_given, wanted),
             Err(mut problem) => {
                 let mentions_policies = *mentions_policies
-                    .get_or_insert_with(|| source.text().contains("ValidatingAdmissionPolicy"));
+                    .get_or_insert_with(|| source.text().contains("AdmissionPolicy"));
                 if !file.is_given && !mentions_policies {
                     problem.kind = ProblemKind::Doubtful;
                 }
@@ -219,7 +242,9 @@ impl Input {
         let text = |name| document.node.get(name).and_then(yaml::Node::as_str);
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         let (Some(api_version), Some(kind)) = (api_version, kind) else {
-            let is_policy = kind.is_some_and(|kind| kind == "ValidatingAdmissionPolicy");
+            let is_policy = kind.is_some_and(|kind| {
+                ["ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"].contains(&kind)
+            });
             if !is_given && !is_policy {
                 self.n_passed_over += 1;
                 return;
@@ -260,8 +285,23 @@ impl Input {
                     &mut input.bindings
                 });
             }
+            (_, "MutatingAdmissionPolicy") if is_policy_version && wanted == Wanted::Policies => {
+                self.decode_mutating(document, source);
+            }
+            (_, "MutatingAdmissionPolicyBinding")
+                if is_policy_version && wanted == Wanted::Policies =>
+            {
+                let read = |value| {
+                    let binding = decode::mutating_binding(value)?;
+                    let shared = mutations::shared_part_of_binding(&binding);
+                    Ok::<_, serde_json::Error>(shared)
+                };
+                self.decode(document, source, read, |input| &mut input.mutating_bindings);
+            }
             (_, "ValidatingAdmissionPolicy" | "ValidatingAdmissionPolicyBinding")
-                if wanted != Wanted::Crds =>
+            | (POLICY_GROUP, "MutatingAdmissionPolicy" | "MutatingAdmissionPolicyBinding")
+                if wanted == Wanted::Policies
+                    || wanted == Wanted::All && kind.starts_with("Validating") =>
             {
                 let node = document.node.get("apiVersion");
                 let message = format!("no API has kind {kind} under apiVersion `{api_version}`");
@@ -344,6 +384,19 @@ impl Input {
     ) {
         let value = document.node.to_json();
         of(self).push(Object::new(document, source, value));
+    }
+
+    fn decode_mutating(&mut self, document: Document, source: &Arc<SourceText>) {
+        match decode::mutating_policy(document.node.to_json()) {
+            Ok(policy) => self.mutating_policies.push(MutatingPolicy {
+                shared: Object::new(document, source, mutations::shared_part(&policy)),
+                mutations: mutations::mutations(&policy).to_vec(),
+            }),
+            Err(error) => {
+                let invalid = Object::new(document, source, error.to_string());
+                self.invalid.push(invalid);
+            }
+        }
     }
 
     fn decode<T, E: std::fmt::Display>(

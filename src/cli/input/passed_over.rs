@@ -10,17 +10,17 @@ use crate::policy::nearest::nearest;
 const GROUP: &str = "admissionregistration.k8s.io";
 
 /// The kinds that are checked.
-const CHECKED: [&str; 2] = [
+const CHECKED: [&str; 4] = [
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
 ];
 
 /// The other kinds of the group.
 ///
 /// Source: `k8s.io/api` `admissionregistration/v1/register.go`.
-const OTHERS: [&str; 4] = [
-    "MutatingAdmissionPolicy",
-    "MutatingAdmissionPolicyBinding",
+const OTHERS: [&str; 2] = [
     "MutatingWebhookConfiguration",
     "ValidatingWebhookConfiguration",
 ];

@@ -127,7 +127,7 @@ pub(super) async fn read(
     let mapper = connected.within(discovery.refresh(&connected.client)).await;
     let mapper = mapper.map_err(|error| connected.explain(&error, None))?;
     let mapper = mapper.unwrap_or_default();
-    let policies = input.policies.iter().map(|policy| &policy.value);
+    let policies = input.all_policies();
     undiscovered(policies.clone(), &mapper, &mut gaps);
     let crds = input.crds.iter().chain(&crds.crds).map(|crd| &crd.value);
     let mut served = schemas::read(connected, policies, mapper, crds.clone(), &mut gaps).await?;

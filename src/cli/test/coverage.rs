@@ -90,7 +90,11 @@ pub(super) fn of_policy(
         let kind = match expression.role {
             Role::MatchCondition => "matchCondition",
             Role::Validation => "validation",
-            Role::Variable | Role::MessageExpression | Role::AuditAnnotation => "branch",
+            Role::Variable
+            | Role::MessageExpression
+            | Role::AuditAnnotation
+            | Role::ApplyConfiguration
+            | Role::JsonPatch => "branch",
         };
         let Ok(ast) = expression.parsed() else {
             continue;

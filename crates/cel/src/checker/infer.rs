@@ -328,6 +328,8 @@ impl<'a> Checker<'a> {
             }
             elem_type = Some(self.join(elem_type, type_));
         }
+        // What is of no type counts as no element.
+        let elem_type = elem_type.filter(|type_| !type_.is_unspecified());
         let elem_type = elem_type.unwrap_or_else(|| self.substitution.new_variable());
         self.set_type(id, Type::list(elem_type));
     }

@@ -78,6 +78,14 @@ impl CheckedAst {
         self.references.get(id.index())?.as_ref()
     }
 
+    /// Reports whether a part of the expression is of no type, as upstream cannot hand on.
+    ///
+    /// Source: cel-go `common/types/types.go`, `TypeToExprType`.
+    #[must_use]
+    pub fn has_unspecified(&self) -> bool {
+        self.types.iter().flatten().any(Type::is_unspecified)
+    }
+
     /// The type of the whole expression.
     #[must_use]
     pub fn output_type(&self) -> Type {

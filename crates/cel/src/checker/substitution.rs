@@ -88,6 +88,9 @@ impl Substitution {
         if from.is_dyn_or_error() || to.is_dyn_or_error() {
             return true;
         }
+        if from.is_unspecified() || to.is_unspecified() {
+            return false;
+        }
         if *from == Type::Null {
             return is_nullable(to);
         }

@@ -5,10 +5,11 @@
 //! Source: cel-go `interpreter/attributes.go`.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use super::machine::{Machine, fatal};
 use super::node::{Attribute, Node, Qualifier, QualifierKey, Root, Shape};
-use crate::value::{EvalError, List, Value, double_to_int};
+use crate::value::{EvalError, List, Value, double_to_int, go_quote};
 
 /// The value of an attribute.
 pub(super) struct Resolved {
@@ -166,7 +167,7 @@ impl<'p> Machine<'p> {
                 }
                 Some(held) => {
                     native = true;
-                    (through_native(held), true)
+                    (held.through_native(), true)
                 }
             },
             plain => (plain, false),
@@ -218,6 +219,7 @@ impl<'p> Machine<'p> {
     ) -> Result<Option<Cow<'v, Value>>, EvalError> {
         match &qualifier.key {
             QualifierKey::Constant(key) => select(current, key, is_optional),
+            QualifierKey::Field(name, is_test) => field_of(&current, name, is_optional, *is_test),
             QualifierKey::Presence(key) => {
                 let is_present = select(current, key, true)?.is_some();
                 // An optional selection goes on with null, and its result is an optional.
@@ -255,7 +257,7 @@ fn walk_held(root: &Value, path: &[Qualifier]) -> Walked {
         let (key, is_test) = match &qualifier.key {
             QualifierKey::Constant(key) => (key, false),
             QualifierKey::Presence(key) => (key, true),
-            QualifierKey::Attribute(_) | QualifierKey::Node(_) => {
+            QualifierKey::Field(..) | QualifierKey::Attribute(_) | QualifierKey::Node(_) => {
                 return Walked::failed(n_found, EvalError::no_such_overload());
             }
         };
@@ -331,42 +333,38 @@ fn valid_key(key: Resolved) -> Result<Value, EvalError> {
     Err(EvalError::new(format!("invalid qualifier type: {name}")))
 }
 
-/// The value as it comes back from a Go value, as what an optional holds does when it is selected from.
+/// Returns the field `name` of the Go map that `current` is turned into, or for a test whether it is there; `None` if
+/// it is absent and `is_optional`.
 ///
-/// Source: cel-go `interpreter/attributes.go`, `applyQualifiers` (`optObj.GetValue().Value()`);
-/// `common/types/provider.go`, `nativeToValue`.
-fn through_native(value: &Value) -> Value {
-    let mut value = value;
-    while let Value::Optional(optional) = value {
-        match optional.get() {
-            Some(held) => value = held,
-            None => return Value::Null,
-        }
-    }
-    match value {
-        Value::Type(of) => Value::from(of.type_name()),
-        Value::Opaque(opaque) => match opaque.through_native() {
-            Ok(()) => value.clone(),
-            Err(error) => Value::Error(error),
+/// Source: cel-go `interpreter/attributes.go`, `fieldQualifier`; k8s.io/apiserver
+/// `pkg/cel/mutation/dynamic/objects.go`, `ObjectType.Field`.
+fn field_of<'v>(
+    current: &Value,
+    name: &Arc<str>,
+    is_optional: bool,
+    is_test: bool,
+) -> Result<Option<Cow<'v, Value>>, EvalError> {
+    let native = current.through_native();
+    let fields = match &native {
+        Value::Map(map) if map.as_fields().is_some() => Some(map),
+        _ => None,
+    };
+    let found = fields.and_then(|fields| fields.field(name));
+    let value = match (is_test, is_optional) {
+        (true, false) => return Ok(Some(Cow::Owned(Value::Bool(found.is_some())))),
+        // An optional selection goes on with null, and its result is an optional.
+        (true, true) => return Ok(found.map(|_| Cow::Owned(Value::Null))),
+        (false, true) => match found {
+            Some(found) => found.clone(),
+            None => return Ok(None),
         },
-        Value::Error(error) => Value::Error(EvalError::new(format!(
-            "unsupported conversion to ref.Val: (*errors.errorString){error}"
-        ))),
-        Value::List(list) if list.is_joined() => Value::list(
-            list.iter()
-                .map(|element| through_native(&element))
-                .collect::<Vec<_>>(),
-        ),
-        Value::List(list) => list
-            .source()
-            .and_then(|source| source.native())
-            .unwrap_or_else(|| value.clone()),
-        Value::Map(map) => map
-            .source()
-            .and_then(|source| source.native())
-            .unwrap_or_else(|| value.clone()),
-        plain => plain.clone(),
-    }
+        (false, false) if fields.is_some() => found.cloned().unwrap_or(Value::Null),
+        (false, false) => {
+            let message = format!("cannot get field {}", go_quote(name));
+            return Err(EvalError::new(message));
+        }
+    };
+    Ok(Some(Cow::Owned(value)))
 }
 
 /// Returns the value under `key` in `current`; `None` if it is absent and `is_optional`.
@@ -399,6 +397,11 @@ fn select_of<'v>(
         Value::List(list) => match element(list, key)? {
             Some(found) => return Ok(Some(found)),
             None => "index out of bounds",
+        },
+        Value::Opaque(opaque) => match opaque.index(key) {
+            Some(_) if is_optional && !opaque.is_set(key)? => return Ok(None),
+            Some(found) => return found.map(|found| Some(Cow::Owned(found))),
+            None => "no such key",
         },
         _ => "no such key",
     };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::cost::Tracker;
 use super::fold::Frame;
 use super::node::{
-    Attribute, Call, Kind, ListNode, MapEntryNode, Member, MessageNode, Node, Root, Target,
+    Attribute, Call, Kind, ListNode, Maker, MapEntryNode, Member, MessageNode, Node, Root, Target,
 };
 use super::stack::Stack;
 use super::{Activation, Limits, Program};
@@ -484,7 +484,7 @@ impl<'p> Machine<'p> {
         let mut fields = Vec::with_capacity(message.fields.len());
         for (name, value, optional) in &message.fields {
             let value = self.eval(value)?;
-            fields.retain(|(set, _): &(&str, Value)| *set != &**name);
+            fields.retain(|(set, _): &(&Arc<str>, Value)| *set != name);
             if *optional {
                 if let Some(held) = optional_entry(name, &value)? {
                     fields.push((name, held.clone()));
@@ -493,7 +493,20 @@ impl<'p> Machine<'p> {
                 fields.push((name, value.frozen()));
             }
         }
-        message.message.make(&fields)
+        match &message.maker {
+            Maker::Message(message) => {
+                let fields: Vec<_> = fields
+                    .into_iter()
+                    .map(|(name, value)| (&**name, value))
+                    .collect();
+                message.make(&fields)
+            }
+            Maker::Resolver(resolver, name) => {
+                let fields = fields.into_iter();
+                let fields = fields.map(|(name, value)| (Arc::clone(name), value));
+                resolver.make(name, fields.collect())
+            }
+        }
     }
 }
 

@@ -262,7 +262,7 @@ impl Opaque for Plain {
         "proto.Message"
     }
 
-    fn through_native(&self) -> Result<(), EvalError> {
-        Ok(())
+    fn through_native(&self) -> Result<Option<Value>, EvalError> {
+        Ok(None)
     }
 }

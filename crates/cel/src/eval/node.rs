@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::message;
 use crate::cost::RuntimeCost;
 use crate::decls::{Implementation, Overload, Specialized};
+use crate::message::TypeResolver;
 use crate::value::{EvalError, Key, Traits, Value};
 
 /// A step of the plan.
@@ -119,8 +120,17 @@ pub(super) struct MapEntryNode {
 /// An object literal.
 #[derive(Debug)]
 pub(super) struct MessageNode {
-    pub(super) message: message::Message,
+    pub(super) maker: Maker,
     pub(super) fields: Box<[(Arc<str>, Node, bool)]>,
+}
+
+/// The maker of an object literal's value.
+#[derive(Debug)]
+pub(super) enum Maker {
+    /// A well-known message.
+    Message(message::Message),
+    /// The rule that declares the type, and its name.
+    Resolver(&'static dyn TypeResolver, Arc<str>),
 }
 
 /// A comprehension.
@@ -246,6 +256,8 @@ pub(super) struct Qualifier {
 #[derive(Clone, Debug)]
 pub(super) enum QualifierKey {
     Constant(Value),
+    /// A field of the Go map that a value is turned into, or the test whether it is there.
+    Field(Arc<str>, bool),
     /// A test whether the key is there.
     Presence(Value),
     /// The value of an attribute.

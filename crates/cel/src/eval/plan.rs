@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use super::node::{
-    Attribute, Call, ConditionalRoot, Fold, Kind, ListNode, Local, LoopVariable, MapEntryNode,
-    MessageNode, Node, Qualifier, QualifierKey, Root, Target,
+    Attribute, Call, ConditionalRoot, Fold, Kind, ListNode, Local, LoopVariable, Maker,
+    MapEntryNode, MessageNode, Node, Qualifier, QualifierKey, Root, Target,
 };
 use super::{PlanError, Runtime, message, optimize};
 use crate::ast::{Comprehension, Expr, ExprId, Literal};
@@ -132,15 +132,19 @@ impl<'a> Planner<'a> {
                     Some(Reference::Ident(full_name)) => full_name,
                     _ => type_name,
                 };
-                let message = message::Message::new(name)
-                    .ok_or_else(|| PlanError::new(format!("unknown type: {type_name}")))?;
+                let maker = match self.env.resolver_of(name) {
+                    Some(resolver) => Maker::Resolver(resolver, Arc::clone(name)),
+                    None => message::Message::new(name)
+                        .map(Maker::Message)
+                        .ok_or_else(|| PlanError::new(format!("unknown type: {type_name}")))?,
+                };
                 let mut planned = Vec::with_capacity(fields.len());
                 for field in fields {
                     let value = self.plan(field.value)?;
                     planned.push((Arc::clone(&field.field), value, field.optional));
                 }
                 let message = MessageNode {
-                    message,
+                    maker,
                     fields: planned.into(),
                 };
                 Ok(Node::new(step, Kind::Message(Box::new(message))))
@@ -200,7 +204,7 @@ impl<'a> Planner<'a> {
                 Type::Struct(_) | Type::Duration | Type::Timestamp
             )
         });
-        if is_well_known_message {
+        if is_well_known_message || self.env.resolver_of(name).is_some() {
             return None;
         }
         match self.env.lookup_ident(name)? {
@@ -238,6 +242,7 @@ impl<'a> Planner<'a> {
         field: &Arc<str>,
         test_only: bool,
     ) -> Planned {
+        let reads_native = self.reads_native(operand);
         let (mut attribute, is_test) = Self::into_attribute(self.plan(operand)?);
         let key = Value::String(Arc::clone(field));
         // A selection from a test is itself a test.
@@ -245,7 +250,9 @@ impl<'a> Planner<'a> {
         attribute.qualify(Qualifier {
             id: step_id(id),
             optional: false,
-            key: if is_test {
+            key: if reads_native {
+                QualifierKey::Field(Arc::clone(field), is_test)
+            } else if is_test {
                 QualifierKey::Presence(key)
             } else {
                 QualifierKey::Constant(key)
@@ -262,6 +269,17 @@ impl<'a> Planner<'a> {
             Kind::Attribute(Box::new(attribute))
         };
         Ok(Node::new(node_id, kind))
+    }
+
+    /// Reports whether fields of the expression are read from the Go map that its value is turned into.
+    fn reads_native(&self, operand: ExprId) -> bool {
+        match self.checked.type_at(operand) {
+            Type::Struct(object) => {
+                let resolver = self.env.resolver_of(&object.name);
+                resolver.is_some_and(|resolver| resolver.reads_native(&object.name))
+            }
+            _ => false,
+        }
     }
 
     fn plan_call(

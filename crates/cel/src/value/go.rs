@@ -47,6 +47,35 @@ impl Value {
             Self::Error(_) => "*types.Err",
         }
     }
+
+    /// The name of the Go type of what the value wraps, as `%T` prints it.
+    ///
+    /// Source: cel-go `common/types`, `Value` of each type.
+    #[must_use]
+    pub fn wrapped_go_type(&self) -> &'static str {
+        match self {
+            Self::Null => "structpb.NullValue",
+            Self::Bool(_) => "bool",
+            Self::Int(_) => "int64",
+            Self::Uint(_) => "uint64",
+            Self::Double(_) => "float64",
+            Self::String(_) | Self::Type(_) => "string",
+            Self::Bytes(_) => "[]uint8",
+            Self::Duration(_) => "time.Duration",
+            Self::Timestamp(_) => "time.Time",
+            Self::List(list) if list.is_json() || list.source().is_some() || list.is_joined() => {
+                "[]interface {}"
+            }
+            Self::List(_) => "[]ref.Val",
+            Self::Map(map) if map.as_fields().is_some() || map.source().is_some() => {
+                "map[string]interface {}"
+            }
+            Self::Map(_) => "map[ref.Val]ref.Val",
+            Self::Optional(optional) => optional.get().map_or("<nil>", Self::wrapped_go_type),
+            Self::Opaque(opaque) => opaque.native_type(),
+            Self::Error(_) => "*types.Err",
+        }
+    }
 }
 
 fn write_value(text: &mut String, value: &Value, depth: u32) {

@@ -20,6 +20,7 @@ mod json;
 mod list;
 mod map;
 mod opaque;
+mod passed;
 mod work;
 
 use std::sync::Arc;

@@ -139,7 +139,7 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
     }
 
     /// Converts a Kubernetes value to a Go value and back, as the branches of a conditional with an
-    /// optional result are; an error if it does not survive.
+    /// optional result are; an error if it does not survive, and `None` if it is the same after it.
     ///
     /// # Errors
     ///
@@ -147,12 +147,34 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
     ///
     /// Source: cel-go `interpreter/attributes.go`, `conditionalAttribute`; `common/types/provider.go`,
     /// `nativeToValue`.
-    fn through_native(&self) -> Result<(), EvalError> {
+    fn through_native(&self) -> Result<Option<Value>, EvalError> {
         Err(EvalError::new(format!(
             "unsupported conversion to ref.Val: ({}){}",
             self.native_type(),
             self.text().unwrap_or_default()
         )))
+    }
+
+    /// The value under `key`, for types that are selected from and indexed.
+    ///
+    /// # Errors
+    ///
+    /// For a key that the type does not have.
+    ///
+    /// Source: cel-go `common/types/traits/indexer.go`.
+    fn index(&self, _key: &Value) -> Option<Result<Value, EvalError>> {
+        None
+    }
+
+    /// Reports whether there is something under `key`, for types that are selected from and indexed.
+    ///
+    /// # Errors
+    ///
+    /// For a key that the type does not have.
+    ///
+    /// Source: cel-go `common/types/traits/field_tester.go`.
+    fn is_set(&self, _key: &Value) -> Result<bool, EvalError> {
+        Ok(true)
     }
 
     /// Reports whether it is the zero value of its type, for `optional.ofNonZeroValue`.

@@ -41,7 +41,7 @@ impl Opaque for Preserved {
         "*common.unknownPreserved"
     }
 
-    fn through_native(&self) -> Result<(), EvalError> {
-        Ok(())
+    fn through_native(&self) -> Result<Option<Value>, EvalError> {
+        Ok(None)
     }
 }

@@ -196,7 +196,8 @@ impl Finder<'_, '_> {
             }
             let Some(place) = root(n) else { continue };
             let goals = match expression.role {
-                Role::Variable => continue,
+                // The evaluator, which has to confirm what is found, does not come to mutations.
+                Role::Variable | Role::ApplyConfiguration | Role::JsonPatch => continue,
                 Role::MatchCondition => {
                     // A condition that is false hides the error of another.
                     let others = conditions.iter().filter(|other| **other != place);

@@ -109,6 +109,8 @@ impl Programs {
                     }
                 }
                 Role::AuditAnnotation => programs.audit_annotations.push((name, expression)),
+                // A review is about validations.
+                Role::ApplyConfiguration | Role::JsonPatch => {}
             }
         }
         programs

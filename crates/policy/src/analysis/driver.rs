@@ -107,6 +107,7 @@ impl<'a> Driver<'a> {
             params: params.map(|_| &Type::Dyn),
             authorizer: true,
             request_resource: true,
+            mutation: policy.is_mutating(),
         });
         Self {
             policy,
@@ -172,6 +173,7 @@ impl<'a> Driver<'a> {
             env: &env,
             roots: roots(gvk, object, self.params, class),
             variables: HashMap::new(),
+            applied_to: None,
         };
         let mut variables: HashMap<String, (usize, Option<Interpretation>)> = HashMap::new();
         for (n, variable) in expressions(self.policy, Role::Variable) {
@@ -213,8 +215,14 @@ impl<'a> Driver<'a> {
             match expression.role {
                 Role::MessageExpression if !is_denied => continue,
                 Role::Variable | Role::MatchCondition => continue,
-                Role::MessageExpression | Role::Validation | Role::AuditAnnotation => {}
+                Role::MessageExpression
+                | Role::Validation
+                | Role::AuditAnnotation
+                | Role::ApplyConfiguration
+                | Role::JsonPatch => {}
             }
+            facts.applied_to =
+                (expression.role == Role::ApplyConfiguration).then(|| object.clone());
             let Some(outcome) = self.follow(n, expression, &facts) else {
                 // A validation that does not compile denies nothing.
                 is_denied &= expression.role != Role::Validation;
@@ -272,6 +280,7 @@ impl<'a> Driver<'a> {
             params: self.params,
             authorizer: true,
             request_resource: true,
+            mutation: policy.is_mutating(),
         });
         let mut variables = VariableTypes::default();
         for (n, variable) in expressions(policy, Role::Variable) {

@@ -86,6 +86,7 @@ impl<'a> KindContext<'a> {
             params: self.params,
             authorizer: true,
             request_resource: false,
+            mutation: false,
         })
     }
 

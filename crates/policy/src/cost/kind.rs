@@ -45,6 +45,7 @@ pub(super) fn kind_costs(
         params: has_params.then_some(&params),
         authorizer: true,
         request_resource: true,
+        mutation: policy.is_mutating(),
     });
     let mut variables = VariableTypes::default();
     env.set_variable("variables", variables.to_type());

@@ -48,6 +48,7 @@ pub(super) fn find(
             params: has_params.then_some(&Type::Dyn),
             authorizer: true,
             request_resource: true,
+            mutation: policy.is_mutating(),
         }),
         names: Names::of(resources),
         mapper,

@@ -35,6 +35,18 @@ pub fn binding<T>(binding: &Object<T>) -> Vec<Finding> {
     check(binding, table::BINDING)
 }
 
+/// The faults for which the API server refuses a mutating policy.
+#[must_use]
+pub fn mutating_policy<T>(policy: &Object<T>) -> Vec<Finding> {
+    check(policy, table::MUTATING_POLICY)
+}
+
+/// The faults for which the API server refuses a binding of a mutating policy.
+#[must_use]
+pub fn mutating_binding<T>(binding: &Object<T>) -> Vec<Finding> {
+    check(binding, table::MUTATING_BINDING)
+}
+
 /// The faults for which the API server refuses a configuration of webhooks.
 #[must_use]
 pub fn webhooks<T>(configuration: &Object<T>) -> Vec<Finding> {

@@ -371,3 +371,27 @@ pub(super) fn resources(spot: &Spot<'_>, faults: &mut Faults) {
         }
     }
 }
+
+/// A mutation has the field of its type, and not that of the other.
+///
+/// Source: `validateMutation`.
+pub(super) fn mutation(spot: &Spot<'_>, faults: &mut Faults) {
+    let (own, other) = match text(spot.get("patchType")) {
+        of @ "ApplyConfiguration" => ((of, "applyConfiguration"), "jsonPatch"),
+        of @ "JSONPatch" => ((of, "jsonPatch"), "applyConfiguration"),
+        _ => return,
+    };
+    let (of, own) = own;
+    if spot.get(own).is_none() {
+        let field_ref = format!("{}.{own}", spot.field_ref);
+        let message = format!("`{field_ref}` is required where the patchType is {of}");
+        let advice = format!("write the expression into `{own}`, or correct the patchType");
+        faults.add(Rule::Required, &field_ref, message, Some(advice));
+    }
+    if spot.get(other).is_some() {
+        let field_ref = format!("{}.{other}", spot.field_ref);
+        let message = format!("`{field_ref}` must be left out where the patchType is {of}");
+        let advice = format!("remove `{other}`, or correct the patchType");
+        faults.add(Rule::InvalidValue, &field_ref, message, Some(advice));
+    }
+}

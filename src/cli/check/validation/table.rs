@@ -91,6 +91,26 @@ pub(super) const BINDING: &[Row] = &[
     ),
 ];
 
+/// The rules of a mutating policy.
+pub(super) const MUTATING_POLICY: &[Row] = &[
+    row("metadata", Rows(METADATA), "ValidateObjectMeta"),
+    row(
+        "spec",
+        Rows(MUTATING_SPEC),
+        "validateMutatingAdmissionPolicySpec",
+    ),
+];
+
+/// The rules of a binding of a mutating policy.
+pub(super) const MUTATING_BINDING: &[Row] = &[
+    row("metadata", Rows(METADATA), "ValidateObjectMeta"),
+    row(
+        "spec",
+        Rows(MUTATING_BINDING_SPEC),
+        "validateMutatingAdmissionPolicyBindingSpec",
+    ),
+];
+
 /// The rules of a configuration of webhooks, validating or mutating.
 pub(super) const WEBHOOKS: &[Row] = &[
     row("metadata", Rows(METADATA), "ValidateObjectMeta"),
@@ -146,36 +166,9 @@ const METADATA: &[Row] = &[
 
 const POLICY_SPEC: &[Row] = &[
     row(
-        "failurePolicy",
-        OneOf(&["Fail", "Ignore"]),
-        "supportedFailurePolicies",
-    ),
-    row("paramKind", Rows(PARAM_KIND), "validateParamKind"),
-    row(
-        "matchConstraints",
-        Required("name the resources and operations that the policy is about"),
+        "",
+        Rows(SHARED_SPEC),
         "validateValidatingAdmissionPolicySpec",
-    ),
-    row(
-        "matchConstraints",
-        Rows(MATCH_RESOURCES),
-        "validateMatchResources",
-    ),
-    row(
-        "matchConstraints.resourceRules",
-        Required("name the resources and operations that the policy is about"),
-        "validateValidatingAdmissionPolicySpec",
-    ),
-    row("", Rows(MATCH_CONDITIONS), "validateMatchConditions"),
-    row(
-        "variables[].name",
-        Special(special::variable_name),
-        "validateVariable",
-    ),
-    row(
-        "variables[].expression",
-        Special(special::not_only_blank),
-        "validateVariable",
     ),
     row(
         "",
@@ -222,6 +215,97 @@ const POLICY_SPEC: &[Row] = &[
         "auditAnnotations[].valueExpression",
         AtMostBytes(MAX_AUDIT_ANNOTATION_VALUE_EXPRESSION_LENGTH),
         "maxAuditAnnotationValueExpressionLength",
+    ),
+];
+
+/// What policies of either sort have.
+const SHARED_SPEC: &[Row] = &[
+    row(
+        "failurePolicy",
+        OneOf(&["Fail", "Ignore"]),
+        "supportedFailurePolicies",
+    ),
+    row("paramKind", Rows(PARAM_KIND), "validateParamKind"),
+    row(
+        "matchConstraints",
+        Required("name the resources and operations that the policy is about"),
+        "validateValidatingAdmissionPolicySpec",
+    ),
+    row(
+        "matchConstraints",
+        Rows(MATCH_RESOURCES),
+        "validateMatchResources",
+    ),
+    row(
+        "matchConstraints.resourceRules",
+        Required("name the resources and operations that the policy is about"),
+        "validateValidatingAdmissionPolicySpec",
+    ),
+    row("", Rows(MATCH_CONDITIONS), "validateMatchConditions"),
+    row(
+        "variables[].name",
+        Special(special::variable_name),
+        "validateVariable",
+    ),
+    row(
+        "variables[].expression",
+        Special(special::not_only_blank),
+        "validateVariable",
+    ),
+];
+
+const MUTATING_SPEC: &[Row] = &[
+    row("", Rows(SHARED_SPEC), "validateMutatingAdmissionPolicySpec"),
+    row(
+        "matchConstraints.resourceRules[].operations[]",
+        OneOf(MUTATING_OPERATIONS),
+        "validateMutatingAdmissionPolicySpec, supportedMutatingOperations",
+    ),
+    row(
+        "mutations",
+        Required("write what is to be changed"),
+        "validateMutatingAdmissionPolicySpec",
+    ),
+    row("mutations[]", Rows(MUTATION), "validateMutation"),
+    row(
+        "reinvocationPolicy",
+        Required("write Never, or IfNeeded to be asked again after changes by others"),
+        "validateMutatingAdmissionPolicySpec",
+    ),
+    row(
+        "reinvocationPolicy",
+        OneOf(&["Never", "IfNeeded"]),
+        "supportedReinvocationPolicies",
+    ),
+];
+
+/// The operations with an object that can be changed.
+const MUTATING_OPERATIONS: &[&str] = &["*", "CREATE", "UPDATE", "CONNECT"];
+
+const MUTATION: &[Row] = &[
+    row(
+        "patchType",
+        Required("write ApplyConfiguration or JSONPatch"),
+        "validateMutation",
+    ),
+    row(
+        "patchType",
+        OneOf(&["ApplyConfiguration", "JSONPatch"]),
+        "supportedPatchType",
+    ),
+    row("", Special(special::mutation), "validateMutation"),
+];
+
+const MUTATING_BINDING_SPEC: &[Row] = &[
+    row(
+        "",
+        Rows(SHARED_BINDING_SPEC),
+        "validateMutatingAdmissionPolicyBindingSpec",
+    ),
+    row(
+        "matchResources.resourceRules[].operations[]",
+        OneOf(MUTATING_OPERATIONS),
+        "validateMutatingAdmissionPolicyBindingSpec, supportedMutatingOperations",
     ),
 ];
 
@@ -334,7 +418,8 @@ const PARAM_KIND: &[Row] = &[
     ),
 ];
 
-const BINDING_SPEC: &[Row] = &[
+/// What bindings of either sort have.
+const SHARED_BINDING_SPEC: &[Row] = &[
     row(
         "policyName",
         Required("write the name of the policy to bind"),
@@ -351,6 +436,14 @@ const BINDING_SPEC: &[Row] = &[
         "matchResources",
         Rows(MATCH_RESOURCES),
         "validateMatchResources",
+    ),
+];
+
+const BINDING_SPEC: &[Row] = &[
+    row(
+        "",
+        Rows(SHARED_BINDING_SPEC),
+        "validateValidatingAdmissionPolicyBindingSpec",
     ),
     row(
         "validationActions",

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use self::cases::cases;
-use super::table::{Ask, BINDING, POLICY, Row, WEBHOOKS};
+use super::table::{Ask, BINDING, MUTATING_BINDING, MUTATING_POLICY, POLICY, Row, WEBHOOKS};
 use super::{Faults, walk};
 use crate::cli::check::finding::Severity;
 use crate::cli::input::{Input, Wanted};
@@ -17,6 +17,8 @@ use crate::cli::input::{Input, Wanted};
 enum Of {
     Policy,
     Binding,
+    MutatingPolicy,
+    MutatingBinding,
     Webhooks,
 }
 
@@ -25,6 +27,8 @@ impl Of {
         match self {
             Self::Policy => POLICY,
             Self::Binding => BINDING,
+            Self::MutatingPolicy => MUTATING_POLICY,
+            Self::MutatingBinding => MUTATING_BINDING,
             Self::Webhooks => WEBHOOKS,
         }
     }
@@ -38,6 +42,14 @@ fn read<T>(of: Of, object: &Value, what: impl FnOnce(&crate::cli::input::yaml::N
     let document = match of {
         Of::Policy => input.policies.first().map(|policy| &policy.document),
         Of::Binding => input.bindings.first().map(|binding| &binding.document),
+        Of::MutatingPolicy => {
+            let first = input.mutating_policies.first();
+            first.map(|policy| &policy.shared.document)
+        }
+        Of::MutatingBinding => {
+            let first = input.mutating_bindings.first();
+            first.map(|binding| &binding.document)
+        }
         Of::Webhooks => input.webhooks.first().map(|webhooks| &webhooks.document),
     };
     what(
@@ -85,7 +97,13 @@ fn leaves(rows: &[Row], path: &str) -> Vec<Row> {
 #[test]
 fn each_row_is_violated_by_a_case() {
     let cases = cases();
-    for kind in [Of::Policy, Of::Binding, Of::Webhooks] {
+    for kind in [
+        Of::Policy,
+        Of::Binding,
+        Of::MutatingPolicy,
+        Of::MutatingBinding,
+        Of::Webhooks,
+    ] {
         let mut leaves = leaves(kind.rows(), "");
         if kind == Of::Webhooks {
             // Rules and selectors have the rows of policies.

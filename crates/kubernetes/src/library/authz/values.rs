@@ -186,7 +186,7 @@ macro_rules! receiver_only {
                 $go_type
             }
 
-            fn through_native(&self) -> Result<(), EvalError> {
+            fn through_native(&self) -> Result<Option<Value>, EvalError> {
                 Err(EvalError::no_such_overload())
             }
         }

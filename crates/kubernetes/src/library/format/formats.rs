@@ -71,8 +71,8 @@ impl Opaque for Format {
         "cel.Format"
     }
 
-    fn through_native(&self) -> Result<(), EvalError> {
-        Ok(())
+    fn through_native(&self) -> Result<Option<Value>, EvalError> {
+        Ok(None)
     }
 }
 

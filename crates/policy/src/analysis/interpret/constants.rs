@@ -218,6 +218,7 @@ mod tests {
             params: None,
             authorizer: true,
             request_resource: true,
+            mutation: false,
         });
         call(&env, function, is_member, &args.iter().collect::<Vec<_>>())
     }

@@ -145,7 +145,7 @@ impl<'a> Interpreter<'a> {
         });
     }
 
-    fn report_issue(&mut self, issue: Issue) {
+    pub(super) fn report_issue(&mut self, issue: Issue) {
         if !self.outcome.issues.contains(&issue) {
             self.outcome.issues.push(issue);
         }
@@ -209,12 +209,7 @@ impl<'a> Interpreter<'a> {
                 optional_indices,
             } => self.eval_list(elements, optional_indices),
             Expr::Map(entries) => self.eval_map(entries),
-            Expr::Struct { fields, .. } => {
-                for field in fields {
-                    self.eval(field.value);
-                }
-                Value::unknown()
-            }
+            Expr::Struct { type_name, fields } => self.eval_struct(type_name, fields),
             Expr::Comprehension(fold) => self.eval_fold(fold),
         }
     }

@@ -16,6 +16,7 @@
 
 mod calls;
 pub(super) mod constants;
+mod construct;
 mod expression;
 mod fold;
 mod narrow;
@@ -30,6 +31,7 @@ use cel::diagnostic::{Code, Diagnostic, Diagnostics, Hint};
 use cel::env::Env;
 use cel::source::SourceMap;
 use cel::stack::{SHALLOW_DEPTH, run_on_deep_stack};
+use cel::types::Type;
 
 use value::Value;
 
@@ -42,6 +44,8 @@ pub(super) struct Facts<'a> {
     pub(super) roots: Vec<(&'static str, Value)>,
     /// The variables that were declared so far, by name; of two of a name the last counts.
     pub(super) variables: HashMap<String, Variable>,
+    /// The type of the object that literals of `Object` are applied to.
+    pub(super) applied_to: Option<Type>,
 }
 
 impl Facts<'_> {

@@ -1,0 +1,25 @@
+//! Texts for the paths of JSON patches.
+
+use super::args::{Result, text};
+use super::costs::CONVERTED_URL;
+use Sig::String;
+use cel::decls::{Context, OverloadRow, Sig, Source};
+
+const SOURCE: Source =
+    Source::new("k8s.io/apiserver pkg/cel/library/jsonpatch.go, jsonPatchLibraryDecls");
+
+/// `jsonpatch.escapeKey`, which only expressions of mutations have.
+pub static ROWS: &[OverloadRow] = &[OverloadRow::global(
+    "jsonpatch.escapeKey",
+    "string_jsonpatch_escapeKey_string",
+    &[String],
+    String,
+    CONVERTED_URL,
+    SOURCE,
+)
+.evaluated_by(escape_key)];
+
+fn escape_key(_: &Context, args: &[cel::value::Value]) -> Result {
+    let key = text(args, 0)?;
+    Ok(key.replace('~', "~0").replace('/', "~1").into())
+}

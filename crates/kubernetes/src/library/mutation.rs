@@ -1,0 +1,135 @@
+//! The types that expressions of mutations construct: `Object`, `Object.spec` and so on, and `JSONPatch`.
+//!
+//! No schema is behind them: an `Object` of any name has all fields, each of them `dyn`.
+//!
+//! Source: k8s.io/apiserver `pkg/cel/mutation` (`DynamicTypeResolver`).
+
+mod object;
+mod patch;
+
+use std::sync::{Arc, LazyLock};
+
+use super::environment::base_env;
+use super::json_patch;
+use cel::env::Env;
+use cel::message::TypeResolver;
+use cel::types::{FieldTypes, StructType, Type};
+use cel::value::{EvalError, Value};
+
+pub use object::ObjectValue;
+pub use patch::JsonPatchValue;
+
+/// The name of the type of the whole object, with which the names of all others begin.
+pub const OBJECT: &str = "Object";
+
+/// The name of the type of an operation of a JSON patch.
+pub const JSON_PATCH: &str = "JSONPatch";
+
+/// The type of the whole object.
+#[must_use]
+pub fn object_type() -> Type {
+    Type::Struct(Resolver.object(OBJECT))
+}
+
+/// The type of an operation of a JSON patch.
+#[must_use]
+pub fn json_patch_type() -> Type {
+    Type::Struct(StructType::new(JSON_PATCH, Arc::new(PatchFields)))
+}
+
+/// The base environment of expressions of mutations: that of all others, and what mutations add.
+///
+/// Source: k8s.io/apiserver `pkg/admission/plugin/cel/compile.go`, `hasPatchTypes`.
+#[must_use]
+pub fn mutation_env() -> &'static Env {
+    static ENV: LazyLock<Env> = LazyLock::new(|| {
+        let mut library = base_env().library().as_ref().clone();
+        library.add_overloads(json_patch::ROWS);
+        Env::new(Arc::new(library)).resolving(&Resolver)
+    });
+    &ENV
+}
+
+/// Reports whether `name` is one of `Object` or of a part of it.
+#[must_use]
+pub fn is_object(name: &str) -> bool {
+    name.strip_prefix(OBJECT)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// The rule by which the types are known.
+#[derive(Clone, Copy, Debug)]
+struct Resolver;
+
+impl Resolver {
+    fn object(self, name: &str) -> StructType {
+        StructType::new(name, Arc::new(AnyFields))
+    }
+}
+
+impl TypeResolver for Resolver {
+    fn resolve(&self, name: &str) -> Option<StructType> {
+        if name == JSON_PATCH {
+            return Some(StructType::new(JSON_PATCH, Arc::new(PatchFields)));
+        }
+        is_object(name).then(|| self.object(name))
+    }
+
+    fn is_namespace(&self, first: &str) -> bool {
+        first == OBJECT
+    }
+
+    fn reads_native(&self, name: &str) -> bool {
+        is_object(name)
+    }
+
+    fn make(&self, name: &Arc<str>, fields: Vec<(Arc<str>, Value)>) -> Result<Value, EvalError> {
+        if **name == *JSON_PATCH {
+            return JsonPatchValue::new(fields).map(Value::opaque);
+        }
+        Ok(Value::opaque(ObjectValue::new(Arc::clone(name), fields)))
+    }
+}
+
+/// The fields of an `Object`: all, and `dyn` each.
+///
+/// Source: k8s.io/apiserver `pkg/cel/mutation/dynamic/objects.go`, `ObjectType.Field`.
+#[derive(Debug)]
+struct AnyFields;
+
+impl FieldTypes for AnyFields {
+    fn field_type(&self, _owner: &str, _field: &str) -> Option<Type> {
+        Some(Type::Dyn)
+    }
+
+    fn field_names(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    fn may_hold(&self, _field: &str) -> bool {
+        true
+    }
+}
+
+/// The fields of a `JSONPatch`. Others are there too, of no type: upstream finds them, and then nothing fits them.
+///
+/// Source: k8s.io/apiserver `pkg/cel/mutation/jsonpatch.go`, `JSONPatchType.Field`.
+#[derive(Debug)]
+struct PatchFields;
+
+impl FieldTypes for PatchFields {
+    fn field_type(&self, _owner: &str, field: &str) -> Option<Type> {
+        Some(match field {
+            "op" | "from" | "path" => Type::String,
+            "value" => Type::Dyn,
+            _ => Type::unspecified(),
+        })
+    }
+
+    fn field_names(&self) -> Vec<&str> {
+        vec!["from", "op", "path", "value"]
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,255 @@
+//! Values of the type `Object`, and of its parts.
+//!
+//! Source: k8s.io/apiserver `pkg/cel/mutation/dynamic/objects.go`, `ObjectVal`.
+
+use std::sync::Arc;
+
+use cel::types::{StructType, Type};
+use cel::value::{EvalError, Opaque, Traits, Value, format_double};
+
+/// How deep values are walked.
+const MAX_DEPTH: u32 = 500;
+
+/// An object that a literal made.
+#[derive(Clone, Debug)]
+pub struct ObjectValue {
+    name: Arc<str>,
+    /// Sorted by name.
+    fields: Vec<(Arc<str>, Value)>,
+}
+
+impl ObjectValue {
+    /// An object of the type `name`; each field is there once.
+    #[must_use]
+    pub fn new(name: Arc<str>, mut fields: Vec<(Arc<str>, Value)>) -> Self {
+        fields.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Self { name, fields }
+    }
+
+    /// The name of its type, `Object.spec`.
+    #[must_use]
+    pub fn type_name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its fields, sorted by name.
+    #[must_use]
+    pub fn fields(&self) -> &[(Arc<str>, Value)] {
+        &self.fields
+    }
+
+    /// The mismatches between the names of types and the fields that hold their values, in the API server's words.
+    ///
+    /// A value of the type `Object.spec` belongs into the field `spec` of an `Object`, whatever lists and maps are
+    /// in between. The names of fields count as upstream counts them, and so do values in maps.
+    ///
+    /// Source: k8s.io/apiserver `pkg/cel/mutation/dynamic/objects.go`, `CheckTypeNamesMatchFieldPathNames`.
+    #[must_use]
+    pub fn misplaced(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        misplaced_below(self, &self.name, &mut found, 0);
+        found
+    }
+}
+
+/// The mismatches in `object`, which is where an object of the type `expected` belongs.
+fn misplaced_below(object: &ObjectValue, expected: &str, found: &mut Vec<String>, depth: u32) {
+    if *expected != *object.name {
+        found.push(format!(
+            "unexpected type name \"{}\", expected \"{expected}\", which matches field name path from root Object type",
+            object.name
+        ));
+    }
+    for (name, value) in &object.fields {
+        let expected = format!("{expected}.{name}");
+        misplaced_in(value, &expected, found, depth.saturating_add(1));
+    }
+}
+
+fn misplaced_in(value: &Value, expected: &str, found: &mut Vec<String>, depth: u32) {
+    if depth > MAX_DEPTH {
+        return;
+    }
+    let deeper = depth.saturating_add(1);
+    match value {
+        Value::List(list) => {
+            for element in list.as_slice().unwrap_or_default() {
+                misplaced_in(element, expected, found, deeper);
+            }
+        }
+        Value::Map(map) => {
+            for (_, value) in map.entries().unwrap_or_default() {
+                misplaced_in(&value, expected, found, deeper);
+            }
+        }
+        Value::Opaque(_) => {
+            if let Some(object) = value.downcast::<ObjectValue>() {
+                misplaced_below(object, expected, found, deeper);
+            }
+        }
+        _ => {}
+    }
+}
+
+impl Opaque for ObjectValue {
+    fn type_(&self) -> Type {
+        Type::Struct(StructType::undeclared(Arc::clone(&self.name)))
+    }
+
+    fn own_type(&self) -> Result<Type, EvalError> {
+        Ok(Type::type_of(self.type_()))
+    }
+
+    /// Objects are equal where Go's `reflect.DeepEqual` finds their fields equal: `1` and `1.0` are not, and no
+    /// list is equal to another.
+    fn equals(&self, other: &Value) -> Result<bool, EvalError> {
+        let other = other.downcast::<Self>();
+        Ok(other.is_some_and(|other| same_objects(self, other, 0)))
+    }
+
+    fn traits(&self) -> Traits {
+        Traits::FIELD_TESTER.and(Traits::INDEXER)
+    }
+
+    fn convert_to(&self, to: &Type) -> Result<Value, EvalError> {
+        if to.type_name() == *self.name {
+            return Ok(Value::opaque(self.clone()));
+        }
+        let to = to.declared_string();
+        Err(EvalError::new(format!("unsupported conversion into {to}")))
+    }
+
+    fn native_type(&self) -> &'static str {
+        "map[string]interface {}"
+    }
+
+    fn go_type(&self) -> &'static str {
+        "*dynamic.ObjectVal"
+    }
+
+    /// The object as a map.
+    ///
+    /// Source: `ObjectVal.Value`, `convertField`.
+    fn through_native(&self) -> Result<Option<Value>, EvalError> {
+        let mut fields = Vec::with_capacity(self.fields.len());
+        for (name, value) in &self.fields {
+            let value = converted(value).map_err(|why| {
+                EvalError::new(format!("fail to convert field \"{name}\": {why}"))
+            })?;
+            fields.push((Arc::clone(name), value));
+        }
+        Ok(Some(Value::object(fields)))
+    }
+
+    fn is_zero(&self) -> bool {
+        self.fields.is_empty()
+    }
+}
+
+/// A field's value as a Go value, and as a value again.
+fn converted(value: &Value) -> Result<Value, String> {
+    match value {
+        Value::List(list) => match list.as_slice() {
+            Some(elements) if !list.is_json() => Ok(Value::list(
+                elements
+                    .iter()
+                    .map(Value::through_native)
+                    .collect::<Vec<_>>(),
+            )),
+            _ => Ok(value.through_native()),
+        },
+        Value::Map(map) if map.source().is_none() && map.as_fields().is_none() => {
+            let entries = map.entries().map_err(|error| error.to_string())?;
+            let mut fields = Vec::with_capacity(entries.len());
+            for (key, value) in entries {
+                let Value::String(key) = &key else {
+                    return Err(format!(
+                        "map key {} is of type {}, not string",
+                        quoted(&key),
+                        key.go_type()
+                    ));
+                };
+                fields.push((Arc::clone(key), value.through_native()));
+            }
+            Ok(Value::object(fields))
+        }
+        other => Ok(other.through_native()),
+    }
+}
+
+/// A key as Go's `%q` prints it.
+fn quoted(key: &Value) -> String {
+    let rune = match key {
+        Value::Int(number) => u32::try_from(*number).ok(),
+        Value::Uint(number) => u32::try_from(*number).ok(),
+        Value::Double(number) => {
+            return format!("%!q(types.Double={})", format_double(*number));
+        }
+        Value::Bool(value) => return format!("%!q(types.Bool={value})"),
+        _ => None,
+    };
+    let rune = rune.and_then(char::from_u32).unwrap_or('\u{fffd}');
+    format!("{rune:?}")
+}
+
+fn same_objects(a: &ObjectValue, b: &ObjectValue, depth: u32) -> bool {
+    *a.name == *b.name
+        && a.fields.len() == b.fields.len()
+        && a.fields
+            .iter()
+            .zip(&b.fields)
+            .all(|((a_name, a), (b_name, b))| {
+                a_name == b_name && same(a, b, false, depth.saturating_add(1))
+            })
+}
+
+/// Reports whether Go finds two values equal; lists are only where they are held as Go's own.
+fn same(a: &Value, b: &Value, is_native: bool, depth: u32) -> bool {
+    if depth > MAX_DEPTH {
+        return false;
+    }
+    let deeper = depth.saturating_add(1);
+    match (a, b) {
+        (Value::List(a), Value::List(b)) => {
+            is_native
+                && a.len() == b.len()
+                && a.iter()
+                    .zip(b.iter())
+                    .all(|(a, b)| same(&a, &b, true, deeper))
+        }
+        (Value::Map(a), Value::Map(b)) => {
+            let (a_native, b_native) = (a.as_fields().is_some(), b.as_fields().is_some());
+            let Ok(entries) = a.entries() else {
+                return false;
+            };
+            a_native == b_native
+                && a.len() == b.len()
+                && entries.iter().all(|(key, a)| match b.find(key) {
+                    Ok(Some(b)) => same(a, &b, a_native, deeper),
+                    _ => false,
+                })
+        }
+        (Value::Opaque(_), Value::Opaque(_)) => {
+            match (a.downcast::<ObjectValue>(), b.downcast::<ObjectValue>()) {
+                (Some(a), Some(b)) => same_objects(a, b, deeper),
+                _ => a.equals(b).unwrap_or(false),
+            }
+        }
+        (Value::Null, Value::Null) => true,
+        (Value::Bool(a), Value::Bool(b)) => a == b,
+        (Value::Int(a), Value::Int(b)) | (Value::Duration(a), Value::Duration(b)) => a == b,
+        (Value::Uint(a), Value::Uint(b)) => a == b,
+        #[expect(clippy::float_cmp, reason = "equality of Go is exact")]
+        (Value::Double(a), Value::Double(b)) => a == b,
+        (Value::String(a), Value::String(b)) => a == b,
+        (Value::Bytes(a), Value::Bytes(b)) => a == b,
+        (Value::Timestamp(a), Value::Timestamp(b)) => a == b,
+        (Value::Type(a), Value::Type(b)) => a == b,
+        (Value::Optional(a), Value::Optional(b)) => match (a.get(), b.get()) {
+            (None, None) => true,
+            (Some(a), Some(b)) => same(a, b, false, deeper),
+            (None, Some(_)) | (Some(_), None) => false,
+        },
+        _ => false,
+    }
+}

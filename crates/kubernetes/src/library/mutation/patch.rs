@@ -1,0 +1,131 @@
+//! Values of the type `JSONPatch`.
+//!
+//! Source: k8s.io/apiserver `pkg/cel/mutation/jsonpatch.go`, `JSONPatchVal`.
+
+use std::sync::Arc;
+
+use super::JSON_PATCH;
+use cel::types::{StructType, Type};
+use cel::value::{EvalError, Opaque, Traits, Value};
+
+/// An operation of a JSON patch that a literal made.
+#[derive(Clone, Debug, Default)]
+pub struct JsonPatchValue {
+    /// The operation.
+    pub op: Arc<str>,
+    /// The path from which is moved or copied; empty where none is given.
+    pub from: Arc<str>,
+    /// The path.
+    pub path: Arc<str>,
+    /// The value, if one is given.
+    pub value: Option<Value>,
+}
+
+impl JsonPatchValue {
+    /// The operation of the fields of a literal.
+    pub(super) fn new(fields: Vec<(Arc<str>, Value)>) -> Result<Self, EvalError> {
+        let mut patch = Self::default();
+        for (name, value) in fields {
+            let slot = match &*name {
+                "op" => &mut patch.op,
+                "path" => &mut patch.path,
+                "from" => &mut patch.from,
+                "value" => {
+                    patch.value = Some(value);
+                    continue;
+                }
+                other => {
+                    let message = format!("unexpected JSONPatchType field: {other}");
+                    return Err(EvalError::new(message));
+                }
+            };
+            match value {
+                Value::String(text) => *slot = text,
+                // What is a type is wrapped as its name.
+                Value::Type(of) => *slot = of.type_name().into(),
+                other => {
+                    return Err(EvalError::new(format!(
+                        "unexpected type {} for JSONPatchType '{name}' field",
+                        other.wrapped_go_type()
+                    )));
+                }
+            }
+        }
+        Ok(patch)
+    }
+
+    /// The field under `key`, which is null where it is not set.
+    fn field(&self, key: &Value) -> Option<Value> {
+        Some(match key.as_str()? {
+            "op" => Value::String(Arc::clone(&self.op)),
+            "path" => Value::String(Arc::clone(&self.path)),
+            "from" => Value::String(Arc::clone(&self.from)),
+            "value" => self.value.clone().unwrap_or(Value::Null),
+            _ => return None,
+        })
+    }
+}
+
+/// A key as Go's `%s` prints it.
+fn shown(key: &Value) -> String {
+    match key {
+        Value::String(text) => text.to_string(),
+        other => format!("%!s({}={})", other.go_type(), other.to_go_string()),
+    }
+}
+
+impl Opaque for JsonPatchValue {
+    fn type_(&self) -> Type {
+        Type::Struct(StructType::undeclared(JSON_PATCH))
+    }
+
+    fn own_type(&self) -> Result<Type, EvalError> {
+        Ok(Type::type_of(self.type_()))
+    }
+
+    fn equals(&self, other: &Value) -> Result<bool, EvalError> {
+        let Some(other) = other.downcast::<Self>() else {
+            return Ok(false);
+        };
+        if self.op != other.op || self.from != other.from || self.path != other.path {
+            return Ok(false);
+        }
+        match (&self.value, &other.value) {
+            (None, None) => Ok(true),
+            (Some(a), Some(b)) => a.equals(b),
+            (None, Some(_)) | (Some(_), None) => Ok(false),
+        }
+    }
+
+    fn traits(&self) -> Traits {
+        Traits::FIELD_TESTER.and(Traits::INDEXER)
+    }
+
+    fn convert_to(&self, to: &Type) -> Result<Value, EvalError> {
+        let name = to.type_name();
+        Err(EvalError::new(format!("unsupported type: {name}")))
+    }
+
+    fn native_type(&self) -> &'static str {
+        "*mutation.JSONPatchVal"
+    }
+
+    fn through_native(&self) -> Result<Option<Value>, EvalError> {
+        Ok(None)
+    }
+
+    fn index(&self, key: &Value) -> Option<Result<Value, EvalError>> {
+        let unsupported = || EvalError::new(format!("unsupported indexer: {}", shown(key)));
+        Some(self.field(key).ok_or_else(unsupported))
+    }
+
+    fn is_set(&self, key: &Value) -> Result<bool, EvalError> {
+        match key.as_str() {
+            Some("op") => Ok(!self.op.is_empty()),
+            Some("path") => Ok(!self.path.is_empty()),
+            Some("from") => Ok(!self.from.is_empty()),
+            Some("value") => Ok(self.value.is_some()),
+            _ => Err(EvalError::new(format!("unsupported field: {}", shown(key)))),
+        }
+    }
+}

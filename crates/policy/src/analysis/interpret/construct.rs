@@ -1,0 +1,182 @@
+//! Literals of `Object` and its parts, held against the schema of the kind that they are applied to.
+//!
+//! Nothing upstream does that when a policy is created: the literal fails when it is applied.
+//!
+//! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/mutating/patch/smd.go` (`ApplyStructuredMergeDiff`);
+//! `pkg/cel/mutation/dynamic/objects.go` (`CheckTypeNamesMatchFieldPathNames`); `sigs.k8s.io/structured-merge-diff`
+//! `typed/validate.go` ("field not declared in schema").
+
+use cel::ast::{Expr, ExprId, StructField};
+use cel::diagnostic::{Candidates, Code, Hint};
+use cel::types::{StructType, Type};
+use kubernetes::library::mutation::{OBJECT, is_object};
+
+use super::Issue;
+use super::expression::Interpreter;
+use super::value::{Shape, Value};
+
+/// Sorts of values that the schema of an object tells apart.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    Bool,
+    Number,
+    Text,
+    List,
+    Map,
+}
+
+impl Interpreter<'_> {
+    /// The value of a literal of the type `name`.
+    pub(super) fn eval_struct(&mut self, name: &str, fields: &[StructField]) -> Value {
+        let name = name.strip_prefix('.').unwrap_or(name);
+        let is_object = is_object(name);
+        let declared = self.facts.applied_to.as_ref();
+        let declared = declared.and_then(|object| part_of(object, name));
+        for field in fields {
+            let value = self.eval(field.value);
+            if is_object {
+                self.check_place(field.value, name, &field.field);
+            }
+            if let Some(object) = &declared {
+                self.check_field(field, object, &value);
+            }
+        }
+        Value::unknown()
+    }
+
+    /// Checks that a literal that is written into `field` of the type `owner` is of the type of that name.
+    fn check_place(&mut self, id: ExprId, owner: &str, field: &str) {
+        let ast = self.ast;
+        let literals = match ast.expr(id) {
+            Expr::List { elements, .. } => elements.clone(),
+            _ => Box::from([id]),
+        };
+        for id in literals {
+            let Expr::Struct { type_name, .. } = ast.expr(id) else {
+                continue;
+            };
+            let name = type_name.strip_prefix('.').unwrap_or(type_name);
+            let expected = format!("{owner}.{field}");
+            if is_object(name) && *name != *expected {
+                let message = format!(
+                    "unexpected type name \"{name}\", expected \"{expected}\", which matches field name path from root \
+                     Object type"
+                );
+                self.report(id, Code::TypeMismatch, message);
+            }
+        }
+    }
+
+    /// Checks a field against its declaration.
+    fn check_field(&mut self, field: &StructField, object: &StructType, value: &Value) {
+        let Some(fields) = &object.fields else { return };
+        let name = &*field.field;
+        if !fields.alternatives(name).is_empty() {
+            return;
+        }
+        let Some(declared) = fields.field_type(&object.name, name) else {
+            self.report_issue(Issue {
+                id: field.id,
+                code: Code::UndefinedField,
+                message: format!("undefined field '{name}'"),
+                hint: Some(Hint::Field {
+                    name: name.into(),
+                    candidates: Candidates::of(fields),
+                }),
+            });
+            return;
+        };
+        let Some(wanted) = sort_of_type(&declared) else {
+            return;
+        };
+        let mut found = None;
+        let is_unfit = |value: &Value, found: &mut Option<Type>| {
+            !value.is_unknown()
+                && !value.choices().is_empty()
+                && value.choices().iter().all(|choice| {
+                    let sort = sort_of_shape(&choice.shape);
+                    found.get_or_insert_with(|| choice.shape.to_type());
+                    // A quantity is declared as a text, and may be a number.
+                    let is_quantity = wanted == Sort::Text && sort == Some(Sort::Number);
+                    sort.is_some_and(|sort| sort != wanted) && !is_quantity
+                })
+        };
+        let is_wrong = if field.optional {
+            let held = value.choices().iter().map(|choice| match &choice.shape {
+                Shape::Optional(held) => is_unfit(held, &mut found),
+                _ => false,
+            });
+            let held: Vec<bool> = held.collect();
+            !value.is_unknown() && !held.is_empty() && held.iter().all(|is_wrong| *is_wrong)
+        } else {
+            is_unfit(value, &mut found)
+        };
+        if let (true, Some(found)) = (is_wrong, found) {
+            let message = format!(
+                "expected type of field '{name}' is '{}' but provided type is '{}'",
+                shown(&declared),
+                shown(&found)
+            );
+            self.report(field.id, Code::TypeMismatch, message);
+        }
+    }
+}
+
+/// The type of the part of `object` that `name` is the type of: lists on the way are passed through. `None` where the
+/// schema does not tell.
+fn part_of(object: &Type, name: &str) -> Option<StructType> {
+    let mut parts = name.split('.');
+    if parts.next() != Some(OBJECT) {
+        return None;
+    }
+    let mut type_ = object.clone();
+    for part in parts {
+        let Type::Struct(owner) = &type_ else {
+            return None;
+        };
+        let fields = owner.fields.as_ref()?;
+        if !fields.alternatives(part).is_empty() {
+            return None;
+        }
+        let mut declared = fields.field_type(&owner.name, part)?;
+        while let Type::List(elem) = &declared {
+            declared = elem.as_ref().clone();
+        }
+        type_ = declared;
+    }
+    match type_ {
+        Type::Struct(object) => Some(object),
+        _ => None,
+    }
+}
+
+/// The type without the types in it, whose names say little.
+fn shown(type_: &Type) -> String {
+    match type_ {
+        Type::List(_) => "list".to_owned(),
+        Type::Map(_) | Type::Struct(_) => "object".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn sort_of_type(type_: &Type) -> Option<Sort> {
+    Some(match type_ {
+        Type::Bool => Sort::Bool,
+        Type::Int | Type::Uint | Type::Double => Sort::Number,
+        Type::String => Sort::Text,
+        Type::List(_) => Sort::List,
+        Type::Map(_) | Type::Struct(_) => Sort::Map,
+        _ => return None,
+    })
+}
+
+/// The sort of values of the shape; none where it is not certain, or where the value is null.
+fn sort_of_shape(shape: &Shape) -> Option<Sort> {
+    match shape {
+        Shape::Plain(Type::Struct(_)) => None,
+        Shape::Plain(type_) => sort_of_type(type_),
+        Shape::List(..) => Some(Sort::List),
+        Shape::Map(..) | Shape::Record(_) | Shape::Object(_) => Some(Sort::Map),
+        Shape::Optional(_) => None,
+    }
+}
