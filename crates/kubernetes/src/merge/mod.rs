@@ -51,6 +51,7 @@ mod element;
 mod go_syntax;
 mod node;
 mod types;
+mod undeclared;
 mod validate;
 mod walk;
 
@@ -61,6 +62,7 @@ use crate::schema::crd::is_shallower;
 
 pub use applied::{Applied, Foreign};
 pub use types::Types;
+pub use undeclared::undeclared;
 
 use node::Node;
 use validate::{Texts, Validation};
