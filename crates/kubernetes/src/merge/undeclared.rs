@@ -26,13 +26,7 @@ pub fn undeclared(types: &Types, gvk: &Gvk, object: &Value) -> Vec<String> {
     found
 }
 
-fn look(
-    types: &Types,
-    type_: &TypeRef,
-    value: &Value,
-    path: &mut String,
-    found: &mut Vec<String>,
-) {
+fn look(types: &Types, type_: &TypeRef, value: &Value, path: &mut String, found: &mut Vec<String>) {
     let Some(resolved) = types.resolve(type_) else {
         return;
     };

@@ -452,7 +452,11 @@ impl Run<'_> {
         if let Err(error) = &expression.program {
             return Err(Failure::Policy(error.clone()));
         }
-        let outcome = stage::run([Some(expression)].into_iter(), scope, RUNTIME_CEL_COST_BUDGET);
+        let outcome = stage::run(
+            [Some(expression)].into_iter(),
+            scope,
+            RUNTIME_CEL_COST_BUDGET,
+        );
         let results = outcome.evaluated.map_err(Failure::Policy)?;
         let value = results.into_iter().flatten().next();
         let value = value.unwrap_or(Ok(Value::Null)).map_err(Failure::Policy)?;
@@ -532,7 +536,11 @@ fn status(code: u16, reason: &str, message: &str) -> Status {
 
 /// Source: apimachinery `pkg/api/errors/errors.go`, `NewInternalError`.
 fn internal(error: &str) -> Status {
-    status(500, "InternalError", &format!("Internal error occurred: {error}"))
+    status(
+        500,
+        "InternalError",
+        &format!("Internal error occurred: {error}"),
+    )
 }
 
 /// The refusal because of errors that no failure policy ignores: the message is that of the first.
@@ -549,7 +557,11 @@ fn refusal(errors: &[PolicyError<'_>]) -> Option<Status> {
             binding.name(),
             first.message
         ),
-        None => format!("policy {} denied request: {}", go_quote(policy), first.message),
+        None => format!(
+            "policy {} denied request: {}",
+            go_quote(policy),
+            first.message
+        ),
     };
     let reason = match first.reason {
         "" => "Forbidden",

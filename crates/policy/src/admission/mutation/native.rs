@@ -109,12 +109,10 @@ fn native(value: &Value, depth: u32) -> Applied {
             let syntax = format!("[]ref.Val{{{}}}", items.join(", "));
             foreign("[]ref.Val", format!("[{}]", items.join(" ")), syntax)
         }
-        Value::List(list) if list.is_json() => Applied::List(
-            list.iter().map(|item| of_json(&item, deeper)).collect(),
-        ),
-        Value::List(list) => {
-            Applied::List(list.iter().map(|item| native(&item, deeper)).collect())
+        Value::List(list) if list.is_json() => {
+            Applied::List(list.iter().map(|item| of_json(&item, deeper)).collect())
         }
+        Value::List(list) => Applied::List(list.iter().map(|item| native(&item, deeper)).collect()),
         Value::Map(map) if is_literal_map(map) => {
             let entries = map.entries().unwrap_or_default();
             let text = |between: &str, quote: bool| -> Vec<String> {
@@ -151,9 +149,9 @@ fn of_json(value: &Value, depth: u32) -> Applied {
     let deeper = depth.saturating_add(1);
     match value {
         Value::Null => Applied::Null,
-        Value::List(list) if depth <= MAX_DEPTH => Applied::List(
-            list.iter().map(|item| of_json(&item, deeper)).collect(),
-        ),
+        Value::List(list) if depth <= MAX_DEPTH => {
+            Applied::List(list.iter().map(|item| of_json(&item, deeper)).collect())
+        }
         Value::Map(map) if depth <= MAX_DEPTH => {
             let entries = map.entries().unwrap_or_default().into_iter();
             let entries = entries.filter_map(|(key, value)| {
@@ -171,9 +169,7 @@ fn of_json(value: &Value, depth: u32) -> Applied {
 /// The API server's error.
 pub(super) fn patch(value: &Value) -> Result<Vec<Operation>, String> {
     let Value::List(list) = value else {
-        return Err(
-            "type mismatch: JSONPatchType.expression should evaluate to array".to_owned(),
-        );
+        return Err("type mismatch: JSONPatchType.expression should evaluate to array".to_owned());
     };
     let mut operations = Vec::new();
     for element in list {
@@ -214,8 +210,12 @@ fn json(value: &Value, depth: u32) -> Result<Json, String> {
         return Err("it nests too deeply".to_owned());
     }
     let deeper = depth.saturating_add(1);
-    let unsupported =
-        || format!("type conversion error from '{}' to '*structpb.Value'", value.type_().declared_string());
+    let unsupported = || {
+        format!(
+            "type conversion error from '{}' to '*structpb.Value'",
+            value.type_().declared_string()
+        )
+    };
     Ok(match value {
         Value::Null => Json::Null,
         Value::Bool(value) => Json::Bool(*value),
@@ -223,9 +223,9 @@ fn json(value: &Value, depth: u32) -> Result<Json, String> {
         Value::Int(value) => value.to_string().into(),
         Value::Uint(value) if *value <= MAX_SAFE => (*value).into(),
         Value::Uint(value) => value.to_string().into(),
-        Value::Double(value) => Number::from_f64(*value)
-            .map(Json::Number)
-            .ok_or_else(|| format!("json: error calling MarshalJSON for type *structpb.Value: {value}"))?,
+        Value::Double(value) => Number::from_f64(*value).map(Json::Number).ok_or_else(|| {
+            format!("json: error calling MarshalJSON for type *structpb.Value: {value}")
+        })?,
         Value::String(text) => (**text).into(),
         Value::Type(of) => of.type_name().into(),
         Value::Optional(optional) => match optional.get() {
@@ -277,9 +277,9 @@ fn of_applied(value: &Applied) -> Result<Json, String> {
             Json::Array(items.iter().map(of_applied).collect::<Result<_, _>>()?)
         }
         Applied::Map(fields) => {
-            let fields = fields.iter().map(|(name, field)| {
-                Ok::<_, String>((name.clone(), of_applied(field)?))
-            });
+            let fields = fields
+                .iter()
+                .map(|(name, field)| Ok::<_, String>((name.clone(), of_applied(field)?)));
             Json::Object(fields.collect::<Result<_, _>>()?)
         }
         Applied::Foreign(foreign) => {
