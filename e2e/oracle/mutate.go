@@ -72,6 +72,8 @@ func cmdMutate(args []string, out io.Writer) error {
 		answer = func(n int, data []byte) MutateLine { return mergeLine(converters, n, data) }
 	case "patch":
 		answer = patchLine
+	case "admit":
+		answer = func(n int, data []byte) MutateLine { return mutateAdmitLine(converters, n, data) }
 	default:
 		return errUsage
 	}

@@ -35,7 +35,7 @@ fn write(into: &mut String, value: &Value) {
         }
         Value::Object(fields) => {
             let mut sorted: Vec<_> = fields.iter().collect();
-            sorted.sort_by(|(a, _), (b, _)| a.cmp(b));
+            sorted.sort_by_key(|(name, _)| *name);
             into.push('{');
             for (n, (name, field)) in sorted.into_iter().enumerate() {
                 if n > 0 {

@@ -47,7 +47,7 @@ struct Document {
 }
 
 /// The error of a path that leads to no object or list.
-fn missing(text: String) -> PatchError {
+fn missing(text: &str) -> PatchError {
     PatchError::Failed(format!("{text}: missing value"))
 }
 
@@ -70,12 +70,12 @@ impl Document {
     }
 
     fn add(&mut self, operation: &Operation) -> Result<(), PatchError> {
-        let path = reread(&operation.path)
-            .map_err(|_| missing("add operation failed to decode path".to_owned()))?;
+        let path =
+            reread(&operation.path).map_err(|_| missing("add operation failed to decode path"))?;
         let value = value_of(operation);
         self.deepen(levels(path).saturating_add(value.depth().0))?;
         let (holder, key) = find(&mut self.root, path).ok_or_else(|| {
-            missing(format!(
+            missing(&format!(
                 "add operation does not apply: doc is missing path: \"{path}\""
             ))
         })?;
@@ -86,9 +86,9 @@ impl Document {
 
     fn remove(&mut self, operation: &Operation) -> Result<(), PatchError> {
         let path = reread(&operation.path)
-            .map_err(|_| missing("remove operation failed to decode path".to_owned()))?;
+            .map_err(|_| missing("remove operation failed to decode path"))?;
         let (holder, key) = find(&mut self.root, path).ok_or_else(|| {
-            missing(format!(
+            missing(&format!(
                 "remove operation does not apply: doc is missing path: \"{path}\""
             ))
         })?;
@@ -118,12 +118,12 @@ impl Document {
         }
         self.deepen(levels(path).saturating_add(value.depth().0))?;
         let (holder, key) = find(&mut self.root, path).ok_or_else(|| {
-            missing(format!(
+            missing(&format!(
                 "replace operation does not apply: doc is missing path: {path}"
             ))
         })?;
         holder.get(&key).map_err(|_| {
-            missing(format!(
+            missing(&format!(
                 "replace operation does not apply: doc is missing key: {path}"
             ))
         })?;
@@ -134,7 +134,7 @@ impl Document {
         let from = from_of(operation)
             .map_err(|error| failed(format!("move operation failed to decode from: {error}")))?;
         let (holder, key) = find(&mut self.root, from).ok_or_else(|| {
-            missing(format!(
+            missing(&format!(
                 "move operation does not apply: doc is missing from path: {from}"
             ))
         })?;
@@ -146,7 +146,7 @@ impl Document {
             .map_err(|error| failed(format!("move operation failed to decode path: {error}")))?;
         self.deepen_by(from, path, &value)?;
         let (holder, key) = find(&mut self.root, path).ok_or_else(|| {
-            missing(format!(
+            missing(&format!(
                 "move operation does not apply: doc is missing destination path: {path}"
             ))
         })?;
@@ -159,7 +159,7 @@ impl Document {
         let from = from_of(operation)
             .map_err(|error| failed(format!("copy operation failed to decode from: {error}")))?;
         let (holder, key) = find(&mut self.root, from).ok_or_else(|| {
-            missing(format!(
+            missing(&format!(
                 "copy operation does not apply: doc is missing from path: {from}"
             ))
         })?;
@@ -171,11 +171,11 @@ impl Document {
         let is_within = self.copied <= MAX_COPIED_BYTES;
         // What is beyond the limit is not copied, though the path is looked at before.
         let value = if is_within { value.copied() } else { Node::Nil };
-        let path = reread(&operation.path)
-            .map_err(|_| missing("copy operation failed to decode path".to_owned()))?;
+        let path =
+            reread(&operation.path).map_err(|_| missing("copy operation failed to decode path"))?;
         self.deepen_by(from, path, &value)?;
         let (holder, key) = find(&mut self.root, path).ok_or_else(|| {
-            missing(format!(
+            missing(&format!(
                 "copy operation does not apply: doc is missing destination path: {path}"
             ))
         })?;
@@ -198,7 +198,7 @@ impl Document {
             self.root.equals(&expected)?
         } else {
             let (holder, key) = find(&mut self.root, path).ok_or_else(|| {
-                missing(format!(
+                missing(&format!(
                     "test operation does not apply: is missing path: {path}"
                 ))
             })?;

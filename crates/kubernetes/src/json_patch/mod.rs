@@ -1,4 +1,4 @@
-//! JSON patches, as the API server applies those of MutatingAdmissionPolicies to an object.
+//! JSON patches, as the API server applies those of mutating policies to an object.
 //!
 //! That is RFC 6902 with what the library of the API server makes of it: an index below zero counts from the end,
 //! `replace` adds a field that is not there, a `null` that a patch has set is an empty object to `test`, and some
@@ -128,13 +128,10 @@ fn reread(text: &str) -> Result<&str, String> {
         if c != '\\' {
             continue;
         }
-        match chars.next() {
-            Some(escaped @ ('a' | 'v' | 'x' | 'U')) => {
-                return Err(format!(
-                    "invalid character '{escaped}' in string escape code"
-                ));
-            }
-            _ => {}
+        if let Some(escaped @ ('a' | 'v' | 'x' | 'U')) = chars.next() {
+            return Err(format!(
+                "invalid character '{escaped}' in string escape code"
+            ));
         }
     }
     Ok(text)

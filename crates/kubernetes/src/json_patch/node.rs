@@ -88,6 +88,16 @@ impl Node {
         (deepest, seen)
     }
 
+    /// The fields, where the library takes the node for an object.
+    fn fields(&self) -> Option<&BTreeMap<String, Self>> {
+        static EMPTY: BTreeMap<String, Node> = BTreeMap::new();
+        match self {
+            Self::Object(fields) => Some(fields),
+            Self::Null => Some(&EMPTY),
+            Self::Nil | Self::Scalar(_) | Self::Array(_) => None,
+        }
+    }
+
     /// Reports whether the node equals a value of `test`, by the library's rules.
     ///
     /// Source: `json-patch.v4` `patch.go`, `lazyNode.equal`.
@@ -95,15 +105,9 @@ impl Node {
     /// # Errors
     /// [`PatchError::Panic`] where the library panics: for a `null` within a list.
     pub(super) fn equals(&self, other: &Self) -> Result<bool, PatchError> {
-        static EMPTY: BTreeMap<String, Node> = BTreeMap::new();
         if matches!(self, Self::Nil) || matches!(other, Self::Nil) {
             return Err(PatchError::Panic(NIL_POINTER));
         }
-        let fields = |node| match node {
-            &Self::Object(ref fields) => Some(fields),
-            Self::Null => Some(&EMPTY),
-            Self::Nil | Self::Scalar(_) | Self::Array(_) => None,
-        };
         match (self, other) {
             (Self::Scalar(a), Self::Scalar(b)) => {
                 Ok(a == b || go_json::to_text(a) == go_json::to_text(b))
@@ -122,7 +126,7 @@ impl Node {
             }
             (Self::Array(a), other) => Ok(a.is_empty() && matches!(other, Self::Null)),
             (a, b) => {
-                let (Some(a), Some(b)) = (fields(a), fields(b)) else {
+                let (Some(a), Some(b)) = (a.fields(), b.fields()) else {
                     return Ok(false);
                 };
                 if a.len() != b.len() {
@@ -130,9 +134,8 @@ impl Node {
                 }
                 for (name, a) in a {
                     let same = match (a, b.get(name)) {
-                        (_, None) => false,
                         (Self::Nil, Some(b)) => matches!(b, Self::Nil),
-                        (_, Some(Self::Nil)) => false,
+                        (_, None | Some(Self::Nil)) => false,
                         (a, Some(b)) => a.equals(b)?,
                     };
                     if !same {

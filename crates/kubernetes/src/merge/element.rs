@@ -117,7 +117,7 @@ pub(super) fn key_of<'a>(
             keys.join(" ")
         ));
     }
-    fields.sort_by(|(a, _), (b, _)| a.cmp(b));
+    fields.sort_by_key(|(name, _)| *name);
     Ok(Key::Fields(fields))
 }
 

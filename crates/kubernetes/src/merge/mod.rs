@@ -1,5 +1,5 @@
 //! Merging an applied object into the live one by the schema of the kind, as the API server does for the
-//! `applyConfiguration` of MutatingAdmissionPolicies: server-side apply without ownership.
+//! `applyConfiguration` of mutating policies: server-side apply without ownership.
 //!
 //! [`Types`] are the schemas of one OpenAPI document, in the form of structured-merge-diff, and [`apply`] merges. A
 //! list whose schema says by which keys its items are told apart is merged item by item, an atomic one may not be

@@ -104,10 +104,15 @@ impl<'a> Node<'a> {
                 let items: Vec<_> = items.iter().map(Self::path_text).collect();
                 format!("[{}]", items.join(","))
             }
-            Self::Map(fields) => fields
-                .iter()
-                .map(|(name, field)| format!("{name}={}", field.path_text()))
-                .collect(),
+            Self::Map(fields) => {
+                let mut text = String::new();
+                for (name, field) in fields {
+                    text.push_str(name);
+                    text.push('=');
+                    text.push_str(&field.path_text());
+                }
+                text
+            }
             Self::Foreign(_) => "{{undefined}}".to_owned(),
         }
     }

@@ -2,6 +2,8 @@
 //!
 //! Source: `sigs.k8s.io/json` `internal/golang/encoding/json/kubernetes_patch.go` (`saveStrictError`).
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
 use super::types::{TypeRef, Types};
@@ -51,7 +53,8 @@ fn look(types: &Types, type_: &TypeRef, value: &Value, path: &mut String, found:
         }
         (Value::Array(items), _, Some((list, _))) => {
             for (n, item) in items.iter().enumerate() {
-                path.push_str(&format!("[{n}]"));
+                // Writing to a string cannot fail.
+                let _ = write!(path, "[{n}]");
                 look(types, &list.element, item, path, found);
                 path.truncate(length);
             }

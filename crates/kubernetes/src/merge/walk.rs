@@ -109,14 +109,7 @@ impl<'a> Merge<'a> {
         path: &Path<'_>,
         errors: &mut Texts,
     ) -> Option<Value> {
-        static EMPTY: BTreeMap<&str, Node<'_>> = BTreeMap::new();
-        // What is no map counts for none.
-        let fields = |side| match side {
-            Some(&Node::Map(ref fields)) => fields,
-            _ => &EMPTY,
-        };
-        let of_left: &BTreeMap<&str, Node<'_>> = fields(left);
-        let of_right: &BTreeMap<&str, Node<'_>> = fields(right);
+        let (of_left, of_right) = (fields_of(left), fields_of(right));
         let are_empty = of_left.is_empty() && of_right.is_empty();
         if relationship == Relationship::Atomic || are_empty {
             return leaf(left, right);
@@ -213,6 +206,15 @@ impl<'a> Merge<'a> {
             indexed.keys.push(id);
         }
         indexed
+    }
+}
+
+/// The fields of a map; what is no map counts for none.
+fn fields_of<'v, 'a>(side: Side<'v, 'a>) -> &'v BTreeMap<&'a str, Node<'a>> {
+    static EMPTY: BTreeMap<&str, Node<'_>> = BTreeMap::new();
+    match side {
+        Some(Node::Map(fields)) => fields,
+        _ => &EMPTY,
     }
 }
 
