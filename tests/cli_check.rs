@@ -72,6 +72,14 @@ fn what_the_api_server_refuses() {
 }
 
 #[test]
+fn mutating_policies_are_checked_beside_validating_ones() {
+    check("mutating", Profile::Truthful, Exit::Findings);
+    let report = report("tests/cli_check/mutating.yaml", Profile::Truthful);
+    let kinds: Vec<_> = report.policies.iter().map(|policy| policy.kind).collect();
+    assert_eq!(kinds, [Some("MutatingAdmissionPolicy"); 3]);
+}
+
+#[test]
 fn the_shape_of_documents() {
     check("structure", Profile::Truthful, Exit::Findings);
 }

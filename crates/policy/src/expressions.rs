@@ -7,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     Mutation, ValidatingAdmissionPolicy, ValidatingAdmissionPolicySpec,
 };
 
-use super::mutations;
+use super::mutations::{APPLY_CONFIGURATION, JSON_PATCH};
 use cel::ast::Ast;
 use cel::ast_validators;
 use cel::checker::{self, CheckedAst};
@@ -204,7 +204,7 @@ pub(super) fn parse_all(
     let Some(spec) = &policy.spec else {
         return Vec::new();
     };
-    let in_mutations = mutations::expressions(mutations).map(|(.., text)| text.len());
+    let in_mutations = of_mutations(mutations).map(|(.., text)| text.len());
     let n_bytes = n_bytes(spec) + in_mutations.sum::<usize>();
     stack::run_on_deep_stack(n_bytes > MAX_SHALLOW_BYTES, || parse_spec(spec, mutations))
 }
@@ -284,7 +284,7 @@ fn parse_spec(
             &annotation.value_expression,
         ));
     }
-    for (role, field_ref, text) in mutations::expressions(mutations) {
+    for (role, field_ref, text) in of_mutations(mutations) {
         expressions.push(PolicyExpression::new_within(
             &mut n_left,
             field_ref,
@@ -294,4 +294,23 @@ fn parse_spec(
         ));
     }
     expressions
+}
+
+/// The expressions that the API server compiles, in the order of the mutations: the role, the field and the text.
+fn of_mutations(mutations: &[Mutation]) -> impl Iterator<Item = (Role, String, &str)> {
+    let all = mutations.iter().enumerate();
+    all.filter_map(|(n, mutation)| match &*mutation.patch_type {
+        APPLY_CONFIGURATION => {
+            let text = mutation.apply_configuration.as_ref()?.expression.as_deref();
+            let field_ref = format!("spec.mutations[{n}].applyConfiguration.expression");
+            let role = Role::ApplyConfiguration;
+            Some((role, field_ref, text.unwrap_or_default()))
+        }
+        JSON_PATCH => {
+            let text = mutation.json_patch.as_ref()?.expression.as_deref();
+            let field_ref = format!("spec.mutations[{n}].jsonPatch.expression");
+            Some((Role::JsonPatch, field_ref, text.unwrap_or_default()))
+        }
+        _ => None,
+    })
 }

@@ -12,8 +12,6 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec,
 };
 
-use super::expressions::Role;
-
 /// The type of a mutation whose expression is an object to apply.
 pub const APPLY_CONFIGURATION: &str = "ApplyConfiguration";
 
@@ -81,23 +79,4 @@ pub fn mutations(policy: &MutatingAdmissionPolicy) -> &[Mutation] {
     let spec = policy.spec.as_ref();
     let mutations = spec.and_then(|spec| spec.mutations.as_deref());
     mutations.unwrap_or_default()
-}
-
-/// The expressions that the API server compiles, in the order of the mutations: the role, the field and the text.
-pub(super) fn expressions(mutations: &[Mutation]) -> impl Iterator<Item = (Role, String, &str)> {
-    let all = mutations.iter().enumerate();
-    all.filter_map(|(n, mutation)| match &*mutation.patch_type {
-        APPLY_CONFIGURATION => {
-            let text = mutation.apply_configuration.as_ref()?.expression.as_deref();
-            let field_ref = format!("spec.mutations[{n}].applyConfiguration.expression");
-            let role = Role::ApplyConfiguration;
-            Some((role, field_ref, text.unwrap_or_default()))
-        }
-        JSON_PATCH => {
-            let text = mutation.json_patch.as_ref()?.expression.as_deref();
-            let field_ref = format!("spec.mutations[{n}].jsonPatch.expression");
-            Some((Role::JsonPatch, field_ref, text.unwrap_or_default()))
-        }
-        _ => None,
-    })
 }

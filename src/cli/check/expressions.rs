@@ -14,6 +14,7 @@ use crate::cel::diagnostic::{self, Hint};
 use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax;
 use crate::cli::input::{FieldPlaces, Object};
+use crate::library::mutation::{JSON_PATCH, is_object};
 use crate::policy::absence::TypedWitness;
 use crate::policy::compile::{Cause, CompileFindingKind};
 use crate::policy::expressions::{PolicyExpression, Role};
@@ -77,6 +78,9 @@ pub(super) fn errors(
             let is_match_condition =
                 expression.is_some_and(|expression| expression.role == Role::MatchCondition);
             let hint = match (rule, issue.hint) {
+                (Rule::UndeclaredReference, Some(Hint::Name(name))) if is_of_mutations(name) => {
+                    Some(format!("only mutations have `{name}`"))
+                }
                 (Rule::UndeclaredReference, Some(Hint::Name(name))) => {
                     let is_call = text.as_ref().is_some_and(|it| it.is_call(issue.location));
                     suggestion::reference(name, (is_call, is_match_condition))
@@ -109,6 +113,7 @@ pub(super) fn errors(
             };
             if let (Some(Hint::Name(name)), Some(text)) = (issue.hint, &text)
                 && rule == Rule::UndeclaredReference
+                && !is_of_mutations(name)
                 && let Some(meant) = suggestion::only_reference(name)
             {
                 let marked = text.marked(issue.location);
@@ -122,6 +127,11 @@ pub(super) fn errors(
             findings.push(found);
         }
     }
+}
+
+/// Reports whether expressions of mutations have the name.
+fn is_of_mutations(name: &str) -> bool {
+    name == JSON_PATCH || name == "jsonpatch" || is_object(name)
 }
 
 /// The names of the variables that do not compile.

@@ -94,7 +94,7 @@ mod tests {
         let [policy] = &*input.policies else {
             panic!("{:?}", input.problems)
         };
-        let found = check(policy, parse(version).unwrap());
+        let found = check(policy, None, parse(version).unwrap());
         let found: Vec<_> = found
             .iter()
             .map(|it| {

@@ -275,26 +275,33 @@ impl<'a> Driver<'a> {
         if refused.is_empty() {
             return;
         }
-        let mut env = policy_env(&Declared {
+        let declared = |mutation| Declared {
             object,
             params: self.params,
             authorizer: true,
             request_resource: true,
-            mutation: policy.is_mutating(),
-        });
+            mutation,
+        };
+        let mut env = policy_env(&declared(false));
         let mut variables = VariableTypes::default();
         for (n, variable) in expressions(policy, Role::Variable) {
             let type_ = types.get(&n).cloned().unwrap_or(Type::Dyn);
             variables.add(variable.name.as_deref().unwrap_or_default(), type_);
         }
         env.set_variable("variables", variables.to_type());
+        let mut mutation_env = policy_env(&declared(true));
+        mutation_env.set_variable("variables", variables.to_type());
         for (n, expression) in refused {
             self.take(expression.n_nodes());
-            let mut found = match expression.check(&env) {
+            let is_mutation = expression.role.is_mutation();
+            let env = if is_mutation { &mutation_env } else { &env };
+            let mut found = match expression.check(env) {
                 ExpressionCheck::Unparsed(found) => found.clone(),
                 ExpressionCheck::Failed(_, found) => found,
+                // What cannot be planned is told of the mutation as a whole.
+                ExpressionCheck::Passed(_) if is_mutation => continue,
                 ExpressionCheck::Passed(checked) => {
-                    match unplanned(&checked, &env, &expression.text) {
+                    match unplanned(&checked, env, &expression.text) {
                         Some(found) => found,
                         None => continue,
                     }

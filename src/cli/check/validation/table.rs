@@ -218,7 +218,7 @@ const POLICY_SPEC: &[Row] = &[
     ),
 ];
 
-/// What policies of either sort have.
+/// The rules of policies of either sort.
 const SHARED_SPEC: &[Row] = &[
     row(
         "failurePolicy",
@@ -418,7 +418,7 @@ const PARAM_KIND: &[Row] = &[
     ),
 ];
 
-/// What bindings of either sort have.
+/// The rules of bindings of either sort.
 const SHARED_BINDING_SPEC: &[Row] = &[
     row(
         "policyName",

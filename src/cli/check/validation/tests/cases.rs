@@ -2,6 +2,8 @@
 
 #![expect(clippy::too_many_lines, reason = "tables of cases")]
 
+mod mutating;
+
 use serde_json::{Value, json};
 
 use super::Of;
@@ -83,101 +85,6 @@ fn webhooks() -> Value {
             webhook("b.example.com", json!({"url": "https://example.com:8443/path"})),
         ],
     })
-}
-
-/// A sound mutating policy with all fields.
-fn mutating_policy() -> Value {
-    let mut policy = policy();
-    policy["kind"] = json!("MutatingAdmissionPolicy");
-    if let Some(spec) = policy["spec"].as_object_mut() {
-        spec.retain(|name, _| !["validations", "auditAnnotations"].contains(&name.as_str()));
-        spec.insert("reinvocationPolicy".to_owned(), json!("Never"));
-        let mutations = json!([
-            {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{}"}},
-            {"patchType": "JSONPatch", "jsonPatch": {"expression": "[JSONPatch{}]"}},
-        ]);
-        spec.insert("mutations".to_owned(), mutations);
-    }
-    policy
-}
-
-/// A sound binding of a mutating policy with all fields.
-fn mutating_binding() -> Value {
-    let mut binding = binding();
-    binding["kind"] = json!("MutatingAdmissionPolicyBinding");
-    if let Some(spec) = binding["spec"].as_object_mut() {
-        spec.remove("validationActions");
-    }
-    binding
-}
-
-fn of_mutations() -> Vec<Case> {
-    vec![
-        (
-            "spec.matchConstraints.resourceRules[0].operations",
-            json!(["DELETE"]),
-            &["invalid-value spec.matchConstraints.resourceRules[0].operations[0]"],
-        ),
-        ("spec.mutations", json!(null), &["required spec.mutations"]),
-        ("spec.mutations", json!([]), &["required spec.mutations"]),
-        (
-            "spec.mutations",
-            json!([null]),
-            &["required spec.mutations[0].patchType"],
-        ),
-        (
-            "spec.mutations[0].patchType",
-            json!("Merge"),
-            &["invalid-value spec.mutations[0].patchType"],
-        ),
-        (
-            "spec.mutations[0].patchType",
-            json!("JSONPatch"),
-            &[
-                "required spec.mutations[0].jsonPatch",
-                "invalid-value spec.mutations[0].applyConfiguration",
-            ],
-        ),
-        (
-            "spec.mutations[1].jsonPatch",
-            json!(null),
-            &["required spec.mutations[1].jsonPatch"],
-        ),
-        (
-            "spec.mutations[0].jsonPatch",
-            json!({}),
-            &["invalid-value spec.mutations[0].jsonPatch"],
-        ),
-        (
-            "spec.reinvocationPolicy",
-            json!(""),
-            &["required spec.reinvocationPolicy"],
-        ),
-        (
-            "spec.reinvocationPolicy",
-            json!("Always"),
-            &["invalid-value spec.reinvocationPolicy"],
-        ),
-    ]
-}
-
-fn of_mutating_binding() -> Vec<Case> {
-    vec![(
-        "spec.matchResources.resourceRules[0].operations",
-        json!(["CREATE", "DELETE"]),
-        &["invalid-value spec.matchResources.resourceRules[0].operations[1]"],
-    )]
-}
-
-/// The cases of a validating object that one that mutates has too.
-fn shared(cases: Vec<Case>) -> Vec<Case> {
-    const OWN: [&str; 3] = ["validations", "auditAnnotations", "validationActions"];
-    let is_own = |(field, value, faults): &Case| {
-        let texts = [&field.to_string(), &value.to_string(), &faults.join(" ")];
-        let mentions = |name: &&str| texts.iter().any(|text| text.contains(name));
-        OWN.iter().any(mentions) || *field == "spec"
-    };
-    cases.into_iter().filter(|case| !is_own(case)).collect()
 }
 
 /// A case: the field that is set, its value, and the faults, `rule field` each.
@@ -874,14 +781,18 @@ pub(super) fn cases() -> Vec<(Of, Value, Vec<String>)> {
         ),
         (
             Of::MutatingPolicy,
-            mutating_policy(),
-            [shared(of_policy()), of_mutations()].concat(),
+            mutating::mutating_policy(),
+            [mutating::shared(of_policy()), mutating::of_mutations()].concat(),
             Some("spec.matchConstraints"),
         ),
         (
             Of::MutatingBinding,
-            mutating_binding(),
-            [shared(of_binding()), of_mutating_binding()].concat(),
+            mutating::mutating_binding(),
+            [
+                mutating::shared(of_binding()),
+                mutating::of_mutating_binding(),
+            ]
+            .concat(),
             Some("spec.matchResources"),
         ),
         (Of::Webhooks, webhooks(), of_webhooks(), None),
