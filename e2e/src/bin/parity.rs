@@ -208,6 +208,9 @@ enum Command {
         /// How many to patch.
         #[arg(long, value_name = "N", default_value_t = 20_000)]
         patches: u64,
+        /// How many requests to put through policies.
+        #[arg(long, value_name = "N", default_value_t = 1_000)]
+        requests: u64,
         /// How many differences to show.
         #[arg(long, default_value_t = 5)]
         show: usize,
@@ -393,6 +396,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
             seed,
             merges,
             patches,
+            requests,
             show,
             record,
         } => mutate::MutationParity {
@@ -401,6 +405,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
             seed,
             merges,
             patches,
+            requests,
             show,
             record,
         }

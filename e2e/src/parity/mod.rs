@@ -17,6 +17,7 @@ pub mod eval;
 pub mod five_kinds;
 pub mod guard;
 pub mod mutate;
+pub mod mutate_requests;
 pub mod pair;
 pub mod rules;
 pub mod schemas;

@@ -16,6 +16,7 @@ use vap_status_controller::merge::{self, Applied, Types};
 use vap_status_controller::schema::{Builtin, Crd, Gvk};
 
 use super::guard::guard;
+use super::mutate_requests;
 use super::rules::ask;
 use super::write_line;
 use crate::cases::merges::{Maker, Purpose, definition, patch, schemas};
@@ -80,6 +81,8 @@ pub struct MutationParity {
     pub merges: u64,
     /// How many are patched.
     pub patches: u64,
+    /// How many requests are put through policies.
+    pub requests: u64,
     /// How many differences to show.
     pub show: usize,
     /// A directory to write a part of the cases to, with upstream's answers.
@@ -113,6 +116,12 @@ pub struct MutationLine {
     pub panics: usize,
     /// How many patches come to the same.
     pub same_patches: usize,
+    /// How many requests were put through policies.
+    pub requests: usize,
+    /// How many of these upstream refuses.
+    pub refused_requests: usize,
+    /// How many come to the same.
+    pub same_requests: usize,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -139,9 +148,13 @@ impl MutationParity {
         let mut left = self.show;
         self.merges(&mut line, &mut left, out)?;
         self.patches(&mut line, &mut left, out)?;
+        self.requests(&mut line, &mut left, out)?;
         write_line(out, &line)?;
         let has_enough = line.left_out.saturating_mul(4) <= line.merges;
-        Ok(has_enough && line.merges == line.same_merges && line.patches == line.same_patches)
+        Ok(has_enough
+            && line.merges == line.same_merges
+            && line.patches == line.same_patches
+            && line.requests == line.same_requests)
     }
 
     fn merges(&self, line: &mut MutationLine, left: &mut usize, out: &mut dyn Write) -> Result<()> {
@@ -309,6 +322,48 @@ impl MutationParity {
         }
         line.refusals = refusals.len();
         recorder.finish()
+    }
+}
+
+impl MutationParity {
+    fn requests(
+        &self,
+        line: &mut MutationLine,
+        left: &mut usize,
+        out: &mut dyn Write,
+    ) -> Result<()> {
+        let cases: Vec<Value> = (0..self.requests)
+            .map(|n| mutate_requests::case(self.seed, n))
+            .collect();
+        let args = ["mutate", "admit", "-"];
+        let answers: Vec<Answer> = ask(&self.oracle, &args, cases.iter().cloned())?;
+        if answers.len() != cases.len() {
+            bail!("{} answers for {} requests", answers.len(), cases.len());
+        }
+        for (case, theirs) in cases.into_iter().zip(answers) {
+            if let Some(error) = &theirs.error {
+                bail!("the oracle does not read {case}: {error}");
+            }
+            line.requests += 1;
+            line.refused_requests += usize::from(!theirs.errors.is_empty());
+            let ours = guard(|| mutate_requests::own(&case));
+            let is_same = match &ours {
+                Ok(Ok(Ok(object))) => theirs.errors.is_empty() && *object == theirs.result,
+                Ok(Ok(Err(refusal))) => theirs.errors.iter().any(|their| {
+                    let read = |text: &str| serde_json::from_str::<Value>(text).ok();
+                    read(their) == read(refusal)
+                }),
+                _ => false,
+            };
+            if is_same {
+                line.same_requests += 1;
+            } else if *left > 0 {
+                *left -= 1;
+                let ours = format!("{ours:?}");
+                write_line(out, &json!({"theirs": theirs, "ours": ours, "case": case}))?;
+            }
+        }
+        Ok(())
     }
 }
 

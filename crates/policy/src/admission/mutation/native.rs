@@ -99,7 +99,7 @@ fn native(value: &Value, depth: u32) -> Applied {
         Value::Uint(value) => foreign("uint64", value.to_string(), format!("{value:#x}")),
         Value::Double(value) => Applied::Double(*value),
         Value::String(text) => Applied::Text(text.to_string()),
-        Value::Type(of) => Applied::Text(of.type_name().to_owned()),
+        Value::Type(of) => Applied::Text(of.type_name().clone()),
         Value::Optional(optional) => match optional.get() {
             Some(held) => native(held, deeper),
             None => Applied::Null,
