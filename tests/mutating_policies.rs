@@ -443,3 +443,16 @@ fn a_deletion_is_not_mutated() {
     let outcome = mutate(&request, None, &bound, &context);
     assert!(outcome.object.is_none() && outcome.denial.is_none());
 }
+
+#[test]
+fn an_object_within_a_list_of_a_patch_is_a_panic_of_the_api_server() {
+    let expression =
+        "[JSONPatch{op: \"add\", path: \"/spec/sides\", value: [Object.spec.sides{a: 1}]}]";
+    let spec = json!({"failurePolicy": "Ignore", "mutations": [patched(expression)]});
+    let outcome = run(&kinds(), &[policy("p", &spec)], &a_box(&json!({})), None);
+    let status = outcome.denial.unwrap();
+    assert_eq!(
+        (status.code, status.reason.as_str()),
+        (500, "InternalError")
+    );
+}

@@ -41,6 +41,8 @@ use kubernetes::library::limits::RUNTIME_CEL_COST_BUDGET;
 use kubernetes::merge;
 use kubernetes::schema::{Gvk, Gvr};
 
+use native::PatchFailure;
+
 pub use kinds::{Kinds, KnownKinds};
 
 /// A mutating policy that is ready. Made once, it mutates any number of requests.
@@ -465,7 +467,10 @@ impl Run<'_> {
             merge::apply(&types, gvk, object, &applied)
                 .map_err(|error| Failure::Policy(format!("error applying patch: {error}")))?
         } else {
-            let patch = native::patch(&value).map_err(Failure::Policy)?;
+            let patch = native::patch(&value).map_err(|failure| match failure {
+                PatchFailure::Failed(error) => Failure::Policy(error),
+                PatchFailure::Panic => panicked(),
+            })?;
             match json_patch::apply(object, &patch) {
                 Ok(patched) if self.context.kinds.is_custom(gvk) => json_patch::decoded(patched)
                     .map_err(|error| Failure::Request(internal(&error)))?,
@@ -483,11 +488,7 @@ impl Run<'_> {
                 }
                 // The object stays as it is.
                 Err(PatchError::TestFailed(_)) => object.clone(),
-                Err(PatchError::Panic(_)) => {
-                    let text =
-                        "This request caused apiserver to panic. Look in the logs for details.";
-                    return Err(Failure::Request(status(500, "InternalError", text)));
-                }
+                Err(PatchError::Panic(_)) => return Err(panicked()),
                 Err(error) => return Err(Failure::Policy(format!("JSON Patch: {error}"))),
             }
         };
@@ -532,6 +533,14 @@ fn status(code: u16, reason: &str, message: &str) -> Status {
         binding: None,
         by: DeniedBy::Error,
     }
+}
+
+/// The answer to a request for which the API server panics.
+///
+/// Source: apiserver `pkg/server/filters/wrap.go`, `WithPanicRecovery`.
+fn panicked() -> Failure {
+    let text = "This request caused apiserver to panic. Look in the logs for details.";
+    Failure::Request(status(500, "InternalError", text))
 }
 
 /// Source: apimachinery `pkg/api/errors/errors.go`, `NewInternalError`.

@@ -163,13 +163,29 @@ fn of_json(value: &Value, depth: u32) -> Applied {
     }
 }
 
+/// The reason that there is no patch.
+#[derive(Debug)]
+pub(super) enum PatchFailure {
+    /// The API server's error.
+    Failed(String),
+    /// The API server panics: an object stands in a list or a map of a value.
+    Panic,
+}
+
+impl From<String> for PatchFailure {
+    fn from(error: String) -> Self {
+        Self::Failed(error)
+    }
+}
+
 /// The patch that an expression gives.
 ///
 /// # Errors
-/// The API server's error.
-pub(super) fn patch(value: &Value) -> Result<Vec<Operation>, String> {
+/// The API server's error, or that it panics.
+pub(super) fn patch(value: &Value) -> Result<Vec<Operation>, PatchFailure> {
     let Value::List(list) = value else {
-        return Err("type mismatch: JSONPatchType.expression should evaluate to array".to_owned());
+        let error = "type mismatch: JSONPatchType.expression should evaluate to array";
+        return Err(error.to_owned().into());
     };
     let mut operations = Vec::new();
     for element in list {
@@ -177,7 +193,8 @@ pub(super) fn patch(value: &Value) -> Result<Vec<Operation>, String> {
             return Err(format!(
                 "type mismatch: JSONPatchType.expression should evaluate to array of JSONPatch, got element of {}",
                 element.go_type()
-            ));
+            )
+            .into());
         };
         let mut operation = Operation::new(&step.op, &step.path);
         if !step.from.is_empty() {
@@ -187,13 +204,14 @@ pub(super) fn patch(value: &Value) -> Result<Vec<Operation>, String> {
             if let Some(object) = value.downcast::<ObjectValue>() {
                 let misplaced = object.misplaced();
                 if !misplaced.is_empty() {
-                    return Err(format!("type mismatch: {}", misplaced.join("\n")));
+                    return Err(format!("type mismatch: {}", misplaced.join("\n")).into());
                 }
             }
-            let json = json(value, 0).map_err(|reason| {
-                format!(
+            let json = json(value, 0).map_err(|failure| match failure {
+                PatchFailure::Failed(reason) => PatchFailure::Failed(format!(
                     "JSONPath valueExpression evaluated to a type that could not marshal to JSON: {reason}"
-                )
+                )),
+                PatchFailure::Panic => PatchFailure::Panic,
             })?;
             operation = operation.with_value(json);
         }
@@ -205,9 +223,9 @@ pub(super) fn patch(value: &Value) -> Result<Vec<Operation>, String> {
 /// A value as JSON.
 ///
 /// Source: cel-go `common/types`, `ConvertToNative` of each type to `structpb.Value`.
-fn json(value: &Value, depth: u32) -> Result<Json, String> {
+fn json(value: &Value, depth: u32) -> Result<Json, PatchFailure> {
     if depth > MAX_DEPTH {
-        return Err("it nests too deeply".to_owned());
+        return Err("it nests too deeply".to_owned().into());
     }
     let deeper = depth.saturating_add(1);
     let unsupported = || {
@@ -230,7 +248,7 @@ fn json(value: &Value, depth: u32) -> Result<Json, String> {
         Value::Type(of) => of.type_name().into(),
         Value::Optional(optional) => match optional.get() {
             Some(held) => json(held, deeper)?,
-            None => return Err("optional.none() dereference".to_owned()),
+            None => return Err("optional.none() dereference".to_owned().into()),
         },
         Value::List(list) => {
             let items = list.iter().map(|item| json(&item, deeper));
@@ -248,8 +266,9 @@ fn json(value: &Value, depth: u32) -> Result<Json, String> {
             Json::Object(fields)
         }
         Value::Opaque(_) => match value.downcast::<ObjectValue>() {
+            Some(_) if depth > 0 => return Err(PatchFailure::Panic),
             Some(object) => of_applied(&fields(object, deeper).ok_or_else(unsupported)?)?,
-            None => return Err(unsupported()),
+            None => return Err(unsupported().into()),
         },
         Value::Bytes(bytes) => cel::base64::encode(bytes).into(),
         Value::Duration(_) | Value::Timestamp(_) => {
@@ -258,7 +277,7 @@ fn json(value: &Value, depth: u32) -> Result<Json, String> {
                 .map_err(|error| error.to_string())?;
             text.as_str().unwrap_or_default().into()
         }
-        Value::Error(_) => return Err(unsupported()),
+        Value::Error(_) => return Err(unsupported().into()),
     })
 }
 
