@@ -28,7 +28,7 @@ pub fn schemas(document: &Value) -> Schemas {
         .collect()
 }
 
-/// What is made of a schema.
+/// The purpose of what is made of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// An object as it is stored.
@@ -49,7 +49,7 @@ pub struct Maker<'a> {
     pub random: Random,
     /// The schemas that references name.
     pub schemas: &'a Schemas,
-    /// What for.
+    /// The purpose.
     pub purpose: Purpose,
     /// How many of a thousand fields there are.
     pub density: u64,

@@ -125,7 +125,7 @@ pub(super) enum Scalar {
     Untyped,
 }
 
-/// Whether the items of a list, or the entries of a map, stand for themselves.
+/// The relationship of the items of a list, or the entries of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Relationship {
     /// The items of a list are told apart by keys, or by their values.

@@ -266,7 +266,7 @@ impl Indexed {
     }
 }
 
-/// What the merged list has next.
+/// The next item of the merged list.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// The item of the left at this place.

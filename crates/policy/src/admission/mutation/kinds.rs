@@ -1,4 +1,4 @@
-//! What mutations ask of kinds: how objects are merged, and what their defaults are.
+//! Kinds, as far as mutations ask of them: how objects are merged, and what their defaults are.
 
 use std::collections::BTreeMap;
 use std::fmt;

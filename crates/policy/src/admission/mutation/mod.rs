@@ -1,4 +1,4 @@
-//! What an API server makes of a request because of mutating policies and their bindings.
+//! Mutation: the outcome of a request at an API server because of mutating policies and their bindings.
 //!
 //! [`MutatingAdmission`] is made once of a policy; [`mutate`] takes a request through the policies in their order: match
 //! constraints, bindings and params by the object as it came, then match conditions and mutations by the object as the
@@ -111,7 +111,7 @@ impl fmt::Debug for MutationContext<'_> {
     }
 }
 
-/// What has become of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, Default)]
 pub struct MutationOutcome {
     /// The object after all mutations; `None` where the request has none.

@@ -1,4 +1,4 @@
-//! What expressions of mutations give, as the Go values that the API server goes on with.
+//! Values of expressions of mutations, as the Go values that the API server goes on with.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/mutation/dynamic/objects.go` (`ObjectVal.ConvertToNative`, `convertField`),
 //! `pkg/admission/plugin/policy/mutating/patch/json_patch.go` (`evaluatePatchExpression`); cel-go `common/types`
