@@ -40,7 +40,6 @@ pub struct PolicyDoc {
 
 impl PolicyDoc {
     /// The same as one of policies of either sort.
-    #[must_use]
     pub fn of_any(&self) -> AnyPolicyDoc {
         let policy = match &self.policy {
             Ok(policy) => Ok(AnyPolicy::Validating(policy.clone())),

@@ -101,8 +101,6 @@ fn policy() -> Value {
 fn mutating_policy() -> Value {
     let apply = "Object{spec: Object.spec{replicas: variables.b > 1 ? 3 : 1}}";
     let patch = "[JSONPatch{op: 'add', path: '/metadata/labels/' + jsonpatch.escapeKey('a/b'), value: params.data.a}]";
-    let mut match_resources = match_resources();
-    match_resources["resourceRules"][0]["operations"] = json!(["CREATE", "UPDATE"]);
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "MutatingAdmissionPolicy",
@@ -111,7 +109,7 @@ fn mutating_policy() -> Value {
             "failurePolicy": "Ignore",
             "reinvocationPolicy": "IfNeeded",
             "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
-            "matchConstraints": match_resources,
+            "matchConstraints": match_resources(),
             "matchConditions": [{"name": "a", "expression": "true"}, {"name": "example.com/b", "expression": "params != null"}],
             "variables": [{"name": "a", "expression": "object.spec.replicas"}, {"name": "b", "expression": "variables.a"}],
             "mutations": [

@@ -177,10 +177,35 @@ pub(super) fn run_beside<E: From<SchemaError>>(
         cascade::without(&mut findings);
         report.findings.extend(findings);
     }
+    check_mutating(&input, &known, (options.profile, version), &mut report);
+    let webhooks: Vec<_> = input.webhooks.iter().collect();
+    let found = parallel::map(&webhooks, |configuration| {
+        let mut findings = webhook::check(configuration, &known, options.profile, version);
+        findings.extend(validation::webhooks(configuration));
+        cascade::without(&mut findings);
+        findings
+    });
+    report.findings.extend(found.into_iter().flatten());
+    report.add_bindings(&input, &asked);
+    report.add_cluster(asked);
+    report.findings.extend(no_crds);
+    report.findings.extend(of_input);
+    input.comments.extend(crds.comments);
+    report.finish(settings, &input);
+    Ok(report)
+}
+
+/// Checks the mutating policies of the input and their bindings.
+fn check_mutating(
+    input: &Input,
+    known: &Known,
+    (profile, version): (Profile, Version),
+    report: &mut CheckReport,
+) {
     let policies: Vec<_> = input.mutating_policies.iter().collect();
     let outcomes = parallel::map(&policies, |policy| {
         let (shared, bindings) = (&policy.shared, &input.mutating_bindings);
-        let mut outcome = policy::check_mutating(policy, bindings, &known, options.profile);
+        let mut outcome = policy::check_mutating(policy, bindings, known, profile);
         outcome.findings.extend(shape::check(shared));
         outcome.findings.extend(validation::mutating_policy(shared));
         if !is_whole_in(version) {
@@ -200,19 +225,4 @@ pub(super) fn run_beside<E: From<SchemaError>>(
         cascade::without(&mut findings);
         report.findings.extend(findings);
     }
-    let webhooks: Vec<_> = input.webhooks.iter().collect();
-    let found = parallel::map(&webhooks, |configuration| {
-        let mut findings = webhook::check(configuration, &known, options.profile, version);
-        findings.extend(validation::webhooks(configuration));
-        cascade::without(&mut findings);
-        findings
-    });
-    report.findings.extend(found.into_iter().flatten());
-    report.add_bindings(&input, &asked);
-    report.add_cluster(asked);
-    report.findings.extend(no_crds);
-    report.findings.extend(of_input);
-    input.comments.extend(crds.comments);
-    report.finish(settings, &input);
-    Ok(report)
 }

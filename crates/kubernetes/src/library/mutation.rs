@@ -28,7 +28,7 @@ pub const JSON_PATCH: &str = "JSONPatch";
 /// The type of the whole object.
 #[must_use]
 pub fn object_type() -> Type {
-    Type::Struct(Resolver.object(OBJECT))
+    Type::Struct(any_object(OBJECT))
 }
 
 /// The type of an operation of a JSON patch.
@@ -61,10 +61,8 @@ pub fn is_object(name: &str) -> bool {
 #[derive(Clone, Copy, Debug)]
 struct Resolver;
 
-impl Resolver {
-    fn object(self, name: &str) -> StructType {
-        StructType::new(name, Arc::new(AnyFields))
-    }
+fn any_object(name: &str) -> StructType {
+    StructType::new(name, Arc::new(AnyFields))
 }
 
 impl TypeResolver for Resolver {
@@ -72,7 +70,7 @@ impl TypeResolver for Resolver {
         if name == JSON_PATCH {
             return Some(StructType::new(JSON_PATCH, Arc::new(PatchFields)));
         }
-        is_object(name).then(|| self.object(name))
+        is_object(name).then(|| any_object(name))
     }
 
     fn is_namespace(&self, first: &str) -> bool {

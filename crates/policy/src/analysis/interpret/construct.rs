@@ -173,10 +173,9 @@ fn sort_of_type(type_: &Type) -> Option<Sort> {
 /// The sort of values of the shape; none where it is not certain, or where the value is null.
 fn sort_of_shape(shape: &Shape) -> Option<Sort> {
     match shape {
-        Shape::Plain(Type::Struct(_)) => None,
+        Shape::Plain(Type::Struct(_)) | Shape::Optional(_) => None,
         Shape::Plain(type_) => sort_of_type(type_),
         Shape::List(..) => Some(Sort::List),
         Shape::Map(..) | Shape::Record(_) | Shape::Object(_) => Some(Sort::Map),
-        Shape::Optional(_) => None,
     }
 }
