@@ -33,7 +33,7 @@ pub fn schemas(document: &Value) -> Schemas {
 pub enum Purpose {
     /// An object as it is stored.
     Live,
-    /// What is applied to it.
+    /// An object that is applied to it.
     Applied {
         /// How many of a thousand values are none of their schema.
         mistakes: u64,

@@ -120,7 +120,7 @@ pub struct MutationOutcome {
     pub denial: Option<Status>,
     /// The errors of policies, those included that their failurePolicy ignores.
     pub errors: Vec<String>,
-    /// What is not known here of what the API server does, as of defaults of a kind.
+    /// Steps of the API server that are not known here, as the defaults of a kind.
     pub unknown: Vec<String>,
 }
 
@@ -192,9 +192,9 @@ struct Run<'a> {
     policies: &'a [Bound<'a>],
     request: AdmissionRequest,
     object: Option<Json>,
-    /// What was invoked and is to be invoked again if a later mutation changes the object.
+    /// Those that were invoked, and are to be again if a later mutation changes the object.
     previously: BTreeSet<Key>,
-    /// What is invoked once more.
+    /// Those that are invoked once more.
     again: BTreeSet<Key>,
     unknown: BTreeSet<String>,
     errors: Vec<String>,
