@@ -77,6 +77,10 @@ parity *args:
 parity-yaml *args:
     @./dev parity-yaml {{args}}
 
+# merges and patches with upstream's answers, which the tests hold without Go
+record-mutations *args:
+    @./dev record-mutations {{args}}
+
 # the validations that upstream's own tests of validation rules ask for, with upstream's answers: `record-rules FILE`
 record-rules *args:
     @./dev record-rules {{args}}

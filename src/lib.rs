@@ -24,5 +24,5 @@ pub mod server;
 pub mod status;
 pub mod telemetry;
 
-pub use kubernetes::{defaulting, library, schema, validation_rules};
+pub use kubernetes::{defaulting, go_json, json_patch, library, merge, schema, validation_rules};
 pub use {cel, policy};

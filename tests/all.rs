@@ -26,6 +26,8 @@ mod crd_rules;
 mod explain;
 mod library_functions;
 mod lockout;
+mod mutating_policies;
+mod mutations;
 mod overload_rows;
 mod parser_peer;
 mod places;

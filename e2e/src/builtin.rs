@@ -18,8 +18,8 @@ use vap_status_controller::schema::{GroupVersion, Gvk, OpenApiDocument, RestMapp
 /// The level of compression that takes longest and gives least.
 const LEVEL: u8 = 10;
 
-/// The keywords of a schema that decide about types and hold no schema.
-const KEPT: [&str; 14] = [
+/// The keywords of a schema that decide about types, or how objects are merged, and hold no schema.
+const KEPT: [&str; 19] = [
     "$ref",
     "type",
     "format",
@@ -34,6 +34,11 @@ const KEPT: [&str; 14] = [
     extensions::EMBEDDED_RESOURCE,
     extensions::PRESERVE_UNKNOWN_FIELDS,
     extensions::GROUP_VERSION_KIND,
+    "x-kubernetes-list-type",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-map-type",
+    "x-kubernetes-patch-strategy",
+    "x-kubernetes-patch-merge-key",
 ];
 
 /// The file, out of the OpenAPI documents in `directory`, those of Kubernetes `version`.
@@ -158,7 +163,8 @@ fn reduced(document: &Value) -> Value {
     json!({"components": {"schemas": schemas}})
 }
 
-/// The schema without what has no influence on types; of a default it only counts that there is one.
+/// The schema without what has no influence on types and merges; of a default that is no scalar it only counts that
+/// there is one, as none is that of a key of a list.
 fn reduced_schema(schema: &Value) -> Value {
     let Value::Object(keywords) = schema else {
         return schema.clone();
@@ -166,7 +172,7 @@ fn reduced_schema(schema: &Value) -> Value {
     let mut kept = Map::new();
     for (keyword, value) in keywords {
         let value = match (keyword.as_str(), value) {
-            ("default", value) if !value.is_null() => Value::Bool(true),
+            ("default", Value::Array(_) | Value::Object(_)) => Value::Bool(true),
             (keyword, value) if KEPT.contains(&keyword) => value.clone(),
             ("properties", Value::Object(properties)) => properties
                 .iter()

@@ -35,7 +35,10 @@
 //! Nothing here knows of policies, requests or clusters.
 
 pub mod defaulting;
+pub mod go_json;
+pub mod json_patch;
 pub mod library;
+pub mod merge;
 pub mod schema;
 pub mod typed_values;
 pub mod validation_rules;

@@ -13,7 +13,7 @@ use e2e::documents;
 use e2e::parity::coverage::{Coverage, Inputs};
 use e2e::parity::schemas::Schemas;
 use e2e::parity::{
-    admit, bench, compile, decided, decl, eval, five_kinds, pair, rules, share, typecheck,
+    admit, bench, compile, decided, decl, eval, five_kinds, mutate, pair, rules, share, typecheck,
     witnesses, write_line, yaml,
 };
 use vap_status_controller::policy::analysis::Profile;
@@ -192,6 +192,32 @@ enum Command {
         #[arg(value_name = "PATH")]
         paths: Vec<PathBuf>,
     },
+    /// Compare objects that are merged and patched, by cases made from a seed; fails if anything differs.
+    Mutations {
+        /// The oracle's binary.
+        #[arg(long)]
+        oracle: PathBuf,
+        /// Directory of OpenAPI v3 documents (*_openapi.json).
+        #[arg(long, value_name = "DIR")]
+        openapi: PathBuf,
+        #[arg(long, default_value_t = 42)]
+        seed: u64,
+        /// How many objects to merge.
+        #[arg(long, value_name = "N", default_value_t = 4_000)]
+        merges: u64,
+        /// How many to patch.
+        #[arg(long, value_name = "N", default_value_t = 20_000)]
+        patches: u64,
+        /// How many requests to put through policies.
+        #[arg(long, value_name = "N", default_value_t = 1_000)]
+        requests: u64,
+        /// How many differences to show.
+        #[arg(long, default_value_t = 5)]
+        show: usize,
+        /// A directory to write a part of the cases to, with upstream's answers.
+        #[arg(long, value_name = "DIR")]
+        record: Option<PathBuf>,
+    },
     /// Ask upstream's evaluator whether the witnesses of `kubectl vap check` fail there too.
     Witnesses {
         /// The oracle's binary.
@@ -362,6 +388,26 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
             recorded,
             show,
             paths,
+        }
+        .run(out)?,
+        Command::Mutations {
+            oracle,
+            openapi,
+            seed,
+            merges,
+            patches,
+            requests,
+            show,
+            record,
+        } => mutate::MutationParity {
+            oracle,
+            openapi,
+            seed,
+            merges,
+            patches,
+            requests,
+            show,
+            record,
         }
         .run(out)?,
         Command::Differences { schemas, policies } => {

@@ -11,6 +11,11 @@ pub mod admit;
 pub mod crds;
 pub mod eval;
 pub(crate) mod expressions;
+#[expect(
+    clippy::indexing_slicing,
+    reason = "parts of JSON values, which are null where there are none"
+)]
+pub mod merges;
 mod mistakes;
 mod mutate;
 pub mod mutations;

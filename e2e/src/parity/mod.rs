@@ -16,6 +16,8 @@ pub mod decl;
 pub mod eval;
 pub mod five_kinds;
 pub mod guard;
+pub mod mutate;
+pub mod mutate_requests;
 pub mod pair;
 pub mod rules;
 pub mod schemas;

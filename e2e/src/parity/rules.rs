@@ -448,7 +448,8 @@ fn measured(validator: &Validator, cases: &[Value], repeat: u32) -> Duration {
 }
 
 /// The oracle's answers, a line for each of `inputs`.
-fn ask<T: for<'de> Deserialize<'de>>(
+/// What the oracle answers to each line.
+pub(super) fn ask<T: for<'de> Deserialize<'de>>(
     oracle: &Path,
     args: &[&str],
     inputs: impl Iterator<Item = Value>,

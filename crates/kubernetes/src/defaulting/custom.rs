@@ -21,6 +21,11 @@ pub fn complete(object: &mut Value, schema: &Value) {
     prune(object, Some(schema), true, 0);
 }
 
+/// Sets defaults, as the API server does with what admission has changed.
+pub fn complete_defaults(object: &mut Value, schema: &Value) {
+    default(object, Some(schema), 0);
+}
+
 fn is_true(schema: &Value, key: &str) -> bool {
     schema.get(key) == Some(&Value::Bool(true))
 }

@@ -24,7 +24,7 @@ mod typed;
 use serde_json::Value;
 
 pub use convert::convert;
-pub use custom::complete;
+pub use custom::{complete, complete_defaults};
 pub use prepare::{Custom, Operation, Prepared, Request, prepare};
 pub use subresource::{SubresourceRequest, subresource};
 

@@ -154,6 +154,16 @@ impl Builtin {
         self.kinds.keys()
     }
 
+    /// The schemas of the document that has the kind's, as an OpenAPI document with what counts here: types, and how
+    /// objects are merged.
+    ///
+    /// # Errors
+    /// [`SchemaError::UnknownKind`] where no document has the kind.
+    pub fn document(&self, gvk: &Gvk) -> Result<Vec<u8>, SchemaError> {
+        let document = self.kinds.get(gvk).and_then(|n| self.documents.get(*n));
+        unpack(document.ok_or(SchemaError::UnknownKind)?.packed)
+    }
+
     /// The group versions that serve a resource.
     #[must_use]
     pub fn group_versions(&self) -> BTreeSet<GroupVersion> {

@@ -24,9 +24,9 @@ use super::rest_mapper::ApiResource;
 use super::{Gvk, Gvr, refs, sizes, structural};
 
 /// The definitions of apimachinery that the schemas of custom resources refer to.
-const META: &str = include_str!("meta.json");
+pub(crate) const META: &str = include_str!("meta.json");
 
-const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+pub(crate) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 /// The name of the custom resource's own schema, which nothing else can have.

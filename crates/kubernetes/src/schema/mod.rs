@@ -15,7 +15,7 @@ pub mod offline;
 pub mod openapi;
 mod raw;
 mod read;
-mod refs;
+pub(crate) mod refs;
 pub mod resolver;
 pub mod rest_mapper;
 pub(crate) mod rule_type;

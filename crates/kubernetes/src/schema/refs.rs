@@ -18,7 +18,7 @@ pub(super) type Entry<'a> = (&'a str, Result<&'a Schema, &'a SchemaError>);
 /// Prefix of the names in references; names without it are looked up as they are.
 ///
 /// Source: apiserver `pkg/cel/openapi/resolver/discovery.go`, `refPrefix`.
-pub(super) const PREFIX: &str = "#/components/schemas/";
+pub(crate) const PREFIX: &str = "#/components/schemas/";
 
 /// A reference by its text; two texts may refer to one schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -18,11 +18,12 @@ use serde_json::{Map, Value as Json};
 use super::compile::{Budget, CompiledRule, ExpressionError, compile};
 use super::context::{Context, Step};
 use super::cost;
-use super::field_error::{FieldError, FieldErrorKind, go_json_string};
+use super::field_error::{FieldError, FieldErrorKind};
 use super::field_path;
 use super::keywords;
 use super::path::{Path, PathStep};
 use super::rule::ValidationRule;
+use crate::go_json;
 use crate::schema::Interner;
 use crate::schema::crd::{MAX_JSON_DEPTH, is_shallower};
 use crate::schema::structural::is_structural;
@@ -482,7 +483,7 @@ fn about_rule(
         push(
             "reason",
             NotSupported,
-            Some(go_json_string(reason)),
+            Some(go_json::string_text(reason)),
             &detail,
         );
     }

@@ -89,29 +89,3 @@ impl fmt::Display for FieldError {
         write!(f, "{}: {}", self.field, self.body())
     }
 }
-
-/// A text as Go's `json.Marshal` writes it, without characters that a page of HTML would take for its own.
-///
-/// Source: Go `encoding/json/encode.go`, `appendString` with `escapeHTML`.
-pub(super) fn go_json_string(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len().saturating_add(2));
-    quoted.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\u{8}' => quoted.push_str("\\b"),
-            '\u{c}' => quoted.push_str("\\f"),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            '<' | '>' | '&' | '\0'..='\u{1f}' | '\u{2028}' | '\u{2029}' => {
-                // Writing to a string cannot fail.
-                let _ = write!(quoted, "\\u{:04x}", u32::from(c));
-            }
-            other => quoted.push(other),
-        }
-    }
-    quoted.push('"');
-    quoted
-}

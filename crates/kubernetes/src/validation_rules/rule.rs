@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::field_error::go_json_string;
+use crate::go_json;
 
 /// A rule of `x-kubernetes-validations`.
 ///
@@ -64,16 +64,16 @@ impl ValidationRule {
 
     /// The rule as an error shows it.
     pub(super) fn as_value(&self) -> String {
-        let reason = self.reason.as_deref().map(go_json_string);
+        let reason = self.reason.as_deref().map(go_json::string_text);
         let optional = self.optional_old_self.map(|is| is.to_string());
         format!(
             "{{\"Rule\":{},\"Message\":{},\"MessageExpression\":{},\"Reason\":{},\"FieldPath\":{},\
              \"OptionalOldSelf\":{}}}",
-            go_json_string(&self.rule),
-            go_json_string(&self.message),
-            go_json_string(&self.message_expression),
+            go_json::string_text(&self.rule),
+            go_json::string_text(&self.message),
+            go_json::string_text(&self.message_expression),
             reason.as_deref().unwrap_or("null"),
-            go_json_string(&self.field_path),
+            go_json::string_text(&self.field_path),
             optional.as_deref().unwrap_or("null"),
         )
     }

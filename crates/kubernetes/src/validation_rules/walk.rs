@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use super::compile::{CompiledRule, OLD_SELF, SELF};
 use super::correlation::{Correlated, Elements, MapList};
-use super::field_error::{FieldError, FieldErrorKind, go_json_string};
+use super::field_error::{FieldError, FieldErrorKind};
 use super::path::Path;
 use super::rule::ValidationRule;
 use super::validator::{Node, ValidationResult};
+use crate::go_json;
 use crate::library::limits::{MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE_BYTES, PER_CALL_LIMIT};
 use crate::typed_values::typed_within;
 use cel::eval::{Activation, Limits, Program};
@@ -390,6 +391,6 @@ fn shown(value: &Value) -> String {
         Value::Int(value) => value.to_string(),
         Value::Double(value) => format_double(*value),
         Value::String(text) => go_quote(text),
-        other => go_json_string(&other.to_go_string()),
+        other => go_json::string_text(&other.to_go_string()),
     }
 }

@@ -44,7 +44,7 @@ struct Validation {
 }
 
 /// The outcome of the match conditions, and its consequence.
-enum Conditions {
+pub(super) enum Conditions {
     Met,
     /// The evaluation ends with these decisions.
     End(Vec<Decision>),
@@ -69,6 +69,11 @@ impl Evaluator {
                 .collect(),
             programs: Arc::new(Programs::new(compiled)),
         }
+    }
+
+    /// The expressions.
+    pub(super) fn programs(&self) -> &Arc<Programs> {
+        &self.programs
     }
 
     pub(super) fn evaluate(
@@ -155,7 +160,7 @@ impl Evaluator {
         evaluation
     }
 
-    fn match_conditions(
+    pub(super) fn match_conditions(
         &self,
         scope: &dyn Fn() -> Arc<Scope>,
         evaluation: &mut Evaluation,

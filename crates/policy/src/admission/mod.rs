@@ -13,6 +13,7 @@ mod evaluate;
 mod failure;
 mod label;
 mod message;
+pub mod mutation;
 mod namespace;
 mod object;
 mod outcome;

@@ -62,6 +62,8 @@ pub(super) struct Programs {
     pub(super) validations: Vec<Expression>,
     /// The message expressions, as many as there are validations.
     pub(super) messages: Vec<Option<Expression>>,
+    /// The mutations.
+    pub(super) mutations: Vec<(Role, Expression)>,
     /// The audit annotations, with their keys.
     pub(super) audit_annotations: Vec<(String, Expression)>,
 }
@@ -109,8 +111,9 @@ impl Programs {
                     }
                 }
                 Role::AuditAnnotation => programs.audit_annotations.push((name, expression)),
-                // A review is about validations.
-                Role::ApplyConfiguration | Role::JsonPatch => {}
+                role @ (Role::ApplyConfiguration | Role::JsonPatch) => {
+                    programs.mutations.push((role, expression));
+                }
             }
         }
         programs

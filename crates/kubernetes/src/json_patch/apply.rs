@@ -1,0 +1,380 @@
+//! The operations of a patch, one after the other.
+//!
+//! Source: `json-patch.v4` `patch.go`, `Patch.add`, `remove`, `replace`, `move`, `test`, `copy`, `findObject`.
+
+use serde_json::Value;
+
+use super::node::{Node, is_shallow};
+use super::{
+    MAX_COPIED_BYTES, MAX_DEPTH, MAX_MEASURED, NIL_MAP, NIL_POINTER, Operation, PatchError, array,
+    reread,
+};
+
+/// Applies a patch to an object, and gives the object after it as the API server reads it.
+///
+/// # Errors
+/// [`PatchError`]; the object stays as it was in each case.
+pub fn apply(object: &Value, patch: &[Operation]) -> Result<Value, PatchError> {
+    let is_followed = is_shallow(object)
+        && patch
+            .iter()
+            .all(|operation| operation.value.as_ref().is_none_or(is_shallow));
+    if !is_followed {
+        return Err(PatchError::TooDeep);
+    }
+    let root = Node::of(object);
+    let (depth, _) = root.depth();
+    let mut document = Document {
+        root,
+        depth,
+        measured: 0,
+        copied: 0,
+    };
+    for operation in patch {
+        document.apply(operation)?;
+    }
+    Ok(document.root.into_value())
+}
+
+struct Document {
+    root: Node,
+    /// A bound of the levels.
+    depth: usize,
+    /// How many values were looked at for it.
+    measured: usize,
+    /// How many bytes were copied.
+    copied: usize,
+}
+
+/// The error of a path that leads to no object or list.
+fn missing(text: &str) -> PatchError {
+    PatchError::Failed(format!("{text}: missing value"))
+}
+
+fn failed(text: String) -> PatchError {
+    PatchError::Failed(text)
+}
+
+impl Document {
+    fn apply(&mut self, operation: &Operation) -> Result<(), PatchError> {
+        match reread(&operation.op) {
+            Ok("add") => self.add(operation),
+            Ok("remove") => self.remove(operation),
+            Ok("replace") => self.replace(operation),
+            Ok("move") => self.move_(operation),
+            Ok("test") => self.test(operation),
+            Ok("copy") => self.copy(operation),
+            Ok(other) => Err(failed(format!("Unexpected kind: {other}"))),
+            Err(_) => Err(failed("Unexpected kind: unknown".to_owned())),
+        }
+    }
+
+    fn add(&mut self, operation: &Operation) -> Result<(), PatchError> {
+        let path =
+            reread(&operation.path).map_err(|_| missing("add operation failed to decode path"))?;
+        let value = value_of(operation);
+        self.deepen(levels(path).saturating_add(value.depth().0))?;
+        let (holder, key) = find(&mut self.root, path).ok_or_else(|| {
+            missing(&format!(
+                "add operation does not apply: doc is missing path: \"{path}\""
+            ))
+        })?;
+        holder
+            .add(key, value)?
+            .map_err(|error| failed(format!("error in add for path: '{path}': {error}")))
+    }
+
+    fn remove(&mut self, operation: &Operation) -> Result<(), PatchError> {
+        let path = reread(&operation.path)
+            .map_err(|_| missing("remove operation failed to decode path"))?;
+        let (holder, key) = find(&mut self.root, path).ok_or_else(|| {
+            missing(&format!(
+                "remove operation does not apply: doc is missing path: \"{path}\""
+            ))
+        })?;
+        let removed = holder.remove(&key);
+        removed
+            .map(drop)
+            .map_err(|error| failed(format!("error in remove for path: '{path}': {error}")))
+    }
+
+    fn replace(&mut self, operation: &Operation) -> Result<(), PatchError> {
+        let path = reread(&operation.path)
+            .map_err(|error| failed(format!("replace operation failed to decode path: {error}")))?;
+        let value = value_of(operation);
+        if path.is_empty() {
+            match value {
+                Node::Nil => return Err(PatchError::Panic(NIL_POINTER)),
+                Node::Scalar(_) => {
+                    let text = "replace operation value must be object or array: %!w(<nil>)";
+                    return Err(failed(text.to_owned()));
+                }
+                Node::Null | Node::Object(_) | Node::Array(_) => {
+                    self.deepen(value.depth().0)?;
+                    self.root = value;
+                }
+            }
+            return Ok(());
+        }
+        self.deepen(levels(path).saturating_add(value.depth().0))?;
+        let (holder, key) = find(&mut self.root, path).ok_or_else(|| {
+            missing(&format!(
+                "replace operation does not apply: doc is missing path: {path}"
+            ))
+        })?;
+        holder.get(&key).map_err(|_| {
+            missing(&format!(
+                "replace operation does not apply: doc is missing key: {path}"
+            ))
+        })?;
+        holder.set(key, value)
+    }
+
+    fn move_(&mut self, operation: &Operation) -> Result<(), PatchError> {
+        let from = from_of(operation)
+            .map_err(|error| failed(format!("move operation failed to decode from: {error}")))?;
+        let (holder, key) = find(&mut self.root, from).ok_or_else(|| {
+            missing(&format!(
+                "move operation does not apply: doc is missing from path: {from}"
+            ))
+        })?;
+        let in_move =
+            |key: &str, error| failed(format!("error in move for path: '{key}': {error}"));
+        holder.get(&key).map_err(|error| in_move(&key, error))?;
+        let value = holder.remove(&key).map_err(|error| in_move(&key, error))?;
+        let path = reread(&operation.path)
+            .map_err(|error| failed(format!("move operation failed to decode path: {error}")))?;
+        self.deepen_by(from, path, &value)?;
+        let (holder, key) = find(&mut self.root, path).ok_or_else(|| {
+            missing(&format!(
+                "move operation does not apply: doc is missing destination path: {path}"
+            ))
+        })?;
+        holder
+            .add(key, value)?
+            .map_err(|error| in_move(path, error))
+    }
+
+    fn copy(&mut self, operation: &Operation) -> Result<(), PatchError> {
+        let from = from_of(operation)
+            .map_err(|error| failed(format!("copy operation failed to decode from: {error}")))?;
+        let (holder, key) = find(&mut self.root, from).ok_or_else(|| {
+            missing(&format!(
+                "copy operation does not apply: doc is missing from path: {from}"
+            ))
+        })?;
+        let value = holder
+            .get(&key)
+            .map_err(|error| failed(format!("error in copy for from: '{from}': {error}")))?;
+        let bytes = value.copied_bytes();
+        self.copied = self.copied.saturating_add(bytes);
+        let is_within = self.copied <= MAX_COPIED_BYTES;
+        // What is beyond the limit is not copied, though the path is looked at before.
+        let value = if is_within { value.copied() } else { Node::Nil };
+        let path =
+            reread(&operation.path).map_err(|_| missing("copy operation failed to decode path"))?;
+        self.deepen_by(from, path, &value)?;
+        let (holder, key) = find(&mut self.root, path).ok_or_else(|| {
+            missing(&format!(
+                "copy operation does not apply: doc is missing destination path: {path}"
+            ))
+        })?;
+        if !is_within {
+            return Err(failed(format!(
+                "Unable to complete the copy, the accumulated size increase of copy is {}, exceeding the limit {}",
+                self.copied, MAX_COPIED_BYTES
+            )));
+        }
+        holder
+            .add(key, value)?
+            .map_err(|error| failed(format!("error while adding value during copy: {error}")))
+    }
+
+    fn test(&mut self, operation: &Operation) -> Result<(), PatchError> {
+        let path = reread(&operation.path)
+            .map_err(|error| failed(format!("test operation failed to decode path: {error}")))?;
+        let expected = value_of(operation);
+        let is_equal = if path.is_empty() {
+            self.root.equals(&expected)?
+        } else {
+            let (holder, key) = find(&mut self.root, path).ok_or_else(|| {
+                missing(&format!(
+                    "test operation does not apply: is missing path: {path}"
+                ))
+            })?;
+            let found = holder
+                .get(&key)
+                .map_err(|error| failed(format!("error in test for path: '{path}': {error}")))?;
+            match (found, &expected) {
+                (Node::Nil, Node::Nil) => true,
+                (Node::Nil, _) | (_, Node::Nil) => false,
+                (found, expected) => found.equals(expected)?,
+            }
+        };
+        if is_equal {
+            Ok(())
+        } else {
+            Err(PatchError::TestFailed(path.to_owned()))
+        }
+    }
+
+    /// Notes that the document may have so many levels.
+    fn deepen(&mut self, levels: usize) -> Result<(), PatchError> {
+        self.depth = self.depth.max(levels);
+        if self.depth > MAX_DEPTH {
+            return Err(PatchError::TooDeep);
+        }
+        Ok(())
+    }
+
+    /// Notes that a value moves; it is looked at only if the document might become too deep.
+    fn deepen_by(&mut self, from: &str, path: &str, value: &Node) -> Result<(), PatchError> {
+        let bound = levels(path).saturating_add(self.depth.saturating_sub(levels(from)));
+        if bound <= MAX_DEPTH {
+            return self.deepen(bound);
+        }
+        let (depth, seen) = value.depth();
+        self.measured = self.measured.saturating_add(seen);
+        if self.measured > MAX_MEASURED {
+            return Err(PatchError::TooDeep);
+        }
+        self.deepen(levels(path).saturating_add(depth))
+    }
+}
+
+impl Node {
+    /// The copy of a node, which is written and read again: a `null` within it is one of a document.
+    fn copied(&self) -> Self {
+        match self {
+            Self::Nil => Self::Nil,
+            other => Self::of(&other.clone().into_value()),
+        }
+    }
+
+    /// The field or item `key`; of an object one that is not there is a `null`.
+    fn get(&self, key: &str) -> Result<&Self, String> {
+        static NIL: Node = Node::Nil;
+        match self {
+            Self::Object(fields) => Ok(fields.get(key).unwrap_or(&NIL)),
+            Self::Array(items) => {
+                let at = array::position(items, key)?;
+                Ok(items.get(at).unwrap_or(&NIL))
+            }
+            Self::Nil | Self::Null | Self::Scalar(_) => Ok(&NIL),
+        }
+    }
+
+    /// Adds a field, or an item before that at the index.
+    fn add(&mut self, key: String, value: Self) -> Result<Result<(), String>, PatchError> {
+        match self {
+            Self::Object(fields) => {
+                fields.insert(key, value);
+                Ok(Ok(()))
+            }
+            Self::Array(items) => Ok(array::add(items, &key, value)),
+            Self::Nil | Self::Null | Self::Scalar(_) => Err(PatchError::Panic(NIL_MAP)),
+        }
+    }
+
+    /// Sets a field, or an item that is there.
+    fn set(&mut self, key: String, value: Self) -> Result<(), PatchError> {
+        match self {
+            Self::Object(fields) => {
+                fields.insert(key, value);
+                Ok(())
+            }
+            Self::Array(items) => {
+                let place = array::position(items, &key)
+                    .ok()
+                    .and_then(|at| items.get_mut(at));
+                if let Some(place) = place {
+                    *place = value;
+                }
+                Ok(())
+            }
+            Self::Nil | Self::Null | Self::Scalar(_) => Err(PatchError::Panic(NIL_MAP)),
+        }
+    }
+
+    /// Takes a field or an item out.
+    fn remove(&mut self, key: &str) -> Result<Self, String> {
+        match self {
+            Self::Array(items) => {
+                let at = array::position(items, key)?;
+                Ok(items.remove(at))
+            }
+            Self::Object(fields) if fields.contains_key(key) => {
+                Ok(fields.remove(key).unwrap_or(Self::Nil))
+            }
+            _ => Err(format!(
+                "Unable to remove nonexistent key: {key}: missing value"
+            )),
+        }
+    }
+}
+
+/// The value of an operation; [`Node::Nil`] for none.
+fn value_of(operation: &Operation) -> Node {
+    operation.value.as_ref().map_or(Node::Nil, Node::of)
+}
+
+fn from_of(operation: &Operation) -> Result<&str, String> {
+    match operation.from.as_deref() {
+        None | Some("") => Err("operation, missing from field: missing value".to_owned()),
+        Some(from) => reread(from),
+    }
+}
+
+/// The levels above what a path leads to.
+fn levels(path: &str) -> usize {
+    path.matches('/').count()
+}
+
+/// The object or list that a path ends in, and the key there; `None` where there is none.
+fn find<'a>(root: &'a mut Node, path: &str) -> Option<(&'a mut Node, String)> {
+    let mut parts = path.split('/').skip(1).peekable();
+    parts.peek()?;
+    let mut holder = root;
+    while let Some(part) = parts.next() {
+        let key = unescaped(part);
+        if parts.peek().is_none() {
+            return Some((holder, key));
+        }
+        let next = match holder {
+            Node::Object(fields) => fields.get_mut(&key)?,
+            Node::Array(items) => {
+                let at = array::position(items, &key).ok()?;
+                items.get_mut(at)?
+            }
+            Node::Nil | Node::Null | Node::Scalar(_) => return None,
+        };
+        match next {
+            Node::Nil | Node::Scalar(_) => return None,
+            Node::Null | Node::Object(_) | Node::Array(_) => holder = next,
+        }
+    }
+    None
+}
+
+/// A part of a path as the key that it stands for.
+///
+/// Source: `json-patch.v4` `patch.go`, `decodePatchKey`.
+fn unescaped(part: &str) -> String {
+    let mut key = String::with_capacity(part.len());
+    let mut rest = part;
+    while let Some((before, behind)) = rest.split_once('~') {
+        key.push_str(before);
+        rest = if let Some(behind) = behind.strip_prefix('1') {
+            key.push('/');
+            behind
+        } else if let Some(behind) = behind.strip_prefix('0') {
+            key.push('~');
+            behind
+        } else {
+            key.push('~');
+            behind
+        };
+    }
+    key.push_str(rest);
+    key
+}

@@ -1,0 +1,154 @@
+//! A document under a patch.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::{MAX_DEPTH, NIL_POINTER, PatchError};
+use crate::go_json;
+
+/// A value of the document, as the library holds it.
+///
+/// Source: `json-patch.v4` `patch.go`, `lazyNode`, of which a value is read when it is first needed; here it is read
+/// at once.
+#[derive(Clone, Debug)]
+pub(super) enum Node {
+    /// A `null` within a document or a value, or no value: a pointer that is nil.
+    Nil,
+    /// A `null` that is the value of an operation: an object that is nil.
+    Null,
+    /// A text, number or boolean.
+    Scalar(Value),
+    Object(BTreeMap<String, Node>),
+    Array(Vec<Node>),
+}
+
+impl Node {
+    /// The node of a value within another.
+    pub(super) fn within(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Nil,
+            other => Self::of(other),
+        }
+    }
+
+    /// The node of the value of an operation, or of a document.
+    pub(super) fn of(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Number(number) => Self::Scalar(Value::Number(go_json::reread_number(number))),
+            Value::Bool(_) | Value::String(_) => Self::Scalar(value.clone()),
+            Value::Array(items) => Self::Array(items.iter().map(Self::within).collect()),
+            Value::Object(fields) => Self::Object(
+                fields
+                    .iter()
+                    .map(|(name, field)| (name.clone(), Self::within(field)))
+                    .collect(),
+            ),
+        }
+    }
+
+    pub(super) fn into_value(self) -> Value {
+        match self {
+            Self::Nil | Self::Null => Value::Null,
+            Self::Scalar(value) => value,
+            Self::Array(items) => items.into_iter().map(Self::into_value).collect(),
+            Self::Object(fields) => {
+                let fields = fields.into_iter();
+                let fields: Map<_, _> = fields
+                    .map(|(name, field)| (name, field.into_value()))
+                    .collect();
+                Value::Object(fields)
+            }
+        }
+    }
+
+    /// The length of the node as text, in bytes; a pointer that is nil has none.
+    pub(super) fn copied_bytes(&self) -> usize {
+        match self {
+            Self::Nil => 0,
+            other => go_json::to_text(&other.clone().into_value()).len(),
+        }
+    }
+
+    /// How many levels the node has, and how many values were looked at.
+    pub(super) fn depth(&self) -> (usize, usize) {
+        let (mut deepest, mut seen) = (0, 0_usize);
+        let mut open = vec![(self, 1_usize)];
+        while let Some((node, level)) = open.pop() {
+            deepest = deepest.max(level);
+            seen = seen.saturating_add(1);
+            let next = level.saturating_add(1);
+            match node {
+                Self::Array(items) => open.extend(items.iter().map(|item| (item, next))),
+                Self::Object(fields) => open.extend(fields.values().map(|field| (field, next))),
+                Self::Nil | Self::Null | Self::Scalar(_) => {}
+            }
+        }
+        (deepest, seen)
+    }
+
+    /// The fields, where the library takes the node for an object.
+    fn fields(&self) -> Option<&BTreeMap<String, Self>> {
+        static EMPTY: BTreeMap<String, Node> = BTreeMap::new();
+        match self {
+            Self::Object(fields) => Some(fields),
+            Self::Null => Some(&EMPTY),
+            Self::Nil | Self::Scalar(_) | Self::Array(_) => None,
+        }
+    }
+
+    /// Reports whether the node equals a value of `test`, by the library's rules.
+    ///
+    /// Source: `json-patch.v4` `patch.go`, `lazyNode.equal`.
+    ///
+    /// # Errors
+    /// [`PatchError::Panic`] where the library panics: for a `null` within a list.
+    pub(super) fn equals(&self, other: &Self) -> Result<bool, PatchError> {
+        if matches!(self, Self::Nil) || matches!(other, Self::Nil) {
+            return Err(PatchError::Panic(NIL_POINTER));
+        }
+        match (self, other) {
+            (Self::Scalar(a), Self::Scalar(b)) => {
+                Ok(a == b || go_json::to_text(a) == go_json::to_text(b))
+            }
+            (Self::Scalar(_), _) => Ok(false),
+            (Self::Array(a), Self::Array(b)) => {
+                if a.len() != b.len() {
+                    return Ok(false);
+                }
+                for (a, b) in a.iter().zip(b) {
+                    if !a.equals(b)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            (Self::Array(a), other) => Ok(a.is_empty() && matches!(other, Self::Null)),
+            (a, b) => {
+                let (Some(a), Some(b)) = (a.fields(), b.fields()) else {
+                    return Ok(false);
+                };
+                if a.len() != b.len() {
+                    return Ok(false);
+                }
+                for (name, a) in a {
+                    let same = match (a, b.get(name)) {
+                        (Self::Nil, Some(b)) => matches!(b, Self::Nil),
+                        (_, None | Some(Self::Nil)) => false,
+                        (a, Some(b)) => a.equals(b)?,
+                    };
+                    if !same {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+        }
+    }
+}
+
+/// Reports whether a value has at most [`MAX_DEPTH`] levels.
+pub(super) fn is_shallow(value: &Value) -> bool {
+    crate::schema::crd::is_shallower(value, MAX_DEPTH)
+}

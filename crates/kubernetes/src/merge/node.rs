@@ -1,0 +1,163 @@
+//! Values under a merge, of the applied object and of the live one.
+//!
+//! Source: structured-merge-diff `value/value.go` (`Value`, `Compare`, `ToString`).
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use cel::go_text;
+use cel::value::format_double;
+use serde_json::Value;
+
+use super::applied::{Applied, Foreign, json_double};
+
+/// A value.
+#[derive(Clone, Debug)]
+pub(super) enum Node<'a> {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Double(f64),
+    Text(&'a str),
+    List(Vec<Node<'a>>),
+    Map(BTreeMap<&'a str, Node<'a>>),
+    Foreign(&'a Foreign),
+}
+
+impl<'a> Node<'a> {
+    pub(super) fn of_json(value: &'a Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(value) => Self::Bool(*value),
+            Value::Number(number) => match number.as_i64() {
+                Some(integer) => Self::Int(integer),
+                None => Self::Double(number.as_f64().unwrap_or_default()),
+            },
+            Value::String(text) => Self::Text(text),
+            Value::Array(items) => Self::List(items.iter().map(Self::of_json).collect()),
+            Value::Object(fields) => {
+                let fields = fields.iter();
+                Self::Map(
+                    fields
+                        .map(|(name, field)| (name.as_str(), Self::of_json(field)))
+                        .collect(),
+                )
+            }
+        }
+    }
+
+    pub(super) fn of_applied(value: &'a Applied) -> Self {
+        match value {
+            Applied::Null => Self::Null,
+            Applied::Bool(value) => Self::Bool(*value),
+            Applied::Int(value) => Self::Int(*value),
+            Applied::Double(value) => Self::Double(*value),
+            Applied::Text(text) => Self::Text(text),
+            Applied::List(items) => Self::List(items.iter().map(Self::of_applied).collect()),
+            Applied::Map(fields) => {
+                let fields = fields.iter();
+                Self::Map(
+                    fields
+                        .map(|(name, field)| (name.as_str(), Self::of_applied(field)))
+                        .collect(),
+                )
+            }
+            Applied::Foreign(foreign) => Self::Foreign(foreign),
+        }
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        match self {
+            Self::Null | Self::Foreign(_) => Value::Null,
+            Self::Bool(value) => Value::Bool(*value),
+            Self::Int(value) => (*value).into(),
+            Self::Double(value) => json_double(*value),
+            Self::Text(text) => (*text).into(),
+            Self::List(items) => items.iter().map(Self::to_json).collect(),
+            Self::Map(fields) => {
+                let fields = fields.iter();
+                fields
+                    .map(|(name, field)| ((*name).to_owned(), field.to_json()))
+                    .collect()
+            }
+        }
+    }
+
+    pub(super) fn is_scalar(&self) -> bool {
+        matches!(
+            self,
+            Self::Bool(_) | Self::Int(_) | Self::Double(_) | Self::Text(_)
+        )
+    }
+
+    /// The value as the path of an item of a list shows it.
+    ///
+    /// Source: structured-merge-diff `value/value.go`, `ToString`; entries of maps are in the order of chance there.
+    pub(super) fn path_text(&self) -> String {
+        match self {
+            Self::Null => "null".to_owned(),
+            Self::Bool(value) => value.to_string(),
+            Self::Int(value) => value.to_string(),
+            Self::Double(value) => format_double(*value),
+            Self::Text(text) => go_text::quote(text),
+            Self::List(items) => {
+                let items: Vec<_> = items.iter().map(Self::path_text).collect();
+                format!("[{}]", items.join(","))
+            }
+            Self::Map(fields) => {
+                let mut text = String::new();
+                for (name, field) in fields {
+                    text.push_str(name);
+                    text.push('=');
+                    text.push_str(&field.path_text());
+                }
+                text
+            }
+            Self::Foreign(_) => "{{undefined}}".to_owned(),
+        }
+    }
+
+    /// The order of values, of whatever types; those that are equal are one to a list that is a set.
+    ///
+    /// Source: structured-merge-diff `value/value.go`, `Compare`.
+    pub(super) fn compare(&self, other: &Self) -> Ordering {
+        #[expect(clippy::cast_precision_loss, reason = "as upstream compares them")]
+        let double = |value: i64| value as f64;
+        let doubles = |a: f64, b: f64| a.partial_cmp(&b).unwrap_or(Ordering::Equal);
+        match (self, other) {
+            (Self::Double(a), Self::Double(b)) => doubles(*a, *b),
+            (Self::Double(a), Self::Int(b)) => doubles(*a, double(*b)),
+            (Self::Int(a), Self::Double(b)) => doubles(double(*a), *b),
+            (Self::Int(a), Self::Int(b)) => a.cmp(b),
+            (Self::Text(a), Self::Text(b)) => a.cmp(b),
+            (Self::Bool(a), Self::Bool(b)) => a.cmp(b),
+            (Self::List(a), Self::List(b)) => {
+                let unlike = a.iter().zip(b).map(|(a, b)| a.compare(b));
+                let unlike = unlike.into_iter().find(|order| order.is_ne());
+                unlike.unwrap_or_else(|| a.len().cmp(&b.len()))
+            }
+            (Self::Map(a), Self::Map(b)) => {
+                let unlike = a.iter().zip(b).map(|((a_name, a), (b_name, b))| {
+                    a_name.cmp(b_name).then_with(|| a.compare(b))
+                });
+                let unlike = unlike.into_iter().find(|order| order.is_ne());
+                unlike.unwrap_or_else(|| a.len().cmp(&b.len()))
+            }
+            (a, b) => a.rank().cmp(&b.rank()),
+        }
+    }
+
+    /// The place of a type among the types.
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Double(_) => 0,
+            Self::Int(_) => 1,
+            Self::Text(_) => 2,
+            Self::Bool(_) => 3,
+            Self::List(_) => 4,
+            Self::Map(_) => 5,
+            Self::Null => 6,
+            Self::Foreign(_) => 7,
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Fields that a schema does not declare, which strict decoding refuses.
+//!
+//! Source: `sigs.k8s.io/json` `internal/golang/encoding/json/kubernetes_patch.go` (`saveStrictError`).
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::types::{TypeRef, Types};
+use super::{MAX_DEPTH, is_shallower};
+use crate::schema::Gvk;
+
+/// How many fields are named.
+///
+/// Source: `sigs.k8s.io/json` `internal/golang/encoding/json/kubernetes_patch.go`, `strictErrors`.
+const MAX_FIELDS: usize = 100;
+
+/// The paths of the fields of `object` that the schema of its kind does not declare, as `spec.ports[0].pot`, in the
+/// order of their names.
+#[must_use]
+pub fn undeclared(types: &Types, gvk: &Gvk, object: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    if let Some(root) = types.root(gvk)
+        && is_shallower(object, MAX_DEPTH)
+    {
+        look(types, root, object, &mut String::new(), &mut found);
+    }
+    found
+}
+
+fn look(types: &Types, type_: &TypeRef, value: &Value, path: &mut String, found: &mut Vec<String>) {
+    let Some(resolved) = types.resolve(type_) else {
+        return;
+    };
+    let length = path.len();
+    match (value, resolved.map, resolved.list) {
+        (Value::Object(fields), Some((map, _)), _) => {
+            for (name, field) in fields {
+                if found.len() >= MAX_FIELDS {
+                    return;
+                }
+                if length > 0 {
+                    path.push('.');
+                }
+                path.push_str(name);
+                let declared = map.fields.get(name).map(|field| &field.type_);
+                match declared.or(map.element.as_ref()) {
+                    Some(type_) => look(types, type_, field, path, found),
+                    None => found.push(path.clone()),
+                }
+                path.truncate(length);
+            }
+        }
+        (Value::Array(items), _, Some((list, _))) => {
+            for (n, item) in items.iter().enumerate() {
+                // Writing to a string cannot fail.
+                let _ = write!(path, "[{n}]");
+                look(types, &list.element, item, path, found);
+                path.truncate(length);
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,584 @@
+//! Mutation: the outcome of a request at an API server because of mutating policies and their bindings.
+//!
+//! [`MutatingAdmission`] is made once of a policy; [`mutate`] takes a request through the policies in their order: match
+//! constraints, bindings and params by the object as it came, then match conditions and mutations by the object as the
+//! mutations before have left it, defaults after each of them, and what is to be invoked once more once again.
+//!
+//! The order of the policies is that of the caller: an API server has none, as its cache is a map.
+//!
+//! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/mutating/dispatcher.go` (`dispatchInvocations`),
+//! `pkg/admission/plugin/policy/generic/policy_dispatcher.go` (`Dispatch`).
+
+mod kinds;
+mod native;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use k8s_openapi::api::admissionregistration::v1::MutatingAdmissionPolicy;
+use serde_json::Value as Json;
+
+use super::binding::Binding;
+use super::evaluate::Conditions;
+use super::failure::FailurePolicy;
+use super::namespace::{Namespace, NamespaceSource};
+use super::object::Object;
+use super::outcome::{DeniedBy, Evaluation, Status};
+use super::params::{self, ParamSource};
+use super::program::Expression;
+use super::request::{AdmissionRequest, Operation};
+use super::rules::namespace_not_found;
+use super::scope::{Inputs, Scope};
+use super::text::go_quote;
+use super::{Admission, Authorizer, stage, visible};
+use crate::compile::CompiledPolicy;
+use crate::expressions::Role;
+use crate::mutations;
+use cel::value::Value;
+use kubernetes::json_patch::{self, PatchError};
+use kubernetes::library::limits::RUNTIME_CEL_COST_BUDGET;
+use kubernetes::merge;
+use kubernetes::schema::{Gvk, Gvr};
+
+use native::PatchFailure;
+
+pub use kinds::{Kinds, KnownKinds};
+
+/// A mutating policy that is ready. Made once, it mutates any number of requests.
+#[derive(Debug)]
+pub struct MutatingAdmission {
+    admission: Admission,
+    /// How many mutations the policy has, those included that have no expression.
+    n_mutations: usize,
+    /// True if it is invoked once more where later mutations have changed the object.
+    reinvokes: bool,
+}
+
+impl MutatingAdmission {
+    /// Makes `policy` ready: reads its selectors and compiles its expressions.
+    #[must_use]
+    pub fn new(policy: &MutatingAdmissionPolicy) -> Self {
+        let spec = policy.spec.as_ref();
+        let reinvocation = spec.and_then(|spec| spec.reinvocation_policy.as_deref());
+        Self {
+            admission: Admission::from_compiled(&CompiledPolicy::of_mutating(policy)),
+            n_mutations: mutations::mutations(policy).len(),
+            reinvokes: reinvocation == Some("IfNeeded"),
+        }
+    }
+
+    /// The name of the policy.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.admission.name()
+    }
+}
+
+/// A policy with its bindings, which count as given, whatever policy they name.
+#[derive(Clone)]
+pub struct Bound<'a> {
+    /// The policy.
+    pub policy: &'a MutatingAdmission,
+    /// The bindings.
+    pub bindings: &'a [Binding],
+    /// The objects of its paramKind, or why they cannot be told.
+    pub params: Result<&'a dyn ParamSource, String>,
+}
+
+impl fmt::Debug for Bound<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bound")
+            .field("policy", &self.policy.name())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The sources that a mutation asks besides policies and the request.
+#[derive(Clone)]
+pub struct MutationContext<'a> {
+    /// The kinds of objects.
+    pub kinds: &'a dyn Kinds,
+    /// The namespaces.
+    pub namespaces: &'a dyn NamespaceSource,
+    /// Who may do what.
+    pub authorizer: Arc<dyn Authorizer>,
+}
+
+impl fmt::Debug for MutationContext<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MutationContext").finish_non_exhaustive()
+    }
+}
+
+/// The outcome of a request.
+#[derive(Clone, Debug, Default)]
+pub struct MutationOutcome {
+    /// The object after all mutations; `None` where the request has none.
+    pub object: Option<Json>,
+    /// The refusal, if it is refused.
+    pub denial: Option<Status>,
+    /// The errors of policies, those included that their failurePolicy ignores.
+    pub errors: Vec<String>,
+    /// Steps of the API server that are not known here, as the defaults of a kind.
+    pub unknown: Vec<String>,
+}
+
+/// Mutates the object of `request` as an API server does that has these policies, and no other.
+#[must_use]
+pub fn mutate(
+    request: &AdmissionRequest,
+    object: Option<&Json>,
+    policies: &[Bound<'_>],
+    context: &MutationContext<'_>,
+) -> MutationOutcome {
+    let mut run = Run {
+        context,
+        policies,
+        request: AdmissionRequest {
+            object: object.map(Object::new),
+            ..request.clone()
+        },
+        object: object.cloned(),
+        previously: BTreeSet::new(),
+        again: BTreeSet::new(),
+        unknown: BTreeSet::new(),
+        errors: Vec::new(),
+    };
+    // A deletion has no object to mutate, and the plugin is not asked.
+    let denial = if request.operation == Operation::Delete {
+        None
+    } else {
+        run.all().err()
+    };
+    MutationOutcome {
+        object: run.object,
+        denial,
+        errors: run.errors,
+        unknown: run.unknown.into_iter().collect(),
+    }
+}
+
+/// A policy with a binding and a param.
+type Key = (String, String, Option<String>);
+
+/// A policy that is to be invoked.
+struct Invocation<'a> {
+    policy: &'a MutatingAdmission,
+    binding: &'a Binding,
+    gvr: Gvr,
+    gvk: Gvk,
+    params: Option<Object>,
+}
+
+/// An error that the failure policy decides about.
+struct PolicyError<'a> {
+    policy: &'a MutatingAdmission,
+    binding: Option<&'a Binding>,
+    message: String,
+    /// The reason; that of a refusal where it is empty.
+    reason: &'static str,
+}
+
+/// An object in one of the versions in which policies ask for it.
+struct Versioned {
+    json: Json,
+    object: Object,
+    is_changed: bool,
+}
+
+struct Run<'a> {
+    context: &'a MutationContext<'a>,
+    policies: &'a [Bound<'a>],
+    request: AdmissionRequest,
+    object: Option<Json>,
+    /// Those that were invoked, and are to be again if a later mutation changes the object.
+    previously: BTreeSet<Key>,
+    /// Those that are invoked once more.
+    again: BTreeSet<Key>,
+    unknown: BTreeSet<String>,
+    errors: Vec<String>,
+}
+
+/// The end of a mutation.
+enum Failure {
+    /// The failure policy decides.
+    Policy(String),
+    /// The request is refused, whatever it says.
+    Request(Status),
+}
+
+impl Run<'_> {
+    fn all(&mut self) -> Result<(), Status> {
+        let is_changed = self.pass(false)?;
+        if is_changed {
+            self.pass(true)?;
+        }
+        Ok(())
+    }
+
+    /// Invokes all policies, or those once more that are to be; true if an object was mutated.
+    fn pass(&mut self, is_again: bool) -> Result<bool, Status> {
+        let mut errors = Vec::new();
+        let invocations = self.invocations(&mut errors);
+        let is_changed = if invocations.is_empty() {
+            false
+        } else {
+            self.invoke(&invocations, is_again, &mut errors)?
+        };
+        self.errors
+            .extend(errors.iter().map(|error| error.message.clone()));
+        match refusal(&errors) {
+            Some(status) => Err(status),
+            None => Ok(is_changed),
+        }
+    }
+
+    /// Source: `policy_dispatcher.go`, `Dispatch`.
+    fn invocations<'p>(&self, errors: &mut Vec<PolicyError<'p>>) -> Vec<Invocation<'p>>
+    where
+        Self: 'p,
+    {
+        let mut invocations = Vec::new();
+        for bound in self.policies {
+            let admission = &bound.policy.admission;
+            let mut config = |binding: Option<&'p Binding>, error: &str| {
+                let of = binding.map_or("policy", |_| "binding");
+                errors.push(PolicyError {
+                    policy: bound.policy,
+                    binding,
+                    message: format!("failed to configure {of}: {error}"),
+                    reason: "",
+                });
+            };
+            let (gvr, gvk) = match admission.matches(&self.request, self.context.namespaces) {
+                Err(error) => {
+                    config(None, &error);
+                    continue;
+                }
+                Ok(None) => continue,
+                Ok(Some(matched)) => matched,
+            };
+            if admission.has_param_kind()
+                && let Err(error) = &bound.params
+            {
+                config(None, error);
+                continue;
+            }
+            for binding in bound.bindings {
+                let matches = match binding.constraints() {
+                    None => Ok(true),
+                    Some(constraints) => constraints
+                        .matches(&self.request, self.context.namespaces)
+                        .map(|matched| matched.is_some()),
+                };
+                match matches {
+                    Err(error) => config(Some(binding), &error),
+                    Ok(false) => {}
+                    Ok(true) => {
+                        let params = match &bound.params {
+                            Ok(source) if admission.has_param_kind() => params::collect(
+                                binding.param_ref(),
+                                *source,
+                                &self.request.namespace,
+                            ),
+                            _ => Ok(vec![None]),
+                        };
+                        match params {
+                            Err(error) => config(Some(binding), &error),
+                            Ok(params) => {
+                                invocations.extend(params.into_iter().map(|params| Invocation {
+                                    policy: bound.policy,
+                                    binding,
+                                    gvr: gvr.clone(),
+                                    gvk: gvk.clone(),
+                                    params,
+                                }));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        invocations
+    }
+
+    /// Source: `dispatcher.go`, `dispatchInvocations`.
+    fn invoke<'p>(
+        &mut self,
+        invocations: &[Invocation<'p>],
+        is_again: bool,
+        errors: &mut Vec<PolicyError<'p>>,
+    ) -> Result<bool, Status> {
+        let namespace = self.namespace()?;
+        let mut versions: BTreeMap<Gvk, Versioned> = BTreeMap::new();
+        let mut last: Option<&Gvk> = None;
+        for invocation in invocations {
+            let evaluator = &invocation.policy.admission.evaluator;
+            let programs = evaluator.programs();
+            if programs.mutations.len() != invocation.policy.n_mutations {
+                return Err(internal(&format!(
+                    "expected {} compiled evaluators for policy {}, got {}",
+                    invocation.policy.n_mutations,
+                    invocation.policy.name(),
+                    programs.mutations.len()
+                )));
+            }
+            if let Some(json) = &self.object
+                && !versions.contains_key(&invocation.gvk)
+            {
+                let json = with_kind(json.clone(), &invocation.gvk);
+                versions.insert(
+                    invocation.gvk.clone(),
+                    Versioned {
+                        object: Object::new(&json),
+                        json,
+                        is_changed: false,
+                    },
+                );
+            }
+            let mut error = |message| {
+                errors.push(PolicyError {
+                    policy: invocation.policy,
+                    binding: Some(invocation.binding),
+                    message,
+                    reason: "Invalid",
+                });
+            };
+            let current = versions.get(&invocation.gvk).map(|of| of.object.clone());
+            let inputs = self.inputs(invocation, current.as_ref(), (&self.request.gvr, None));
+            let mut evaluation = Evaluation::default();
+            if !programs.match_conditions.is_empty() {
+                let scope = || Scope::new(programs, Arc::clone(&inputs));
+                if let Conditions::End(_) = evaluator.match_conditions(&scope, &mut evaluation) {
+                    let conditions = evaluation.match_conditions.take();
+                    if let Some(reason) = conditions.and_then(|conditions| conditions.error) {
+                        error(reason);
+                    }
+                    continue;
+                }
+            }
+            let key = (
+                invocation.policy.name().to_owned(),
+                invocation.binding.name().to_owned(),
+                invocation.params.as_ref().map(Object::namespaced_name),
+            );
+            if is_again && !self.again.contains(&key) {
+                continue;
+            }
+            let before = versions.get(&invocation.gvk).map(|of| of.json.clone());
+            for (role, expression) in &programs.mutations {
+                last = Some(&invocation.gvk);
+                let Some(version) = versions.get_mut(&invocation.gvk) else {
+                    continue;
+                };
+                let seen = (&invocation.gvr, namespace.as_ref());
+                let inputs = self.inputs(invocation, Some(&version.object), seen);
+                let scope = || Scope::new(programs, Arc::clone(&inputs));
+                match self.mutated(*role, expression, &scope, &invocation.gvk, &version.json) {
+                    Ok(json) => {
+                        version.object = Object::new(&json);
+                        version.json = json;
+                        version.is_changed = true;
+                    }
+                    Err(Failure::Policy(message)) => error(message),
+                    Err(Failure::Request(status)) => return Err(status),
+                }
+            }
+            if before != versions.get(&invocation.gvk).map(|of| of.json.clone()) {
+                self.again.append(&mut self.previously);
+            }
+            if invocation.policy.reinvokes {
+                self.previously.insert(key);
+            }
+        }
+        let Some(version) = last.and_then(|gvk| versions.remove(gvk)) else {
+            return Ok(false);
+        };
+        if version.is_changed {
+            self.again.append(&mut self.previously);
+            let json = with_kind(version.json, &self.request.gvk);
+            self.request.object = Some(Object::new(&json));
+            self.object = Some(json);
+        }
+        Ok(version.is_changed)
+    }
+
+    /// The variables of match conditions, which see the resource as the client named it and no namespace, or those of
+    /// mutations.
+    fn inputs(
+        &self,
+        invocation: &Invocation<'_>,
+        object: Option<&Object>,
+        (gvr, namespace): (&Gvr, Option<&Namespace>),
+    ) -> Arc<Inputs> {
+        let request = &self.request;
+        let old = request.old_object.as_ref();
+        Arc::new(Inputs {
+            object: object.map_or(Value::Null, |object| object.value().clone()),
+            old_object: old.map_or(Value::Null, |old| old.value_as(&invocation.gvk)),
+            params: invocation
+                .params
+                .as_ref()
+                .map_or(Value::Null, |params| params.value().clone()),
+            request: visible::request(request, gvr, &invocation.gvk),
+            namespace: namespace.map_or(Value::Null, |namespace| namespace.visible().clone()),
+            authorizer: Some(visible::authorizer(request, &self.context.authorizer)),
+            work: Arc::default(),
+            is_cancelled: None,
+            trace: None,
+            recorder: None,
+        })
+    }
+
+    /// The object after a mutation.
+    ///
+    /// Source: `dispatcher.go`, `dispatchOne`; `patch/smd.go` and `patch/json_patch.go`, `Patch`.
+    fn mutated(
+        &mut self,
+        role: Role,
+        expression: &Expression,
+        scope: &dyn Fn() -> Arc<Scope>,
+        gvk: &Gvk,
+        object: &Json,
+    ) -> Result<Json, Failure> {
+        let Some(types) = self.context.kinds.types(gvk) else {
+            let text = format!(
+                "Resource kind {}, Kind={} not found. There can be a delay between when CustomResourceDefinitions are \
+                 created and when they are available.",
+                gvk.api_version(),
+                gvk.kind
+            );
+            return Err(Failure::Request(status(503, "ServiceUnavailable", &text)));
+        };
+        if let Err(error) = &expression.program {
+            return Err(Failure::Policy(error.clone()));
+        }
+        let outcome = stage::run(
+            [Some(expression)].into_iter(),
+            scope,
+            RUNTIME_CEL_COST_BUDGET,
+        );
+        let results = outcome.evaluated.map_err(Failure::Policy)?;
+        let value = results.into_iter().flatten().next();
+        let value = value.unwrap_or(Ok(Value::Null)).map_err(Failure::Policy)?;
+        let mutated = if role == Role::ApplyConfiguration {
+            let applied = native::applied(&value).map_err(Failure::Policy)?;
+            merge::apply(&types, gvk, object, &applied)
+                .map_err(|error| Failure::Policy(format!("error applying patch: {error}")))?
+        } else {
+            let patch = native::patch(&value).map_err(|failure| match failure {
+                PatchFailure::Failed(error) => Failure::Policy(error),
+                PatchFailure::Panic => panicked(),
+            })?;
+            match json_patch::apply(object, &patch) {
+                Ok(patched) if self.context.kinds.is_custom(gvk) => json_patch::decoded(patched)
+                    .map_err(|error| Failure::Request(internal(&error)))?,
+                Ok(patched) => {
+                    let unknown = merge::undeclared(&types, gvk, &patched);
+                    if !unknown.is_empty() {
+                        let unknown: Vec<_> = unknown
+                            .iter()
+                            .map(|path| format!("unknown field {}", go_quote(path)))
+                            .collect();
+                        let error = format!("strict decoding error: {}", unknown.join(", "));
+                        return Err(Failure::Request(internal(&error)));
+                    }
+                    patched
+                }
+                // The object stays as it is.
+                Err(PatchError::TestFailed(_)) => object.clone(),
+                Err(PatchError::Panic(_)) => return Err(panicked()),
+                Err(error) => return Err(Failure::Policy(format!("JSON Patch: {error}"))),
+            }
+        };
+        match self.context.kinds.completed(gvk, mutated) {
+            Ok(completed) => Ok(completed),
+            Err((as_it_is, reason)) => {
+                self.unknown.insert(reason);
+                Ok(as_it_is)
+            }
+        }
+    }
+
+    /// The namespace of the request; a namespace itself has none.
+    fn namespace(&self) -> Result<Option<Namespace>, Status> {
+        let gvk = &self.request.gvk;
+        let is_namespace = gvk.group.is_empty() && gvk.version == "v1" && gvk.kind == "Namespace";
+        let name = &self.request.namespace;
+        if is_namespace || name.is_empty() {
+            return Ok(None);
+        }
+        let namespace = self.context.namespaces.namespace(name);
+        let missing = || status(404, "NotFound", &namespace_not_found(name));
+        namespace.map(Some).ok_or_else(missing)
+    }
+}
+
+/// The object as one of the kind `gvk`.
+fn with_kind(mut object: Json, gvk: &Gvk) -> Json {
+    if let Some(fields) = object.as_object_mut() {
+        fields.insert("apiVersion".to_owned(), gvk.api_version().into());
+        fields.insert("kind".to_owned(), gvk.kind.clone().into());
+    }
+    object
+}
+
+fn status(code: u16, reason: &str, message: &str) -> Status {
+    Status {
+        code,
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        cause: message.to_owned(),
+        binding: None,
+        by: DeniedBy::Error,
+    }
+}
+
+/// The answer to a request for which the API server panics.
+///
+/// Source: apiserver `pkg/server/filters/wrap.go`, `WithPanicRecovery`.
+fn panicked() -> Failure {
+    let text = "This request caused apiserver to panic. Look in the logs for details.";
+    Failure::Request(status(500, "InternalError", text))
+}
+
+/// Source: apimachinery `pkg/api/errors/errors.go`, `NewInternalError`.
+fn internal(error: &str) -> Status {
+    status(
+        500,
+        "InternalError",
+        &format!("Internal error occurred: {error}"),
+    )
+}
+
+/// The refusal because of errors that no failure policy ignores: the message is that of the first.
+///
+/// Source: `policy_dispatcher.go`, `Dispatch`, `PolicyError.Error`.
+fn refusal(errors: &[PolicyError<'_>]) -> Option<Status> {
+    let is_counted =
+        |error: &&PolicyError<'_>| error.policy.admission.failure_policy != FailurePolicy::Ignore;
+    let first = errors.iter().find(is_counted)?;
+    let policy = first.policy.name();
+    let message = match first.binding {
+        Some(binding) => format!(
+            "policy '{policy}' with binding '{}' denied request: {}",
+            binding.name(),
+            first.message
+        ),
+        None => format!(
+            "policy {} denied request: {}",
+            go_quote(policy),
+            first.message
+        ),
+    };
+    let reason = match first.reason {
+        "" => "Forbidden",
+        reason => reason,
+    };
+    Some(Status {
+        cause: first.message.clone(),
+        binding: first.binding.map(|binding| binding.name().to_owned()),
+        ..status(403, reason, &message)
+    })
+}

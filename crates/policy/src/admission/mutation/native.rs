@@ -1,0 +1,308 @@
+//! Values of expressions of mutations, as the Go values that the API server goes on with.
+//!
+//! Source: k8s.io/apiserver `pkg/cel/mutation/dynamic/objects.go` (`ObjectVal.ConvertToNative`, `convertField`),
+//! `pkg/admission/plugin/policy/mutating/patch/json_patch.go` (`evaluatePatchExpression`); cel-go `common/types`
+//! (`Value`, `ConvertToNative`); protobuf-go `types/known/structpb` (`NewStruct`).
+
+use std::collections::BTreeMap;
+
+use cel::value::{List, Map, Value, go_quote};
+use kubernetes::json_patch::Operation;
+use kubernetes::library::mutation::{JsonPatchValue, ObjectValue};
+use kubernetes::merge::{Applied, Foreign};
+use serde_json::{Map as JsonMap, Number, Value as Json};
+
+/// How deep values are followed.
+const MAX_DEPTH: u32 = 300;
+
+/// The greatest integer that JSON's numbers have without loss.
+///
+/// Source: cel-go `common/types/int.go`, `maxIntJSON`.
+const MAX_SAFE: u64 = (1 << 53) - 1;
+
+/// The object that an expression gives, as what is applied.
+///
+/// # Errors
+/// The API server's error.
+pub(super) fn applied(value: &Value) -> Result<Applied, String> {
+    let Some(object) = value.downcast::<ObjectValue>() else {
+        let name = value.type_().declared_string();
+        return Err(format!(
+            "unsupported return type from ApplyConfiguration expression: {name}"
+        ));
+    };
+    let misplaced = object.misplaced();
+    if !misplaced.is_empty() {
+        return Err(format!("type mismatch: {}", misplaced.join("\n")));
+    }
+    fields(object, 0).ok_or_else(|| "invalid return type: *dynamic.ObjectVal".to_owned())
+}
+
+/// The fields of an object; `None` where a map in it has a key that is no text.
+fn fields(object: &ObjectValue, depth: u32) -> Option<Applied> {
+    let mut converted = BTreeMap::new();
+    for (name, value) in object.fields() {
+        converted.insert(name.to_string(), field(value, depth.saturating_add(1))?);
+    }
+    Some(Applied::Map(converted))
+}
+
+fn field(value: &Value, depth: u32) -> Option<Applied> {
+    match value {
+        Value::List(list) if is_literal_list(list) => Some(Applied::List(
+            list.iter().map(|element| native(&element, depth)).collect(),
+        )),
+        Value::Map(map) if is_literal_map(map) => {
+            let mut entries = BTreeMap::new();
+            for (key, value) in map.entries().unwrap_or_default() {
+                entries.insert(key.as_str()?.to_owned(), native(&value, depth));
+            }
+            Some(Applied::Map(entries))
+        }
+        other => Some(native(other, depth)),
+    }
+}
+
+/// Reports whether a list is one of values of the language, which is no list to a merge.
+fn is_literal_list(list: &List) -> bool {
+    !list.is_joined() && !list.is_json() && list.source().is_none()
+}
+
+/// Reports whether a map is one of values of the language, which is no map to a merge.
+fn is_literal_map(map: &Map) -> bool {
+    map.source().is_none() && map.as_fields().is_none()
+}
+
+/// The value that a value of the language wraps.
+///
+/// Source: cel-go `common/types`, `Value` of each type.
+fn native(value: &Value, depth: u32) -> Applied {
+    let foreign = |go_type: &str, plain: String, syntax: String| {
+        Applied::Foreign(Foreign {
+            go_type: go_type.to_owned(),
+            plain,
+            syntax,
+        })
+    };
+    let whole = |go_type: &str| {
+        let text = value.to_go_string();
+        foreign(go_type, text.clone(), text)
+    };
+    if depth > MAX_DEPTH {
+        return whole("interface {}");
+    }
+    let deeper = depth.saturating_add(1);
+    match value {
+        Value::Null => foreign("structpb.NullValue", "NULL_VALUE".into(), "0".into()),
+        Value::Bool(value) => Applied::Bool(*value),
+        Value::Int(value) => Applied::Int(*value),
+        Value::Uint(value) => foreign("uint64", value.to_string(), format!("{value:#x}")),
+        Value::Double(value) => Applied::Double(*value),
+        Value::String(text) => Applied::Text(text.to_string()),
+        Value::Type(of) => Applied::Text(of.type_name().clone()),
+        Value::Optional(optional) => match optional.get() {
+            Some(held) => native(held, deeper),
+            None => Applied::Null,
+        },
+        Value::List(list) if is_literal_list(list) => {
+            let items: Vec<_> = list.iter().map(|item| item.to_go_string()).collect();
+            let syntax = format!("[]ref.Val{{{}}}", items.join(", "));
+            foreign("[]ref.Val", format!("[{}]", items.join(" ")), syntax)
+        }
+        Value::List(list) if list.is_json() => {
+            Applied::List(list.iter().map(|item| of_json(&item, deeper)).collect())
+        }
+        Value::List(list) => Applied::List(list.iter().map(|item| native(&item, deeper)).collect()),
+        Value::Map(map) if is_literal_map(map) => {
+            let entries = map.entries().unwrap_or_default();
+            let text = |between: &str, quote: bool| -> Vec<String> {
+                entries
+                    .iter()
+                    .map(|(key, value)| match (quote, key) {
+                        (true, Value::String(key)) => {
+                            format!("{}{between}{}", go_quote(key), value.to_go_string())
+                        }
+                        _ => format!("{}{between}{}", key.to_go_string(), value.to_go_string()),
+                    })
+                    .collect()
+            };
+            foreign(
+                "map[ref.Val]ref.Val",
+                format!("map[{}]", text(":", false).join(" ")),
+                format!("map[ref.Val]ref.Val{{{}}}", text(":", true).join(", ")),
+            )
+        }
+        Value::Map(_) => of_json(value, deeper),
+        Value::Bytes(_) => whole("[]uint8"),
+        Value::Duration(_) => whole("time.Duration"),
+        Value::Timestamp(_) => whole("time.Time"),
+        Value::Opaque(opaque) => match value.downcast::<ObjectValue>() {
+            Some(object) => fields(object, deeper).unwrap_or_else(|| whole("*types.Err")),
+            None => whole(opaque.native_type()),
+        },
+        Value::Error(_) => whole("*errors.errorString"),
+    }
+}
+
+/// A value of an object of the request.
+fn of_json(value: &Value, depth: u32) -> Applied {
+    let deeper = depth.saturating_add(1);
+    match value {
+        Value::Null => Applied::Null,
+        Value::List(list) if depth <= MAX_DEPTH => {
+            Applied::List(list.iter().map(|item| of_json(&item, deeper)).collect())
+        }
+        Value::Map(map) if depth <= MAX_DEPTH => {
+            let entries = map.entries().unwrap_or_default().into_iter();
+            let entries = entries.filter_map(|(key, value)| {
+                Some((key.as_str()?.to_owned(), of_json(&value, deeper)))
+            });
+            Applied::Map(entries.collect())
+        }
+        other => native(other, deeper),
+    }
+}
+
+/// The reason that there is no patch.
+#[derive(Debug)]
+pub(super) enum PatchFailure {
+    /// The API server's error.
+    Failed(String),
+    /// The API server panics: an object stands in a list or a map of a value.
+    Panic,
+}
+
+impl From<String> for PatchFailure {
+    fn from(error: String) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// The patch that an expression gives.
+///
+/// # Errors
+/// The API server's error, or that it panics.
+pub(super) fn patch(value: &Value) -> Result<Vec<Operation>, PatchFailure> {
+    let Value::List(list) = value else {
+        let error = "type mismatch: JSONPatchType.expression should evaluate to array";
+        return Err(error.to_owned().into());
+    };
+    let mut operations = Vec::new();
+    for element in list {
+        let Some(step) = element.downcast::<JsonPatchValue>() else {
+            return Err(format!(
+                "type mismatch: JSONPatchType.expression should evaluate to array of JSONPatch, got element of {}",
+                element.go_type()
+            )
+            .into());
+        };
+        let mut operation = Operation::new(&step.op, &step.path);
+        if !step.from.is_empty() {
+            operation = operation.with_from(&step.from);
+        }
+        if let Some(value) = &step.value {
+            if let Some(object) = value.downcast::<ObjectValue>() {
+                let misplaced = object.misplaced();
+                if !misplaced.is_empty() {
+                    return Err(format!("type mismatch: {}", misplaced.join("\n")).into());
+                }
+            }
+            let json = json(value, 0).map_err(|failure| match failure {
+                PatchFailure::Failed(reason) => PatchFailure::Failed(format!(
+                    "JSONPath valueExpression evaluated to a type that could not marshal to JSON: {reason}"
+                )),
+                PatchFailure::Panic => PatchFailure::Panic,
+            })?;
+            operation = operation.with_value(json);
+        }
+        operations.push(operation);
+    }
+    Ok(operations)
+}
+
+/// A value as JSON.
+///
+/// Source: cel-go `common/types`, `ConvertToNative` of each type to `structpb.Value`.
+fn json(value: &Value, depth: u32) -> Result<Json, PatchFailure> {
+    if depth > MAX_DEPTH {
+        return Err("it nests too deeply".to_owned().into());
+    }
+    let deeper = depth.saturating_add(1);
+    let unsupported = || {
+        format!(
+            "type conversion error from '{}' to '*structpb.Value'",
+            value.type_().declared_string()
+        )
+    };
+    Ok(match value {
+        Value::Null => Json::Null,
+        Value::Bool(value) => Json::Bool(*value),
+        Value::Int(value) if value.unsigned_abs() <= MAX_SAFE => (*value).into(),
+        Value::Int(value) => value.to_string().into(),
+        Value::Uint(value) if *value <= MAX_SAFE => (*value).into(),
+        Value::Uint(value) => value.to_string().into(),
+        Value::Double(value) => Number::from_f64(*value).map(Json::Number).ok_or_else(|| {
+            format!("json: error calling MarshalJSON for type *structpb.Value: {value}")
+        })?,
+        Value::String(text) => (**text).into(),
+        Value::Type(of) => of.type_name().into(),
+        Value::Optional(optional) => match optional.get() {
+            Some(held) => json(held, deeper)?,
+            None => return Err("optional.none() dereference".to_owned().into()),
+        },
+        Value::List(list) => {
+            let items = list.iter().map(|item| json(&item, deeper));
+            Json::Array(items.collect::<Result<_, _>>()?)
+        }
+        Value::Map(map) => {
+            let mut fields = JsonMap::new();
+            for (key, value) in map.entries().map_err(|error| error.to_string())? {
+                let key = match &key {
+                    Value::String(text) => text.to_string(),
+                    other => other.to_go_string(),
+                };
+                fields.insert(key, json(&value, deeper)?);
+            }
+            Json::Object(fields)
+        }
+        Value::Opaque(_) => match value.downcast::<ObjectValue>() {
+            Some(_) if depth > 0 => return Err(PatchFailure::Panic),
+            Some(object) => of_applied(&fields(object, deeper).ok_or_else(unsupported)?)?,
+            None => return Err(unsupported().into()),
+        },
+        Value::Bytes(bytes) => cel::base64::encode(bytes).into(),
+        Value::Duration(_) | Value::Timestamp(_) => {
+            let text = value
+                .convert_to(&cel::types::Type::String)
+                .map_err(|error| error.to_string())?;
+            text.as_str().unwrap_or_default().into()
+        }
+        Value::Error(_) => return Err(unsupported().into()),
+    })
+}
+
+/// An object within a patch as JSON.
+///
+/// Source: protobuf-go `types/known/structpb`, `NewValue`.
+fn of_applied(value: &Applied) -> Result<Json, String> {
+    Ok(match value {
+        Applied::Null => Json::Null,
+        Applied::Bool(value) => Json::Bool(*value),
+        #[expect(clippy::cast_precision_loss, reason = "all numbers are doubles there")]
+        Applied::Int(value) => Number::from_f64(*value as f64).map_or(Json::Null, Json::Number),
+        Applied::Double(value) => Number::from_f64(*value).map_or(Json::Null, Json::Number),
+        Applied::Text(text) => text.clone().into(),
+        Applied::List(items) => {
+            Json::Array(items.iter().map(of_applied).collect::<Result<_, _>>()?)
+        }
+        Applied::Map(fields) => {
+            let fields = fields
+                .iter()
+                .map(|(name, field)| Ok::<_, String>((name.clone(), of_applied(field)?)));
+            Json::Object(fields.collect::<Result<_, _>>()?)
+        }
+        Applied::Foreign(foreign) => {
+            return Err(format!("proto: invalid type: {}", foreign.go_type));
+        }
+    })
+}

@@ -1,0 +1,458 @@
+//! Requests through mutating policies: the object after them, or the refusal.
+//!
+//! Upstream's tables have no defaults after a mutation, and so have most cases here.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use vap_status_controller::merge::Types;
+use vap_status_controller::policy::admission::mutation::{
+    Bound, Kinds, KnownKinds, MutatingAdmission, MutationContext, MutationOutcome, mutate,
+};
+use vap_status_controller::policy::admission::{
+    AdmissionRequest, AuthorizerList, Binding, Namespace, NamespaceSource, Object, Operation,
+    ParamList,
+};
+use vap_status_controller::policy::mutations::shared_part_of_binding;
+use vap_status_controller::schema::{Builtin, Crd, Gvk, Gvr};
+
+/// Kinds without defaults.
+struct Plain(KnownKinds);
+
+impl Kinds for Plain {
+    fn types(&self, gvk: &Gvk) -> Option<Arc<Types>> {
+        self.0.types(gvk)
+    }
+
+    fn is_custom(&self, gvk: &Gvk) -> bool {
+        self.0.is_custom(gvk)
+    }
+
+    fn completed(&self, _: &Gvk, object: Value) -> Result<Value, (Value, String)> {
+        Ok(object)
+    }
+}
+
+struct Namespaces;
+
+impl NamespaceSource for Namespaces {
+    fn namespace(&self, name: &str) -> Option<Namespace> {
+        let namespace = json!({"metadata": {"name": name, "labels": {"team": "a"}}});
+        (name == "default").then(|| Namespace::new(&namespace))
+    }
+}
+
+fn definition() -> Value {
+    json!({"spec": {
+        "group": "example.com", "names": {"kind": "Box", "plural": "boxes"}, "scope": "Namespaced",
+        "versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+            "spec": {"type": "object", "properties": {
+                "size": {"type": "integer"}, "colour": {"type": "string", "default": "grey"},
+                "log": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+                "sides": {"type": "array", "items": {"type": "string"}},
+            }},
+        }}}}],
+    }})
+}
+
+fn kinds() -> KnownKinds {
+    KnownKinds::new(
+        Builtin::load().unwrap(),
+        vec![Crd::from_value(&definition()).unwrap()],
+    )
+}
+
+fn policy(name: &str, spec: &Value) -> MutatingAdmission {
+    let mut spec = spec.clone();
+    spec["matchConstraints"] = json!({"resourceRules": [
+        {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": ["*"]},
+    ]});
+    let policy = json!({"metadata": {"name": name}, "spec": spec});
+    MutatingAdmission::new(&serde_json::from_value(policy).unwrap())
+}
+
+fn binding(name: &str) -> Binding {
+    let binding = json!({"metadata": {"name": name}, "spec": {"policyName": "p"}});
+    Binding::new(&shared_part_of_binding(
+        &serde_json::from_value(binding).unwrap(),
+    ))
+}
+
+fn applied(expression: &str) -> Value {
+    json!({"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}})
+}
+
+fn patched(expression: &str) -> Value {
+    json!({"patchType": "JSONPatch", "jsonPatch": {"expression": expression}})
+}
+
+fn run(
+    kinds: &dyn Kinds,
+    policies: &[MutatingAdmission],
+    object: &Value,
+    old: Option<&Value>,
+) -> MutationOutcome {
+    let bindings = [binding("b")];
+    let params = ParamList::default();
+    let bound: Vec<_> = policies
+        .iter()
+        .map(|policy| Bound {
+            policy,
+            bindings: &bindings,
+            params: Ok(&params),
+        })
+        .collect();
+    let read = Object::new(object);
+    let resource = if read.gvk().group == "apps" {
+        "deployments"
+    } else {
+        "boxes"
+    };
+    let gvr = Gvr::new(&read.gvk().group, &read.gvk().version, resource);
+    let mut request = AdmissionRequest::create(gvr, read);
+    if let Some(old) = old {
+        request.operation = Operation::Update;
+        request.old_object = Some(Object::new(old));
+    }
+    let context = MutationContext {
+        kinds,
+        namespaces: &Namespaces,
+        authorizer: Arc::new(AuthorizerList::default()),
+    };
+    mutate(&request, Some(object), &bound, &context)
+}
+
+/// The object after one mutation, or the message of the refusal.
+fn mutated(mutation: &Value, object: &Value, old: Option<&Value>) -> Result<Value, String> {
+    let policies = [policy(
+        "p",
+        &json!({"mutations": [mutation], "reinvocationPolicy": "Never"}),
+    )];
+    let outcome = run(&Plain(kinds()), &policies, object, old);
+    match outcome.denial {
+        Some(status) => Err(status.message),
+        None => Ok(outcome.object.unwrap()),
+    }
+}
+
+fn deployment(metadata: &Value, spec: &Value) -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
+}
+
+/// Source: apiserver `pkg/admission/plugin/policy/mutating/patch/json_patch_test.go`, `TestJSONPatch`, the cases that
+/// are about expressions.
+#[test]
+fn the_table_of_json_patches_by_expressions() {
+    let labels = |labels: Value| deployment(&json!({"labels": labels}), &json!({}));
+    let containers = |containers: Value| {
+        deployment(
+            &json!({}),
+            &json!({"template": {"spec": {"containers": containers}}}),
+        )
+    };
+    let added = |value: &str| {
+        patched(&format!(
+            r#"[JSONPatch{{op: "add", path: "/metadata/labels", value: {value}}}]"#
+        ))
+    };
+    let cases = [
+        (
+            deployment(&json!({}), &json!({})),
+            patched(
+                r#"[JSONPatch{op: "add", path: "/spec", value: Object.spec{selector: Object.spec.selector{}, replicas: 10}}]"#,
+            ),
+            deployment(&json!({}), &json!({"selector": {}, "replicas": 10})),
+        ),
+        (
+            labels(json!({})),
+            added(
+                r#"{"op": JSONPatch{op: "opValue"}.op, "path": JSONPatch{path: "pathValue"}.path, "from": JSONPatch{from: "fromValue"}.from, "value": string(JSONPatch{value: "valueValue"}.value)}"#,
+            ),
+            labels(
+                json!({"op": "opValue", "path": "pathValue", "from": "fromValue", "value": "valueValue"}),
+            ),
+        ),
+        (
+            labels(json!({})),
+            added(
+                r#"{"op": string(has(JSONPatch{op: "opValue"}.op)), "value": string(has(JSONPatch{value: "valueValue"}.value)), "op-unset": string(has(JSONPatch{}.op)), "value-unset": string(has(JSONPatch{}.value))}"#,
+            ),
+            labels(
+                json!({"op": "true", "value": "true", "op-unset": "false", "value-unset": "false"}),
+            ),
+        ),
+        (
+            labels(json!({})),
+            added(
+                r#"{"empty": string(JSONPatch{} == JSONPatch{}), "different-op": string(JSONPatch{op: "add"} == JSONPatch{op: "remove"}), "same-all": string(JSONPatch{op: "add", path: "path", from: "from", value: 1} == JSONPatch{op: "add", path: "path", from: "from", value: 1})}"#,
+            ),
+            labels(json!({"empty": "true", "different-op": "false", "same-all": "true"})),
+        ),
+        (
+            labels(json!({})),
+            patched(
+                r#"[JSONPatch{op: "add", path: "/metadata/labels", value: {}}, JSONPatch{op: "add", path: "/metadata/labels/" + jsonpatch.escapeKey("k8s.io/x~y"), value: "true"}]"#,
+            ),
+            labels(json!({"k8s.io/x~y": "true"})),
+        ),
+        (
+            containers(json!([{"name": "a"}])),
+            patched(
+                r#"[JSONPatch{op: "add", path: "/spec/template/spec/containers/-", value: Object.spec.template.spec.containers{name: "x", ports: [Object.spec.template.spec.containers.ports{containerPort: 8080}]}}]"#,
+            ),
+            containers(json!([{"name": "a"}, {"name": "x", "ports": [{"containerPort": 8080}]}])),
+        ),
+        (
+            deployment(&json!({}), &json!({"replicas": 1})),
+            patched(
+                r#"[JSONPatch{op: "test", path: "/spec/replicas", value: 100}, JSONPatch{op: "replace", path: "/spec/replicas", value: 3}]"#,
+            ),
+            deployment(&json!({}), &json!({"replicas": 1})),
+        ),
+    ];
+    for (object, mutation, expected) in cases {
+        assert_eq!(
+            mutated(&mutation, &object, None),
+            Ok(expected),
+            "{mutation}"
+        );
+    }
+    let of_port = |type_: &str, field: &str| {
+        let value = format!(
+            "Object.spec.template.spec.containers{{name: \"x\", ports: [Object.spec.template.spec.containers.{type_}{{{field}: 8080}}]}}"
+        );
+        let expression = format!(
+            r#"[JSONPatch{{op: "add", path: "/spec/template/spec/containers/-", value: {value}}}]"#
+        );
+        mutated(
+            &patched(&expression),
+            &containers(json!([{"name": "a"}])),
+            None,
+        )
+    };
+    assert_eq!(
+        of_port("ports", "containerPortZ"),
+        Err("Internal error occurred: strict decoding error: unknown field \"spec.template.spec.containers[1].ports[0].containerPortZ\"".to_owned())
+    );
+    assert_eq!(
+        of_port("portsZ", "containerPort"),
+        Err("policy 'p' with binding 'b' denied request: type mismatch: unexpected type name \"Object.spec.template.spec.containers.portsZ\", expected \"Object.spec.template.spec.containers.ports\", which matches field name path from root Object type".to_owned())
+    );
+}
+
+/// Source: apiserver `pkg/admission/plugin/policy/mutating/patch/smd_test.go`, `TestApplyConfiguration`, the cases that
+/// are about expressions.
+#[test]
+fn the_table_of_apply_configurations_by_expressions() {
+    let of = |spec: Value| deployment(&json!({}), &spec);
+    let replicas = |n: i64| of(json!({"replicas": n}));
+    let next = |of: &str| {
+        applied(&format!(
+            "Object{{spec: Object.spec{{replicas: {of}.spec.replicas % 2 == 0 ? {of}.spec.replicas + 1 : {of}.spec.replicas}}}}"
+        ))
+    };
+    assert_eq!(
+        mutated(&next("object"), &replicas(2), None),
+        Ok(replicas(3))
+    );
+    assert_eq!(
+        mutated(&next("oldObject"), &replicas(1), Some(&replicas(2))),
+        Ok(replicas(3))
+    );
+    let volumes = |volumes: Value| of(json!({"template": {"spec": {"volumes": volumes}}}));
+    let add = applied(
+        r#"Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{volumes: [Object.spec.template.spec.volumes{name: "y"}]}}}}"#,
+    );
+    assert_eq!(
+        mutated(&add, &volumes(json!([{"name": "x"}])), None),
+        Ok(volumes(json!([{"name": "x"}, {"name": "y"}])))
+    );
+    let whole = applied(
+        r#"Object{spec: Object.spec{replicas: 1, template: Object.spec.template{metadata: Object.spec.template.metadata{labels: {"app": "nginx"}}, spec: Object.spec.template.spec{containers: [Object.spec.template.spec.containers{name: "nginx", image: "nginx:1.14.2", ports: [Object.spec.template.spec.containers.ports{containerPort: 80}], resources: Object.spec.template.spec.containers.resources{limits: {"cpu": "128M"}}}]}}}}"#,
+    );
+    let expected = of(
+        json!({"replicas": 1, "template": {"metadata": {"labels": {"app": "nginx"}}, "spec": {"containers": [
+        {"name": "nginx", "image": "nginx:1.14.2", "ports": [{"containerPort": 80}], "resources": {"limits": {"cpu": "128M"}}}]}}}),
+    );
+    assert_eq!(mutated(&whole, &of(json!({})), None), Ok(expected));
+
+    let refused = |expression: &str| {
+        let message = mutated(&applied(expression), &replicas(1), None).unwrap_err();
+        let heading = "policy 'p' with binding 'b' denied request: ";
+        message.strip_prefix(heading).unwrap().to_owned()
+    };
+    assert_eq!(
+        refused(
+            r#"Object{spec: Object.spec{selector: Object.spec.selector{matchLabels: {"l": "v"}}}}"#
+        ),
+        "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: .spec.selector"
+    );
+    assert_eq!(
+        refused("Object{spec: Object.specx{replicas: 1}}"),
+        "type mismatch: unexpected type name \"Object.specx\", expected \"Object.spec\", which matches field name path from root Object type"
+    );
+    assert_eq!(
+        refused("Object{spec: Object.spec{replicasx: 1}}"),
+        "error applying patch: failed to convert patch object to typed object: .spec.replicasx: field not declared in schema"
+    );
+    assert_eq!(
+        refused(r#""I'm a teapot!""#),
+        "must evaluate to Object but got string"
+    );
+    assert_eq!(
+        refused("Object.spec.metadata{}"),
+        "must evaluate to Object but got Object.spec.metadata"
+    );
+    // A null of an expression is none of JSON.
+    assert_eq!(
+        refused("Object{spec: Object.spec{replicas: null}}"),
+        "error applying patch: failed to convert patch object to typed object: .spec.replicas: expected numeric (int or float), got structpb.NullValue"
+    );
+}
+
+fn a_box(spec: &Value) -> Value {
+    json!({"apiVersion": "example.com/v1", "kind": "Box", "metadata": {"name": "a", "namespace": "default"}, "spec": spec})
+}
+
+#[test]
+fn policies_see_what_those_before_have_made_and_defaults_after_each() {
+    let first = policy(
+        "first",
+        &json!({"mutations": [
+            applied("Object{spec: Object.spec{size: 2}}"),
+            applied("Object{spec: Object.spec{log: [\"size \" + string(object.spec.size), string(object.spec.colour)]}}"),
+        ]}),
+    );
+    let second = policy(
+        "second",
+        &json!({
+            "matchConditions": [{"name": "large", "expression": "object.spec.size > 1"}],
+            "variables": [{"name": "team", "expression": "namespaceObject.metadata.labels.team"}],
+            "mutations": [applied("Object{spec: Object.spec{log: [variables.team + request.operation]}}")],
+        }),
+    );
+    let outcome = run(&kinds(), &[first, second], &a_box(&json!({})), None);
+    assert!(outcome.denial.is_none(), "{outcome:?}");
+    let expected = json!({"size": 2, "colour": "grey", "log": ["size 2", "grey", "aCREATE"]});
+    assert_eq!(outcome.object.unwrap()["spec"], expected);
+}
+
+#[test]
+fn policies_are_invoked_once_more_where_they_say_so() {
+    let count = |reinvocation: &str| {
+        policy(
+            "count",
+            &json!({"reinvocationPolicy": reinvocation, "mutations": [
+            applied("Object{spec: Object.spec{size: has(object.spec.size) ? object.spec.size + 1 : 1}}")]}),
+        )
+    };
+    let size = |policies: &[MutatingAdmission]| {
+        let outcome = run(&kinds(), policies, &a_box(&json!({})), None);
+        outcome.object.unwrap()["spec"]["size"].clone()
+    };
+    assert_eq!(size(&[count("Never")]), 1);
+    assert_eq!(size(&[count("IfNeeded")]), 2);
+    let paint = policy(
+        "paint",
+        &json!({"mutations": [applied("Object{spec: Object.spec{colour: 'red'}}")]}),
+    );
+    assert_eq!(size(&[count("IfNeeded"), paint]), 2);
+}
+
+#[test]
+fn the_failure_policy_decides_about_errors_of_mutations_and_not_about_those_of_requests() {
+    let failing = |failure_policy: &str| {
+        policy(
+            "p",
+            &json!({"failurePolicy": failure_policy, "mutations": [
+                applied("Object{spec: Object.spec{sides: [\"a\"]}}"),
+                applied("Object{spec: Object.spec{size: object.spec.nothing}}"),
+                applied("Object{spec: Object.spec{size: 7}}"),
+            ]}),
+        )
+    };
+    let outcome = run(&kinds(), &[failing("Ignore")], &a_box(&json!({})), None);
+    assert!(outcome.denial.is_none());
+    assert_eq!(outcome.object.unwrap()["spec"]["size"], 7);
+    assert_eq!(outcome.errors.len(), 2);
+    let status = run(&kinds(), &[failing("Fail")], &a_box(&json!({})), None)
+        .denial
+        .unwrap();
+    assert_eq!((status.code, status.reason.as_str()), (403, "Invalid"));
+    assert_eq!(
+        status.message,
+        "policy 'p' with binding 'b' denied request: error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: .spec.sides"
+    );
+    // What the patched object is read into is the request's own trouble.
+    let broken = json!({"failurePolicy": "Ignore", "mutations": [patched("[JSONPatch{op: \"remove\", path: \"/kind\"}]")]});
+    let status = run(&kinds(), &[policy("p", &broken)], &a_box(&json!({})), None)
+        .denial
+        .unwrap();
+    assert_eq!(
+        (status.code, status.reason.as_str()),
+        (500, "InternalError")
+    );
+    assert!(
+        status
+            .message
+            .starts_with("Internal error occurred: Object 'Kind' is missing in '{\"apiVersion\""),
+        "{}",
+        status.message
+    );
+    let mut unknown = a_box(&json!({}));
+    unknown["kind"] = json!("Bag");
+    let apply = json!({"failurePolicy": "Ignore", "mutations": [applied("Object{}")]});
+    let status = run(&kinds(), &[policy("p", &apply)], &unknown, None)
+        .denial
+        .unwrap();
+    assert_eq!(
+        (status.code, status.reason.as_str()),
+        (503, "ServiceUnavailable")
+    );
+    assert_eq!(
+        status.message,
+        "Resource kind example.com/v1, Kind=Bag not found. There can be a delay between when CustomResourceDefinitions are created and when they are available."
+    );
+}
+
+#[test]
+fn a_deletion_is_not_mutated() {
+    let policies = [policy(
+        "p",
+        &json!({"mutations": [applied("Object{spec: Object.spec{size: 7}}")]}),
+    )];
+    let bindings = [binding("b")];
+    let params = ParamList::default();
+    let bound = [Bound {
+        policy: &policies[0],
+        bindings: &bindings,
+        params: Ok(&params),
+    }];
+    let object = a_box(&json!({}));
+    let request = AdmissionRequest {
+        operation: Operation::Delete,
+        old_object: Some(Object::new(&object)),
+        ..AdmissionRequest::create(Gvr::new("example.com", "v1", "boxes"), Object::new(&object))
+    };
+    let kinds = kinds();
+    let context = MutationContext {
+        kinds: &kinds,
+        namespaces: &Namespaces,
+        authorizer: Arc::new(AuthorizerList::default()),
+    };
+    let outcome = mutate(&request, None, &bound, &context);
+    assert!(outcome.object.is_none() && outcome.denial.is_none());
+}
+
+#[test]
+fn an_object_within_a_list_of_a_patch_is_a_panic_of_the_api_server() {
+    let expression =
+        "[JSONPatch{op: \"add\", path: \"/spec/sides\", value: [Object.spec.sides{a: 1}]}]";
+    let spec = json!({"failurePolicy": "Ignore", "mutations": [patched(expression)]});
+    let outcome = run(&kinds(), &[policy("p", &spec)], &a_box(&json!({})), None);
+    let status = outcome.denial.unwrap();
+    assert_eq!(
+        (status.code, status.reason.as_str()),
+        (500, "InternalError")
+    );
+}
