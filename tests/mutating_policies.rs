@@ -2,6 +2,13 @@
 //!
 //! Upstream's tables have no defaults after a mutation, and so have most cases here.
 
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};

@@ -3,6 +3,13 @@
 //!
 //! `./dev parity` compares on cases made anew; it makes the recorded ones too (`parity mutations --record`).
 
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
@@ -106,6 +113,7 @@ fn of_containers(containers: &Value) -> Value {
 /// Source: apiserver `pkg/admission/plugin/policy/mutating/patch/json_patch_test.go`, `TestJSONPatch`, the cases that
 /// are about patches and not about expressions.
 #[test]
+#[expect(clippy::too_many_lines, reason = "one table")]
 fn the_table_of_json_patches() {
     let labels = |labels: Value| deployment(&json!({"labels": labels}), &json!({}));
     let bare = || deployment(&json!({}), &json!({}));

@@ -41,12 +41,22 @@ struct State {
     delayed: BTreeSet<(Instant, String)>,
 }
 
+/// Whom a name lets go first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Class {
+    /// Those that came before it.
+    #[default]
+    Narrow,
+    /// All that are narrow, for a while.
+    Broad,
+}
+
 /// State of a name that waits, is worked on, is delayed or has failed.
 #[derive(Debug, Default)]
 struct Item {
     is_waiting: bool,
-    /// True if it waits among those that let others go first, or is one of them that is worked on.
-    is_broad: bool,
+    /// How it waits, or has waited if it is worked on.
+    class: Class,
     is_running: bool,
     /// True if it is to be worked on again.
     again: bool,
@@ -181,9 +191,9 @@ impl State {
         let item = self.items.entry(name.to_owned()).or_default();
         if item.is_running {
             item.again = true;
-        } else if !item.is_waiting || item.is_broad {
+        } else if !item.is_waiting || item.class == Class::Broad {
             item.is_waiting = true;
-            item.is_broad = false;
+            item.class = Class::Narrow;
             item.waiting_since = item.waiting_since.or_else(|| Some(Instant::now()));
             self.waiting.push_back(name.to_owned());
         }
@@ -195,7 +205,7 @@ impl State {
             item.again = true;
         } else if !item.is_waiting {
             item.is_waiting = true;
-            item.is_broad = true;
+            item.class = Class::Broad;
             item.waiting_since = Some(Instant::now());
             self.broad.push_back(name.to_owned());
         }
@@ -204,7 +214,7 @@ impl State {
     fn pop(&mut self, now: Instant) -> Option<String> {
         let is_due = |due: Instant| self.n_running == 0 || due <= now;
         let name = match self.waiting.pop_front() {
-            Some(name) if !self.broad_due().is_some_and(|due| due <= now) => name,
+            Some(name) if self.broad_due().is_none_or(|due| due > now) => name,
             Some(name) => {
                 self.waiting.push_front(name);
                 self.pop_broad()?
@@ -217,7 +227,7 @@ impl State {
         item.is_running = true;
         item.again = false;
         item.waiting_since = None;
-        self.n_running += usize::from(!item.is_broad);
+        self.n_running += usize::from(item.class == Class::Narrow);
         // Whatever was to be tried again later is tried now.
         if let Some(due) = item.delayed_until.take() {
             self.delayed.remove(&(due, name.clone()));
@@ -232,7 +242,7 @@ impl State {
 
     fn is_broad(&self, name: &str) -> bool {
         let item = self.items.get(name);
-        item.is_some_and(|item| item.is_waiting && item.is_broad)
+        item.is_some_and(|item| item.is_waiting && item.class == Class::Broad)
     }
 
     fn n_broad(&self) -> usize {
@@ -263,10 +273,12 @@ impl State {
             return;
         };
         if item.is_running {
-            self.n_running = self.n_running.saturating_sub(usize::from(!item.is_broad));
+            self.n_running = self
+                .n_running
+                .saturating_sub(usize::from(item.class == Class::Narrow));
         }
         item.is_running = false;
-        item.is_broad = false;
+        item.class = Class::Narrow;
         item.n_failures = n_failures;
         if item.again {
             self.add(name);

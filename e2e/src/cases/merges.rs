@@ -230,10 +230,7 @@ impl Maker<'_> {
         }
     }
 
-    fn one<T: Clone>(&mut self, choices: &[T]) -> T
-    where
-        T: Default,
-    {
+    fn one<T: Clone + Default>(&mut self, choices: &[T]) -> T {
         self.random.choose(choices).cloned().unwrap_or_default()
     }
 }
