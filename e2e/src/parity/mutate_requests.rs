@@ -116,7 +116,7 @@ fn definition() -> Value {
                 "log": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
                 "sides": {"type": "array", "items": {"type": "string"}},
                 "parts": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
-                    "items": {"type": "object", "properties": {"name": {"type": "string"},
+                    "items": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"},
                         "n": {"type": "integer", "default": 3}}}},
             }}},
         }}}],
