@@ -14,6 +14,8 @@ use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 use serde_json::{Value, json};
 use vap_status_controller::cli::check::{self, Options};
+use vap_status_controller::cli::input::decode;
+use vap_status_controller::policy::mutations::shared_part;
 use vap_status_controller::policy::rule::Rule;
 
 use super::{pair, write_line};
@@ -102,10 +104,21 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
     let mut policies: BTreeMap<(String, String), Value> = BTreeMap::new();
     for document in documents::load_documents(&witnesses.paths)? {
         let Ok(value) = document.value else { continue };
-        if let Some(name) = value.pointer("/metadata/name").and_then(Value::as_str)
-            && value.get("kind").and_then(Value::as_str) == Some("ValidatingAdmissionPolicy")
-        {
-            policies.insert((document.file, name.to_owned()), value.clone());
+        let Some(name) = value.pointer("/metadata/name").and_then(Value::as_str) else {
+            continue;
+        };
+        let key = (document.file, name.to_owned());
+        match value.get("kind").and_then(Value::as_str) {
+            Some("ValidatingAdmissionPolicy") => {
+                policies.insert(key, value);
+            }
+            // Its match conditions are those of a validating policy.
+            Some("MutatingAdmissionPolicy") => {
+                if let Ok(policy) = decode::mutating_policy(value) {
+                    policies.insert(key, serde_json::to_value(shared_part(&policy))?);
+                }
+            }
+            _ => {}
         }
     }
     let findings = report.get("findings").and_then(Value::as_array);
