@@ -88,21 +88,10 @@ const DECIDED: [Rule; 22] = [
     Rule::UnwatchedSubresource,
 ];
 
-/// Compares, prints what differs and, last, the outcome.
-///
-/// # Errors
-///
-/// If a file cannot be read, or the oracle fails.
-pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> {
-    let options = Options {
-        paths: witnesses.paths.clone(),
-        crds: witnesses.crds.iter().cloned().collect(),
-        ..Options::default()
-    };
-    let report = check::run(&options, &mut std::io::empty())?;
-    let report = serde_json::to_value(&report)?;
-    let mut policies: BTreeMap<(String, String), Value> = BTreeMap::new();
-    for document in documents::load_documents(&witnesses.paths)? {
+/// The policies of the files, by file and name.
+fn policies(paths: &[PathBuf]) -> Result<BTreeMap<(String, String), Value>> {
+    let mut policies = BTreeMap::new();
+    for document in documents::load_documents(paths)? {
         let Ok(value) = document.value else { continue };
         let Some(name) = value.pointer("/metadata/name").and_then(Value::as_str) else {
             continue;
@@ -121,6 +110,23 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
             _ => {}
         }
     }
+    Ok(policies)
+}
+
+/// Compares, prints what differs and, last, the outcome.
+///
+/// # Errors
+///
+/// If a file cannot be read, or the oracle fails.
+pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> {
+    let options = Options {
+        paths: witnesses.paths.clone(),
+        crds: witnesses.crds.iter().cloned().collect(),
+        ..Options::default()
+    };
+    let report = check::run(&options, &mut std::io::empty())?;
+    let report = serde_json::to_value(&report)?;
+    let policies = policies(&witnesses.paths)?;
     let findings = report.get("findings").and_then(Value::as_array);
     let mut expected = Vec::new();
     // The place of each finding's witness among these.
