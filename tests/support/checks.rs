@@ -42,9 +42,13 @@ pub(crate) fn warnings_are_those_of_the_type_checker(
             version: None,
         };
         let report = check::run(&options, &mut std::io::empty()).unwrap();
-        assert_eq!(report.policies.len(), input.policies.len());
+        // A mutating policy has no status, and so no expressionWarnings.
+        let validating = report.policies.iter();
+        let validating = validating.filter(|policy| policy.kind.is_none());
+        let validating: Vec<_> = validating.collect();
+        assert_eq!(validating.len(), input.policies.len());
         assert!(input.policies.len() >= at_least, "{}", input.policies.len());
-        for (ours, policy) in report.policies.iter().zip(&input.policies) {
+        for (ours, policy) in validating.into_iter().zip(&input.policies) {
             let compiled = CompiledPolicy::new(&policy.value);
             let theirs = type_check(&compiled, &mapper, &schemas, profile);
             let theirs: Vec<_> = warnings(&theirs.findings)
