@@ -96,7 +96,8 @@ pub fn string_text(text: &str) -> String {
     quoted
 }
 
-fn push_string(into: &mut String, text: &str) {
+/// Writes `text` as [`string_text`] does.
+pub fn push_string(into: &mut String, text: &str) {
     into.push('"');
     for c in text.chars() {
         match c {

@@ -2,7 +2,7 @@
 //!
 //! [`Admission`] is made once of a policy; [`Admission::review`] takes a request through match
 //! constraints, bindings, params, match conditions, variables, validations, messages and audit annotations
-//! to an [`ReviewOutcome`]. Nothing here reads a cluster: namespaces, params and the authorizer are asked through
+//! to a [`ReviewOutcome`]. Nothing here reads a cluster: namespaces, params and the authorizer are asked through
 //! traits.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/{generic,matching,validating}`,

@@ -1,36 +1,7 @@
 //! Texts as Go writes them: quoted, as JSON, and several errors as one.
 
-use std::fmt::Write;
-
 pub(super) use cel::go_text::quote as go_quote;
-
-fn write_escape(into: &mut String, escape: std::fmt::Arguments<'_>) {
-    // Writing to a `String` cannot fail.
-    let _ = into.write_fmt(escape);
-}
-
-/// Writes `text` as a text of JSON, as Go's `encoding/json` does, which also escapes what HTML minds.
-///
-/// Source: Go `encoding/json` `appendString` with `escapeHTML`.
-pub(super) fn push_go_json(into: &mut String, text: &str) {
-    into.push('"');
-    for char in text.chars() {
-        match char {
-            '"' => into.push_str("\\\""),
-            '\\' => into.push_str("\\\\"),
-            '\u{8}' => into.push_str("\\b"),
-            '\u{c}' => into.push_str("\\f"),
-            '\n' => into.push_str("\\n"),
-            '\r' => into.push_str("\\r"),
-            '\t' => into.push_str("\\t"),
-            '\0'..'\u{20}' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                write_escape(into, format_args!("\\u{:04x}", char as u32));
-            }
-            _ => into.push(char),
-        }
-    }
-    into.push('"');
-}
+pub(super) use kubernetes::go_json::push_string as push_go_json;
 
 /// A list of texts as JSON.
 pub(super) fn go_json_list(texts: &[String]) -> String {
