@@ -38,14 +38,9 @@ pub(in crate::cli) fn of_policies(
         let mut found = policy::check(policy, &[], known, Profile::Upstream).findings;
         found.extend(shape::check(policy));
         found.extend(validation::policy(policy));
-        found.retain(|found| found.severity == Severity::Error && found.refused);
-        once(&mut found);
+        keep_refusals(&mut found);
         if let Some(first) = found.first() {
-            let place = first.location.place;
-            let line = place.map(|place| format!(":{}", place.line));
-            let file = &first.location.file;
-            let at = format!("{file}{}", line.unwrap_or_default());
-            let why = format!("{} ({at})", first.message);
+            let why = with_place(first);
             refusals.entry(name.to_owned()).or_insert(why);
         }
         findings.extend(found);
@@ -57,8 +52,7 @@ pub(in crate::cli) fn of_policies(
         }
         let mut found = shape::check(binding);
         found.extend(validation::binding(binding));
-        found.retain(|found| found.severity == Severity::Error && found.refused);
-        once(&mut found);
+        keep_refusals(&mut found);
         if let Some(first) = found.first() {
             let name = binding.name().unwrap_or_default();
             let why = format!("its binding {name} is none: {}", first.message);
@@ -83,32 +77,42 @@ pub(super) fn of_webhooks(
         .filter(|(name, _)| probed.contains(name.as_str()))
         .collect();
     of_probes.sort_by_key(|(name, _)| *name);
-    let mut told = HashSet::new();
+    // A fault of one webhook costs all of its configuration.
+    let mut of_configurations: HashMap<_, Option<String>> = HashMap::new();
     for (name, webhook) in of_probes {
         let configuration = webhook.configuration;
-        let version = LATEST;
-        let mut found = webhook::check(configuration, known, Profile::Upstream, version);
-        found.extend(validation::webhooks(configuration));
-        found.retain(|found| found.severity == Severity::Error && found.refused);
-        once(&mut found);
-        if let Some(first) = found.first() {
-            let place = first.location.place;
-            let line = place.map(|place| format!(":{}", place.line));
-            let file = &first.location.file;
-            let at = format!("{file}{}", line.unwrap_or_default());
-            refusals.insert(name.clone(), format!("{} ({at})", first.message));
-        }
-        let is_first = told.insert(std::ptr::from_ref(configuration));
-        if is_first {
-            findings.extend(found);
+        let why = of_configurations
+            .entry(std::ptr::from_ref(configuration))
+            .or_insert_with(|| {
+                let mut found = webhook::check(configuration, known, Profile::Upstream, LATEST);
+                found.extend(validation::webhooks(configuration));
+                keep_refusals(&mut found);
+                let why = found.first().map(with_place);
+                findings.extend(found);
+                why
+            });
+        if let Some(why) = why {
+            refusals.insert(name.clone(), why.clone());
         }
     }
 }
 
-/// Keeps one finding of each field and message.
-fn once(found: &mut Vec<Finding>) {
+/// The message of a finding with its file and line.
+fn with_place(found: &Finding) -> String {
+    let place = found.location.place;
+    let line = place.map(|place| format!(":{}", place.line));
+    let file = &found.location.file;
+    format!("{} ({file}{})", found.message, line.unwrap_or_default())
+}
+
+/// Keeps the refusals, one of each field and message.
+fn keep_refusals(found: &mut Vec<Finding>) {
     let mut seen = HashSet::new();
-    found.retain(|found| seen.insert((found.field_ref.clone(), found.message.clone())));
+    found.retain(|found| {
+        found.severity == Severity::Error
+            && found.refused
+            && seen.insert((found.field_ref.clone(), found.message.clone()))
+    });
 }
 
 /// The faults of the namespaces, and of the objects that are params of a probed policy.
