@@ -69,22 +69,24 @@ struct Item {
 impl Queue {
     /// Puts a name in, unless it waits already.
     pub(crate) fn add(&self, name: &str) {
-        self.lock().add(name);
-        self.has_work.notify_one();
+        self.add_as(name, Class::Narrow);
     }
 
     /// Puts the name of a policy in that is checked against so many documents, unless it waits already.
     pub(crate) fn add_of(&self, name: &str, n_documents: usize) {
-        if n_documents < BROAD {
-            self.add(name);
-        } else {
-            self.add_broad(name);
-        }
+        let is_broad = n_documents >= BROAD;
+        self.add_as(
+            name,
+            if is_broad {
+                Class::Broad
+            } else {
+                Class::Narrow
+            },
+        );
     }
 
-    /// Puts the name of a broad policy in, unless it waits already.
-    fn add_broad(&self, name: &str) {
-        self.lock().add_broad(name);
+    fn add_as(&self, name: &str, class: Class) {
+        self.lock().add(name, class);
         self.has_work.notify_one();
     }
 
@@ -144,7 +146,7 @@ impl Queue {
             if let Some(item) = state.items.get_mut(&name) {
                 item.delayed_until = None;
             }
-            state.add(&name);
+            state.add(&name, Class::Narrow);
         }
         drop(state);
         self.has_work.notify_one();
@@ -187,40 +189,29 @@ fn pause(n_failures: u32, random: f64) -> Duration {
 }
 
 impl State {
-    fn add(&mut self, name: &str) {
+    fn add(&mut self, name: &str, class: Class) {
         let item = self.items.entry(name.to_owned()).or_default();
+        let is_promoted = (item.class, class) == (Class::Broad, Class::Narrow);
         if item.is_running {
             item.again = true;
-        } else if !item.is_waiting || item.class == Class::Broad {
+        } else if !item.is_waiting || is_promoted {
             item.is_waiting = true;
-            item.class = Class::Narrow;
-            item.waiting_since = item.waiting_since.or_else(|| Some(Instant::now()));
-            self.waiting.push_back(name.to_owned());
-        }
-    }
-
-    fn add_broad(&mut self, name: &str) {
-        let item = self.items.entry(name.to_owned()).or_default();
-        if item.is_running {
-            item.again = true;
-        } else if !item.is_waiting {
-            item.is_waiting = true;
-            item.class = Class::Broad;
-            item.waiting_since = Some(Instant::now());
-            self.broad.push_back(name.to_owned());
+            item.class = class;
+            item.waiting_since.get_or_insert_with(Instant::now);
+            let waiting = match class {
+                Class::Narrow => &mut self.waiting,
+                Class::Broad => &mut self.broad,
+            };
+            waiting.push_back(name.to_owned());
         }
     }
 
     fn pop(&mut self, now: Instant) -> Option<String> {
-        let is_due = |due: Instant| self.n_running == 0 || due <= now;
-        let name = match self.waiting.pop_front() {
-            Some(name) if self.broad_due().is_none_or(|due| due > now) => name,
-            Some(name) => {
-                self.waiting.push_front(name);
-                self.pop_broad()?
-            }
-            None if self.broad_due().is_some_and(is_due) => self.pop_broad()?,
-            None => return None,
+        let is_idle = self.waiting.is_empty() && self.n_running == 0;
+        let name = if self.broad_due().is_some_and(|due| is_idle || due <= now) {
+            self.pop_broad()?
+        } else {
+            self.waiting.pop_front()?
         };
         let item = self.items.entry(name.clone()).or_default();
         item.is_waiting = false;
@@ -281,7 +272,7 @@ impl State {
         item.class = Class::Narrow;
         item.n_failures = n_failures;
         if item.again {
-            self.add(name);
+            self.add(name, Class::Narrow);
         } else if n_failures == 0 {
             self.items.remove(name);
         }
@@ -307,7 +298,7 @@ impl State {
             if let Some(item) = self.items.get_mut(&name) {
                 item.delayed_until = None;
             }
-            self.add(&name);
+            self.add(&name, Class::Narrow);
         }
     }
 }
@@ -339,8 +330,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn broad_policies_let_others_go_first_for_a_while() {
         let queue = Queue::default();
-        queue.add_broad("wide");
-        queue.add_broad("wider");
+        queue.add_of("wide", BROAD);
+        queue.add_of("wider", BROAD);
         queue.add("a");
         queue.add("b");
         assert_eq!((queue.len(), queue.n_unfinished()), (4, 4));
@@ -354,14 +345,14 @@ mod tests {
         assert!(queue.lock().items.is_empty());
 
         // Not for good, however much there is to do.
-        queue.add_broad("wide");
+        queue.add_of("wide", BROAD);
         queue.add("a");
         assert_eq!(drain(&queue).await, ["a"]);
         let start = Instant::now();
         assert_eq!(queue.next().await, "wide");
         assert_eq!(start.elapsed(), MAX_YIELD);
         queue.add("b");
-        queue.add_broad("wider");
+        queue.add_of("wider", BROAD);
         tokio::time::advance(MAX_YIELD).await;
         assert_eq!(drain(&queue).await, ["wider", "b"]);
     }
@@ -371,9 +362,9 @@ mod tests {
         let queue = Queue::default();
         queue.add("a");
         assert_eq!(queue.next().await, "a");
-        queue.add_broad("wide");
+        queue.add_of("wide", BROAD);
         queue.add("wide");
-        queue.add_broad("wide");
+        queue.add_of("wide", BROAD);
         assert_eq!(queue.len(), 1);
         assert_eq!(drain(&queue).await, ["wide"]);
         queue.done("wide");
