@@ -22,8 +22,8 @@ use vap_status_controller::probe::api::CaseOutcome;
 use vap_status_controller::schema::{Builtin, Gvk};
 
 use dry_run::{
-    BINDINGS, POLICIES, TIMEOUT, Target, all_enforced, create, documents, expectation, facts, gvk,
-    post, send, target, target_of,
+    BINDINGS, POLICIES, Target, all_enforced, create, documents, expectation, facts, gvk, post,
+    send, served, target, target_of,
 };
 
 #[path = "support/dry_run.rs"]
@@ -517,15 +517,6 @@ async fn subresources(client: &Client, out: &mut Trials) {
             kind: subresource.to_owned(),
             may_fail_later: true,
         });
-    }
-}
-
-/// Waits until the kind of a CRD is served.
-async fn served(client: &Client, path: &str) {
-    let deadline = std::time::Instant::now() + TIMEOUT;
-    while send(client, "GET", path, &Value::Null).await.status != 200 {
-        assert!(std::time::Instant::now() < deadline, "{path}");
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
 }
 

@@ -10,7 +10,6 @@
 )]
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Instant;
 
 use e2e::answer::Answer;
@@ -20,16 +19,11 @@ use e2e::random::{Random, from_environment};
 use http::Request;
 use kube::Client;
 use serde_json::{Value, json};
-use vap_status_controller::policy::admission::mutation::{
-    Bound, Kinds as _, KnownKinds, MutatingAdmission, MutationContext, MutationOutcome, mutate,
-};
-use vap_status_controller::policy::admission::{
-    AdmissionRequest, AuthorizerList, Binding, Namespace, Object, ParamList,
-};
-use vap_status_controller::policy::mutations::shared_part_of_binding;
+use vap_status_controller::policy::admission::mutation::{Kinds as _, KnownKinds, MutationOutcome};
+use vap_status_controller::policy::admission::{AdmissionRequest, Object};
 use vap_status_controller::schema::{Builtin, Crd, Gvk, Gvr};
 
-use dry_run::{TIMEOUT, Target, create, post, send, target_of};
+use dry_run::{TIMEOUT, Target, create, post, send, served, target_of};
 
 #[path = "support/dry_run.rs"]
 mod dry_run;
@@ -251,33 +245,13 @@ async fn install(client: &Client, trials: &mut [Trial]) {
 
 /// The outcome here.
 fn own(trial: &Trial, kinds: &KnownKinds, namespace: &Value) -> MutationOutcome {
-    let policy = MutatingAdmission::new(&serde_json::from_value(trial.policy.clone()).unwrap());
-    let bindings: Vec<Binding> = trial
-        .bindings
-        .iter()
-        .map(|binding| {
-            let binding = serde_json::from_value(binding.clone()).unwrap();
-            Binding::new(&shared_part_of_binding(&binding))
-        })
-        .collect();
-    let params = ParamList::default();
-    let bound = [Bound {
-        policy: &policy,
-        bindings: &bindings,
-        params: Ok(&params),
-    }];
     // Defaults come before policies.
     let gvk = Object::new(&trial.object).gvk().clone();
     let object = kinds.completed(&gvk, trial.object.clone()).unwrap();
     let mut request = AdmissionRequest::create(trial.gvr.clone(), Object::new(&object));
     request.dry_run = true;
-    let namespace = Some(Namespace::new(namespace));
-    let context = MutationContext {
-        kinds,
-        namespaces: &namespace,
-        authorizer: Arc::new(AuthorizerList::default()),
-    };
-    mutate(&request, Some(&object), &bound, &context)
+    let policies = [(trial.policy.clone(), trial.bindings.clone())];
+    mutate_requests::outcome(&policies, kinds, &request, &object, namespace).unwrap()
 }
 
 /// The parts of an object that mutations change.
@@ -357,7 +331,7 @@ async fn mutations_are_those_of_the_api_server() {
     create(&client, CRDS, &definition).await;
     let boxes = target_of(Gvk::new("example.com", "v1", "Box"), "boxes", true);
     let deployments = target_of(Gvk::new("apps", "v1", "Deployment"), "deployments", true);
-    await_served(&client, &boxes).await;
+    served(&client, &boxes.path).await;
 
     let mut trials: Vec<Trial> = (0..count).map(|n| custom(seed, n)).collect();
     trials.extend((count..2 * count).map(|n| deployment(seed, n)));
@@ -398,12 +372,4 @@ async fn mutations_are_those_of_the_api_server() {
         of("refused by a policy") >= 2 * count / LEAST.1,
         "{counts:?}"
     );
-}
-
-async fn await_served(client: &Client, target: &Target) {
-    let deadline = Instant::now() + TIMEOUT;
-    while send(client, "GET", &target.path, &Value::Null).await.status != 200 {
-        assert!(Instant::now() < deadline, "{} is not served", target.path);
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
 }

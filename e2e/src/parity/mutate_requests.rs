@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use vap_status_controller::go_json;
 use vap_status_controller::policy::admission::mutation::{
-    Bound, KnownKinds, MutatingAdmission, MutationContext, mutate,
+    Bound, KnownKinds, MutatingAdmission, MutationContext, MutationOutcome, mutate,
 };
 use vap_status_controller::policy::admission::{
     AdmissionRequest, AuthorizerList, Binding, Namespace, Object, Operation, ParamList,
@@ -164,16 +164,51 @@ pub fn own(case: &Value) -> Result<std::result::Result<String, String>> {
     let mut policies = Vec::new();
     for given in part("policies").as_array().into_iter().flatten() {
         let of = |key: &str| given.get(key).cloned().unwrap_or_default();
-        let policy = MutatingAdmission::new(&serde_json::from_value(of("policy"))?);
-        let bindings: Vec<_> = serde_json::from_value(of("bindings"))?;
-        let bindings: Vec<_> = bindings
-            .iter()
-            .map(|binding| Binding::new(&shared_part_of_binding(binding)))
-            .collect();
-        policies.push((policy, bindings));
+        policies.push((of("policy"), serde_json::from_value(of("bindings"))?));
+    }
+    let gvr = Gvr::new("example.com", "v1", "boxes");
+    let mut request = AdmissionRequest::create(gvr, Object::new(&part("object")));
+    if let Some(old) = case.get("old") {
+        request.operation = Operation::Update;
+        request.old_object = Some(Object::new(old));
+    }
+    let outcome = outcome(
+        &policies,
+        &kinds,
+        &request,
+        &part("object"),
+        &part("namespace"),
+    )?;
+    Ok(match outcome.denial {
+        Some(status) => Err(go_json::to_text(&json!({
+            "code": status.code, "reason": status.reason, "message": status.message,
+        }))),
+        None => Ok(go_json::to_text(&outcome.object.context("no object")?)),
+    })
+}
+
+/// The outcome of `request` about `object` in `namespace`, with policies in their order, each with its bindings.
+///
+/// # Errors
+/// When a policy or a binding cannot be read.
+pub fn outcome(
+    policies: &[(Value, Vec<Value>)],
+    kinds: &KnownKinds,
+    request: &AdmissionRequest,
+    object: &Value,
+    namespace: &Value,
+) -> Result<MutationOutcome> {
+    let mut read = Vec::new();
+    for (policy, bindings) in policies {
+        let policy = MutatingAdmission::new(&serde_json::from_value(policy.clone())?);
+        let bindings = bindings.iter().map(|binding| {
+            let binding = serde_json::from_value(binding.clone())?;
+            Ok(Binding::new(&shared_part_of_binding(&binding)))
+        });
+        read.push((policy, bindings.collect::<Result<Vec<_>>>()?));
     }
     let params = ParamList::default();
-    let bound: Vec<_> = policies
+    let bound: Vec<_> = read
         .iter()
         .map(|(policy, bindings)| Bound {
             policy,
@@ -181,24 +216,11 @@ pub fn own(case: &Value) -> Result<std::result::Result<String, String>> {
             params: Ok(&params),
         })
         .collect();
-    let object = part("object");
-    let gvr = Gvr::new("example.com", "v1", "boxes");
-    let mut request = AdmissionRequest::create(gvr, Object::new(&object));
-    if let Some(old) = case.get("old") {
-        request.operation = Operation::Update;
-        request.old_object = Some(Object::new(old));
-    }
-    let namespace = Some(Namespace::new(&part("namespace")));
+    let namespace = Some(Namespace::new(namespace));
     let context = MutationContext {
-        kinds: &kinds,
+        kinds,
         namespaces: &namespace,
         authorizer: Arc::new(AuthorizerList::default()),
     };
-    let outcome = mutate(&request, Some(&object), &bound, &context);
-    Ok(match outcome.denial {
-        Some(status) => Err(go_json::to_text(&json!({
-            "code": status.code, "reason": status.reason, "message": status.message,
-        }))),
-        None => Ok(go_json::to_text(&outcome.object.context("no object")?)),
-    })
+    Ok(mutate(request, Some(object), &bound, &context))
 }

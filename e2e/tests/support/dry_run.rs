@@ -120,6 +120,15 @@ pub(crate) async fn send_as(
     Answer::to(client, request).await.unwrap()
 }
 
+/// Waits until the API server serves what is at `path`.
+pub(crate) async fn served(client: &Client, path: &str) {
+    let deadline = Instant::now() + TIMEOUT;
+    while send(client, "GET", path, &Value::Null).await.status != 200 {
+        assert!(Instant::now() < deadline, "{path} is not served");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
 /// Creates an object.
 pub(crate) async fn post(client: &Client, path: &str, object: &Value) -> Answer {
     send(client, "POST", path, object).await
