@@ -10,7 +10,7 @@ use crate::rule::Rule;
 use cel::ast::{Ast, Expr, ExprId, Literal};
 use cel::source::SourceMap;
 
-/// What users may change of the metadata, if the object is theirs to change.
+/// The parts of the metadata that users may change, if the object is theirs to change.
 const FIELDS: [&str; 2] = ["labels", "annotations"];
 
 /// Finds the match conditions of `policy` that read labels or annotations of `object` alone, where the policy guards
