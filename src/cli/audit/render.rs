@@ -49,7 +49,16 @@ pub fn text(report: &AuditReport, terminal: Terminal) -> String {
 
 fn of_policy(policy: &PolicyAudit, say: &mut dyn FnMut(&str, &str)) {
     say(
-        &format!("{} ({}:{})", policy.name, policy.file, policy.line),
+        &format!(
+            "{}{} ({}:{})",
+            policy
+                .kind
+                .map(|kind| format!("{kind} "))
+                .unwrap_or_default(),
+            policy.name,
+            policy.file,
+            policy.line
+        ),
         "",
     );
     if let Some(refused) = &policy.refused {
@@ -69,16 +78,27 @@ fn of_policy(policy: &PolicyAudit, say: &mut dyn FnMut(&str, &str)) {
         0 => String::new(),
         n => format!(" ({n} left out by a match condition)"),
     };
+    let came_to = match policy.kind {
+        None => format!("{} with violations", policy.violating),
+        Some(_) => format!("{} would change", policy.changed),
+    };
     say(
         &format!(
-            "{} matched{excluded}: {} with violations, {} denied, {} with failed evaluations",
+            "{} matched{excluded}: {came_to}, {} denied, {} with failed evaluations",
             objects(policy.matched),
-            policy.violating,
             policy.denied,
             policy.failing
         ),
         "  ",
     );
+    for change in &policy.changes {
+        say(&id(&change.id), "    ");
+        for line in change.change.lines().skip(2) {
+            say(line, "      ");
+        }
+    }
+    let n_shown = policy.changes.len();
+    more(&mut *say, policy.changed, n_shown, "    ");
     for (tallies, verb) in [
         (&policy.validations, "violated by"),
         (&policy.failures, "fails for"),
@@ -156,6 +176,7 @@ fn summary(report: &AuditReport, terminal: Terminal) -> String {
     let parts = [
         (summary.violating, "with violations", RED),
         (summary.denied, "denied", RED),
+        (summary.changed, "would change", YELLOW),
         (summary.failing, "with failed evaluations", YELLOW),
         (summary.unread, "not audited", YELLOW),
     ];

@@ -64,7 +64,9 @@ pub(in crate::cli) fn of_case(
     };
     let deciding = deciding(outcome, compiled, &result.recording);
     let all = if deciding.is_empty() {
-        of_role(compiled, Role::Validation)
+        let mut all = of_role(compiled, Role::Validation);
+        all.extend(mutations(compiled));
+        all
     } else {
         deciding.clone()
     };
@@ -82,6 +84,16 @@ fn of_role(compiled: &CompiledPolicy, role: Role) -> Vec<usize> {
     all.filter(|(_, expression)| expression.role == role)
         .map(|(n, _)| n)
         .collect()
+}
+
+/// The indices of the mutations.
+fn mutations(compiled: &CompiledPolicy) -> Vec<usize> {
+    let roles = [Role::ApplyConfiguration, Role::JsonPatch];
+    let mut all: Vec<usize> = (roles.iter())
+        .flat_map(|role| of_role(compiled, *role))
+        .collect();
+    all.sort_unstable();
+    all
 }
 
 /// The expressions that the outcome is due to.
@@ -126,6 +138,11 @@ fn deciding(
                 }
             }
         }
+    }
+    if outcome.denial.is_some() || !outcome.errors.is_empty() {
+        let fails =
+            |index: &usize| whole(*index, compiled, recording).is_some_and(|it| it.is_error);
+        found.extend(mutations(compiled).into_iter().filter(fails));
     }
     let mut seen = std::collections::BTreeSet::new();
     found.retain(|index| seen.insert(*index));
