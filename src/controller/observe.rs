@@ -53,6 +53,7 @@ pub(crate) async fn observe(
     } else {
         let Context {
             schemas,
+            match_cache,
             settings,
             metrics,
             store,
@@ -68,6 +69,7 @@ pub(crate) async fn observe(
             &policy,
             snapshot,
             schemas,
+            match_cache,
             settings.profile,
             metrics,
             admissions,
