@@ -11,10 +11,11 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::process::Command;
 use std::time::Instant;
 
 use e2e::answer::Answer;
-use e2e::controller::control_plane;
+use e2e::controller::{binary, control_plane};
 use kube::Client;
 use serde_json::{Value, json};
 use vap_status_controller::cli::test::{self, Options};
@@ -233,4 +234,30 @@ async fn probes_tell_the_object_of_the_api_server() {
     );
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(n >= 18 && n_denied >= 4, "{n} {n_denied}");
+
+    // The plugin finds the same policies in the cluster.
+    let kubeconfig = control_plane.kubeconfig().unwrap();
+    let live = |arguments: &[&str]| -> Value {
+        let mut command = Command::new(binary("kubectl-vap").unwrap());
+        let command = command.env("KUBECONFIG", &kubeconfig).args(arguments);
+        let output = command.output().unwrap();
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+    };
+    let object = control_plane.directory().join("object.yaml");
+    let written = namespaced(&cases[0]["requests"][0]["object"], "label");
+    std::fs::write(&object, written.to_string()).unwrap();
+    let report = live(&["eval", "--live", "--object", object.to_str().unwrap(), "-o", "json"]);
+    let verdict = |name: &str| {
+        let mut policies = report["policies"].as_array().unwrap().iter();
+        let of_name = policies.find(|it| it["name"] == name);
+        of_name.map(|it| it["verdict"].clone())
+    };
+    assert_eq!(verdict("label"), Some(json!("Mutated")), "{report}");
+    assert_eq!(verdict("sidecar"), Some(json!("NotMatched")), "{report}");
+    assert_eq!(report["mutated"]["object"]["metadata"]["labels"]["team"], "label");
+    assert_eq!(report["decision"], "Allow", "{report}");
+    let report = live(&["audit", "--live", "-o", "json"]);
+    let mut policies = report["policies"].as_array().unwrap().iter();
+    let keep = policies.find(|it| it["name"] == "keep").unwrap();
+    assert_eq!((&keep["matched"], &keep["changed"]), (&json!(1), &json!(1)), "{report}");
 }
