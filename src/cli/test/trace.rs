@@ -78,7 +78,9 @@ pub(in crate::cli) fn of_case(
     };
     let deciding = deciding(outcome, compiled, &result.recording);
     let all = if deciding.is_empty() {
-        of_role(compiled, Role::Validation)
+        let mut all = of_role(compiled, Role::Validation);
+        all.extend(mutations(compiled));
+        all
     } else {
         deciding.clone()
     };
@@ -99,6 +101,16 @@ fn of_role(compiled: &CompiledPolicy, role: Role) -> Vec<usize> {
     all.filter(|(_, expression)| expression.role == role)
         .map(|(n, _)| n)
         .collect()
+}
+
+/// The indices of the mutations.
+fn mutations(compiled: &CompiledPolicy) -> Vec<usize> {
+    let roles = [Role::ApplyConfiguration, Role::JsonPatch];
+    let mut all: Vec<usize> = (roles.iter())
+        .flat_map(|role| of_role(compiled, *role))
+        .collect();
+    all.sort_unstable();
+    all
 }
 
 /// The expressions that the outcome is due to.
@@ -143,6 +155,11 @@ fn deciding(
                 }
             }
         }
+    }
+    if outcome.denial.is_some() || !outcome.errors.is_empty() {
+        let fails =
+            |index: &usize| whole(*index, compiled, recording).is_some_and(|it| it.is_error);
+        found.extend(mutations(compiled).into_iter().filter(fails));
     }
     let mut seen = std::collections::BTreeSet::new();
     found.retain(|index| seen.insert(*index));
