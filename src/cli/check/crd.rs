@@ -108,9 +108,12 @@ fn rule_of(error: &DefinitionError) -> Rule {
         FieldErrorKind::Invalid if detail.starts_with("oldSelf cannot be used") => {
             Rule::UncorrelatableRule
         }
-        FieldErrorKind::Invalid | FieldErrorKind::Duplicate | FieldErrorKind::NotSupported => {
-            Rule::InvalidValue
-        }
+        FieldErrorKind::Invalid
+        | FieldErrorKind::TypeInvalid
+        | FieldErrorKind::Duplicate
+        | FieldErrorKind::NotSupported
+        | FieldErrorKind::TooLong
+        | FieldErrorKind::TooMany => Rule::InvalidValue,
     }
 }
 

@@ -24,6 +24,12 @@ use preserved::Preserved;
 use raw::go_type;
 pub use value_schema::ValueSchema;
 
+/// Reports whether `text` is a duration, in Go's form or as numbers with units in words.
+#[must_use]
+pub(crate) fn is_duration(text: &str) -> bool {
+    go_time::duration(text).is_ok()
+}
+
 fn invalid(message: impl Into<String>) -> Value {
     Value::Error(EvalError::new(message))
 }
