@@ -172,6 +172,7 @@ func (s *servedVersion) admit(object, old *unstructured.Unstructured, namespace 
 	object = object.DeepCopy()
 	ctx := genericapirequest.WithNamespace(context.Background(), namespace)
 	if old == nil {
+		rest.WipeObjectMetaSystemFields(object)
 		rest.FillObjectMetaSystemFields(object)
 		if name := object.GetGenerateName(); name != "" && object.GetName() == "" {
 			object.SetName(name + "x7x7x")

@@ -13,6 +13,7 @@ use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use vap_status_controller::custom_resource::{Error, FieldError, Validator};
+use vap_status_controller::go_json;
 
 use super::guard::guard;
 use super::rules::ask;
@@ -268,13 +269,27 @@ fn compare(
     (!is_same).then(|| json!(causes))
 }
 
-/// An object without what is made for each anew.
+/// An object without what is made for each anew, with its numbers as they are written.
 fn stored(object: &Value) -> Value {
-    let mut object = object.clone();
+    let mut object = written(object);
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.retain(|name, _| !matches!(&**name, "uid" | "creationTimestamp"));
     }
     object
+}
+
+fn written(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => Value::Number(go_json::reread_number(number)),
+        Value::Array(items) => items.iter().map(written).collect(),
+        Value::Object(fields) => {
+            let fields = fields.iter();
+            fields
+                .map(|(name, field)| (name.clone(), written(field)))
+                .collect()
+        }
+        other => other.clone(),
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "an average")]

@@ -97,6 +97,7 @@ fn map(schema: &Json, items: &[Json], path: &Path<'_>, errors: &mut Vec<FieldErr
         .flatten()
         .filter_map(Json::as_str)
         .collect();
+    let n_keys = keys.len();
     let keys: Vec<Json> = items
         .iter()
         .map(|item| {
@@ -106,13 +107,14 @@ fn map(schema: &Json, items: &[Json], path: &Path<'_>, errors: &mut Vec<FieldErr
             Json::Object(fields.collect())
         })
         .collect();
-    let identities = keys.iter().map(|key| match key.as_object() {
-        // The value of a single key counts by itself.
-        Some(fields) if fields.len() == 1 => {
-            fields.values().next().map(set_identity).unwrap_or_default()
-        }
-        _ => set_identity(key),
-    });
+    let identities =
+        keys.iter().map(
+            |key| match key.as_object().map(|fields| fields.values().next()) {
+                // The value of a single key counts by itself, and so does that it is not there.
+                Some(value) if n_keys == 1 => value.map(set_identity).unwrap_or_default(),
+                _ => set_identity(key),
+            },
+        );
     for (n, key) in repeated(identities).zip_items(&keys) {
         errors.push(error(
             FieldErrorKind::Duplicate,
