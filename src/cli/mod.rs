@@ -27,6 +27,7 @@ pub mod status;
 pub mod terminal;
 pub mod test;
 mod text;
+mod unified;
 mod write;
 
 use std::io::{self, Write};

@@ -98,8 +98,9 @@ struct Outline {
 }
 
 /// Fields that hold what an author likes, where null is a value.
-const OPAQUE: [&str; 5] = [
+const OPAQUE: [&str; 6] = [
     "object",
+    "patch",
     "oldObject",
     "options",
     "namespaceObject",
@@ -301,7 +302,7 @@ mod tests {
     #[test]
     fn a_spec_of_any_other_shape_costs_that_probe_alone() {
         let table = [
-            ("null", "", "missing field `policyName`"),
+            ("null", "", "missing field `cases`"),
             ("[]", "", "invalid"),
             (r#"{"policyName": 7, "cases": []}"#, "", "invalid type"),
             (

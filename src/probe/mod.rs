@@ -6,6 +6,7 @@
 pub mod api;
 pub mod crd;
 mod difference;
+pub mod mutation;
 pub(crate) mod prepare;
 pub mod run;
 pub mod sample;

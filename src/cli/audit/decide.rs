@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::cli::eval::world::{Ready, World};
+use crate::defaulting::Stage;
 use crate::policy::admission::{
     AdmissionRequest, AuditAnnotationAction, AuthorizerList, Equivalent, EvaluationResult, Object,
     Operation, ParamList, ParamSource, ReviewContext, ReviewOutcome, UserInfo,
@@ -260,7 +261,13 @@ impl<'a> Auditor<'a> {
             object: Some(value.clone()),
             ..Request::default()
         };
-        let prepared = prepare::objects(&request, Samples::Whole, &known.mapper, known)?;
+        let prepared = prepare::objects(
+            &request,
+            Samples::Whole,
+            Stage::Validation,
+            &known.mapper,
+            known,
+        )?;
         Ok(prepared.into_owned().object.map(Cow::Owned))
     }
 

@@ -18,10 +18,11 @@ use std::panic::{self, AssertUnwindSafe};
 
 use super::check::known::Known;
 use super::error::CliError;
+use crate::defaulting::Stage;
 use crate::policy::admission::{AdmissionRequest, Object, ParamSource};
 use crate::probe::api::{Case, Expect, PolicyProbeSpec, Request, Samples};
 use crate::probe::prepare;
-use crate::probe::run::{self, CaseResult, Runner, Setting, TargetKind};
+use crate::probe::run::{self, CaseResult, Runner, Setting, Target};
 use args::EvalArgs;
 use report::{EvalReport, PolicyEval, RequestReport, Summary, Verdict};
 use setup::{Setup, Sources};
@@ -89,7 +90,13 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
 
 /// The request as the API server has it.
 fn prepared(request: &Request, known: &Known) -> Option<AdmissionRequest> {
-    let prepared = prepare::objects(request, Samples::Whole, &known.mapper, known);
+    let prepared = prepare::objects(
+        request,
+        Samples::Whole,
+        Stage::Validation,
+        &known.mapper,
+        known,
+    );
     let request = prepared.as_deref().unwrap_or(request);
     run::admission_request(request, &known.mapper).ok()
 }
@@ -128,7 +135,7 @@ pub(super) fn run_case(
         mapper: &world.known.mapper,
         schemas: world.known,
         refusal: policy.refusal.as_deref(),
-        target: TargetKind::Policy,
+        target: Target::Policy,
         records: true,
     };
     let run = || Runner::new(probe, &setting, None).run(case);

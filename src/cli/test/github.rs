@@ -79,6 +79,9 @@ struct Annotation<'a> {
 
 fn of_case<'a>(probe: &'a ProbeReport, case: &CaseReport) -> Annotation<'a> {
     let mut text = case.difference.clone().unwrap_or_default();
+    if let Some(diff) = &case.diff {
+        let _ = write!(text, "\n{}", diff.trim_end());
+    }
     for trace in case.trace.iter().filter(|trace| trace.decides) {
         let _ = write!(
             text,

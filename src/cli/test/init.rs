@@ -21,7 +21,7 @@ use crate::policy::absence::{self, Context, Reads, Witness};
 use crate::policy::admission::{Admission, DeniedBy, EvaluationResult, Namespace, ParamList};
 use crate::policy::compile::CompiledPolicy;
 use crate::probe::api::{CaseOutcome, PolicyProbeSpec};
-use crate::probe::run::{self, CaseResult, Setting, TargetKind};
+use crate::probe::run::{self, CaseResult, Setting, Target};
 use crate::probe::validation::API_VERSION;
 
 /// The longest part of a message in the name of a case.
@@ -298,7 +298,7 @@ impl Bench<'_> {
             mapper: &self.known.mapper,
             schemas: self.known,
             refusal: None,
-            target: TargetKind::Policy,
+            target: Target::Policy,
             records: false,
         };
         run::run(&spec, &setting).pop()

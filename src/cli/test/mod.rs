@@ -32,7 +32,7 @@ use super::error::CliError;
 use super::input::{Input, Wanted};
 use super::parallel;
 use crate::policy;
-use cluster::FileCluster;
+use cluster::{FileCluster, mutating_key};
 use measure::Ran;
 use report::TestReport;
 
@@ -60,7 +60,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     let own_crds = std::mem::take(&mut input.crds);
     let known = Known::new(
         own_crds.into_iter().chain(crds.crds).map(|crd| crd.value),
-        input.policies.iter().map(|policy| &policy.value),
+        input.all_policies(),
     )
     .map_err(|error| Broken(error.to_string()))?;
 
@@ -76,21 +76,30 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     let policies: Vec<String> = names.collect();
     let probes = std::mem::take(&mut input.probes);
     let webhooks = target::webhooks(&input.webhooks);
-    let of_webhooks: Vec<String> = webhooks.keys().cloned().collect();
-    let probes =
-        probes::read(probes, &policies, Some(&of_webhooks), &mut findings).map_err(Broken)?;
-    probes::duplicate_policies(&probes, &input.policies, &mut findings);
+    let mutating = input.mutating_policies.iter().map(|policy| &policy.shared);
+    let keys = mutating
+        .clone()
+        .map(|policy| mutating_key(policy.name().unwrap_or_default()));
+    let targets: Vec<String> = webhooks.keys().cloned().chain(keys).collect();
+    let probes = probes::read(probes, &policies, Some(&targets), &mut findings).map_err(Broken)?;
+    probes::duplicate_policies(&probes, input.policies.iter(), str::to_owned, &mut findings);
+    probes::duplicate_policies(&probes, mutating, mutating_key, &mut findings);
 
     let probed: BTreeSet<&str> = probes
         .iter()
         .map(|probe| probe.spec.policy_name.as_str())
         .collect();
     let mut refusals = refusal::of_policies(&input, &known, &probed, &mut findings);
+    refusal::of_mutating_policies(&input, &known, &probed, &mut findings, &mut refusals);
     refusal::of_webhooks(&webhooks, &known, &probed, &mut findings, &mut refusals);
     let of_policies = input.policies.iter();
-    let param_kinds = of_policies
-        .filter(|policy| probed.contains(policy.name().unwrap_or_default()))
-        .filter_map(|policy| policy::param_kind(&policy.value));
+    let of_policies =
+        of_policies.filter(|policy| probed.contains(policy.name().unwrap_or_default()));
+    let mutating = input.mutating_policies.iter().map(|policy| &policy.shared);
+    let mutating = mutating
+        .filter(|policy| probed.contains(mutating_key(policy.name().unwrap_or_default()).as_str()));
+    let of_both = of_policies.chain(mutating);
+    let param_kinds = of_both.filter_map(|policy| policy::param_kind(&policy.value));
     refusal::of_objects(&input, &known, &param_kinds.collect(), &mut findings);
 
     let mut report = TestReport::new(known.kubernetes(), input.n_files, findings);

@@ -15,6 +15,7 @@ use crate::probe::api::Samples;
 use crate::probe::sample;
 use crate::schema::Gvk;
 
+use super::cluster::mutating_key;
 use super::target::Webhook;
 
 /// Why the API server refuses policies, by their names.
@@ -61,6 +62,47 @@ pub(in crate::cli) fn of_policies(
         findings.extend(found);
     }
     refusals
+}
+
+/// [`of_policies`] for mutating policies, by the names that probes have for them.
+pub(in crate::cli) fn of_mutating_policies(
+    input: &Input,
+    known: &Known,
+    probed: &BTreeSet<&str>,
+    findings: &mut Vec<Finding>,
+    refusals: &mut Refusals,
+) {
+    for policy in &input.mutating_policies {
+        let shared = &policy.shared;
+        let key = mutating_key(shared.name().unwrap_or_default());
+        if !probed.contains(key.as_str()) {
+            continue;
+        }
+        let mut found = policy::check_mutating(policy, &[], known, Profile::Upstream).findings;
+        found.extend(shape::check(shared));
+        found.extend(validation::mutating_policy(shared));
+        keep_refusals(&mut found);
+        if let Some(first) = found.first() {
+            let why = with_place(first);
+            refusals.entry(key).or_insert(why);
+        }
+        findings.extend(found);
+    }
+    for binding in &input.mutating_bindings {
+        let key = mutating_key(&binding.value.spec.policy_name);
+        if !probed.contains(key.as_str()) {
+            continue;
+        }
+        let mut found = shape::check(binding);
+        found.extend(validation::mutating_binding(binding));
+        keep_refusals(&mut found);
+        if let Some(first) = found.first() {
+            let name = binding.name().unwrap_or_default();
+            let why = format!("its binding {name} is none: {}", first.message);
+            refusals.entry(key).or_insert(why);
+        }
+        findings.extend(found);
+    }
 }
 
 /// The configurations of probed webhooks that the API server refuses; what is wrong with them goes to `findings`, and

@@ -116,6 +116,17 @@ fn render(
             invalid.line, invalid.column
         );
     }
+    let shown = case.diff.as_ref();
+    let shown = shown.or(case.change.as_ref().filter(|_| is_verbose));
+    for line in shown.into_iter().flat_map(|diff| diff.lines()) {
+        let line = clean(line);
+        let line = match line.chars().next() {
+            Some('-') => painted(&line, RED, terminal),
+            Some('+') => painted(&line, GREEN, terminal),
+            _ => line,
+        };
+        let _ = writeln!(out, "{INDENT}{line}");
+    }
     if is_verbose || case.outcome == CaseOutcome::Failed {
         for trace in &case.trace {
             render_trace(out, trace, INDENT, room);
