@@ -22,7 +22,7 @@ const MAX_FINDINGS: usize = 200;
 
 /// The faults of the rules of `crds`.
 #[must_use]
-pub(super) fn check(crds: &[Object<Crd>]) -> Vec<Finding> {
+pub(in crate::cli) fn check(crds: &[Object<Crd>]) -> Vec<Finding> {
     let crds: Vec<_> = crds.iter().collect();
     parallel::map(&crds, |crd| faults(crd)).concat()
 }

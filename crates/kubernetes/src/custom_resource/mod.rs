@@ -196,10 +196,10 @@ impl Validator {
         before: Option<&Json>,
         namespace: &str,
     ) -> Result<Verdict, Error> {
+        let object = self.read(object)?;
         let before = before
             .map(|before| self.stored(before, namespace))
             .transpose()?;
-        let object = self.read(object)?;
         let mut object = match &before {
             None => self.created(object),
             Some(before) => self.updated(object, before),

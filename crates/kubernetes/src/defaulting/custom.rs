@@ -46,7 +46,7 @@ fn default_of(schema: &Value) -> Option<&Value> {
 )]
 fn additional(schema: &Value) -> Option<Option<&Value>> {
     match schema.get("additionalProperties")? {
-        Value::Bool(true) => Some(None),
+        Value::Bool(_) => Some(None),
         inner @ Value::Object(_) => Some(Some(inner)),
         _ => None,
     }
