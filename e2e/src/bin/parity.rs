@@ -182,6 +182,9 @@ enum Command {
         /// Measure the time of objects, each validated so many times.
         #[arg(long, value_name = "N", default_value_t = 0)]
         repeat: u32,
+        /// Fail if objects are not held against rules so many times faster than upstream does.
+        #[arg(long, value_name = "RATIO", requires = "repeat")]
+        at_least: Option<f64>,
         /// A file of validations that upstream's own tests ask for, with upstream's answers.
         #[arg(long, value_name = "FILE")]
         recorded: Option<PathBuf>,
@@ -206,6 +209,9 @@ enum Command {
         /// How many requests.
         #[arg(long, value_name = "N", default_value_t = 2_000)]
         objects: u64,
+        /// A file to write the requests to, with upstream's answers.
+        #[arg(long, value_name = "FILE")]
+        record: Option<PathBuf>,
         /// Measure the time of requests, each made so many times.
         #[arg(long, value_name = "N", default_value_t = 0)]
         repeat: u32,
@@ -399,6 +405,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
             mutants,
             objects,
             repeat,
+            at_least,
             recorded,
             show,
             paths,
@@ -409,6 +416,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
             mutants,
             objects,
             repeat,
+            at_least,
             recorded,
             show,
             paths,
@@ -419,6 +427,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
             seed,
             made,
             objects,
+            record,
             repeat,
             show,
             paths,
@@ -427,6 +436,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
             seed,
             made,
             objects,
+            record,
             repeat,
             show,
             paths,

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
@@ -36,6 +36,8 @@ pub struct CustomResourceParity {
     pub repeat: u32,
     /// How many differences to show.
     pub show: usize,
+    /// A file to write the requests to, with upstream's answers.
+    pub record: Option<PathBuf>,
     /// Files of CustomResourceDefinitions, or directories of them.
     pub paths: Vec<PathBuf>,
 }
@@ -136,6 +138,9 @@ impl CustomResourceParity {
         if answers.len() != groups.len() {
             bail!("{} answers for {} versions", answers.len(), groups.len());
         }
+        if let Some(file) = &self.record {
+            record(file, &groups, &answers)?;
+        }
         let mut line = CustomResourceLine::default();
         let mut left = self.show;
         let (mut their_nanos, mut ours) = (0.0, Duration::ZERO);
@@ -216,6 +221,27 @@ impl CustomResourceParity {
             })
             .collect()
     }
+}
+
+/// Writes the requests whose answer is always the same to a file, a line for each version.
+fn record(file: &Path, groups: &[Value], answers: &[Answer]) -> Result<()> {
+    let mut lines = String::new();
+    for (group, answer) in groups.iter().zip(answers) {
+        let mut group = group.clone();
+        let Some(requests) = group["objects"].as_array_mut() else {
+            continue;
+        };
+        for (request, answer) in requests.iter_mut().zip(&answer.objects) {
+            match (&answer.unread, answer.outcomes.as_slice()) {
+                (Some(why), _) if !why.contains("parsing time ") => request["unread"] = json!(why),
+                (None, [causes]) => request["causes"] = json!(causes),
+                _ => *request = Value::Null,
+            }
+        }
+        requests.retain(|request| !request.is_null());
+        lines.push_str(&format!("{group}\n"));
+    }
+    Ok(std::fs::write(file, lines)?)
 }
 
 /// What ours answers where that differs.
