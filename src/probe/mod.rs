@@ -5,6 +5,7 @@
 
 pub mod api;
 pub mod crd;
+pub mod custom_resource;
 mod difference;
 pub mod mutation;
 pub(crate) mod prepare;
