@@ -36,8 +36,10 @@ use crate::schema::Gvk;
 /// The observations about a policy.
 #[derive(Clone, Debug)]
 pub struct Observed<'a> {
-    /// The policy, with the status that it has now.
+    /// The policy, with the status that it has now; of a mutating one what it shares with validating ones.
     pub policy: &'a ValidatingAdmissionPolicy,
+    /// True if it is a mutating policy. It has no probes, and no condition about them.
+    pub is_mutating: bool,
     /// Its expressions, without regard to schemas.
     pub compiled: Checked<Compiled<'a>>,
     /// The resources that its rules match.
@@ -301,6 +303,7 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
         conditions: ConditionType::WRITTEN
             .into_iter()
             .filter(|type_| types.iter().any(|said| said == type_.as_str()))
+            .filter(|type_| !(observed.is_mutating && *type_ == ConditionType::ProbesPassed))
             .filter_map(|type_| condition::find(&merged, type_).cloned())
             .collect(),
     }

@@ -9,6 +9,7 @@ pub mod condition;
 pub mod exclusion;
 pub mod lease;
 pub(crate) mod message;
+pub mod object;
 mod params;
 pub mod probes;
 mod ready;

@@ -280,6 +280,7 @@ fn answers(
     let ready_requires: BTreeSet<_> = TOLD.into_iter().collect();
     let observed = Observed {
         policy,
+        is_mutating: mutations.is_some(),
         compiled: Checked::Done(Compiled {
             findings: compiled.findings(),
             n_expressions: compiled.n_expressions(),

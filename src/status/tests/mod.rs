@@ -117,6 +117,7 @@ impl Facts {
         compute(
             &Observed {
                 policy: &self.policy,
+                is_mutating: false,
                 compiled: checked(self.broken_off, compiled),
                 matches: checked(self.broken_off, &matched),
                 types: checked(self.broken_off, types),
