@@ -24,3 +24,4 @@ mod tests;
 pub use compute::{DesiredStatus, Observed, compute};
 pub use condition::{ConditionStatus, ConditionType, Reason};
 pub(crate) use message::cut;
+pub(crate) use verdict::Effect;
