@@ -10,6 +10,7 @@ use super::check::{CheckOutcome, CheckResult, Interrupted, check};
 use super::cluster_snapshot::ClusterSnapshot;
 use super::context::Context;
 use super::crds::{self, Crds};
+use super::followed::Followed;
 use super::probe_runner::{self, Probed};
 use super::store::Entry;
 use crate::policy;
@@ -138,6 +139,12 @@ impl Facts {
     /// Returns the results of the probes, where they are known.
     pub(crate) fn probed(&self) -> Option<&Probed> {
         self.probes.as_ref().ok()
+    }
+
+    /// The kind of the policy, as metrics say it: nothing of a validating one.
+    pub(crate) fn kind(&self) -> Option<&'static str> {
+        let mutating = Followed::MutatingAdmissionPolicies;
+        self.is_mutating.then(|| mutating.kind())
     }
 
     /// The policy's failurePolicy, as metrics say it.

@@ -242,6 +242,7 @@ fn sample(facts: &Facts, desired: &DesiredStatus, probes: Vec<ProbeSample>) -> P
         })
     });
     PolicySample {
+        kind: facts.kind(),
         conditions: conditions.collect(),
         failure_policy: facts.failure_policy(),
         actions: facts.actions(),
@@ -345,7 +346,7 @@ fn complain(context: &Context, name: &str, failure: &Failure, retry_in: f64) {
             error = %failure,
             "cannot write the conditions of mutating policies: grant `create` and `delete` on \
              `mutatingadmissionpolicystatuses` and `patch` on its status (vap-status.dev) by the ClusterRole \
-             vap-status-controller-mutatingadmissionpolicies"
+             vap-status-controller-mutatingadmissionpolicies, unless its CRD is being deleted"
         );
     } else if reason == ErrorReason::Forbidden {
         tracing::error!(
