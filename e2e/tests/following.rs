@@ -358,6 +358,32 @@ async fn conditions_come_turn_rest_and_go() {
     cluster.wait("params", "ParamsResolved", "True/").await;
     cluster.wait("params", "Ready", "True/Ready").await;
 
+    // What the plugin shows.
+    let (code, table) = status(&cluster, &[]);
+    assert_eq!(code, 1, "{table}");
+    assert!(
+        table.contains("mutatingadmissionpolicy/widgets  False"),
+        "{table}"
+    );
+    assert!(
+        table.contains("mutatingadmissionpolicy/sound    True"),
+        "{table}"
+    );
+    let (code, table) = status(&cluster, &["map/sound"]);
+    assert_eq!(code, 0, "{table}");
+    assert!(table.contains("mutatingadmissionpolicy/sound"), "{table}");
+    assert!(table.contains("bound by sound"), "{table}");
+    let (code, json) = status(&cluster, &["mutatingadmissionpolicies", "-o", "json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        (code, &json["summary"]["total"]),
+        (1, &json!(4)),
+        "{json:#}"
+    );
+    assert_eq!(json["policies"][0]["kind"], "MutatingAdmissionPolicy");
+    let (code, table) = status(&cluster, &["map/none"]);
+    assert_eq!(code, 2, "{table}");
+
     // A binding that goes.
     let delete = DeleteParams::default();
     cluster.bindings().delete("sound", &delete).await.unwrap();
@@ -426,6 +452,18 @@ async fn conditions_come_turn_rest_and_go() {
     // And all is removed before it is uninstalled.
     assert!(clear(&cluster, 0).contains("cleared"));
     assert_eq!(cluster.versions().await, []);
+}
+
+/// The exit status of `kubectl vap status`, and what it prints.
+fn status(cluster: &Cluster, args: &[&str]) -> (i32, String) {
+    let output = Command::new(binary("kubectl-vap").unwrap())
+        .arg("status")
+        .args(args)
+        .env("KUBECONFIG", cluster.control_plane.kubeconfig().unwrap())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output.status.code().unwrap(), text)
 }
 
 /// What `clear` says, which ends with this status.

@@ -380,6 +380,39 @@ mod tests {
     }
 
     #[test]
+    fn policies_of_both_kinds_may_have_one_name() {
+        let store = Store::default();
+        let key = followed::key("a");
+        let patch = |expression: &str| -> Vec<Mutation> {
+            let mutation =
+                json!([{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}]);
+            serde_json::from_value(mutation).unwrap()
+        };
+        let put = |version, expression| {
+            let policy = policy(version, "a");
+            store.put_mutating(&key, policy, patch(expression), EventSource::Watched)
+        };
+        assert!(store.put(policy("1", "a"), EventSource::Watched));
+        assert!(put("2", "[]"));
+        let of = |name: &str| store.get(name).unwrap();
+        assert_eq!(
+            (of("a").mutations, of(&key).mutations),
+            (None, Some(patch("[]")))
+        );
+        assert_ne!(of("a").generation(), of(&key).generation());
+        let before = of(&key).generation();
+        assert!(put("3", "[[]]"));
+        assert_ne!(of(&key).generation(), before, "the mutations are others");
+        // A list of one kind says nothing of the other.
+        assert_eq!(store.retain(&BTreeSet::new()), ["a"]);
+        let mutating = |name: &str| followed::name_of(name).is_some();
+        assert_eq!(
+            store.retain_among(mutating, &BTreeSet::new()),
+            [key.clone()]
+        );
+    }
+
+    #[test]
     fn a_list_takes_out_what_it_lacks() {
         let store = Store::default();
         store.put(policy("1", "a"), EventSource::Watched);

@@ -200,3 +200,66 @@ impl Object {
             .flatten()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(name: &str, version: &str) -> StatusObject {
+        let metadata = json!({"name": name, "uid": "o", "resourceVersion": version});
+        serde_json::from_value(json!({"metadata": metadata})).unwrap()
+    }
+
+    fn listed(unreadable: &[&str]) -> FollowedState {
+        let state = FollowedState::default();
+        state.put(object("a", "1"), EventSource::Listed);
+        state.set_objects_listed();
+        state.set_bindings_listed();
+        state.set_policies_listed(unreadable.iter().map(|name| key(name)).collect());
+        state
+    }
+
+    #[test]
+    fn keys_tell_kinds_apart() {
+        assert_eq!(name_of(&key("a")), Some("a"));
+        assert_eq!(name_of("a"), None);
+    }
+
+    #[test]
+    fn only_what_is_certain_is_an_orphan() {
+        let unknown = FollowedState::default();
+        unknown.put(object("a", "1"), EventSource::Listed);
+        assert!(unknown.orphan(&key("a")).is_none());
+        unknown.set_objects_listed();
+        unknown.set_policies_listed(BTreeSet::new());
+        assert!(unknown.orphan(&key("a")).is_none());
+        assert!(listed(&[]).orphan(&key("a")).is_some());
+        assert!(listed(&[]).orphan(&key("b")).is_none());
+        // It exists, and cannot be read: its object stays until it is gone.
+        let unreadable = listed(&["a"]);
+        assert!(unreadable.orphan(&key("a")).is_none());
+        unreadable.set_gone(&key("a"));
+        assert!(unreadable.orphan(&key("a")).is_some());
+    }
+
+    #[test]
+    fn what_is_followed_no_longer_is_forgotten() {
+        let state = listed(&[]);
+        assert_eq!(state.keys(), [key("a")]);
+        assert_eq!(state.forget(), [key("a")]);
+        assert!(!state.is_known());
+        assert_eq!(state.keys(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_answer_brings_no_object_back() {
+        let state = listed(&[]);
+        assert!(!state.put(object("a", "1"), EventSource::Watched));
+        assert!(state.put(object("a", "2"), EventSource::Answered));
+        assert!(state.remove(&key("a")));
+        assert!(!state.put(object("a", "3"), EventSource::Answered));
+        assert!(state.object(&key("a")).is_none());
+    }
+}
