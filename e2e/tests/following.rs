@@ -362,11 +362,11 @@ async fn conditions_come_turn_rest_and_go() {
     let (code, table) = status(&cluster, &[]);
     assert_eq!(code, 1, "{table}");
     assert!(
-        table.contains("mutatingadmissionpolicy/widgets  False"),
+        table.contains("mutatingadmissionpolicy/widgets False"),
         "{table}"
     );
     assert!(
-        table.contains("mutatingadmissionpolicy/sound    True"),
+        table.contains("mutatingadmissionpolicy/sound True"),
         "{table}"
     );
     let (code, table) = status(&cluster, &["map/sound"]);
@@ -462,8 +462,10 @@ fn status(cluster: &Cluster, args: &[&str]) -> (i32, String) {
         .env("KUBECONFIG", cluster.control_plane.kubeconfig().unwrap())
         .output()
         .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    (output.status.code().unwrap(), text)
+    let text = String::from_utf8_lossy(&output.stdout);
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines: Vec<String> = text.lines().map(words).collect();
+    (output.status.code().unwrap(), lines.join("\n"))
 }
 
 /// What `clear` says, which ends with this status.
