@@ -468,7 +468,7 @@ fn status(cluster: &Cluster, args: &[&str]) -> (i32, String) {
     (output.status.code().unwrap(), lines.join("\n"))
 }
 
-/// What `clear` says, which ends with this status.
+/// The output of `clear`, which ends with this status.
 fn clear(cluster: &Cluster, expected: i32) -> String {
     let kubeconfig: PathBuf = cluster
         .control_plane
@@ -578,7 +578,7 @@ async fn a_missing_right_costs_mutating_policies_alone() {
     controller.finish().await.unwrap();
 }
 
-/// What is served decides: a beta alone, and the CRD of our objects that comes later.
+/// Discovery decides: a beta alone, and the CRD of our objects that comes later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_served_decides() {
     let cluster = Cluster::start(&[

@@ -28,7 +28,7 @@ const SOURCES: [Source; 3] = [
     Source::PolicyStatuses,
 ];
 
-/// What of it the cluster serves.
+/// The part of it that the cluster serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Served {
     /// All of it, the policies in this version.
@@ -39,7 +39,7 @@ enum Served {
     NoObjects,
 }
 
-/// What the cluster serves; nothing before that is known.
+/// The part that the cluster serves; nothing before that is known.
 fn served(context: &Context) -> Option<Served> {
     if !context.has_snapshot() {
         return None;
