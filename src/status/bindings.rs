@@ -156,10 +156,12 @@ pub(super) fn verdict(state: &BindingsState, effect: Effect) -> Verdict {
     }
     let described: Vec<String> = bindings
         .iter()
-        .map(|binding| match effect.is_mutating {
-            // Those of mutating policies have no actions.
-            true => binding.name.clone(),
-            false => format!("{} ({})", binding.name, binding.actions.join(", ")),
+        .map(|binding| {
+            if effect.is_mutating {
+                // Those of mutating policies have no actions.
+                return binding.name.clone();
+            }
+            format!("{} ({})", binding.name, binding.actions.join(", "))
         })
         .collect();
     let mut text = format!("bound by {}", message::list(&described));
