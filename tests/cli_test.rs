@@ -62,6 +62,35 @@ fn a_request_that_no_policy_is_asked_about_is_allowed() {
     assert_eq!((summary.passed, summary.failed, summary.pending), (2, 3, 0));
 }
 
+/// A probe of a CustomResourceDefinition says what the API server says of custom resources.
+#[test]
+fn custom_resources_are_held_against_their_definition() {
+    let report = report(&["tests/cli_test/definitions.yaml"]);
+    compare("definitions.txt", &test::render::text(&report, PLAIN, true));
+    let summary = report.summary;
+    assert_eq!((summary.passed, summary.failed, summary.pending), (9, 6, 1));
+    let json = serde_json::to_value(&report).unwrap();
+    let probe = &json["probes"][0];
+    assert_eq!(probe["target"]["kind"], "CustomResourceDefinition");
+    let case = &probe["cases"][1];
+    assert_eq!(
+        (&case["decision"], &case["reason"]),
+        (&"Deny".into(), &"Invalid".into())
+    );
+    assert_eq!(case["errors"].as_array().unwrap().len(), 3);
+}
+
+/// A definition that is refused, one that is not there, and expectations of policies.
+#[test]
+fn definitions_that_are_none_are_told() {
+    let report = report(&["tests/cli_test/definitions_invalid.yaml"]);
+    compare(
+        "definitions_invalid.txt",
+        &test::render::text(&report, PLAIN, false),
+    );
+    assert_eq!(report.exit(), Exit::WrongUse);
+}
+
 /// A probe of a webhook says whether it is called.
 #[test]
 fn webhooks_are_called_or_not() {
@@ -75,6 +104,54 @@ fn webhooks_are_called_or_not() {
     assert_eq!(probe["target"]["webhook"], "images.example.com");
     let field = &probe["cases"][1]["trace"][0]["fieldRef"];
     assert_eq!(field, "webhooks[0].matchConditions[0].expression");
+}
+
+/// A probe of a mutating policy holds the object after it against the expected one.
+#[test]
+fn mutating_policies_change_objects_as_they_must() {
+    let report = report(&["tests/cli_test/mutating.yaml"]);
+    compare("mutating.txt", &test::render::text(&report, PLAIN, false));
+    let cases = report.probes.iter().flat_map(|probe| &probe.cases);
+    for case in cases {
+        let expected = match case.name.split(':').next() {
+            Some("sound") => CaseOutcome::Passed,
+            Some("pending") => CaseOutcome::Pending,
+            _ => CaseOutcome::Failed,
+        };
+        let (name, difference) = (&case.name, &case.difference);
+        assert_eq!(case.outcome, expected, "{name}: {difference:?}");
+    }
+    let summary = report.summary;
+    assert_eq!((summary.passed, summary.errors), (11, 3));
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["probes"][0]["target"]["name"], "team-labels");
+    let case = &json["probes"][0]["cases"][0];
+    assert_eq!(case["object"]["spec"]["replicas"], 5);
+    assert_eq!(case["patch"][0]["path"], "/metadata/labels/team");
+    assert_eq!(report.exit(), Exit::WrongUse);
+}
+
+/// Coverage and mutants are of validating policies: nothing is said of the others but that.
+#[test]
+fn mutating_policies_are_not_measured() {
+    let options = Options {
+        paths: vec!["tests/cli_test/mutating.yaml".into()],
+        coverage: true,
+        mutants: true,
+        ..Options::default()
+    };
+    let report = test::run(&options, &mut std::io::empty()).unwrap();
+    let text = test::render::text(&report, PLAIN, false);
+    assert!(
+        text.contains(
+            "not measured: MutatingAdmissionPolicy sidecars, as it is no validating policy"
+        ),
+        "{text}"
+    );
+    assert!(
+        !text.contains("coverage:") && !text.contains("mutants:"),
+        "{text}"
+    );
 }
 
 /// A probe of what is refused, or of what webhooks do not have, is none.

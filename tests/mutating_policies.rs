@@ -121,11 +121,7 @@ fn run(
         request.operation = Operation::Update;
         request.old_object = Some(Object::new(old));
     }
-    let context = MutationContext {
-        kinds,
-        namespaces: &Namespaces,
-        authorizer: Arc::new(AuthorizerList::default()),
-    };
+    let context = MutationContext::new(kinds, &Namespaces, Arc::new(AuthorizerList::default()));
     mutate(&request, Some(object), &bound, &context)
 }
 
@@ -442,11 +438,7 @@ fn a_deletion_is_not_mutated() {
         ..AdmissionRequest::create(Gvr::new("example.com", "v1", "boxes"), Object::new(&object))
     };
     let kinds = kinds();
-    let context = MutationContext {
-        kinds: &kinds,
-        namespaces: &Namespaces,
-        authorizer: Arc::new(AuthorizerList::default()),
-    };
+    let context = MutationContext::new(&kinds, &Namespaces, Arc::new(AuthorizerList::default()));
     let outcome = mutate(&request, None, &bound, &context);
     assert!(outcome.object.is_none() && outcome.denial.is_none());
 }

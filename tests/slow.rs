@@ -12,6 +12,7 @@ mod cli_binary;
 mod cli_check_binary;
 mod cli_commands;
 mod cli_test;
+mod custom_resources;
 mod distribution;
 mod docs;
 mod hostile;

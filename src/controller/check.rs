@@ -15,14 +15,15 @@ use super::admission_cache::AdmissionCache;
 use super::blocking;
 use super::cluster_snapshot::ClusterSnapshot;
 use super::generation::Generation;
+use super::match_cache::MatchCache;
 use super::openapi::Index;
 use super::schemas::{Asked, Missing, SchemaCache};
 use super::store::Entry;
 use crate::policy;
 use crate::policy::admission::Admission;
-use crate::policy::analysis::{Profile, kinds_to_check, type_check};
+use crate::policy::analysis::{Profile, kinds_to_check, type_check_matched};
 use crate::policy::compile::{CompileFinding, CompiledPolicy};
-use crate::policy::matching::{self, Matches};
+use crate::policy::matching::{RuleMatches, describing};
 use crate::schema::GroupVersion;
 use crate::status::compute::{Matched, Typed};
 use crate::telemetry::Metrics;
@@ -97,7 +98,7 @@ impl CheckResult {
 /// A policy compiled and matched.
 struct Examined {
     compiled: CompiledPolicy,
-    matches: Matches,
+    matches: Arc<RuleMatches>,
     group_versions: BTreeSet<GroupVersion>,
     /// Its type check, where its schemas were there already.
     checked: Option<TypeChecked>,
@@ -116,6 +117,7 @@ pub(crate) async fn check(
     entry: &Entry,
     snapshot: &ClusterSnapshot,
     schemas: &SchemaCache,
+    match_cache: &Arc<MatchCache>,
     profile: Profile,
     metrics: &Metrics,
     admissions: Option<Arc<AdmissionCache>>,
@@ -139,6 +141,7 @@ pub(crate) async fn check(
 
     let (subject, mapper) = (Arc::clone(&entry.policy), Arc::clone(&snapshot.mapper));
     let (known, index) = (schemas.clone(), Arc::clone(&snapshot.index));
+    let match_cache = Arc::clone(match_cache);
     metrics.policy_compiled();
     let examined = guard(name, metrics, move || {
         let compiled = CompiledPolicy::of_parts(&subject, mutations.as_deref());
@@ -147,22 +150,22 @@ pub(crate) async fn check(
         {
             admissions.put(&subject, Admission::from_compiled(&compiled));
         }
-        let matches = matching::resolve(&subject, &mapper);
-        let kinds = kinds_to_check(&compiled, &mapper, profile);
-        let own = kinds.iter().map(crate::schema::Gvk::group_version);
-        // The kind of a subresource is described where the resource is.
-        let described = matches
-            .resources
-            .iter()
-            // They are sorted, and hundreds where a rule has wildcards.
-            .filter(|resource| kinds.binary_search(&resource.gvk).is_ok());
-        let described = described.map(|resource| resource.gvr.group_version());
-        let params = policy::param_kind(&subject).map(|gvk| gvk.group_version());
-        let group_versions = own.chain(described).chain(params).collect();
+        let matches = match_cache.get(&subject, &mapper);
+        let mut group_versions = match profile {
+            Profile::Truthful => matches.group_versions().clone(),
+            Profile::Upstream => {
+                let kinds = kinds_to_check(&compiled, &mapper, profile);
+                describing(&kinds, matches.matches())
+            }
+        };
+        group_versions.extend(policy::param_kind(&subject).map(|gvk| gvk.group_version()));
         // Mostly they are there, and the thread need not be left and taken again.
         let schemas = known.loaded(&key, &group_versions, &index);
         let checked = schemas.map(|schemas| {
-            let typed = || Typed::from(type_check(&compiled, &mapper, &schemas, profile));
+            let typed = || {
+                let checked = type_check_matched(&compiled, &matches, &schemas, profile);
+                Typed::from(checked)
+            };
             // What its rules match is known all the same.
             TypeChecked(catch_unwind(AssertUnwindSafe(typed)).ok())
         });
@@ -201,11 +204,14 @@ pub(crate) async fn check(
             waiting.push((gv.to_string(), without.reason.clone()));
         }
         missing.extend(schemas.guards().cloned());
-        let mapper = Arc::clone(&snapshot.mapper);
-        let typed = move || Typed::from(type_check(&compiled, &mapper, &schemas, profile));
+        let matches = Arc::clone(&matches);
+        let typed = move || {
+            let checked = type_check_matched(&compiled, &matches, &schemas, profile);
+            Typed::from(checked)
+        };
         guard(name, metrics, typed).await?
     };
-    let matched = Matched::from(matches);
+    let matched = Matched::from(matches.matches());
     let outcome = match typed {
         Some(typed) => CheckOutcome::Done {
             findings,

@@ -17,6 +17,7 @@ use super::events::Events;
 use super::followed::{self, Followed, FollowedState};
 use super::leadership::Leadership;
 use super::log_throttle::LogThrottle;
+use super::match_cache::MatchCache;
 use super::params::Params;
 use super::probe_runner::ProbeRunner;
 use super::queue::Queue;
@@ -79,6 +80,7 @@ pub(crate) struct Context {
     pub(crate) admissions: Arc<AdmissionCache>,
     pub(crate) queue: Arc<Queue>,
     pub(crate) schemas: SchemaCache,
+    pub(crate) match_cache: Arc<MatchCache>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) readiness: Readiness,
     pub(crate) log_throttle: LogThrottle,
@@ -121,6 +123,7 @@ impl Context {
             probes: Probes::default(),
             probe_runner: ProbeRunner::default(),
             admissions: Arc::default(),
+            match_cache: Arc::default(),
             queue,
             metrics,
             readiness: Readiness::default(),

@@ -27,6 +27,7 @@ mod leadership;
 mod lease;
 mod list_watch;
 mod log_throttle;
+mod match_cache;
 mod observe;
 mod packed;
 mod params;

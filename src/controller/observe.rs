@@ -55,6 +55,7 @@ pub(crate) async fn observe(
     } else {
         let Context {
             schemas,
+            match_cache,
             settings,
             metrics,
             store,
@@ -68,6 +69,7 @@ pub(crate) async fn observe(
             entry,
             snapshot,
             schemas,
+            match_cache,
             settings.profile,
             metrics,
             admissions,

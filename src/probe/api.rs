@@ -4,6 +4,7 @@
 //! is what `kubectl explain policyprobe` shows.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBindingSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -41,9 +42,15 @@ pub const MAX_CASES: usize = 256;
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = crd::spec_rules()))]
 pub struct PolicyProbeSpec {
-    /// The name of the ValidatingAdmissionPolicy.
+    /// The name of the ValidatingAdmissionPolicy; left out where `target` names something else.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 253))]
     pub policy_name: String,
+
+    /// The object that the probe is about, where it is no ValidatingAdmissionPolicy. `kubectl vap test` runs such a
+    /// probe; the controller does not, and its cases are `Pending`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<Target>,
 
     /// Where params come from: `FromCluster` (the default), those that exist in the cluster, or, in
     /// files, the objects of paramKind among them; `Inline`, those of `inlineParams`.
@@ -87,6 +94,44 @@ pub struct PolicyProbeSpec {
     #[schemars(length(min = 1, max = MAX_CASES))]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub cases: Vec<Case>,
+}
+
+/// An object that a probe is about in the place of a ValidatingAdmissionPolicy.
+#[derive(Clone, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("x-kubernetes-validations" = crd::target_rules()))]
+pub struct Target {
+    /// `CustomResourceDefinition`, `MutatingAdmissionPolicy`, `ValidatingWebhookConfiguration` or
+    /// `MutatingWebhookConfiguration`.
+    #[schemars(schema_with = "crd::target_kind_schema")]
+    pub kind: String,
+    /// The name of the object.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// The name of the webhook in a configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub webhook: Option<String>,
+}
+
+impl Target {
+    /// A name that no ValidatingAdmissionPolicy can have.
+    #[must_use]
+    pub fn key(&self) -> String {
+        match &self.webhook {
+            None => format!("{}/{}", self.kind, self.name),
+            Some(webhook) => format!("{}/{}/{webhook}", self.kind, self.name),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.webhook {
+            None => write!(f, "{} {}", self.kind, self.name),
+            Some(webhook) => write!(f, "webhook {webhook} of {} {}", self.kind, self.name),
+        }
+    }
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -315,9 +360,19 @@ pub struct Expect {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crd::count_schema")]
     pub failing_validations: Option<u32>,
-    /// The reason that the status carries, such as `Forbidden`.
+    /// The reason that the status carries, such as `Forbidden`; of a custom resource that of an error, such as
+    /// `FieldValueInvalid`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The field of an error about a custom resource, such as `spec.ports[0].name`: one error must be of this field,
+    /// and have the message and the reason, where they are given too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 4096))]
+    pub field: Option<String>,
+    /// How many errors there are about a custom resource.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crd::count_schema")]
+    pub errors: Option<u32>,
     /// Expected applicability: true if the match constraints, a binding and the match conditions
     /// select the request. An `Allow` may also come from a policy that passes the request over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -329,6 +384,19 @@ pub struct Expect {
     /// Audit annotations that must be made, by their keys without the name of the policy.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub audit_annotations: BTreeMap<String, String>,
+    /// Fields that the object must have after the mutations of a MutatingAdmissionPolicy: maps may have more, lists
+    /// have just these items, and a field that is null there must be absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crd::any_object_schema")]
+    pub object: Option<Value>,
+    /// The JSON patch (RFC 6902) from the object that a MutatingAdmissionPolicy gets to the one after its mutations,
+    /// defaults apart: nothing else may change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crd::patch_schema")]
+    pub patch: Option<Vec<Value>>,
+    /// True if a MutatingAdmissionPolicy must leave the object as it is, false if it must change it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unchanged: Option<bool>,
 }
 
 /// An error in one of three ways, all of which it must meet.

@@ -43,6 +43,21 @@ pub(super) fn spec_rules() -> Value {
              (has(self.inlineBindings) && self.inlineBindings.size() > 0)",
             "inlineBindings and bindings: Inline go together"
         ),
+        rule(
+            "has(self.policyName) != has(self.target)",
+            "a probe names a policyName or a target, and not both"
+        ),
+        rule(
+            "has(self.target) && self.target.kind == 'MutatingAdmissionPolicy' || \
+             self.cases.all(c, !has(c.expect.object) && !has(c.expect.patch) && \
+             !has(c.expect.unchanged))",
+            "object, patch and unchanged are expected of a MutatingAdmissionPolicy alone"
+        ),
+        rule(
+            "has(self.target) && self.target.kind == 'CustomResourceDefinition' || \
+             self.cases.all(c, !has(c.expect.field) && !has(c.expect.errors))",
+            "field and errors are expected of a CustomResourceDefinition alone"
+        ),
     ])
 }
 
@@ -76,12 +91,13 @@ pub(super) fn expect_rules() -> Value {
         rule(
             "has(self.decision) && self.decision == 'Deny' || \
              !(has(self.message) || has(self.messageContains) || has(self.messagePattern) || \
-             has(self.reason))",
-            "message, messageContains, messagePattern and reason are those of a denial"
+             has(self.reason) || has(self.field) || has(self.errors))",
+            "message, messageContains, messagePattern, reason, field and errors are those of a denial"
         ),
         rule(
-            "has(self.decision) || has(self.error) || has(self.applies)",
-            "an expectation has a decision, an error, or whether the policy applies"
+            "has(self.decision) || has(self.error) || has(self.applies) || has(self.object) || \
+             has(self.patch) || has(self.unchanged)",
+            "an expectation has a decision, an error, whether the policy applies, or what becomes of the object"
         ),
         rule(
             "!has(self.applies) || self.applies || has(self.error) || !has(self.decision) || \
@@ -89,6 +105,13 @@ pub(super) fn expect_rules() -> Value {
             "a policy that does not apply denies nothing"
         ),
     ])
+}
+
+pub(super) fn target_rules() -> Value {
+    json!([rule(
+        "self.kind.endsWith('WebhookConfiguration') == has(self.webhook)",
+        "a configuration of webhooks needs the name of a webhook, and nothing else has one"
+    )])
 }
 
 pub(super) fn error_rules() -> Value {
@@ -117,6 +140,39 @@ pub(super) fn samples_schema(_: &mut SchemaGenerator) -> Schema {
 
 pub(super) fn binding_source_schema(_: &mut SchemaGenerator) -> Schema {
     enumeration(&["FromCluster", "Inline", "Implied"])
+}
+
+/// The kinds of objects that a target may have.
+pub const TARGET_KINDS: [&str; 4] = [
+    "CustomResourceDefinition",
+    "MutatingAdmissionPolicy",
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+];
+
+pub(super) fn target_kind_schema(_: &mut SchemaGenerator) -> Schema {
+    enumeration(&TARGET_KINDS)
+}
+
+pub(super) fn patch_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "maxItems": 256,
+        "x-kubernetes-list-type": "atomic",
+        "items": {
+            "type": "object",
+            "required": ["op", "path"],
+            "x-kubernetes-preserve-unknown-fields": true,
+            "properties": {
+                "op": {
+                    "type": "string",
+                    "enum": ["add", "remove", "replace", "move", "copy", "test"],
+                },
+                "path": {"type": "string"},
+                "from": {"type": "string"},
+            },
+        },
+    })
 }
 
 pub(super) fn authorizer_source_schema(_: &mut SchemaGenerator) -> Schema {

@@ -5,7 +5,9 @@
 
 pub mod api;
 pub mod crd;
+pub mod custom_resource;
 mod difference;
+pub mod mutation;
 pub(crate) mod prepare;
 pub mod run;
 pub mod sample;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::api::{Request, Samples};
 use super::run::admission_request;
 use super::sample;
-use crate::defaulting;
+use crate::defaulting::{self, Stage};
 use crate::policy::admission::{AdmissionRequest, Object, Operation};
 use crate::schema::resolver::SchemaResolver;
 use crate::schema::{Gvk, RestMapper};
@@ -22,6 +22,7 @@ use crate::schema::{Gvk, RestMapper};
 pub(crate) fn objects<'a>(
     request: &'a Request,
     samples: Samples,
+    stage: Stage,
     mapper: &RestMapper,
     schemas: &dyn SchemaResolver,
 ) -> Result<Cow<'a, Request>, String> {
@@ -46,6 +47,7 @@ pub(crate) fn objects<'a>(
     }
     let prepared = defaulting::prepare(&defaulting::Request {
         operation,
+        stage,
         gvk: &raw.gvk,
         custom: custom.map(|(_, version)| defaulting::Custom {
             schema: version.schema.as_ref(),

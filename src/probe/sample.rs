@@ -22,6 +22,9 @@ const MAX_VIOLATIONS: usize = 10;
 /// Description of the violation that a required field is missing.
 pub const REQUIRED: &str = "is required";
 
+/// The begin of the description of a field that the schema does not have.
+pub const UNKNOWN: &str = "unknown field";
+
 /// How deep objects are looked into.
 const MAX_DEPTH: usize = 128;
 
@@ -338,7 +341,7 @@ impl Walk {
         let mut known = known;
         let meant = known.find(|known| is_near(&folded, &known.to_lowercase()));
         let advice = meant.map(|meant| format!(", did you mean `{meant}`?"));
-        self.add(path, format!("unknown field{}", advice.unwrap_or_default()));
+        self.add(path, format!("{UNKNOWN}{}", advice.unwrap_or_default()));
     }
 }
 

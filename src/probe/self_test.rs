@@ -10,7 +10,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::{Value, json};
 
 use super::api::{CaseOutcome, PolicyProbeSpec};
-use super::run::{self, CaseResult, Setting, TargetKind};
+use super::run::{self, CaseResult, Setting, Target};
 use crate::policy;
 use crate::policy::admission::{Admission, Namespace, ParamList};
 use crate::schema::resolver::SchemaSet;
@@ -75,7 +75,7 @@ fn results(probe: &Value) -> Result<Vec<CaseResult>, String> {
         // The objects are cut down to what the policy reads.
         schemas: &SchemaSet::default(),
         refusal: None,
-        target: TargetKind::Policy,
+        target: Target::Policy,
         records: false,
     };
     let run = || run::run(&probe, &setting);

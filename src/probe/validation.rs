@@ -500,14 +500,22 @@ mod tests {
             .into_iter()
             .map(|found| found.field_ref);
         let fields: Vec<String> = fields.collect();
-        assert_eq!(
-            fields,
-            [
-                "apiVersion",
-                "metadata.name",
-                "spec.cases",
-                "spec.policyName"
-            ]
+        assert_eq!(fields, ["apiVersion", "metadata.name", "spec.cases"]);
+        let case = json!({"name": "c", "request": {"object": {}}, "expect": {"applies": true}});
+        let target = json!({"kind": "MutatingAdmissionPolicy", "name": "m"});
+        let either = "a probe names a policyName or a target, and not both";
+        check(&json!({"cases": [case]}), &[("spec", either)]);
+        let both = json!({"policyName": "p", "target": target, "cases": [case]});
+        check(&both, &[("spec", either)]);
+        let mutated =
+            json!({"name": "c", "request": {"object": {}}, "expect": {"unchanged": true}});
+        check(&json!({"target": target, "cases": [mutated]}), &[]);
+        check(
+            &json!({"policyName": "p", "cases": [mutated]}),
+            &[(
+                "spec",
+                "object, patch and unchanged are expected of a MutatingAdmissionPolicy alone",
+            )],
         );
     }
 

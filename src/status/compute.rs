@@ -109,8 +109,8 @@ pub struct Matched {
     pub incomplete: Vec<(String, String)>,
 }
 
-impl From<Matches> for Matched {
-    fn from(matches: Matches) -> Self {
+impl From<&Matches> for Matched {
+    fn from(matches: &Matches) -> Self {
         Self {
             n_resources: matches.resources.len(),
             n_by_wildcard: matches
@@ -120,11 +120,11 @@ impl From<Matches> for Matched {
                 .count(),
             exempt: matches
                 .exempt
-                .into_iter()
-                .map(|exempt| exempt.resource)
+                .iter()
+                .map(|exempt| exempt.resource.clone())
                 .collect(),
-            unserved: matches.unserved,
-            incomplete: matches.incomplete,
+            unserved: matches.unserved.clone(),
+            incomplete: matches.incomplete.clone(),
         }
     }
 }

@@ -217,10 +217,6 @@ pub fn outcome(
         })
         .collect();
     let namespace = Some(Namespace::new(namespace));
-    let context = MutationContext {
-        kinds,
-        namespaces: &namespace,
-        authorizer: Arc::new(AuthorizerList::default()),
-    };
+    let context = MutationContext::new(kinds, &namespace, Arc::new(AuthorizerList::default()));
     Ok(mutate(request, Some(object), &bound, &context))
 }

@@ -132,6 +132,12 @@ impl Known {
         })
     }
 
+    /// The kinds of Kubernetes' own APIs.
+    #[must_use]
+    pub fn builtin(&self) -> &Builtin {
+        &self.builtin
+    }
+
     /// The version of Kubernetes whose APIs are meant, `1.36`: that of the cluster, or the one that is built in.
     #[must_use]
     pub fn kubernetes(&self) -> &str {

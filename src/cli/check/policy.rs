@@ -276,7 +276,7 @@ fn answers(
     let by_field = expressions.map(|(n, expression)| (expression.field_ref.clone(), n));
     let by_field = by_field.collect();
 
-    let matched = matches.clone().into();
+    let matched = (&matches).into();
     let outcome = typed.clone().into();
     let ready_requires: BTreeSet<_> = TOLD.into_iter().collect();
     let observed = Observed {

@@ -66,7 +66,7 @@ pub struct Input {
     pub policies: Vec<Object<ValidatingAdmissionPolicy>>,
     /// The bindings, of all versions as v1.
     pub bindings: Vec<Object<ValidatingAdmissionPolicyBinding>>,
-    /// The mutating policies, of all versions as v1; where everything is wanted they are among the others.
+    /// The mutating policies, of all versions as v1.
     pub mutating_policies: Vec<MutatingPolicy>,
     /// The bindings of mutating policies, of all versions as v1, as those of validating ones.
     pub mutating_bindings: Vec<Object<ValidatingAdmissionPolicyBinding>>,
@@ -109,6 +109,8 @@ pub struct MutatingPolicy {
     pub shared: Object<ValidatingAdmissionPolicy>,
     /// Its mutations.
     pub mutations: Vec<Mutation>,
+    /// Its reinvocationPolicy.
+    pub reinvocation: Option<String>,
 }
 
 /// Something that could not be read.
@@ -285,11 +287,11 @@ impl Input {
                     &mut input.bindings
                 });
             }
-            (_, "MutatingAdmissionPolicy") if is_policy_version && wanted == Wanted::Policies => {
+            (_, "MutatingAdmissionPolicy") if is_policy_version && wanted != Wanted::Crds => {
                 self.decode_mutating(document, source);
             }
             (_, "MutatingAdmissionPolicyBinding")
-                if is_policy_version && wanted == Wanted::Policies =>
+                if is_policy_version && wanted != Wanted::Crds =>
             {
                 let read = |value| {
                     let binding = decode::mutating_binding(value)?;
@@ -300,8 +302,7 @@ impl Input {
             }
             (_, "ValidatingAdmissionPolicy" | "ValidatingAdmissionPolicyBinding")
             | (POLICY_GROUP, "MutatingAdmissionPolicy" | "MutatingAdmissionPolicyBinding")
-                if wanted == Wanted::Policies
-                    || wanted == Wanted::All && kind.starts_with("Validating") =>
+                if wanted != Wanted::Crds =>
             {
                 let node = document.node.get("apiVersion");
                 let message = format!("no API has kind {kind} under apiVersion `{api_version}`");
@@ -391,6 +392,7 @@ impl Input {
             Ok(policy) => self.mutating_policies.push(MutatingPolicy {
                 shared: Object::new(document, source, mutations::shared_part(&policy)),
                 mutations: mutations::mutations(&policy).to_vec(),
+                reinvocation: policy.spec.and_then(|spec| spec.reinvocation_policy),
             }),
             Err(error) => {
                 let invalid = Object::new(document, source, error.to_string());

@@ -1,5 +1,6 @@
 //! Cluster that probes can see: the objects of the files.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::OnceLock;
@@ -9,15 +10,18 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 
 use crate::cli::check::known::Known;
-use crate::cli::input::{Input, Object};
+use crate::cli::input::{Input, MutatingPolicy, Object};
 use crate::policy;
 use crate::policy::admission::{self, Admission, Binding, Namespace, ParamList, ParamSource};
 use crate::policy::compile::CompiledPolicy;
 use crate::probe::api::{Case, CaseOutcome, PolicyProbeSpec};
-use crate::probe::run::{self, CaseRequest, CaseResult, Setting, TargetKind};
+use crate::probe::custom_resource::{self, Definition};
+use crate::probe::mutation::Mutating;
+use crate::probe::run::{self, CaseRequest, CaseResult, Setting, Target};
 
 use super::refusal::Refusals;
 use super::target::Webhook;
+use crate::policy::admission::mutation::{KindsOf, MutatingAdmission};
 use crate::schema::Gvk;
 
 /// The namespace of objects that name none, as `kubectl apply` puts them there.
@@ -26,7 +30,9 @@ const DEFAULT_NAMESPACE: &str = "default";
 /// The objects of the files.
 pub(super) struct FileCluster<'a> {
     known: &'a Known,
-    policies: HashMap<&'a str, Policy<'a>>,
+    kinds: KindsOf<'a, Known>,
+    policies: HashMap<Cow<'a, str>, Policy<'a>>,
+    definitions: &'a HashMap<String, Definition>,
     namespaces: BTreeMap<String, Namespace>,
 }
 
@@ -54,15 +60,39 @@ struct Policy<'a> {
     params: Result<ParamList, String>,
     /// Why the API server refuses it, if it does.
     refusal: Option<String>,
-    target: TargetKind,
+    sort: Sort<'a>,
     /// Compiled for the first of its probes.
-    compiled: OnceLock<(CompiledPolicy, Admission)>,
+    compiled: OnceLock<(CompiledPolicy, Ready)>,
+}
+
+/// The sort of a policy.
+#[derive(Clone, Copy)]
+enum Sort<'a> {
+    Validating,
+    Webhook,
+    Mutating(&'a MutatingPolicy),
+}
+
+/// A policy that is ready.
+enum Ready {
+    Deciding(Admission),
+    Mutating(MutatingAdmission),
+}
+
+impl Ready {
+    fn admission(&self) -> &Admission {
+        match self {
+            Self::Deciding(admission) => admission,
+            Self::Mutating(policy) => policy.admission(),
+        }
+    }
 }
 
 impl<'a> FileCluster<'a> {
     pub(super) fn new(
         input: &'a Input,
         webhooks: &'a HashMap<String, Webhook<'_>>,
+        definitions: &'a HashMap<String, Definition>,
         known: &'a Known,
         refusals: &Refusals,
     ) -> Self {
@@ -75,14 +105,29 @@ impl<'a> FileCluster<'a> {
             let param_kind = policy::param_kind(&object.value);
             let of_policy = Policy {
                 object,
-                bindings: bindings(input, name),
+                bindings: bindings(&input.bindings, name),
                 params: params(input, known, param_kind.as_ref()),
                 param_kind,
                 refusal: refusals.get(name).cloned(),
-                target: TargetKind::Policy,
+                sort: Sort::Validating,
                 compiled: OnceLock::new(),
             };
-            (name, of_policy)
+            (Cow::Borrowed(name), of_policy)
+        });
+        let mutating = input.mutating_policies.iter().map(|policy| {
+            let name = policy.shared.name().unwrap_or_default();
+            let key = mutating_key(name);
+            let param_kind = policy::param_kind(&policy.shared.value);
+            let of_policy = Policy {
+                object: &policy.shared,
+                bindings: bindings(&input.mutating_bindings, name),
+                params: params(input, known, param_kind.as_ref()),
+                param_kind,
+                refusal: refusals.get(&key).cloned(),
+                sort: Sort::Mutating(policy),
+                compiled: OnceLock::new(),
+            };
+            (Cow::Owned(key), of_policy)
         });
         let of_webhooks = webhooks.iter().map(|(name, webhook)| {
             let of_webhook = Policy {
@@ -91,14 +136,16 @@ impl<'a> FileCluster<'a> {
                 params: Ok(ParamList::default()),
                 param_kind: None,
                 refusal: refusals.get(name).cloned(),
-                target: TargetKind::Webhook,
+                sort: Sort::Webhook,
                 compiled: OnceLock::new(),
             };
-            (name.as_str(), of_webhook)
+            (Cow::Borrowed(name.as_str()), of_webhook)
         });
         Self {
             known,
-            policies: policies.chain(of_webhooks).collect(),
+            kinds: KindsOf::new(known.builtin(), known),
+            policies: policies.chain(mutating).chain(of_webhooks).collect(),
+            definitions,
             namespaces: namespaces.collect(),
         }
     }
@@ -112,10 +159,21 @@ impl<'a> FileCluster<'a> {
                 requests: Vec::new(),
             }
         };
-        let Some(policy) = self.policies.get(probe.policy_name.as_str()) else {
-            return pending("the policy is not among the input");
-        };
-        panic::catch_unwind(AssertUnwindSafe(|| self.run_for(policy, probe))).unwrap_or_else(|_| {
+        let run = AssertUnwindSafe(|| {
+            if let Some(definition) = self.definitions.get(&probe.policy_name) {
+                let results = custom_resource::run(probe, definition);
+                return Some(Run {
+                    results,
+                    requests: Vec::new(),
+                });
+            }
+            let policy = self.policies.get(probe.policy_name.as_str())?;
+            Some(self.run_for(policy, probe))
+        });
+        let ran = panic::catch_unwind(run);
+        let ran =
+            ran.map(|ran| ran.unwrap_or_else(|| pending("the policy is not among the input")));
+        ran.unwrap_or_else(|_| {
             pending("the evaluation broke off on an error of kubectl-vap; please report it")
         })
     }
@@ -139,7 +197,7 @@ impl<'a> FileCluster<'a> {
         let Some(policy) = self.policies.get(probe.policy_name.as_str()) else {
             return 0;
         };
-        let setting = self.setting(policy, admission, false);
+        let setting = self.setting(policy, admission, Target::Policy, false);
         let runner = run::Runner::new(probe, &setting, None);
         let cases = probe.cases.iter().zip(requests);
         let passes = |(case, request): &(&Case, &CaseRequest)| {
@@ -149,8 +207,17 @@ impl<'a> FileCluster<'a> {
     }
 
     fn run_for(&self, policy: &Policy<'_>, probe: &PolicyProbeSpec) -> Run {
-        let (_, admission) = policy.compiled();
-        let setting = self.setting(policy, admission, true);
+        let (_, ready) = policy.compiled();
+        let target = match (policy.sort, ready) {
+            (_, Ready::Mutating(policy)) => Target::Mutating(Mutating {
+                policy,
+                kinds: &self.kinds,
+                schemas: self.known,
+            }),
+            (Sort::Webhook, _) => Target::Webhook,
+            _ => Target::Policy,
+        };
+        let setting = self.setting(policy, ready.admission(), target, true);
         let runner = run::Runner::new(probe, &setting, None);
         let ran = probe.cases.iter().map(|case| {
             let request = runner.request(case);
@@ -164,6 +231,7 @@ impl<'a> FileCluster<'a> {
         &'b self,
         policy: &'b Policy<'_>,
         admission: &'b Admission,
+        target: Target<'b>,
         records: bool,
     ) -> Setting<'b> {
         Setting {
@@ -183,28 +251,48 @@ impl<'a> FileCluster<'a> {
             mapper: &self.known.mapper,
             schemas: self.known,
             refusal: policy.refusal.as_deref(),
-            target: policy.target,
+            target,
             records,
         }
     }
 }
 
 impl Policy<'_> {
-    fn compiled(&self) -> &(CompiledPolicy, Admission) {
+    fn compiled(&self) -> &(CompiledPolicy, Ready) {
         self.compiled.get_or_init(|| {
-            let compiled = CompiledPolicy::new(&self.object.value);
-            let admission = Admission::from_compiled(&compiled);
-            (compiled, admission)
+            let Sort::Mutating(policy) = self.sort else {
+                let compiled = CompiledPolicy::new(&self.object.value);
+                let admission = Admission::from_compiled(&compiled);
+                return (compiled, Ready::Deciding(admission));
+            };
+            let (compiled, ready) = ready(policy);
+            (compiled, Ready::Mutating(ready))
         })
     }
 }
 
+/// A mutating policy, compiled and ready.
+pub(in crate::cli) fn ready(policy: &MutatingPolicy) -> (CompiledPolicy, MutatingAdmission) {
+    let mutations = policy.mutations.as_slice();
+    let compiled = CompiledPolicy::of_parts(&policy.shared.value, Some(mutations));
+    let reinvocation = policy.reinvocation.as_deref();
+    let ready = MutatingAdmission::from_compiled(&compiled, mutations.len(), reinvocation);
+    (compiled, ready)
+}
+
+/// The name in probes of the mutating policy `name`.
+pub(in crate::cli) fn mutating_key(name: &str) -> String {
+    format!("MutatingAdmissionPolicy/{name}")
+}
+
 /// The bindings of a policy by name; of several of one name the last, as `kubectl apply` has it.
-fn bindings(input: &Input, policy: &str) -> Result<Vec<Binding>, String> {
+fn bindings(
+    given: &[Object<ValidatingAdmissionPolicyBinding>],
+    policy: &str,
+) -> Result<Vec<Binding>, String> {
     let of_policy =
         |binding: &&ValidatingAdmissionPolicyBinding| binding.spec.policy_name == policy;
-    let named = input
-        .bindings
+    let named = given
         .iter()
         .map(|object| &object.value)
         .filter(of_policy)

@@ -79,6 +79,9 @@ struct Annotation<'a> {
 
 fn of_case<'a>(probe: &'a ProbeReport, case: &CaseReport) -> Annotation<'a> {
     let mut text = case.difference.clone().unwrap_or_default();
+    if let Some(diff) = &case.diff {
+        let _ = write!(text, "\n{}", diff.trim_end());
+    }
     for trace in case.trace.iter().filter(|trace| trace.decides) {
         let _ = write!(
             text,
@@ -88,6 +91,9 @@ fn of_case<'a>(probe: &'a ProbeReport, case: &CaseReport) -> Annotation<'a> {
         for part in &trace.parts {
             let indent = "  ".repeat(part.depth + 1);
             let _ = write!(text, "\n{indent}{} = {}", part.text, part.shown());
+        }
+        if let Some(changes) = &trace.changes {
+            let _ = write!(text, "\n{}", changes.shown());
         }
     }
     let invalid = case.invalid.first();

@@ -89,6 +89,9 @@ fn case(out: &mut String, probe: &ProbeReport, case: &CaseReport) {
     let difference = case.difference.as_deref().unwrap_or_default();
     problem(out, element, case.outcome.as_str(), difference, &{
         let mut text = difference.to_owned();
+        if let Some(diff) = &case.diff {
+            let _ = write!(text, "\n{}", diff.trim_end());
+        }
         if let (Some(decision), Some(why)) = (case.decision, &case.explanation) {
             let _ = write!(text, "\ndecided: {decision}: {why}");
         }

@@ -32,7 +32,7 @@ use super::error::CliError;
 use super::input::{Input, Wanted};
 use super::parallel;
 use crate::policy;
-use cluster::FileCluster;
+use cluster::{FileCluster, mutating_key};
 use measure::Ran;
 use report::TestReport;
 
@@ -55,14 +55,13 @@ pub struct Options {
 /// Where this build is broken.
 pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken> {
     let mut input = Input::load(&options.paths, Wanted::All, stdin);
-    let crds = Input::load(&options.crds, Wanted::Crds, stdin);
+    let mut crds = Input::load(&options.crds, Wanted::Crds, stdin);
     let no_crds = no_crds(&options.crds, &crds);
-    let own_crds = std::mem::take(&mut input.crds);
-    let known = Known::new(
-        own_crds.into_iter().chain(crds.crds).map(|crd| crd.value),
-        input.policies.iter().map(|policy| &policy.value),
-    )
-    .map_err(|error| Broken(error.to_string()))?;
+    let own_crds = std::mem::take(&mut input.crds).into_iter();
+    let all_crds = own_crds.chain(std::mem::take(&mut crds.crds));
+    let crds_of_probes = target::definitions(&input.probes, all_crds);
+    let known = Known::new(crds_of_probes.crds.into_iter(), input.all_policies())
+        .map_err(|error| Broken(error.to_string()))?;
 
     let mut findings: Vec<Finding> = no_crds.into_iter().collect();
     findings.extend(input.problems.iter().chain(&crds.problems).map(unread));
@@ -76,25 +75,41 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     let policies: Vec<String> = names.collect();
     let probes = std::mem::take(&mut input.probes);
     let webhooks = target::webhooks(&input.webhooks);
-    let of_webhooks: Vec<String> = webhooks.keys().cloned().collect();
-    let probes =
-        probes::read(probes, &policies, Some(&of_webhooks), &mut findings).map_err(Broken)?;
-    probes::duplicate_policies(&probes, &input.policies, &mut findings);
+    let mutating = input.mutating_policies.iter().map(|policy| &policy.shared);
+    let keys = mutating
+        .clone()
+        .map(|policy| mutating_key(policy.name().unwrap_or_default()));
+    let definitions = crds_of_probes.keys;
+    let targets: Vec<String> = webhooks
+        .keys()
+        .cloned()
+        .chain(keys)
+        .chain(definitions)
+        .collect();
+    let probes = probes::read(probes, &policies, Some(&targets), &mut findings).map_err(Broken)?;
+    probes::duplicate_policies(&probes, input.policies.iter(), str::to_owned, &mut findings);
+    probes::duplicate_policies(&probes, mutating, mutating_key, &mut findings);
 
     let probed: BTreeSet<&str> = probes
         .iter()
         .map(|probe| probe.spec.policy_name.as_str())
         .collect();
     let mut refusals = refusal::of_policies(&input, &known, &probed, &mut findings);
+    refusal::of_mutating_policies(&input, &known, &probed, &mut findings, &mut refusals);
     refusal::of_webhooks(&webhooks, &known, &probed, &mut findings, &mut refusals);
+    let definitions = refusal::of_definitions(crds_of_probes.named, &probed, &mut findings);
     let of_policies = input.policies.iter();
-    let param_kinds = of_policies
-        .filter(|policy| probed.contains(policy.name().unwrap_or_default()))
-        .filter_map(|policy| policy::param_kind(&policy.value));
+    let of_policies =
+        of_policies.filter(|policy| probed.contains(policy.name().unwrap_or_default()));
+    let mutating = input.mutating_policies.iter().map(|policy| &policy.shared);
+    let mutating = mutating
+        .filter(|policy| probed.contains(mutating_key(policy.name().unwrap_or_default()).as_str()));
+    let of_both = of_policies.chain(mutating);
+    let param_kinds = of_both.filter_map(|policy| policy::param_kind(&policy.value));
     refusal::of_objects(&input, &known, &param_kinds.collect(), &mut findings);
 
     let mut report = TestReport::new(known.kubernetes(), input.n_files, findings);
-    let cluster = FileCluster::new(&input, &webhooks, &known, &refusals);
+    let cluster = FileCluster::new(&input, &webhooks, &definitions, &known, &refusals);
     let runs = parallel::map(&probes, |probe| cluster.run(&probe.spec));
     let ran = probes.iter().zip(&runs);
     let ran: Vec<Ran<'_>> = ran.map(|(probe, run)| Ran { probe, run }).collect();
@@ -110,6 +125,11 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     }
     if options.mutants {
         report.mutants = Some(measure::mutants(&cluster, &ran));
+    }
+    if options.coverage || options.mutants {
+        let targets = probes.iter().filter_map(|probe| probe.target.as_ref());
+        let named: BTreeSet<String> = targets.map(ToString::to_string).collect();
+        report.not_measured = named.into_iter().collect();
     }
     report.finish();
     Ok(report)

@@ -11,12 +11,12 @@ use crate::cli::check::policy::finding;
 use crate::cli::input::{Object, Place};
 use crate::policy::nearest::nearest;
 use crate::policy::rule::Rule;
-use crate::probe::api::PolicyProbeSpec;
+use crate::probe::api::{PolicyProbeSpec, Target};
 use crate::probe::run::TargetKind;
 use crate::probe::validation::{Validator, Violation};
 
 use super::expand::{self, Expanded};
-use super::target::{self, Target};
+use super::target;
 
 /// A probe that can be run.
 #[derive(Debug)]
@@ -25,9 +25,9 @@ pub(in crate::cli) struct Probe {
     pub(in crate::cli) object: Arc<Object<Value>>,
     /// For each case the index of the one as it is written.
     pub(in crate::cli) origins: Vec<usize>,
-    /// Spec of the probe; the policy is one that stands for the webhook, where it is about one.
+    /// Spec of the probe; the policy is one that stands for the target, where it has one.
     pub(in crate::cli) spec: PolicyProbeSpec,
-    /// The webhook that it is about, if it is about one.
+    /// What it is about, if that is no validating policy.
     pub(in crate::cli) target: Option<Target>,
 }
 
@@ -39,11 +39,8 @@ impl Probe {
 
     /// The sort of object that it is about.
     pub(in crate::cli) fn target_kind(&self) -> TargetKind {
-        if self.target.is_some() {
-            TargetKind::Webhook
-        } else {
-            TargetKind::Policy
-        }
+        let of_target = self.target.as_ref().and_then(target::kind_of);
+        of_target.unwrap_or(TargetKind::Policy)
     }
 
     /// Where the name of a case is written.
@@ -65,15 +62,15 @@ impl Probe {
     }
 }
 
-/// The probes that can be run; what is wrong with the others goes to `findings`. Those of webhooks are left out where
-/// `webhooks` are not given.
+/// The probes that can be run; what is wrong with the others goes to `findings`. Those of targets are left out where
+/// `targets`, the keys of what is among the input, are not given.
 ///
 /// # Errors
 /// Where the CRD of this build is broken.
 pub(in crate::cli) fn read(
     objects: Vec<Object<Value>>,
     policies: &[String],
-    webhooks: Option<&[String]>,
+    targets: Option<&[String]>,
     findings: &mut Vec<Finding>,
 ) -> Result<Vec<Probe>, String> {
     if objects.is_empty() {
@@ -84,7 +81,7 @@ pub(in crate::cli) fn read(
     let mut probes = Vec::new();
     for object in objects {
         let taken = target::take(&object.value);
-        if matches!(taken, Ok(Some(_))) && webhooks.is_none() {
+        if matches!(taken, Ok(Some(_))) && targets.is_none() {
             continue;
         }
         let expanded = taken.and_then(|taken| {
@@ -103,7 +100,7 @@ pub(in crate::cli) fn read(
         for Expanded { probe, origins } in expanded {
             let checked = validator.read(&probe).and_then(|mut spec| {
                 if let Some(target) = &target {
-                    let unfit = target::unfit(&spec);
+                    let unfit = target::unfit(&spec, target);
                     if !unfit.is_empty() {
                         return Err(unfit);
                     }
@@ -139,7 +136,7 @@ pub(in crate::cli) fn read(
         for (spec, origins) in read {
             let unknown = match &target {
                 None => unknown_policy(&object, &spec, policies),
-                Some(target) => unknown_webhook(&object, target, webhooks.unwrap_or_default()),
+                Some(target) => unknown_target(&object, target, targets.unwrap_or_default()),
             };
             if let Some(found) = unknown {
                 findings.push(found);
@@ -196,20 +193,16 @@ fn unknown_policy(
     None
 }
 
-/// Fault of a probe whose webhook is not there.
-fn unknown_webhook(
-    object: &Object<Value>,
-    target: &Target,
-    webhooks: &[String],
-) -> Option<Finding> {
+/// Fault of a probe whose target is not there.
+fn unknown_target(object: &Object<Value>, target: &Target, targets: &[String]) -> Option<Finding> {
     let key = target.key();
-    if webhooks.contains(&key) {
+    if targets.contains(&key) {
         return None;
     }
     let place = object.place_of_field("spec.target");
     let message = format!("the {target} is not among the input");
     let mut found = error(object, Rule::UnknownPolicy, &message, place);
-    let meant = nearest(&key, webhooks.iter().map(String::as_str));
+    let meant = nearest(&key, targets.iter().map(String::as_str));
     found.help = Some(match meant {
         Some(meant) => format!("did you mean `{meant}`?"),
         None => "name the file that it is in as well".to_owned(),
@@ -218,10 +211,12 @@ fn unknown_webhook(
     Some(found)
 }
 
-/// Policies of one name, one of which a probe would have to be about.
-pub(in crate::cli) fn duplicate_policies(
+/// Policies of one name, one of which a probe would have to be about; `key` makes of a name that of the policy in
+/// probes.
+pub(in crate::cli) fn duplicate_policies<'a>(
     probes: &[Probe],
-    policies: &[Object<ValidatingAdmissionPolicy>],
+    policies: impl Iterator<Item = &'a Object<ValidatingAdmissionPolicy>>,
+    key: fn(&str) -> String,
     findings: &mut Vec<Finding>,
 ) {
     let probed: HashSet<&str> = probes
@@ -231,7 +226,7 @@ pub(in crate::cli) fn duplicate_policies(
     let mut names = HashSet::new();
     for policy in policies {
         let name = policy.name().unwrap_or_default();
-        if !names.insert(name) && probed.contains(name) {
+        if !names.insert(name) && probed.contains(key(name).as_str()) {
             let message = format!("the policy `{name}` is given twice, and a probe is about it");
             let mut found = error(policy, Rule::DuplicateName, &message, policy.place());
             found.help = Some("name the files of one of them".to_owned());

@@ -6,15 +6,17 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use crate::cli::check::finding::{Finding, Severity};
 use crate::cli::check::known::Known;
 use crate::cli::check::policy::{self, finding};
-use crate::cli::check::{shape, validation, webhook};
+use crate::cli::check::{self, shape, validation, webhook};
 use crate::cli::input::{Input, Object};
 use crate::library::version::LATEST;
 use crate::policy::analysis::Profile;
 use crate::policy::rule::Rule;
 use crate::probe::api::Samples;
+use crate::probe::custom_resource::Definition;
 use crate::probe::sample;
-use crate::schema::Gvk;
+use crate::schema::{Crd, Gvk};
 
+use super::cluster::mutating_key;
 use super::target::Webhook;
 
 /// Why the API server refuses policies, by their names.
@@ -63,6 +65,47 @@ pub(in crate::cli) fn of_policies(
     refusals
 }
 
+/// [`of_policies`] for mutating policies, by the names that probes have for them.
+pub(in crate::cli) fn of_mutating_policies(
+    input: &Input,
+    known: &Known,
+    probed: &BTreeSet<&str>,
+    findings: &mut Vec<Finding>,
+    refusals: &mut Refusals,
+) {
+    for policy in &input.mutating_policies {
+        let shared = &policy.shared;
+        let key = mutating_key(shared.name().unwrap_or_default());
+        if !probed.contains(key.as_str()) {
+            continue;
+        }
+        let mut found = policy::check_mutating(policy, &[], known, Profile::Upstream).findings;
+        found.extend(shape::check(shared));
+        found.extend(validation::mutating_policy(shared));
+        keep_refusals(&mut found);
+        if let Some(first) = found.first() {
+            let why = with_place(first);
+            refusals.entry(key).or_insert(why);
+        }
+        findings.extend(found);
+    }
+    for binding in &input.mutating_bindings {
+        let key = mutating_key(&binding.value.spec.policy_name);
+        if !probed.contains(key.as_str()) {
+            continue;
+        }
+        let mut found = shape::check(binding);
+        found.extend(validation::mutating_binding(binding));
+        keep_refusals(&mut found);
+        if let Some(first) = found.first() {
+            let name = binding.name().unwrap_or_default();
+            let why = format!("its binding {name} is none: {}", first.message);
+            refusals.entry(key).or_insert(why);
+        }
+        findings.extend(found);
+    }
+}
+
 /// The configurations of probed webhooks that the API server refuses; what is wrong with them goes to `findings`, and
 /// why to `refusals`.
 pub(super) fn of_webhooks(
@@ -95,6 +138,32 @@ pub(super) fn of_webhooks(
             refusals.insert(name.clone(), why.clone());
         }
     }
+}
+
+/// The CustomResourceDefinitions that probes are about, with why the API server refuses them, if it does; what is wrong
+/// with their rules goes to `findings`.
+pub(super) fn of_definitions(
+    crds: HashMap<String, Object<Crd>>,
+    probed: &BTreeSet<&str>,
+    findings: &mut Vec<Finding>,
+) -> HashMap<String, Definition> {
+    let mut probed: Vec<_> = crds
+        .into_iter()
+        .filter(|(key, _)| probed.contains(key.as_str()))
+        .collect();
+    probed.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let mut definitions = HashMap::new();
+    for (key, crd) in probed {
+        let mut found = check::crd::check(std::slice::from_ref(&crd));
+        keep_refusals(&mut found);
+        let definition = Definition {
+            value: crd.document.node.to_json(),
+            refusal: found.first().map(with_place),
+        };
+        findings.extend(found);
+        definitions.insert(key, definition);
+    }
+    definitions
 }
 
 /// The message of a finding with its file and line.

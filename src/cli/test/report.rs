@@ -4,19 +4,21 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::coverage::Coverage;
 use super::mutants::MutantReport;
 use super::probes::Probe;
-use super::target::Target;
 use super::trace::{self, Trace};
 use crate::cli::check::finding::{Finding, Severity};
 use crate::cli::check::webhook::of_field;
 use crate::cli::exit::Exit;
 use crate::cli::input::Object;
+use crate::cli::unified;
 use crate::policy::compile::CompiledPolicy;
-use crate::probe::api::{CaseOutcome, Decision};
-use crate::probe::run::CaseResult;
+use crate::probe::api::{CaseOutcome, Decision, Target};
+use crate::probe::mutation::patch;
+use crate::probe::run::{CaseResult, TargetKind};
 
 /// Output of `kubectl vap test -o json`.
 ///
@@ -44,6 +46,9 @@ pub struct TestReport {
     /// Which changes of the policies no case notices, where that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mutants: Option<MutantReport>,
+    /// The targets of probes, of which neither is measured, where one was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_measured: Vec<String>,
 }
 
 /// How much there was, and what it came to.
@@ -71,10 +76,10 @@ pub struct Summary {
 pub struct ProbeReport {
     /// `metadata.name`.
     pub name: String,
-    /// The name of the policy; absent where the probe is about a webhook.
+    /// The name of the policy; absent where the probe has a target.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub policy: String,
-    /// The webhook that it is about, if it is about one.
+    /// What it is about, if that is no validating policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
     /// The name of the file.
@@ -120,6 +125,18 @@ pub struct CaseReport {
     /// The errors of the policy, those too that failurePolicy `Ignore` passes over.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<String>,
+    /// The object after the mutations of a mutating policy; absent where the request is denied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<Value>,
+    /// The JSON patch from the object that a mutating policy gets to the one after its mutations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patch: Option<Vec<Value>>,
+    /// The same as a unified diff of YAML.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change: Option<String>,
+    /// Where another object was expected, the unified diff from that to the one after the mutations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
     /// The faults of sample objects, with their places.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub invalid: Vec<InvalidField>,
@@ -152,7 +169,18 @@ impl CaseReport {
     ) -> Self {
         let status = &result.status;
         let outcome = result.outcome.as_ref();
+        let mutated = result.mutated.as_deref();
+        let after = mutated.and_then(|mutated| Some((mutated, mutated.after.as_ref()?)));
         Self {
+            object: after.map(|(_, after)| after.clone()),
+            patch: after.map(|(mutated, after)| patch::between(&mutated.before, after)),
+            change: after
+                .map(|(of, after)| unified::of_objects(("before", "after"), &of.before, after))
+                .filter(|change| !change.is_empty()),
+            diff: after.and_then(|(of, after)| {
+                let expected = of.expected.as_ref()?;
+                Some(unified::of_objects(("expected", "after"), expected, after))
+            }),
             name: status.name.clone(),
             outcome: status.outcome,
             line: probe.place_of_case(n).line,
@@ -160,7 +188,7 @@ impl CaseReport {
             explanation: outcome.map(|outcome| probe.target_kind().explain(outcome)),
             difference: status.difference.clone(),
             reason: outcome
-                .filter(|_| probe.target.is_none())
+                .filter(|_| probe.target_kind() != TargetKind::Webhook)
                 .and_then(|outcome| outcome.denial.as_ref())
                 .map(|denial| denial.reason.clone()),
             warnings: outcome
@@ -208,6 +236,7 @@ impl TestReport {
             probes: Vec::new(),
             coverage: None,
             mutants: None,
+            not_measured: Vec::new(),
         }
     }
 

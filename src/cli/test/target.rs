@@ -1,27 +1,23 @@
-//! Probes of webhooks: `target` in the place of `policyName`, a form that only files have.
+//! Probes of what is no validating policy: `target` in the place of `policyName`.
 //!
-//! Takes a probe as it is written, gives it in the form of the CRD, about a policy that stands for the webhook.
+//! Takes a probe as it is written, gives its target, and what of the probe does not go with it. A sort of target has a
+//! variant of [`TargetKind`], and a kind in [`kind_of`].
 
 use std::collections::HashMap;
-use std::fmt;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
 use crate::cli::check::webhook;
 use crate::cli::input::Object;
-use crate::probe::api::PolicyProbeSpec;
+use crate::probe::api::{PolicyProbeSpec, Target};
+use crate::probe::crd::TARGET_KINDS;
+use crate::probe::run::TargetKind;
 use crate::probe::validation::Violation;
+use crate::schema::Crd;
 
-/// The kinds that a target may have.
-const KINDS: [&str; 2] = [
-    "ValidatingWebhookConfiguration",
-    "MutatingWebhookConfiguration",
-];
-
-/// The name of the policy in a probe of a webhook until it is read.
-const PLACEHOLDER: &str = "webhook";
+/// The kind of CustomResourceDefinitions.
+const DEFINITION: &str = "CustomResourceDefinition";
 
 /// Fields that say something of policies alone.
 const OF_POLICIES: [&str; 6] = [
@@ -33,36 +29,22 @@ const OF_POLICIES: [&str; 6] = [
     "inlineBindings",
 ];
 
-/// A webhook that a probe is about.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Target {
-    /// The kind of the configuration.
-    pub kind: String,
-    /// The name of the configuration.
-    pub name: String,
-    /// The name of the webhook in it.
-    pub webhook: String,
-}
-
-impl Target {
-    /// The name of the policy that stands for it, which no policy can have.
-    #[must_use]
-    pub fn key(&self) -> String {
-        format!("{}/{}/{}", self.kind, self.name, self.webhook)
+/// The sort of objects of a kind that a target may have.
+pub(super) fn kind_of(target: &Target) -> Option<TargetKind> {
+    match target.kind.as_str() {
+        DEFINITION => Some(TargetKind::Definition),
+        "MutatingAdmissionPolicy" => Some(TargetKind::Mutating),
+        "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => {
+            Some(TargetKind::Webhook)
+        }
+        _ => None,
     }
 }
 
-impl fmt::Display for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "webhook {} of {} {}", self.webhook, self.kind, self.name)
-    }
-}
-
-/// A probe of a webhook in the form of the CRD, with the webhook; `None` for a probe of policies.
+/// The target of a probe, with the probe in the form that is read; `None` for a probe of validating policies.
 ///
 /// # Errors
-/// What of the probe is none of a webhook, by its field.
+/// What of the probe does not go with its target, by its field.
 pub(super) fn take(probe: &Json) -> Result<Option<(Json, Target)>, Vec<Violation>> {
     let Some(target) = probe.pointer("/spec/target") else {
         return Ok(None);
@@ -72,26 +54,37 @@ pub(super) fn take(probe: &Json) -> Result<Option<(Json, Target)>, Vec<Violation
         message,
     };
     let target: Target = serde_json::from_value(target.clone()).map_err(|error| {
-        let message = format!("must be `{{kind, name, webhook}}`: {error}");
+        let message = format!("must be `{{kind, name}}`, with `webhook` for a webhook: {error}");
         vec![violation("target", message)]
     })?;
+    let Some(kind) = kind_of(&target) else {
+        let message = if target.kind == "ValidatingAdmissionPolicy" {
+            "is for other kinds; write `policyName` for a ValidatingAdmissionPolicy".to_owned()
+        } else {
+            format!("must be one of {}", TARGET_KINDS.join(", "))
+        };
+        return Err(vec![violation("target.kind", message)]);
+    };
     let mut found = Vec::new();
-    if !KINDS.contains(&target.kind.as_str()) {
-        let message = format!("must be one of {}", KINDS.join(", "));
-        found.push(violation("target.kind", message));
-    }
     let mut probe = probe.clone();
     if let Some(spec) = probe.get_mut("spec").and_then(Json::as_object_mut) {
-        spec.remove("target");
-        for field in OF_POLICIES
-            .iter()
-            .filter(|field| spec.contains_key(**field))
-        {
-            let message = "is for policies, and not for a webhook".to_owned();
-            found.push(violation(field, message));
+        let (fields, what) = match kind {
+            TargetKind::Webhook => (OF_POLICIES.as_slice(), "policies, and not for a webhook"),
+            TargetKind::Definition => (
+                OF_POLICIES.as_slice(),
+                "policies, and not for a CustomResourceDefinition",
+            ),
+            TargetKind::Policy | TargetKind::Mutating => (
+                &["policyName", "policyNames"][..],
+                "validating policies, and not for a target",
+            ),
+        };
+        for field in fields.iter().filter(|field| spec.contains_key(**field)) {
+            found.push(violation(field, format!("is for {what}")));
         }
-        spec.insert("policyName".to_owned(), json!(PLACEHOLDER));
-        spec.insert("bindings".to_owned(), json!("Implied"));
+        if kind == TargetKind::Webhook {
+            spec.insert("bindings".to_owned(), json!("Implied"));
+        }
     }
     if found.is_empty() {
         Ok(Some((probe, target)))
@@ -100,19 +93,41 @@ pub(super) fn take(probe: &Json) -> Result<Option<(Json, Target)>, Vec<Violation
     }
 }
 
-/// The expectations of a probe that cannot be held against a webhook.
-pub(super) fn unfit(spec: &PolicyProbeSpec) -> Vec<Violation> {
+/// The expectations of a probe that cannot be held against its target.
+pub(super) fn unfit(spec: &PolicyProbeSpec, target: &Target) -> Vec<Violation> {
+    let (allowed, message): (&[&str], &str) = match kind_of(target) {
+        None | Some(TargetKind::Policy) => return Vec::new(),
+        Some(TargetKind::Webhook) => (
+            &["applies", "error"],
+            "the answer of a webhook is not known here: expect `applies`, whether it is called, or `error`",
+        ),
+        Some(TargetKind::Definition) => (
+            &[
+                "decision",
+                "message",
+                "messageContains",
+                "messagePattern",
+                "forbiddenMessages",
+                "reason",
+                "field",
+                "errors",
+            ],
+            "is for policies: of a custom resource expect `decision`, and with Deny `field`, `message`, `reason` or `errors`",
+        ),
+        Some(TargetKind::Mutating) => (
+            &["applies", "error", "object", "patch", "unchanged"],
+            "a mutating policy validates nothing: expect `object`, `patch`, `unchanged`, `applies` or `error`",
+        ),
+    };
     let mut found = Vec::new();
     for (n, case) in spec.cases.iter().enumerate() {
         let Ok(Json::Object(expect)) = serde_json::to_value(&case.expect) else {
             continue;
         };
-        let fields =
-            Map::keys(&expect).filter(|field| !matches!(field.as_str(), "applies" | "error"));
+        let fields = Map::keys(&expect).filter(|field| !allowed.contains(&field.as_str()));
         found.extend(fields.map(|field| Violation {
             field_ref: format!("spec.cases[{n}].expect.{field}"),
-            message: "the answer of a webhook is not known here: expect `applies`, whether it is called, or `error`"
-                .to_owned(),
+            message: message.to_owned(),
         }));
     }
     found
@@ -137,13 +152,7 @@ pub(super) fn webhooks(configurations: &[Object<Json>]) -> HashMap<String, Webho
             let target = Target {
                 kind: kind.unwrap_or_default().to_owned(),
                 name: configuration.name().unwrap_or_default().to_owned(),
-                webhook: webhook
-                    .policy
-                    .value
-                    .metadata
-                    .name
-                    .clone()
-                    .unwrap_or_default(),
+                webhook: Some((webhook.policy.value.metadata.name.clone()).unwrap_or_default()),
             };
             let (n, policy) = (webhook.n, webhook.policy);
             found.insert(
@@ -157,4 +166,41 @@ pub(super) fn webhooks(configurations: &[Object<Json>]) -> HashMap<String, Webho
         }
     }
     found
+}
+
+/// The CustomResourceDefinitions of the input.
+#[derive(Default)]
+pub(super) struct Definitions {
+    /// The names that they have in probes.
+    pub(super) keys: Vec<String>,
+    /// Those that a probe names; of several of one name the last, as `kubectl apply` has it.
+    pub(super) named: HashMap<String, Object<Crd>>,
+    /// What they define.
+    pub(super) crds: Vec<Crd>,
+}
+
+/// Sorts `crds` by what `probes` name.
+pub(super) fn definitions(
+    probes: &[Object<Json>],
+    crds: impl Iterator<Item = Object<Crd>>,
+) -> Definitions {
+    let is_named = |name: &str| {
+        probes.iter().any(|probe| {
+            let target = |field: &str| probe.value.pointer(&format!("/spec/target/{field}"));
+            target("kind") == Some(&json!(DEFINITION)) && target("name") == Some(&json!(name))
+        })
+    };
+    let mut definitions = Definitions::default();
+    for crd in crds {
+        let name = crd.name().unwrap_or_default();
+        let key = format!("{DEFINITION}/{name}");
+        definitions.keys.push(key.clone());
+        if is_named(name) {
+            definitions.crds.push(crd.value.clone());
+            definitions.named.insert(key, crd);
+        } else {
+            definitions.crds.push(crd.value);
+        }
+    }
+    definitions
 }

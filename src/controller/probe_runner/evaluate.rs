@@ -21,7 +21,7 @@ use super::namespaces::Given;
 use crate::policy;
 use crate::policy::admission::{Admission, Authorizer, Binding, ParamList, ParamSource};
 use crate::probe::api::CaseStatus;
-use crate::probe::run::{self, Runner, Setting, TargetKind};
+use crate::probe::run::{self, Runner, Setting, Target};
 use crate::schema::rest_mapper::RestMapper;
 
 /// How long a cancelled evaluation may go on before that is said.
@@ -296,7 +296,7 @@ impl Job {
             mapper: &subject.mapper,
             schemas: &subject.schemas,
             refusal: None,
-            target: TargetKind::Policy,
+            target: Target::Policy,
             records: false,
         };
         let is_cancelled = || self.is_cancelled.load(Ordering::Relaxed);

@@ -43,6 +43,11 @@ impl Asked {
         }
     }
 
+    /// The object of the request, as it is evaluated.
+    pub(super) fn object(&self) -> Option<&serde_json::Value> {
+        self.prepared.object.as_ref()
+    }
+
     pub(super) fn namespaces<'a>(&'a self, others: &'a dyn NamespaceSource) -> Namespaces<'a> {
         Namespaces {
             given: self.given.clone(),

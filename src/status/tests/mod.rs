@@ -108,7 +108,7 @@ impl Facts {
 
     fn compute(&self, now: Timestamp) -> DesiredStatus {
         let outcome = Typed::from(self.types.clone());
-        let matched = Matched::from(self.matches.clone());
+        let matched = Matched::from(&self.matches);
         let types = Types {
             outcome: &outcome,
             waiting: &self.waiting,

@@ -25,7 +25,7 @@ use serde_json::Value;
 
 pub use convert::convert;
 pub use custom::{complete, complete_defaults};
-pub use prepare::{Custom, Operation, Prepared, Request, prepare};
+pub use prepare::{Custom, Operation, Prepared, Request, Stage, prepare};
 pub use subresource::{SubresourceRequest, subresource};
 
 use crate::schema::Gvk;

@@ -29,6 +29,15 @@ pub enum Operation {
     Delete,
 }
 
+/// Steps of a request at which policies are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Mutating policies are asked: an object has its defaults, and nothing yet that is set for storage.
+    Mutation,
+    /// Validating policies and webhooks are asked.
+    Validation,
+}
+
 /// A kind that a CustomResourceDefinition defines.
 #[derive(Clone, Copy, Debug)]
 pub struct Custom<'a> {
@@ -43,6 +52,8 @@ pub struct Custom<'a> {
 pub struct Request<'a> {
     /// Its verb.
     pub operation: Operation,
+    /// Who is asked.
+    pub stage: Stage,
     /// The kind of its objects.
     pub gvk: &'a Gvk,
     /// The CustomResourceDefinition of the kind, if it has one.
@@ -75,6 +86,9 @@ pub fn prepare(request: &Request<'_>) -> Result<Prepared, Error> {
     let old = old.transpose()?;
     let object = match (request.object, &old, request.operation) {
         (None, ..) | (_, _, Operation::Delete) => None,
+        (Some(object), old, _) if request.stage == Stage::Mutation => {
+            Some(decoded(request, object, old.as_ref())?)
+        }
         (Some(object), Some(old), Operation::Update) => Some(updated(request, object, old)?),
         (Some(object), ..) => Some(created(request, object)?),
     };
@@ -112,6 +126,68 @@ fn created(request: &Request<'_>, object: &Value) -> Result<Value, Error> {
     let mut typed = Typed::read(request.gvk, &object)?;
     typed.change(|object| plugins::admit(request.gvk, object));
     typed.create()?;
+    typed.write()
+}
+
+/// An object as mutating policies get it: what a client leaves out of a change is as it was before, and nothing has
+/// been made for storage.
+fn decoded(request: &Request<'_>, object: &Value, old: Option<&Value>) -> Result<Value, Error> {
+    let mut object = object.clone();
+    let has_status = object.get("status").is_some_and(|status| !status.is_null());
+    let given = metadata(&mut object);
+    if let Some(old) = old {
+        let before = old.get("metadata").and_then(Value::as_object);
+        for field in [
+            "uid",
+            "resourceVersion",
+            "name",
+            "creationTimestamp",
+            "generation",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "managedFields",
+        ] {
+            let value = before.and_then(|metadata| metadata.get(field));
+            if given.get(field).is_none_or(Value::is_null)
+                && let Some(value) = value
+            {
+                given.insert(field.to_owned(), value.clone());
+            }
+        }
+        if !has_status
+            && let Some(fields) = object.as_object_mut()
+            && let Some(status) = old.get("status")
+        {
+            fields.insert("status".to_owned(), status.clone());
+        }
+    } else {
+        for field in [
+            "uid",
+            "creationTimestamp",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "selfLink",
+        ] {
+            given.remove(field);
+        }
+        manage(given, request.gvk);
+    }
+    let given = metadata(&mut object);
+    let is_namespace = request.gvk.group.is_empty() && request.gvk.kind == "Namespace";
+    if request.namespace.is_empty() || is_namespace {
+        given.remove("namespace");
+    } else {
+        given.insert("namespace".to_owned(), request.namespace.into());
+    }
+    if let Some(custom) = request.custom {
+        complete(&mut object, custom);
+        return Ok(object);
+    }
+    let mut typed = Typed::read(request.gvk, &object)?;
+    typed.change(|object| match old {
+        Some(old) => plugins::update(request.gvk, object, old),
+        None => plugins::admit(request.gvk, object),
+    });
     typed.write()
 }
 

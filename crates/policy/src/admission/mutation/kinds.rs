@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 use kubernetes::defaulting::{self, Typed};
 use kubernetes::merge::Types;
 use kubernetes::schema::crd::CrdVersion;
+use kubernetes::schema::resolver::SchemaResolver;
 use kubernetes::schema::{Builtin, Crd, Gvk};
 
 /// The kinds of objects, as far as mutations ask.
@@ -59,33 +60,92 @@ impl KnownKinds {
     }
 }
 
+/// The kinds that are built in, and those of CustomResourceDefinitions that others hold.
+pub struct KindsOf<'a, S> {
+    builtin: &'a Builtin,
+    schemas: &'a S,
+    types: Mutex<BTreeMap<Gvk, Option<Arc<Types>>>>,
+}
+
+impl<S> fmt::Debug for KindsOf<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KindsOf").finish_non_exhaustive()
+    }
+}
+
+impl<'a, S: SchemaResolver> KindsOf<'a, S> {
+    /// The kinds that are built in, and those that `schemas` has as custom.
+    #[must_use]
+    pub fn new(builtin: &'a Builtin, schemas: &'a S) -> Self {
+        Self {
+            builtin,
+            schemas,
+            types: Mutex::default(),
+        }
+    }
+}
+
+impl<S: SchemaResolver> Kinds for KindsOf<'_, S> {
+    fn types(&self, gvk: &Gvk) -> Option<Arc<Types>> {
+        of_kind(&self.types, self.builtin, self.schemas.custom(gvk), gvk)
+    }
+
+    fn is_custom(&self, gvk: &Gvk) -> bool {
+        self.schemas.custom(gvk).is_some()
+    }
+
+    fn completed(&self, gvk: &Gvk, object: Json) -> Result<Json, (Json, String)> {
+        let custom = self.schemas.custom(gvk);
+        completed(custom.map(|(_, version)| version), gvk, object)
+    }
+}
+
+/// The types of a kind, made where they are asked for first.
+fn of_kind(
+    known: &Mutex<BTreeMap<Gvk, Option<Arc<Types>>>>,
+    builtin: &Builtin,
+    custom: Option<(&Crd, &CrdVersion)>,
+    gvk: &Gvk,
+) -> Option<Arc<Types>> {
+    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(types) = known.get(gvk) {
+        return types.clone();
+    }
+    let types = match custom {
+        Some((crd, version)) => Types::of_crd(crd, version),
+        None => Types::of_builtin(builtin, gvk),
+    };
+    let types = types.ok().map(Arc::new);
+    known.insert(gvk.clone(), types.clone());
+    types
+}
+
+fn completed(
+    custom: Option<&CrdVersion>,
+    gvk: &Gvk,
+    mut object: Json,
+) -> Result<Json, (Json, String)> {
+    if let Some(version) = custom {
+        if let Some(schema) = &version.schema {
+            defaulting::complete_defaults(&mut object, schema);
+        }
+        return Ok(object);
+    }
+    let completed = Typed::read(gvk, &object).and_then(|typed| typed.write());
+    completed.map_err(|error| (object, error.to_string()))
+}
+
 impl Kinds for KnownKinds {
     fn types(&self, gvk: &Gvk) -> Option<Arc<Types>> {
-        let mut known = self.types.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(types) = known.get(gvk) {
-            return types.clone();
-        }
-        let types = match self.custom(gvk) {
-            Some((crd, version)) => Types::of_crd(crd, version),
-            None => Types::of_builtin(&self.builtin, gvk),
-        };
-        let types = types.ok().map(Arc::new);
-        known.insert(gvk.clone(), types.clone());
-        types
+        of_kind(&self.types, &self.builtin, self.custom(gvk), gvk)
     }
 
     fn is_custom(&self, gvk: &Gvk) -> bool {
         self.custom(gvk).is_some()
     }
 
-    fn completed(&self, gvk: &Gvk, mut object: Json) -> Result<Json, (Json, String)> {
-        if let Some((_, version)) = self.custom(gvk) {
-            if let Some(schema) = &version.schema {
-                defaulting::complete_defaults(&mut object, schema);
-            }
-            return Ok(object);
-        }
-        let completed = Typed::read(gvk, &object).and_then(|typed| typed.write());
-        completed.map_err(|error| (object, error.to_string()))
+    fn completed(&self, gvk: &Gvk, object: Json) -> Result<Json, (Json, String)> {
+        let custom = self.custom(gvk).map(|(_, version)| version);
+        completed(custom, gvk, object)
     }
 }

@@ -15,6 +15,7 @@ mod native;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use k8s_openapi::api::admissionregistration::v1::MutatingAdmissionPolicy;
 use serde_json::Value as Json;
@@ -24,9 +25,10 @@ use super::evaluate::Conditions;
 use super::failure::FailurePolicy;
 use super::namespace::{Namespace, NamespaceSource};
 use super::object::Object;
-use super::outcome::{DeniedBy, Evaluation, Status};
+use super::outcome::{BindingMatch, DeniedBy, Evaluation, ReviewOutcome, Status};
 use super::params::{self, ParamSource};
 use super::program::Expression;
+use super::recorder::Recorder;
 use super::request::{AdmissionRequest, Operation};
 use super::rules::namespace_not_found;
 use super::scope::{Inputs, Scope};
@@ -43,7 +45,7 @@ use kubernetes::schema::{Gvk, Gvr};
 
 use native::PatchFailure;
 
-pub use kinds::{Kinds, KnownKinds};
+pub use kinds::{Kinds, KindsOf, KnownKinds};
 
 /// A mutating policy that is ready. Made once, it mutates any number of requests.
 #[derive(Debug)]
@@ -61,9 +63,20 @@ impl MutatingAdmission {
     pub fn new(policy: &MutatingAdmissionPolicy) -> Self {
         let spec = policy.spec.as_ref();
         let reinvocation = spec.and_then(|spec| spec.reinvocation_policy.as_deref());
+        let compiled = CompiledPolicy::of_mutating(policy);
+        Self::from_compiled(&compiled, mutations::mutations(policy).len(), reinvocation)
+    }
+
+    /// Makes a policy ready that has been compiled, with its mutations; `reinvocation` is its reinvocationPolicy.
+    #[must_use]
+    pub fn from_compiled(
+        compiled: &CompiledPolicy,
+        n_mutations: usize,
+        reinvocation: Option<&str>,
+    ) -> Self {
         Self {
-            admission: Admission::from_compiled(&CompiledPolicy::of_mutating(policy)),
-            n_mutations: mutations::mutations(policy).len(),
+            admission: Admission::from_compiled(compiled),
+            n_mutations,
             reinvokes: reinvocation == Some("IfNeeded"),
         }
     }
@@ -72,6 +85,12 @@ impl MutatingAdmission {
     #[must_use]
     pub fn name(&self) -> &str {
         self.admission.name()
+    }
+
+    /// The part that it shares with validating policies: constraints and match conditions.
+    #[must_use]
+    pub fn admission(&self) -> &Admission {
+        &self.admission
     }
 }
 
@@ -103,6 +122,31 @@ pub struct MutationContext<'a> {
     pub namespaces: &'a dyn NamespaceSource,
     /// Who may do what.
     pub authorizer: Arc<dyn Authorizer>,
+    /// True to invoke in the reverse order: what an API server comes to must not depend on it, as it has none.
+    pub is_reversed: bool,
+    /// Where given and set, the evaluation ends soon, and its outcome says nothing.
+    pub is_cancelled: Option<Arc<AtomicBool>>,
+    /// Where the values of all parts of expressions are recorded, if someone wants to know.
+    pub recorder: Option<Arc<Recorder>>,
+}
+
+impl<'a> MutationContext<'a> {
+    /// The context in which policies are invoked in the order that is given.
+    #[must_use]
+    pub fn new(
+        kinds: &'a dyn Kinds,
+        namespaces: &'a dyn NamespaceSource,
+        authorizer: Arc<dyn Authorizer>,
+    ) -> Self {
+        Self {
+            kinds,
+            namespaces,
+            authorizer,
+            is_reversed: false,
+            is_cancelled: None,
+            recorder: None,
+        }
+    }
 }
 
 impl fmt::Debug for MutationContext<'_> {
@@ -122,6 +166,30 @@ pub struct MutationOutcome {
     pub errors: Vec<String>,
     /// Steps of the API server that are not known here, as the defaults of a kind.
     pub unknown: Vec<String>,
+    /// What each policy came to in the order that is given, without decisions: its match, its bindings, and an
+    /// evaluation for each invocation but those once more. The denial and the errors are those of all together.
+    pub reviews: Vec<ReviewOutcome>,
+    /// The mutations that were evaluated, in order.
+    pub steps: Vec<Step>,
+}
+
+/// A mutation that was evaluated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The policy, by its place in the order that is given.
+    pub policy: usize,
+    /// The binding.
+    pub binding: String,
+    /// The namespace and name of the params, `default/limits`; `None` without params.
+    pub params: Option<String>,
+    /// The mutation, by its place in the policy.
+    pub mutation: usize,
+    /// True if the policy was invoked once more.
+    pub is_again: bool,
+    /// The cost of its expression and the variables that it reads; all of the budget where that does not reach.
+    pub cost: u64,
+    /// True if the object differs after it; or the error.
+    pub changes: Result<bool, String>,
 }
 
 /// Mutates the object of `request` as an API server does that has these policies, and no other.
@@ -144,6 +212,8 @@ pub fn mutate(
         again: BTreeSet::new(),
         unknown: BTreeSet::new(),
         errors: Vec::new(),
+        reviews: vec![ReviewOutcome::default(); policies.len()],
+        steps: Vec::new(),
     };
     // A deletion has no object to mutate, and the plugin is not asked.
     let denial = if request.operation == Operation::Delete {
@@ -156,6 +226,8 @@ pub fn mutate(
         denial,
         errors: run.errors,
         unknown: run.unknown.into_iter().collect(),
+        reviews: run.reviews,
+        steps: run.steps,
     }
 }
 
@@ -165,6 +237,8 @@ type Key = (String, String, Option<String>);
 /// A policy that is to be invoked.
 struct Invocation<'a> {
     policy: &'a MutatingAdmission,
+    /// The place of the policy in the order that is given.
+    nth: usize,
     binding: &'a Binding,
     gvr: Gvr,
     gvk: Gvk,
@@ -198,6 +272,8 @@ struct Run<'a> {
     again: BTreeSet<Key>,
     unknown: BTreeSet<String>,
     errors: Vec<String>,
+    reviews: Vec<ReviewOutcome>,
+    steps: Vec<Step>,
 }
 
 /// The end of a mutation.
@@ -220,7 +296,14 @@ impl Run<'_> {
     /// Invokes all policies, or those once more that are to be; true if an object was mutated.
     fn pass(&mut self, is_again: bool) -> Result<bool, Status> {
         let mut errors = Vec::new();
-        let invocations = self.invocations(&mut errors);
+        let mut reviews = vec![ReviewOutcome::default(); self.policies.len()];
+        let mut invocations = self.invocations(&mut errors, &mut reviews);
+        if self.context.is_reversed {
+            invocations.reverse();
+        }
+        if !is_again {
+            self.reviews = reviews;
+        }
         let is_changed = if invocations.is_empty() {
             false
         } else {
@@ -235,12 +318,16 @@ impl Run<'_> {
     }
 
     /// Source: `policy_dispatcher.go`, `Dispatch`.
-    fn invocations<'p>(&self, errors: &mut Vec<PolicyError<'p>>) -> Vec<Invocation<'p>>
+    fn invocations<'p>(
+        &self,
+        errors: &mut Vec<PolicyError<'p>>,
+        reviews: &mut [ReviewOutcome],
+    ) -> Vec<Invocation<'p>>
     where
         Self: 'p,
     {
         let mut invocations = Vec::new();
-        for bound in self.policies {
+        for ((nth, bound), review) in self.policies.iter().enumerate().zip(reviews) {
             let admission = &bound.policy.admission;
             let mut config = |binding: Option<&'p Binding>, error: &str| {
                 let of = binding.map_or("policy", |_| "binding");
@@ -254,11 +341,13 @@ impl Run<'_> {
             let (gvr, gvk) = match admission.matches(&self.request, self.context.namespaces) {
                 Err(error) => {
                     config(None, &error);
+                    review.definition.error = Some(error);
                     continue;
                 }
                 Ok(None) => continue,
                 Ok(Some(matched)) => matched,
             };
+            review.definition.matched = Some((gvr.clone(), gvk.clone()));
             if admission.has_param_kind()
                 && let Err(error) = &bound.params
             {
@@ -272,6 +361,11 @@ impl Run<'_> {
                         .matches(&self.request, self.context.namespaces)
                         .map(|matched| matched.is_some()),
                 };
+                review.bindings.push(BindingMatch {
+                    name: binding.name().to_owned(),
+                    matches: matches == Ok(true),
+                    error: matches.clone().err(),
+                });
                 match matches {
                     Err(error) => config(Some(binding), &error),
                     Ok(false) => {}
@@ -289,6 +383,7 @@ impl Run<'_> {
                             Ok(params) => {
                                 invocations.extend(params.into_iter().map(|params| Invocation {
                                     policy: bound.policy,
+                                    nth,
                                     binding,
                                     gvr: gvr.clone(),
                                     gvk: gvk.clone(),
@@ -347,16 +442,28 @@ impl Run<'_> {
             };
             let current = versions.get(&invocation.gvk).map(|of| of.object.clone());
             let inputs = self.inputs(invocation, current.as_ref(), (&self.request.gvr, None));
-            let mut evaluation = Evaluation::default();
+            let mut evaluation = Evaluation {
+                binding: Some(invocation.binding.name().to_owned()),
+                params: invocation.params.as_ref().map(Object::namespaced_name),
+                ..Evaluation::default()
+            };
+            let mut is_met = true;
             if !programs.match_conditions.is_empty() {
                 let scope = || Scope::new(programs, Arc::clone(&inputs));
                 if let Conditions::End(_) = evaluator.match_conditions(&scope, &mut evaluation) {
-                    let conditions = evaluation.match_conditions.take();
-                    if let Some(reason) = conditions.and_then(|conditions| conditions.error) {
+                    is_met = false;
+                    let conditions = evaluation.match_conditions.as_ref();
+                    if let Some(reason) = conditions.and_then(|conditions| conditions.error.clone())
+                    {
                         error(reason);
                     }
-                    continue;
                 }
+            }
+            if let Some(review) = self.reviews.get_mut(invocation.nth).filter(|_| !is_again) {
+                review.evaluations.push(evaluation);
+            }
+            if !is_met {
+                continue;
             }
             let key = (
                 invocation.policy.name().to_owned(),
@@ -367,7 +474,7 @@ impl Run<'_> {
                 continue;
             }
             let before = versions.get(&invocation.gvk).map(|of| of.json.clone());
-            for (role, expression) in &programs.mutations {
+            for (n, (role, expression)) in programs.mutations.iter().enumerate() {
                 last = Some(&invocation.gvk);
                 let Some(version) = versions.get_mut(&invocation.gvk) else {
                     continue;
@@ -375,7 +482,23 @@ impl Run<'_> {
                 let seen = (&invocation.gvr, namespace.as_ref());
                 let inputs = self.inputs(invocation, Some(&version.object), seen);
                 let scope = || Scope::new(programs, Arc::clone(&inputs));
-                match self.mutated(*role, expression, &scope, &invocation.gvk, &version.json) {
+                let mut cost = 0;
+                let before = (&invocation.gvk, &version.json);
+                let mutated = self.mutated(*role, expression, &scope, before, &mut cost);
+                self.steps.push(Step {
+                    policy: invocation.nth,
+                    binding: invocation.binding.name().to_owned(),
+                    params: invocation.params.as_ref().map(Object::namespaced_name),
+                    mutation: n,
+                    is_again,
+                    cost,
+                    changes: match &mutated {
+                        Ok(json) => Ok(*json != version.json),
+                        Err(Failure::Policy(message)) => Err(message.clone()),
+                        Err(Failure::Request(status)) => Err(status.message.clone()),
+                    },
+                });
+                match mutated {
                     Ok(json) => {
                         version.object = Object::new(&json);
                         version.json = json;
@@ -425,9 +548,9 @@ impl Run<'_> {
             namespace: namespace.map_or(Value::Null, |namespace| namespace.visible().clone()),
             authorizer: Some(visible::authorizer(request, &self.context.authorizer)),
             work: Arc::default(),
-            is_cancelled: None,
+            is_cancelled: self.context.is_cancelled.clone(),
             trace: None,
-            recorder: None,
+            recorder: self.context.recorder.clone(),
         })
     }
 
@@ -439,8 +562,8 @@ impl Run<'_> {
         role: Role,
         expression: &Expression,
         scope: &dyn Fn() -> Arc<Scope>,
-        gvk: &Gvk,
-        object: &Json,
+        (gvk, object): (&Gvk, &Json),
+        cost: &mut u64,
     ) -> Result<Json, Failure> {
         let Some(types) = self.context.kinds.types(gvk) else {
             let text = format!(
@@ -459,6 +582,7 @@ impl Run<'_> {
             scope,
             RUNTIME_CEL_COST_BUDGET,
         );
+        *cost = outcome.cost.used.clone().unwrap_or(outcome.cost.budget);
         let results = outcome.evaluated.map_err(Failure::Policy)?;
         let value = results.into_iter().flatten().next();
         let value = value.unwrap_or(Ok(Value::Null)).map_err(Failure::Policy)?;

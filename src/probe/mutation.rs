@@ -1,0 +1,390 @@
+//! Mutating policies in the place of validating ones: the object after the mutations, held against what must be.
+//!
+//! Takes a request with its objects as the API server has them at that step, gives the object after all mutations of the
+//! policy under all of its bindings, or why that is not known. What comes behind it (other policies, webhooks, rules of
+//! a CustomResourceDefinition) is not run.
+//!
+//! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/mutating`.
+
+mod expected;
+pub mod patch;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+
+use super::api::{Case, Expect, Samples};
+use super::difference::{self, has_applied};
+use super::run::Decided;
+use super::sample;
+use crate::merge::Types;
+use crate::policy::admission::mutation::{
+    Bound, Kinds, MutatingAdmission, MutationContext, MutationOutcome, Step, mutate,
+};
+use crate::policy::admission::{
+    AdmissionRequest, Binding, DeniedBy, Operation, ReviewContext, ReviewOutcome, Status,
+};
+use crate::schema::Gvk;
+use crate::schema::resolver::SchemaResolver;
+
+/// A mutating policy, with what its mutations need to know.
+#[derive(Clone, Copy)]
+pub struct Mutating<'a> {
+    /// The policy.
+    pub policy: &'a MutatingAdmission,
+    /// The kinds of objects.
+    pub kinds: &'a dyn Kinds,
+    /// The types of kinds, for the object after the mutations.
+    pub schemas: &'a dyn SchemaResolver,
+}
+
+impl fmt::Debug for Mutating<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mutating")
+            .field("policy", &self.policy.name())
+            .finish_non_exhaustive()
+    }
+}
+
+/// An object before and after mutations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mutated {
+    /// The object that the policy gets.
+    pub before: Value,
+    /// The object after all mutations; `None` where the request is denied.
+    pub after: Option<Value>,
+    /// The object that the case expects, where it is another.
+    pub expected: Option<Value>,
+    /// The mutations that were evaluated, in order.
+    pub steps: Vec<Step>,
+}
+
+impl Mutated {
+    /// Reports whether the object is another after the mutations.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        self.after
+            .as_ref()
+            .is_some_and(|after| *after != self.before)
+    }
+}
+
+/// What a mutating policy comes to.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Its match, its bindings, its errors and the refusal, if it refuses the request.
+    pub review: ReviewOutcome,
+    /// The object before and after.
+    pub mutated: Mutated,
+    /// The cost of the mutations, in units of CEL.
+    pub cost: u64,
+}
+
+/// Mutates the object of a request, and holds it against what the case expects.
+///
+/// # Errors
+/// Why the outcome is not known.
+pub(super) fn decide(
+    mutating: &Mutating<'_>,
+    (case, samples): (&Case, Samples),
+    asked: (&AdmissionRequest, Option<&Value>),
+    bindings: &[Binding],
+    context: &ReviewContext<'_>,
+) -> Result<Decided, String> {
+    let outcome = outcome(mutating, asked, (bindings, samples), context)?;
+    let (request, _) = asked;
+    let mut decided = Decided::of(outcome.review);
+    if decided.outcome.not_asked.is_some() {
+        return Ok(decided);
+    }
+    let mut mutated = outcome.mutated;
+    let completed = |object: Value| {
+        let completed = mutating.kinds.completed(&request.gvk, object);
+        let (Ok(object) | Err((object, _))) = completed;
+        plain(mutating.kinds, &request.gvk, object)
+    };
+    decided.difference =
+        expected::difference(&case.expect, &decided.outcome, &mut mutated, &completed);
+    decided.mutated = Some(Box::new(mutated));
+    decided.cost = outcome.cost;
+    Ok(decided)
+}
+
+/// Mutates the object of a request, which is as the API server has it at that step.
+///
+/// # Errors
+/// Why the outcome is not known.
+pub fn outcome(
+    mutating: &Mutating<'_>,
+    (request, object): (&AdmissionRequest, Option<&Value>),
+    (bindings, samples): (&[Binding], Samples),
+    context: &ReviewContext<'_>,
+) -> Result<Outcome, String> {
+    let kinds = mutating.kinds;
+    if request.operation == Operation::Delete {
+        let why = "no API server asks a mutating policy about a DELETE".to_owned();
+        return Ok(Outcome {
+            review: ReviewOutcome::not_asked(why),
+            mutated: Mutated {
+                before: Value::Null,
+                after: None,
+                expected: None,
+                steps: Vec::new(),
+            },
+            cost: 0,
+        });
+    }
+    let bound = [Bound {
+        policy: mutating.policy,
+        bindings,
+        params: context.params.clone(),
+    }];
+    let outcome = together(&bound, kinds, (request, object), context)?;
+    let cost = (outcome.steps.iter()).fold(0, |sum: u64, step| sum.saturating_add(step.cost));
+    let mut review = outcome.reviews.into_iter().next().unwrap_or_default();
+    review.denial = outcome.denial;
+    review.errors = outcome.errors;
+    let conditions = (review.evaluations.iter()).filter_map(|it| it.match_conditions.as_ref());
+    let ignored = conditions.filter_map(|conditions| conditions.ignored.clone());
+    review.errors.extend(ignored.collect::<Vec<_>>());
+    let plain = |object: &Value| plain(kinds, &request.gvk, object.clone());
+    let mut mutated = Mutated {
+        before: object.map(plain).unwrap_or_default(),
+        after: outcome.object.as_ref().map(plain),
+        expected: None,
+        steps: outcome.steps,
+    };
+    if review.denial.is_none()
+        && let Some(after) = &mutated.after
+        && let Some(denial) = invalid(
+            (&mutated.before, after),
+            &request.gvk,
+            samples,
+            mutating.schemas,
+        )
+    {
+        review.errors.push(denial.cause.clone());
+        review.denial = Some(denial);
+    }
+    if review.denial.is_some() {
+        mutated.after = None;
+    }
+    Ok(Outcome {
+        review,
+        mutated,
+        cost,
+    })
+}
+
+/// The outcome of a request at an API server that has these mutating policies, where it is known.
+///
+/// # Errors
+/// Why it is not known.
+pub fn together(
+    bound: &[Bound<'_>],
+    kinds: &dyn Kinds,
+    (request, object): (&AdmissionRequest, Option<&Value>),
+    context: &ReviewContext<'_>,
+) -> Result<MutationOutcome, String> {
+    for of in bound {
+        let matched = of
+            .policy
+            .admission()
+            .matched_kind(request, context.namespaces);
+        if let Some(matched) = matched
+            && matched != request.gvk
+            && !kinds.is_custom(&request.gvk)
+        {
+            return Err(format!(
+                "the policy matches {} as {}, and what converting a mutated object does is not known here",
+                request.gvk.kind,
+                matched.api_version()
+            ));
+        }
+    }
+    let kinds = Asked {
+        kinds,
+        missing: Mutex::default(),
+    };
+    let mut of_mutations =
+        MutationContext::new(&kinds, context.namespaces, Arc::clone(&context.authorizer));
+    of_mutations.is_cancelled.clone_from(&context.is_cancelled);
+    of_mutations.recorder.clone_from(&context.recorder);
+    let outcome = mutate(request, object, bound, &of_mutations);
+    if let Some(gvk) = kinds.missing().first() {
+        return Err(format!(
+            "no schema of {} {} is known, by which a mutation changes it; name its CustomResourceDefinition",
+            gvk.api_version(),
+            gvk.kind
+        ));
+    }
+    if !outcome.unknown.is_empty() {
+        return Err(format!(
+            "the object after a mutation is not known: {}",
+            outcome.unknown.join("; ")
+        ));
+    }
+    let invocations = outcome
+        .reviews
+        .iter()
+        .map(|review| review.evaluations.len());
+    if invocations.sum::<usize>() > 1 {
+        // The policies, bindings and params of an API server come out of a map.
+        of_mutations.is_reversed = true;
+        of_mutations.recorder = None;
+        let reversed = mutate(request, object, bound, &of_mutations);
+        let sorted = |outcome: &MutationOutcome| -> BTreeSet<String> {
+            outcome.errors.iter().cloned().collect()
+        };
+        let is_alike = outcome.object == reversed.object
+            && outcome.denial.is_some() == reversed.denial.is_some()
+            && sorted(&outcome) == sorted(&reversed);
+        if !is_alike {
+            return Err(
+                "the outcome depends on the order of policies, bindings and params, and an API server keeps none"
+                    .to_owned(),
+            );
+        }
+    }
+    Ok(outcome)
+}
+
+/// The object without fields that are null, unless its kind is custom: to Go's types they are none.
+fn plain(kinds: &dyn Kinds, gvk: &Gvk, object: Value) -> Value {
+    if kinds.is_custom(gvk) {
+        object
+    } else {
+        without_nulls(&object)
+    }
+}
+
+/// Kinds that tell which of them are not known.
+struct Asked<'a> {
+    kinds: &'a dyn Kinds,
+    missing: Mutex<BTreeSet<Gvk>>,
+}
+
+impl Asked<'_> {
+    fn missing(&self) -> BTreeSet<Gvk> {
+        let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        missing.clone()
+    }
+}
+
+impl Kinds for Asked<'_> {
+    fn types(&self, gvk: &Gvk) -> Option<Arc<Types>> {
+        let types = self.kinds.types(gvk);
+        if types.is_none() {
+            let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+            missing.insert(gvk.clone());
+        }
+        types
+    }
+
+    fn is_custom(&self, gvk: &Gvk) -> bool {
+        self.kinds.is_custom(gvk)
+    }
+
+    fn completed(&self, gvk: &Gvk, object: Value) -> Result<Value, (Value, String)> {
+        self.kinds.completed(gvk, object)
+    }
+}
+
+/// The refusal of an object that mutations have left without a required field, or with a value of another type.
+fn invalid(
+    (before, after): (&Value, &Value),
+    gvk: &Gvk,
+    samples: Samples,
+    schemas: &dyn SchemaResolver,
+) -> Option<Status> {
+    if before == after {
+        return None;
+    }
+    let of = |object: &Value| sample::violations(object, gvk, schemas, samples, "");
+    let known = of(before);
+    let is_new = |violation: &super::validation::Violation| {
+        // Fields that the schema does not have are pruned.
+        !violation.message.starts_with(sample::UNKNOWN) && !known.contains(violation)
+    };
+    let found: Vec<String> = of(after)
+        .into_iter()
+        .filter(is_new)
+        .map(|violation| {
+            let field = violation.field_ref.trim_start_matches('.');
+            format!("{field}: {}", violation.message)
+        })
+        .collect();
+    if found.is_empty() {
+        return None;
+    }
+    let cause = format!(
+        "the API server refuses the object after the mutations: {}",
+        found.join("; ")
+    );
+    Some(Status {
+        code: 422,
+        reason: "Invalid".to_owned(),
+        message: cause.clone(),
+        cause,
+        binding: None,
+        by: DeniedBy::Error,
+    })
+}
+
+/// The object without fields that are null, which are none to Go's types.
+fn without_nulls(object: &Value) -> Value {
+    match object {
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(_, field)| !field.is_null());
+            kept.map(|(name, field)| (name.clone(), without_nulls(field)))
+                .collect()
+        }
+        Value::Array(items) => items.iter().map(without_nulls).collect(),
+        other => other.clone(),
+    }
+}
+
+/// How `outcome`, of a mutating policy, differs from `expect` beside its object; `None` where it does not.
+pub(super) fn difference(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
+    if expect.error.is_some() {
+        return difference::error(expect, outcome, explain);
+    }
+    if outcome.denial.is_some() {
+        return Some(format!(
+            "the request is denied: {}; write `error` where that is meant",
+            explain(outcome)
+        ));
+    }
+    if let Some(error) = outcome.errors.first() {
+        return Some(format!(
+            "an error, which does not deny here: {error}; write `error` where that is meant"
+        ));
+    }
+    match (expect.applies, applies(outcome)) {
+        (Some(false), true) => Some("expected the policy not to apply, and it does".to_owned()),
+        (Some(true), false) => Some(format!(
+            "expected the policy to apply: {}",
+            explain(outcome)
+        )),
+        (None, false) => Some(format!(
+            "the policy does not apply: {}; write `applies: false` where that is meant",
+            explain(outcome)
+        )),
+        _ => None,
+    }
+}
+
+/// Reports whether the mutations were evaluated for one of the bindings and params.
+pub(super) fn applies(outcome: &ReviewOutcome) -> bool {
+    outcome.evaluations.iter().any(has_applied)
+}
+
+/// Says what the policy came to, in a sentence.
+pub(super) fn explain(outcome: &ReviewOutcome) -> String {
+    if outcome.denial.is_none() && applies(outcome) {
+        return "the mutations were evaluated".to_owned();
+    }
+    difference::explain(outcome)
+}
