@@ -589,7 +589,7 @@ fn programs_get_a_stable_shape() {
         },
         "policies": [
             {
-                "name": "misspelt-field.example.com", "state": "NotReady",
+                "kind": "ValidatingAdmissionPolicy", "name": "misspelt-field.example.com", "state": "NotReady",
                 "judgedBy": "controller", "writtenState": "NotReady",
                 "generation": 1, "observedGeneration": 1, "created": "2026-03-01T11:00:00Z",
                 "failurePolicy": "Fail", "paramKind": null, "typeCheckingCompleted": true,
@@ -599,7 +599,7 @@ fn programs_get_a_stable_shape() {
                 ],
             },
             {
-                "name": "untouched.example.com", "state": "NoStatus",
+                "kind": "ValidatingAdmissionPolicy", "name": "untouched.example.com", "state": "NoStatus",
                 "judgedBy": null, "writtenState": "NoStatus",
                 "generation": 1, "observedGeneration": null, "created": "2026-03-01T11:00:00Z",
                 "failurePolicy": "Fail", "paramKind": null, "typeCheckingCompleted": false,

@@ -20,7 +20,9 @@ use e2e::controller::{
 };
 use e2e::trouble::Trouble;
 use kube::Client;
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
+};
 use serde_json::{Value, json};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -85,7 +87,7 @@ impl Cluster {
         install_policy_statuses(&self.control_plane).unwrap();
         let statuses = self.statuses();
         let deadline = Instant::now() + TIMEOUT;
-        while statuses.list(&Default::default()).await.is_err() {
+        while statuses.list(&ListParams::default()).await.is_err() {
             assert!(Instant::now() < deadline, "the CRD is not served");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -174,7 +176,7 @@ impl Cluster {
 
     /// The resource versions of all of our objects.
     async fn versions(&self) -> Vec<(String, String)> {
-        let list = self.statuses().list(&Default::default()).await.unwrap();
+        let list = self.statuses().list(&ListParams::default()).await.unwrap();
         let version = |object: DynamicObject| {
             let metadata = object.metadata;
             (metadata.name.unwrap(), metadata.resource_version.unwrap())
@@ -263,7 +265,7 @@ fn crd_spec(kind: &str, replicas: &str) -> Value {
 const REPLICAS: &str = "Object{spec: Object.spec{replicas: 3}}";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn conditions_come_turn_rest_and_go() {
+async fn conditions_come_and_turn() {
     let cluster = Cluster::ready().await;
     cluster
         .policy("sound", "apps", "deployments", REPLICAS)
@@ -358,8 +360,12 @@ async fn conditions_come_turn_rest_and_go() {
     cluster.wait("params", "ParamsResolved", "True/").await;
     cluster.wait("params", "Ready", "True/Ready").await;
 
-    // What the plugin shows.
-    let (code, table) = status(&cluster, &[]);
+    what_the_plugin_shows(&cluster);
+    controller.finish().await.unwrap();
+}
+
+fn what_the_plugin_shows(cluster: &Cluster) {
+    let (code, table) = status(cluster, &[]);
     assert_eq!(code, 1, "{table}");
     assert!(
         table.contains("mutatingadmissionpolicy/widgets False"),
@@ -369,11 +375,11 @@ async fn conditions_come_turn_rest_and_go() {
         table.contains("mutatingadmissionpolicy/sound True"),
         "{table}"
     );
-    let (code, table) = status(&cluster, &["map/sound"]);
+    let (code, table) = status(cluster, &["map/sound"]);
     assert_eq!(code, 0, "{table}");
     assert!(table.contains("mutatingadmissionpolicy/sound"), "{table}");
     assert!(table.contains("bound by sound"), "{table}");
-    let (code, json) = status(&cluster, &["mutatingadmissionpolicies", "-o", "json"]);
+    let (code, json) = status(cluster, &["mutatingadmissionpolicies", "-o", "json"]);
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(
         (code, &json["summary"]["total"]),
@@ -381,8 +387,22 @@ async fn conditions_come_turn_rest_and_go() {
         "{json:#}"
     );
     assert_eq!(json["policies"][0]["kind"], "MutatingAdmissionPolicy");
-    let (code, table) = status(&cluster, &["map/none"]);
+    let (code, table) = status(cluster, &["map/none"]);
     assert_eq!(code, 2, "{table}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conditions_rest_and_go() {
+    let cluster = Cluster::ready().await;
+    for name in ["sound", "params", "goes"] {
+        cluster.policy(name, "apps", "deployments", REPLICAS).await;
+    }
+    cluster.bind("sound").await;
+    let controller = Controller::start(&cluster.control_plane, &[FOLLOW])
+        .await
+        .unwrap();
+    cluster.wait("sound", "Bound", "True/BindingsFound").await;
+    cluster.wait("goes", "Ready", "True/Ready").await;
 
     // A binding that goes.
     let delete = DeleteParams::default();
@@ -392,8 +412,8 @@ async fn conditions_come_turn_rest_and_go() {
     // Our object, which somebody deletes; and the policy.
     cluster.statuses().delete("sound", &delete).await.unwrap();
     cluster.wait("sound", "Ready", "True/Ready").await;
-    cluster.policies().delete("widgets", &delete).await.unwrap();
-    cluster.wait_until_gone("widgets").await;
+    cluster.policies().delete("goes", &delete).await.unwrap();
+    cluster.wait_until_gone("goes").await;
 
     // One write for a change: two for a new policy.
     cluster.settle().await;
@@ -468,7 +488,7 @@ fn status(cluster: &Cluster, args: &[&str]) -> (i32, String) {
     (output.status.code().unwrap(), lines.join("\n"))
 }
 
-/// What `clear` says, which ends with this status.
+/// The output of `clear`, which ends with this status.
 fn clear(cluster: &Cluster, expected: i32) -> String {
     let kubeconfig: PathBuf = cluster
         .control_plane
@@ -578,7 +598,7 @@ async fn a_missing_right_costs_mutating_policies_alone() {
     controller.finish().await.unwrap();
 }
 
-/// What is served decides: a beta alone, and the CRD of our objects that comes later.
+/// Discovery decides: a beta alone, and the CRD of our objects that comes later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_served_decides() {
     let cluster = Cluster::start(&[

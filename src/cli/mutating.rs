@@ -23,7 +23,7 @@ use crate::status::object::StatusObject;
 /// The kind.
 pub(super) const KIND: &str = "MutatingAdmissionPolicy";
 
-/// What stands before the name of one where there are policies of both kinds.
+/// The text before the name of one, where there are policies of both kinds.
 pub(super) const PREFIX: &str = "mutatingadmissionpolicy/";
 
 const GROUP: &str = "admissionregistration.k8s.io";

@@ -147,7 +147,7 @@ pub struct RunArguments {
     #[arg(long, env = "VAP_EXCLUDE_SELECTOR", value_name = "SELECTOR")]
     pub exclude_selector: Option<LabelPattern>,
 
-    /// What to follow besides ValidatingAdmissionPolicies, separated by commas; each needs the ClusterRole of its name
+    /// Resources to follow besides ValidatingAdmissionPolicies, separated by commas; each needs the role of its name
     #[arg(
         long,
         env = "VAP_FOLLOW",

@@ -46,7 +46,7 @@ pub struct Settings {
     pub exclusion: Exclusion,
     /// How many statuses are written at once.
     pub concurrency: usize,
-    /// What is followed besides ValidatingAdmissionPolicies.
+    /// Kinds that are followed besides ValidatingAdmissionPolicies.
     pub followed: BTreeSet<Followed>,
     /// How long one watch request lives. A connection that died unnoticed is noticed some seconds later.
     pub watch_timeout: Duration,

@@ -233,7 +233,7 @@ fn publish_of(
     }
 }
 
-/// What the events of a policy are about.
+/// The object that the events of a policy are about.
 fn regarding(context: &Context, entry: &Entry) -> ObjectReference {
     let reference = entry.policy.object_ref(&());
     if entry.mutations.is_none() {

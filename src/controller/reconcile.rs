@@ -175,7 +175,7 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
     })
 }
 
-/// What a status was written to.
+/// The object that a status was written to.
 enum Judged {
     /// The policy itself.
     Policy(ValidatingAdmissionPolicy),

@@ -408,7 +408,7 @@ mod tests {
         let mutating = |name: &str| followed::name_of(name).is_some();
         assert_eq!(
             store.retain_among(mutating, &BTreeSet::new()),
-            [key.clone()]
+            std::slice::from_ref(&key)
         );
     }
 

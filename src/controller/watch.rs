@@ -348,7 +348,7 @@ fn report<K: Resource<DynamicType = ()>>(context: &Context, source: Source, erro
     }
 }
 
-/// The ClusterRole that grants to read `source`.
+/// The role that grants to read `source`.
 const fn role(source: Source) -> &'static str {
     match source {
         Source::MutatingPolicies | Source::MutatingBindings | Source::PolicyStatuses => {

@@ -80,6 +80,27 @@ fn problem(reference: &ParamRef, params: Option<&ApiResource>) -> Option<String>
         .then(|| "paramRef.namespace is given, and objects of paramKind have no namespace".into())
 }
 
+/// The permission that is missing where bindings may not be read.
+fn not_permitted(effect: Effect) -> String {
+    let kind = if effect.is_mutating {
+        "mutating"
+    } else {
+        "validating"
+    };
+    format!(
+        "vap-status-controller may not read bindings: grant `list` and `watch` on {kind}admissionpolicybindings to it"
+    )
+}
+
+/// The effect of having no binding.
+const fn unbound(effect: Effect) -> &'static str {
+    if effect.is_mutating {
+        "no MutatingAdmissionPolicyBinding refers to the policy; it changes no request"
+    } else {
+        "no ValidatingAdmissionPolicyBinding refers to the policy; it is not enforced"
+    }
+}
+
 /// The condition `Bound`.
 pub(super) fn verdict(state: &BindingsState, effect: Effect) -> Verdict {
     let verdict = |status, reason, message: String, evidence| Verdict {
@@ -101,15 +122,7 @@ pub(super) fn verdict(state: &BindingsState, effect: Effect) -> Verdict {
             return verdict(
                 ConditionStatus::Unknown,
                 Reason::NotPermitted,
-                format!(
-                    "vap-status-controller may not read bindings: grant `list` and `watch` on \
-                     {}admissionpolicybindings to it",
-                    if effect.is_mutating {
-                        "mutating"
-                    } else {
-                        "validating"
-                    }
-                ),
+                not_permitted(effect),
                 Evidence::Complete,
             );
         }
@@ -119,13 +132,7 @@ pub(super) fn verdict(state: &BindingsState, effect: Effect) -> Verdict {
         return verdict(
             ConditionStatus::False,
             Reason::NoBindings,
-            if effect.is_mutating {
-                "no MutatingAdmissionPolicyBinding refers to the policy; it changes no request"
-                    .to_owned()
-            } else {
-                "no ValidatingAdmissionPolicyBinding refers to the policy; it is not enforced"
-                    .to_owned()
-            },
+            unbound(effect).to_owned(),
             Evidence::Complete,
         );
     }
@@ -156,10 +163,12 @@ pub(super) fn verdict(state: &BindingsState, effect: Effect) -> Verdict {
     }
     let described: Vec<String> = bindings
         .iter()
-        .map(|binding| match effect.is_mutating {
-            // Those of mutating policies have no actions.
-            true => binding.name.clone(),
-            false => format!("{} ({})", binding.name, binding.actions.join(", ")),
+        .map(|binding| {
+            if effect.is_mutating {
+                // Those of mutating policies have no actions.
+                return binding.name.clone();
+            }
+            format!("{} ({})", binding.name, binding.actions.join(", "))
         })
         .collect();
     let mut text = format!("bound by {}", message::list(&described));

@@ -57,7 +57,7 @@ pub struct Observed<'a> {
 }
 
 impl Observed<'_> {
-    /// What the policy does to requests.
+    /// The effect of the policy on requests.
     pub(super) fn effect(&self) -> Effect {
         Effect {
             fails_closed: fails_closed(self.policy),

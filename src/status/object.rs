@@ -31,7 +31,7 @@ pub struct StatusObject {
     none: ObjectMeta,
 }
 
-/// What is said of the policy.
+/// The status of the policy, as its object holds it.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectStatus {

@@ -11,7 +11,7 @@ pub(super) struct Verdict {
     pub(super) evidence: Evidence,
 }
 
-/// What a policy does to the requests that it matches, and what becomes of them where it cannot.
+/// The effect of a policy on the requests that it matches, and on those for which it fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Effect {
     /// True if they are denied then: failurePolicy is not `Ignore`.
@@ -21,7 +21,7 @@ pub(crate) struct Effect {
 }
 
 impl Effect {
-    /// What it does to requests, as a participle.
+    /// The participle for what it does to requests.
     pub(crate) const fn done(self) -> &'static str {
         if self.is_mutating {
             "changed"

@@ -99,7 +99,9 @@ async fn objects_of_ours_are_deleted() {
             (&Method::GET, path) if path.contains("continue=") => list(&[object("b", "x")], ""),
             (&Method::GET, path) if path.starts_with(OBJECTS) => list(&[object("a", "x")], "more"),
             (&Method::GET, _) => Reply::failure(404, "no such resource"),
-            (&Method::DELETE, path) if path.ends_with("/a") => Reply::failure(403, "no"),
+            (&Method::DELETE, path) if path.starts_with(&format!("{OBJECTS}/a")) => {
+                Reply::failure(403, "no")
+            }
             _ => Reply::json(&json!({"kind": "Status", "status": "Success"})),
         })
     });

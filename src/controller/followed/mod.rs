@@ -1,4 +1,4 @@
-//! What is followed besides ValidatingAdmissionPolicies, where that is asked for: MutatingAdmissionPolicies.
+//! Following MutatingAdmissionPolicies besides validating ones, where that is asked for.
 //!
 //! A mutating policy is read as a validating one with mutations, has its place in the same store and the same queue,
 //! and is judged in the same way. Its name there has a prefix, as policies of both kinds may have the same name. It has
@@ -39,7 +39,7 @@ impl Followed {
     }
 }
 
-/// What stands before the name of a mutating policy, which has no slash.
+/// The text before the name of a mutating policy, which has no slash.
 pub(crate) const MUTATING: &str = "mutatingadmissionpolicies/";
 
 /// The name of a mutating policy among those of all policies.
@@ -191,7 +191,7 @@ impl FollowedState {
 }
 
 impl Object {
-    /// What it says of the policy `entry`; nothing where it is about another of that name.
+    /// The status of the policy `entry` that it holds; nothing where it is about another of that name.
     pub(crate) fn status_of(&self, entry: &Entry) -> Option<ValidatingAdmissionPolicyStatus> {
         let uid = entry.policy.metadata.uid.as_deref();
         self.content

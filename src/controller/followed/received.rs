@@ -22,7 +22,7 @@ use crate::policy::mutations;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "PolicyObject")]
 pub(super) struct ReceivedMutating {
-    /// What it shares with validating ones.
+    /// The part that it shares with validating ones.
     pub(super) shared: ValidatingAdmissionPolicy,
     /// Its mutations.
     pub(super) mutations: Vec<Mutation>,

@@ -28,7 +28,7 @@ const SOURCES: [Source; 3] = [
     Source::PolicyStatuses,
 ];
 
-/// What of it the cluster serves.
+/// The part of it that the cluster serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Served {
     /// All of it, the policies in this version.
@@ -39,7 +39,7 @@ enum Served {
     NoObjects,
 }
 
-/// What the cluster serves; nothing before that is known.
+/// The part that the cluster serves; nothing before that is known.
 fn served(context: &Context) -> Option<Served> {
     if !context.has_snapshot() {
         return None;
@@ -239,4 +239,64 @@ async fn objects(context: &Context) {
         }
     })
     .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::controller::testing::{Reply, client};
+    use crate::controller::tests::settings;
+    use crate::telemetry::Metrics;
+
+    fn event(type_: &str, object: &Value) -> String {
+        format!("{}\n", json!({"type": type_, "object": object}))
+    }
+
+    fn policy(name: &str, version: u32, mutations: &Value) -> Value {
+        json!({"metadata": {"name": name, "uid": name, "resourceVersion": version.to_string()},
+               "spec": {"mutations": mutations}})
+    }
+
+    /// One that cannot be read costs itself: the watch goes on, and its object is not taken for one without a policy.
+    #[tokio::test(start_paused = true)]
+    async fn a_policy_that_cannot_be_read_stops_nobody() {
+        let n = std::sync::atomic::AtomicUsize::new(0);
+        let (client, _) = client(move |_| {
+            let is_first = n.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;
+            let end = json!({"kind": "MutatingAdmissionPolicy", "apiVersion": "v1", "metadata": {
+                "resourceVersion": "3", "annotations": {"k8s.io/initial-events-end": "true"}}});
+            is_first.then(|| {
+                Reply::ended_watch(&[
+                    event("ADDED", &policy("odd", 1, &json!("none"))),
+                    event("ADDED", &policy("null", 2, &Value::Null)),
+                    event("BOOKMARK", &end),
+                    event("ADDED", &policy("later", 4, &json!([]))),
+                ])
+            })
+        });
+        let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
+        for name in ["odd", "gone"] {
+            let metadata = json!({"name": name, "resourceVersion": "1"});
+            let object = serde_json::from_value(json!({"metadata": metadata})).unwrap();
+            context.followed.put(object, EventSource::Listed);
+        }
+        context.followed.set_objects_listed();
+        context.followed.set_bindings_listed();
+        let followed = policies(&context, "v1");
+        drop(tokio::time::timeout(Duration::from_secs(1), followed).await);
+        let mut names = context.store.names();
+        names.sort();
+        assert_eq!(names, [key("later"), key("null")]);
+        assert!(context.followed.orphan(&key("odd")).is_none());
+        assert!(context.followed.orphan(&key("gone")).is_some());
+        let text = context.metrics.encode().unwrap();
+        assert!(
+            text.contains("vap_unreadable_objects{source=\"mutatingpolicies\"} 1\n"),
+            "{text}"
+        );
+    }
 }

@@ -1,4 +1,4 @@
-//! What is said of mutating policies: that they change requests, and nothing of probes.
+//! Messages about mutating policies: that they change requests, and nothing of probes.
 
 use super::*;
 
