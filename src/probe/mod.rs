@@ -5,6 +5,7 @@
 
 pub mod api;
 pub mod crd;
+mod decided;
 mod difference;
 pub mod mutation;
 pub(crate) mod prepare;
