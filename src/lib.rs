@@ -24,5 +24,7 @@ pub mod server;
 pub mod status;
 pub mod telemetry;
 
-pub use kubernetes::{defaulting, go_json, json_patch, library, merge, schema, validation_rules};
+pub use kubernetes::{
+    custom_resource, defaulting, go_json, json_patch, library, merge, schema, validation_rules,
+};
 pub use {cel, policy};

@@ -62,6 +62,35 @@ fn a_request_that_no_policy_is_asked_about_is_allowed() {
     assert_eq!((summary.passed, summary.failed, summary.pending), (2, 3, 0));
 }
 
+/// A probe of a CustomResourceDefinition says what the API server says of custom resources.
+#[test]
+fn custom_resources_are_held_against_their_definition() {
+    let report = report(&["tests/cli_test/definitions.yaml"]);
+    compare("definitions.txt", &test::render::text(&report, PLAIN, true));
+    let summary = report.summary;
+    assert_eq!((summary.passed, summary.failed, summary.pending), (9, 6, 1));
+    let json = serde_json::to_value(&report).unwrap();
+    let probe = &json["probes"][0];
+    assert_eq!(probe["target"]["kind"], "CustomResourceDefinition");
+    let case = &probe["cases"][1];
+    assert_eq!(
+        (&case["decision"], &case["reason"]),
+        (&"Deny".into(), &"Invalid".into())
+    );
+    assert_eq!(case["errors"].as_array().unwrap().len(), 3);
+}
+
+/// A definition that is refused, one that is not there, and expectations of policies.
+#[test]
+fn definitions_that_are_none_are_told() {
+    let report = report(&["tests/cli_test/definitions_invalid.yaml"]);
+    compare(
+        "definitions_invalid.txt",
+        &test::render::text(&report, PLAIN, false),
+    );
+    assert_eq!(report.exit(), Exit::WrongUse);
+}
+
 /// A probe of a webhook says whether it is called.
 #[test]
 fn webhooks_are_called_or_not() {

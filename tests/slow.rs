@@ -13,6 +13,7 @@ mod cli_check_binary;
 mod cli_commands;
 mod cli_mutating;
 mod cli_test;
+mod custom_resources;
 mod distribution;
 mod docs;
 mod hostile;

@@ -41,7 +41,7 @@ type DefinitionLine struct {
 
 // ObjectsLine is what `oracle crd validate` prints for a schema and objects.
 type ObjectsLine struct {
-	Line     int             `json:"line"`
+	Line int `json:"line"`
 	// Outcomes are those of each object: several where the order of Go's maps
 	// decides.
 	Outcomes [][]ObjectOutcome `json:"outcomes"`
@@ -76,6 +76,8 @@ func cmdCRD(args []string, out io.Writer) error {
 		answer = func(n int, data []byte) any { return definitionLine(n, data) }
 	case "validate":
 		answer = func(n int, data []byte) any { return objectsLine(n, data, *repeat) }
+	case "admit":
+		answer = func(n int, data []byte) any { return admittedLine(n, data, *repeat) }
 	default:
 		return errUsage
 	}

@@ -19,6 +19,7 @@ pub mod explain;
 pub mod input;
 mod judge;
 mod live;
+mod mutating;
 pub mod names;
 mod parallel;
 pub mod render;

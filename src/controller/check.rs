@@ -9,7 +9,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use tokio::time::Instant;
 
 use super::admission_cache::AdmissionCache;
@@ -19,6 +18,7 @@ use super::generation::Generation;
 use super::match_cache::MatchCache;
 use super::openapi::Index;
 use super::schemas::{Asked, Missing, SchemaCache};
+use super::store::Entry;
 use crate::policy;
 use crate::policy::admission::Admission;
 use crate::policy::analysis::{Profile, kinds_to_check, type_check_matched};
@@ -65,13 +65,9 @@ impl CheckResult {
         self.generation == *generation
     }
 
-    /// Reports whether a check of `policy` in `snapshot` would have the same result.
-    pub(crate) fn holds_for(
-        &self,
-        policy: &ValidatingAdmissionPolicy,
-        snapshot: &ClusterSnapshot,
-    ) -> bool {
-        self.is_of(&Generation::of_policy(policy))
+    /// Reports whether a check of `entry` in `snapshot` would have the same result.
+    pub(crate) fn holds_for(&self, entry: &Entry, snapshot: &ClusterSnapshot) -> bool {
+        self.is_of(&entry.generation())
             && self.missing.iter().all(Missing::is_still_missing)
             && self.is_current_in(snapshot)
     }
@@ -111,14 +107,14 @@ struct Examined {
 /// Result of a type check; `None` if it panicked.
 struct TypeChecked(Option<Typed>);
 
-/// Checks `policy` in `snapshot`.
+/// Checks the policy `entry` in `snapshot`.
 ///
 /// Where `admissions` are given, the policy is made ready there too, unless it is: it has probes, and need
 /// not be parsed once more for them.
 ///
 /// The answer is `None` where schemas are on their way; the policy is put into the queue when they are there.
 pub(crate) async fn check(
-    policy: &Arc<ValidatingAdmissionPolicy>,
+    entry: &Entry,
     snapshot: &ClusterSnapshot,
     schemas: &SchemaCache,
     match_cache: &Arc<MatchCache>,
@@ -127,21 +123,28 @@ pub(crate) async fn check(
     admissions: Option<Arc<AdmissionCache>>,
 ) -> Result<Option<CheckResult>, Interrupted> {
     let result = |group_versions: BTreeSet<GroupVersion>, missing, outcome| CheckResult {
-        generation: Generation::of_policy(policy),
+        generation: entry.generation(),
         revision: snapshot.revision,
         addresses: addresses(&group_versions, &snapshot.index),
         group_versions: schemas.shared(group_versions),
         missing,
         outcome,
     };
-    let name = policy.metadata.name.as_deref().unwrap_or_default();
+    let name = entry.key.as_str();
+    let key = entry.key.clone();
+    let mutations = entry.mutations.clone();
+    // Upstream checks no mutating policies, so that there are no answers of its to give.
+    let profile = match mutations {
+        Some(_) => Profile::Truthful,
+        None => profile,
+    };
 
-    let (subject, mapper) = (Arc::clone(policy), Arc::clone(&snapshot.mapper));
+    let (subject, mapper) = (Arc::clone(&entry.policy), Arc::clone(&snapshot.mapper));
     let (known, index) = (schemas.clone(), Arc::clone(&snapshot.index));
     let match_cache = Arc::clone(match_cache);
     metrics.policy_compiled();
     let examined = guard(name, metrics, move || {
-        let compiled = CompiledPolicy::new(&subject);
+        let compiled = CompiledPolicy::of_parts(&subject, mutations.as_deref());
         if let Some(admissions) = admissions
             && admissions.get(&subject).is_none()
         {
@@ -157,8 +160,7 @@ pub(crate) async fn check(
         };
         group_versions.extend(policy::param_kind(&subject).map(|gvk| gvk.group_version()));
         // Mostly they are there, and the thread need not be left and taken again.
-        let name = subject.metadata.name.as_deref().unwrap_or_default();
-        let schemas = known.loaded(name, &group_versions, &index);
+        let schemas = known.loaded(&key, &group_versions, &index);
         let checked = schemas.map(|schemas| {
             let typed = || {
                 let checked = type_check_matched(&compiled, &matches, &schemas, profile);

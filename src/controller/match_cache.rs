@@ -1,4 +1,4 @@
-//! What rules match, shared by the policies with the same rules: those of a cluster mostly say `*` in one of a few
+//! The matches of rules, shared by the policies with the same rules: those of a cluster mostly say `*` in one of a few
 //! ways, and each is then held against thousands of resources.
 
 use std::collections::VecDeque;

@@ -101,7 +101,8 @@ pub struct PolicyProbeSpec {
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-kubernetes-validations" = crd::target_rules()))]
 pub struct Target {
-    /// `MutatingAdmissionPolicy`, or `ValidatingWebhookConfiguration` or `MutatingWebhookConfiguration`.
+    /// `CustomResourceDefinition`, `MutatingAdmissionPolicy`, `ValidatingWebhookConfiguration` or
+    /// `MutatingWebhookConfiguration`.
     #[schemars(schema_with = "crd::target_kind_schema")]
     pub kind: String,
     /// The name of the object.
@@ -359,9 +360,19 @@ pub struct Expect {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crd::count_schema")]
     pub failing_validations: Option<u32>,
-    /// The reason that the status carries, such as `Forbidden`.
+    /// The reason that the status carries, such as `Forbidden`; of a custom resource that of an error, such as
+    /// `FieldValueInvalid`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The field of an error about a custom resource, such as `spec.ports[0].name`: one error must be of this field,
+    /// and have the message and the reason, where they are given too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 4096))]
+    pub field: Option<String>,
+    /// How many errors there are about a custom resource.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crd::count_schema")]
+    pub errors: Option<u32>,
     /// Expected applicability: true if the match constraints, a binding and the match conditions
     /// select the request. An `Allow` may also come from a policy that passes the request over.
     #[serde(default, skip_serializing_if = "Option::is_none")]

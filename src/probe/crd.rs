@@ -53,6 +53,11 @@ pub(super) fn spec_rules() -> Value {
              !has(c.expect.unchanged))",
             "object, patch and unchanged are expected of a MutatingAdmissionPolicy alone"
         ),
+        rule(
+            "has(self.target) && self.target.kind == 'CustomResourceDefinition' || \
+             self.cases.all(c, !has(c.expect.field) && !has(c.expect.errors))",
+            "field and errors are expected of a CustomResourceDefinition alone"
+        ),
     ])
 }
 
@@ -86,8 +91,8 @@ pub(super) fn expect_rules() -> Value {
         rule(
             "has(self.decision) && self.decision == 'Deny' || \
              !(has(self.message) || has(self.messageContains) || has(self.messagePattern) || \
-             has(self.reason))",
-            "message, messageContains, messagePattern and reason are those of a denial"
+             has(self.reason) || has(self.field) || has(self.errors))",
+            "message, messageContains, messagePattern, reason, field and errors are those of a denial"
         ),
         rule(
             "has(self.decision) || has(self.error) || has(self.applies) || has(self.object) || \
@@ -138,7 +143,8 @@ pub(super) fn binding_source_schema(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// The kinds of objects that a target may have.
-pub const TARGET_KINDS: [&str; 3] = [
+pub const TARGET_KINDS: [&str; 4] = [
+    "CustomResourceDefinition",
     "MutatingAdmissionPolicy",
     "MutatingWebhookConfiguration",
     "ValidatingWebhookConfiguration",

@@ -185,7 +185,7 @@ pub fn pending(case: &Case, why: &str) -> CaseResult {
 }
 
 /// A case that fails before anything is decided.
-fn failed(case: &Case, why: &str) -> CaseResult {
+pub(super) fn failed(case: &Case, why: &str) -> CaseResult {
     let mut result = pending(case, why);
     result.status.outcome = CaseOutcome::Failed;
     result

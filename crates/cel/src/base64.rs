@@ -8,6 +8,22 @@
 ///
 /// Source: Go `encoding/base64/base64.go`, `Encoding.decodeQuantum`.
 pub fn decode(text: &str) -> Result<Vec<u8>, usize> {
+    decode_with(text, [b'+', b'/'])
+}
+
+/// Reads base64 in the alphabet of URLs, as [`decode`] does.
+///
+/// # Errors
+///
+/// As those of [`decode`].
+///
+/// Source: Go `encoding/base64/base64.go`, `URLEncoding`.
+pub fn decode_url(text: &str) -> Result<Vec<u8>, usize> {
+    decode_with(text, [b'-', b'_'])
+}
+
+/// Reads base64 whose last two digits are `last`.
+fn decode_with(text: &str, last: [u8; 2]) -> Result<Vec<u8>, usize> {
     let mut symbols = text
         .bytes()
         .enumerate()
@@ -21,7 +37,7 @@ pub fn decode(text: &str) -> Result<Vec<u8>, usize> {
             let Some((at, symbol)) = symbols.next() else {
                 return Err(text.len().saturating_sub(n_digits));
             };
-            if let Some(digit) = base64_digit(symbol) {
+            if let Some(digit) = base64_digit(symbol, last) {
                 bits = bits << 6 | digit;
                 n_digits += 1;
                 continue;
@@ -50,13 +66,14 @@ pub fn decode(text: &str) -> Result<Vec<u8>, usize> {
     Ok(decoded)
 }
 
-fn base64_digit(symbol: u8) -> Option<u32> {
+fn base64_digit(symbol: u8, last: [u8; 2]) -> Option<u32> {
+    let [digit_62, digit_63] = last;
     Some(u32::from(match symbol {
         b'A'..=b'Z' => symbol - b'A',
         b'a'..=b'z' => symbol - b'a' + 26,
         b'0'..=b'9' => symbol - b'0' + 52,
-        b'+' => 62,
-        b'/' => 63,
+        _ if symbol == digit_62 => 62,
+        _ if symbol == digit_63 => 63,
         _ => return None,
     }))
 }

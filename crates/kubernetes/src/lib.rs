@@ -1,5 +1,6 @@
 //! Additions of the Kubernetes API server to CEL: its libraries and limits, and its schemas as types.
 //!
+//! - [`custom_resource`]: custom resources held against all that their definition says, as the API server does.
 //! - [`library`]: the functions and types that an API server has beside CEL's own, by version, and its limits.
 //! - [`schema`]: OpenAPI v3 and CRD schemas as CEL types.
 //! - [`typed_values`]: values that are read through a schema, as the rules of CustomResourceDefinitions see them.
@@ -34,6 +35,7 @@
 //!
 //! Nothing here knows of policies, requests or clusters.
 
+pub mod custom_resource;
 pub mod defaulting;
 pub mod go_json;
 pub mod json_patch;

@@ -13,8 +13,8 @@ use e2e::documents;
 use e2e::parity::coverage::{Coverage, Inputs};
 use e2e::parity::schemas::Schemas;
 use e2e::parity::{
-    admit, bench, compile, decided, decl, eval, five_kinds, mutate, pair, rules, share, typecheck,
-    witnesses, write_line, yaml,
+    admit, bench, compile, custom_resources, decided, decl, eval, five_kinds, mutate, pair, rules,
+    share, typecheck, witnesses, write_line, yaml,
 };
 use vap_status_controller::policy::analysis::Profile;
 use vap_status_controller::policy::compile::CompileMode;
@@ -182,9 +182,39 @@ enum Command {
         /// Measure the time of objects, each validated so many times.
         #[arg(long, value_name = "N", default_value_t = 0)]
         repeat: u32,
+        /// Fail if objects are not held against rules so many times faster than upstream does.
+        #[arg(long, value_name = "RATIO", requires = "repeat")]
+        at_least: Option<f64>,
         /// A file of validations that upstream's own tests ask for, with upstream's answers.
         #[arg(long, value_name = "FILE")]
         recorded: Option<PathBuf>,
+        /// How many differences to show.
+        #[arg(long, default_value_t = 5)]
+        show: usize,
+        /// Files of CustomResourceDefinitions, or directories of them.
+        #[arg(value_name = "PATH")]
+        paths: Vec<PathBuf>,
+    },
+    /// Compare requests for custom resources, of CustomResourceDefinitions of files and made ones: the causes of
+    /// refusals in their order, and what would be stored; fails if anything differs.
+    CustomResources {
+        /// The oracle's binary.
+        #[arg(long)]
+        oracle: PathBuf,
+        #[arg(long, default_value_t = 42)]
+        seed: u64,
+        /// How many definitions to make.
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        made: u64,
+        /// How many requests.
+        #[arg(long, value_name = "N", default_value_t = 2_000)]
+        objects: u64,
+        /// A file to write the requests to, with upstream's answers.
+        #[arg(long, value_name = "FILE")]
+        record: Option<PathBuf>,
+        /// Measure the time of requests, each made so many times.
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        repeat: u32,
         /// How many differences to show.
         #[arg(long, default_value_t = 5)]
         show: usize,
@@ -375,6 +405,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
             mutants,
             objects,
             repeat,
+            at_least,
             recorded,
             show,
             paths,
@@ -385,7 +416,28 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
             mutants,
             objects,
             repeat,
+            at_least,
             recorded,
+            show,
+            paths,
+        }
+        .run(out)?,
+        Command::CustomResources {
+            oracle,
+            seed,
+            made,
+            objects,
+            record,
+            repeat,
+            show,
+            paths,
+        } => custom_resources::CustomResourceParity {
+            oracle,
+            seed,
+            made,
+            objects,
+            record,
+            repeat,
             show,
             paths,
         }

@@ -9,6 +9,7 @@
 
 pub mod admit;
 pub mod crds;
+pub mod custom_resources;
 pub mod eval;
 pub(crate) mod expressions;
 #[expect(

@@ -11,6 +11,7 @@ pub mod compile;
     reason = "parts of JSON values, which are null where there are none"
 )]
 pub mod coverage;
+pub mod custom_resources;
 pub mod decided;
 pub mod decl;
 pub mod eval;

@@ -36,6 +36,8 @@ pub struct RuleParity {
     pub objects: u64,
     /// How often each object is validated to measure the time; not at all for none.
     pub repeat: u32,
+    /// How many times faster than upstream objects must be held against rules.
+    pub at_least: Option<f64>,
     /// A file of validations that upstream's own tests ask for, with upstream's answers.
     pub recorded: Option<PathBuf>,
     /// How many differences to show.
@@ -151,6 +153,19 @@ impl RuleParity {
             Self::recorded(recorded, &mut line, &mut left, out)?;
         }
         write_line(out, &line)?;
+        let ratio = line
+            .their_nanos
+            .zip(line.our_nanos)
+            .map(|(theirs, ours)| theirs / ours);
+        if let Some((least, ratio)) = self.at_least.zip(ratio)
+            && ratio < least
+        {
+            writeln!(
+                out,
+                "rules are {ratio:.1} times as fast as upstream, and should be {least} times"
+            )?;
+            return Ok(false);
+        }
         Ok(line.recorded == line.same_recorded
             && line.definitions == line.same_definitions
             && line.objects == line.same_objects)
@@ -258,7 +273,8 @@ impl RuleParity {
         }
         if self.repeat > 0 {
             line.their_nanos = Some(their_nanos / count(line.objects));
-            line.our_nanos = Some(ours.as_secs_f64() * 1e9 / count(line.objects));
+            let ours = ours.as_secs_f64() * 1e9 / f64::from(self.repeat);
+            line.our_nanos = Some(ours / count(line.objects));
         }
         Ok(())
     }

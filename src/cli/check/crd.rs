@@ -22,7 +22,7 @@ const MAX_FINDINGS: usize = 200;
 
 /// The faults of the rules of `crds`.
 #[must_use]
-pub(super) fn check(crds: &[Object<Crd>]) -> Vec<Finding> {
+pub(in crate::cli) fn check(crds: &[Object<Crd>]) -> Vec<Finding> {
     let crds: Vec<_> = crds.iter().collect();
     parallel::map(&crds, |crd| faults(crd)).concat()
 }
@@ -108,9 +108,12 @@ fn rule_of(error: &DefinitionError) -> Rule {
         FieldErrorKind::Invalid if detail.starts_with("oldSelf cannot be used") => {
             Rule::UncorrelatableRule
         }
-        FieldErrorKind::Invalid | FieldErrorKind::Duplicate | FieldErrorKind::NotSupported => {
-            Rule::InvalidValue
-        }
+        FieldErrorKind::Invalid
+        | FieldErrorKind::TypeInvalid
+        | FieldErrorKind::Duplicate
+        | FieldErrorKind::NotSupported
+        | FieldErrorKind::TooLong
+        | FieldErrorKind::TooMany => Rule::InvalidValue,
     }
 }
 

@@ -13,7 +13,7 @@ mod comment;
 pub mod config;
 pub mod config_schema;
 pub mod costs;
-mod crd;
+pub(in crate::cli) mod crd;
 mod diff;
 mod expressions;
 pub mod finding;

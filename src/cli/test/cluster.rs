@@ -15,6 +15,7 @@ use crate::policy;
 use crate::policy::admission::{self, Admission, Binding, Namespace, ParamList, ParamSource};
 use crate::policy::compile::CompiledPolicy;
 use crate::probe::api::{Case, CaseOutcome, PolicyProbeSpec};
+use crate::probe::custom_resource::{self, Definition};
 use crate::probe::mutation::Mutating;
 use crate::probe::run::{self, CaseRequest, CaseResult, Setting, Target};
 
@@ -31,6 +32,7 @@ pub(super) struct FileCluster<'a> {
     known: &'a Known,
     kinds: KindsOf<'a, Known>,
     policies: HashMap<Cow<'a, str>, Policy<'a>>,
+    definitions: &'a HashMap<String, Definition>,
     namespaces: BTreeMap<String, Namespace>,
 }
 
@@ -90,6 +92,7 @@ impl<'a> FileCluster<'a> {
     pub(super) fn new(
         input: &'a Input,
         webhooks: &'a HashMap<String, Webhook<'_>>,
+        definitions: &'a HashMap<String, Definition>,
         known: &'a Known,
         refusals: &Refusals,
     ) -> Self {
@@ -142,6 +145,7 @@ impl<'a> FileCluster<'a> {
             known,
             kinds: KindsOf::new(known.builtin(), known),
             policies: policies.chain(mutating).chain(of_webhooks).collect(),
+            definitions,
             namespaces: namespaces.collect(),
         }
     }
@@ -155,10 +159,21 @@ impl<'a> FileCluster<'a> {
                 requests: Vec::new(),
             }
         };
-        let Some(policy) = self.policies.get(probe.policy_name.as_str()) else {
-            return pending("the policy is not among the input");
-        };
-        panic::catch_unwind(AssertUnwindSafe(|| self.run_for(policy, probe))).unwrap_or_else(|_| {
+        let run = AssertUnwindSafe(|| {
+            if let Some(definition) = self.definitions.get(&probe.policy_name) {
+                let results = custom_resource::run(probe, definition);
+                return Some(Run {
+                    results,
+                    requests: Vec::new(),
+                });
+            }
+            let policy = self.policies.get(probe.policy_name.as_str())?;
+            Some(self.run_for(policy, probe))
+        });
+        let ran = panic::catch_unwind(run);
+        let ran =
+            ran.map(|ran| ran.unwrap_or_else(|| pending("the policy is not among the input")));
+        ran.unwrap_or_else(|_| {
             pending("the evaluation broke off on an error of kubectl-vap; please report it")
         })
     }

@@ -55,14 +55,13 @@ pub struct Options {
 /// Where this build is broken.
 pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken> {
     let mut input = Input::load(&options.paths, Wanted::All, stdin);
-    let crds = Input::load(&options.crds, Wanted::Crds, stdin);
+    let mut crds = Input::load(&options.crds, Wanted::Crds, stdin);
     let no_crds = no_crds(&options.crds, &crds);
-    let own_crds = std::mem::take(&mut input.crds);
-    let known = Known::new(
-        own_crds.into_iter().chain(crds.crds).map(|crd| crd.value),
-        input.all_policies(),
-    )
-    .map_err(|error| Broken(error.to_string()))?;
+    let own_crds = std::mem::take(&mut input.crds).into_iter();
+    let all_crds = own_crds.chain(std::mem::take(&mut crds.crds));
+    let crds_of_probes = target::definitions(&input.probes, all_crds);
+    let known = Known::new(crds_of_probes.crds.into_iter(), input.all_policies())
+        .map_err(|error| Broken(error.to_string()))?;
 
     let mut findings: Vec<Finding> = no_crds.into_iter().collect();
     findings.extend(input.problems.iter().chain(&crds.problems).map(unread));
@@ -80,7 +79,13 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     let keys = mutating
         .clone()
         .map(|policy| mutating_key(policy.name().unwrap_or_default()));
-    let targets: Vec<String> = webhooks.keys().cloned().chain(keys).collect();
+    let definitions = crds_of_probes.keys;
+    let targets: Vec<String> = webhooks
+        .keys()
+        .cloned()
+        .chain(keys)
+        .chain(definitions)
+        .collect();
     let probes = probes::read(probes, &policies, Some(&targets), &mut findings).map_err(Broken)?;
     probes::duplicate_policies(&probes, input.policies.iter(), str::to_owned, &mut findings);
     probes::duplicate_policies(&probes, mutating, mutating_key, &mut findings);
@@ -92,6 +97,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     let mut refusals = refusal::of_policies(&input, &known, &probed, &mut findings);
     refusal::of_mutating_policies(&input, &known, &probed, &mut findings, &mut refusals);
     refusal::of_webhooks(&webhooks, &known, &probed, &mut findings, &mut refusals);
+    let definitions = refusal::of_definitions(crds_of_probes.named, &probed, &mut findings);
     let of_policies = input.policies.iter();
     let of_policies =
         of_policies.filter(|policy| probed.contains(policy.name().unwrap_or_default()));
@@ -103,7 +109,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     refusal::of_objects(&input, &known, &param_kinds.collect(), &mut findings);
 
     let mut report = TestReport::new(known.kubernetes(), input.n_files, findings);
-    let cluster = FileCluster::new(&input, &webhooks, &known, &refusals);
+    let cluster = FileCluster::new(&input, &webhooks, &definitions, &known, &refusals);
     let runs = parallel::map(&probes, |probe| cluster.run(&probe.spec));
     let ran = probes.iter().zip(&runs);
     let ran: Vec<Ran<'_>> = ran.map(|(probe, run)| Ran { probe, run }).collect();

@@ -6,14 +6,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use crate::cli::check::finding::{Finding, Severity};
 use crate::cli::check::known::Known;
 use crate::cli::check::policy::{self, finding};
-use crate::cli::check::{shape, validation, webhook};
+use crate::cli::check::{self, shape, validation, webhook};
 use crate::cli::input::{Input, Object};
 use crate::library::version::LATEST;
 use crate::policy::analysis::Profile;
 use crate::policy::rule::Rule;
 use crate::probe::api::Samples;
+use crate::probe::custom_resource::Definition;
 use crate::probe::sample;
-use crate::schema::Gvk;
+use crate::schema::{Crd, Gvk};
 
 use super::cluster::mutating_key;
 use super::target::Webhook;
@@ -137,6 +138,32 @@ pub(super) fn of_webhooks(
             refusals.insert(name.clone(), why.clone());
         }
     }
+}
+
+/// The CustomResourceDefinitions that probes are about, with why the API server refuses them, if it does; what is wrong
+/// with their rules goes to `findings`.
+pub(super) fn of_definitions(
+    crds: HashMap<String, Object<Crd>>,
+    probed: &BTreeSet<&str>,
+    findings: &mut Vec<Finding>,
+) -> HashMap<String, Definition> {
+    let mut probed: Vec<_> = crds
+        .into_iter()
+        .filter(|(key, _)| probed.contains(key.as_str()))
+        .collect();
+    probed.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let mut definitions = HashMap::new();
+    for (key, crd) in probed {
+        let mut found = check::crd::check(std::slice::from_ref(&crd));
+        keep_refusals(&mut found);
+        let definition = Definition {
+            value: crd.document.node.to_json(),
+            refusal: found.first().map(with_place),
+        };
+        findings.extend(found);
+        definitions.insert(key, definition);
+    }
+    definitions
 }
 
 /// The message of a finding with its file and line.

@@ -180,6 +180,11 @@ pub(in crate::cli) fn render_trace(out: &mut String, trace: &Trace, margin: &str
             let _ = writeln!(out, "{margin}{indent}{line}");
         }
     }
+    if let Some(changes) = &trace.changes {
+        for line in wrap(&clean(&changes.shown()), room, usize::MAX, "  ") {
+            let _ = writeln!(out, "{margin}{line}");
+        }
+    }
 }
 
 /// The last line: how much was tested, and what came of it.

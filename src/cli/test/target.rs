@@ -14,6 +14,10 @@ use crate::probe::api::{PolicyProbeSpec, Target};
 use crate::probe::crd::TARGET_KINDS;
 use crate::probe::run::TargetKind;
 use crate::probe::validation::Violation;
+use crate::schema::Crd;
+
+/// The kind of CustomResourceDefinitions.
+const DEFINITION: &str = "CustomResourceDefinition";
 
 /// Fields that say something of policies alone.
 const OF_POLICIES: [&str; 6] = [
@@ -28,6 +32,7 @@ const OF_POLICIES: [&str; 6] = [
 /// The sort of objects of a kind that a target may have.
 pub(super) fn kind_of(target: &Target) -> Option<TargetKind> {
     match target.kind.as_str() {
+        DEFINITION => Some(TargetKind::Definition),
         "MutatingAdmissionPolicy" => Some(TargetKind::Mutating),
         "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => {
             Some(TargetKind::Webhook)
@@ -65,6 +70,10 @@ pub(super) fn take(probe: &Json) -> Result<Option<(Json, Target)>, Vec<Violation
     if let Some(spec) = probe.get_mut("spec").and_then(Json::as_object_mut) {
         let (fields, what) = match kind {
             TargetKind::Webhook => (OF_POLICIES.as_slice(), "policies, and not for a webhook"),
+            TargetKind::Definition => (
+                OF_POLICIES.as_slice(),
+                "policies, and not for a CustomResourceDefinition",
+            ),
             TargetKind::Policy | TargetKind::Mutating => (
                 &["policyName", "policyNames"][..],
                 "validating policies, and not for a target",
@@ -91,6 +100,19 @@ pub(super) fn unfit(spec: &PolicyProbeSpec, target: &Target) -> Vec<Violation> {
         Some(TargetKind::Webhook) => (
             &["applies", "error"],
             "the answer of a webhook is not known here: expect `applies`, whether it is called, or `error`",
+        ),
+        Some(TargetKind::Definition) => (
+            &[
+                "decision",
+                "message",
+                "messageContains",
+                "messagePattern",
+                "forbiddenMessages",
+                "reason",
+                "field",
+                "errors",
+            ],
+            "is for policies: of a custom resource expect `decision`, and with Deny `field`, `message`, `reason` or `errors`",
         ),
         Some(TargetKind::Mutating) => (
             &["applies", "error", "object", "patch", "unchanged"],
@@ -144,4 +166,41 @@ pub(super) fn webhooks(configurations: &[Object<Json>]) -> HashMap<String, Webho
         }
     }
     found
+}
+
+/// The CustomResourceDefinitions of the input.
+#[derive(Default)]
+pub(super) struct Definitions {
+    /// The names that they have in probes.
+    pub(super) keys: Vec<String>,
+    /// Those that a probe names; of several of one name the last, as `kubectl apply` has it.
+    pub(super) named: HashMap<String, Object<Crd>>,
+    /// What they define.
+    pub(super) crds: Vec<Crd>,
+}
+
+/// Sorts `crds` by what `probes` name.
+pub(super) fn definitions(
+    probes: &[Object<Json>],
+    crds: impl Iterator<Item = Object<Crd>>,
+) -> Definitions {
+    let is_named = |name: &str| {
+        probes.iter().any(|probe| {
+            let target = |field: &str| probe.value.pointer(&format!("/spec/target/{field}"));
+            target("kind") == Some(&json!(DEFINITION)) && target("name") == Some(&json!(name))
+        })
+    };
+    let mut definitions = Definitions::default();
+    for crd in crds {
+        let name = crd.name().unwrap_or_default();
+        let key = format!("{DEFINITION}/{name}");
+        definitions.keys.push(key.clone());
+        if is_named(name) {
+            definitions.crds.push(crd.value.clone());
+            definitions.named.insert(key, crd);
+        } else {
+            definitions.crds.push(crd.value);
+        }
+    }
+    definitions
 }

@@ -5,7 +5,7 @@
 
 use super::super::api::{Decision, Expect};
 use super::super::mutation::{self, Mutating};
-use super::super::{difference, webhook};
+use super::super::{custom_resource, difference, webhook};
 use crate::defaulting::Stage;
 use crate::policy::admission::{Binding, ReviewOutcome};
 use crate::policy::exempt;
@@ -21,6 +21,9 @@ pub enum TargetKind {
     Webhook,
     /// A `MutatingAdmissionPolicy`, of which the object after its mutations is known.
     Mutating,
+    /// A `CustomResourceDefinition`, against which the API server holds custom resources; [`custom_resource`] runs its
+    /// cases.
+    Definition,
 }
 
 /// The object that a probe is about, as far as it is more than a policy.
@@ -51,6 +54,7 @@ impl TargetKind {
     pub(super) fn is_exempt(self, resource: &Gvr) -> bool {
         match self {
             Self::Policy | Self::Mutating => exempt::is_exempt(resource),
+            Self::Definition => false,
             Self::Webhook => exempt::is_exempt_from_webhooks(resource),
         }
     }
@@ -58,7 +62,7 @@ impl TargetKind {
     /// Where among the steps of a request the API server asks it.
     pub(super) const fn stage(self) -> Stage {
         match self {
-            Self::Policy | Self::Webhook => Stage::Validation,
+            Self::Policy | Self::Webhook | Self::Definition => Stage::Validation,
             Self::Mutating => Stage::Mutation,
         }
     }
@@ -68,6 +72,7 @@ impl TargetKind {
         match self {
             Self::Policy | Self::Mutating => "policy",
             Self::Webhook => "webhook",
+            Self::Definition => "definition",
         }
     }
 
@@ -78,6 +83,7 @@ impl TargetKind {
             Self::Policy => difference::explain(outcome),
             Self::Webhook => webhook::explain(outcome),
             Self::Mutating => mutation::explain(outcome),
+            Self::Definition => custom_resource::explain(outcome),
         }
     }
 
@@ -93,6 +99,8 @@ impl TargetKind {
             Self::Policy => difference::of(expect, policy, bindings, outcome),
             Self::Webhook => webhook::difference(expect, outcome),
             Self::Mutating => mutation::difference(expect, outcome),
+            // Its cases are not run as those of policies.
+            Self::Definition => None,
         }
     }
 
@@ -101,7 +109,7 @@ impl TargetKind {
         match (outcome.is_allowed(), self) {
             // What a webhook says is not known, and a mutation is no decision.
             (true, Self::Webhook | Self::Mutating) => None,
-            (true, Self::Policy) => Some(Decision::Allow),
+            (true, Self::Policy | Self::Definition) => Some(Decision::Allow),
             (false, _) => Some(Decision::Deny),
         }
     }

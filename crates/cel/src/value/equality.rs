@@ -153,8 +153,12 @@ fn maps_equal(left: &Map, right: &Map, value: &Value, walk: Walk<'_>) -> Result<
     }
     let walk = walk.deeper()?;
     for (key, a) in left.entries()? {
-        let Some(b) = right.find(&key)? else {
-            return Ok(false);
+        let b = match right.find(&key) {
+            Ok(Some(b)) => b,
+            Ok(None) => return Ok(false),
+            Err(error) if error.ends_evaluation() => return Err(error),
+            // A value as any other, to which none is equal.
+            Err(error) => Value::Error(error),
         };
         walk.work.step()?;
         match equals(&a, &b, walk) {

@@ -46,7 +46,7 @@ fn default_of(schema: &Value) -> Option<&Value> {
 )]
 fn additional(schema: &Value) -> Option<Option<&Value>> {
     match schema.get("additionalProperties")? {
-        Value::Bool(true) => Some(None),
+        Value::Bool(_) => Some(None),
         inner @ Value::Object(_) => Some(Some(inner)),
         _ => None,
     }
@@ -65,9 +65,8 @@ fn prune_nulls(value: &mut Value, schema: Option<&Value>, depth: usize) {
     match value {
         Value::Object(fields) => {
             fields.retain(|name, value| {
-                let schema = property(schema, name);
-                !(is_forbidden_null(value, schema) && schema.and_then(default_of).is_none())
-                    || schema.is_none()
+                let schema = property(schema, name).or_else(|| additional(schema).flatten());
+                !is_forbidden_null(value, schema) || schema.and_then(default_of).is_some()
             });
             for (name, value) in fields.iter_mut() {
                 let inner = property(schema, name).or_else(|| additional(schema).flatten());
@@ -229,7 +228,7 @@ mod tests {
             ),
             (
                 json!({"spec": {"size": 1, "name": "", "open": {"x": {"y": 1}, "closed": {"a": "b", "c": 1}},
-                    "map": {"k": {}, "l": {"b": false, "z": 1}}, "pod": {"kind": "Pod", "spec": {}, "metadata": {"name": "a"}}}}),
+                    "map": {"k": {}, "l": {"b": false, "z": 1}, "m": null}, "pod": {"kind": "Pod", "spec": {}, "metadata": {"name": "a"}}}}),
                 json!({"spec": {"size": 1, "name": "", "open": {"x": {"y": 1}, "closed": {"a": "b"}},
                     "map": {"k": {"b": true}, "l": {"b": false}}, "pod": {"kind": "Pod", "metadata": {"name": "a"}}}}),
             ),

@@ -65,18 +65,34 @@ const DATE_TIME: &[Element] = &[
     Element::Second,
 ];
 
+/// A text in quotes, as Go's errors about times have it: bytes that are not plain as numbers.
+///
+/// Source: Go `time/format.go`, `quote`.
+fn quote(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' => quoted.extend(['\\', char::from(byte)]),
+            b' '..=b'\x7f' => quoted.push(char::from(byte)),
+            _ => quoted.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
 /// Why `text` is not of the form `layout`, as Go says it.
 fn parse_error(text: &str, layout: &[Element]) -> String {
     let layout_text: String = layout.iter().map(|element| element.text()).collect();
-    let parsing = format!("parsing time {}", go_quote(text));
+    let parsing = format!("parsing time {}", quote(text));
     let mut rest = text;
     for element in layout {
         let cannot = || {
             format!(
                 "{parsing} as {}: cannot parse {} as {}",
-                go_quote(&layout_text),
-                go_quote(rest),
-                go_quote(element.text())
+                quote(&layout_text),
+                quote(rest),
+                quote(element.text())
             )
         };
         let n_digits = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -109,7 +125,7 @@ fn parse_error(text: &str, layout: &[Element]) -> String {
     if rest.is_empty() {
         format!("{parsing}: day out of range")
     } else {
-        format!("{parsing}: extra text: {}", go_quote(rest))
+        format!("{parsing}: extra text: {}", quote(rest))
     }
 }
 

@@ -24,6 +24,12 @@ use preserved::Preserved;
 use raw::go_type;
 pub use value_schema::ValueSchema;
 
+/// Reports whether `text` is a duration, in Go's form or as numbers with units in words.
+#[must_use]
+pub(crate) fn is_duration(text: &str) -> bool {
+    go_time::duration(text).is_ok()
+}
+
 fn invalid(message: impl Into<String>) -> Value {
     Value::Error(EvalError::new(message))
 }
@@ -130,7 +136,8 @@ fn typed_string(text: &Arc<str>, schema: &ValueSchema) -> Value {
         "date-time" => go_time::date_time(text)
             .map(Value::Timestamp)
             .map_err(|error| format!("Invalid date-time formatted string {text}: {error}")),
-        "byte" => base64::decode(text).map(Value::bytes).map_err(|at| {
+        // Upstream takes the alphabet of URLs, even though the format asks for the other one.
+        "byte" => base64::decode_url(text).map(Value::bytes).map_err(|at| {
             format!("Invalid byte formatted string {text}: illegal base64 data at input byte {at}")
         }),
         _ => Ok(Value::String(Arc::clone(text))),

@@ -65,7 +65,7 @@ fn key_of(keys: &[String], element: &Value) -> Option<String> {
 
 /// A value beside the one before an update that it belongs to.
 #[derive(Debug)]
-pub(super) struct Correlated {
+pub(crate) struct Correlated {
     new: Value,
     old: Value,
     schema: Arc<ValueSchema>,
@@ -73,7 +73,7 @@ pub(super) struct Correlated {
 }
 
 impl Correlated {
-    pub(super) fn new(new: Value, old: Value, schema: &Arc<ValueSchema>) -> Self {
+    pub(crate) fn new(new: Value, old: Value, schema: &Arc<ValueSchema>) -> Self {
         Self {
             new,
             old,
@@ -83,7 +83,7 @@ impl Correlated {
     }
 
     /// The field `name`, if it was there before and the schema declares it.
-    pub(super) fn key(&self, name: &str) -> Option<Self> {
+    pub(crate) fn key(&self, name: &str) -> Option<Self> {
         let (Value::Map(new), Value::Map(old)) = (&self.new, &self.old) else {
             return None;
         };
@@ -93,7 +93,7 @@ impl Correlated {
     }
 
     /// The elements of a list, each with the one before that it belongs to.
-    pub(super) fn elements(&self) -> Elements<'_> {
+    pub(crate) fn elements(&self) -> Elements<'_> {
         let list = match (&self.new, &self.old) {
             (Value::List(new), Value::List(_)) => Some(new),
             _ => None,
@@ -106,7 +106,7 @@ impl Correlated {
     }
 
     /// Reports whether nothing has changed, as far as the parts are found again.
-    pub(super) fn is_equal(&self) -> bool {
+    pub(crate) fn is_equal(&self) -> bool {
         *self.is_equal.get_or_init(|| self.compare())
     }
 
@@ -138,7 +138,7 @@ impl Correlated {
 
 /// The elements of a list beside those before an update.
 #[derive(Debug)]
-pub(super) struct Elements<'a> {
+pub(crate) struct Elements<'a> {
     list: Option<&'a List>,
     before: MapList<'a>,
     schema: Option<&'a Arc<ValueSchema>>,
@@ -146,7 +146,7 @@ pub(super) struct Elements<'a> {
 
 impl Elements<'_> {
     /// The element at `index`, if its keys were there before.
-    pub(super) fn get(&self, index: usize) -> Option<Correlated> {
+    pub(crate) fn get(&self, index: usize) -> Option<Correlated> {
         let new = self.list?.get(index)?;
         let old = self.before.get(&new)?.clone();
         Some(Correlated::new(new, old, self.schema?))

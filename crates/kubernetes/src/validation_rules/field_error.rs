@@ -20,6 +20,12 @@ pub enum FieldErrorKind {
     Forbidden,
     /// A value that is none of those that are known.
     NotSupported,
+    /// A value of the wrong type.
+    TypeInvalid,
+    /// A text that is too long.
+    TooLong,
+    /// Too many elements or fields.
+    TooMany,
     /// A failure that is not the user's.
     Internal,
 }
@@ -34,23 +40,35 @@ impl FieldErrorKind {
             Self::Duplicate => "FieldValueDuplicate",
             Self::Forbidden => "FieldValueForbidden",
             Self::NotSupported => "FieldValueNotSupported",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
+            Self::TooLong => "FieldValueTooLong",
+            Self::TooMany => "FieldValueTooMany",
             Self::Internal => "InternalError",
         }
     }
 
     const fn words(self) -> &'static str {
         match self {
-            Self::Invalid => "Invalid value",
+            Self::Invalid | Self::TypeInvalid => "Invalid value",
             Self::Required => "Required value",
             Self::Duplicate => "Duplicate value",
             Self::Forbidden => "Forbidden",
             Self::NotSupported => "Unsupported value",
+            Self::TooLong => "Too long",
+            Self::TooMany => "Too many",
             Self::Internal => "Internal error",
         }
     }
 
     const fn shows_value(self) -> bool {
-        matches!(self, Self::Invalid | Self::Duplicate | Self::NotSupported)
+        matches!(
+            self,
+            Self::Invalid
+                | Self::TypeInvalid
+                | Self::Duplicate
+                | Self::NotSupported
+                | Self::TooMany
+        )
     }
 }
 

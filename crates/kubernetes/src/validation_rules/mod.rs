@@ -13,13 +13,13 @@
 
 mod compile;
 mod context;
-mod correlation;
+pub(crate) mod correlation;
 mod cost;
 mod definition;
 mod field_error;
 mod field_path;
 mod keywords;
-mod path;
+pub(crate) mod path;
 mod rule;
 mod validator;
 mod walk;

@@ -17,7 +17,7 @@ pub enum PathStep {
 
 /// A path: the step that it ends with, and what is before it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Path<'a> {
+pub(crate) struct Path<'a> {
     before: Option<&'a Path<'a>>,
     step: Step<'a>,
 }
@@ -32,20 +32,20 @@ enum Step<'a> {
 
 impl<'a> Path<'a> {
     /// The path to the object as a whole.
-    pub(super) const ROOT: Path<'static> = Path {
+    pub(crate) const ROOT: Path<'static> = Path {
         before: None,
         step: Step::Root,
     };
 
-    pub(super) fn field(&'a self, name: &'a str) -> Self {
+    pub(crate) fn field(&'a self, name: &'a str) -> Self {
         self.then(Step::Field(name))
     }
 
-    pub(super) fn key(&'a self, key: &'a str) -> Self {
+    pub(crate) fn key(&'a self, key: &'a str) -> Self {
         self.then(Step::Key(key))
     }
 
-    pub(super) fn index(&'a self, index: usize) -> Self {
+    pub(crate) fn index(&'a self, index: usize) -> Self {
         self.then(Step::Index(index))
     }
 
@@ -57,7 +57,7 @@ impl<'a> Path<'a> {
     }
 
     /// The steps, outermost first.
-    pub(super) fn steps(&self) -> Vec<PathStep> {
+    pub(crate) fn steps(&self) -> Vec<PathStep> {
         let mut steps = Vec::new();
         let mut at = Some(self);
         while let Some(path) = at {
@@ -74,7 +74,7 @@ impl<'a> Path<'a> {
     }
 
     /// The path as the API server writes it.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         match written(&self.steps()) {
             text if text.is_empty() => "<nil>".into(),
             text => text,

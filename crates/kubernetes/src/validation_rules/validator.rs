@@ -117,6 +117,12 @@ impl Validator {
         })
     }
 
+    /// Reports whether there are rules.
+    #[must_use]
+    pub const fn has_rules(&self) -> bool {
+        self.root.is_some()
+    }
+
     /// Holds `object` against the rules, on an update with the object `before` it.
     #[must_use]
     pub fn validate(&self, object: &Json, before: Option<&Json>) -> ValidationResult {

@@ -1,0 +1,468 @@
+//! Custom resources held against all that their definition says, as the API server does.
+//!
+//! - [`validate`]: an object, on an update with the one before it, against a CustomResourceDefinition: for tests of a
+//!   definition that Rust types make, such as those of `kube`'s derive macro.
+//! - [`Validator`]: the same for many objects of one version.
+//!
+//! An object is read as the API server reads it: unknown fields and nulls that are not allowed go, defaults come. Then
+//! its metadata, its values (types, limits, patterns, formats, alternatives), its lists that are sets or maps, resources
+//! within it and the rules (`x-kubernetes-validations`) are looked at, in this order. On an update, errors of values that
+//! have not changed do not count.
+//!
+//! Nothing here knows of admission, or of what is stored.
+//!
+//! Differs: errors of fields come in the order of their names, which upstream leaves to chance.
+//!
+//! Source: apiextensions-apiserver `pkg/registry/customresource` (`strategy.go`, `validator.go`); apiserver
+//! `pkg/registry/rest` (`create.go`, `update.go`).
+
+mod embedded;
+mod format;
+mod lists;
+mod mail;
+mod metadata;
+mod number;
+mod object_meta;
+mod outcome;
+mod read;
+mod scale;
+mod schema;
+mod value;
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json, json};
+
+pub use crate::validation_rules::{FieldError, FieldErrorKind};
+
+use crate::defaulting::{NOW, UID};
+use crate::schema::SchemaError;
+use crate::schema::crd::{MAX_JSON_DEPTH, is_shallower};
+use crate::typed_values::ValueSchema;
+use crate::validation_rules as rules;
+use crate::validation_rules::correlation::Correlated;
+use crate::validation_rules::path::Path;
+use cel::value::{Value, go_quote};
+use metadata::{Errors, Metadata};
+use scale::Scale;
+use schema::Schema;
+use value::{Place, Walk};
+
+/// Why it is not known what the API server says of an object.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The definition has no version of that name with a schema.
+    #[error("the definition has no schema of version `{0}`")]
+    NoVersion(String),
+    /// The schema is beyond what is read.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    /// The API server does not read the object; it answers with this text.
+    #[error("{0}")]
+    Unread(String),
+}
+
+/// What the API server says of an object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// The object as it would be stored, if there are no errors.
+    pub object: Json,
+    /// The errors, as the causes of the refusal; with any of them the object is refused.
+    pub errors: Vec<FieldError>,
+    /// The cost of the rules, in cost units.
+    pub cost: u64,
+}
+
+/// Holds `object` against all that `definition` says, a CustomResourceDefinition of `apiextensions.k8s.io/v1`; on an
+/// update with the object `before` it. The errors are those of the API server, in its words; none where the object is
+/// valid.
+///
+/// The version is that of the object's `apiVersion`. What of `metadata` a sender may leave out, as the API server or
+/// its client knows it, may be left out here: the namespace (`default`), and on an update all that identifies the object.
+///
+/// # Errors
+/// If the definition has no schema of that version, or one that nests too deeply; or if the object cannot be read.
+///
+/// # Example
+/// ```
+/// use kubernetes::custom_resource::validate;
+/// use serde_json::json;
+///
+/// // With `kube`: `serde_json::to_value(MyResource::crd())`.
+/// let crd = json!({"spec": {
+///     "group": "example.com", "scope": "Namespaced", "names": {"kind": "Disk", "plural": "disks"},
+///     "versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {
+///         "type": "object",
+///         "required": ["size"],
+///         "properties": {
+///             "size": {"type": "integer", "minimum": 1},
+///             "class": {"type": "string", "enum": ["fast", "slow"], "default": "slow"},
+///         },
+///         "x-kubernetes-validations": [{"rule": "self.class == oldSelf.class", "message": "class is immutable"}],
+///     }}}}}],
+/// }});
+/// let disk = |spec| json!({"apiVersion": "example.com/v1", "kind": "Disk", "metadata": {"name": "a"}, "spec": spec});
+///
+/// assert_eq!(validate(&crd, &disk(json!({"size": 1})), None)?, []);
+/// let errors = validate(&crd, &disk(json!({"size": 0, "class": "huge"})), None)?;
+/// let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
+/// assert_eq!(errors, [
+///     "spec.class: Unsupported value: \"huge\": supported values: \"fast\", \"slow\"",
+///     "spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1",
+///     "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; \
+///      correct the existing errors to complete validation",
+/// ]);
+/// let before = disk(json!({"size": 1, "class": "fast"}));
+/// let errors = validate(&crd, &disk(json!({"size": 2})), Some(&before))?;
+/// assert_eq!(errors[0].to_string(), "spec: Invalid value: class is immutable");
+/// # Ok::<(), kubernetes::custom_resource::Error>(())
+/// ```
+pub fn validate(
+    definition: &Json,
+    object: &Json,
+    before: Option<&Json>,
+) -> Result<Vec<FieldError>, Error> {
+    let api_version = object.get("apiVersion").and_then(Json::as_str);
+    let version = api_version.unwrap_or_default().rsplit('/').next();
+    let validator = Validator::new(definition, version.unwrap_or_default())?;
+    let verdict = validator.validate(object, before, "")?;
+    Ok(verdict.errors)
+}
+
+/// A version of a CustomResourceDefinition, made ready for many objects.
+#[derive(Debug)]
+pub struct Validator {
+    group: String,
+    version: String,
+    kind: String,
+    is_namespaced: bool,
+    has_status: bool,
+    scale: Option<Scale>,
+    json: Json,
+    schema: Schema,
+    values: Arc<ValueSchema>,
+    rules: rules::Validator,
+    has_rules: bool,
+}
+
+impl Validator {
+    /// Makes `version` of `definition` ready.
+    ///
+    /// # Errors
+    /// If the definition has no schema of that version, or one that nests too deeply, or is too large.
+    pub fn new(definition: &Json, version: &str) -> Result<Self, Error> {
+        let versions = definition
+            .pointer("/spec/versions")
+            .and_then(Json::as_array);
+        let (served, json) = versions
+            .into_iter()
+            .flatten()
+            .filter(|known| known.get("name").and_then(Json::as_str) == Some(version))
+            .find_map(|known| Some((known, known.pointer("/schema/openAPIV3Schema")?)))
+            .filter(|(_, schema)| schema.is_object())
+            .ok_or_else(|| Error::NoVersion(version.to_owned()))?;
+        let rules = rules::Validator::new(json)?;
+        let empty = Map::new();
+        let schema = Schema::read(json.as_object().unwrap_or(&empty));
+        let text = |pointer: &str| {
+            let text = definition.pointer(pointer).and_then(Json::as_str);
+            text.unwrap_or_default().to_owned()
+        };
+        Ok(Self {
+            group: text("/spec/group"),
+            version: version.to_owned(),
+            kind: text("/spec/names/kind"),
+            is_namespaced: text("/spec/scope") == "Namespaced",
+            has_status: served
+                .pointer("/subresources/status")
+                .is_some_and(|status| !status.is_null()),
+            scale: Scale::of(served),
+            values: ValueSchema::of_structural(json, false),
+            has_rules: rules.has_rules(),
+            rules,
+            json: json.clone(),
+            schema,
+        })
+    }
+
+    /// Holds `object` against the version, on an update with the object `before` it, in a request to `namespace`. An
+    /// empty one is the object's own, or `default`.
+    ///
+    /// # Errors
+    /// If the object, or the one before, cannot be read.
+    pub fn validate(
+        &self,
+        object: &Json,
+        before: Option<&Json>,
+        namespace: &str,
+    ) -> Result<Verdict, Error> {
+        let object = self.read(object)?;
+        let before = before
+            .map(|before| self.stored(before, namespace))
+            .transpose()?;
+        let mut object = match &before {
+            None => self.created(object),
+            Some(before) => self.updated(object, before),
+        };
+        self.place(&mut object, namespace);
+        let mut errors = Vec::new();
+        let cost = self.errors(&object, before.as_ref(), &mut errors);
+        Ok(Verdict {
+            object,
+            errors,
+            cost,
+        })
+    }
+
+    /// Reads an object as it comes with a request.
+    fn read(&self, object: &Json) -> Result<Json, Error> {
+        if !is_shallower(object, MAX_JSON_DEPTH) {
+            return Err(Error::Unread(format!(
+                "the object nests deeper than {MAX_JSON_DEPTH} levels"
+            )));
+        }
+        if !object.is_object() {
+            return Err(Error::Unread("the object is no JSON object".to_owned()));
+        }
+        let mut object = read::read(object, &self.json).map_err(Error::Unread)?;
+        if let Some(fields) = object.as_object_mut() {
+            fields.entry("metadata").or_insert_with(|| json!({}));
+        }
+        Ok(object)
+    }
+
+    /// An object that is stored; what the API server would have set of it is set.
+    fn stored(&self, object: &Json, namespace: &str) -> Result<Json, Error> {
+        let mut object = self.read(object)?;
+        self.place(&mut object, namespace);
+        let metadata = metadata_of(&mut object);
+        for (name, value) in [
+            ("uid", json!(UID)),
+            ("creationTimestamp", json!(NOW)),
+            ("resourceVersion", json!("1")),
+            ("generation", json!(1)),
+        ] {
+            metadata.entry(name).or_insert(value);
+        }
+        Ok(object)
+    }
+
+    /// Source: apiserver `pkg/registry/rest/create.go`, `BeforeCreate`.
+    fn created(&self, mut object: Json) -> Json {
+        if self.has_status
+            && let Some(fields) = object.as_object_mut()
+        {
+            fields.remove("status");
+        }
+        let metadata = metadata_of(&mut object);
+        for name in [
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "selfLink",
+        ] {
+            metadata.remove(name);
+        }
+        for (name, value) in [
+            ("uid", json!(UID)),
+            ("creationTimestamp", json!(NOW)),
+            ("generation", json!(1)),
+        ] {
+            metadata.insert(name.to_owned(), value);
+        }
+        let prefix = metadata.get("generateName").and_then(Json::as_str);
+        if let (Some(prefix), None) = (prefix, metadata.get("name")) {
+            let kept: String = prefix.chars().take(58).collect();
+            metadata.insert("name".to_owned(), format!("{kept}x7x7x").into());
+        }
+        object
+    }
+
+    /// Source: apiserver `pkg/registry/rest/update.go`, `BeforeUpdate`.
+    fn updated(&self, mut object: Json, before: &Json) -> Json {
+        if self.has_status
+            && let Some(fields) = object.as_object_mut()
+        {
+            match before.get("status") {
+                Some(status) => fields.insert("status".to_owned(), status.clone()),
+                None => fields.remove("status"),
+            };
+        }
+        let old = Metadata::of(before);
+        let has_changed = without_metadata(&object) != without_metadata(before);
+        let generation = old.number("generation");
+        let metadata = metadata_of(&mut object);
+        let next = generation.saturating_add(i64::from(has_changed));
+        metadata.insert("generation".to_owned(), next.into());
+        for name in [
+            "name",
+            "namespace",
+            "uid",
+            "resourceVersion",
+            "deletionGracePeriodSeconds",
+        ] {
+            if let (None, Some(value)) = (metadata.get(name), old.0.and_then(|old| old.get(name))) {
+                metadata.insert(name.to_owned(), value.clone());
+            }
+        }
+        for name in ["creationTimestamp", "deletionTimestamp"] {
+            if let Some(value) = old.0.and_then(|old| old.get(name)) {
+                metadata.insert(name.to_owned(), value.clone());
+            }
+        }
+        object
+    }
+
+    /// Sets the namespace.
+    fn place(&self, object: &mut Json, namespace: &str) {
+        let metadata = metadata_of(object);
+        if !self.is_namespaced {
+            metadata.remove("namespace");
+        } else if !metadata.contains_key("namespace") {
+            let namespace = if namespace.is_empty() {
+                "default"
+            } else {
+                namespace
+            };
+            metadata.insert("namespace".to_owned(), namespace.into());
+        }
+    }
+
+    /// Adds the errors of an object, and gives the cost of its rules.
+    ///
+    /// Source: apiextensions-apiserver `pkg/registry/customresource/strategy.go`, `Validate`, `ValidateUpdate`.
+    fn errors(&self, object: &Json, before: Option<&Json>, errors: &mut Vec<FieldError>) -> u64 {
+        let metadata = Metadata::of(object);
+        let path = Path::ROOT.field("metadata");
+        if let Some(before) = before {
+            let mut errors = Errors { found: errors };
+            errors.of_object(metadata, self.is_namespaced, metadata::path_segment, &path);
+            errors.of_update(metadata, Metadata::of(before), &path);
+        }
+        let n_before = errors.len();
+        self.type_errors(object, errors);
+        if errors.len() == n_before {
+            let mut of_metadata = Errors { found: errors };
+            match before {
+                None => {
+                    of_metadata.of_object(metadata, self.is_namespaced, metadata::subdomain, &path)
+                }
+                Some(before) => of_metadata.of_update(metadata, Metadata::of(before), &path),
+            }
+            self.value_errors(object, before, errors);
+            if let Some(scale) = &self.scale {
+                scale.validate(object, errors);
+            }
+        }
+        let of_strategy = errors.split_off(n_before);
+        let mut own = of_strategy;
+        embedded::validate(&self.json, object, &Path::ROOT, &mut own);
+        if let Some(fields) = object.as_object() {
+            let mut of_before = Vec::new();
+            if let Some(before) = before.and_then(Json::as_object) {
+                lists::validate(&self.json, before, &Path::ROOT, &mut of_before);
+            }
+            if of_before.is_empty() {
+                lists::validate(&self.json, fields, &Path::ROOT, &mut own);
+            }
+        }
+        let cost = self.rule_errors(object, before, &mut own);
+        errors.append(&mut own);
+        cost
+    }
+
+    /// Source: apiextensions-apiserver `pkg/registry/customresource/validator.go`, `ValidateTypeMeta`.
+    fn type_errors(&self, object: &Json, errors: &mut Vec<FieldError>) {
+        let api_version = format!("{}/{}", self.group, self.version);
+        for (name, expected) in [("kind", &self.kind), ("apiVersion", &api_version)] {
+            let found = object.get(name).and_then(Json::as_str).unwrap_or_default();
+            if found != expected {
+                errors.push(FieldError {
+                    kind: FieldErrorKind::Invalid,
+                    field: name.to_owned(),
+                    value: Some(go_quote(found)),
+                    detail: format!("must be {expected}"),
+                });
+            }
+        }
+    }
+
+    fn value_errors(&self, object: &Json, before: Option<&Json>, errors: &mut Vec<FieldError>) {
+        let mut walk = Walk::new();
+        let outcome = match before {
+            None => walk.value(&self.schema, object, &Place::Root, None),
+            Some(before) => {
+                let (new, old) = (Value::from(object), Value::from(before));
+                let before = Correlated::new(new, old, &self.values);
+                walk.ratcheted(&self.schema, object, &Place::Root, &before)
+            }
+        };
+        errors.extend(outcome.faults.into_iter().map(|fault| fault.error));
+        if walk.is_over {
+            errors.push(FieldError {
+                kind: FieldErrorKind::Internal,
+                field: Path::ROOT.text(),
+                value: None,
+                detail: "the object is too large to be held against its schema".to_owned(),
+            });
+        }
+    }
+
+    fn rule_errors(
+        &self,
+        object: &Json,
+        before: Option<&Json>,
+        errors: &mut Vec<FieldError>,
+    ) -> u64 {
+        if !self.has_rules {
+            return 0;
+        }
+        let is_blocking = |error: &FieldError| {
+            matches!(
+                error.kind,
+                FieldErrorKind::NotSupported
+                    | FieldErrorKind::Required
+                    | FieldErrorKind::TooLong
+                    | FieldErrorKind::TooMany
+                    | FieldErrorKind::TypeInvalid
+            )
+        };
+        if errors.iter().any(is_blocking) {
+            errors.push(FieldError {
+                kind: FieldErrorKind::Invalid,
+                field: Path::ROOT.text(),
+                value: Some("null".to_owned()),
+                detail: "some validation rules were not checked because the object was invalid; correct the \
+                         existing errors to complete validation"
+                    .to_owned(),
+            });
+            return 0;
+        }
+        let mut found = self.rules.validate(object, before);
+        errors.append(&mut found.errors);
+        found.cost
+    }
+}
+
+/// The metadata of an object that is read.
+fn metadata_of(object: &mut Json) -> &mut Map<String, Json> {
+    if !object.get("metadata").is_some_and(Json::is_object) {
+        *object = match std::mem::take(object) {
+            Json::Object(mut fields) => {
+                fields.insert("metadata".to_owned(), json!({}));
+                Json::Object(fields)
+            }
+            _ => json!({"metadata": {}}),
+        };
+    }
+    #[expect(clippy::expect_used, reason = "it was put there above")]
+    object
+        .get_mut("metadata")
+        .and_then(Json::as_object_mut)
+        .expect("metadata is an object")
+}
+
+fn without_metadata(object: &Json) -> Option<Map<String, Json>> {
+    let mut fields = object.as_object()?.clone();
+    fields.remove("metadata");
+    Some(fields)
+}

@@ -1,0 +1,198 @@
+//! Metadata read as Go reads it into its type: unknown fields go, and a field of a wrong type is an error.
+//!
+//! Differs: the error of a time that is none names no part of it.
+//!
+//! Source: apiextensions-apiserver `pkg/apiserver/schema/objectmeta/coerce.go` (`GetObjectMetaWithOptions`);
+//! apimachinery `pkg/apis/meta/v1/types.go` (`ObjectMeta`); `sigs.k8s.io/json`.
+
+use serde_json::{Map, Value as Json};
+
+use crate::go_json;
+use cel::temporal::parse_timestamp;
+use cel::value::go_quote;
+
+/// Go's types of fields.
+#[derive(Clone, Copy)]
+enum Type {
+    /// A text, of the named type.
+    Text(&'static str),
+    Int,
+    Bool,
+    Time,
+    /// Texts by names.
+    Texts,
+    /// A list of texts.
+    List,
+    /// A list of structs of the named type.
+    Structs(&'static str, &'static [Field]),
+    /// Anything.
+    Raw,
+}
+
+type Field = (&'static str, Type);
+
+const STRING: Type = Type::Text("string");
+const UID: Type = Type::Text("types.UID");
+
+const OWNER: &[Field] = &[
+    ("apiVersion", STRING),
+    ("blockOwnerDeletion", Type::Bool),
+    ("controller", Type::Bool),
+    ("kind", STRING),
+    ("name", STRING),
+    ("uid", UID),
+];
+
+const MANAGED: &[Field] = &[
+    ("apiVersion", STRING),
+    ("fieldsType", STRING),
+    ("fieldsV1", Type::Raw),
+    ("manager", STRING),
+    ("operation", Type::Text("v1.ManagedFieldsOperationType")),
+    ("subresource", STRING),
+    ("time", Type::Time),
+];
+
+const METADATA: &[Field] = &[
+    ("annotations", Type::Texts),
+    ("creationTimestamp", Type::Time),
+    ("deletionGracePeriodSeconds", Type::Int),
+    ("deletionTimestamp", Type::Time),
+    ("finalizers", Type::List),
+    ("generateName", STRING),
+    ("generation", Type::Int),
+    ("labels", Type::Texts),
+    (
+        "managedFields",
+        Type::Structs("ManagedFieldsEntry", MANAGED),
+    ),
+    ("name", STRING),
+    ("namespace", STRING),
+    ("ownerReferences", Type::Structs("OwnerReference", OWNER)),
+    ("resourceVersion", STRING),
+    ("selfLink", STRING),
+    ("uid", UID),
+];
+
+/// Reads metadata.
+///
+/// # Errors
+/// Go's text.
+pub(super) fn read(metadata: &Json) -> Result<Json, String> {
+    let fields = match metadata {
+        Json::Null => return Ok(Json::Object(Map::new())),
+        Json::Object(fields) => fields,
+        other => {
+            let found = kind(other);
+            return Err(format!(
+                "json: cannot unmarshal {found} into Go value of type v1.ObjectMeta"
+            ));
+        }
+    };
+    let read = read_struct(fields, METADATA, "ObjectMeta", "")?;
+    Ok(Json::Object(read))
+}
+
+/// Go's word for a value.
+fn kind(value: &Json) -> &'static str {
+    match value {
+        Json::Null => "null",
+        Json::Bool(_) => "bool",
+        Json::Number(_) => "number",
+        Json::String(_) => "string",
+        Json::Array(_) => "array",
+        Json::Object(_) => "object",
+    }
+}
+
+fn read_struct(
+    given: &Map<String, Json>,
+    declared: &'static [Field],
+    type_name: &str,
+    path: &str,
+) -> Result<Map<String, Json>, String> {
+    let mut read = Map::new();
+    for (name, type_) in declared {
+        let Some(value) = given.get(*name).filter(|value| !value.is_null()) else {
+            continue;
+        };
+        let path = match path {
+            "" => (*name).to_owned(),
+            path => format!("{path}.{name}"),
+        };
+        let field = read_value(value, *type_, type_name, &path)?;
+        let is_empty = match &field {
+            Json::String(text) => text.is_empty(),
+            Json::Array(items) => items.is_empty(),
+            Json::Object(fields) => fields.is_empty() && !matches!(type_, Type::Raw),
+            Json::Number(number) => number.as_i64() == Some(0) && *name == "generation",
+            _ => false,
+        };
+        if !is_empty {
+            read.insert((*name).to_owned(), field);
+        }
+    }
+    Ok(read)
+}
+
+fn read_value(value: &Json, type_: Type, type_name: &str, path: &str) -> Result<Json, String> {
+    let wrong = |value: &Json, expected: &str| {
+        let found = kind(value);
+        let place = format!("Go struct field {type_name}.{path} of type {expected}");
+        Err(format!("json: cannot unmarshal {found} into {place}"))
+    };
+    let text = |value: &Json, expected: &str| match value {
+        Json::Null => Ok(Json::String(String::new())),
+        Json::String(_) => Ok(value.clone()),
+        other => wrong(other, expected),
+    };
+    match (type_, value) {
+        (Type::Raw, _) => Ok(value.clone()),
+        (Type::Text(expected), _) => text(value, expected),
+        (Type::Bool, Json::Bool(_)) => Ok(value.clone()),
+        (Type::Bool, _) => wrong(value, "bool"),
+        (Type::Int, Json::Number(number)) if number.is_i64() => Ok(value.clone()),
+        (Type::Int, Json::Number(number)) => {
+            let written = go_json::number_text(number);
+            // A double without a fraction is written as a whole number.
+            match written.parse::<i64>() {
+                Ok(whole) => Ok(whole.into()),
+                Err(_) => Err(format!(
+                    "json: cannot unmarshal number {written} into Go struct field {type_name}.{path} of type int64"
+                )),
+            }
+        }
+        (Type::Int, _) => wrong(value, "int64"),
+        (Type::Time, Json::String(time)) => match parse_timestamp(time) {
+            Ok(_) => Ok(value.clone()),
+            Err(_) => Err(format!(
+                "parsing time {} as \"2006-01-02T15:04:05Z07:00\"",
+                go_quote(time)
+            )),
+        },
+        (Type::Time, _) => wrong(value, "string"),
+        (Type::Texts, Json::Object(fields)) => {
+            let read = fields
+                .iter()
+                .map(|(name, value)| Ok((name.clone(), text(value, "string")?)));
+            Ok(Json::Object(read.collect::<Result<_, String>>()?))
+        }
+        (Type::Texts, _) => wrong(value, "map[string]string"),
+        (Type::List, Json::Array(items)) => {
+            let read = items.iter().map(|item| text(item, "string"));
+            Ok(Json::Array(read.collect::<Result<_, String>>()?))
+        }
+        (Type::List, _) => wrong(value, "[]string"),
+        (Type::Structs(name, declared), Json::Array(items)) => {
+            let read = items.iter().map(|item| match item {
+                Json::Null => Ok(Json::Object(Map::new())),
+                Json::Object(fields) => {
+                    Ok(Json::Object(read_struct(fields, declared, name, path)?))
+                }
+                other => wrong(other, &format!("v1.{name}")),
+            });
+            Ok(Json::Array(read.collect::<Result<_, String>>()?))
+        }
+        (Type::Structs(name, _), _) => wrong(value, &format!("[]v1.{name}")),
+    }
+}

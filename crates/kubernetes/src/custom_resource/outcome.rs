@@ -1,0 +1,150 @@
+//! What came of holding a value against a schema.
+//!
+//! Source: kube-openapi `pkg/validation/validate/result.go` (`Result`), `pkg/validation/errors/schema.go`;
+//! apiextensions-apiserver `pkg/apiserver/validation/validation.go` (`kubeOpenAPIResultToFieldErrors`).
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use serde_json::Value as Json;
+
+use crate::go_json;
+use crate::validation_rules::{FieldError, FieldErrorKind};
+use cel::value::{format_double, go_quote};
+
+/// The errors of a value, and how many checks were made; of several alternatives that fail, those of the one with
+/// most checks are told.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) faults: Vec<Fault>,
+    pub(super) n_checks: u64,
+    /// The texts of the faults, once there are many.
+    seen: HashSet<Rc<str>>,
+}
+
+/// An error of a value.
+#[derive(Clone, Debug)]
+pub(super) struct Fault {
+    /// The text by which faults are the same.
+    text: Rc<str>,
+    pub(super) error: FieldError,
+}
+
+/// The number of faults from which on their texts are looked up.
+const FEW: usize = 16;
+
+impl Outcome {
+    pub(super) fn of(fault: Fault) -> Self {
+        let mut outcome = Self::default();
+        outcome.add(fault);
+        outcome
+    }
+
+    /// Adds a fault, unless it is there already.
+    pub(super) fn add(&mut self, fault: Fault) {
+        if self.faults.len() < FEW {
+            if self.faults.iter().any(|known| known.text == fault.text) {
+                return;
+            }
+        } else {
+            if self.seen.is_empty() {
+                self.seen = self
+                    .faults
+                    .iter()
+                    .map(|known| Rc::clone(&known.text))
+                    .collect();
+            }
+            if !self.seen.insert(Rc::clone(&fault.text)) {
+                return;
+            }
+        }
+        self.faults.push(fault);
+    }
+
+    pub(super) fn merge(&mut self, other: Self) {
+        self.n_checks = self.n_checks.saturating_add(other.n_checks);
+        if self.faults.is_empty() {
+            self.faults = other.faults;
+            self.seen = other.seen;
+        } else {
+            other.faults.into_iter().for_each(|fault| self.add(fault));
+        }
+    }
+
+    pub(super) fn count(&mut self) {
+        self.n_checks = self.n_checks.saturating_add(1);
+    }
+
+    pub(super) fn is_valid(&self) -> bool {
+        self.faults.is_empty()
+    }
+}
+
+impl Fault {
+    /// A fault of the value at `path`, with what upstream says of it.
+    pub(super) fn new(
+        path: &str,
+        kind: FieldErrorKind,
+        value: Option<String>,
+        text: String,
+    ) -> Self {
+        Self {
+            error: FieldError {
+                kind,
+                field: field_of(path),
+                value,
+                detail: text.clone(),
+            },
+            text: text.into(),
+        }
+    }
+
+    /// A fault that the API server tells with other words than `text`, by which it is known.
+    pub(super) fn told(
+        path: &str,
+        kind: FieldErrorKind,
+        value: Option<String>,
+        text: String,
+        detail: String,
+    ) -> Self {
+        let mut fault = Self::new(path, kind, value, text);
+        fault.error.detail = detail;
+        fault
+    }
+
+    /// A fault of which the API server does not say where it is.
+    pub(super) fn nowhere(text: String) -> Self {
+        Self::new("", FieldErrorKind::Invalid, Some(go_quote("")), text)
+    }
+
+    /// The number of bytes that it takes.
+    pub(super) fn len(&self) -> usize {
+        let value = self.error.value.as_ref().map_or(0, String::len);
+        let texts = self.error.detail.len().saturating_add(self.text.len());
+        texts
+            .saturating_add(self.error.field.len())
+            .saturating_add(value)
+    }
+}
+
+/// The path in an error.
+fn field_of(path: &str) -> String {
+    match path {
+        "" | "." => "<nil>".to_owned(),
+        path => path.strip_prefix('.').unwrap_or(path).to_owned(),
+    }
+}
+
+/// A value as errors show it.
+///
+/// Source: apimachinery `pkg/util/validation/field/errors.go`, `ErrorBody`.
+pub(super) fn shown(value: &Json) -> String {
+    match value {
+        Json::String(text) => go_quote(text),
+        Json::Number(number) => match number.as_i64() {
+            Some(number) => number.to_string(),
+            None => format_double(number.as_f64().unwrap_or_default()),
+        },
+        other => go_json::to_text(other),
+    }
+}

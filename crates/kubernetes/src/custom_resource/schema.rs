@@ -1,0 +1,160 @@
+//! The keywords of a schema that are held against values, read once.
+//!
+//! Knows no values. A keyword of the wrong type, which no API server stores, counts as absent.
+//!
+//! Source: apiextensions-apiserver `pkg/apiserver/validation/validation.go` (`ConvertJSONSchemaPropsWithPostProcess`),
+//! `formats.go` (`StripUnsupportedFormatsPostProcessorForVersion`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use regexp::Program;
+use serde_json::{Map, Value as Json};
+
+use super::format::Format;
+
+/// A schema, as values are held against it.
+#[derive(Debug, Default)]
+pub(super) struct Schema {
+    /// The types, none where all are allowed.
+    pub(super) types: Vec<Box<str>>,
+    pub(super) nullable: bool,
+    /// The name of the format, if it is one that is enforced.
+    pub(super) format: Option<Box<str>>,
+    /// The format of texts.
+    pub(super) text_format: Option<Format>,
+    pub(super) maximum: Option<Bound>,
+    pub(super) minimum: Option<Bound>,
+    pub(super) multiple_of: Option<f64>,
+    pub(super) max_length: Option<i64>,
+    pub(super) min_length: Option<i64>,
+    pub(super) pattern: Option<Pattern>,
+    pub(super) max_items: Option<i64>,
+    pub(super) min_items: Option<i64>,
+    pub(super) unique_items: bool,
+    pub(super) max_properties: Option<i64>,
+    pub(super) min_properties: Option<i64>,
+    pub(super) required: Vec<Box<str>>,
+    pub(super) values: Vec<Json>,
+    pub(super) properties: BTreeMap<Box<str>, Self>,
+    /// True if fields that are not declared are forbidden.
+    pub(super) is_closed: bool,
+    pub(super) additional: Option<Box<Self>>,
+    pub(super) items: Option<Box<Self>>,
+    pub(super) all_of: Vec<Self>,
+    pub(super) any_of: Vec<Self>,
+    pub(super) one_of: Vec<Self>,
+    pub(super) not: Option<Box<Self>>,
+}
+
+/// A limit of numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bound {
+    pub(super) at: f64,
+    pub(super) is_exclusive: bool,
+}
+
+/// A regular expression: as it is written, and made ready; an error is Go's text.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    pub(super) source: Box<str>,
+    pub(super) program: Result<Arc<Program>, String>,
+}
+
+impl Schema {
+    /// Reads `schema`, which must not be nested too deeply for recursion.
+    pub(super) fn read(schema: &Map<String, Json>) -> Self {
+        let get = |key: &str| schema.get(key).filter(|value| !value.is_null());
+        let text = |key: &str| {
+            get(key)
+                .and_then(Json::as_str)
+                .filter(|text| !text.is_empty())
+        };
+        let flag = |key: &str| get(key) == Some(&Json::Bool(true));
+        let number = |key: &str| get(key).and_then(Json::as_f64);
+        let whole = |key: &str| get(key).and_then(Json::as_i64);
+        let inner = |key: &str| get(key).and_then(Json::as_object).map(Self::read);
+        let list = |key: &str| -> Vec<Self> {
+            let list = get(key).and_then(Json::as_array);
+            let list = list.into_iter().flatten();
+            list.filter_map(Json::as_object).map(Self::read).collect()
+        };
+        let bound = |key: &str, exclusive: &str| {
+            number(key).map(|at| Bound {
+                at,
+                is_exclusive: flag(exclusive),
+            })
+        };
+        let types: Vec<Box<str>> = if flag("x-kubernetes-int-or-string") {
+            vec!["integer".into(), "string".into()]
+        } else {
+            text("type").map(Box::from).into_iter().collect()
+        };
+        let format = text("format").filter(|name| is_enforced(name, &types));
+        let pattern = text("pattern").map(|source| Pattern {
+            source: source.into(),
+            program: regexp::compiled(source).map_err(|error| error.to_string()),
+        });
+        let required = get("required").and_then(Json::as_array);
+        let required = required.into_iter().flatten();
+        let values = get("enum").and_then(Json::as_array);
+        let properties = get("properties").and_then(Json::as_object);
+        let properties = properties.into_iter().flatten();
+        let properties = properties.filter_map(|(name, schema)| {
+            Some((name.as_str().into(), Self::read(schema.as_object()?)))
+        });
+        Self {
+            nullable: flag("nullable"),
+            text_format: format.and_then(Format::named),
+            format: format.map(Box::from),
+            types,
+            maximum: bound("maximum", "exclusiveMaximum"),
+            minimum: bound("minimum", "exclusiveMinimum"),
+            multiple_of: number("multipleOf"),
+            max_length: whole("maxLength"),
+            min_length: whole("minLength"),
+            pattern,
+            max_items: whole("maxItems"),
+            min_items: whole("minItems"),
+            unique_items: flag("uniqueItems"),
+            max_properties: whole("maxProperties"),
+            min_properties: whole("minProperties"),
+            required: required.filter_map(Json::as_str).map(Box::from).collect(),
+            values: values.cloned().unwrap_or_default(),
+            properties: properties.collect(),
+            is_closed: get("additionalProperties") == Some(&Json::Bool(false)),
+            additional: inner("additionalProperties").map(Box::new),
+            items: inner("items").map(Box::new),
+            all_of: list("allOf"),
+            any_of: list("anyOf"),
+            one_of: list("oneOf"),
+            not: inner("not").map(Box::new),
+        }
+    }
+
+    pub(super) fn has_type(&self, name: &str) -> bool {
+        self.types.iter().any(|type_| **type_ == *name)
+    }
+
+    /// The type, if there is just one.
+    pub(super) fn only_type(&self) -> &str {
+        match self.types.as_slice() {
+            [type_] => type_,
+            _ => "",
+        }
+    }
+}
+
+/// Reports whether the API server holds values of these types against the format.
+fn is_enforced(name: &str, types: &[Box<str>]) -> bool {
+    let type_ = match types {
+        [type_] => type_,
+        _ => "",
+    };
+    match type_ {
+        "" | "string" => Format::named(name).is_some(),
+        "integer" => matches!(name, "int32" | "int64"),
+        "number" => matches!(name, "float" | "double"),
+        _ => false,
+    }
+}

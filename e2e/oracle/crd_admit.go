@@ -1,0 +1,263 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	structuraldefaulting "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	schemaobjectmeta "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	structuralpruning "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	apiservervalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apiextensions-apiserver/pkg/registry/customresource"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/unstructuredscheme"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+)
+
+// AdmittedLine is what `oracle crd admit` prints for a definition and objects.
+type AdmittedLine struct {
+	Line    int              `json:"line"`
+	Objects []AdmittedObject `json:"objects"`
+	// Nanos is the time that a request took on average, where it was asked for.
+	Nanos float64 `json:"nanos,omitempty"`
+	Error string  `json:"error,omitempty"`
+	Panic *Panic  `json:"panic,omitempty"`
+}
+
+// AdmittedObject is what the API server says of a request.
+type AdmittedObject struct {
+	// Unread says why the object is not even read.
+	Unread string `json:"unread,omitempty"`
+	// Outcomes are the lists of causes that were seen: several where the order of Go's maps decides.
+	Outcomes [][]Cause `json:"outcomes"`
+	// Result is the object as it would be stored, where it is valid.
+	Result any    `json:"result,omitempty"`
+	Panic  *Panic `json:"panic,omitempty"`
+}
+
+// Cause is a cause of a refusal.
+type Cause struct {
+	Field   string `json:"field"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// customStrategy is what customresource.NewStrategy makes, whose type is not exported.
+type customStrategy interface {
+	rest.RESTCreateStrategy
+	rest.RESTUpdateStrategy
+}
+
+// servedVersion is a version of a CustomResourceDefinition as it is served.
+type servedVersion struct {
+	strategy   customStrategy
+	structural *structuralschema.Structural
+	gvk        schema.GroupVersionKind
+}
+
+// serve does for a version what the handler of custom resources does.
+//
+// Source: k8s.io/apiextensions-apiserver pkg/apiserver/customresource_handler.go, getOrCreateServingInfoFor.
+func serve(crd *apiextensionsv1.CustomResourceDefinition, version string) (*servedVersion, error) {
+	for i := range crd.Spec.Versions {
+		v := &crd.Spec.Versions[i]
+		if v.Name != version || v.Schema == nil {
+			continue
+		}
+		var internal apiextensions.JSONSchemaProps
+		if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.Schema.OpenAPIV3Schema, &internal, nil); err != nil {
+			return nil, err
+		}
+		structural, err := structuralschema.NewStructural(&internal)
+		if err != nil {
+			return nil, err
+		}
+		validator, _, err := apiservervalidation.NewSchemaValidator(&internal)
+		if err != nil {
+			return nil, err
+		}
+		var status *apiextensions.CustomResourceSubresourceStatus
+		var scale *apiextensions.CustomResourceSubresourceScale
+		if v.Subresources != nil && v.Subresources.Status != nil {
+			status = &apiextensions.CustomResourceSubresourceStatus{}
+		}
+		if v.Subresources != nil && v.Subresources.Scale != nil {
+			scale = &apiextensions.CustomResourceSubresourceScale{}
+			if err := apiextensionsv1.Convert_v1_CustomResourceSubresourceScale_To_apiextensions_CustomResourceSubresourceScale(v.Subresources.Scale, scale, nil); err != nil {
+				return nil, err
+			}
+		}
+		gvk := schema.GroupVersionKind{Group: crd.Spec.Group, Version: version, Kind: crd.Spec.Names.Kind}
+		strategy := customresource.NewStrategy(unstructuredscheme.NewUnstructuredObjectTyper(), crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
+			gvk, validator, nil, structural, status, scale, v.SelectableFields)
+		return &servedVersion{strategy: strategy, structural: structural, gvk: gvk}, nil
+	}
+	return nil, errors.New("no such version")
+}
+
+// read reads an object as a request's body is read.
+//
+// Source: k8s.io/apiextensions-apiserver pkg/apiserver/customresource_handler.go, unstructuredSchemaCoercer.apply,
+// unstructuredDefaulter.Default.
+func (s *servedVersion) read(data []byte) (*unstructured.Unstructured, error) {
+	var content map[string]any
+	if err := utiljson.Unmarshal(data, &content); err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{Object: content}
+	kind, foundKind, err := unstructured.NestedString(content, "kind")
+	if err != nil {
+		return nil, err
+	}
+	apiVersion, foundAPIVersion, err := unstructured.NestedString(content, "apiVersion")
+	if err != nil {
+		return nil, err
+	}
+	objectMeta, foundMeta, _, err := schemaobjectmeta.GetObjectMetaWithOptions(content, schemaobjectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
+	if err != nil {
+		return nil, err
+	}
+	structuralpruning.Prune(content, s.structural, true)
+	structuraldefaulting.PruneNonNullableNullsWithoutDefaults(content, s.structural)
+	if err, _ := schemaobjectmeta.CoerceWithOptions(nil, content, s.structural, false, schemaobjectmeta.CoerceOptions{ReturnUnknownFieldPaths: true}); err != nil {
+		return nil, err
+	}
+	if foundKind {
+		u.SetKind(kind)
+	}
+	if foundAPIVersion {
+		u.SetAPIVersion(apiVersion)
+	}
+	if foundMeta {
+		if err := schemaobjectmeta.SetObjectMeta(content, objectMeta); err != nil {
+			return nil, err
+		}
+	}
+	structuraldefaulting.Default(content, s.structural)
+	return u, nil
+}
+
+func causesOf(err error) []Cause {
+	causes := []Cause{}
+	if err == nil || reflect.ValueOf(err).IsZero() {
+		return causes
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return append(causes, Cause{Reason: "Error", Message: err.Error()})
+	}
+	for _, cause := range status.Status().Details.Causes {
+		causes = append(causes, Cause{Field: cause.Field, Reason: string(cause.Type), Message: selfType.ReplaceAllString(cause.Message, "selfType")})
+	}
+	return causes
+}
+
+// The fewest and the most times that a request with several causes is made, to see whether their order is always
+// the same: Go's maps of two seldom change it.
+const fewestTries, mostTries = 3, 160
+
+func (s *servedVersion) admit(object, old *unstructured.Unstructured, namespace string) (result *unstructured.Unstructured, causes []Cause) {
+	object = object.DeepCopy()
+	ctx := genericapirequest.WithNamespace(context.Background(), namespace)
+	if old == nil {
+		rest.WipeObjectMetaSystemFields(object)
+		rest.FillObjectMetaSystemFields(object)
+		if name := object.GetGenerateName(); name != "" && object.GetName() == "" {
+			object.SetName(name + "x7x7x")
+		}
+		return object, causesOf(rest.BeforeCreate(s.strategy, ctx, object))
+	}
+	return object, causesOf(rest.BeforeUpdate(s.strategy, ctx, object, old.DeepCopy()))
+}
+
+func (s *servedVersion) outcomes(objectData, oldData []byte, namespace string) AdmittedObject {
+	answer := AdmittedObject{Outcomes: [][]Cause{}}
+	object, old, err := s.readBoth(objectData, oldData)
+	if err != nil {
+		answer.Unread = err.Error()
+		return answer
+	}
+	answer.Panic = guard(func() {
+		for try := 0; try < mostTries; try++ {
+			result, causes := s.admit(object, old, namespace)
+			if !slices.ContainsFunc(answer.Outcomes, func(known []Cause) bool { return slices.Equal(known, causes) }) {
+				answer.Outcomes = append(answer.Outcomes, causes)
+			}
+			if len(causes) == 0 {
+				answer.Result = result.Object
+			}
+			if (len(causes) < 2 || len(answer.Outcomes) > 1) && try+1 >= fewestTries {
+				return
+			}
+		}
+	})
+	return answer
+}
+
+func (s *servedVersion) readBoth(objectData, oldData []byte) (object, old *unstructured.Unstructured, err error) {
+	if object, err = s.read(objectData); err != nil {
+		return nil, nil, err
+	}
+	if len(oldData) > 0 {
+		if old, err = s.read(oldData); err != nil {
+			return nil, nil, fmt.Errorf("old: %w", err)
+		}
+	}
+	return object, old, nil
+}
+
+func admittedLine(n int, data []byte, repeat int) AdmittedLine {
+	line := AdmittedLine{Line: n, Objects: []AdmittedObject{}}
+	var group struct {
+		CRD     apiextensionsv1.CustomResourceDefinition `json:"crd"`
+		Version string                                   `json:"version"`
+		Objects []struct {
+			Object    json.RawMessage `json:"object"`
+			Old       json.RawMessage `json:"old"`
+			Namespace string          `json:"namespace"`
+		} `json:"objects"`
+	}
+	if err := json.Unmarshal(data, &group); err != nil {
+		line.Error = err.Error()
+		return line
+	}
+	line.Panic = guard(func() {
+		served, err := serve(&group.CRD, group.Version)
+		if err != nil {
+			line.Error = err.Error()
+			return
+		}
+		var measured time.Duration
+		for _, request := range group.Objects {
+			line.Objects = append(line.Objects, served.outcomes(request.Object, request.Old, request.Namespace))
+			if repeat == 0 {
+				continue
+			}
+			object, old, err := served.readBoth(request.Object, request.Old)
+			if err != nil {
+				continue
+			}
+			begin := time.Now()
+			for range repeat {
+				served.admit(object, old, request.Namespace)
+			}
+			measured += time.Since(begin)
+		}
+		if repeat > 0 && len(group.Objects) > 0 {
+			line.Nanos = float64(measured.Nanoseconds()) / float64(repeat*len(group.Objects))
+		}
+	})
+	return line
+}

@@ -1,0 +1,324 @@
+//! CustomResourceDefinitions and custom resources against a real API server: what it says of rules at the creation of a
+//! definition, and the causes of refusals of custom resources, beside what is said here.
+//!
+//! `VAP_CUSTOM_RESOURCES_SEED` sets what is made, `VAP_CUSTOM_RESOURCES` how many requests and `VAP_DEFINITIONS` how many
+//! definitions. Where `VAP_CORPUS_DIR` names a corpus, its definitions are sent too.
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic, and prints its figures"
+)]
+
+use std::collections::BTreeMap;
+
+use e2e::answer::Answer;
+use e2e::cases::{custom_resources, rules};
+use e2e::controller::control_plane;
+use e2e::corpus;
+use e2e::documents::load_documents;
+use e2e::parity::custom_resources::Cause;
+use e2e::random::from_environment;
+use kube::Client;
+use serde_json::{Value, json};
+use vap_status_controller::custom_resource::{Error, Validator};
+use vap_status_controller::schema::Gvk;
+use vap_status_controller::validation_rules::judge;
+
+use dry_run::{Target, post, send, served, target_of};
+
+#[path = "support/dry_run.rs"]
+mod dry_run;
+
+const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// The definitions of the corpus, if there is one.
+fn of_corpus() -> Vec<Value> {
+    if std::env::var_os("VAP_CORPUS_DIR").is_none() {
+        return Vec::new();
+    }
+    let documents = load_documents(&[corpus::directory().unwrap().join("crds")]).unwrap();
+    let values = documents
+        .into_iter()
+        .filter_map(|document| document.value.ok());
+    values
+        .filter(|value| value["kind"] == "CustomResourceDefinition")
+        .collect()
+}
+
+/// The causes of a refusal.
+fn causes(answer: &Answer) -> Vec<Cause> {
+    let causes = answer
+        .body
+        .pointer("/details/causes")
+        .and_then(Value::as_array);
+    let causes = causes.into_iter().flatten();
+    let mut causes: Vec<Cause> = causes
+        .map(|cause| Cause {
+            field: cause["field"].as_str().unwrap_or_default().to_owned(),
+            reason: cause["reason"].as_str().unwrap_or_default().to_owned(),
+            message: without_time(cause["message"].as_str().unwrap_or_default()),
+        })
+        .collect();
+    causes.sort();
+    causes
+}
+
+/// A message without the digits at the end of the name of a type, which are the time.
+fn without_time(message: &str) -> String {
+    const NAME: &str = "selfType";
+    let mut parts = message.split(NAME);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
+        text + NAME + part.trim_start_matches(|c: char| c.is_ascii_digit())
+    })
+}
+
+fn is_about_rules(cause: &Cause) -> bool {
+    cause.field.contains("x-kubernetes-validations[")
+        || cause.field.ends_with("x-kubernetes-validations") && cause.reason == "InternalError"
+        || cause
+            .message
+            .contains("x-kubernetes-validations estimated rule cost total")
+}
+
+/// Which of several expressions that cost the same are named is left to chance.
+fn is_certain(cause: &Cause) -> bool {
+    !cause.message.starts_with("Forbidden: contributed")
+}
+
+/// The rules of definitions, of which most are changed, are judged as an API server judges them at their creation.
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_are_judged_as_by_the_api_server() {
+    let seed = from_environment("VAP_CUSTOM_RESOURCES_SEED", 1).unwrap();
+    let count = from_environment("VAP_DEFINITIONS", 120).unwrap();
+    let control_plane = control_plane().await.unwrap();
+    let client = control_plane.client().await.unwrap();
+    let mut definitions = of_corpus();
+    definitions.extend(rules::definitions(seed, 40));
+    let mutants = rules::mutants(&definitions, seed, count);
+    definitions.extend(mutants);
+    let (mut n_refused, mut n_errors, mut n_compared) = (0, 0, 0);
+    let mut differences = Vec::new();
+    for definition in &definitions {
+        let answer = post(&client, &format!("{CRDS}?dryRun=All"), definition).await;
+        if ![201, 422].contains(&answer.status) {
+            // What is no definition is refused before its rules are looked at.
+            continue;
+        }
+        let theirs = causes(&answer);
+        if theirs.iter().any(|cause| cause.field.contains(".default")) {
+            continue;
+        }
+        let theirs: Vec<Cause> = theirs
+            .into_iter()
+            .filter(is_about_rules)
+            .filter(is_certain)
+            .collect();
+        let verdict = judge(definition);
+        let ours = verdict.errors.iter().map(|found| Cause::of(&found.error));
+        let mut ours: Vec<Cause> = ours
+            .map(|cause| Cause {
+                message: without_time(&cause.message),
+                ..cause
+            })
+            .filter(is_certain)
+            .collect();
+        ours.sort();
+        n_compared += 1;
+        n_refused += usize::from(!theirs.is_empty());
+        n_errors += theirs.len();
+        if ours != theirs {
+            let name = &definition["metadata"]["name"];
+            differences.push(format!(
+                "{name}\n  here:  {}\n  there: {}",
+                json!(ours),
+                json!(theirs)
+            ));
+        }
+    }
+    println!(
+        "{n_compared} definitions sent, seed {seed}: {n_refused} refused for their rules with {n_errors} errors, {} different",
+        differences.len()
+    );
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+    assert!(n_compared >= 40 && n_refused > 0);
+}
+
+/// Metadata as it can be sent: what is looked at before an object is validated is as it must be.
+fn sendable(object: &mut Value, name: &str, stored: Option<&Value>) -> bool {
+    let Some(metadata) = object["metadata"].as_object_mut() else {
+        return false;
+    };
+    for field in [
+        "managedFields",
+        "creationTimestamp",
+        "generation",
+        "generateName",
+    ] {
+        metadata.remove(field);
+    }
+    for field in ["uid", "resourceVersion"] {
+        match stored {
+            Some(stored) => metadata.insert(field.to_owned(), stored["metadata"][field].clone()),
+            None => metadata.remove(field),
+        };
+    }
+    let is_named = metadata.get("name").is_some_and(|name| name == "made");
+    if is_named || stored.is_some() {
+        metadata.insert("name".to_owned(), json!(name));
+    }
+    true
+}
+
+#[derive(Default)]
+struct Tally {
+    counts: BTreeMap<&'static str, usize>,
+    differences: Vec<String>,
+}
+
+impl Tally {
+    fn add(
+        &mut self,
+        validator: &Validator,
+        object: &Value,
+        before: Option<&Value>,
+        answer: &Answer,
+    ) {
+        let ours = validator.validate(object, before, "default");
+        let (how, is_same) = match (ours, answer.status) {
+            (Ok(verdict), 200 | 201) => ("taken", verdict.errors.is_empty()),
+            (Ok(verdict), 422) => {
+                let mut ours: Vec<Cause> = verdict.errors.iter().map(Cause::of).collect();
+                ours.sort();
+                let theirs = causes(answer);
+                *self.counts.entry("causes").or_default() += theirs.len();
+                ("refused", ours == theirs)
+            }
+            (Err(Error::Unread(why)), 400) => (
+                "not read",
+                answer.message().ends_with(&why) || why.contains("parsing time "),
+            ),
+            _ => ("another answer", false),
+        };
+        *self.counts.entry(how).or_default() += 1;
+        if before.is_some() {
+            *self.counts.entry("updates").or_default() += 1;
+        }
+        if !is_same {
+            let ours = match validator.validate(object, before, "default") {
+                Ok(verdict) => json!(verdict.errors.iter().map(Cause::of).collect::<Vec<_>>()),
+                Err(error) => json!(error.to_string()),
+            };
+            let theirs = json!(causes(answer));
+            self.differences.push(format!(
+                "{object}\n  before {before:?}\n  here:  {ours}\n  there: {} {} {theirs}",
+                answer.status,
+                answer.message()
+            ));
+        }
+    }
+}
+
+async fn ask(
+    client: &Client,
+    target: &Target,
+    validator: &Validator,
+    n: u64,
+    request: &Value,
+    tally: &mut Tally,
+) {
+    let name = format!("made-{n}");
+    let mut object = request["object"].clone();
+    let is_of_kind = |object: &Value| {
+        object["apiVersion"] == target.gvk.api_version() && object["kind"] == *target.gvk.kind
+    };
+    if !is_of_kind(&object) {
+        return;
+    }
+    let mut before = request.get("old").cloned();
+    if let Some(before) = &mut before {
+        if !sendable(before, &name, None) {
+            return;
+        }
+        let answer = post(client, &target.path, before).await;
+        tally.add(validator, before, None, &answer);
+        let at = format!("{}/{name}", target.path);
+        let is_stored = answer.status == 201 && answer.body["metadata"]["name"] == name;
+        if !is_stored || !sendable(&mut object, &name, Some(&answer.body)) {
+            return;
+        }
+        let stored = answer.body;
+        let answer = send(client, "PUT", &format!("{at}?dryRun=All"), &object).await;
+        tally.add(validator, &object, Some(&stored), &answer);
+    } else if sendable(&mut object, &name, None) {
+        let answer = post(client, &format!("{}?dryRun=All", target.path), &object).await;
+        tally.add(validator, &object, None, &answer);
+    }
+}
+
+/// Custom resources, valid and broken, are refused for the same causes as by an API server, or taken.
+#[tokio::test(flavor = "multi_thread")]
+async fn custom_resources_are_held_against_their_definition() {
+    let seed = from_environment("VAP_CUSTOM_RESOURCES_SEED", 1).unwrap();
+    let count = from_environment("VAP_CUSTOM_RESOURCES", 300).unwrap();
+    let control_plane = control_plane().await.unwrap();
+    let client = control_plane.client().await.unwrap();
+    let mut definitions = of_corpus();
+    definitions.extend(custom_resources::definitions(seed, 60));
+    let mut created = Vec::new();
+    for mut definition in definitions {
+        // No webhook is there that converts objects.
+        definition["spec"]
+            .as_object_mut()
+            .unwrap()
+            .remove("conversion");
+        let answer = post(&client, CRDS, &definition).await;
+        if answer.status == 201 {
+            created.push(definition);
+        }
+    }
+    let n_created = u64::try_from(created.len()).unwrap();
+    assert!(n_created >= 10, "{n_created} definitions are taken");
+    let mut tally = Tally::default();
+    let mut n = 0;
+    for definition in &created {
+        for version in definition["spec"]["versions"].as_array().unwrap() {
+            if version["served"] != json!(true) {
+                continue;
+            }
+            let name = version["name"].as_str().unwrap();
+            let Ok(validator) = Validator::new(definition, name) else {
+                continue;
+            };
+            let spec = &definition["spec"];
+            let text = |pointer: &str| spec.pointer(pointer).unwrap().as_str().unwrap();
+            let gvk = Gvk::new(text("/group"), name, text("/names/kind"));
+            let target = target_of(gvk, text("/names/plural"), text("/scope") == "Namespaced");
+            served(&client, &target.path).await;
+            for _ in 0..count.div_ceil(n_created) {
+                n += 1;
+                let request = custom_resources::request(seed, n, definition, version);
+                ask(&client, &target, &validator, n, &request, &mut tally).await;
+            }
+        }
+    }
+    println!(
+        "requests for custom resources of {n_created} definitions, seed {seed}: {:?}, {} different",
+        tally.counts,
+        tally.differences.len()
+    );
+    assert!(
+        tally.differences.is_empty(),
+        "{}",
+        tally.differences.join("\n")
+    );
+    let of = |how| tally.counts.get(how).copied().unwrap_or_default();
+    assert!(
+        of("taken") > 0 && of("refused") > 0 && of("updates") > 0,
+        "{:?}",
+        tally.counts
+    );
+}

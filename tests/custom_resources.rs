@@ -1,0 +1,210 @@
+//! Requests for custom resources with upstream's answers, as `./dev record-custom-resources` has written them; and
+//! definitions and objects that would take too long.
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use vap_status_controller::custom_resource::{Error, FieldError, Validator, validate};
+
+fn causes(errors: &[FieldError]) -> Value {
+    let causes = errors.iter().map(
+        |error| json!({"field": error.field, "reason": error.kind.name(), "message": error.body()}),
+    );
+    causes.collect()
+}
+
+#[test]
+fn requests_are_answered_as_upstream_does() {
+    let text = std::fs::read_to_string("tests/golden/custom_resources.jsonl").unwrap();
+    let (mut n, mut n_refused) = (0, 0);
+    for line in text.lines() {
+        let group: Value = serde_json::from_str(line).unwrap();
+        let validator = Validator::new(&group["crd"], group["version"].as_str().unwrap()).unwrap();
+        for request in group["objects"].as_array().unwrap() {
+            let namespace = request["namespace"].as_str().unwrap();
+            n += 1;
+            match validator.validate(&request["object"], request.get("old"), namespace) {
+                Ok(verdict) => {
+                    assert_eq!(
+                        causes(&verdict.errors),
+                        request["causes"],
+                        "{request} of {line}"
+                    );
+                    n_refused += usize::from(!verdict.errors.is_empty());
+                }
+                Err(Error::Unread(why)) => {
+                    let expected = request["unread"].as_str().unwrap_or_default();
+                    let expected = expected.strip_prefix("old: ").unwrap_or(expected);
+                    assert_eq!(why, expected, "{request}");
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+    assert!(n > 150 && n_refused > 50, "{n} {n_refused}");
+}
+
+fn definition(spec: &Value) -> Value {
+    json!({"spec": {"group": "example.com", "scope": "Namespaced", "names": {"kind": "Box", "plural": "boxes"},
+        "versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}}]}})
+}
+
+fn object(spec: &Value) -> Value {
+    json!({"apiVersion": "example.com/v1", "kind": "Box", "metadata": {"name": "a"}, "spec": spec})
+}
+
+#[track_caller]
+fn check(schema: &Value, spec: &Value, expected: &[&str]) {
+    let errors = validate(&definition(schema), &object(spec), None).unwrap();
+    let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(errors, expected, "{schema} {spec}");
+}
+
+#[test]
+fn values_are_held_against_keywords() {
+    check(
+        &json!({"type": "string", "format": "ipv4", "maxLength": 3}),
+        &json!("host"),
+        &[
+            "spec: Too long: may not be more than 3 bytes",
+            "spec: Invalid value: \"host\": spec in body must be of type ipv4: \"host\"",
+        ],
+    );
+    // Two characters of more bytes.
+    check(
+        &json!({"type": "string", "maxLength": 2, "minLength": 2}),
+        &json!("\u{1f600}\u{e4}"),
+        &[],
+    );
+    check(
+        &json!({"type": "integer", "format": "int32", "maximum": 5, "exclusiveMaximum": true, "multipleOf": 2}),
+        &json!(5),
+        &[
+            "spec: Invalid value: 5: spec in body should be a multiple of 2",
+            "spec: Invalid value: 5: spec in body should be less than 5",
+        ],
+    );
+    check(
+        &json!({"type": "integer", "format": "int32"}),
+        &json!(3_000_000_000_i64),
+        &[
+            "<nil>: Invalid value: \"\": Checked value must be of type integer with format int32 in spec",
+        ],
+    );
+    check(
+        &json!({"x-kubernetes-int-or-string": true}),
+        &json!(1.5),
+        &[
+            "spec: Invalid value: \"number\": spec in body must be of type integer,string: \"number\"",
+        ],
+    );
+    check(
+        &json!({"type": "object", "properties": {"a": {"type": "string"}}, "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
+            "not": {"required": ["c"]}, "x-kubernetes-preserve-unknown-fields": true}),
+        &json!({"a": "x", "b": 1, "c": 2}),
+        &[
+            "<nil>: Invalid value: \"\": \"spec\" must validate one and only one schema (oneOf). Found 2 valid alternatives",
+            "<nil>: Invalid value: \"\": \"spec\" must not validate the schema (not)",
+        ],
+    );
+    check(
+        &json!({"type": "array", "items": {"type": "integer"}, "x-kubernetes-list-type": "set"}),
+        &json!([1, 2, 1, 1]),
+        &["spec[2]: Duplicate value: 1"],
+    );
+    check(
+        &json!({"type": "string", "enum": ["a", "b\""]}),
+        &json!("c"),
+        &["spec: Unsupported value: \"c\": supported values: \"a\", \"b\\\"\""],
+    );
+}
+
+/// What would take the API server minutes ends here with an error.
+#[test]
+fn too_much_work_ends_with_an_error() {
+    let alternatives: Vec<Value> = (0..5_000)
+        .map(|n| json!({"items": {"pattern": format!("^{n}$")}}))
+        .collect();
+    let schema = json!({"type": "array", "items": {"type": "string"}, "anyOf": alternatives});
+    let items: Vec<Value> = (0..50_000).map(|_| json!("x")).collect();
+    let began = Instant::now();
+    let errors = validate(&definition(&schema), &object(&json!(items)), None).unwrap();
+    assert!(
+        errors
+            .iter()
+            .any(|error| error.detail.contains("too large"))
+    );
+    assert!(
+        began.elapsed() < Duration::from_secs(60),
+        "{:?}",
+        began.elapsed()
+    );
+}
+
+#[test]
+fn deep_objects_and_schemas_are_refused() {
+    let mut deep = json!({});
+    for _ in 0..10_000 {
+        deep = json!({"a": deep});
+    }
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    assert!(matches!(
+        validate(&definition(&open), &object(&deep), None),
+        Err(Error::Unread(_))
+    ));
+    let mut schema = json!({"type": "object"});
+    for _ in 0..10_000 {
+        schema = json!({"type": "object", "properties": {"a": schema}});
+    }
+    let error = validate(&definition(&schema), &object(&json!({})), None);
+    assert!(matches!(error, Err(Error::Schema(_))));
+    // Values of ten thousand levels are taken apart one by one.
+    std::mem::forget((deep, schema));
+}
+
+#[test]
+fn broken_definitions_are_no_panic() {
+    for odd in [
+        json!(null),
+        json!([]),
+        json!({"spec": 1}),
+        json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": []}}]}}),
+    ] {
+        assert!(validate(&odd, &object(&json!({})), None).is_err());
+    }
+    for keyword in [
+        "type",
+        "enum",
+        "required",
+        "properties",
+        "items",
+        "anyOf",
+        "not",
+        "pattern",
+        "maximum",
+        "format",
+        "maxLength",
+    ] {
+        for odd in [
+            json!(null),
+            json!(1),
+            json!("("),
+            json!([1]),
+            json!({"a": 1}),
+            json!(true),
+        ] {
+            let schema = json!({"type": "object", keyword: odd});
+            validate(&definition(&schema), &object(&json!({"a": [1, "b"]})), None).unwrap();
+        }
+    }
+    let open = json!({"type": "object"});
+    for odd in [json!(null), json!(1), json!([]), json!({})] {
+        assert!(validate(&definition(&open), &odd, None).is_err());
+    }
+}
