@@ -15,9 +15,11 @@ use std::process::Command;
 use std::time::Instant;
 
 use e2e::answer::Answer;
+use e2e::control_plane::ControlPlane;
 use e2e::controller::{binary, control_plane};
 use kube::Client;
 use serde_json::{Value, json};
+use vap_status_controller::cli::test::report::TestReport;
 use vap_status_controller::cli::test::{self, Options};
 use vap_status_controller::probe::api::CaseOutcome;
 use vap_status_controller::schema::Builtin;
@@ -143,80 +145,72 @@ async fn installed(client: &Client, cases: &[Value]) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn probes_tell_the_object_of_the_api_server() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("mutating/cases.yaml");
-    let cases = documents(&path).remove(0);
-    let cases = cases.as_array().unwrap();
-    let control_plane = control_plane().await.unwrap();
-    let client = control_plane.client().await.unwrap();
-    installed(&client, cases).await;
+/// Sends the requests of a case, and writes its policy with a probe that expects the answers; how many there were, and
+/// how many were refused.
+async fn written(
+    client: &Client,
+    case: &Value,
+    before: usize,
+    files: &mut String,
+) -> (usize, usize) {
     let builtin = Builtin::load().unwrap();
-    let mut files = String::new();
     let mut add = |object: &Value| {
         let _ = write!(files, "---\n{object}\n");
     };
-    let (mut n, mut n_denied) = (0, 0);
-    for case in cases {
-        let name = case["name"].as_str().unwrap();
-        manifests(case).iter().for_each(&mut add);
-        if !case["paramKind"].is_null() {
-            add(&param(name));
-        }
-        let mut written = Vec::new();
-        for request in case["requests"].as_array().unwrap() {
-            let object = namespaced(&request["object"], name);
-            let target = target(&builtin, &object);
-            let path = target
-                .path
-                .replace("/namespaces/default/", &format!("/namespaces/{name}/"));
-            let old = &request["old"];
-            let mut asked = json!({"object": object, "userInfo": {"username": "admin", "groups": ["system:masters"]}});
-            let answer = if old.is_null() {
-                post(&client, &format!("{path}?dryRun=All"), &object).await
-            } else {
-                asked["operation"] = json!("UPDATE");
-                asked["oldObject"] = namespaced(old, name);
-                let of_object = object["metadata"]["name"].as_str().unwrap();
-                send(
-                    &client,
-                    "PUT",
-                    &format!("{path}/{of_object}?dryRun=All"),
-                    &object,
-                )
-                .await
-            };
-            n += 1;
-            n_denied += usize::from(answer.status >= 300);
-            let (mut passing, mut failing) = expectations(&answer);
-            if name == "ignored" {
-                for expect in [&mut passing, &mut failing] {
-                    expect["error"] = json!({"contains": "remove"});
-                }
-            }
-            if name == "condition"
-                && answer.status < 300
-                && request["object"]["data"]["size"] == "3"
-            {
-                passing["applies"] = json!(false);
-            }
-            for (sort, expect) in [("passes", passing), ("fails", failing)] {
-                let name = format!("{sort} {n}");
-                written.push(json!({"name": name, "request": asked, "expect": expect}));
-            }
-        }
-        add(
-            &json!({"apiVersion": "vap-status.dev/v1alpha1", "kind": "PolicyProbe", "metadata": {"name": name},
-            "spec": {"target": {"kind": "MutatingAdmissionPolicy", "name": name}, "cases": written}}),
-        );
+    let name = case["name"].as_str().unwrap();
+    manifests(case).iter().for_each(&mut add);
+    if !case["paramKind"].is_null() {
+        add(&param(name));
     }
-    let mut stdin = files.as_bytes();
-    let options = Options {
-        paths: vec!["-".into()],
-        ..Options::default()
-    };
-    let report = test::run(&options, &mut stdin).unwrap();
-    assert_eq!(report.summary.errors, 0, "{:?}", report.findings);
+    let mut cases = Vec::new();
+    let (mut n, mut n_denied) = (0, 0);
+    for request in case["requests"].as_array().unwrap() {
+        let object = namespaced(&request["object"], name);
+        let target = target(&builtin, &object);
+        let path = target
+            .path
+            .replace("/namespaces/default/", &format!("/namespaces/{name}/"));
+        let old = &request["old"];
+        let mut asked = json!({"object": object, "userInfo": {"username": "admin", "groups": ["system:masters"]}});
+        let answer = if old.is_null() {
+            post(client, &format!("{path}?dryRun=All"), &object).await
+        } else {
+            asked["operation"] = json!("UPDATE");
+            asked["oldObject"] = namespaced(old, name);
+            let of_object = object["metadata"]["name"].as_str().unwrap();
+            send(
+                client,
+                "PUT",
+                &format!("{path}/{of_object}?dryRun=All"),
+                &object,
+            )
+            .await
+        };
+        n += 1;
+        n_denied += usize::from(answer.status >= 300);
+        let (mut passing, mut failing) = expectations(&answer);
+        if name == "ignored" {
+            for expect in [&mut passing, &mut failing] {
+                expect["error"] = json!({"contains": "remove"});
+            }
+        }
+        if name == "condition" && answer.status < 300 && request["object"]["data"]["size"] == "3" {
+            passing["applies"] = json!(false);
+        }
+        for (sort, expect) in [("passes", passing), ("fails", failing)] {
+            let name = format!("{sort} {}", before + n);
+            cases.push(json!({"name": name, "request": asked, "expect": expect}));
+        }
+    }
+    add(
+        &json!({"apiVersion": "vap-status.dev/v1alpha1", "kind": "PolicyProbe", "metadata": {"name": name},
+        "spec": {"target": {"kind": "MutatingAdmissionPolicy", "name": name}, "cases": cases}}),
+    );
+    (n, n_denied)
+}
+
+/// The cases that did not come to what their names say.
+fn other_than_expected(report: &TestReport) -> Vec<String> {
     let mut wrong = Vec::new();
     for probe in &report.probes {
         for case in &probe.cases {
@@ -237,16 +231,11 @@ async fn probes_tell_the_object_of_the_api_server() {
             }
         }
     }
-    println!(
-        "{n} requests of {} mutating policies, {n_denied} refused: {} cases, {} other than the server's",
-        cases.len(),
-        report.summary.cases,
-        wrong.len()
-    );
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(n >= 18 && n_denied >= 4, "{n} {n_denied}");
+    wrong
+}
 
-    // The plugin finds the same policies in the cluster.
+/// Asks the plugin about the policies of the cluster.
+fn found_in_the_cluster(control_plane: &ControlPlane, case: &Value) {
     let kubeconfig = control_plane.kubeconfig().unwrap();
     let live = |arguments: &[&str]| -> Value {
         let mut command = Command::new(binary("kubectl-vap").unwrap());
@@ -255,7 +244,7 @@ async fn probes_tell_the_object_of_the_api_server() {
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
     };
     let object = control_plane.directory().join("object.yaml");
-    let written = namespaced(&cases[0]["requests"][0]["object"], "label");
+    let written = namespaced(&case["requests"][0]["object"], "label");
     std::fs::write(&object, written.to_string()).unwrap();
     let report = live(&[
         "eval",
@@ -285,4 +274,38 @@ async fn probes_tell_the_object_of_the_api_server() {
         (&json!(1), &json!(1)),
         "{report}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn probes_tell_the_object_of_the_api_server() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("mutating/cases.yaml");
+    let cases = documents(&path).remove(0);
+    let cases = cases.as_array().unwrap();
+    let control_plane = control_plane().await.unwrap();
+    let client = control_plane.client().await.unwrap();
+    installed(&client, cases).await;
+    let mut files = String::new();
+    let (mut n, mut n_denied) = (0, 0);
+    for case in cases {
+        let (of_case, denied) = written(&client, case, n, &mut files).await;
+        n += of_case;
+        n_denied += denied;
+    }
+    let mut stdin = files.as_bytes();
+    let options = Options {
+        paths: vec!["-".into()],
+        ..Options::default()
+    };
+    let report = test::run(&options, &mut stdin).unwrap();
+    assert_eq!(report.summary.errors, 0, "{:?}", report.findings);
+    let wrong = other_than_expected(&report);
+    println!(
+        "{n} requests of {} mutating policies, {n_denied} refused: {} cases, {} other than the server's",
+        cases.len(),
+        report.summary.cases,
+        wrong.len()
+    );
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(n >= 18 && n_denied >= 4, "{n} {n_denied}");
+    found_in_the_cluster(&control_plane, &cases[0]);
 }

@@ -199,11 +199,18 @@ mod tests {
 
     #[test]
     fn long_texts_are_bounded() {
-        let old: String = (0..3_000).map(|n| format!("{n}\n")).collect();
-        let new: String = (0..3_000).map(|n| format!("{}\n", n * 2 + 1)).collect();
+        let lines = |numbers: Vec<u32>| {
+            numbers
+                .iter()
+                .map(u32::to_string)
+                .collect::<Vec<_>>()
+                .join("\n")
+        };
+        let old = lines((0..3_000).collect());
+        let new = lines((0..3_000).map(|n| n * 2 + 1).collect());
         let diff = of_texts(("a", "b"), &old, &new);
         assert_eq!(
-            diff.lines().filter(|line| line.starts_with("-")).count(),
+            diff.lines().filter(|line| line.starts_with('-')).count(),
             3_001
         );
     }

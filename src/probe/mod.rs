@@ -6,6 +6,7 @@
 pub mod api;
 pub mod crd;
 pub mod custom_resource;
+mod decided;
 mod difference;
 pub mod mutation;
 pub(crate) mod prepare;

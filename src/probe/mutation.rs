@@ -16,18 +16,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value;
 
 use super::api::{Case, Expect, Samples};
+use super::decided::Decided;
 use super::difference::{self, has_applied};
-use super::run::Decided;
 use super::sample;
 use crate::merge::Types;
 use crate::policy::admission::mutation::{
-    Bound, Kinds, MutatingAdmission, MutationContext, MutationOutcome, Step, mutate,
+    Bound, Kinds, MutatingAdmission, MutationContext, MutationOutcome, mutate,
 };
 use crate::policy::admission::{
     AdmissionRequest, Binding, DeniedBy, Operation, ReviewContext, ReviewOutcome, Status,
 };
 use crate::schema::Gvk;
 use crate::schema::resolver::SchemaResolver;
+
+pub use super::decided::Mutated;
 
 /// A mutating policy, with what its mutations need to know.
 #[derive(Clone, Copy)]
@@ -48,30 +50,7 @@ impl fmt::Debug for Mutating<'_> {
     }
 }
 
-/// An object before and after mutations.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Mutated {
-    /// The object that the policy gets.
-    pub before: Value,
-    /// The object after all mutations; `None` where the request is denied.
-    pub after: Option<Value>,
-    /// The object that the case expects, where it is another.
-    pub expected: Option<Value>,
-    /// The mutations that were evaluated, in order.
-    pub steps: Vec<Step>,
-}
-
-impl Mutated {
-    /// Reports whether the object is another after the mutations.
-    #[must_use]
-    pub fn is_changed(&self) -> bool {
-        self.after
-            .as_ref()
-            .is_some_and(|after| *after != self.before)
-    }
-}
-
-/// What a mutating policy comes to.
+/// Outcome of a mutating policy.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Its match, its bindings, its errors and the refusal, if it refuses the request.

@@ -176,3 +176,68 @@ pub(crate) fn convert(
     request.old_object = converted(case.old_object.as_ref())?;
     Ok(request)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::schema::Builtin;
+    use crate::schema::resolver::SchemaSet;
+
+    /// The object of a request at a stage.
+    fn at(stage: Stage, request: &Value) -> Value {
+        let request: Request = serde_json::from_value(request.clone()).unwrap();
+        let builtin = Builtin::load().unwrap();
+        let mapper = RestMapper::new(builtin.resources().to_vec());
+        let (samples, schemas) = (Samples::Whole, SchemaSet::default());
+        let prepared = objects(&request, samples, stage, &mapper, &schemas).unwrap();
+        prepared.into_owned().object.unwrap()
+    }
+
+    #[test]
+    fn mutating_policies_see_what_is_not_made_for_storage() {
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "web-", "uid": "mine"},
+            "spec": {"containers": [{"name": "web", "image": "web:1"}]}});
+        let request = json!({"object": pod});
+        let before = at(Stage::Mutation, &request);
+        let metadata = &before["metadata"];
+        assert_eq!(metadata["namespace"], "default");
+        assert!(
+            metadata.get("uid").is_none() && metadata.get("name").is_none(),
+            "{before}"
+        );
+        assert_eq!(
+            before["spec"]["containers"][0]["imagePullPolicy"],
+            "IfNotPresent"
+        );
+        assert_eq!(before["spec"]["tolerations"].as_array().unwrap().len(), 2);
+        let stored = at(Stage::Validation, &request);
+        assert!(
+            stored["metadata"]["name"]
+                .as_str()
+                .unwrap()
+                .starts_with("web-")
+        );
+        assert!(stored["metadata"]["uid"].is_string());
+    }
+
+    #[test]
+    fn a_change_has_what_its_sender_leaves_out() {
+        let config = |data: &str| {
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": {
+                "paused": data == "new", "selector": {"matchLabels": {"a": "b"}}, "template": {
+                "metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "a", "image": "a"}]}}}})
+        };
+        let mut old = config("old");
+        old["metadata"]["uid"] = json!("1-2");
+        old["metadata"]["generation"] = json!(3);
+        old["status"] = json!({"replicas": 2});
+        let request = json!({"operation": "UPDATE", "object": config("new"), "oldObject": old});
+        let before = at(Stage::Mutation, &request);
+        assert_eq!(before["metadata"]["uid"], "1-2");
+        assert_eq!(before["metadata"]["generation"], 3);
+        assert_eq!(before["status"]["replicas"], 2);
+        assert_eq!(at(Stage::Validation, &request)["metadata"]["generation"], 4);
+    }
+}

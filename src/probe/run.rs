@@ -18,7 +18,8 @@ use super::api::{
     AuthorizerSource, BindingSource, Case, CaseOutcome, CaseStatus, PolicyProbeSpec, Request,
     Samples, Source,
 };
-use super::mutation::{self, Mutated};
+use super::decided::{Decided, Mutated};
+use super::mutation;
 use super::validation::Violation;
 use super::{prepare, sample};
 use crate::policy::admission::{
@@ -359,31 +360,6 @@ impl<'a> Prepared<'a> {
             mutated: decided.mutated,
             invalid: Vec::new(),
             recording,
-        }
-    }
-}
-
-/// What a case came to.
-#[derive(Debug)]
-pub(super) struct Decided {
-    /// The decision.
-    pub(super) outcome: ReviewOutcome,
-    /// The object before and after mutations.
-    pub(super) mutated: Option<Box<Mutated>>,
-    /// How it differs from what is expected beside the decision.
-    pub(super) difference: Option<String>,
-    /// The cost beside that of evaluations.
-    pub(super) cost: u64,
-}
-
-impl Decided {
-    /// A decision, and nothing beside it.
-    pub(super) fn of(outcome: ReviewOutcome) -> Self {
-        Self {
-            outcome,
-            mutated: None,
-            difference: None,
-            cost: 0,
         }
     }
 }

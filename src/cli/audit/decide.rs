@@ -396,7 +396,7 @@ impl<'a> Auditor<'a> {
         }))
     }
 
-    /// What a mutating policy makes of the object.
+    /// Outcome of a mutating policy for the object, and the object after it.
     ///
     /// # Errors
     /// Why that is not known.

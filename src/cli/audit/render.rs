@@ -7,9 +7,8 @@ use super::report::{AuditReport, PolicyAudit, Tally};
 use crate::cli::check::render::{
     BOLD, RED, YELLOW, count, counts, finding, painted, policies, say,
 };
-use crate::cli::eval::render::diff;
 use crate::cli::terminal::Terminal;
-use crate::cli::test::render::GREEN;
+use crate::cli::test::render::{GREEN, diff};
 use crate::cli::text::clean;
 
 /// The objects that are named of those that could not be read.

@@ -128,6 +128,10 @@ pub struct PolicyAudit {
     pub failures: Vec<Tally>,
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the form that serde asks for"
+)]
 fn is_zero(n: &u64) -> bool {
     *n == 0
 }

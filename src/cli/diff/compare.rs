@@ -246,6 +246,19 @@ pub(super) fn compare(old: Side<'_>, new: Side<'_>, pairs: &Pairs) -> Option<(Ef
     })
 }
 
+/// The difference of what two versions of a mutating policy change.
+fn mutation(old: Side<'_>, new: Side<'_>) -> Option<Cause> {
+    let change = |side: Side<'_>| side.result().and_then(|it| it.change.clone());
+    let (old, new) = (change(old), change(new));
+    (old != new).then(|| Cause {
+        kind: CauseKind::Mutation,
+        old_field: None,
+        new_field: None,
+        old: mutation_words(old),
+        new: mutation_words(new),
+    })
+}
+
 /// The change of an object in one line: the lines that are other.
 fn mutation_words(change: Option<String>) -> String {
     let Some(change) = change else {
@@ -343,17 +356,7 @@ fn causes(old: Side<'_>, new: Side<'_>, pairs: &Pairs) -> Vec<Cause> {
             });
         }
     }
-    let change = |side: Side<'_>| side.result().and_then(|it| it.change.clone());
-    if change(old) != change(new) {
-        let words = |side| mutation_words(change(side));
-        found.push(Cause {
-            kind: CauseKind::Mutation,
-            old_field: None,
-            new_field: None,
-            old: words(old),
-            new: words(new),
-        });
-    }
+    found.extend(mutation(old, new));
     let (before, now) = (old.others(), new.others());
     for name in before
         .keys()

@@ -16,6 +16,7 @@ use crate::cli::live::{self, Asked, Gap, Selection, Served, objects, objects::Ki
 use crate::cluster::error::Error;
 use crate::cluster::http;
 use crate::policy;
+use crate::policy::matching;
 use crate::schema::rest_mapper::ApiResource;
 use crate::schema::{Crd, Gvk};
 
@@ -284,8 +285,15 @@ pub(in crate::cli) async fn read(
             }),
         }
     }
+    // Objects are mutated by the schemas of their kinds.
+    let mutating = input
+        .mutating_policies
+        .iter()
+        .map(|policy| &policy.shared.value);
+    let mutated = mutating.flat_map(|policy| matching::kinds(policy, &served.mapper));
+    let kinds: BTreeSet<Gvk> = kinds.iter().cloned().chain(mutated).collect();
     let mut found = BTreeMap::new();
-    for kind in kinds {
+    for kind in &kinds {
         let served = served.mapper.resources_of_kind(kind).next();
         let Some(served) = served.filter(|_| kind.group.contains('.')) else {
             continue;

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::report::{EvalReport, EvaluationReport, PolicyEval, Verdict};
+use super::report::{EvalReport, EvaluationReport, MutationReport, PolicyEval, Verdict};
 use crate::cli::check::finding::Severity;
 use crate::cli::check::render::{BOLD, RED, YELLOW, finding, painted, policies};
 use crate::cli::terminal::Terminal;
-use crate::cli::test::render::{GREEN, render_trace};
+use crate::cli::test::render::{GREEN, diff, render_trace};
 use crate::cli::text::{clean, wrap};
 use crate::policy::rule::Rule;
 
@@ -117,26 +117,7 @@ fn of_policy(out: &mut String, policy: &PolicyEval, terminal: Terminal, is_verbo
     for evaluation in &policy.evaluations {
         said.extend(of_evaluation(evaluation, policy.evaluations.len() > 1));
     }
-    for mutation in &policy.mutations {
-        let params = mutation.params.as_deref();
-        let params = params.map(|params| format!(", params {params}"));
-        let again = if mutation.is_reinvocation {
-            ", once more"
-        } else {
-            ""
-        };
-        let message = match mutation.message.as_str() {
-            "" => String::new(),
-            message => format!(": {message}"),
-        };
-        said.push(format!(
-            "{} (binding {}{}{again}): {}{message}",
-            mutation.field_ref,
-            mutation.binding,
-            params.unwrap_or_default(),
-            mutation.result
-        ));
-    }
+    said.extend(policy.mutations.iter().map(of_mutation));
     // What is said already is not said again.
     let is_said = |error: &&String| {
         said.iter()
@@ -175,17 +156,26 @@ fn of_policy(out: &mut String, policy: &PolicyEval, terminal: Terminal, is_verbo
     out.push('\n');
 }
 
-/// A unified diff, in the colors of one.
-pub(in crate::cli) fn diff(out: &mut String, diff: &str, indent: &str, terminal: Terminal) {
-    for line in diff.lines() {
-        let line = clean(line);
-        let line = match line.chars().next() {
-            Some('-') => painted(&line, RED, terminal),
-            Some('+') => painted(&line, GREEN, terminal),
-            _ => line,
-        };
-        let _ = writeln!(out, "{indent}{line}");
-    }
+/// A mutation in one line.
+fn of_mutation(mutation: &MutationReport) -> String {
+    let params = mutation.params.as_deref();
+    let params = params.map(|params| format!(", params {params}"));
+    let again = if mutation.is_reinvocation {
+        ", once more"
+    } else {
+        ""
+    };
+    let message = match mutation.message.as_str() {
+        "" => String::new(),
+        message => format!(": {message}"),
+    };
+    format!(
+        "{} (binding {}{}{again}): {}{message}",
+        mutation.field_ref,
+        mutation.binding,
+        params.unwrap_or_default(),
+        mutation.result
+    )
 }
 
 /// The expressions of an evaluation, one a line.

@@ -27,7 +27,7 @@ pub(in crate::cli) struct Probe {
     pub(in crate::cli) origins: Vec<usize>,
     /// Spec of the probe; the policy is one that stands for the target, where it has one.
     pub(in crate::cli) spec: PolicyProbeSpec,
-    /// What it is about, if that is no validating policy.
+    /// The object that it is about, if that is no validating policy.
     pub(in crate::cli) target: Option<Target>,
 }
 

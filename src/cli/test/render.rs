@@ -8,7 +8,6 @@ use super::report::{CaseReport, ProbeReport, TestReport};
 use super::trace::Trace;
 use crate::cli::check::finding::Severity;
 use crate::cli::check::render::{BLUE, BOLD, RED, YELLOW, count, finding, painted};
-use crate::cli::eval::render::diff;
 use crate::cli::terminal::Terminal;
 use crate::cli::text::{clean, wrap};
 use crate::policy::rule::Rule;
@@ -140,6 +139,19 @@ fn render(
     if case.outcome != CaseOutcome::Passed && case.invalid.is_empty() {
         let arrow = painted("-->", BLUE, terminal);
         let _ = writeln!(out, "{INDENT}{arrow} {}:{}", clean(&probe.file), case.line);
+    }
+}
+
+/// A unified diff, in the colors of one.
+pub(in crate::cli) fn diff(out: &mut String, diff: &str, indent: &str, terminal: Terminal) {
+    for line in diff.lines() {
+        let line = clean(line);
+        let line = match line.chars().next() {
+            Some('-') => painted(&line, RED, terminal),
+            Some('+') => painted(&line, GREEN, terminal),
+            _ => line,
+        };
+        let _ = writeln!(out, "{indent}{line}");
     }
 }
 

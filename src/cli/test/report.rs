@@ -79,7 +79,7 @@ pub struct ProbeReport {
     /// The name of the policy; absent where the probe has a target.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub policy: String,
-    /// What it is about, if that is no validating policy.
+    /// The object that it is about, if that is no validating policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
     /// The name of the file.

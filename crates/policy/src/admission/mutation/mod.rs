@@ -166,7 +166,7 @@ pub struct MutationOutcome {
     pub errors: Vec<String>,
     /// Steps of the API server that are not known here, as the defaults of a kind.
     pub unknown: Vec<String>,
-    /// What each policy came to in the order that is given, without decisions: its match, its bindings, and an
+    /// The outcome of each policy in the order that is given, without decisions: its match, its bindings, and an
     /// evaluation for each invocation but those once more. The denial and the errors are those of all together.
     pub reviews: Vec<ReviewOutcome>,
     /// The mutations that were evaluated, in order.
@@ -442,28 +442,13 @@ impl Run<'_> {
             };
             let current = versions.get(&invocation.gvk).map(|of| of.object.clone());
             let inputs = self.inputs(invocation, current.as_ref(), (&self.request.gvr, None));
-            let mut evaluation = Evaluation {
-                binding: Some(invocation.binding.name().to_owned()),
-                params: invocation.params.as_ref().map(Object::namespaced_name),
-                ..Evaluation::default()
-            };
-            let mut is_met = true;
-            if !programs.match_conditions.is_empty() {
-                let scope = || Scope::new(programs, Arc::clone(&inputs));
-                if let Conditions::End(_) = evaluator.match_conditions(&scope, &mut evaluation) {
-                    is_met = false;
-                    let conditions = evaluation.match_conditions.as_ref();
-                    if let Some(reason) = conditions.and_then(|conditions| conditions.error.clone())
-                    {
-                        error(reason);
-                    }
+            match self.conditions(invocation, &inputs, is_again) {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(reason) => {
+                    error(reason);
+                    continue;
                 }
-            }
-            if let Some(review) = self.reviews.get_mut(invocation.nth).filter(|_| !is_again) {
-                review.evaluations.push(evaluation);
-            }
-            if !is_met {
-                continue;
             }
             let key = (
                 invocation.policy.name().to_owned(),
@@ -485,19 +470,7 @@ impl Run<'_> {
                 let mut cost = 0;
                 let before = (&invocation.gvk, &version.json);
                 let mutated = self.mutated(*role, expression, &scope, before, &mut cost);
-                self.steps.push(Step {
-                    policy: invocation.nth,
-                    binding: invocation.binding.name().to_owned(),
-                    params: invocation.params.as_ref().map(Object::namespaced_name),
-                    mutation: n,
-                    is_again,
-                    cost,
-                    changes: match &mutated {
-                        Ok(json) => Ok(*json != version.json),
-                        Err(Failure::Policy(message)) => Err(message.clone()),
-                        Err(Failure::Request(status)) => Err(status.message.clone()),
-                    },
-                });
+                self.step(invocation, (n, is_again, cost), &mutated, &version.json);
                 match mutated {
                     Ok(json) => {
                         version.object = Object::new(&json);
@@ -525,6 +498,61 @@ impl Run<'_> {
             self.object = Some(json);
         }
         Ok(version.is_changed)
+    }
+
+    /// Evaluates the match conditions of an invocation; true where they hold.
+    ///
+    /// # Errors
+    /// The error that the failure policy decides about.
+    fn conditions(
+        &mut self,
+        invocation: &Invocation<'_>,
+        inputs: &Arc<Inputs>,
+        is_again: bool,
+    ) -> Result<bool, String> {
+        let mut evaluation = Evaluation {
+            binding: Some(invocation.binding.name().to_owned()),
+            params: invocation.params.as_ref().map(Object::namespaced_name),
+            ..Evaluation::default()
+        };
+        let evaluator = &invocation.policy.admission.evaluator;
+        let programs = evaluator.programs();
+        let mut is_met = Ok(true);
+        if !programs.match_conditions.is_empty() {
+            let scope = || Scope::new(programs, Arc::clone(inputs));
+            if let Conditions::End(_) = evaluator.match_conditions(&scope, &mut evaluation) {
+                let conditions = evaluation.match_conditions.as_ref();
+                let error = conditions.and_then(|conditions| conditions.error.clone());
+                is_met = error.map_or(Ok(false), Err);
+            }
+        }
+        if let Some(review) = self.reviews.get_mut(invocation.nth).filter(|_| !is_again) {
+            review.evaluations.push(evaluation);
+        }
+        is_met
+    }
+
+    /// Keeps what a mutation came to.
+    fn step(
+        &mut self,
+        invocation: &Invocation<'_>,
+        (mutation, is_again, cost): (usize, bool, u64),
+        mutated: &Result<Json, Failure>,
+        before: &Json,
+    ) {
+        self.steps.push(Step {
+            policy: invocation.nth,
+            binding: invocation.binding.name().to_owned(),
+            params: invocation.params.as_ref().map(Object::namespaced_name),
+            mutation,
+            is_again,
+            cost,
+            changes: match mutated {
+                Ok(json) => Ok(json != before),
+                Err(Failure::Policy(message)) => Err(message.clone()),
+                Err(Failure::Request(status)) => Err(status.message.clone()),
+            },
+        });
     }
 
     /// The variables of match conditions, which see the resource as the client named it and no namespace, or those of
