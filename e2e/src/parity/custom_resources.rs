@@ -227,6 +227,9 @@ impl CustomResourceParity {
 fn record(file: &Path, groups: &[Value], answers: &[Answer]) -> Result<()> {
     let mut lines = String::new();
     for (group, answer) in groups.iter().zip(answers) {
+        if answer.error.is_some() || answer.panic.is_some() {
+            continue;
+        }
         let mut group = group.clone();
         let Some(requests) = group["objects"].as_array_mut() else {
             continue;
