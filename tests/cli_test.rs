@@ -106,6 +106,54 @@ fn webhooks_are_called_or_not() {
     assert_eq!(field, "webhooks[0].matchConditions[0].expression");
 }
 
+/// A probe of a mutating policy holds the object after it against the expected one.
+#[test]
+fn mutating_policies_change_objects_as_they_must() {
+    let report = report(&["tests/cli_test/mutating.yaml"]);
+    compare("mutating.txt", &test::render::text(&report, PLAIN, false));
+    let cases = report.probes.iter().flat_map(|probe| &probe.cases);
+    for case in cases {
+        let expected = match case.name.split(':').next() {
+            Some("sound") => CaseOutcome::Passed,
+            Some("pending") => CaseOutcome::Pending,
+            _ => CaseOutcome::Failed,
+        };
+        let (name, difference) = (&case.name, &case.difference);
+        assert_eq!(case.outcome, expected, "{name}: {difference:?}");
+    }
+    let summary = report.summary;
+    assert_eq!((summary.passed, summary.errors), (11, 3));
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["probes"][0]["target"]["name"], "team-labels");
+    let case = &json["probes"][0]["cases"][0];
+    assert_eq!(case["object"]["spec"]["replicas"], 5);
+    assert_eq!(case["patch"][0]["path"], "/metadata/labels/team");
+    assert_eq!(report.exit(), Exit::WrongUse);
+}
+
+/// Coverage and mutants are of validating policies: nothing is said of the others but that.
+#[test]
+fn mutating_policies_are_not_measured() {
+    let options = Options {
+        paths: vec!["tests/cli_test/mutating.yaml".into()],
+        coverage: true,
+        mutants: true,
+        ..Options::default()
+    };
+    let report = test::run(&options, &mut std::io::empty()).unwrap();
+    let text = test::render::text(&report, PLAIN, false);
+    assert!(
+        text.contains(
+            "not measured: MutatingAdmissionPolicy sidecars, as it is no validating policy"
+        ),
+        "{text}"
+    );
+    assert!(
+        !text.contains("coverage:") && !text.contains("mutants:"),
+        "{text}"
+    );
+}
+
 /// A probe of what is refused, or of what webhooks do not have, is none.
 #[test]
 fn probes_of_webhooks_are_held_to_what_webhooks_have() {

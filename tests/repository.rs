@@ -201,7 +201,7 @@ fn critical_alerts_are_about_bound_policies() {
     for alert in alerts() {
         if alert["labels"]["severity"].as_str() == Some("critical") {
             let expr = alert["expr"].as_str().unwrap();
-            assert!(expr.contains("and on (policy) max by (policy) (vap_policy_info{"));
+            assert!(expr.contains("and on (kind, policy) max by (kind, policy) (vap_policy_info{"));
             assert!(
                 expr.contains("actions!~\"|unknown\"") || expr.contains("Deny"),
                 "{expr}"

@@ -10,7 +10,7 @@ use crate::manifest;
 
 /// The rules of this sort that a check of `policy` finds, with the severity and the text at the place.
 fn found(spec: &serde_json::Value) -> Vec<String> {
-    const RULES: [Rule; 13] = [
+    const RULES: [Rule; 14] = [
         Rule::ConstantCondition,
         Rule::ContradictorySelector,
         Rule::DuplicateVariable,
@@ -19,6 +19,7 @@ fn found(spec: &serde_json::Value) -> Vec<String> {
         Rule::ImpossibleOperation,
         Rule::ImpossibleValue,
         Rule::LockOut,
+        Rule::RemovableLabel,
         Rule::ShadowedVariable,
         Rule::TextOrder,
         Rule::UnlikeTypes,
@@ -290,6 +291,49 @@ fn ways_around_a_rule() {
     let scaled = ["note unwatched-subresource at \"deployments\""];
     assert_eq!(replicas(&["CREATE", "UPDATE"], &["deployments"]), scaled);
     assert_eq!(replicas(&["CREATE"], &["deployments"]), [""; 0]);
+}
+
+#[test]
+fn labels_that_the_request_takes_away() {
+    let of = |operations: &[&str], condition: &str, expression: &str| {
+        let mut spec = spec(&["apps"], &["deployments"], operations, expression);
+        let conditions = json!([{"name": "guarded", "expression": condition}]);
+        spec.as_object_mut()
+            .unwrap()
+            .insert("matchConditions".to_owned(), conditions);
+        found(&spec)
+    };
+    let guard = "has(object.metadata.labels) && 'frozen' in object.metadata.labels";
+    let guarded = "object.spec.template == oldObject.spec.template";
+    let found = of(&["UPDATE"], guard, guarded);
+    assert_eq!(found, ["note removable-label at .labels"]);
+    let optional = "object.metadata.?annotations[?'a'].orValue('') == 'b'";
+    let found = of(&["*"], optional, guarded);
+    assert_eq!(found, ["note removable-label at .?annotations"]);
+    let silent: &[(&[&str], &str, &str)] = &[
+        // Nothing that was there before is guarded.
+        (&["UPDATE"], guard, "object.spec.template.spec.hostNetwork"),
+        (&["CREATE"], guard, guarded),
+        (&["UPDATE"], "has(oldObject.metadata.labels)", guarded),
+        (
+            &["UPDATE"],
+            "has(oldObject.metadata.labels) || has(object.metadata.labels)",
+            guarded,
+        ),
+        (&["UPDATE"], "object.metadata.name.startsWith('a')", guarded),
+        (
+            &["UPDATE"],
+            "has(object.spec.template.metadata.labels)",
+            guarded,
+        ),
+    ];
+    for (operations, condition, expression) in silent {
+        assert_eq!(
+            of(operations, condition, expression),
+            [""; 0],
+            "{condition} {expression}"
+        );
+    }
 }
 
 #[test]

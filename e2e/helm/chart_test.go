@@ -165,7 +165,8 @@ func TestDefaultsAreWhatKustomizeInstalls(t *testing.T) {
 // TestMonitoringIsThatOfKustomize switches on what has a folder of its own in config/.
 func TestMonitoringIsThatOfKustomize(t *testing.T) {
 	rendered := render(t, "vap-status-controller", "metrics.serviceMonitor.enabled=true",
-		"metrics.prometheusRule.enabled=true", "metrics.dashboard.enabled=true", "subjectAccessReviews.enabled=true")
+		"metrics.prometheusRule.enabled=true", "metrics.dashboard.enabled=true", "subjectAccessReviews.enabled=true",
+		"follow={mutatingadmissionpolicies}")
 	overlay := t.TempDir()
 	root, err := filepath.Abs("../../config")
 	if err != nil {
@@ -179,7 +180,11 @@ func TestMonitoringIsThatOfKustomize(t *testing.T) {
 	for _, folder := range []string{"default", "alerts", "dashboards"} {
 		kustomization += "- " + filepath.Join(relative, folder) + "\n"
 	}
-	kustomization += "components:\n- " + filepath.Join(relative, "components/subject-access-reviews") + "\n"
+	kustomization += "components:\n"
+	components := []string{"subject-access-reviews", "mutatingadmissionpolicies"}
+	for _, component := range components {
+		kustomization += "- " + filepath.Join(relative, "components", component) + "\n"
+	}
 	if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(kustomization), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -194,10 +199,12 @@ func TestMonitoringIsThatOfKustomize(t *testing.T) {
 	ofKustomize := objects(t, text)
 	for _, o := range ofKustomize {
 		// The component is taken as it is; the chart labels it as everything else.
-		if strings.HasSuffix(fmt.Sprint(metadata(o)["name"]), "subject-access-reviews") {
-			metadata(o)["labels"] = object{
-				"app.kubernetes.io/name":    "vap-status-controller",
-				"app.kubernetes.io/part-of": "vap-status-controller",
+		for _, component := range components {
+			if strings.HasSuffix(fmt.Sprint(metadata(o)["name"]), "vap-status-controller-"+component) {
+				metadata(o)["labels"] = object{
+					"app.kubernetes.io/name":    "vap-status-controller",
+					"app.kubernetes.io/part-of": "vap-status-controller",
+				}
 			}
 		}
 	}
@@ -318,6 +325,7 @@ func TestDigestIsUsedInsteadOfTheTag(t *testing.T) {
 
 func TestWrongValuesAreRefused(t *testing.T) {
 	for _, setting := range []string{"replica=3", "replicas=two", "profile=mine", "readyRequires={Redy}",
+		"follow={pods}",
 		"image.repository=", "metrics.alerts.enabled=true", "image.digest=latest"} {
 		_, err := helm(t, "template", "x", chart, "--set", setting)
 		if err == nil || !strings.Contains(err.Error(), "values don't meet the specifications of the schema") {

@@ -94,6 +94,30 @@ pub fn grant_access_reviews(control_plane: &ControlPlane) -> Result<()> {
     )
 }
 
+/// Installs the CRD of the objects that hold the conditions of mutating policies.
+///
+/// # Errors
+/// When kubectl refuses the manifest.
+pub fn install_policy_statuses(control_plane: &ControlPlane) -> Result<()> {
+    let crd = repository().join("crds/mutatingadmissionpolicystatuses.vap-status.dev.yaml");
+    run_kubectl(
+        control_plane,
+        &["apply".as_ref(), "-f".as_ref(), crd.as_os_str()],
+    )
+}
+
+/// Grants the controller's user to follow mutating policies, as the component of that name does.
+///
+/// # Errors
+/// When kubectl refuses the manifests.
+pub fn grant_mutating_policies(control_plane: &ControlPlane) -> Result<()> {
+    let role = repository().join("config/components/mutatingadmissionpolicies/cluster_role.yaml");
+    run_kubectl(
+        control_plane,
+        &["apply".as_ref(), "-f".as_ref(), role.as_os_str()],
+    )
+}
+
 /// Runs kubectl as the administrator; what it complains of is the error.
 fn run_kubectl<A: AsRef<OsStr>>(control_plane: &ControlPlane, arguments: &[A]) -> Result<()> {
     let outcome = control_plane.kubectl()?.args(arguments).output()?;

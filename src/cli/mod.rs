@@ -19,6 +19,7 @@ pub mod explain;
 pub mod input;
 mod judge;
 mod live;
+mod mutating;
 pub mod names;
 mod parallel;
 pub mod render;
@@ -164,7 +165,14 @@ fn run_test(
     let coverage = report.coverage.as_deref().unwrap_or_default();
     let percent = test::coverage::percent(coverage);
     let is_too_little = (args.coverage_threshold).is_some_and(|least| percent < usize::from(least));
+    let is_nothing = coverage.is_empty() && !report.not_measured.is_empty();
     Ok(match report.exit() {
+        Exit::Clean if is_nothing && args.coverage_threshold.is_some() => {
+            let what =
+                "error: no probe is about a validating policy, of which alone coverage is measured";
+            let _ = writeln!(err, "{what}");
+            Exit::Findings
+        }
         Exit::Clean if is_too_little => {
             let least = args.coverage_threshold.unwrap_or_default();
             let _ = writeln!(

@@ -38,6 +38,49 @@ pub fn of_resource(text: &str) -> Option<&str> {
     is_resource(resource).then_some(name)
 }
 
+/// The names of mutating policies that `arguments` give apart from those of others, which are left in `arguments`;
+/// nothing where no mutating policy and not their type is named, no name where all are.
+///
+/// # Errors
+/// Where one names none.
+pub fn take_mutating(arguments: &mut Vec<String>) -> Result<Option<Vec<String>>, String> {
+    let is_type = |text: &str| {
+        let text = text.to_ascii_lowercase();
+        let resource = text.split('.').next().unwrap_or_default();
+        matches!(
+            resource,
+            "map" | "maps" | "mutatingadmissionpolicy" | "mutatingadmissionpolicies"
+        )
+    };
+    let has_type = arguments.first().is_some_and(|first| is_type(first));
+    if has_type {
+        arguments.remove(0);
+        let names = std::mem::take(arguments);
+        return match names
+            .iter()
+            .find(|name| name.is_empty() || name.contains('/'))
+        {
+            Some(wrong) => Err(format!("`{wrong}` behind a type: write names alone")),
+            None => Ok(Some(names)),
+        };
+    }
+    let mut found = Vec::new();
+    let mut rest = Vec::new();
+    for argument in arguments.drain(..) {
+        match argument.split_once('/') {
+            Some((resource, name)) if is_type(resource) => {
+                if name.is_empty() || name.contains('/') {
+                    return Err(format!("`{argument}` names no policy; write map/NAME"));
+                }
+                found.push(name.to_owned());
+            }
+            _ => rest.push(argument),
+        }
+    }
+    *arguments = rest;
+    Ok((!found.is_empty()).then_some(found))
+}
+
 /// The names of policies that `arguments` give: without any, none is named.
 ///
 /// # Errors
@@ -82,6 +125,24 @@ mod tests {
             Ok(names) => assert_eq!(found.unwrap(), names),
             Err(part) => assert!(found.as_ref().unwrap_err().contains(part), "{found:?}"),
         }
+    }
+
+    #[test]
+    fn mutating_policies_are_named_beside_others() {
+        let take = |arguments: &[&str]| {
+            let mut arguments: Vec<String> = arguments.iter().map(|it| (*it).to_owned()).collect();
+            let taken = take_mutating(&mut arguments);
+            (taken, arguments.join(" "))
+        };
+        let names = |names: &[&str]| Ok(Some(names.iter().map(|it| (*it).to_owned()).collect()));
+        assert_eq!(take(&[]), (Ok(None), String::new()));
+        assert_eq!(take(&["a", "vap/b"]), (Ok(None), "a vap/b".to_owned()));
+        assert_eq!(take(&["map/a", "b"]), (names(&["a"]), "b".to_owned()));
+        let of_type = take(&["mutatingadmissionpolicies", "a", "b"]);
+        assert_eq!(of_type, (names(&["a", "b"]), String::new()));
+        assert_eq!(take(&["map"]), (names(&[]), String::new()));
+        assert!(take(&["map/"]).0.is_err());
+        assert!(take(&["map", "map/a"]).0.is_err());
     }
 
     #[test]

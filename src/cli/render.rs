@@ -49,7 +49,7 @@ pub fn parts(
     let names: Vec<_> = report
         .policies
         .iter()
-        .map(|policy| clean(&policy.name))
+        .map(|policy| clean(&policy.shown_name()))
         .collect();
     let others: usize = columns.iter().map(|column| column.width + GAP).sum();
     // A script reads a row as one line.
@@ -70,7 +70,7 @@ pub fn parts(
         line(&mut out, "NAME", name_width, headings, terminal);
     }
     for (row, (policy, name)) in report.policies.iter().zip(&names).enumerate() {
-        if !parts.has(&policy.name) {
+        if !parts.has(&policy.shown_name()) {
             continue;
         }
         let cells = columns.iter().map(|column| {

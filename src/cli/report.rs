@@ -15,8 +15,12 @@ use serde::Serialize;
 use super::controller::ControllerReport;
 use super::error::CliError;
 use super::exit::Exit;
+use super::mutating;
 use crate::status::compute::DesiredStatus;
 use crate::status::exclusion::Exclusion;
+
+/// The kind of most policies.
+const VALIDATING: &str = "ValidatingAdmissionPolicy";
 
 /// The condition that sums up the others; only vap-status-controller writes it.
 const READY: &str = "Ready";
@@ -98,6 +102,8 @@ pub enum Judge {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyReport {
+    /// `ValidatingAdmissionPolicy` or `MutatingAdmissionPolicy`.
+    pub kind: &'static str,
     /// `metadata.name`.
     pub name: String,
     /// State that the status reports, unless it is outdated, or that the plugin has found.
@@ -189,6 +195,28 @@ impl StatusReport {
         Self::beside(policies, &Exclusion::default())
     }
 
+    /// The same with mutating policies behind, each with the status that its object holds.
+    #[must_use]
+    pub(super) fn with_mutating(
+        self,
+        mutating: &[ValidatingAdmissionPolicy],
+        exclusion: &Exclusion,
+    ) -> Self {
+        let mut of_mutating = Self::beside(mutating, exclusion).policies;
+        for policy in &mut of_mutating {
+            policy.kind = mutating::KIND;
+        }
+        let mut policies = self.policies;
+        policies.extend(of_mutating);
+        let all = Self::new(policies);
+        Self {
+            controller: self.controller,
+            gaps: self.gaps,
+            deleted: self.deleted,
+            ..all
+        }
+    }
+
     /// The report about these policies, in their order, where the controller leaves some alone.
     #[must_use]
     pub fn beside(policies: &[ValidatingAdmissionPolicy], exclusion: &Exclusion) -> Self {
@@ -208,6 +236,7 @@ impl StatusReport {
         let policies = self.policies.iter();
         let unjudged =
             policies.filter(|policy| matches!(policy.state, State::NoStatus | State::Stale));
+        let unjudged = unjudged.filter(|policy| policy.kind == VALIDATING);
         unjudged.map(|policy| policy.name.as_str())
     }
 
@@ -215,7 +244,9 @@ impl StatusReport {
     #[must_use]
     pub fn judged(mut self, judged: &BTreeMap<String, DesiredStatus>) -> Self {
         for policy in &mut self.policies {
-            if let Some(status) = judged.get(&policy.name) {
+            if let Some(status) = judged.get(&policy.name)
+                && policy.kind == VALIDATING
+            {
                 policy.judge(status);
             }
         }
@@ -320,6 +351,7 @@ impl PolicyReport {
         let is_judged = matches!(state, State::Ready | State::NotReady | State::Unknown);
 
         Self {
+            kind: VALIDATING,
             name: metadata.name.clone().unwrap_or_default(),
             state,
             judged_by: is_judged.then_some(Judge::Controller),
@@ -345,6 +377,16 @@ impl PolicyReport {
                     warning: warning.warning.clone(),
                 })
                 .collect(),
+        }
+    }
+
+    /// The name as it is shown, where there are policies of both kinds.
+    #[must_use]
+    pub fn shown_name(&self) -> String {
+        if self.kind == VALIDATING {
+            self.name.clone()
+        } else {
+            format!("{}{}", mutating::PREFIX, self.name)
         }
     }
 

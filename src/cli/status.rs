@@ -21,6 +21,7 @@ use super::exit::Exit;
 use super::judge;
 use super::live::objects::{self, Listed};
 use super::live::{self, Gap, Selection};
+use super::mutating::{self, Trouble, Wanted};
 use super::names;
 use super::render::{self, Parts};
 use super::report::{PolicyReport, StatusReport};
@@ -41,16 +42,19 @@ pub(super) fn run(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Exit, CliError> {
+    let mut names = args.names.clone();
+    let mutating = names::take_mutating(&mut names).map_err(CliError::Usage)?;
     let selection = Selection {
-        names: names::parse(&args.names).map_err(CliError::Usage)?,
+        names: names::parse(&names).map_err(CliError::Usage)?,
         selector: args.selector.clone(),
     };
     let selection = selection.checked()?;
+    let scope = Scope::new(args, &selection, mutating)?;
     let exit = connection::block_on(async {
         let connected = args.connection.connect().await?;
-        let (report, exclusion, listed) = first(&connected, args, &selection).await?;
+        let (report, exclusion, listed) = first(&connected, args, &selection, &scope, err).await?;
         let shown = Shown { args, terminal };
-        let mut is_open = shown.first(&report, &selection, out, err)?;
+        let mut is_open = shown.first(&report, scope.is_one(&selection), out, err)?;
         tell(&report.gaps, err);
         if !args.watch {
             return Ok(report.exit());
@@ -58,7 +62,7 @@ pub(super) fn run(
         let mut gaps = report.gaps;
         let policies = report.policies.into_iter();
         let mut known: BTreeMap<String, PolicyReport> = policies
-            .map(|policy| (policy.name.clone(), policy))
+            .map(|policy| (policy.shown_name(), policy))
             .collect();
         let mut watch = Watch::new(&connected, &selection, &listed);
         let mut stop = std::pin::pin!(interrupted());
@@ -72,9 +76,9 @@ pub(super) fn run(
             tell(&report.gaps, err);
             report
                 .policies
-                .retain(|policy| known.get(&policy.name) != Some(policy));
+                .retain(|policy| known.get(&policy.shown_name()) != Some(policy));
             for policy in &report.policies {
-                known.insert(policy.name.clone(), policy.clone());
+                known.insert(policy.shown_name(), policy.clone());
             }
             gaps = std::mem::take(&mut report.gaps);
             report.deleted = deleted;
@@ -92,19 +96,89 @@ pub(super) fn run(
     })
 }
 
+/// Which kinds of policies are asked for.
+#[derive(Debug)]
+struct Scope {
+    has_validating: bool,
+    /// The names of mutating policies, or their type alone.
+    mutating: Option<Vec<String>>,
+    /// True if mutating policies are shown where the controller follows them.
+    has_followed: bool,
+}
+
+impl Scope {
+    fn new(
+        args: &StatusArgs,
+        selection: &Selection,
+        mutating: Option<Vec<String>>,
+    ) -> Result<Self, CliError> {
+        if mutating.is_some() && args.watch {
+            let what = "--watch shows changes of ValidatingAdmissionPolicies; `kubectl get \
+                        mutatingadmissionpolicystatuses --watch` those of mutating ones";
+            return Err(CliError::Usage(what.to_owned()));
+        }
+        let has_names = mutating.as_ref().is_some_and(|names| !names.is_empty());
+        if has_names && selection.selector.is_some() {
+            let what = "names and a selector do not go together";
+            return Err(CliError::Usage(what.to_owned()));
+        }
+        Ok(Self {
+            has_validating: mutating.is_none() || !selection.names.is_empty(),
+            has_followed: mutating.is_none() && selection.names.is_empty() && !args.watch,
+            mutating,
+        })
+    }
+
+    fn wanted<'a>(&'a self, selection: &'a Selection) -> Option<Wanted<'a>> {
+        let selector = selection.selector.as_deref();
+        match self.mutating.as_deref() {
+            Some([]) => Some(Wanted::All(selector)),
+            Some(names) => Some(Wanted::Named(names)),
+            None => self.has_followed.then_some(Wanted::Followed(selector)),
+        }
+    }
+
+    /// Reports whether one policy is asked for, and no more.
+    fn is_one(&self, selection: &Selection) -> bool {
+        selection.names.len() + self.mutating.as_ref().map_or(0, Vec::len) == 1
+    }
+}
+
 /// The policies that are asked for as they are now, which the controller leaves alone, and where a watch begins.
 async fn first(
     connected: &Connected,
     args: &StatusArgs,
     selection: &Selection,
+    scope: &Scope,
+    err: &mut dyn Write,
 ) -> Result<(StatusReport, Exclusion, Listed), CliError> {
     let mut gaps = Vec::new();
-    let policies = live::policies(connected, selection, &mut gaps);
+    let policies = async {
+        if scope.has_validating {
+            live::policies(connected, selection, &mut gaps).await
+        } else {
+            Ok(Listed::default())
+        }
+    };
     let (policies, lease) = tokio::join!(policies, lease(connected, args));
     let policies = policies?;
     let controller = ControllerReport::of(&args.lease(), &lease, now());
     let exclusion = lease.exclusion();
     let mut report = judged(connected, args, policies.items.clone(), &exclusion).await?;
+    if let Some(wanted) = scope.wanted(selection) {
+        match mutating::policies(connected, wanted).await {
+            Ok((mutating, missing)) => {
+                report = report.with_mutating(&mutating, &exclusion);
+                for name in missing {
+                    report.gaps.push(format!(
+                        "the cluster has no MutatingAdmissionPolicy `{name}`; `kubectl vap status map` lists all"
+                    ));
+                }
+            }
+            Err(Trouble::Fatal(error)) => return Err(error),
+            Err(Trouble::Note(text)) => drop(writeln!(err, "warning: {text}")),
+        }
+    }
     report.controller = Some(controller);
     report
         .gaps
@@ -184,13 +258,13 @@ impl Shown<'_> {
     fn first(
         &self,
         report: &StatusReport,
-        selection: &Selection,
+        is_one: bool,
         out: &mut dyn Write,
         err: &mut dyn Write,
     ) -> Result<bool, CliError> {
         let is_wide = self.args.output == Output::Wide;
         let terminal = self.terminal;
-        let is_one = selection.names.len() == 1 && !self.args.watch && !self.args.no_headers;
+        let is_one = is_one && !self.args.watch && !self.args.no_headers;
         let text = match (self.args.output, report.policies.as_slice()) {
             (Output::Json, _) => report.to_json()?,
             (Output::Yaml, _) => report.to_yaml()?,
@@ -229,7 +303,7 @@ impl Shown<'_> {
             Output::Json => report.to_json()?,
             Output::Yaml => format!("---\n{}", report.to_yaml()?),
             Output::Table | Output::Wide => {
-                let names = report.policies.iter().map(|policy| policy.name.clone());
+                let names = report.policies.iter().map(PolicyReport::shown_name);
                 let names = names.collect();
                 let parts = if self.args.no_headers {
                     Parts::ChangedRows(&names)

@@ -55,6 +55,17 @@ pub(crate) enum Written<K = ValidatingAdmissionPolicy> {
     Gone,
 }
 
+impl<K> Written<K> {
+    /// The same of another object that was made of the one that was taken.
+    pub(crate) fn map<T>(self, make: impl FnOnce(K) -> T) -> Written<T> {
+        match self {
+            Self::Applied(written) => Written::Applied(Box::new(make(*written))),
+            Self::Conflict => Written::Conflict,
+            Self::Gone => Written::Gone,
+        }
+    }
+}
+
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Status<'a> {

@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::clear;
 use super::context::Settings;
+use super::followed::Followed;
 use super::leadership::Election;
 use super::lease::Timing;
 use crate::policy::analysis::Profile;
@@ -146,6 +147,16 @@ pub struct RunArguments {
     #[arg(long, env = "VAP_EXCLUDE_SELECTOR", value_name = "SELECTOR")]
     pub exclude_selector: Option<LabelPattern>,
 
+    /// What to follow besides ValidatingAdmissionPolicies, separated by commas; each needs the ClusterRole of its name
+    #[arg(
+        long,
+        env = "VAP_FOLLOW",
+        value_enum,
+        value_name = "RESOURCES",
+        value_delimiter = ','
+    )]
+    pub follow: Vec<Followed>,
+
     /// How many statuses to write at once
     #[arg(long, env = "VAP_CONCURRENCY", default_value_t = 32, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -211,6 +222,7 @@ impl RunArguments {
             ready_requires: self.ready_requires.iter().copied().collect::<BTreeSet<_>>(),
             refresh_interval: self.refresh_interval,
             exclusion: Exclusion::new(&self.exclude_names, self.exclude_selector.as_ref()),
+            followed: self.follow.iter().copied().collect(),
             concurrency: usize::from(self.concurrency),
             watch_timeout: self.watch_timeout,
         }

@@ -8,6 +8,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 
 use super::cluster_snapshot::ClusterSnapshot;
 use super::context::Context;
+use super::followed;
 use super::params::{Listing, Objects, Referrer};
 use crate::policy;
 use crate::schema::rest_mapper::ApiResource;
@@ -18,17 +19,17 @@ use crate::telemetry::metrics::Source;
 /// The bindings of a policy.
 pub(crate) type Bindings = Vec<Arc<ValidatingAdmissionPolicyBinding>>;
 
-/// The bindings of `policy`, or why they are not known.
-pub(crate) fn bindings_of(
-    context: &Context,
-    policy: &ValidatingAdmissionPolicy,
-) -> Result<Bindings, BindingsState> {
-    let name = policy.metadata.name.as_deref().unwrap_or_default();
+/// The bindings of the policy of that key, or why they are not known.
+pub(crate) fn bindings_of(context: &Context, key: &str) -> Result<Bindings, BindingsState> {
+    let (source, bindings) = match followed::name_of(key) {
+        Some(_) => (Source::MutatingBindings, &context.followed.bindings),
+        None => (Source::Bindings, &context.bindings),
+    };
     // Once we may not read them any more, what was listed before says nothing of today.
-    match context.readiness.refusal(Source::Bindings) {
+    match context.readiness.refusal(source) {
         // The whole of it is said once, by the log and `/readyz`.
         Some(_) => Err(BindingsState::NotPermitted),
-        None => context.bindings.of(name).ok_or(BindingsState::Unread),
+        None => bindings.of(key).ok_or(BindingsState::Unread),
     }
 }
 

@@ -9,20 +9,21 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use tokio::time::Instant;
 
 use super::admission_cache::AdmissionCache;
 use super::blocking;
 use super::cluster_snapshot::ClusterSnapshot;
 use super::generation::Generation;
+use super::match_cache::MatchCache;
 use super::openapi::Index;
 use super::schemas::{Asked, Missing, SchemaCache};
+use super::store::Entry;
 use crate::policy;
 use crate::policy::admission::Admission;
-use crate::policy::analysis::{Profile, kinds_to_check, type_check};
+use crate::policy::analysis::{Profile, kinds_to_check, type_check_matched};
 use crate::policy::compile::{CompileFinding, CompiledPolicy};
-use crate::policy::matching::{self, Matches};
+use crate::policy::matching::{RuleMatches, describing};
 use crate::schema::GroupVersion;
 use crate::status::compute::{Matched, Typed};
 use crate::telemetry::Metrics;
@@ -64,13 +65,9 @@ impl CheckResult {
         self.generation == *generation
     }
 
-    /// Reports whether a check of `policy` in `snapshot` would have the same result.
-    pub(crate) fn holds_for(
-        &self,
-        policy: &ValidatingAdmissionPolicy,
-        snapshot: &ClusterSnapshot,
-    ) -> bool {
-        self.is_of(&Generation::of_policy(policy))
+    /// Reports whether a check of `entry` in `snapshot` would have the same result.
+    pub(crate) fn holds_for(&self, entry: &Entry, snapshot: &ClusterSnapshot) -> bool {
+        self.is_of(&entry.generation())
             && self.missing.iter().all(Missing::is_still_missing)
             && self.is_current_in(snapshot)
     }
@@ -101,7 +98,7 @@ impl CheckResult {
 /// A policy compiled and matched.
 struct Examined {
     compiled: CompiledPolicy,
-    matches: Matches,
+    matches: Arc<RuleMatches>,
     group_versions: BTreeSet<GroupVersion>,
     /// Its type check, where its schemas were there already.
     checked: Option<TypeChecked>,
@@ -110,57 +107,65 @@ struct Examined {
 /// Result of a type check; `None` if it panicked.
 struct TypeChecked(Option<Typed>);
 
-/// Checks `policy` in `snapshot`.
+/// Checks the policy `entry` in `snapshot`.
 ///
 /// Where `admissions` are given, the policy is made ready there too, unless it is: it has probes, and need
 /// not be parsed once more for them.
 ///
 /// The answer is `None` where schemas are on their way; the policy is put into the queue when they are there.
 pub(crate) async fn check(
-    policy: &Arc<ValidatingAdmissionPolicy>,
+    entry: &Entry,
     snapshot: &ClusterSnapshot,
     schemas: &SchemaCache,
+    match_cache: &Arc<MatchCache>,
     profile: Profile,
     metrics: &Metrics,
     admissions: Option<Arc<AdmissionCache>>,
 ) -> Result<Option<CheckResult>, Interrupted> {
     let result = |group_versions: BTreeSet<GroupVersion>, missing, outcome| CheckResult {
-        generation: Generation::of_policy(policy),
+        generation: entry.generation(),
         revision: snapshot.revision,
         addresses: addresses(&group_versions, &snapshot.index),
         group_versions: schemas.shared(group_versions),
         missing,
         outcome,
     };
-    let name = policy.metadata.name.as_deref().unwrap_or_default();
+    let name = entry.key.as_str();
+    let key = entry.key.clone();
+    let mutations = entry.mutations.clone();
+    // Upstream checks no mutating policies, so that there are no answers of its to give.
+    let profile = match mutations {
+        Some(_) => Profile::Truthful,
+        None => profile,
+    };
 
-    let (subject, mapper) = (Arc::clone(policy), Arc::clone(&snapshot.mapper));
+    let (subject, mapper) = (Arc::clone(&entry.policy), Arc::clone(&snapshot.mapper));
     let (known, index) = (schemas.clone(), Arc::clone(&snapshot.index));
+    let match_cache = Arc::clone(match_cache);
     metrics.policy_compiled();
     let examined = guard(name, metrics, move || {
-        let compiled = CompiledPolicy::new(&subject);
+        let compiled = CompiledPolicy::of_parts(&subject, mutations.as_deref());
         if let Some(admissions) = admissions
             && admissions.get(&subject).is_none()
         {
             admissions.put(&subject, Admission::from_compiled(&compiled));
         }
-        let matches = matching::resolve(&subject, &mapper);
-        let kinds = kinds_to_check(&compiled, &mapper, profile);
-        let own = kinds.iter().map(crate::schema::Gvk::group_version);
-        // The kind of a subresource is described where the resource is.
-        let described = matches
-            .resources
-            .iter()
-            // They are sorted, and hundreds where a rule has wildcards.
-            .filter(|resource| kinds.binary_search(&resource.gvk).is_ok());
-        let described = described.map(|resource| resource.gvr.group_version());
-        let params = policy::param_kind(&subject).map(|gvk| gvk.group_version());
-        let group_versions = own.chain(described).chain(params).collect();
+        let matches = match_cache.get(&subject, &mapper);
+        let mut group_versions = match profile {
+            Profile::Truthful => matches.group_versions().clone(),
+            Profile::Upstream => {
+                let kinds = kinds_to_check(&compiled, &mapper, profile);
+                describing(&kinds, matches.matches())
+            }
+        };
+        group_versions.extend(policy::param_kind(&subject).map(|gvk| gvk.group_version()));
         // Mostly they are there, and the thread need not be left and taken again.
-        let name = subject.metadata.name.as_deref().unwrap_or_default();
-        let schemas = known.loaded(name, &group_versions, &index);
+        let schemas = known.loaded(&key, &group_versions, &index);
         let checked = schemas.map(|schemas| {
-            let typed = || Typed::from(type_check(&compiled, &mapper, &schemas, profile));
+            let typed = || {
+                let checked = type_check_matched(&compiled, &matches, &schemas, profile);
+                Typed::from(checked)
+            };
             // What its rules match is known all the same.
             TypeChecked(catch_unwind(AssertUnwindSafe(typed)).ok())
         });
@@ -199,11 +204,14 @@ pub(crate) async fn check(
             waiting.push((gv.to_string(), without.reason.clone()));
         }
         missing.extend(schemas.guards().cloned());
-        let mapper = Arc::clone(&snapshot.mapper);
-        let typed = move || Typed::from(type_check(&compiled, &mapper, &schemas, profile));
+        let matches = Arc::clone(&matches);
+        let typed = move || {
+            let checked = type_check_matched(&compiled, &matches, &schemas, profile);
+            Typed::from(checked)
+        };
         guard(name, metrics, typed).await?
     };
-    let matched = Matched::from(matches);
+    let matched = Matched::from(matches.matches());
     let outcome = match typed {
         Some(typed) => CheckOutcome::Done {
             findings,

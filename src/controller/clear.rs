@@ -15,7 +15,7 @@ use futures::StreamExt;
 use futures::stream;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{ListParams, PartialObjectMeta, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, PartialObjectMeta, Patch, PatchParams};
 use kube::{Api, Client, Config, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -26,6 +26,7 @@ use super::apply::Written;
 use super::error::{Error, within};
 use super::exclude::has_ours;
 use crate::probe::api::PolicyProbe;
+use crate::status::object::StatusObject;
 use crate::telemetry::metrics::ErrorReason;
 
 /// How long one request may take.
@@ -121,6 +122,7 @@ async fn clear_all(client: &Client, out: &mut dyn Write, err: &mut dyn Write) ->
     clear_kind(&policies, &mut summary, out, err).await;
     let probes: Api<PolicyProbe> = Api::all(client.clone());
     clear_kind(&probes, &mut summary, out, err).await;
+    delete_all(client, &mut summary, out, err).await;
     let Summary {
         n_cleared,
         n_untouched,
@@ -183,6 +185,60 @@ async fn clear_kind<K>(
                     say(
                         err,
                         format_args!("cannot clear {resource}/{name}: {error}{hint}"),
+                    );
+                }
+            }
+        }
+        match page.metadata.continue_ {
+            Some(token) if !token.is_empty() => params = params.continue_token(&token),
+            _ => return,
+        }
+    }
+}
+
+/// Deletes the objects that hold the conditions of policies without a status.
+async fn delete_all(
+    client: &Client,
+    summary: &mut Summary,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) {
+    let api: Api<StatusObject> = Api::all(client.clone());
+    let resource = format!("{}.{}", StatusObject::plural(&()), StatusObject::group(&()));
+    let mut params = ListParams::default().limit(PAGE_SIZE);
+    loop {
+        let page = match within(TIMEOUT, api.list_metadata(&params)).await {
+            Ok(page) => page,
+            Err(error) if error.reason() == ErrorReason::NotFound => return,
+            Err(error) => {
+                summary.n_failed += 1;
+                let hint = permission(&error, "list", &resource);
+                say(err, format_args!("cannot list {resource}: {error}{hint}"));
+                return;
+            }
+        };
+        let api = &api;
+        let mut deleted = stream::iter(page.items)
+            .map(|object| async move {
+                let name = object.metadata.name.unwrap_or_default();
+                let delete = DeleteParams::default();
+                let outcome = within(TIMEOUT, api.delete(&name, &delete)).await;
+                (name, outcome.map(drop))
+            })
+            .buffered(CONCURRENCY);
+        while let Some((name, outcome)) = deleted.next().await {
+            match outcome {
+                Ok(()) => {
+                    summary.n_cleared += 1;
+                    say(out, format_args!("{resource}/{name} deleted"));
+                }
+                Err(error) if error.reason() == ErrorReason::NotFound => summary.n_untouched += 1,
+                Err(error) => {
+                    summary.n_failed += 1;
+                    let hint = permission(&error, "delete", &resource);
+                    say(
+                        err,
+                        format_args!("cannot delete {resource}/{name}: {error}{hint}"),
                     );
                 }
             }

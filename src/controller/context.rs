@@ -14,8 +14,10 @@ use super::admission_cache::AdmissionCache;
 use super::by_policy::{Bindings, Probes};
 use super::cluster_snapshot::ClusterSnapshot;
 use super::events::Events;
+use super::followed::{self, Followed, FollowedState};
 use super::leadership::Leadership;
 use super::log_throttle::LogThrottle;
+use super::match_cache::MatchCache;
 use super::params::Params;
 use super::probe_runner::ProbeRunner;
 use super::queue::Queue;
@@ -44,6 +46,8 @@ pub struct Settings {
     pub exclusion: Exclusion,
     /// How many statuses are written at once.
     pub concurrency: usize,
+    /// What is followed besides ValidatingAdmissionPolicies.
+    pub followed: BTreeSet<Followed>,
     /// How long one watch request lives. A connection that died unnoticed is noticed some seconds later.
     pub watch_timeout: Duration,
 }
@@ -70,11 +74,13 @@ pub(crate) struct Context {
     pub(crate) store: Store,
     pub(crate) bindings: Bindings,
     pub(crate) params: Params,
+    pub(crate) followed: FollowedState,
     pub(crate) probes: Probes,
     pub(crate) probe_runner: ProbeRunner,
     pub(crate) admissions: Arc<AdmissionCache>,
     pub(crate) queue: Arc<Queue>,
     pub(crate) schemas: SchemaCache,
+    pub(crate) match_cache: Arc<MatchCache>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) readiness: Readiness,
     pub(crate) log_throttle: LogThrottle,
@@ -113,9 +119,11 @@ impl Context {
             store,
             bindings: Bindings::default(),
             params: Params::default(),
+            followed: FollowedState::default(),
             probes: Probes::default(),
             probe_runner: ProbeRunner::default(),
             admissions: Arc::default(),
+            match_cache: Arc::default(),
             queue,
             metrics,
             readiness: Readiness::default(),
@@ -159,8 +167,13 @@ impl Context {
             PolicyProbe::version(&()),
             PolicyProbe::plural(&()),
         );
-        let is_known = self.known.borrow().snapshot;
-        is_known.then(|| self.snapshot().mapper.resource(&gvr).is_some())
+        self.has_snapshot()
+            .then(|| self.snapshot().mapper.resource(&gvr).is_some())
+    }
+
+    /// Reports whether it is known what the cluster serves.
+    pub(crate) fn has_snapshot(&self) -> bool {
+        self.known.borrow().snapshot
     }
 
     /// Notes a fact, and tells of it where it is news: who waits for news may be who notes it again.
@@ -191,8 +204,21 @@ impl Context {
         }
     }
 
+    /// Puts all policies into the queue that are followed besides ValidatingAdmissionPolicies, also those that are
+    /// gone and of which an object of ours is left.
+    pub(crate) fn touch_followed(&self) {
+        let names = self.store.names().into_iter();
+        let names = names.filter(|name| followed::name_of(name).is_some());
+        for name in names.chain(self.followed.keys()) {
+            self.queue.add(&name);
+        }
+    }
+
     /// Puts all policies into the queue, also those that exist as names in probes alone.
     pub(crate) fn touch_all(&self) {
+        for name in self.followed.keys() {
+            self.queue.add(&name);
+        }
         for name in self.store.names() {
             self.queue.add(&name);
         }

@@ -23,6 +23,8 @@ use tokio::time::Instant;
 use super::FIELD_MANAGER;
 use super::context::Context;
 use super::error::{Error, within};
+use super::followed::Followed;
+use super::store::Entry;
 use crate::status::DesiredStatus;
 use crate::status::condition::{self, ConditionStatus, ConditionType};
 use crate::telemetry::metrics::ErrorReason;
@@ -188,9 +190,15 @@ impl Events {
 }
 
 /// Lets an event be published for each condition that `desired` changes.
-pub(crate) fn publish(
+pub(crate) fn publish(context: &Context, entry: &Entry, desired: &DesiredStatus) {
+    let regarding = regarding(context, entry);
+    publish_of(context, &entry.policy, &regarding, desired);
+}
+
+fn publish_of(
     context: &Context,
     policy: &ValidatingAdmissionPolicy,
+    regarding: &ObjectReference,
     desired: &DesiredStatus,
 ) {
     let live = policy
@@ -199,7 +207,6 @@ pub(crate) fn publish(
         .and_then(|status| status.conditions.as_deref())
         .unwrap_or_default();
     for condition in transitions(live, &desired.conditions) {
-        let regarding = policy.object_ref(&());
         let mut hasher = DefaultHasher::new();
         condition.message.hash(&mut hasher);
         let key = Key {
@@ -211,7 +218,7 @@ pub(crate) fn publish(
         };
         let event = Told {
             key,
-            regarding,
+            regarding: regarding.clone(),
             condition: condition.clone(),
         };
         if !context.events.add(event) {
@@ -223,6 +230,19 @@ pub(crate) fn publish(
                 );
             }
         }
+    }
+}
+
+/// What the events of a policy are about.
+fn regarding(context: &Context, entry: &Entry) -> ObjectReference {
+    let reference = entry.policy.object_ref(&());
+    if entry.mutations.is_none() {
+        return reference;
+    }
+    ObjectReference {
+        api_version: Some(context.followed.api_version()),
+        kind: Some(Followed::MutatingAdmissionPolicies.kind().to_owned()),
+        ..reference
     }
 }
 

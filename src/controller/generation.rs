@@ -39,6 +39,14 @@ impl Generation {
         }
     }
 
+    /// The same of a policy that has mutations besides: these as JSON.
+    pub(crate) fn with_mutations(mut self, mutations: Option<&[u8]>) -> Self {
+        if let Some(mutations) = mutations {
+            self.spec = self.spec.rotate_left(1) ^ hash(mutations);
+        }
+        self
+    }
+
     fn new(metadata: &ObjectMeta, spec: &impl Serialize) -> Self {
         Self {
             uid: metadata.uid.clone(),

@@ -21,11 +21,13 @@ mod event_source;
 mod events;
 mod exclude;
 mod follow;
+mod followed;
 mod generation;
 mod leadership;
 mod lease;
 mod list_watch;
 mod log_throttle;
+mod match_cache;
 mod observe;
 mod packed;
 mod params;
@@ -58,6 +60,7 @@ use tokio::task::JoinSet;
 pub use self::apply::FIELD_MANAGER;
 use self::context::Context;
 pub use self::context::Settings;
+pub use self::followed::Followed;
 pub use self::leadership::Election;
 use self::leadership::Elector;
 pub use self::lease::Timing;
@@ -152,6 +155,9 @@ impl Controller {
         );
         tasks.spawn("events", events::send(Arc::clone(&context)));
         tasks.spawn("probes", probe_runner::work(Arc::clone(&context)));
+        if (context.settings.followed).contains(&Followed::MutatingAdmissionPolicies) {
+            tasks.spawn("watch-mutating", followed::run(Arc::clone(&context)));
+        }
         let refresher = Refresher::new(Arc::clone(&context));
         tasks.spawn("refresher", refresher.run(received));
         let leadership = context.leadership.clone();

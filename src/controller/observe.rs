@@ -10,6 +10,7 @@ use super::check::{CheckOutcome, CheckResult, Interrupted, check};
 use super::cluster_snapshot::ClusterSnapshot;
 use super::context::Context;
 use super::crds::{self, Crds};
+use super::followed::Followed;
 use super::probe_runner::{self, Probed};
 use super::store::Entry;
 use crate::policy;
@@ -27,6 +28,7 @@ use crate::telemetry::metrics;
 /// Observed facts, owned.
 #[derive(Debug)]
 pub(crate) struct Facts {
+    is_mutating: bool,
     policy: Arc<ValidatingAdmissionPolicy>,
     result: Arc<CheckResult>,
     params: ParamKindState,
@@ -47,27 +49,27 @@ pub(crate) async fn observe(
     let known = entry
         .result
         .as_ref()
-        .filter(|result| result.holds_for(&policy, snapshot));
+        .filter(|result| result.holds_for(entry, snapshot));
     let result = if let Some(result) = known {
         Arc::clone(result)
     } else {
         let Context {
             schemas,
+            match_cache,
             settings,
             metrics,
             store,
             ..
         } = &**context;
-        let name = policy.metadata.name.as_deref().unwrap_or_default();
-        let has_probes = context
-            .probes
-            .of(name)
-            .is_some_and(|probes| !probes.is_empty());
+        let name = entry.key.as_str();
+        let probes = context.probes.of(name);
+        let has_probes = probes.is_some_and(|probes| !probes.is_empty());
         let admissions = has_probes.then(|| Arc::clone(&context.admissions));
         let result = check(
-            &policy,
+            entry,
             snapshot,
             schemas,
+            match_cache,
             settings.profile,
             metrics,
             admissions,
@@ -84,8 +86,8 @@ pub(crate) async fn observe(
         }
         result
     };
-    let bindings = binding_state::bindings_of(context, &policy);
-    let params = params_of(context, &policy, snapshot, bindings.as_ref());
+    let bindings = binding_state::bindings_of(context, &entry.key);
+    let params = params_of(context, entry, snapshot, bindings.as_ref());
     let bindings = match bindings {
         Ok(bindings) => {
             let resource = binding_state::param_resource(&policy, snapshot);
@@ -93,8 +95,13 @@ pub(crate) async fn observe(
         }
         Err(state) => state,
     };
-    let probes = probe_runner::run_probes(context, &policy, snapshot).await;
+    let probes = match entry.mutations {
+        // Probes are of validating policies.
+        Some(_) => Ok(Probed::default()),
+        None => probe_runner::run_probes(context, &policy, snapshot).await,
+    };
     Ok(Some(Facts {
+        is_mutating: entry.mutations.is_some(),
         policy,
         result,
         params,
@@ -103,19 +110,19 @@ pub(crate) async fn observe(
     }))
 }
 
-/// Returns the state of the paramKind of `policy` and of the params that its bindings refer to.
+/// Returns the state of the paramKind of the policy `entry` and of the params that its bindings refer to.
 fn params_of(
     context: &Arc<Context>,
-    policy: &ValidatingAdmissionPolicy,
+    entry: &Entry,
     snapshot: &ClusterSnapshot,
     bindings: Result<&Bindings, &BindingsState>,
 ) -> ParamKindState {
+    let policy = &entry.policy;
     match param_kind_state(policy, &snapshot.mapper, &snapshot.crds) {
         ParamKindState::Served(gvk, _) => {
             let params = match binding_state::param_resource(policy, snapshot) {
                 Some(resource) => {
-                    let name = policy.metadata.name.as_deref().unwrap_or_default();
-                    binding_state::params_state(context, name, bindings, resource)
+                    binding_state::params_state(context, &entry.key, bindings, resource)
                 }
                 None => ParamsState::NotReferred,
             };
@@ -136,6 +143,12 @@ impl Facts {
         self.probes.as_ref().ok()
     }
 
+    /// The kind of the policy, as metrics say it: nothing of a validating one.
+    pub(crate) fn kind(&self) -> Option<&'static str> {
+        let mutating = Followed::MutatingAdmissionPolicies;
+        self.is_mutating.then(|| mutating.kind())
+    }
+
     /// The policy's failurePolicy, as metrics say it.
     pub(crate) fn failure_policy(&self) -> &'static str {
         if policy::fails_closed(&self.policy) {
@@ -148,6 +161,10 @@ impl Facts {
     /// Returns the actions of the bindings, as metrics report them.
     pub(crate) fn actions(&self) -> String {
         match &self.bindings {
+            // Their bindings have no actions, and change requests.
+            BindingsState::Known(bindings) if self.is_mutating => {
+                metrics::actions((!bindings.is_empty()).then_some("Mutate"))
+            }
             BindingsState::Known(bindings) => metrics::actions(
                 bindings
                     .iter()
@@ -190,6 +207,7 @@ impl Facts {
         };
         Observed {
             policy: &self.policy,
+            is_mutating: self.is_mutating,
             compiled,
             matches,
             types,

@@ -15,7 +15,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::probe::api::{PolicyProbe, PolicyProbeSpec, PolicyProbeStatus};
+use crate::probe::api::{PolicyProbe, PolicyProbeSpec, PolicyProbeStatus, Target};
 use crate::status::condition::ConditionType;
 
 /// A probe, and why its spec cannot be read, if it cannot.
@@ -87,6 +87,14 @@ impl From<Metadata> for ObjectMeta {
             ..Self::default()
         }
     }
+}
+
+/// Why the cases of a probe with a target come to nothing here.
+fn not_run(target: &Target) -> String {
+    format!(
+        "it is about the {target}, and the controller runs probes of ValidatingAdmissionPolicies alone; run it with \
+         `kubectl vap test`"
+    )
 }
 
 /// The parts of a spec that are read in any case.
@@ -174,7 +182,13 @@ impl From<Received> for Probe {
     fn from(received: Received) -> Self {
         let text = received.spec.as_deref().map_or("{}", RawValue::get);
         let (spec, problem) = match spec_of(text) {
-            Ok(spec) => (spec, None),
+            Ok(mut spec) => {
+                let problem = spec.target.as_ref().map(not_run);
+                if let Some(target) = &spec.target {
+                    spec.policy_name = target.key();
+                }
+                (spec, problem)
+            }
             Err(error) => {
                 let outline: Outline = serde_json::from_str(text).unwrap_or_default();
                 let spec = PolicyProbeSpec {
@@ -297,6 +311,24 @@ mod tests {
         };
         // An object holds what its author likes.
         assert_eq!(case.request.object, Some(serde_json::json!({"data": null})));
+    }
+
+    #[test]
+    fn a_probe_of_a_target_is_not_taken_for_one_of_a_policy() {
+        let spec = r#"{"target": {"kind": "MutatingAdmissionPolicy", "name": "m"}, "cases": [
+            {"name": "c", "request": {"object": {}}, "expect": {"object": {"a": null}, "patch": [
+                {"op": "add", "path": "/a", "value": null}]}}]}"#;
+        let probe = object(spec, "");
+        let problem = probe.problem.as_deref().unwrap();
+        assert!(
+            problem.contains("about the MutatingAdmissionPolicy m"),
+            "{problem}"
+        );
+        assert_eq!(probe.spec.policy_name, "MutatingAdmissionPolicy/m");
+        assert_eq!(
+            probe.spec.cases[0].expect.object,
+            Some(serde_json::json!({"a": null}))
+        );
     }
 
     #[test]

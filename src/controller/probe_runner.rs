@@ -65,10 +65,11 @@ impl Probed {
         }
     }
 
-    /// All cases pending, for one reason.
+    /// All cases pending, for one reason, or that of their probe.
     fn pending(probes: Vec<Arc<Probe>>, why: &str, is_transient: bool) -> Self {
         let cases = |probe: &Arc<Probe>| {
             let cases = probe.spec.cases.iter();
+            let why = probe.problem.as_deref().unwrap_or(why);
             cases.map(|case| run::pending(case, why).status).collect()
         };
         let cases = probes.iter().map(cases).collect();
@@ -284,6 +285,7 @@ pub(crate) fn names(context: &Context, policy: &str) -> Vec<String> {
     let probes = probes_of(context, policy).unwrap_or_default();
     probes
         .iter()
+        .filter(|probe| probe.spec.target.is_none())
         .map(|probe| name_of(probe).to_owned())
         .collect()
 }

@@ -16,11 +16,15 @@ use super::error::Error;
 use super::event_source::EventSource;
 use super::events;
 use super::exclude;
+use super::followed;
+use super::leadership::Deadline;
 use super::observe::{Facts, observe};
 use super::params::Referrer;
 use super::probe_runner::{self, Probed};
+use super::store::Entry;
 use super::supervisor::WORK_LIMIT;
 use crate::status::condition::{ConditionStatus, ConditionType, Reason};
+use crate::status::object::StatusObject;
 use crate::status::{DesiredStatus, compute};
 use crate::telemetry::metrics::{
     ConditionSample, ErrorReason, PolicySample, ProbeSample, ReconcileOutcome,
@@ -36,6 +40,16 @@ pub(crate) struct Reconciled {
     pub(crate) outcome: ReconcileOutcome,
     /// True if something is unavailable that has to be requested again.
     pub(crate) retries_with_backoff: bool,
+}
+
+impl Reconciled {
+    /// Nothing was to be done.
+    const fn unchanged() -> Self {
+        Self {
+            outcome: ReconcileOutcome::Unchanged,
+            retries_with_backoff: false,
+        }
+    }
 }
 
 /// Why a reconciliation failed.
@@ -58,7 +72,10 @@ impl Failure {
 
 /// Brings the status of the policy `name` up to date.
 pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reconciled, Failure> {
-    let Some(entry) = context.store.get(name) else {
+    let Some(mut entry) = context.store.get(name) else {
+        if followed::name_of(name).is_some() {
+            return gone(context, name).await;
+        }
         context.admissions.forget(name);
         context.params.forget(name, Referrer::Bindings);
         context.params.forget(name, Referrer::Probes);
@@ -71,22 +88,28 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
             retries_with_backoff: false,
         });
     };
+    if entry.mutations.is_some() {
+        if entry.excluded.is_some() {
+            return gone(context, name).await;
+        }
+        if !context.followed.is_known() {
+            // There is a sign when it is.
+            return Ok(Reconciled::unchanged());
+        }
+        let object = context.followed.object(name);
+        let status = object.and_then(|object| object.status_of(&entry));
+        Arc::make_mut(&mut entry.policy).status = status;
+    }
     if let Some(excluded) = entry.excluded {
         return exclude::leave(context, &entry.policy, excluded).await;
     }
     let Some(facts) = observe(context, &entry, &context.snapshot()).await? else {
         // Schemas are on their way, which gives a sign.
-        return Ok(Reconciled {
-            outcome: ReconcileOutcome::Unchanged,
-            retries_with_backoff: false,
-        });
+        return Ok(Reconciled::unchanged());
     };
     if facts.is_reading_params() && is_told(&entry.policy) {
         // What was said of this generation stands until the params are known, which gives a sign.
-        return Ok(Reconciled {
-            outcome: ReconcileOutcome::Unchanged,
-            retries_with_backoff: false,
-        });
+        return Ok(Reconciled::unchanged());
     }
     let now = (context.now)();
     let desired = compute(&facts.observed(&context.settings.ready_requires), now);
@@ -95,10 +118,7 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
         .metrics
         .set_policy(name, sample(&facts, &desired, probes));
     if desired.is_met_by(entry.policy.status.as_ref()) {
-        return Ok(Reconciled {
-            outcome: ReconcileOutcome::Unchanged,
-            retries_with_backoff: false,
-        });
+        return Ok(Reconciled::unchanged());
     }
     let Some(deadline) = context.leadership.may_write() else {
         // Whoever leads writes it; on becoming leader everything is looked at again.
@@ -120,8 +140,8 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
             retries_with_backoff: true,
         });
     }
-    let written = match apply(context, &deadline, &entry.policy, &desired).await? {
-        Written::Applied(written) => *written,
+    let written = match write(context, &deadline, &entry, &desired).await? {
+        Written::Applied(written) => written,
         // The watch tells of what it is now; should it be late, the policy comes back after a pause.
         Written::Conflict => {
             return Ok(Reconciled {
@@ -138,16 +158,62 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
         }
     };
     tracing::info!(policy = name, ready = ready(&desired), "wrote the status");
-    events::publish(context, &entry.policy, &desired);
-    // What was judged came by the watch; should it not be what is stored, that is judged next.
-    let is_other = written.spec != entry.policy.spec;
-    if context.store.put(written, EventSource::Answered) && is_other {
-        context.queue.add(name);
+    events::publish(context, &entry, &desired);
+    match *written {
+        Judged::Policy(written) => {
+            // What was judged came by the watch; should it not be what is stored, that is judged next.
+            let is_other = written.spec != entry.policy.spec;
+            if context.store.put(written, EventSource::Answered) && is_other {
+                context.queue.add(name);
+            }
+        }
+        Judged::Object(written) => drop(context.followed.put(written, EventSource::Answered)),
     }
     Ok(Reconciled {
         outcome: ReconcileOutcome::Applied,
         retries_with_backoff: false,
     })
+}
+
+/// What a status was written to.
+enum Judged {
+    /// The policy itself.
+    Policy(ValidatingAdmissionPolicy),
+    /// The object that holds the conditions of a policy without a status.
+    Object(StatusObject),
+}
+
+/// Writes what is to be said of the policy `entry`, to where it belongs.
+async fn write(
+    context: &Context,
+    deadline: &Deadline,
+    entry: &Entry,
+    desired: &DesiredStatus,
+) -> Result<Written<Judged>, Error> {
+    if entry.mutations.is_some() {
+        let written = followed::apply(context, deadline, entry, desired).await?;
+        return Ok(written.map(Judged::Object));
+    }
+    let written = apply(context, deadline, &entry.policy, desired).await?;
+    Ok(written.map(Judged::Policy))
+}
+
+/// Ends what was said of a policy that has no status of its own and is gone, or left alone.
+async fn gone(context: &Arc<Context>, key: &str) -> Result<Reconciled, Failure> {
+    context.params.forget(key, Referrer::Bindings);
+    context.metrics.remove_policy(key);
+    let ended = |outcome| Reconciled {
+        outcome,
+        retries_with_backoff: false,
+    };
+    let Some(object) = context.followed.orphan(key) else {
+        return Ok(ended(ReconcileOutcome::Deleted));
+    };
+    let Some(deadline) = context.leadership.may_write() else {
+        return Ok(ended(ReconcileOutcome::Observed));
+    };
+    followed::delete(context, &deadline, key, &object).await?;
+    Ok(ended(ReconcileOutcome::Deleted))
 }
 
 /// `True`, or the status of `Ready` with its reason.
@@ -176,6 +242,7 @@ fn sample(facts: &Facts, desired: &DesiredStatus, probes: Vec<ProbeSample>) -> P
         })
     });
     PolicySample {
+        kind: facts.kind(),
         conditions: conditions.collect(),
         failure_policy: facts.failure_policy(),
         actions: facts.actions(),
@@ -273,7 +340,15 @@ fn complain(context: &Context, name: &str, failure: &Failure, retry_in: f64) {
         tracing::debug!(policy = name, error = %failure, retry_in, "cannot write the status");
         return;
     }
-    if reason == ErrorReason::Forbidden {
+    if reason == ErrorReason::Forbidden && followed::name_of(name).is_some() {
+        tracing::error!(
+            policy = name,
+            error = %failure,
+            "cannot write the conditions of mutating policies: grant `create` and `delete` on \
+             `mutatingadmissionpolicystatuses` and `patch` on its status (vap-status.dev) by the ClusterRole \
+             vap-status-controller-mutatingadmissionpolicies, unless its CRD is being deleted"
+        );
+    } else if reason == ErrorReason::Forbidden {
         tracing::error!(
             policy = name,
             error = %failure,

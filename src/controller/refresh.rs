@@ -358,6 +358,9 @@ impl Refresher {
                 return;
             }
             context.set_snapshot(new);
+            if !is_same {
+                context.match_cache.clear();
+            }
             let touched = context.store.touched_by(&change, context.settings.profile);
             tracing::debug!(
                 ?change,

@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::admissionregistration::v1::{
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicySpec, ValidatingAdmissionPolicyStatus,
+    Mutation, ValidatingAdmissionPolicy, ValidatingAdmissionPolicySpec,
+    ValidatingAdmissionPolicyStatus,
 };
 
 use super::check::CheckResult;
@@ -12,6 +13,7 @@ use super::cluster_snapshot::Change;
 use super::dependencies::Dependencies;
 use super::event_source::EventSource;
 use super::exclude::{self, Excluded};
+use super::followed;
 use super::generation::Generation;
 use super::packed::{Identity, Packed};
 use crate::policy::analysis::Profile;
@@ -28,6 +30,10 @@ pub(crate) struct Store {
 /// One policy.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
+    /// Its name here and in the queue: its own, or one with a prefix ([`super::followed::key`]).
+    pub(crate) key: String,
+    /// Its mutations, if it is a mutating policy.
+    pub(crate) mutations: Option<Vec<Mutation>>,
     /// The policy, as far as it is needed: half of an object is bookkeeping of others.
     pub(crate) policy: Arc<ValidatingAdmissionPolicy>,
     /// Result of its last check, if it was checked before.
@@ -51,11 +57,13 @@ struct PackedPolicy {
     identity: Identity,
     spec: Packed<Option<ValidatingAdmissionPolicySpec>>,
     status: Packed<Option<ValidatingAdmissionPolicyStatus>>,
+    mutations: Option<Packed<Vec<Mutation>>>,
 }
 
 impl PackedPolicy {
-    fn new(policy: &ValidatingAdmissionPolicy) -> Self {
+    fn new(policy: &ValidatingAdmissionPolicy, mutations: Option<&Vec<Mutation>>) -> Self {
         Self {
+            mutations: mutations.map(Packed::new),
             identity: Identity::of(&policy.metadata),
             spec: Packed::new(&policy.spec),
             status: Packed::new(&policy.status),
@@ -68,6 +76,16 @@ impl PackedPolicy {
             spec: self.spec.unpack(),
             status: self.status.unpack(),
         }
+    }
+}
+
+impl Entry {
+    /// The generation that a check of it is about.
+    pub(crate) fn generation(&self) -> Generation {
+        let mutations = self.mutations.as_ref();
+        // What cannot be written as JSON is as good as nothing: none of these can fail.
+        let mutations = mutations.map(|of| serde_json::to_vec(of).unwrap_or_default());
+        Generation::of_policy(&self.policy).with_mutations(mutations.as_deref())
     }
 }
 
@@ -90,16 +108,38 @@ impl Store {
     }
 
     /// Puts in a policy as the API server told it, by the rule of [`EventSource`]; whether that is news.
-    pub(crate) fn put(&self, mut policy: ValidatingAdmissionPolicy, from: EventSource) -> bool {
+    pub(crate) fn put(&self, policy: ValidatingAdmissionPolicy, from: EventSource) -> bool {
         let Some(name) = policy.metadata.name.clone() else {
             return false;
         };
+        self.put_as(name, policy, None, from)
+    }
+
+    /// Puts in a mutating policy by its key: what it shares with validating ones, and its mutations.
+    pub(crate) fn put_mutating(
+        &self,
+        key: &str,
+        shared: ValidatingAdmissionPolicy,
+        mutations: Vec<Mutation>,
+        from: EventSource,
+    ) -> bool {
+        self.put_as(key.to_owned(), shared, Some(mutations), from)
+    }
+
+    fn put_as(
+        &self,
+        name: String,
+        mut policy: ValidatingAdmissionPolicy,
+        mut mutations: Option<Vec<Mutation>>,
+        from: EventSource,
+    ) -> bool {
         let excluded = exclude::excluded(&self.exclusion, &policy);
         if excluded.is_some() {
             // Nothing of it is read, and so it depends on nothing.
             (policy.spec, policy.status) = (None, None);
+            mutations.iter_mut().for_each(Vec::clear);
         }
-        let packed = Arc::new(PackedPolicy::new(&policy));
+        let packed = Arc::new(PackedPolicy::new(&policy, mutations.as_ref()));
         let mut entries = self.lock();
         let known = entries.get(&name);
         let known = known.map(|known| known.policy.identity.state());
@@ -117,7 +157,9 @@ impl Store {
             return true;
         };
         let is_other = known.policy.identity.state().uid != policy.metadata.uid.as_deref();
-        if is_other || packed.spec != known.policy.spec {
+        let is_same =
+            |known: &PackedPolicy| packed.spec == known.spec && packed.mutations == known.mutations;
+        if is_other || !is_same(&known.policy) {
             let mut dependencies = Dependencies::new(&policy);
             dependencies
                 .probe_groups
@@ -136,12 +178,21 @@ impl Store {
         self.lock().remove(name).is_some()
     }
 
-    /// Takes out all policies but these, and names those that were taken out.
+    /// Takes out all validating policies but these, and names those that were taken out.
     pub(crate) fn retain(&self, names: &BTreeSet<String>) -> Vec<String> {
+        self.retain_among(|name| followed::name_of(name).is_none(), names)
+    }
+
+    /// Takes out those of which `is_meant` but for these, and names those that were taken out.
+    pub(crate) fn retain_among(
+        &self,
+        is_meant: impl Fn(&str) -> bool,
+        names: &BTreeSet<String>,
+    ) -> Vec<String> {
         let mut entries = self.lock();
         let gone: Vec<String> = entries
             .keys()
-            .filter(|name| !names.contains(*name))
+            .filter(|name| is_meant(name) && !names.contains(*name))
             .cloned()
             .collect();
         for name in &gone {
@@ -159,6 +210,8 @@ impl Store {
             (Arc::clone(&kept.policy), result, kept.excluded)
         };
         Some(Entry {
+            key: name.to_owned(),
+            mutations: packed.mutations.as_ref().map(Packed::unpack),
             policy: Arc::new(packed.unpack()),
             result,
             excluded,
@@ -176,8 +229,15 @@ impl Store {
         let Some(entry) = entries.get_mut(name) else {
             return;
         };
-        let PackedPolicy { identity, spec, .. } = &*entry.policy;
-        if !result.is_of(&Generation::of_packed(identity, spec)) {
+        let PackedPolicy {
+            identity,
+            spec,
+            mutations,
+            ..
+        } = &*entry.policy;
+        let generation = Generation::of_packed(identity, spec);
+        let mutations = mutations.as_ref().map(Packed::json);
+        if !result.is_of(&generation.with_mutations(mutations)) {
             return;
         }
         let mut dependencies = Dependencies::clone(&entry.dependencies);
@@ -317,6 +377,39 @@ mod tests {
         let metadata = &kept.metadata;
         assert_eq!((&metadata.annotations, &metadata.labels), (&None, &None));
         assert_eq!(metadata.managed_fields, None);
+    }
+
+    #[test]
+    fn policies_of_both_kinds_may_have_one_name() {
+        let store = Store::default();
+        let key = followed::key("a");
+        let patch = |expression: &str| -> Vec<Mutation> {
+            let mutation =
+                json!([{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}]);
+            serde_json::from_value(mutation).unwrap()
+        };
+        let put = |version, expression| {
+            let policy = policy(version, "a");
+            store.put_mutating(&key, policy, patch(expression), EventSource::Watched)
+        };
+        assert!(store.put(policy("1", "a"), EventSource::Watched));
+        assert!(put("2", "[]"));
+        let of = |name: &str| store.get(name).unwrap();
+        assert_eq!(
+            (of("a").mutations, of(&key).mutations),
+            (None, Some(patch("[]")))
+        );
+        assert_ne!(of("a").generation(), of(&key).generation());
+        let before = of(&key).generation();
+        assert!(put("3", "[[]]"));
+        assert_ne!(of(&key).generation(), before, "the mutations are others");
+        // A list of one kind says nothing of the other.
+        assert_eq!(store.retain(&BTreeSet::new()), ["a"]);
+        let mutating = |name: &str| followed::name_of(name).is_some();
+        assert_eq!(
+            store.retain_among(mutating, &BTreeSet::new()),
+            [key.clone()]
+        );
     }
 
     #[test]

@@ -28,6 +28,7 @@ const STATUS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionp
 
 pub(super) fn settings() -> Settings {
     Settings {
+        followed: std::collections::BTreeSet::new(),
         profile: Profile::Truthful,
         ready_requires: ConditionType::COUNTING.into(),
         refresh_interval: Duration::from_secs(10),

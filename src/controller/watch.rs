@@ -122,14 +122,29 @@ async fn follow_by_policy<K>(
 ) where
     K: RefersToPolicy + Resource<DynamicType = ()> + DeserializeOwned,
 {
+    let of_source = (source, K::url_path(&(), None));
+    follow_by_policy_at::<K, K>(context, of_source, objects, |object| object, listed_all).await;
+}
+
+/// Follows objects at a path that are read in one form, and kept in another.
+pub(super) async fn follow_by_policy_at<R, K>(
+    context: &Context,
+    (source, path): (Source, String),
+    objects: &ByPolicy<K>,
+    kept: impl Fn(R) -> K,
+    listed_all: impl Fn(),
+) where
+    R: Resource<DynamicType = ()> + DeserializeOwned,
+    K: RefersToPolicy,
+{
     let mut listed = BTreeSet::new();
     let touch = |names: Vec<String>| names.iter().for_each(|name| context.queue.add(name));
-    follow::<K>(context, source, |event| match event {
+    follow_at::<R>(context, source, path, |event| match event {
         Event::Init => listed.clear(),
         Event::InitKeep(name) => drop(listed.insert(name)),
         Event::InitApply(object) => {
             listed.extend(object.meta().name.clone());
-            touch(objects.put(object, EventSource::Listed));
+            touch(objects.put(kept(object), EventSource::Listed));
         }
         Event::InitDone => {
             let is_first = !objects.is_listed();
@@ -141,7 +156,7 @@ async fn follow_by_policy<K>(
                 context.touch_all();
             }
         }
-        Event::Apply(object) => touch(objects.put(object, EventSource::Watched)),
+        Event::Apply(object) => touch(objects.put(kept(object), EventSource::Watched)),
         Event::Delete(object) => {
             let name = object.meta().name.clone().unwrap_or_default();
             listed.remove(&name);
@@ -217,8 +232,20 @@ async fn follow<K>(context: &Context, source: Source, handle: impl FnMut(Event<K
 where
     K: Resource<DynamicType = ()> + DeserializeOwned,
 {
+    follow_at::<K>(context, source, K::url_path(&(), None), handle).await;
+}
+
+/// The same where the kind is served at `path`, in whatever version.
+pub(super) async fn follow_at<K>(
+    context: &Context,
+    source: Source,
+    path: String,
+    handle: impl FnMut(Event<K>),
+) where
+    K: Resource<DynamicType = ()> + DeserializeOwned,
+{
     let plan = Plan {
-        path: K::url_path(&(), None),
+        path,
         form: Form::Whole,
         listing: Listing::Streamed(PAGE_SIZE),
         life: context.settings.watch_timeout,
@@ -265,7 +292,12 @@ fn in_step(context: &Context, source: Source) {
     let was_refused = context.readiness.refusal(source).is_some();
     let is_back = context.readiness.synced(source);
     context.metrics.synced(source);
-    if was_refused && matches!(source, Source::Bindings | Source::Probes) {
+    if was_refused
+        && matches!(
+            source,
+            Source::Bindings | Source::Probes | Source::MutatingBindings
+        )
+    {
         context.touch_all();
     }
     if is_back && source == Source::Policies {
@@ -301,8 +333,8 @@ fn report<K: Resource<DynamicType = ()>>(context: &Context, source: Source, erro
         return;
     }
     let text = format!(
-        "cannot watch {resource} ({error}): grant `list` and `watch` on it in the ClusterRole \
-         vap-status-controller"
+        "cannot watch {resource} ({error}): grant `list` and `watch` on it in the ClusterRole {}",
+        role(source)
     );
     let is_news = context.readiness.refused(source, text.clone());
     if context.readiness.refusal(source).is_none() {
@@ -316,11 +348,22 @@ fn report<K: Resource<DynamicType = ()>>(context: &Context, source: Source, erro
     }
 }
 
+/// The ClusterRole that grants to read `source`.
+const fn role(source: Source) -> &'static str {
+    match source {
+        Source::MutatingPolicies | Source::MutatingBindings | Source::PolicyStatuses => {
+            "vap-status-controller-mutatingadmissionpolicies"
+        }
+        _ => "vap-status-controller",
+    }
+}
+
 /// Lets verdicts be given although `source` was never read, where they can be without it; whether they can.
 fn go_on_without(context: &Context, source: Source) -> bool {
     match source {
         Source::Bindings => context.set_bindings_listed(),
         Source::Probes => context.set_probes_listed(),
+        Source::MutatingBindings => return context.followed.set_bindings_listed(),
         _ => return false,
     }
     true

@@ -71,6 +71,17 @@ impl Mutated {
     }
 }
 
+/// What a mutating policy comes to.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Its match, its bindings, its errors and the refusal, if it refuses the request.
+    pub review: ReviewOutcome,
+    /// The object before and after.
+    pub mutated: Mutated,
+    /// The cost of the mutations, in units of CEL.
+    pub cost: u64,
+}
+
 /// Mutates the object of a request, and holds it against what the case expects.
 ///
 /// # Errors
@@ -78,26 +89,59 @@ impl Mutated {
 pub(super) fn decide(
     mutating: &Mutating<'_>,
     (case, samples): (&Case, Samples),
-    (request, object): (&AdmissionRequest, Option<&Value>),
+    asked: (&AdmissionRequest, Option<&Value>),
     bindings: &[Binding],
     context: &ReviewContext<'_>,
 ) -> Result<Decided, String> {
+    let outcome = outcome(mutating, asked, (bindings, samples), context)?;
+    let (request, _) = asked;
+    let mut decided = Decided::of(outcome.review);
+    if decided.outcome.not_asked.is_some() {
+        return Ok(decided);
+    }
+    let mut mutated = outcome.mutated;
+    let completed = |object: Value| {
+        let completed = mutating.kinds.completed(&request.gvk, object);
+        let (Ok(object) | Err((object, _))) = completed;
+        plain(mutating.kinds, &request.gvk, object)
+    };
+    decided.difference =
+        expected::difference(&case.expect, &decided.outcome, &mut mutated, &completed);
+    decided.mutated = Some(Box::new(mutated));
+    decided.cost = outcome.cost;
+    Ok(decided)
+}
+
+/// Mutates the object of a request, which is as the API server has it at that step.
+///
+/// # Errors
+/// Why the outcome is not known.
+pub fn outcome(
+    mutating: &Mutating<'_>,
+    (request, object): (&AdmissionRequest, Option<&Value>),
+    (bindings, samples): (&[Binding], Samples),
+    context: &ReviewContext<'_>,
+) -> Result<Outcome, String> {
+    let kinds = mutating.kinds;
     if request.operation == Operation::Delete {
-        return Ok(Decided::of(ReviewOutcome::not_asked(
-            "no API server asks a mutating policy about a DELETE".to_owned(),
-        )));
+        let why = "no API server asks a mutating policy about a DELETE".to_owned();
+        return Ok(Outcome {
+            review: ReviewOutcome::not_asked(why),
+            mutated: Mutated {
+                before: Value::Null,
+                after: None,
+                expected: None,
+                steps: Vec::new(),
+            },
+            cost: 0,
+        });
     }
-    let admission = mutating.policy.admission();
-    let matched = admission.matched_kind(request, context.namespaces);
-    let matched = matched.as_ref().unwrap_or(&request.gvk);
-    if *matched != request.gvk && !mutating.kinds.is_custom(&request.gvk) {
-        return Err(format!(
-            "the policy matches {} as {}, and what converting a mutated object does is not known here",
-            request.gvk.kind,
-            matched.api_version()
-        ));
-    }
-    let outcome = run(mutating, (request, object), bindings, context)?;
+    let bound = [Bound {
+        policy: mutating.policy,
+        bindings,
+        params: context.params.clone(),
+    }];
+    let outcome = together(&bound, kinds, (request, object), context)?;
     let cost = (outcome.steps.iter()).fold(0, |sum: u64, step| sum.saturating_add(step.cost));
     let mut review = outcome.reviews.into_iter().next().unwrap_or_default();
     review.denial = outcome.denial;
@@ -105,13 +149,7 @@ pub(super) fn decide(
     let conditions = (review.evaluations.iter()).filter_map(|it| it.match_conditions.as_ref());
     let ignored = conditions.filter_map(|conditions| conditions.ignored.clone());
     review.errors.extend(ignored.collect::<Vec<_>>());
-    let plain = |object: &Value| {
-        if mutating.kinds.is_custom(&request.gvk) {
-            object.clone()
-        } else {
-            without_nulls(object)
-        }
-    };
+    let plain = |object: &Value| plain(kinds, &request.gvk, object.clone());
     let mut mutated = Mutated {
         before: object.map(plain).unwrap_or_default(),
         after: outcome.object.as_ref().map(plain),
@@ -133,40 +171,48 @@ pub(super) fn decide(
     if review.denial.is_some() {
         mutated.after = None;
     }
-    let completed = |object: Value| {
-        let completed = mutating.kinds.completed(&request.gvk, object);
-        completed.map_or_else(|(object, _)| plain(&object), |object| plain(&object))
-    };
-    let difference = expected::difference(&case.expect, &review, &mut mutated, &completed);
-    Ok(Decided {
-        outcome: review,
-        mutated: Some(Box::new(mutated)),
-        difference,
+    Ok(Outcome {
+        review,
+        mutated,
         cost,
     })
 }
 
-/// The outcome of a request, where it is known.
-fn run(
-    mutating: &Mutating<'_>,
+/// The outcome of a request at an API server that has these mutating policies, where it is known.
+///
+/// # Errors
+/// Why it is not known.
+pub fn together(
+    bound: &[Bound<'_>],
+    kinds: &dyn Kinds,
     (request, object): (&AdmissionRequest, Option<&Value>),
-    bindings: &[Binding],
     context: &ReviewContext<'_>,
 ) -> Result<MutationOutcome, String> {
+    for of in bound {
+        let matched = of
+            .policy
+            .admission()
+            .matched_kind(request, context.namespaces);
+        if let Some(matched) = matched
+            && matched != request.gvk
+            && !kinds.is_custom(&request.gvk)
+        {
+            return Err(format!(
+                "the policy matches {} as {}, and what converting a mutated object does is not known here",
+                request.gvk.kind,
+                matched.api_version()
+            ));
+        }
+    }
     let kinds = Asked {
-        kinds: mutating.kinds,
+        kinds,
         missing: Mutex::default(),
     };
-    let bound = [Bound {
-        policy: mutating.policy,
-        bindings,
-        params: context.params.clone(),
-    }];
     let mut of_mutations =
         MutationContext::new(&kinds, context.namespaces, Arc::clone(&context.authorizer));
     of_mutations.is_cancelled.clone_from(&context.is_cancelled);
     of_mutations.recorder.clone_from(&context.recorder);
-    let outcome = mutate(request, object, &bound, &of_mutations);
+    let outcome = mutate(request, object, bound, &of_mutations);
     if let Some(gvk) = kinds.missing().first() {
         return Err(format!(
             "no schema of {} {} is known, by which a mutation changes it; name its CustomResourceDefinition",
@@ -180,29 +226,38 @@ fn run(
             outcome.unknown.join("; ")
         ));
     }
-    let mut invocations = outcome
+    let invocations = outcome
         .reviews
         .iter()
         .map(|review| review.evaluations.len());
-    if invocations.any(|n| n > 1) {
-        // The bindings and params of an API server come out of a map.
+    if invocations.sum::<usize>() > 1 {
+        // The policies, bindings and params of an API server come out of a map.
         of_mutations.is_reversed = true;
         of_mutations.recorder = None;
-        let reversed = mutate(request, object, &bound, &of_mutations);
-        let sorted = |outcome: &MutationOutcome| outcome.errors.iter().cloned().collect();
-        let (one, other): (BTreeSet<String>, BTreeSet<String>) =
-            (sorted(&outcome), sorted(&reversed));
+        let reversed = mutate(request, object, bound, &of_mutations);
+        let sorted = |outcome: &MutationOutcome| -> BTreeSet<String> {
+            outcome.errors.iter().cloned().collect()
+        };
         let is_alike = outcome.object == reversed.object
             && outcome.denial.is_some() == reversed.denial.is_some()
-            && one == other;
+            && sorted(&outcome) == sorted(&reversed);
         if !is_alike {
             return Err(
-                "the outcome depends on the order of the bindings and params, and an API server keeps none"
+                "the outcome depends on the order of policies, bindings and params, and an API server keeps none"
                     .to_owned(),
             );
         }
     }
     Ok(outcome)
+}
+
+/// The object without fields that are null, unless its kind is custom: to Go's types they are none.
+fn plain(kinds: &dyn Kinds, gvk: &Gvk, object: Value) -> Value {
+    if kinds.is_custom(gvk) {
+        object
+    } else {
+        without_nulls(&object)
+    }
 }
 
 /// Kinds that tell which of them are not known.

@@ -8,7 +8,7 @@ use k8s_openapi::api::admissionregistration::v1::{ParamRef, ValidatingAdmissionP
 
 use super::condition::{ConditionStatus, Reason};
 use super::message;
-use super::verdict::{Evidence, Verdict};
+use super::verdict::{Effect, Evidence, Verdict};
 use crate::policy::admission::Selector;
 use crate::schema::rest_mapper::ApiResource;
 
@@ -81,7 +81,7 @@ fn problem(reference: &ParamRef, params: Option<&ApiResource>) -> Option<String>
 }
 
 /// The condition `Bound`.
-pub(super) fn verdict(state: &BindingsState, fails_closed: bool) -> Verdict {
+pub(super) fn verdict(state: &BindingsState, effect: Effect) -> Verdict {
     let verdict = |status, reason, message: String, evidence| Verdict {
         status,
         reason,
@@ -101,9 +101,15 @@ pub(super) fn verdict(state: &BindingsState, fails_closed: bool) -> Verdict {
             return verdict(
                 ConditionStatus::Unknown,
                 Reason::NotPermitted,
-                "vap-status-controller may not read bindings: grant `list` and `watch` on \
-                 validatingadmissionpolicybindings to it"
-                    .to_owned(),
+                format!(
+                    "vap-status-controller may not read bindings: grant `list` and `watch` on \
+                     {}admissionpolicybindings to it",
+                    if effect.is_mutating {
+                        "mutating"
+                    } else {
+                        "validating"
+                    }
+                ),
                 Evidence::Complete,
             );
         }
@@ -113,8 +119,13 @@ pub(super) fn verdict(state: &BindingsState, fails_closed: bool) -> Verdict {
         return verdict(
             ConditionStatus::False,
             Reason::NoBindings,
-            "no ValidatingAdmissionPolicyBinding refers to the policy; it is not enforced"
-                .to_owned(),
+            if effect.is_mutating {
+                "no MutatingAdmissionPolicyBinding refers to the policy; it changes no request"
+                    .to_owned()
+            } else {
+                "no ValidatingAdmissionPolicyBinding refers to the policy; it is not enforced"
+                    .to_owned()
+            },
             Evidence::Complete,
         );
     }
@@ -126,8 +137,10 @@ pub(super) fn verdict(state: &BindingsState, fails_closed: bool) -> Verdict {
         })
         .collect();
     if !broken.is_empty() {
-        let consequence = if fails_closed {
+        let consequence = if effect.fails_closed {
             "with failurePolicy Fail every request that it matches is denied"
+        } else if effect.is_mutating {
+            "with failurePolicy Ignore it changes no request"
         } else {
             "with failurePolicy Ignore it checks no request"
         };
@@ -143,11 +156,15 @@ pub(super) fn verdict(state: &BindingsState, fails_closed: bool) -> Verdict {
     }
     let described: Vec<String> = bindings
         .iter()
-        .map(|binding| format!("{} ({})", binding.name, binding.actions.join(", ")))
+        .map(|binding| match effect.is_mutating {
+            // Those of mutating policies have no actions.
+            true => binding.name.clone(),
+            false => format!("{} ({})", binding.name, binding.actions.join(", ")),
+        })
         .collect();
     let mut text = format!("bound by {}", message::list(&described));
     let denies = |binding: &BindingFacts| binding.actions.iter().any(|action| action == "Deny");
-    if !bindings.iter().any(denies) {
+    if !effect.is_mutating && !bindings.iter().any(denies) {
         text.push_str("; none of them denies requests");
     }
     let without_params: Vec<&str> = bindings

@@ -23,7 +23,7 @@ use super::probes::ProbesState;
 use super::ready::{ready, stalled, standing_stalled};
 use super::stalled::{self, Remedy};
 use super::type_checked::{type_checked, uncompiled};
-use super::verdict::{Evidence, Verdict};
+use super::verdict::{Effect, Evidence, Verdict};
 use super::warnings::Warning;
 use super::{bindings, message, params, probes, warnings};
 use crate::policy::analysis::{BEYOND, TypeCheck, UncheckedKind};
@@ -36,8 +36,10 @@ use crate::schema::Gvk;
 /// The observations about a policy.
 #[derive(Clone, Debug)]
 pub struct Observed<'a> {
-    /// The policy, with the status that it has now.
+    /// The policy, with the status that it has now; of a mutating one what it shares with validating ones.
     pub policy: &'a ValidatingAdmissionPolicy,
+    /// True if it is a mutating policy. It has no probes, and no condition about them.
+    pub is_mutating: bool,
     /// Its expressions, without regard to schemas.
     pub compiled: Checked<Compiled<'a>>,
     /// The resources that its rules match.
@@ -52,6 +54,16 @@ pub struct Observed<'a> {
     pub probes: ProbesState,
     /// The conditions that count for `Ready`.
     pub ready_requires: &'a BTreeSet<ConditionType>,
+}
+
+impl Observed<'_> {
+    /// What the policy does to requests.
+    pub(super) fn effect(&self) -> Effect {
+        Effect {
+            fails_closed: fails_closed(self.policy),
+            is_mutating: self.is_mutating,
+        }
+    }
 }
 
 /// The outcome of a check that may have broken off.
@@ -97,8 +109,8 @@ pub struct Matched {
     pub incomplete: Vec<(String, String)>,
 }
 
-impl From<Matches> for Matched {
-    fn from(matches: Matches) -> Self {
+impl From<&Matches> for Matched {
+    fn from(matches: &Matches) -> Self {
         Self {
             n_resources: matches.resources.len(),
             n_by_wildcard: matches
@@ -108,11 +120,11 @@ impl From<Matches> for Matched {
                 .count(),
             exempt: matches
                 .exempt
-                .into_iter()
-                .map(|exempt| exempt.resource)
+                .iter()
+                .map(|exempt| exempt.resource.clone())
                 .collect(),
-            unserved: matches.unserved,
-            incomplete: matches.incomplete,
+            unserved: matches.unserved.clone(),
+            incomplete: matches.incomplete.clone(),
         }
     }
 }
@@ -230,7 +242,7 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
     let live_conditions = live
         .and_then(|status| status.conditions.as_deref())
         .unwrap_or_default();
-    let fails_closed = fails_closed(observed.policy);
+    let effect = observed.effect();
     let uncompiled = uncompiled(observed);
     // The order in which a failing condition is reported, see `ConditionType::ALL`.
     let found = [
@@ -238,7 +250,7 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
         (ConditionType::ResourcesMatched, resources_matched(observed)),
         (
             ConditionType::ParamsResolved,
-            params::verdict(&observed.params, fails_closed),
+            params::verdict(&observed.params, effect),
         ),
         (
             ConditionType::TypeChecked,
@@ -250,7 +262,7 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
         ),
         (
             ConditionType::Bound,
-            bindings::verdict(&observed.bindings, fails_closed),
+            bindings::verdict(&observed.bindings, effect),
         ),
     ];
     let keeps_warnings = found.iter().any(|(type_, verdict)| {
@@ -301,6 +313,7 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
         conditions: ConditionType::WRITTEN
             .into_iter()
             .filter(|type_| types.iter().any(|said| said == type_.as_str()))
+            .filter(|type_| !(observed.is_mutating && *type_ == ConditionType::ProbesPassed))
             .filter_map(|type_| condition::find(&merged, type_).cloned())
             .collect(),
     }
@@ -332,9 +345,12 @@ fn standing(
 }
 
 /// The effect on a request of an expression that fails.
-pub(super) fn when_evaluated(consequence: Consequence) -> &'static str {
+pub(super) fn when_evaluated(consequence: Consequence, effect: Effect) -> &'static str {
     match consequence {
         Consequence::Denied => "with failurePolicy Fail a request that reaches it is denied",
+        Consequence::LetThrough if effect.is_mutating => {
+            "with failurePolicy Ignore a request that reaches it is not changed by it"
+        }
         Consequence::LetThrough => {
             "with failurePolicy Ignore a request that reaches it is not checked by it"
         }
@@ -380,7 +396,7 @@ fn compiled(observed: &Observed<'_>) -> Verdict {
         let message = first.cause.message();
         let headline = message.lines().next().unwrap_or_default();
         let what = format!("{}{more}: {headline}", first.field_ref);
-        Some((what, when_evaluated(first.consequence)))
+        Some((what, when_evaluated(first.consequence, observed.effect())))
     };
     if let Some((what, consequence)) = of_kind(CompileFindingKind::Failed) {
         return Verdict::new(

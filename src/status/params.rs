@@ -11,7 +11,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBindin
 
 use super::condition::{ConditionStatus, Reason};
 use super::message;
-use super::verdict::{Evidence, Verdict};
+use super::verdict::{Effect, Evidence, Verdict};
 use crate::policy::admission::Selector;
 use crate::schema::Gvk;
 use crate::schema::rest_mapper::ApiResource;
@@ -167,21 +167,24 @@ pub enum NotServed {
 /// Returns the API server's behavior while it cannot find the paramKind.
 ///
 /// Between the quotes is the API server's own text, as requests get to see it.
-fn consequence(gvk: &Gvk, fails_closed: bool) -> String {
+fn consequence(gvk: &Gvk, effect: Effect) -> String {
     let text = format!("failed to find resource referenced by paramKind: '{gvk}'");
-    if fails_closed {
+    if effect.fails_closed {
         format!(
             "with failurePolicy Fail every request that the rules match is denied once the policy \
              has a binding (\"{text}\")"
         )
     } else {
-        format!("with failurePolicy Ignore no request is checked (\"{text}\")")
+        format!(
+            "with failurePolicy Ignore no request is {} (\"{text}\")",
+            effect.done()
+        )
     }
 }
 
 /// Why nothing serves the paramKind, and what the API server does because of it; `None` where it is served, or not
 /// known.
-pub(crate) fn unserved(state: &ParamKindState, fails_closed: bool) -> Option<(String, String)> {
+pub(crate) fn unserved(state: &ParamKindState, effect: Effect) -> Option<(String, String)> {
     let (gvk, what) = match state {
         ParamKindState::NotFound { gvk, similar } => {
             let hint = if similar.is_empty() {
@@ -203,22 +206,24 @@ pub(crate) fn unserved(state: &ParamKindState, fails_closed: bool) -> Option<(St
         | ParamKindState::Served(..)
         | ParamKindState::Undiscovered { .. } => return None,
     };
-    Some((what, consequence(gvk, fails_closed)))
+    Some((what, consequence(gvk, effect)))
 }
 
 /// Returns the API server's behavior for a request where a binding's params do not exist.
-fn without_params(fails_closed: bool) -> &'static str {
-    if fails_closed {
+fn without_params(effect: Effect) -> &'static str {
+    if effect.fails_closed {
         "where they do not, parameterNotFoundAction Deny denies every request that the binding matches"
+    } else if effect.is_mutating {
+        "where they do not, the binding changes no request"
     } else {
         "where they do not, the binding checks no request"
     }
 }
 
 /// The condition `ParamsResolved`.
-pub(super) fn verdict(state: &ParamKindState, fails_closed: bool) -> Verdict {
+pub(super) fn verdict(state: &ParamKindState, effect: Effect) -> Verdict {
     let unserved = || {
-        let (what, consequence) = unserved(state, fails_closed).unwrap_or_default();
+        let (what, consequence) = unserved(state, effect).unwrap_or_default();
         format!("{what}; {consequence}")
     };
     let (status, reason, text) = match state {
@@ -227,7 +232,7 @@ pub(super) fn verdict(state: &ParamKindState, fails_closed: bool) -> Verdict {
             Reason::ParamsNotRequired,
             "the policy has no paramKind".to_owned(),
         ),
-        ParamKindState::Served(gvk, params) => return served(gvk, params, fails_closed),
+        ParamKindState::Served(gvk, params) => return served(gvk, params, effect),
         ParamKindState::NotFound { .. } => (
             ConditionStatus::False,
             Reason::ParamKindNotFound,
@@ -261,7 +266,7 @@ pub(super) fn verdict(state: &ParamKindState, fails_closed: bool) -> Verdict {
 }
 
 /// The verdict about params of a kind that is served.
-fn served(gvk: &Gvk, params: &ParamsState, fails_closed: bool) -> Verdict {
+fn served(gvk: &Gvk, params: &ParamsState, effect: Effect) -> Verdict {
     let is_served = format!("paramKind {} is served", message::kind(gvk));
     let verdict = |status, reason, text: &str, evidence| Verdict {
         status,
@@ -298,7 +303,7 @@ fn served(gvk: &Gvk, params: &ParamsState, fails_closed: bool) -> Verdict {
         ParamsState::NotPermitted(text) => {
             let text = format!(
                 "; whether the params of bindings exist cannot be told, and {}: {text}",
-                without_params(fails_closed)
+                without_params(effect)
             );
             return verdict(
                 ConditionStatus::Unknown,
@@ -317,7 +322,7 @@ fn served(gvk: &Gvk, params: &ParamsState, fails_closed: bool) -> Verdict {
         }
         ParamsState::Examined { n_found, missing } => (*n_found, missing),
     };
-    let (status, reason, text) = examined(n_found, missing, fails_closed);
+    let (status, reason, text) = examined(n_found, missing, effect);
     verdict(status, reason, &text, Evidence::Complete)
 }
 
@@ -325,7 +330,7 @@ fn served(gvk: &Gvk, params: &ParamsState, fails_closed: bool) -> Verdict {
 fn examined(
     n_found: usize,
     missing: &[MissingParams],
-    fails_closed: bool,
+    effect: Effect,
 ) -> (ConditionStatus, Reason, String) {
     let describe = |denies: bool| -> Vec<String> {
         let wanted = missing.iter().filter(|missing| missing.denies == denies);
@@ -335,8 +340,10 @@ fn examined(
     };
     let (denied, allowed) = (describe(true), describe(false));
     if !denied.is_empty() {
-        let consequence = if fails_closed {
+        let consequence = if effect.fails_closed {
             "parameterNotFoundAction Deny denies every request that the binding matches"
+        } else if effect.is_mutating {
+            "with failurePolicy Ignore the binding changes no request"
         } else {
             "with failurePolicy Ignore the binding checks no request"
         };

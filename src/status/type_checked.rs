@@ -56,7 +56,7 @@ pub(super) fn type_checked(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>)
             format!(
                 "{}{more} may fail when evaluated{why}, {}",
                 first.field_ref,
-                when_evaluated(first.consequence),
+                when_evaluated(first.consequence, observed.effect()),
             )
         } else {
             let why = headline

@@ -11,6 +11,26 @@ pub(super) struct Verdict {
     pub(super) evidence: Evidence,
 }
 
+/// What a policy does to the requests that it matches, and what becomes of them where it cannot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Effect {
+    /// True if they are denied then: failurePolicy is not `Ignore`.
+    pub(crate) fails_closed: bool,
+    /// True if it changes requests, and does not check them.
+    pub(crate) is_mutating: bool,
+}
+
+impl Effect {
+    /// What it does to requests, as a participle.
+    pub(crate) const fn done(self) -> &'static str {
+        if self.is_mutating {
+            "changed"
+        } else {
+            "checked"
+        }
+    }
+}
+
 /// The evidence of a verdict: what of it cannot be had now, so that the verdict may change by waiting alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Evidence {

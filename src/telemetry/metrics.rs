@@ -22,8 +22,8 @@ use prometheus_client::registry::Registry;
 
 pub use labels::{Code, ErrorReason, Lookup, ReconcileOutcome, Source, Verb};
 use labels::{
-    ErrorLabels, LookupLabels, OutcomeLabels, RequestLabels, SourceErrorLabels, SourceLabels,
-    TaskLabels, VerbLabels,
+    ErrorLabels, KindLabels, LookupLabels, OutcomeLabels, RequestLabels, SourceErrorLabels,
+    SourceLabels, TaskLabels, VerbLabels,
 };
 pub use policies::{ACTIONS_UNKNOWN, ConditionSample, PolicySample, ProbeSample, actions};
 pub use scrape::QueueProbe;
@@ -68,6 +68,7 @@ pub struct Metrics {
     requests: Family<RequestLabels, Counter>,
     request_duration: Family<VerbLabels, Histogram>,
     panics: Family<TaskLabels, Counter>,
+    followed: Family<KindLabels, Count>,
 }
 
 impl Default for Metrics {
@@ -107,6 +108,7 @@ impl Metrics {
             requests: Family::default(),
             request_duration: Family::new_with_constructor(request_histogram),
             panics: Family::default(),
+            followed: Family::default(),
             registry: Registry::default(),
         };
         registry.register(
@@ -203,6 +205,12 @@ impl Metrics {
             "panics",
             "Tasks that broke off on an internal error, which ends the process",
             metrics.panics.clone(),
+        );
+        registry.register(
+            "followed",
+            "1 for each kind besides ValidatingAdmissionPolicy that is to be followed and is, 0 where the cluster does \
+             not serve it or has not the CRD of its conditions",
+            metrics.followed.clone(),
         );
         // A series that begins with its first error cannot be alerted on by its increase.
         for reason in ErrorReason::ALL {
@@ -343,6 +351,20 @@ impl Metrics {
         self.last_sync
             .get_or_create(&SourceLabels { source })
             .set(seconds_since_epoch());
+    }
+
+    /// Notes that `source` is not followed any more.
+    pub fn forget_source(&self, source: Source) {
+        let labels = SourceLabels { source };
+        self.last_sync.remove(&labels);
+        self.unreadable.remove(&labels);
+    }
+
+    /// Sets whether a kind that is to be followed is.
+    pub fn set_followed(&self, kind: &'static str, is_followed: bool) {
+        self.followed
+            .get_or_create(&KindLabels { kind })
+            .set(i64::from(is_followed));
     }
 
     /// Counts a failure to follow `source`.

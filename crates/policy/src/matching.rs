@@ -4,6 +4,7 @@
 
 mod kinds;
 mod rule;
+mod shared;
 mod unserved;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -20,6 +21,8 @@ use kubernetes::schema::{Gvk, Gvr};
 
 pub use self::kinds::{kinds, upstream_kinds};
 pub(super) use self::kinds::{named_kinds, wildcard_kinds};
+pub(super) use self::shared::Kinds;
+pub use self::shared::{RuleMatches, describing};
 
 /// A resource that a rule matches and the cluster serves.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,8 +1,12 @@
 //! The parts of an expression as they are shown beside their values: in the order of the text, without what macros add.
 
+mod changes;
+
 use std::fmt::Write as _;
 
 use cel::ast::{Ast, Expr, ExprId, Literal};
+
+pub use changes::changes;
 
 /// The longest text of a part, in characters.
 const MAX_TEXT: usize = 100;

@@ -63,7 +63,7 @@ impl WitnessesLine {
 
 /// Rules whose findings follow from the text of policies and bindings, from schemas and from what is served, or, those
 /// about lock-outs, from a review of the request that they name.
-const DECIDED: [Rule; 22] = [
+const DECIDED: [Rule; 23] = [
     Rule::ConstantCondition,
     Rule::DisjointRules,
     Rule::DuplicateKey,
@@ -81,6 +81,7 @@ const DECIDED: [Rule; 22] = [
     Rule::ParamKindNotFound,
     Rule::ParamScope,
     Rule::ParamsNotFound,
+    Rule::RemovableLabel,
     Rule::UnknownPolicy,
     Rule::UnlikeTypes,
     Rule::UnservedResource,

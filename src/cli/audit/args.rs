@@ -20,11 +20,11 @@ Examples:
 
 Each object is taken for one that is created as it is, or changed into itself where a
 policy matches no creation. What a stored object does not tell is named for each policy
-that reads it. Mutating policies and webhooks are not run.
+that reads it. Of a mutating policy it is told what it would change. Webhooks are not run.
 
 Exit status:
   0  no policy denies an object (or --exit-zero)
-  1  a policy denies an object, or its evaluation fails
+  1  a policy denies an object, or would change it, or its evaluation fails
   2  wrong use, or something of the input or of the cluster could not be read";
 
 /// `audit`.

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::cli::eval::world::{Ready, World};
+use crate::cli::unified;
 use crate::defaulting::Stage;
 use crate::policy::admission::{
     AdmissionRequest, AuditAnnotationAction, AuthorizerList, Equivalent, EvaluationResult, Object,
@@ -18,7 +19,8 @@ use crate::policy::admission::{
 };
 use crate::policy::matching;
 use crate::probe::api::{self, Request, Samples};
-use crate::probe::run::{self, case_namespaces};
+use crate::probe::mutation::{self, Mutated, patch};
+use crate::probe::run::{self, Target, case_namespaces};
 use crate::probe::{prepare, sample};
 use crate::schema::rest_mapper::ApiResource;
 use crate::schema::{Gvk, Gvr};
@@ -59,7 +61,7 @@ pub struct ObjectId {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyResult {
-    /// The name of the policy.
+    /// The name of the policy; that of a mutating one is `MutatingAdmissionPolicy/NAME`.
     pub policy: String,
     /// Its index.
     #[serde(skip)]
@@ -75,6 +77,12 @@ pub struct PolicyResult {
     pub violations: Vec<Violation>,
     /// The evaluations that failed.
     pub errors: Vec<Failure>,
+    /// The change of the object by a mutating policy, as a JSON patch; absent where it stays as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patch: Option<Vec<Value>>,
+    /// The same as a unified diff of YAML.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change: Option<String>,
     /// Cost, in units of CEL.
     pub cost_used: u64,
 }
@@ -354,14 +362,63 @@ impl<'a> Auditor<'a> {
                 }
             };
         }
-        let outcome = admission.review(&converted, &policy.bindings, &context);
+        let mut mutated = None;
+        let outcome = if policy.mutating.is_some() {
+            match self.mutated(policy, (request, value), &context) {
+                Ok((outcome, of_object)) => {
+                    mutated = of_object;
+                    outcome
+                }
+                Err(_) if to.is_none() => return Ok(None),
+                Err(message) => {
+                    let why = Failure {
+                        field_ref: "spec.mutations".to_owned(),
+                        message,
+                    };
+                    return Ok(Some(failed(index, policy, request, why)));
+                }
+            }
+        } else {
+            admission.review(&converted, &policy.bindings, &context)
+        };
         let is_asked = outcome.definition.error.is_some()
             || (to.is_some()
                 && outcome
                     .bindings
                     .iter()
                     .any(|it| it.matches || it.error.is_some()));
-        Ok(is_asked.then(|| result_of(index, policy, request.operation, &outcome)))
+        Ok(is_asked.then(|| {
+            let mut result = result_of(index, policy, request.operation, &outcome);
+            if let Some(mutated) = &mutated {
+                result.mutate(mutated);
+            }
+            result
+        }))
+    }
+
+    /// What a mutating policy makes of the object.
+    ///
+    /// # Errors
+    /// Why that is not known.
+    fn mutated(
+        &self,
+        policy: &Ready<'_>,
+        (request, value): (&AdmissionRequest, &Value),
+        context: &ReviewContext<'_>,
+    ) -> Result<(ReviewOutcome, Option<Mutated>), String> {
+        let Target::Mutating(mutating) = policy.target(self.world) else {
+            return Err("it is no mutating policy".to_owned());
+        };
+        let object = if request.object.is_some() {
+            // An older API server has stored it without the defaults of this one.
+            let completed = mutating.kinds.completed(&request.gvk, value.clone());
+            Some(completed.map_err(|(_, why)| why)?)
+        } else {
+            None
+        };
+        let bindings = (policy.bindings.as_slice(), Samples::Partial);
+        let outcome = mutation::outcome(&mutating, (request, object.as_ref()), bindings, context)?;
+        Ok((outcome.review, Some(outcome.mutated)))
     }
 
     /// Resource of the kind.
@@ -417,6 +474,18 @@ impl<'a> Auditor<'a> {
                 matching::groups(&policy.object.value).any(|group| group == "*" || is_group(group))
             })
         })
+    }
+}
+
+impl PolicyResult {
+    /// Adds the change of the object.
+    pub(in crate::cli) fn mutate(&mut self, mutated: &Mutated) {
+        let Some(after) = mutated.after.as_ref().filter(|_| mutated.is_changed()) else {
+            return;
+        };
+        self.patch = Some(patch::between(&mutated.before, after));
+        let names = ("before", "after");
+        self.change = Some(unified::of_objects(names, &mutated.before, after));
     }
 }
 
@@ -496,15 +565,21 @@ pub(in crate::cli) fn result_of(
         for error in &outcome.errors {
             fails("spec", error);
         }
+    } else if policy.mutating.is_some() {
+        for error in &outcome.errors {
+            fails("spec.mutations", error);
+        }
     }
     PolicyResult {
-        policy: policy.name.to_owned(),
+        policy: policy.key(),
         index,
         operation: operation.as_str(),
         denied: outcome.denial.is_some(),
         excluded_by: excluded_by.filter(|_| n_excluded == outcome.evaluations.len()),
         violations,
         errors,
+        patch: None,
+        change: None,
         cost_used,
     }
 }

@@ -122,6 +122,10 @@ pub(super) fn run(
 fn of_policies(world: &World<'_>, assumptions: Assumptions<'_>) -> Vec<PolicyAudit> {
     let of_policy = |policy: &Ready<'_>| PolicyAudit {
         name: policy.name.to_owned(),
+        kind: policy
+            .mutating
+            .is_some()
+            .then_some("MutatingAdmissionPolicy"),
         file: policy.object.source.name.clone(),
         line: policy.object.place().line,
         is_binding_implied: policy.is_unbound,
@@ -132,6 +136,8 @@ fn of_policies(world: &World<'_>, assumptions: Assumptions<'_>) -> Vec<PolicyAud
         violating: 0,
         denied: 0,
         failing: 0,
+        changed: 0,
+        changes: Vec::new(),
         validations: Vec::new(),
         failures: Vec::new(),
     };

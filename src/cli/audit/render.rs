@@ -7,6 +7,7 @@ use super::report::{AuditReport, PolicyAudit, Tally};
 use crate::cli::check::render::{
     BOLD, RED, YELLOW, count, counts, finding, painted, policies, say,
 };
+use crate::cli::eval::render::diff;
 use crate::cli::terminal::Terminal;
 use crate::cli::test::render::GREEN;
 use crate::cli::text::clean;
@@ -41,6 +42,7 @@ pub fn text(report: &AuditReport, terminal: Terminal) -> String {
         of_policy(policy, &mut |text, indent| {
             say(&mut out, text, indent, terminal);
         });
+        of_changes(&mut out, policy, terminal);
         out.push('\n');
     }
     let _ = writeln!(out, "{}", summary(report, terminal));
@@ -49,7 +51,16 @@ pub fn text(report: &AuditReport, terminal: Terminal) -> String {
 
 fn of_policy(policy: &PolicyAudit, say: &mut dyn FnMut(&str, &str)) {
     say(
-        &format!("{} ({}:{})", policy.name, policy.file, policy.line),
+        &format!(
+            "{}{} ({}:{})",
+            policy
+                .kind
+                .map(|kind| format!("{kind} "))
+                .unwrap_or_default(),
+            policy.name,
+            policy.file,
+            policy.line
+        ),
         "",
     );
     if let Some(refused) = &policy.refused {
@@ -60,20 +71,22 @@ fn of_policy(policy: &PolicyAudit, say: &mut dyn FnMut(&str, &str)) {
         return;
     }
     if policy.is_binding_implied {
-        say(
-            "no binding is known: taken as bound by one that denies and matches all",
-            "  ",
-        );
+        let does = policy.kind.map_or("denies and ", |_| "");
+        let what = format!("no binding is known: taken as bound by one that {does}matches all");
+        say(&what, "  ");
     }
     let excluded = match policy.excluded {
         0 => String::new(),
         n => format!(" ({n} left out by a match condition)"),
     };
+    let came_to = match policy.kind {
+        None => format!("{} with violations", policy.violating),
+        Some(_) => format!("{} would change", policy.changed),
+    };
     say(
         &format!(
-            "{} matched{excluded}: {} with violations, {} denied, {} with failed evaluations",
+            "{} matched{excluded}: {came_to}, {} denied, {} with failed evaluations",
             objects(policy.matched),
-            policy.violating,
             policy.denied,
             policy.failing
         ),
@@ -95,6 +108,20 @@ fn of_policy(policy: &PolicyAudit, say: &mut dyn FnMut(&str, &str)) {
             );
         }
     }
+}
+
+/// The objects that a mutating policy would change, of the first the lines that change too.
+fn of_changes(out: &mut String, policy: &PolicyAudit, terminal: Terminal) {
+    for (n, change) in policy.changes.iter().enumerate() {
+        say(out, &format!("would change {}", id(&change.id)), "  ", terminal);
+        if n == 0 {
+            // The head says that one is before the other.
+            let lines: Vec<&str> = change.change.lines().skip(2).collect();
+            diff(out, &lines.join("\n"), "    ", terminal);
+        }
+    }
+    let mut say = |text: &str, indent: &str| say(out, text, indent, terminal);
+    more(&mut say, policy.changed, policy.changes.len(), "  ");
 }
 
 fn of_tally(tally: &Tally, verb: &str, say: &mut dyn FnMut(&str, &str)) {
@@ -156,6 +183,7 @@ fn summary(report: &AuditReport, terminal: Terminal) -> String {
     let parts = [
         (summary.violating, "with violations", RED),
         (summary.denied, "denied", RED),
+        (summary.changed, "would change", YELLOW),
         (summary.failing, "with failed evaluations", YELLOW),
         (summary.unread, "not audited", YELLOW),
     ];

@@ -65,6 +65,9 @@ pub struct Summary {
     pub denied: u64,
     /// Objects for which the evaluation of a policy fails.
     pub failing: u64,
+    /// Objects that a mutating policy would change.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub changed: u64,
     /// Objects that could not be read, or not be evaluated at all.
     pub unread: u64,
     /// Findings that are errors.
@@ -89,6 +92,9 @@ pub struct ResourceReport {
 pub struct PolicyAudit {
     /// The name.
     pub name: String,
+    /// `MutatingAdmissionPolicy`; absent for a validating one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<&'static str>,
     /// The file, or `validatingadmissionpolicy/NAME` in a cluster.
     pub file: String,
     /// The line of its name.
@@ -110,10 +116,31 @@ pub struct PolicyAudit {
     pub denied: u64,
     /// Those for which its evaluation fails.
     pub failing: u64,
+    /// Those that a mutating policy would change.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub changed: u64,
+    /// The first of them, with the change.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<Change>,
     /// The validations that are not true for some object, by their fields.
     pub validations: Vec<Tally>,
     /// The evaluations that fail, by field.
     pub failures: Vec<Tally>,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+/// The change of an object by a mutating policy.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Change {
+    /// The object.
+    #[serde(flatten)]
+    pub id: ObjectId,
+    /// The change as a unified diff of YAML.
+    pub change: String,
 }
 
 /// How often something is the case, with examples.
@@ -161,8 +188,9 @@ impl<'a> ObjectReport<'a> {
         let (unread, results) = match &judged.results {
             Err(why) => (Some(why.as_str()), Vec::new()),
             Ok(results) => {
-                let is_told =
-                    |it: &&PolicyResult| !it.violations.is_empty() || !it.errors.is_empty();
+                let is_told = |it: &&PolicyResult| {
+                    !it.violations.is_empty() || !it.errors.is_empty() || it.patch.is_some()
+                };
                 (None, results.iter().filter(is_told).collect())
             }
         };
@@ -171,6 +199,13 @@ impl<'a> ObjectReport<'a> {
             unread,
             results,
         })
+    }
+}
+
+impl Summary {
+    /// Reports whether policies say something of the objects.
+    fn is_of_note(&self) -> bool {
+        self.violating > 0 || self.denied > 0 || self.failing > 0 || self.changed > 0
     }
 }
 
@@ -199,6 +234,7 @@ impl AuditReport {
         summary.violating += count(results.iter().any(|it| !it.violations.is_empty()));
         summary.denied += count(results.iter().any(|it| it.denied));
         summary.failing += count(results.iter().any(|it| !it.errors.is_empty()));
+        summary.changed += count(results.iter().any(|it| it.patch.is_some()));
         for result in results {
             let Some(policy) = self.policies.get_mut(result.index) else {
                 continue;
@@ -208,6 +244,15 @@ impl AuditReport {
             policy.violating += count(!result.violations.is_empty());
             policy.denied += count(result.denied);
             policy.failing += count(!result.errors.is_empty());
+            if let Some(change) = &result.change {
+                policy.changed += 1;
+                if policy.changes.len() < MAX_EXAMPLES {
+                    policy.changes.push(Change {
+                        id: judged.id.clone(),
+                        change: change.clone(),
+                    });
+                }
+            }
             // A validation that is false for several params is so for one object.
             let mut seen: BTreeMap<&str, (&str, BTreeSet<&String>)> = BTreeMap::new();
             for violation in &result.violations {
@@ -261,7 +306,7 @@ impl AuditReport {
         let summary = &self.summary;
         if summary.errors > 0 || summary.unread > 0 || is_refused || self.policies.is_empty() {
             Exit::WrongUse
-        } else if !is_zero && (summary.violating > 0 || summary.denied > 0 || summary.failing > 0) {
+        } else if !is_zero && summary.is_of_note() {
             Exit::Findings
         } else {
             Exit::Clean

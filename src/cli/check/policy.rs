@@ -23,6 +23,7 @@ use crate::policy::matching::{self, MatchedResource, Matches};
 use crate::policy::rule::Rule;
 use crate::policy::suspicious::Suspicion;
 use crate::schema::{GroupVersion, Gvk, Gvr};
+use crate::status::Effect;
 use crate::status::bindings::BindingsState;
 use crate::status::compute::{
     self, Checked, Compiled, DesiredStatus, MissingParams, Observed, ParamKindState, ParamsState,
@@ -275,11 +276,12 @@ fn answers(
     let by_field = expressions.map(|(n, expression)| (expression.field_ref.clone(), n));
     let by_field = by_field.collect();
 
-    let matched = matches.clone().into();
+    let matched = (&matches).into();
     let outcome = typed.clone().into();
     let ready_requires: BTreeSet<_> = TOLD.into_iter().collect();
     let observed = Observed {
         policy,
+        is_mutating: mutations.is_some(),
         compiled: Checked::Done(Compiled {
             findings: compiled.findings(),
             n_expressions: compiled.n_expressions(),
@@ -520,8 +522,11 @@ fn params(
             found
         }
         ParamKindState::NotFound { .. } | ParamKindState::NotServed { .. } => {
-            let fails_closed = crate::policy::fails_closed(&policy.value);
-            let Some((message, help)) = compute::unserved(&answers.params, fails_closed) else {
+            let effect = Effect {
+                fails_closed: crate::policy::fails_closed(&policy.value),
+                is_mutating: answers.subject == Subject::MutatingPolicy,
+            };
+            let Some((message, help)) = compute::unserved(&answers.params, effect) else {
                 return;
             };
             let error = Severity::Error;

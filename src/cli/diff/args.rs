@@ -17,7 +17,7 @@ Examples:
 
 Policies are compared by their names. They are asked about the cases of probes, the
 objects of -f, or those of the cluster, each taken for one that is created as it is, or
-changed into itself. Mutating policies and webhooks are not run.
+changed into itself. Webhooks are not run.
 
 Exit status, as of diff(1):
   0  nothing that was asked about is decided otherwise, nor with another message

@@ -10,6 +10,9 @@ use serde::Serialize;
 
 use crate::cli::audit::PolicyResult;
 
+/// The longest text about the change of an object, in characters.
+const MAX_CHANGE: usize = 300;
+
 /// Where a difference comes from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -49,6 +52,8 @@ pub enum CauseKind {
     Failure,
     /// The actions of the bindings, or failurePolicy.
     Actions,
+    /// The change of the object by a mutating policy.
+    Mutation,
 }
 
 /// The effect of a difference on a request.
@@ -146,8 +151,9 @@ impl<'a> Side<'a> {
 
     /// Reports whether nothing is said of the request.
     fn is_silent(self) -> bool {
-        let is_silent =
-            |it: &PolicyResult| it.violations.is_empty() && it.errors.is_empty() && !it.denied;
+        let is_silent = |it: &PolicyResult| {
+            it.violations.is_empty() && it.errors.is_empty() && !it.denied && it.patch.is_none()
+        };
         self.result().is_none_or(is_silent)
     }
 
@@ -240,6 +246,29 @@ pub(super) fn compare(old: Side<'_>, new: Side<'_>, pairs: &Pairs) -> Option<(Ef
     })
 }
 
+/// The change of an object in one line: the lines that are other.
+fn mutation_words(change: Option<String>) -> String {
+    let Some(change) = change else {
+        return "unchanged".to_owned();
+    };
+    let lines = change
+        .lines()
+        .skip(2)
+        .filter(|line| !line.starts_with([' ', '@']));
+    let lines: Vec<String> = lines
+        .map(|line| {
+            let (sign, rest) = line.split_at_checked(1).unwrap_or((line, ""));
+            format!("{sign}{}", rest.trim())
+        })
+        .collect();
+    let text = lines.join(", ");
+    if text.chars().count() <= MAX_CHANGE {
+        return text;
+    }
+    let short: String = text.chars().take(MAX_CHANGE).collect();
+    format!("{short}…")
+}
+
 fn causes(old: Side<'_>, new: Side<'_>, pairs: &Pairs) -> Vec<Cause> {
     let whole = |kind| {
         vec![Cause {
@@ -313,6 +342,17 @@ fn causes(old: Side<'_>, new: Side<'_>, pairs: &Pairs) -> Vec<Cause> {
                 new: now.to.to_owned(),
             });
         }
+    }
+    let change = |side: Side<'_>| side.result().and_then(|it| it.change.clone());
+    if change(old) != change(new) {
+        let words = |side| mutation_words(change(side));
+        found.push(Cause {
+            kind: CauseKind::Mutation,
+            old_field: None,
+            new_field: None,
+            old: words(old),
+            new: words(new),
+        });
     }
     let (before, now) = (old.others(), new.others());
     for name in before

@@ -32,8 +32,8 @@ use report::{DiffReport, Groups, OneSided, Summary};
 const BATCH: usize = 512;
 
 /// A policy by its name, in both versions.
-struct Pair<'a> {
-    name: &'a str,
+struct Pair {
+    name: String,
     /// The indices in the two worlds.
     sides: [Option<usize>; 2],
     pairs: Pairs,
@@ -81,12 +81,18 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
         }
     }
     let pairs = pairs(&before, &after);
-    let names: Vec<String> = pairs.iter().map(|pair| pair.name.to_owned()).collect();
+    let names: Vec<String> = pairs.iter().map(|pair| pair.name.clone()).collect();
     let mut cases = Vec::new();
     if args.files.is_empty() {
         let mut seen = BTreeSet::new();
-        written.retain(|probe| seen.insert((probe.source.name.clone(), probe.document.index)));
-        cases = probes::read(written, &names, None, &mut findings).map_err(CliError::Broken)?;
+        written.retain(|probe| {
+            // Of webhooks nothing is known but whether they are called.
+            let target = probe.value.pointer("/spec/target/kind");
+            target.is_none_or(|kind| kind == "MutatingAdmissionPolicy")
+                && seen.insert((probe.source.name.clone(), probe.document.index))
+        });
+        cases =
+            probes::read(written, &names, Some(&names), &mut findings).map_err(CliError::Broken)?;
     }
     let mut report = DiffReport {
         api_version: "cli.vap-status.dev/v1alpha1",
@@ -147,15 +153,15 @@ fn version(args: &DiffArgs, of: &PathBuf, stdin: &mut dyn Read) -> Result<Setup,
 }
 
 /// The policies that one version alone has.
-fn one_sided(pairs: &[Pair<'_>]) -> Vec<OneSided> {
-    let of_pair = |pair: &Pair<'_>| {
+fn one_sided(pairs: &[Pair]) -> Vec<OneSided> {
+    let of_pair = |pair: &Pair| {
         let version = match pair.sides {
             [Some(_), None] => "old",
             [None, Some(_)] => "new",
             _ => return None,
         };
         Some(OneSided {
-            policy: pair.name.to_owned(),
+            policy: pair.name.clone(),
             version,
         })
     };
@@ -164,7 +170,7 @@ fn one_sided(pairs: &[Pair<'_>]) -> Vec<OneSided> {
 
 /// The policies of both versions, each with the index of its pair.
 fn of_both<'a>(
-    pairs: &[Pair<'_>],
+    pairs: &[Pair],
     before: &'a World<'_>,
     after: &'a World<'_>,
 ) -> Vec<(usize, &'a ValidatingAdmissionPolicy)> {
@@ -192,27 +198,29 @@ fn is_of_policies(item: &Item) -> bool {
     )
 }
 
+/// The policy of that index as it is written.
+fn written<'a>(world: &World<'a>, n: Option<usize>) -> Option<&'a ValidatingAdmissionPolicy> {
+    let policy = n.and_then(|n| world.policies.get(n));
+    policy.map(|policy| &policy.object.value)
+}
+
 /// The policies of both worlds by their names.
-fn pairs<'a>(before: &'a World<'_>, after: &'a World<'_>) -> Vec<Pair<'a>> {
-    let mut by_name: BTreeMap<&str, [Option<usize>; 2]> = BTreeMap::new();
+fn pairs(before: &World<'_>, after: &World<'_>) -> Vec<Pair> {
+    let mut by_name: BTreeMap<String, [Option<usize>; 2]> = BTreeMap::new();
     for (n, policy) in before.policies.iter().enumerate() {
-        let [old, _] = by_name.entry(policy.name).or_default();
+        let [old, _] = by_name.entry(policy.key()).or_default();
         *old = Some(n);
     }
     for (n, policy) in after.policies.iter().enumerate() {
-        let [_, new] = by_name.entry(policy.name).or_default();
+        let [_, new] = by_name.entry(policy.key()).or_default();
         *new = Some(n);
     }
-    let value = |world: &'a World<'_>, n: Option<usize>| {
-        let policy = n.and_then(|n| world.policies.get(n));
-        policy.map(|policy| &policy.object.value)
-    };
-    let pair = |(name, sides): (&'a str, [Option<usize>; 2])| {
+    let pair = |(name, sides): (String, [Option<usize>; 2])| {
         let [of_old, of_new] = sides;
         Pair {
             name,
             sides,
-            pairs: Pairs::new(value(before, of_old), value(after, of_new)),
+            pairs: Pairs::new(written(before, of_old), written(after, of_new)),
         }
     };
     by_name.into_iter().map(pair).collect()
@@ -221,7 +229,7 @@ fn pairs<'a>(before: &'a World<'_>, after: &'a World<'_>) -> Vec<Pair<'a>> {
 /// Compares what both versions decide about the cases of a probe.
 fn of_probe(
     probe: &Probe,
-    pairs: &[Pair<'_>],
+    pairs: &[Pair],
     (before, after): (&World<'_>, &World<'_>),
     groups: &mut Groups,
     report: &mut DiffReport,
@@ -246,12 +254,15 @@ fn of_probe(
                 let Some(outcome) = &result.outcome else {
                     return Err(result.status.difference.unwrap_or_default());
                 };
-                let result = audit::result_of(0, policy, Operation::default(), outcome);
+                let mut of_case = audit::result_of(0, policy, Operation::default(), outcome);
+                if let Some(mutated) = &result.mutated {
+                    of_case.mutate(mutated);
+                }
                 let is_asked = outcome.not_asked.is_none()
                     && (outcome.denial.is_some()
                         || !outcome.evaluations.is_empty()
                         || !outcome.errors.is_empty());
-                Ok(is_asked.then_some(result))
+                Ok(is_asked.then_some(of_case))
             };
         let [of_old, of_new] = pair.sides;
         match (decided(before, of_old), decided(after, of_new)) {
@@ -261,7 +272,7 @@ fn of_probe(
                 let [old, new] = sides;
                 if let Some(found) = compare(old, new, &pair.pairs) {
                     let subject = (name.as_str(), Some(place.as_str()));
-                    groups.add(&mut report.summary, pair.name, subject, found);
+                    groups.add(&mut report.summary, &pair.name, subject, found);
                 }
             }
             (Err(why), _) | (_, Err(why)) => report.unread(format!("{name} ({place})"), &why),
@@ -280,7 +291,7 @@ fn side(index: Option<usize>, result: Option<&PolicyResult>) -> Side<'_> {
 /// Compares decisions about objects.
 struct Differ<'a> {
     auditors: [Auditor<'a>; 2],
-    pairs: &'a [Pair<'a>],
+    pairs: &'a [Pair],
     groups: &'a mut Groups,
     report: &'a mut DiffReport,
 }
@@ -307,7 +318,7 @@ impl Differ<'_> {
     }
 
     fn judge(&mut self, items: &[Item], of_pairs: &[usize]) {
-        let pairs: Vec<&Pair<'_>> = of_pairs.iter().filter_map(|n| self.pairs.get(*n)).collect();
+        let pairs: Vec<&Pair> = of_pairs.iter().filter_map(|n| self.pairs.get(*n)).collect();
         let (old, new): (Vec<_>, Vec<_>) = pairs.iter().map(|pair| pair.sides.into()).unzip();
         let [old, new]: [Vec<usize>; 2] =
             [old, new].map(|side: Vec<Option<usize>>| side.into_iter().flatten().collect());
@@ -320,7 +331,7 @@ impl Differ<'_> {
         }
     }
 
-    fn add(&mut self, pairs: &[&Pair<'_>], old: &Judged, new: &Judged) {
+    fn add(&mut self, pairs: &[&Pair], old: &Judged, new: &Judged) {
         self.report.summary.objects += 1;
         let (name, place) = words(&new.id);
         let (of_old, of_new) = match (&old.results, &new.results) {
@@ -343,7 +354,7 @@ impl Differ<'_> {
             if let Some(found) = found {
                 let subject = (name.as_str(), place.as_deref());
                 self.groups
-                    .add(&mut self.report.summary, pair.name, subject, found);
+                    .add(&mut self.report.summary, &pair.name, subject, found);
             }
         }
     }

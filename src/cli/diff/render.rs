@@ -114,6 +114,7 @@ fn cause(cause: &Cause) -> String {
             let field = if new.is_empty() { old } else { new };
             format!("{field}: error: {change}")
         }
+        CauseKind::Mutation => format!("the object after it: {change}"),
         CauseKind::Actions => format!("actions of bindings, or failurePolicy: {change}"),
     }
 }

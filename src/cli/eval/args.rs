@@ -17,8 +17,8 @@ Examples:
   kubectl vap eval vap/replica-limit --object - < deployment.yaml
 
 The object is completed as the API server does it before it asks a policy: defaults,
-metadata, conversion. Mutating policies and webhooks are not run: give the object as it
-is behind them.
+metadata, conversion. Mutating policies come first, and validating ones are asked about
+the object after them. Webhooks are not run.
 
 Exit status:
   0  no policy denies the request

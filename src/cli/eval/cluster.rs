@@ -152,6 +152,81 @@ async fn all(connected: &Connected, resource: &ApiResource) -> Result<Vec<Value>
     Ok(found)
 }
 
+/// The versions of mutating policies, the best first.
+const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
+
+/// Reads the mutating policies, where all policies are asked for, and the bindings that matter. An API server that
+/// serves none has none.
+async fn mutating(
+    connected: &Connected,
+    selection: Option<&Selection>,
+    input: &mut Input,
+    (served, asked): (&Served, &mut Asked),
+) {
+    const SORTS: [(bool, &str, &str); 2] = [
+        (true, "mutatingadmissionpolicies", "mutatingadmissionpolicy"),
+        (
+            false,
+            "mutatingadmissionpolicybindings",
+            "mutatingadmissionpolicybinding",
+        ),
+    ];
+    let is_all = selection.is_some_and(Selection::is_all);
+    if !is_all && input.mutating_policies.is_empty() {
+        return;
+    }
+    for (is_policies, plural, singular) in SORTS {
+        if is_policies && !is_all {
+            continue;
+        }
+        let resources = served.mapper.resources.iter();
+        let of_name = resources.filter(|it| {
+            it.gvr.group == "admissionregistration.k8s.io" && it.gvr.resource == plural
+        });
+        let rank = |it: &&ApiResource| VERSIONS.iter().position(|of| *of == it.gvr.version);
+        let Some(resource) = of_name.min_by_key(|it| rank(it).unwrap_or(VERSIONS.len())) else {
+            continue;
+        };
+        let listed = match all(connected, resource).await {
+            Ok(listed) => listed,
+            Err(error) => {
+                asked.gaps.push(Gap {
+                    message: format!("the {plural} cannot be read: {}", live::told(&error)),
+                    help: format!(
+                        "ask for `list` on {plural}.admissionregistration.k8s.io; without them objects are taken as \
+                         they are before mutations"
+                    ),
+                    is_fatal: false,
+                });
+                return;
+            }
+        };
+        let own: BTreeSet<String> = if is_policies {
+            let policies = input.mutating_policies.iter().map(|policy| &policy.shared);
+            policies
+                .filter_map(|it| it.name().map(str::to_owned))
+                .collect()
+        } else {
+            let bindings = input.mutating_bindings.iter();
+            bindings
+                .filter_map(|it| it.name().map(str::to_owned))
+                .collect()
+        };
+        let policies = input.mutating_policies.iter().map(|policy| &policy.shared);
+        let policies: BTreeSet<String> = policies
+            .filter_map(|it| it.name().map(str::to_owned))
+            .collect();
+        for object in listed {
+            let policy = object.pointer("/spec/policyName").and_then(Value::as_str);
+            let matters = is_policies || policy.is_some_and(|name| policies.contains(name));
+            // A file says what the object is going to be.
+            if matters && !own.contains(objects::name(&object)) {
+                live::add_named(input, singular, object);
+            }
+        }
+    }
+}
+
 /// Reads policies, bindings, params, namespaces, and the CustomResourceDefinitions of `kinds`.
 ///
 /// # Errors
@@ -164,14 +239,16 @@ pub(in crate::cli) async fn read(
     kinds: &BTreeSet<Gvk>,
 ) -> Result<(Asked, Served, Around, Vec<Crd>), CliError> {
     let n_own_policies = input.policies.len();
+    let n_own_mutating = input.mutating_policies.len();
     let (mut asked, served) = live::read(connected, selection, input, crds).await?;
+    mutating(connected, selection, input, (&served, &mut asked)).await;
     let mut around = Around {
         n_own_policies,
+        n_own_mutating,
         has_bindings: asked.has_bindings,
         ..Around::default()
     };
-    let param_kinds = input.policies.iter();
-    let param_kinds = param_kinds.filter_map(|policy| policy::param_kind(&policy.value));
+    let param_kinds = input.all_policies().filter_map(policy::param_kind);
     let own_crds = input.crds.iter().chain(&crds.crds).map(|crd| &crd.value);
     let mapper = live::with_crds(&served.mapper, own_crds);
     for kind in param_kinds.collect::<BTreeSet<Gvk>>() {

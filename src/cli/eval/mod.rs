@@ -5,6 +5,7 @@
 
 pub mod args;
 pub(super) mod cluster;
+mod mutations;
 pub(super) mod reads;
 pub mod render;
 pub mod report;
@@ -22,7 +23,7 @@ use crate::defaulting::Stage;
 use crate::policy::admission::{AdmissionRequest, Object, ParamSource};
 use crate::probe::api::{Case, Expect, PolicyProbeSpec, Request, Samples};
 use crate::probe::prepare;
-use crate::probe::run::{self, CaseResult, Runner, Setting, Target};
+use crate::probe::run::{self, CaseResult, Runner, Setting};
 use args::EvalArgs;
 use report::{EvalReport, PolicyEval, RequestReport, Summary, Verdict};
 use setup::{Setup, Sources};
@@ -58,21 +59,40 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
         .around
         .as_ref()
         .is_some_and(|around| around.has_bindings);
-    let n_own = setup
-        .around
-        .as_ref()
-        .map_or(usize::MAX, |around| around.n_own_policies);
-    let policies = world.policies.iter().enumerate().map(|(n, policy)| {
+    let of_policy = |policy: &Ready<'_>, request: &Request, prepared: Option<&AdmissionRequest>| {
         if let Some(why) = &policy.refusal {
             return PolicyEval::without(policy, Verdict::Refused, why.clone());
         }
-        if n >= n_own && policy.is_unbound && has_bindings {
+        if policy.is_live && policy.is_unbound && has_bindings {
             let why = "it has no binding, and decides nothing".to_owned();
             return PolicyEval::without(policy, Verdict::NotBound, why);
         }
-        let result = evaluate(policy, &request, &world);
-        PolicyEval::new(policy, &result, prepared.as_ref(), &world.namespaces)
+        let result = evaluate(policy, request, &world);
+        PolicyEval::new(policy, &result, prepared, &world.namespaces)
+    };
+    let is_mutating = |policy: &&Ready<'_>| policy.mutating.is_some();
+    let mutating: Vec<&Ready<'_>> = world.policies.iter().filter(is_mutating).collect();
+    let evals = mutating
+        .iter()
+        .map(|policy| of_policy(policy, &request, prepared.as_ref()));
+    let evals: Vec<PolicyEval> = evals.collect();
+    // Validating policies are asked about the object that the mutating ones leave.
+    let mutated = mutations::of_all(&mutating, &evals, &request, &world);
+    let (after, mutation) = match mutated {
+        Ok(after) => (after, None),
+        Err(why) => (None, Some(why)),
+    };
+    let changed = after.as_ref().map(|after| Request {
+        object: Some(after.object.clone()),
+        ..request.clone()
     });
+    let request = changed.as_ref().unwrap_or(&request);
+    let validating = world
+        .policies
+        .iter()
+        .filter(|policy| policy.mutating.is_none());
+    let policies = validating.map(|policy| of_policy(policy, request, prepared.as_ref()));
+    let policies: Vec<PolicyEval> = policies.collect();
     let mut report = EvalReport {
         api_version: "cli.vap-status.dev/v1alpha1",
         kind: "EvalReport",
@@ -82,7 +102,9 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
         decision: "Unknown",
         summary: Summary::default(),
         findings,
-        policies: policies.collect(),
+        policies: evals.into_iter().chain(policies).collect(),
+        mutated: after,
+        not_mutated: mutation,
     };
     report.finish();
     Ok(report)
@@ -135,7 +157,7 @@ pub(super) fn run_case(
         mapper: &world.known.mapper,
         schemas: world.known,
         refusal: policy.refusal.as_deref(),
-        target: Target::Policy,
+        target: policy.target(world),
         records: true,
     };
     let run = || Runner::new(probe, &setting, None).run(case);

@@ -8,6 +8,7 @@ use crate::cli::check::render::{BOLD, RED, YELLOW, finding, painted, policies};
 use crate::cli::terminal::Terminal;
 use crate::cli::test::render::{GREEN, render_trace};
 use crate::cli::text::{clean, wrap};
+use crate::policy::rule::Rule;
 
 /// The column at which all begins that is said of a policy.
 const INDENT: &str = "           ";
@@ -18,7 +19,7 @@ const INDENT: &str = "           ";
 pub fn text(report: &EvalReport, terminal: Terminal, is_verbose: bool) -> String {
     let mut out = String::new();
     for found in &report.findings {
-        if found.severity == Severity::Error || is_verbose {
+        if found.severity == Severity::Error || found.rule == Rule::UnreadCluster || is_verbose {
             finding(&mut out, found, terminal);
             out.push('\n');
         }
@@ -41,12 +42,32 @@ pub fn text(report: &EvalReport, terminal: Terminal, is_verbose: bool) -> String
             of_policy(&mut out, policy, terminal, is_verbose);
         }
     }
+    let has_validating = report.policies.iter().any(|policy| policy.kind.is_none());
+    if let Some(why) = &report.not_mutated {
+        let _ = writeln!(
+            out,
+            "{}: {}\n",
+            painted(
+                "the object after all mutating policies is not known",
+                YELLOW,
+                terminal
+            ),
+            clean(why)
+        );
+    } else if report.mutated.is_some() && has_validating {
+        let _ = writeln!(
+            out,
+            "validating policies were asked about the object after all mutating policies\n"
+        );
+    }
     let _ = writeln!(out, "{}", summary(report, terminal));
     out
 }
 
 fn of_policy(out: &mut String, policy: &PolicyEval, terminal: Terminal, is_verbose: bool) {
     let (word, color) = match policy.verdict {
+        Verdict::Mutated => ("mutates", GREEN),
+        Verdict::Unchanged => ("unchanged", GREEN),
         Verdict::Denied => ("DENIED", RED),
         Verdict::Allowed => ("allowed", GREEN),
         Verdict::Excluded | Verdict::NotMatched | Verdict::NotBound => ("not asked", BOLD),
@@ -69,16 +90,23 @@ fn of_policy(out: &mut String, policy: &PolicyEval, terminal: Terminal, is_verbo
     }
     let is_asked = matches!(
         policy.verdict,
-        Verdict::Denied | Verdict::Allowed | Verdict::Excluded
+        Verdict::Denied
+            | Verdict::Allowed
+            | Verdict::Excluded
+            | Verdict::Mutated
+            | Verdict::Unchanged
     );
+    let is_mutating = policy.kind.is_some();
     if policy.is_binding_implied && is_asked {
-        said.push(
-            "no binding is known: taken as bound by one that denies and matches all".to_owned(),
-        );
+        let does = if is_mutating { "" } else { "denies and " };
+        said.push(format!(
+            "no binding is known: taken as bound by one that {does}matches all"
+        ));
     }
     for binding in &policy.bindings {
         let does = match (&binding.error, binding.matches) {
             (Some(error), _) => format!("error: {error}"),
+            (None, true) if is_mutating => "matches".to_owned(),
             (None, true) => binding.validation_actions.join(", "),
             (None, false) => "does not match".to_owned(),
         };
@@ -88,6 +116,26 @@ fn of_policy(out: &mut String, policy: &PolicyEval, terminal: Terminal, is_verbo
     }
     for evaluation in &policy.evaluations {
         said.extend(of_evaluation(evaluation, policy.evaluations.len() > 1));
+    }
+    for mutation in &policy.mutations {
+        let params = mutation.params.as_deref();
+        let params = params.map(|params| format!(", params {params}"));
+        let again = if mutation.is_reinvocation {
+            ", once more"
+        } else {
+            ""
+        };
+        let message = match mutation.message.as_str() {
+            "" => String::new(),
+            message => format!(": {message}"),
+        };
+        said.push(format!(
+            "{} (binding {}{}{again}): {}{message}",
+            mutation.field_ref,
+            mutation.binding,
+            params.unwrap_or_default(),
+            mutation.result
+        ));
     }
     // What is said already is not said again.
     let is_said = |error: &&String| {
@@ -116,12 +164,28 @@ fn of_policy(out: &mut String, policy: &PolicyEval, terminal: Terminal, is_verbo
             let _ = writeln!(out, "{INDENT}{line}");
         }
     }
+    if let Some(mutated) = &policy.mutated {
+        diff(out, &mutated.change, INDENT, terminal);
+    }
     for trace in &policy.trace {
         if trace.decides || is_verbose {
             render_trace(out, trace, INDENT, room);
         }
     }
     out.push('\n');
+}
+
+/// A unified diff, in the colors of one.
+pub(in crate::cli) fn diff(out: &mut String, diff: &str, indent: &str, terminal: Terminal) {
+    for line in diff.lines() {
+        let line = clean(line);
+        let line = match line.chars().next() {
+            Some('-') => painted(&line, RED, terminal),
+            Some('+') => painted(&line, GREEN, terminal),
+            _ => line,
+        };
+        let _ = writeln!(out, "{indent}{line}");
+    }
 }
 
 /// The expressions of an evaluation, one a line.
@@ -167,6 +231,7 @@ fn summary(report: &EvalReport, terminal: Terminal) -> String {
         _ => ("not known", YELLOW),
     };
     let parts = [
+        (summary.mutated, "mutated by"),
         (summary.denied, "denied by"),
         (summary.allowed, "allowed by"),
         (summary.passed_over, "passed over by"),

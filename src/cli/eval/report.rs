@@ -3,16 +3,19 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::world::Ready;
 use crate::cli::check::finding::{Finding, Severity};
 use crate::cli::exit::Exit;
 use crate::cli::test::trace::{self, Trace};
+use crate::cli::unified;
 use crate::policy::admission::{
     Action, AdmissionRequest, Evaluation, EvaluationResult, NamespaceSource, ReviewOutcome,
     Unmatched,
 };
 use crate::policy::expressions::Role;
+use crate::probe::mutation::patch;
 use crate::probe::run::CaseResult;
 
 /// Output of `kubectl vap eval -o json`.
@@ -40,8 +43,25 @@ pub struct EvalReport {
     pub summary: Summary,
     /// Problems with the input, and what could not be read.
     pub findings: Vec<Finding>,
-    /// The policies, in the order of the input.
+    /// The policies: mutating ones, and after them validating ones, each in the order of the input.
     pub policies: Vec<PolicyEval>,
+    /// The object after all mutating policies, about which validating ones are asked; absent where none changes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mutated: Option<MutatedObject>,
+    /// Why that object is not known: validating policies are asked about the one of the request then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_mutated: Option<String>,
+}
+
+/// An object after mutations.
+#[derive(Clone, Debug, Serialize)]
+pub struct MutatedObject {
+    /// The JSON patch from the object before the mutations.
+    pub patch: Vec<Value>,
+    /// The same as a unified diff of YAML.
+    pub change: String,
+    /// The object.
+    pub object: Value,
 }
 
 /// The request.
@@ -74,6 +94,8 @@ pub struct Summary {
     pub denied: usize,
     /// Those that allow, having been asked.
     pub allowed: usize,
+    /// Mutating ones that change the object.
+    pub mutated: usize,
     /// Those that are not asked: their constraints, bindings or match conditions leave the request out.
     pub passed_over: usize,
     /// Those that could not be evaluated, or that the API server refuses.
@@ -83,6 +105,10 @@ pub struct Summary {
 /// Verdicts of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Verdict {
+    /// A mutating policy changes the object.
+    Mutated,
+    /// A mutating policy applies, and leaves the object as it is.
+    Unchanged,
     /// It denies the request.
     Denied,
     /// It allows the request, with warnings perhaps.
@@ -105,6 +131,9 @@ pub enum Verdict {
 pub struct PolicyEval {
     /// The name.
     pub name: String,
+    /// `MutatingAdmissionPolicy`; absent for a validating one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<&'static str>,
     /// The file, or `validatingadmissionpolicy/NAME` in a cluster.
     pub file: String,
     /// The line of its name.
@@ -128,6 +157,12 @@ pub struct PolicyEval {
     pub bindings: Vec<BindingEval>,
     /// An evaluation for each of the params of each binding that matches.
     pub evaluations: Vec<EvaluationReport>,
+    /// The object after the mutations of this policy alone, where it changes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mutated: Option<MutatedObject>,
+    /// The mutations that were evaluated, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mutations: Vec<MutationReport>,
     /// The warnings to the client.
     pub warnings: Vec<String>,
     /// The audit annotations, by their full keys.
@@ -168,6 +203,29 @@ pub struct EvaluationReport {
     pub match_conditions: Vec<ExpressionReport>,
     /// The validations; empty where a match condition ends the evaluation.
     pub validations: Vec<ExpressionReport>,
+    /// Cost, in units of CEL.
+    pub cost_used: u64,
+}
+
+/// A mutation that was evaluated.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MutationReport {
+    /// The field, `spec.mutations[0]`.
+    pub field_ref: String,
+    /// The binding.
+    pub binding: String,
+    /// The params, `namespace/name`; absent without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub params: Option<String>,
+    /// `changed`, `unchanged` or `error`.
+    pub result: &'static str,
+    /// The error.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// True if the policy was invoked once more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_reinvocation: bool,
     /// Cost, in units of CEL.
     pub cost_used: u64,
 }
@@ -215,6 +273,10 @@ impl PolicyEval {
         let place = policy.object.place();
         Self {
             name: policy.name.to_owned(),
+            kind: policy
+                .mutating
+                .is_some()
+                .then_some("MutatingAdmissionPolicy"),
             file: policy.object.source.name.clone(),
             line: place.line,
             verdict,
@@ -225,6 +287,8 @@ impl PolicyEval {
             is_binding_implied: policy.is_unbound,
             bindings: Vec::new(),
             evaluations: Vec::new(),
+            mutated: None,
+            mutations: Vec::new(),
             warnings: Vec::new(),
             audit_annotations: BTreeMap::new(),
             errors: Vec::new(),
@@ -245,7 +309,40 @@ impl PolicyEval {
             return Self::without(policy, Verdict::Unknown, why);
         };
         let unmatched = request.and_then(|request| policy.admission.unmatched(request, namespaces));
-        let (verdict, why) = verdict(outcome, unmatched);
+        let (mut verdict, mut why) = verdict(outcome, unmatched);
+        let mutated = result.mutated.as_deref();
+        let mut object = None;
+        if let Some(mutated) = mutated
+            && verdict == Verdict::Allowed
+        {
+            let errors = outcome.errors.first();
+            (verdict, why) = match mutated.after.as_ref().filter(|_| mutated.is_changed()) {
+                Some(after) => {
+                    object = Some(MutatedObject {
+                        patch: patch::between(&mutated.before, after),
+                        change: unified::of_objects(("before", "after"), &mutated.before, after),
+                        object: after.clone(),
+                    });
+                    (Verdict::Mutated, "the object changes".to_owned())
+                }
+                None if errors.is_some() => (Verdict::Unchanged, why),
+                None => (Verdict::Unchanged, "the object stays as it is".to_owned()),
+            };
+        }
+        let steps = mutated.map(|mutated| mutated.steps.as_slice());
+        let mutations = steps.unwrap_or_default().iter().map(|step| MutationReport {
+            field_ref: format!("spec.mutations[{}]", step.mutation),
+            binding: step.binding.clone(),
+            params: step.params.clone(),
+            result: match step.changes {
+                Ok(true) => "changed",
+                Ok(false) => "unchanged",
+                Err(_) => "error",
+            },
+            message: step.changes.clone().err().unwrap_or_default(),
+            is_reinvocation: step.is_again,
+            cost_used: step.cost,
+        });
         let denial = outcome.denial.as_ref();
         let deciding = trace::of_case(result, &policy.compiled, policy.object);
         let decides = |field: &str| {
@@ -272,6 +369,8 @@ impl PolicyEval {
             message: denial.map(|denial| denial.message.clone()),
             bindings: bindings.collect(),
             evaluations: evaluations.map(|it| evaluation(policy, it)).collect(),
+            mutated: object,
+            mutations: mutations.collect(),
             warnings: outcome.warnings.clone(),
             audit_annotations: outcome.audit_annotations.clone(),
             errors: outcome.errors.clone(),
@@ -448,7 +547,8 @@ impl EvalReport {
         self.summary = Summary {
             policies: self.policies.len(),
             denied: count(&[Verdict::Denied]),
-            allowed: count(&[Verdict::Allowed]),
+            allowed: count(&[Verdict::Allowed, Verdict::Unchanged]),
+            mutated: count(&[Verdict::Mutated]),
             passed_over: count(&[Verdict::Excluded, Verdict::NotMatched, Verdict::NotBound]),
             unknown: count(&[Verdict::Unknown, Verdict::Refused]),
         };
@@ -463,7 +563,10 @@ impl EvalReport {
 
     fn is_incomplete(&self) -> bool {
         let is_error = |found: &Finding| found.severity == Severity::Error;
-        self.summary.unknown > 0 || self.policies.is_empty() || self.findings.iter().any(is_error)
+        self.summary.unknown > 0
+            || (self.not_mutated.is_some() && self.summary.denied == 0)
+            || self.policies.is_empty()
+            || self.findings.iter().any(is_error)
     }
 
     /// The exit status: what is not whole is wrong use, whatever else is known.

@@ -89,10 +89,7 @@ impl Setup {
                 let known = Known::of_cluster(all_crds.chain(live_crds), served)?;
                 (known, Some(around), Some(server))
             }
-            None => {
-                let policies = input.policies.iter().map(|policy| &policy.value);
-                (Known::new(all_crds, policies)?, None, None)
-            }
+            None => (Known::new(all_crds, input.all_policies())?, None, None),
         };
         Ok(Self {
             input,

@@ -5,20 +5,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
 use serde_json::Value;
 
 use super::reads::{self, Read};
 use crate::cli::check::finding::Finding;
 use crate::cli::check::known::Known;
 use crate::cli::input::{Input, Object};
-use crate::cli::test::cluster;
+use crate::cli::test::cluster::{self, mutating_key};
 use crate::cli::test::refusal;
 use crate::policy;
+use crate::policy::admission::mutation::{KindsOf, MutatingAdmission};
 use crate::policy::admission::{self, Admission, Binding, Namespace, ParamList};
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::expressions::Role;
-use crate::probe::run;
+use crate::probe::mutation::Mutating;
+use crate::probe::run::{self, Target};
 use crate::schema::Gvk;
 
 /// Facts of a cluster besides policies and bindings.
@@ -30,6 +34,8 @@ pub(in crate::cli) struct Around {
     pub(in crate::cli) namespaces: Vec<Value>,
     /// How many policies of the input are out of files; the others are of the cluster.
     pub(in crate::cli) n_own_policies: usize,
+    /// How many of its mutating policies are.
+    pub(in crate::cli) n_own_mutating: usize,
     /// True if all bindings of the cluster were read.
     pub(in crate::cli) has_bindings: bool,
 }
@@ -38,8 +44,10 @@ pub(in crate::cli) struct Around {
 pub(in crate::cli) struct World<'a> {
     /// The APIs.
     pub(in crate::cli) known: &'a Known,
-    /// The policies, in the order of the input.
+    /// The validating policies in the order of the input, and after them the mutating ones.
     pub(in crate::cli) policies: Vec<Ready<'a>>,
+    /// The kinds of objects, as far as mutations ask.
+    pub(in crate::cli) kinds: KindsOf<'a, Known>,
     /// The namespaces.
     pub(in crate::cli) namespaces: BTreeMap<String, Namespace>,
 }
@@ -70,6 +78,10 @@ pub(in crate::cli) struct Ready<'a> {
     pub(in crate::cli) reads: BTreeSet<Read>,
     /// The fields of its validations, `spec.validations[0].expression`.
     pub(in crate::cli) validations: Vec<String>,
+    /// The policy with its mutations, where it is a mutating one.
+    pub(in crate::cli) mutating: Option<MutatingAdmission>,
+    /// True if it is of a cluster, and not of a file.
+    pub(in crate::cli) is_live: bool,
 }
 
 impl<'a> World<'a> {
@@ -84,15 +96,33 @@ impl<'a> World<'a> {
         let n_own = around.map_or(usize::MAX, |around| around.n_own_policies);
         let own = input.policies.iter().take(n_own);
         let own: BTreeSet<&str> = own.filter_map(|policy| policy.name()).collect();
-        let refusals = refusal::of_policies(input, known, &own, findings);
+        let mut refusals = refusal::of_policies(input, known, &own, findings);
         let policies = input.policies.iter().enumerate();
         let policies = policies.map(|(n, object)| {
-            let mut ready = Ready::new(object, input, known, around);
-            if n < n_own {
-                ready.refusal = refusals.get(ready.name).cloned();
-            }
+            let compiled = CompiledPolicy::new(&object.value);
+            let mut ready = Ready::new(object, &input.bindings, compiled, input, known, around);
+            ready.is_live = n >= n_own;
             ready
         });
+        let mut policies: Vec<Ready<'_>> = policies.collect();
+        let n_mutating = around.map_or(usize::MAX, |around| around.n_own_mutating);
+        let own = input.mutating_policies.iter().take(n_mutating);
+        let own: BTreeSet<String> = own
+            .map(|policy| mutating_key(policy.shared.name().unwrap_or_default()))
+            .collect();
+        let own: BTreeSet<&str> = own.iter().map(String::as_str).collect();
+        refusal::of_mutating_policies(input, known, &own, findings, &mut refusals);
+        for (n, policy) in input.mutating_policies.iter().enumerate() {
+            let (compiled, mutating) = cluster::ready(policy);
+            let bindings = &input.mutating_bindings;
+            let mut ready = Ready::new(&policy.shared, bindings, compiled, input, known, around);
+            ready.is_live = n >= n_mutating;
+            ready.mutating = Some(mutating);
+            policies.push(ready);
+        }
+        for ready in policies.iter_mut().filter(|ready| !ready.is_live) {
+            ready.refusal = refusals.get(&ready.key()).cloned();
+        }
         let mut namespaces = BTreeMap::new();
         let of_cluster = around.into_iter().flat_map(|around| &around.namespaces);
         let of_files = input.namespaces.iter().map(|object| &object.value);
@@ -102,7 +132,8 @@ impl<'a> World<'a> {
         }
         Self {
             known,
-            policies: policies.collect(),
+            policies,
+            kinds: KindsOf::new(known.builtin(), known),
             namespaces,
         }
     }
@@ -111,14 +142,15 @@ impl<'a> World<'a> {
 impl<'a> Ready<'a> {
     fn new(
         object: &'a Object<ValidatingAdmissionPolicy>,
+        bindings: &[Object<ValidatingAdmissionPolicyBinding>],
+        compiled: CompiledPolicy,
         input: &'a Input,
         known: &Known,
         around: Option<&Around>,
     ) -> Self {
         let name = object.name().unwrap_or_default();
         let param_kind = policy::param_kind(&object.value);
-        let of_policy = input
-            .bindings
+        let of_policy = bindings
             .iter()
             .filter(|it| it.value.spec.policy_name == name);
         // Of several of one name the last, as `kubectl apply` has it.
@@ -130,7 +162,6 @@ impl<'a> Ready<'a> {
             bindings.push(run::implied_binding(name, param_kind.as_ref()));
         }
         let (params, n_params) = params(input, known, param_kind.as_ref(), around);
-        let compiled = CompiledPolicy::new(&object.value);
         Self {
             object,
             name,
@@ -144,6 +175,28 @@ impl<'a> Ready<'a> {
             params,
             n_params,
             refusal: None,
+            mutating: None,
+            is_live: false,
+        }
+    }
+
+    /// The name by which it is told from policies of the other sort.
+    pub(in crate::cli) fn key(&self) -> String {
+        match &self.mutating {
+            None => self.name.to_owned(),
+            Some(_) => mutating_key(self.name),
+        }
+    }
+
+    /// The policy as the target of a probe.
+    pub(in crate::cli) fn target<'b>(&'b self, world: &'b World<'_>) -> Target<'b> {
+        match &self.mutating {
+            None => Target::Policy,
+            Some(policy) => Target::Mutating(Mutating {
+                policy,
+                kinds: &world.kinds,
+                schemas: world.known,
+            }),
         }
     }
 

@@ -56,7 +56,7 @@ impl Selection {
         Ok(self)
     }
 
-    fn is_all(&self) -> bool {
+    pub(super) fn is_all(&self) -> bool {
         self.names.is_empty() && self.selector.is_none()
     }
 }
@@ -253,8 +253,13 @@ async fn bindings(
 }
 
 /// Adds an object to the input, as the text that `kubectl get -o yaml` shows.
-pub(super) fn add(input: &mut Input, kind: Kind, mut object: Value) {
+pub(super) fn add(input: &mut Input, kind: Kind, object: Value) {
     let [_, _, singular] = kind.names();
+    add_named(input, singular, object);
+}
+
+/// [`add`] for an object of any resource, by its singular name.
+pub(super) fn add_named(input: &mut Input, singular: &str, mut object: Value) {
     let name = format!("{singular}/{}", objects::name(&object));
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
         metadata.remove("managedFields");

@@ -45,7 +45,7 @@ pub(super) fn columns(
         .collect();
     let widest_name = policies
         .iter()
-        .map(|policy| width(&clean(&policy.name)))
+        .map(|policy| width(&clean(&policy.shown_name())))
         .max()
         .unwrap_or(0);
     // Where the controller has judged all, its name says nothing.

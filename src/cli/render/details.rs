@@ -32,7 +32,7 @@ pub fn details(policy: &PolicyReport, now: Timestamp, terminal: Terminal) -> Str
         Some(Judge::Controller) | None => String::new(),
     };
     let fields = [
-        ("Name", clean(&policy.name)),
+        ("Name", clean(&policy.shown_name())),
         ("Ready", state),
         ("Judged by", judged_by),
         ("Age", age(policy.created, now)),

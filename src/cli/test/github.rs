@@ -92,6 +92,9 @@ fn of_case<'a>(probe: &'a ProbeReport, case: &CaseReport) -> Annotation<'a> {
             let indent = "  ".repeat(part.depth + 1);
             let _ = write!(text, "\n{indent}{} = {}", part.text, part.shown());
         }
+        if let Some(changes) = &trace.changes {
+            let _ = write!(text, "\n{}", changes.shown());
+        }
     }
     let invalid = case.invalid.first();
     let place = invalid.map_or((case.line, 1), |invalid| (invalid.line, invalid.column));

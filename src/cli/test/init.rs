@@ -36,6 +36,8 @@ pub struct InitReport {
     pub policies: Vec<PolicyExamples>,
     /// Input that could not be read.
     pub problems: Vec<String>,
+    /// The mutating policies, for which no requests are searched.
+    pub mutating: Vec<String>,
 }
 
 /// A probe as it is written.
@@ -98,6 +100,13 @@ impl InitReport {
                 lines.push(format!("warning: {name}: spec.validations[{n}]: {lacks}"));
             }
         }
+        for name in &self.mutating {
+            let name = clean(name);
+            lines.push(format!(
+                "warning: {name}: no probe is made for a MutatingAdmissionPolicy; write one with `target: {{kind: \
+                 MutatingAdmissionPolicy, name: {name}}}`"
+            ));
+        }
         if self.policies.is_empty() && self.problems.is_empty() {
             lines.push("error: no ValidatingAdmissionPolicy among the input".to_owned());
         }
@@ -111,7 +120,7 @@ impl InitReport {
             return Exit::WrongUse;
         }
         let mut all = self.policies.iter().flat_map(|policy| &policy.validations);
-        if all.all(|found| found.allowed && found.denied) {
+        if self.mutating.is_empty() && all.all(|found| found.allowed && found.denied) {
             Exit::Clean
         } else {
             Exit::Findings
@@ -161,6 +170,9 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<InitReport, Broken
     let invalid = input.invalid.iter().map(|object| clean(&object.value));
     let mut report = InitReport {
         problems: problems.chain(invalid).collect(),
+        mutating: (input.mutating_policies.iter())
+            .map(|policy| policy.shared.name().unwrap_or_default().to_owned())
+            .collect(),
         ..InitReport::default()
     };
     let mut names = BTreeSet::new();

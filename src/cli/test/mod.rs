@@ -126,6 +126,11 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     if options.mutants {
         report.mutants = Some(measure::mutants(&cluster, &ran));
     }
+    if options.coverage || options.mutants {
+        let targets = probes.iter().filter_map(|probe| probe.target.as_ref());
+        let named: BTreeSet<String> = targets.map(ToString::to_string).collect();
+        report.not_measured = named.into_iter().collect();
+    }
     report.finish();
     Ok(report)
 }

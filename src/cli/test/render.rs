@@ -8,6 +8,7 @@ use super::report::{CaseReport, ProbeReport, TestReport};
 use super::trace::Trace;
 use crate::cli::check::finding::Severity;
 use crate::cli::check::render::{BLUE, BOLD, RED, YELLOW, count, finding, painted};
+use crate::cli::eval::render::diff;
 use crate::cli::terminal::Terminal;
 use crate::cli::text::{clean, wrap};
 use crate::policy::rule::Rule;
@@ -36,11 +37,21 @@ pub fn text(report: &TestReport, terminal: Terminal, is_verbose: bool) -> String
         }
         out.push('\n');
     }
-    if let Some(coverage) = &report.coverage {
+    for target in &report.not_measured {
+        let _ = writeln!(
+            out,
+            "not measured: {}, as it is no validating policy",
+            clean(target)
+        );
+    }
+    let has_policies = |n: usize| n > 0 || report.not_measured.is_empty();
+    if let Some(coverage) = report.coverage.as_ref().filter(|it| has_policies(it.len())) {
         out.push_str(&coverage::text(coverage));
         out.push('\n');
     }
-    if let Some(mutants) = &report.mutants {
+    let n_changed = |it: &mutants::MutantReport| it.total + it.alike + it.skipped.len();
+    let mutants = report.mutants.as_ref();
+    if let Some(mutants) = mutants.filter(|it| has_policies(n_changed(it))) {
         out.push_str(&mutants::text(mutants));
         out.push('\n');
     }
@@ -118,14 +129,8 @@ fn render(
     }
     let shown = case.diff.as_ref();
     let shown = shown.or(case.change.as_ref().filter(|_| is_verbose));
-    for line in shown.into_iter().flat_map(|diff| diff.lines()) {
-        let line = clean(line);
-        let line = match line.chars().next() {
-            Some('-') => painted(&line, RED, terminal),
-            Some('+') => painted(&line, GREEN, terminal),
-            _ => line,
-        };
-        let _ = writeln!(out, "{INDENT}{line}");
+    if let Some(shown) = shown {
+        diff(out, shown, INDENT, terminal);
     }
     if is_verbose || case.outcome == CaseOutcome::Failed {
         for trace in &case.trace {
@@ -161,6 +166,11 @@ pub(in crate::cli) fn render_trace(out: &mut String, trace: &Trace, margin: &str
         let room = room.saturating_sub(indent.len()).max(20);
         for line in wrap(&text, room, usize::MAX, "  ") {
             let _ = writeln!(out, "{margin}{indent}{line}");
+        }
+    }
+    if let Some(changes) = &trace.changes {
+        for line in wrap(&clean(&changes.shown()), room, usize::MAX, "  ") {
+            let _ = writeln!(out, "{margin}{line}");
         }
     }
 }

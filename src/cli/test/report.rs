@@ -46,6 +46,9 @@ pub struct TestReport {
     /// Which changes of the policies no case notices, where that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mutants: Option<MutantReport>,
+    /// The targets of probes, of which neither is measured, where one was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_measured: Vec<String>,
 }
 
 /// How much there was, and what it came to.
@@ -233,6 +236,7 @@ impl TestReport {
             probes: Vec::new(),
             coverage: None,
             mutants: None,
+            not_measured: Vec::new(),
         }
     }
 

@@ -11,6 +11,7 @@ use crate::policy::admission::{
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::expressions::Role;
 use crate::policy::parts;
+use crate::probe::api::CaseOutcome;
 use crate::probe::run::CaseResult;
 
 /// The most expressions that are shown of one case.
@@ -35,6 +36,19 @@ pub struct Trace {
     pub decides: bool,
     /// The parts that were evaluated, the whole first.
     pub parts: Vec<TracePart>,
+    /// The changes that would give it the other value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Changes>,
+}
+
+/// Changes that would give an expression the other value.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Changes {
+    /// The other value.
+    pub value: bool,
+    /// The ways to it, of which each is terms that must hold together.
+    pub ways: Vec<Vec<String>>,
 }
 
 /// A part of an expression.
@@ -64,13 +78,18 @@ pub(in crate::cli) fn of_case(
     };
     let deciding = deciding(outcome, compiled, &result.recording);
     let all = if deciding.is_empty() {
-        of_role(compiled, Role::Validation)
+        let mut all = of_role(compiled, Role::Validation);
+        all.extend(mutations(compiled));
+        all
     } else {
         deciding.clone()
     };
     let traces = all.into_iter().filter_map(|index| {
         let mut trace = of_expression(result, compiled, policy, index)?;
         trace.decides = deciding.contains(&index);
+        if !trace.decides && result.status.outcome != CaseOutcome::Failed {
+            trace.changes = None;
+        }
         Some(trace)
     });
     traces.take(MAX_EXPRESSIONS).collect()
@@ -82,6 +101,16 @@ fn of_role(compiled: &CompiledPolicy, role: Role) -> Vec<usize> {
     all.filter(|(_, expression)| expression.role == role)
         .map(|(n, _)| n)
         .collect()
+}
+
+/// The indices of the mutations.
+fn mutations(compiled: &CompiledPolicy) -> Vec<usize> {
+    let roles = [Role::ApplyConfiguration, Role::JsonPatch];
+    let mut all: Vec<usize> = (roles.iter())
+        .flat_map(|role| of_role(compiled, *role))
+        .collect();
+    all.sort_unstable();
+    all
 }
 
 /// The expressions that the outcome is due to.
@@ -126,6 +155,11 @@ fn deciding(
                 }
             }
         }
+    }
+    if outcome.denial.is_some() || !outcome.errors.is_empty() {
+        let fails =
+            |index: &usize| whole(*index, compiled, recording).is_some_and(|it| it.is_error);
+        found.extend(mutations(compiled).into_iter().filter(fails));
     }
     let mut seen = std::collections::BTreeSet::new();
     found.retain(|index| seen.insert(*index));
@@ -176,6 +210,12 @@ pub(in crate::cli) fn of_expression(
         return None;
     }
     let place = policy.places_in_field(&expression.field_ref).start();
+    let whole = result.recording.get(&(index, ast.root().index()));
+    let changes = whole.filter(|whole| whole.is_true != whole.is_false);
+    let changes = changes.map(|whole| Changes {
+        value: !whole.is_true,
+        ways: parts::changes(ast, index, &result.recording, !whole.is_true),
+    });
     Some(Trace {
         field_ref: expression.field_ref.clone(),
         file: policy.source.name.clone(),
@@ -183,7 +223,16 @@ pub(in crate::cli) fn of_expression(
         column: place.column,
         decides: false,
         parts,
+        changes: changes.filter(|changes| !changes.ways.is_empty()),
     })
+}
+
+impl Changes {
+    /// The changes in one line.
+    pub(in crate::cli) fn shown(&self) -> String {
+        let ways: Vec<String> = self.ways.iter().map(|way| way.join(" and ")).collect();
+        format!("would be {} with {}", self.value, ways.join(", or with "))
+    }
 }
 
 impl TracePart {

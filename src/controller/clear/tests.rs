@@ -10,6 +10,7 @@ use crate::controller::testing::{Log, Reply, Seen, client};
 
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 const PROBES: &str = "/apis/vap-status.dev/v1alpha1/policyprobes";
+const OBJECTS: &str = "/apis/vap-status.dev/v1alpha1/mutatingadmissionpolicystatuses";
 
 /// An object whose status has something of ours, or of another.
 fn object(name: &str, manager: &str) -> Value {
@@ -33,7 +34,9 @@ fn list(objects: &[Value], continue_: &str) -> Reply {
 fn answer(request: &Seen) -> Option<Reply> {
     let written = |kind: &str| Reply::json(&json!({"kind": kind, "metadata": {"name": "x"}}));
     Some(match (&request.method, request.path.as_str()) {
-        (&Method::GET, path) if path.starts_with(PROBES) => Reply::failure(404, "no such resource"),
+        (&Method::GET, path) if path.starts_with(PROBES) || path.starts_with(OBJECTS) => {
+            Reply::failure(404, "no such resource")
+        }
         (&Method::GET, path) if path.contains("continue=") => list(
             &[object("c", FIELD_MANAGER), object("d", FIELD_MANAGER)],
             "",
@@ -89,12 +92,43 @@ async fn what_is_ours_is_cleared_and_said() {
     );
 }
 
+#[tokio::test]
+async fn objects_of_ours_are_deleted() {
+    let (client, log) = client(|request| {
+        Some(match (&request.method, request.path.as_str()) {
+            (&Method::GET, path) if path.contains("continue=") => list(&[object("b", "x")], ""),
+            (&Method::GET, path) if path.starts_with(OBJECTS) => list(&[object("a", "x")], "more"),
+            (&Method::GET, _) => Reply::failure(404, "no such resource"),
+            (&Method::DELETE, path) if path.ends_with("/a") => Reply::failure(403, "no"),
+            _ => Reply::json(&json!({"kind": "Status", "status": "Success"})),
+        })
+    });
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let summary = clear_all(&client, &mut out, &mut err).await;
+    assert_eq!((summary.n_cleared, summary.n_failed), (1, 1));
+    let out = String::from_utf8(out).unwrap();
+    assert!(
+        out.starts_with("mutatingadmissionpolicystatuses.vap-status.dev/b deleted\n"),
+        "{out}"
+    );
+    let err = String::from_utf8(err).unwrap();
+    assert!(
+        err.contains(
+            "it takes the permission to delete mutatingadmissionpolicystatuses.vap-status.dev"
+        ),
+        "{err}"
+    );
+    let log = log.lock().unwrap();
+    let deletions = log.iter().filter(|seen| seen.method == Method::DELETE);
+    assert_eq!(deletions.count(), 2);
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_api_server_that_does_not_answer_is_not_waited_for() {
     let (client, _) = client(|_| None);
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let summary = clear_all(&client, &mut out, &mut err).await;
-    assert_eq!(summary.n_failed, 2);
+    assert_eq!(summary.n_failed, 3);
     let err = String::from_utf8(err).unwrap();
     assert!(err.contains("no answer within 10 s"), "{err}");
 }

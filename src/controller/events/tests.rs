@@ -84,6 +84,10 @@ fn desired(status: &str, message: &str) -> DesiredStatus {
     }
 }
 
+fn publish(context: &Context, policy: &ValidatingAdmissionPolicy, desired: &DesiredStatus) {
+    publish_of(context, policy, &policy.object_ref(&()), desired);
+}
+
 /// The API server takes events, or refuses each with this status.
 fn taking(refusal: Option<u16>) -> (Arc<Context>, Log) {
     context("true", move |request: &Seen| {

@@ -90,17 +90,15 @@ impl Inputs {
         probes: &[Arc<Probe>],
         snapshot: &ClusterSnapshot,
     ) -> Self {
-        let bindings = bindings_of(context, policy).map_err(|state| match state {
+        let name = policy.metadata.name.as_deref().unwrap_or_default();
+        let bindings = bindings_of(context, name).map_err(|state| match state {
             BindingsState::NotPermitted => {
                 Unavailable::lasting("bindings may not be read, see the policy's condition Bound")
             }
             _ => Unavailable::passing("the bindings were not read yet"),
         });
         let params = match param_resource(policy, snapshot) {
-            Some(resource) => {
-                let name = policy.metadata.name.as_deref().unwrap_or_default();
-                wanted(context, name, resource, probes, bindings.as_ref())
-            }
+            Some(resource) => wanted(context, name, resource, probes, bindings.as_ref()),
             None => match policy::param_kind(policy) {
                 Some(gvk) => Err(Unavailable::lasting(format!(
                     "paramKind {} is not served",

@@ -126,7 +126,7 @@ impl Cluster {
         let is_judged = |name: &String| {
             let entry = self.context.store.get(name).unwrap();
             let is_current = |result: &Arc<crate::controller::check::CheckResult>| {
-                result.holds_for(&entry.policy, &snapshot)
+                result.holds_for(&entry, &snapshot)
             };
             entry.result.as_ref().is_some_and(is_current)
                 && entry

@@ -302,9 +302,7 @@ async fn a_right_that_is_taken_away_is_seen_and_so_is_that_it_is_back() {
     );
     tokio::spawn(bindings(Arc::clone(&context)));
     tokio::time::sleep(Duration::from_secs(15)).await;
-    let of_a = || {
-        super::super::binding_state::bindings_of(&context, &context.store.get("a").unwrap().policy)
-    };
+    let of_a = || super::super::binding_state::bindings_of(&context, "a");
     assert_eq!(of_a().unwrap().len(), 0);
     // That there are none was told once.
     assert_eq!(queued(&context).await, ["a"]);

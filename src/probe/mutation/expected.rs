@@ -187,6 +187,16 @@ fn collect(
                 );
             }
         }
+        (Value::Array(expected), Value::Array(found)) if expected.len() != found.len() => {
+            *n = n.saturating_add(1);
+            if differing.len() < MAX_NAMED {
+                differing.push(format!(
+                    "expected `{path}` to have {} items, got {}",
+                    expected.len(),
+                    found.len()
+                ));
+            }
+        }
         (expected, found) => tell(Some(expected), Some(found), path, differing, n),
     }
 }

@@ -29,6 +29,7 @@ use crate::schema::{Gvk, Gvr};
 
 mod exempt;
 mod merge;
+mod mutating;
 mod params;
 mod stalled;
 mod type_checked;
@@ -42,6 +43,7 @@ fn at(second: i64) -> Timestamp {
 
 /// Owned facts of a policy that is sound in all respects; a test spoils what it is about.
 struct Facts {
+    is_mutating: bool,
     policy: ValidatingAdmissionPolicy,
     findings: Vec<CompileFinding>,
     matches: Matches,
@@ -57,6 +59,7 @@ struct Facts {
 impl Facts {
     fn sound() -> Self {
         Self {
+            is_mutating: false,
             policy: ValidatingAdmissionPolicy {
                 metadata: ObjectMeta {
                     name: Some("policy".into()),
@@ -105,7 +108,7 @@ impl Facts {
 
     fn compute(&self, now: Timestamp) -> DesiredStatus {
         let outcome = Typed::from(self.types.clone());
-        let matched = Matched::from(self.matches.clone());
+        let matched = Matched::from(&self.matches);
         let types = Types {
             outcome: &outcome,
             waiting: &self.waiting,
@@ -117,6 +120,7 @@ impl Facts {
         compute(
             &Observed {
                 policy: &self.policy,
+                is_mutating: self.is_mutating,
                 compiled: checked(self.broken_off, compiled),
                 matches: checked(self.broken_off, &matched),
                 types: checked(self.broken_off, types),

@@ -97,6 +97,12 @@ label_values! {
         Params = "params",
         /// The watch of CustomResourceDefinitions.
         Crds = "crds",
+        /// The watch of mutating policies, where they are followed.
+        MutatingPolicies = "mutatingpolicies",
+        /// The watch of their bindings.
+        MutatingBindings = "mutatingbindings",
+        /// The watch of the objects that hold conditions of ours.
+        PolicyStatuses = "policystatuses",
         /// The watch of API services.
         ApiServices = "apiservices",
         /// The list of served resources.
@@ -198,4 +204,9 @@ pub(super) struct RequestLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct TaskLabels {
     pub(super) task: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct KindLabels {
+    pub(super) kind: &'static str,
 }

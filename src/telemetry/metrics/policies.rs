@@ -12,6 +12,8 @@ use prometheus_client::metrics::gauge::ConstGauge;
 /// Sample of one policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PolicySample {
+    /// The kind, if it is another than ValidatingAdmissionPolicy, whose series have no label for it.
+    pub kind: Option<&'static str>,
     /// Each condition.
     pub conditions: Vec<ConditionSample>,
     /// `Fail` or `Ignore`.
@@ -133,6 +135,17 @@ impl PolicySamples {
     }
 }
 
+/// The name of a policy among those of its kind: what stands before a slash tells it from others of that name.
+fn name_of(key: &str) -> &str {
+    key.rsplit_once('/').map_or(key, |(_, name)| name)
+}
+
+impl PolicySample {
+    fn kind_labels(&self) -> Vec<(&'static str, &'static str)> {
+        self.kind.map(|kind| ("kind", kind)).into_iter().collect()
+    }
+}
+
 impl Samples {
     pub(super) fn n_policies(&self) -> usize {
         self.policies.len()
@@ -156,12 +169,12 @@ impl Samples {
             for condition in &sample.conditions {
                 for status in STATUSES {
                     let labels = [
-                        ("policy", &**policy),
+                        ("policy", name_of(policy)),
                         ("condition", condition.type_),
                         ("status", status),
                     ];
                     ConstGauge::new(i64::from(condition.status == status))
-                        .encode(family.encode_family(&labels)?)?;
+                        .encode(family.encode_family(&(sample.kind_labels(), labels))?)?;
                 }
             }
         }
@@ -174,12 +187,13 @@ impl Samples {
         for (policy, sample) in &self.policies {
             for condition in &sample.conditions {
                 let labels = [
-                    ("policy", &**policy),
+                    ("policy", name_of(policy)),
                     ("condition", condition.type_),
                     ("status", condition.status),
                     ("reason", condition.reason),
                 ];
-                ConstGauge::new(1).encode(family.encode_family(&labels)?)?;
+                ConstGauge::new(1)
+                    .encode(family.encode_family(&(sample.kind_labels(), labels))?)?;
             }
         }
         Ok(())
@@ -194,11 +208,11 @@ impl Samples {
         )?;
         for (policy, sample) in &self.policies {
             let labels = [
-                ("policy", &**policy),
+                ("policy", name_of(policy)),
                 ("failure_policy", sample.failure_policy),
                 ("actions", sample.actions.as_str()),
             ];
-            ConstGauge::new(1).encode(family.encode_family(&labels)?)?;
+            ConstGauge::new(1).encode(family.encode_family(&(sample.kind_labels(), labels))?)?;
         }
         let mut family = encoder.encode_descriptor(
             "policy_expression_warnings",
@@ -207,9 +221,10 @@ impl Samples {
             MetricType::Gauge,
         )?;
         for (policy, sample) in &self.policies {
-            let labels = [("policy", &**policy)];
+            let labels = [("policy", name_of(policy))];
             let n_warnings = i64::try_from(sample.n_warnings).unwrap_or(i64::MAX);
-            ConstGauge::new(n_warnings).encode(family.encode_family(&labels)?)?;
+            ConstGauge::new(n_warnings)
+                .encode(family.encode_family(&(sample.kind_labels(), labels))?)?;
         }
         Ok(())
     }
@@ -225,12 +240,13 @@ impl Samples {
             for probe in &sample.probes {
                 for (outcome, n) in probe.outcomes {
                     let labels = [
-                        ("policy", &**policy),
+                        ("policy", name_of(policy)),
                         ("probe", probe.probe.as_str()),
                         ("outcome", outcome),
                     ];
                     let n = i64::try_from(n).unwrap_or(i64::MAX);
-                    ConstGauge::new(n).encode(family.encode_family(&labels)?)?;
+                    ConstGauge::new(n)
+                        .encode(family.encode_family(&(sample.kind_labels(), labels))?)?;
                 }
             }
         }

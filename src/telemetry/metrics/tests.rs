@@ -12,6 +12,7 @@ fn lines(metrics: &Metrics, prefix: &str) -> Vec<String> {
 
 fn sample() -> PolicySample {
     PolicySample {
+        kind: None,
         conditions: vec![ConditionSample {
             type_: "Ready",
             status: "False",
@@ -125,6 +126,39 @@ fn a_policy_says_why_and_what_follows() {
         ["vap_policy_info{policy=\"a\",failure_policy=\"Fail\",actions=\"Audit,Warn\"} 1"]
     );
     assert_eq!(actions([]), "");
+}
+
+#[test]
+fn a_policy_of_another_kind_has_it_in_its_labels() {
+    let metrics = Metrics::new();
+    let mutating = PolicySample {
+        kind: Some("MutatingAdmissionPolicy"),
+        ..sample()
+    };
+    metrics.set_policy("mutatingadmissionpolicies/a", mutating);
+    metrics.set_policy("a", sample());
+    let infos = lines(&metrics, "vap_policy_info{");
+    let labels = "policy=\"a\",failure_policy=\"Fail\",actions=\"Audit,Warn\"";
+    assert_eq!(
+        infos,
+        [
+            format!("vap_policy_info{{{labels}}} 1"),
+            format!("vap_policy_info{{kind=\"MutatingAdmissionPolicy\",{labels}}} 1"),
+        ]
+    );
+    metrics.remove_policy("mutatingadmissionpolicies/a");
+    assert_eq!(lines(&metrics, "vap_policy_info{").len(), 1);
+}
+
+#[test]
+fn a_source_that_is_followed_no_longer_is_not_silent() {
+    let metrics = Metrics::new();
+    let source = Source::MutatingPolicies;
+    metrics.synced(source);
+    metrics.set_unreadable(source, 1);
+    metrics.forget_source(source);
+    let text = metrics.encode().unwrap();
+    assert!(!text.contains("mutatingpolicies"), "{text}");
 }
 
 #[test]

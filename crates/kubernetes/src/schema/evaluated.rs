@@ -28,6 +28,15 @@ impl DeclType {
         self.evaluated_as(&|| name.to_owned())
     }
 
+    /// The declaration of the property `name` of an object, by its own name.
+    #[must_use]
+    pub fn property(&self, name: &str) -> Option<&DeclField> {
+        let escaped = escape(name)?;
+        let fields = self.declared_fields();
+        let idx = fields.binary_search_by(|field| (*field.name).cmp(&escaped));
+        fields.get(idx.ok()?)
+    }
+
     /// [`DeclType::evaluated_type`], by a name that most types do without.
     fn evaluated_as(self: &Arc<Self>, name: &dyn Fn() -> String) -> Type {
         match &self.kind {
@@ -57,19 +66,9 @@ impl DeclType {
 #[derive(Debug)]
 struct Evaluated(Arc<DeclType>);
 
-impl Evaluated {
-    /// The declaration of the property `name`.
-    fn property(&self, name: &str) -> Option<&DeclField> {
-        let escaped = escape(name)?;
-        let fields = self.0.declared_fields();
-        let idx = fields.binary_search_by(|field| (*field.name).cmp(&escaped));
-        fields.get(idx.ok()?)
-    }
-}
-
 impl FieldTypes for Evaluated {
     fn field_type(&self, owner: &str, field: &str) -> Option<Type> {
-        match self.property(field) {
+        match self.0.property(field) {
             Some(field) => {
                 let name = || format!("{owner}.{}", field.name);
                 Some(field.type_.evaluated_as(&name))
@@ -87,11 +86,11 @@ impl FieldTypes for Evaluated {
     fn may_hold(&self, field: &str) -> bool {
         let is_open = matches!(&self.0.kind, DeclKind::Object(object) if object.is_open);
         // A name that cannot be escaped is not among the declarations, whether it is declared or not.
-        is_open || self.property(field).is_some() || escape(field).is_none()
+        is_open || self.0.property(field).is_some() || escape(field).is_none()
     }
 
     fn alternatives(&self, field: &str) -> &[Type] {
-        match self.property(field).map(|field| &field.type_.kind) {
+        match self.0.property(field).map(|field| &field.type_.kind) {
             Some(DeclKind::IntOrString) => &[Type::Int, Type::String],
             // A number of JSON is a whole one or not by how it is written.
             Some(DeclKind::Double) => &[Type::Int, Type::Double],
@@ -100,7 +99,7 @@ impl FieldTypes for Evaluated {
     }
 
     fn is_required(&self, field: &str) -> bool {
-        let found = self.property(field);
+        let found = self.0.property(field);
         found.is_some_and(|field| field.required || field.has_default)
     }
 }

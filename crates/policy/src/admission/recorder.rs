@@ -167,7 +167,10 @@ fn show(value: &Value, out: &mut String, depth: usize) {
         Value::Error(error) => {
             let _ = write!(out, "error: {error}");
         }
-        other => out.push_str(&other.to_go_string()),
+        other => {
+            let text = other.to_go_string();
+            out.push_str(if text.is_empty() { "…" } else { &text });
+        }
     }
 }
 

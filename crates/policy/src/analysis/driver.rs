@@ -131,6 +131,20 @@ impl<'a> Driver<'a> {
         self.budget == 0
     }
 
+    /// How many steps are left.
+    pub(super) fn n_steps_left(&self) -> u32 {
+        self.budget
+    }
+
+    /// Takes `n_steps`, where more than that are left; whether they are.
+    pub(super) fn takes(&mut self, n_steps: u32) -> bool {
+        let is_enough = n_steps < self.budget;
+        if is_enough {
+            self.budget -= n_steps;
+        }
+        is_enough
+    }
+
     /// Finds the faults for objects of `gvk`, which `targets` hold.
     pub(super) fn analyse(
         &mut self,
@@ -376,6 +390,11 @@ impl KindAnalysis {
             .iter()
             .flatten()
             .filter(move |trace| trace.n == n)
+    }
+
+    /// Reports whether nothing in it is told of the kind: nothing fails, no field is absent, no types are unlike.
+    pub(super) fn is_silent(&self) -> bool {
+        self.found.is_empty() && self.absent.is_empty() && self.unlike.is_empty()
     }
 
     /// Reports whether something is wrong with the expression of the index `n`.

@@ -1,10 +1,10 @@
 //! The analysis of a compiled policy: which of its expressions fail for which of the kinds that it matches.
 //!
-//! One pass with four parts, in the order in which they are met:
+//! One pass, with its parts, in the order in which they are met:
 //!
 //! - `requests`: which requests differ for a kind (operations, resources), and what is known of each;
 //! - `interpret`: the abstract interpreter, which follows one expression for one sort of request;
-//! - `driver`: all expressions for one kind, as the API server comes to them;
+//! - `driver`: all expressions for one kind, as the API server comes to them; `memo`: for kinds that are alike, once;
 //! - `report`: from what was found for each kind to the findings of the policy.
 //!
 //! `upstream` gives the answers of upstream's own type checker in place of them, and [`differences`] says of each
@@ -15,17 +15,19 @@
 pub mod differences;
 mod driver;
 mod interpret;
+mod memo;
 mod report;
 mod requests;
 mod upstream;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::compile::CompiledPolicy;
 use crate::expressions::PolicyExpression;
 use crate::finding::ExpressionFindings;
-use crate::matching::{self, Target};
+use crate::matching::{self, Kinds, RuleMatches, Target};
 use crate::param_kind;
 use cel::source::Location;
 use cel::stack::run_on_deep_stack;
@@ -36,6 +38,7 @@ use kubernetes::schema::Gvk;
 use kubernetes::schema::decl_type::DeclType;
 use kubernetes::schema::resolver::{Resolution, SchemaResolver};
 use kubernetes::schema::rest_mapper::RestMapper;
+use memo::Memo;
 use report::{Report, Scope};
 
 /// Which answers the checker gives.
@@ -121,15 +124,62 @@ pub fn type_check(
     schemas: &dyn SchemaResolver,
     profile: Profile,
 ) -> TypeCheck {
-    let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
-    run_on_deep_stack(is_deep, || {
-        type_check_here(policy, mapper, schemas, profile)
-    })
+    type_check_here(policy, Matched::Anew(mapper), schemas, profile)
+}
+
+/// [`type_check`] of a policy whose rules have these matches already.
+#[must_use]
+pub fn type_check_matched(
+    policy: &CompiledPolicy,
+    matches: &RuleMatches,
+    schemas: &dyn SchemaResolver,
+    profile: Profile,
+) -> TypeCheck {
+    type_check_here(policy, Matched::Already(matches), schemas, profile)
+}
+
+/// The matches of the rules of a policy.
+#[derive(Clone, Copy)]
+enum Matched<'a> {
+    /// They are known.
+    Already(&'a RuleMatches),
+    /// The rules are to be held against what is served.
+    Anew(&'a RestMapper),
+}
+
+impl<'a> Matched<'a> {
+    fn mapper(self) -> &'a RestMapper {
+        match self {
+            Self::Already(matches) => matches.mapper(),
+            Self::Anew(mapper) => mapper,
+        }
+    }
+
+    fn targets(self, policy: &CompiledPolicy) -> (Vec<Target<'a>>, Cow<'a, Kinds>) {
+        match self {
+            Self::Already(matches) => (matches.targets(), Cow::Borrowed(matches.kinds_by_role())),
+            Self::Anew(mapper) => {
+                let targets = matching::targets(policy.policy(), mapper);
+                let kinds = Kinds::new(&targets);
+                (targets, Cow::Owned(kinds))
+            }
+        }
+    }
 }
 
 fn type_check_here(
     policy: &CompiledPolicy,
-    mapper: &RestMapper,
+    matched: Matched<'_>,
+    schemas: &dyn SchemaResolver,
+    profile: Profile,
+) -> TypeCheck {
+    let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
+    run_on_deep_stack(is_deep, || check(policy, matched, schemas, profile))
+}
+
+fn check(
+    policy: &CompiledPolicy,
+    matched: Matched<'_>,
     schemas: &dyn SchemaResolver,
     profile: Profile,
 ) -> TypeCheck {
@@ -142,57 +192,65 @@ fn type_check_here(
     outcome.params = params_kind.map(|gvk| (gvk, params.as_ref() != Some(&Type::Dyn)));
     match profile {
         Profile::Upstream => {
-            let (typed, unchecked) = resolve(
-                matching::upstream_kinds(policy.policy(), mapper),
-                schemas,
-                profile,
-            );
+            let kinds = matching::upstream_kinds(policy.policy(), matched.mapper());
+            let (found, unchecked) = resolve(&kinds, schemas);
             outcome.unchecked = unchecked;
+            let typed = found.into_iter().map(|(gvk, schema)| {
+                let type_ = object_type(&schema, &gvk, profile);
+                (gvk, type_)
+            });
+            let typed = typed.collect();
             upstream::check(policy, params.as_ref(), typed, &mut outcome);
         }
         Profile::Truthful => {
-            check_truthfully(policy, params.as_ref(), mapper, schemas, &mut outcome);
+            let memo = Memo::new(policy, params.as_ref());
+            check_truthfully(
+                policy,
+                params.as_ref(),
+                matched,
+                schemas,
+                memo,
+                &mut outcome,
+            );
         }
     }
     outcome
 }
 
-/// The types of the kinds that have one, and the others.
+/// The kinds with schemas, and the others.
 fn resolve(
-    kinds: Vec<Gvk>,
+    kinds: &[Gvk],
     schemas: &dyn SchemaResolver,
-    profile: Profile,
-) -> (Vec<(Gvk, Type)>, Vec<UncheckedKind>) {
-    let mut typed = Vec::new();
+) -> (Vec<(Gvk, Arc<DeclType>)>, Vec<UncheckedKind>) {
+    let mut found = Vec::new();
     let mut unchecked = Vec::new();
     for gvk in kinds {
-        let (reason, unavailable) = match schemas.resolve(&gvk) {
+        let (reason, unavailable) = match schemas.resolve(gvk) {
             Resolution::Found(schema) => {
-                let type_ = object_type(&schema, &gvk, profile);
-                typed.push((gvk, type_));
+                found.push((gvk.clone(), schema));
                 continue;
             }
             Resolution::NotFound => ("no schema is published".to_owned(), false),
             Resolution::Unavailable(reason) => (reason, true),
         };
         unchecked.push(UncheckedKind {
-            gvk,
+            gvk: gvk.clone(),
             reason,
             unavailable,
         });
     }
-    (typed, unchecked)
+    (found, unchecked)
 }
 
 fn check_truthfully(
     policy: &CompiledPolicy,
     params: Option<&Type>,
-    mapper: &RestMapper,
+    matched: Matched<'_>,
     schemas: &dyn SchemaResolver,
+    mut memo: Memo<'_>,
     outcome: &mut TypeCheck,
 ) {
-    let targets = matching::targets(policy.policy(), mapper);
-    let (by_wildcard, too_many) = matching::wildcard_kinds(&targets);
+    let (targets, kinds) = matched.targets(policy);
     let mut of_kinds: HashMap<&Gvk, Vec<&Target<'_>>> = HashMap::new();
     for target in &targets {
         let of_kind = of_kinds.entry(&target.resource.gvk).or_default();
@@ -202,37 +260,36 @@ fn check_truthfully(
     let mut driver = Driver::new(policy, params);
     let mut report = Report::default();
     let mut metadata: Option<Type> = None;
-    let mut run = |kinds: Vec<Gvk>, is_wildcard: bool| {
-        let (typed, mut unchecked) = resolve(kinds, schemas, Profile::Truthful);
+    let mut run = |kinds: &[Gvk], is_wildcard: bool| {
+        let (found, mut unchecked) = resolve(kinds, schemas);
         let mut checked = Vec::new();
-        for (gvk, object) in typed {
+        memo.forget();
+        for (gvk, schema) in &found {
             if metadata.is_none() {
-                metadata = requests::metadata_type(&object);
+                metadata = requests::metadata_type(&object_type(schema, gvk, Profile::Truthful));
             }
             if driver.is_exhausted() {
                 unchecked.push(UncheckedKind {
-                    gvk,
+                    gvk: gvk.clone(),
                     reason: "the policy is too large to be followed for all kinds".to_owned(),
                     unavailable: false,
                 });
                 continue;
             }
-            let analysis = driver.analyse(&gvk, &object, of_kind(&gvk));
+            let analysis = memo.analyse(&mut driver, gvk, schema, of_kind(gvk));
             report.add(gvk.clone(), is_wildcard, analysis);
-            checked.push(gvk);
+            checked.push(gvk.clone());
         }
         (checked, unchecked)
     };
-    (outcome.checked, outcome.unchecked) = run(matching::named_kinds(&targets), false);
-    (outcome.by_wildcard.checked, outcome.by_wildcard.unchecked) = run(by_wildcard, true);
-    outcome
-        .by_wildcard
-        .unchecked
-        .extend(too_many.into_iter().map(|gvk| UncheckedKind {
-            gvk,
-            reason: BEYOND.to_owned(),
-            unavailable: false,
-        }));
+    (outcome.checked, outcome.unchecked) = run(&kinds.named, false);
+    (outcome.by_wildcard.checked, outcome.by_wildcard.unchecked) = run(&kinds.by_wildcard, true);
+    let beyond = kinds.beyond.iter().map(|gvk| UncheckedKind {
+        gvk: gvk.clone(),
+        reason: BEYOND.to_owned(),
+        unavailable: false,
+    });
+    outcome.by_wildcard.unchecked.extend(beyond);
     let unseen = &outcome.by_wildcard.unchecked;
     let is_complete = outcome.unchecked.is_empty() && unseen.is_empty();
     // Kinds that could not be looked at have their say all the same: for what is open, anything goes.

@@ -93,6 +93,36 @@ pub(super) fn classes<'t>(
     classes
 }
 
+/// A sort of requests: what [`roots`] makes of the class of requests but for the object, its kind and its resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Sort {
+    operation: Option<&'static str>,
+    is_namespaced: Option<bool>,
+    is_of_namespaces: bool,
+}
+
+/// The sorts of the requests for objects of `gvk`, which `targets` hold, that `distinctions` make.
+pub(super) fn sorts(distinctions: Distinctions, gvk: &Gvk, targets: &[&Target<'_>]) -> Vec<Sort> {
+    let classes = classes(distinctions, targets).into_iter();
+    let sort = |class: RequestClass<'_>| Sort {
+        operation: class.operation,
+        is_namespaced: class.is_namespaced(),
+        is_of_namespaces: is_namespace(gvk),
+    };
+    classes.map(sort).collect()
+}
+
+impl RequestClass<'_> {
+    /// Reports whether the objects live in namespaces, where that is known.
+    fn is_namespaced(&self) -> Option<bool> {
+        self.target.map(|target| target.resource.namespaced)
+    }
+}
+
+fn is_namespace(gvk: &Gvk) -> bool {
+    gvk.group.is_empty() && gvk.kind == "Namespace"
+}
+
 /// The type of objects of a kind without a schema: they have metadata, as all objects have, and may have
 /// anything else. `metadata` is its type, where a schema of another kind tells it.
 pub(super) fn schemaless_type(metadata: Option<Type>) -> Type {
@@ -153,6 +183,19 @@ const ALWAYS_WRITTEN: [(&str, &str, &str); 7] = [
     ("", "Event", "reportingInstance"),
 ];
 
+/// The fields of [`ALWAYS_WRITTEN`] that objects of `gvk` have.
+fn always_written(gvk: &Gvk) -> impl Iterator<Item = &'static str> {
+    let of_kind = ALWAYS_WRITTEN
+        .iter()
+        .filter(|(group, kind, _)| (*group, *kind) == (&*gvk.group, &*gvk.kind));
+    of_kind.map(|(.., field)| *field)
+}
+
+/// Reports whether objects of `gvk` have optional fields that the API server always writes.
+pub(super) fn is_written_in_full(gvk: &Gvk) -> bool {
+    always_written(gvk).next().is_some()
+}
+
 /// The values that expressions begin with, as far as they are known of requests that are alike.
 pub(super) fn roots(
     gvk: &Gvk,
@@ -168,12 +211,9 @@ pub(super) fn roots(
     if let Type::Struct(object) = object
         && let Some(fields) = &object.fields
     {
-        let written = ALWAYS_WRITTEN
-            .iter()
-            .filter(|(group, kind, _)| (*group, *kind) == (&*gvk.group, &*gvk.kind));
-        known.extend(written.filter_map(|(.., field)| {
+        known.extend(always_written(gvk).filter_map(|field| {
             let type_ = fields.field_type(&object.name, field)?;
-            Some((*field, Value::from_type(&type_)))
+            Some((field, Value::from_type(&type_)))
         }));
     }
     let subject = with_known(object, known);
@@ -184,10 +224,9 @@ pub(super) fn roots(
         _ => (subject.clone(), subject),
     };
     let (request, namespace) = evaluated_types();
-    let is_namespaced = class.target.map(|target| target.resource.namespaced);
     // Requests for namespaces are themselves in a namespace, that of their name.
-    let namespace = match is_namespaced {
-        Some(false) if gvk.group.is_empty() && gvk.kind == "Namespace" => Value::unknown(),
+    let namespace = match class.is_namespaced() {
+        Some(false) if is_namespace(gvk) => Value::unknown(),
         Some(false) => null(),
         Some(true) => with_known(&namespace, Vec::new()),
         None => Value::from_type(&namespace),

@@ -10,7 +10,7 @@ use kubernetes::library::limits::MAX_TYPES_TO_CHECK;
 use kubernetes::schema::Gvk;
 use kubernetes::schema::rest_mapper::RestMapper;
 
-use super::{Target, list, rules, targets};
+use super::{Kinds, Target, list, rules, targets};
 
 /// The most kinds that are taken from wildcards. Where there are more, nothing is said of those: one that
 /// was not looked at may be the one that is meant.
@@ -45,11 +45,7 @@ pub(crate) fn wildcard_kinds(targets: &[Target<'_>]) -> (Vec<Gvk>, Vec<Gvk>) {
 /// than can be checked.
 #[must_use]
 pub fn kinds(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Vec<Gvk> {
-    let targets = targets(policy, mapper);
-    let mut kinds = named_kinds(&targets);
-    kinds.extend(wildcard_kinds(&targets).0);
-    kinds.sort();
-    kinds
+    Kinds::new(&targets(policy, mapper)).all()
 }
 
 /// How often resources are looked up for one policy: a rule can name a billion of groups, versions and

@@ -366,6 +366,10 @@ rules! {
              spec:\n  group: example.com\n  names: {kind: Widget, plural: widgets}\n  versions: []",
         ),
         "Nothing, unless the kind is misspelt.";
+    RemovableLabel "removable-label":
+        "a match condition reads labels or annotations that the same UPDATE can take away",
+        spec("matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [UPDATE]\n    resources: [deployments]\nmatchConditions:\n- name: frozen\n  expression: has(object.metadata.labels) && 'frozen' in object.metadata.labels\nvalidations:\n- expression: object.spec == oldObject.spec", "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [UPDATE]\n    resources: [deployments]\nmatchConditions:\n- name: frozen\n  expression: has(oldObject.metadata.labels) && 'frozen' in oldObject.metadata.labels\nvalidations:\n- expression: object.spec == oldObject.spec"),
+        "Read the labels of `oldObject`, by which it is decided whether the object is guarded, or use an objectSelector: it looks at both objects.";
     Required "required":
         "something that the API server requires is missing",
         expression("", "true"),

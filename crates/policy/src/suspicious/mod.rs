@@ -10,6 +10,7 @@
 mod bindings;
 mod bounds;
 mod expressions;
+mod labels;
 mod path;
 mod rules;
 mod selectors;
@@ -49,6 +50,7 @@ pub fn find(
     mapper: &RestMapper,
 ) -> Vec<Suspicion> {
     let mut found = rules::find(policy, mapper);
+    found.extend(labels::find(policy));
     found.extend(variables::find(policy));
     found.extend(expressions::find(policy, resources, mapper));
     found

@@ -25,6 +25,25 @@ async fn a_standby_evaluates_and_writes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_probe_of_a_target_waits_with_a_reason_and_names_no_policy() {
+    let (context, log) = context(AT_MOST_FIVE, server(|| Some(404)));
+    start(&context);
+    let probe = serde_json::to_value(&*probe(1, 6, "Implied")).unwrap();
+    let mut probe = probe;
+    probe["spec"].as_object_mut().unwrap().remove("policyName");
+    probe["spec"]["target"] = json!({"kind": "MutatingAdmissionPolicy", "name": "a"});
+    let probe: Probe = serde_json::from_value(probe).unwrap();
+    for name in context.probes.put(probe, EventSource::Watched) {
+        assert_eq!(name, "MutatingAdmissionPolicy/a");
+        reconcile(&context, &name).await.unwrap();
+    }
+    until(|| outcomes(&log).len() == 1).await;
+    assert_eq!(outcomes(&log), ["Pending"]);
+    let text = context.metrics.encode().unwrap();
+    assert!(!text.contains("vap_probe_policy_missing{"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_policy_that_only_probes_name_is_looked_at_and_told_of() {
     let (context, log) = context(AT_MOST_FIVE, server(|| Some(404)));
     start(&context);

@@ -1,0 +1,228 @@
+//! Analyses that need not be repeated: a policy that reads the metadata alone is analysed alike for most of the
+//! hundreds of kinds that a wildcard matches.
+//!
+//! What an analysis depends on is known from the words of the expressions: the fields of `object` and `oldObject`
+//! that they select. Kinds in which these fields have the very same types, and which have requests of the same
+//! sorts, have the same analysis, and the same steps are taken for it from the budget. Where expressions ask for more
+//! than that (the kind, the resource, the object as a whole), or where there is something to be told of a kind, each
+//! is analysed by itself.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use cel::ast::{Ast, Expr, ExprId, Literal};
+use cel::types::Type;
+use kubernetes::schema::Gvk;
+use kubernetes::schema::decl_type::DeclType;
+
+use super::driver::{Driver, KindAnalysis};
+use super::requests::{Distinctions, Sort, is_written_in_full, sorts};
+use super::{Profile, object_type};
+use crate::compile::CompiledPolicy;
+use crate::matching::Target;
+
+/// The fields of `request` whose values do not depend on the kind.
+const OF_ANY_KIND: [&str; 7] = [
+    "dryRun",
+    "name",
+    "namespace",
+    "operation",
+    "options",
+    "uid",
+    "userInfo",
+];
+
+/// The fields of objects whose values are known by the kind.
+const OF_THE_KIND: [&str; 2] = ["apiVersion", "kind"];
+
+/// The analyses of kinds of which nothing is to be told.
+#[derive(Debug)]
+pub(super) struct Memo<'a> {
+    /// The fields of the object that are read; `None` where more may be.
+    fields: Option<BTreeSet<&'a str>>,
+    distinctions: Distinctions,
+    /// The name of the type of the params, which may be that of the object too.
+    params: Option<Arc<str>>,
+    /// The steps that were taken for kinds of the key.
+    steps: HashMap<Key, u32>,
+}
+
+/// Everything that the analysis of a kind depends on.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Key {
+    sorts: Vec<Sort>,
+    fields: Vec<Field>,
+}
+
+/// A field of the objects of a kind.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Field {
+    /// It is declared with this type; `is_given` if every object has it.
+    Declared { type_: Same, is_given: bool },
+    /// It is not declared; an open object may have it.
+    Undeclared { is_open: bool },
+}
+
+/// A type that is equal to itself alone: types of schemas that say the same are mostly shared.
+#[derive(Debug)]
+struct Same(Arc<DeclType>);
+
+impl PartialEq for Same {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Same {}
+
+impl Hash for Same {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.0).hash(state);
+    }
+}
+
+impl<'a> Memo<'a> {
+    pub(super) fn new(policy: &'a CompiledPolicy, params: Option<&Type>) -> Self {
+        let params = match params {
+            Some(Type::Struct(params)) => Some(Arc::clone(&params.name)),
+            _ => None,
+        };
+        Self {
+            fields: fields_read(policy),
+            distinctions: Distinctions::of(policy),
+            params,
+            steps: HashMap::new(),
+        }
+    }
+
+    /// Forgets the kinds that were analysed: what is found of the next goes elsewhere.
+    pub(super) fn forget(&mut self) {
+        self.steps.clear();
+    }
+
+    /// The analysis for objects of `gvk`, which `targets` hold; an empty one where it would repeat what was found
+    /// for another kind.
+    pub(super) fn analyse(
+        &mut self,
+        driver: &mut Driver<'_>,
+        gvk: &Gvk,
+        schema: &Arc<DeclType>,
+        targets: &[&Target<'_>],
+    ) -> KindAnalysis {
+        let key = self.key(gvk, schema, targets);
+        let known = key.as_ref().and_then(|key| self.steps.get(key));
+        if let Some(n_steps) = known
+            && driver.takes(*n_steps)
+        {
+            return KindAnalysis::default();
+        }
+        let before = driver.n_steps_left();
+        let object = object_type(schema, gvk, Profile::Truthful);
+        let analysis = driver.analyse(gvk, &object, targets);
+        if let Some(key) = key
+            && analysis.is_silent()
+            && !driver.is_exhausted()
+        {
+            self.steps.insert(key, before - driver.n_steps_left());
+        }
+        analysis
+    }
+
+    fn key(&self, gvk: &Gvk, schema: &DeclType, targets: &[&Target<'_>]) -> Option<Key> {
+        let fields = self.fields.as_ref()?;
+        let object = schema.as_object()?;
+        let is_of_params = |name: &Arc<str>| **name == *gvk.type_name();
+        if is_written_in_full(gvk) || self.params.as_ref().is_some_and(is_of_params) {
+            return None;
+        }
+        let fields = fields.iter().map(|name| match schema.property(name) {
+            Some(field) => Field::Declared {
+                type_: Same(Arc::clone(&field.type_)),
+                is_given: field.required || field.has_default,
+            },
+            None => Field::Undeclared {
+                is_open: object.is_open,
+            },
+        });
+        Some(Key {
+            sorts: sorts(self.distinctions, gvk, targets),
+            fields: fields.collect(),
+        })
+    }
+}
+
+/// The fields of `object` and `oldObject` that the expressions of `policy` read; `None` where they may read more of
+/// the kind than these.
+fn fields_read(policy: &CompiledPolicy) -> Option<BTreeSet<&str>> {
+    let mut fields = BTreeSet::new();
+    for (n, expression) in policy.expressions().iter().enumerate() {
+        if !policy.compiles(n) || expression.role.is_mutation() {
+            return None;
+        }
+        add_fields(expression.parsed().ok()?, &mut fields)?;
+    }
+    let is_of_the_kind = OF_THE_KIND.iter().any(|field| fields.contains(field));
+    (!is_of_the_kind).then_some(fields)
+}
+
+/// Adds the fields of the object that `ast` reads, and says by `None` that it may read more.
+fn add_fields<'a>(ast: &'a Ast, fields: &mut BTreeSet<&'a str>) -> Option<()> {
+    let root = |id: ExprId| match ast.expr(id) {
+        Expr::Ident(name) => Root::of(name),
+        _ => None,
+    };
+    let literal = |id: ExprId| match ast.expr(id) {
+        Expr::Literal(Literal::String(text)) => Some(&**text),
+        _ => None,
+    };
+    // The names that a field is selected from.
+    let mut selected = HashSet::new();
+    for (_, expr) in ast.iter() {
+        let (operand, field) = match expr {
+            Expr::Select { operand, field, .. } => (*operand, &**field),
+            Expr::Call { function, args, .. } => match (&**function, &**args) {
+                ("_[_]" | "_[?_]" | "_?._", [operand, field]) => match literal(*field) {
+                    Some(field) => (*operand, field),
+                    None => continue,
+                },
+                // The name of a type tells the kind.
+                ("type", _) => return None,
+                _ => continue,
+            },
+            _ => continue,
+        };
+        match root(operand) {
+            Some(Root::Object) => {
+                fields.insert(field);
+            }
+            Some(Root::Request) if OF_ANY_KIND.contains(&field) => {}
+            Some(Root::Request) => return None,
+            None => continue,
+        }
+        selected.insert(operand);
+    }
+    let is_read_whole = |(id, expr): (ExprId, &Expr)| {
+        matches!(expr, Expr::Ident(name) if Root::of(name).is_some()) && !selected.contains(&id)
+    };
+    (!ast.iter().any(is_read_whole)).then_some(())
+}
+
+/// Names whose values depend on the kind.
+enum Root {
+    Object,
+    Request,
+}
+
+impl Root {
+    fn of(name: &str) -> Option<Self> {
+        match name.trim_start_matches('.') {
+            "object" | "oldObject" => Some(Self::Object),
+            "request" => Some(Self::Request),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

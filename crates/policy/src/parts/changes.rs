@@ -1,0 +1,226 @@
+//! Changes that would give an expression the other value: of `a && b`, the terms that are false.
+//!
+//! They follow from what was evaluated and from how the expression is put together. That a request can be changed so
+//! is not said, nor that the change has no other effect.
+
+use cel::ast::{Ast, Comprehension, Expr, ExprId};
+
+use super::{MAX_DEPTH, operand_of, text};
+use crate::admission::{Recording, Seen};
+
+/// The most ways that are told, and the most terms of one.
+const MAX_WAYS: usize = 3;
+const MAX_TERMS: usize = 6;
+
+/// Terms that must hold together.
+type Way = Vec<String>;
+
+/// The ways in which the expression of the index `n` would be `wanted`, of which each is terms that must hold
+/// together: those that do not hold yet, or were not evaluated. There are none where it is so already, or where there
+/// would be too many.
+#[must_use]
+pub fn changes(ast: &Ast, n: usize, recording: &Recording, wanted: bool) -> Vec<Vec<String>> {
+    let evaluation = Evaluation { ast, n, recording };
+    let ways = evaluation.ways(ast.root(), wanted, 0).unwrap_or_default();
+    ways.into_iter().filter(|way| !way.is_empty()).collect()
+}
+
+/// An expression with what became of its parts.
+#[derive(Clone, Copy)]
+struct Evaluation<'a> {
+    ast: &'a Ast,
+    n: usize,
+    recording: &'a Recording,
+}
+
+impl Evaluation<'_> {
+    fn seen(&self, id: ExprId) -> Option<&Seen> {
+        self.recording.get(&(self.n, id.index()))
+    }
+
+    /// Reports whether `id` always was `wanted`.
+    fn is(&self, id: ExprId, wanted: bool) -> bool {
+        self.seen(id).is_some_and(|seen| {
+            let (same, other) = if wanted {
+                (seen.is_true, seen.is_false)
+            } else {
+                (seen.is_false, seen.is_true)
+            };
+            same && !other && !seen.is_error
+        })
+    }
+
+    /// The ways in which `id` would be `wanted`; `None` where they are too many.
+    fn ways(&self, id: ExprId, wanted: bool, depth: usize) -> Option<Vec<Way>> {
+        if self.is(id, wanted) {
+            return Some(vec![Vec::new()]);
+        }
+        let next = depth + 1;
+        if depth < MAX_DEPTH
+            && let Expr::Call {
+                function,
+                target: None,
+                args,
+            } = self.ast.expr(id)
+        {
+            match (&**function, &**args) {
+                ("!_", [negated]) => return self.ways(*negated, !wanted, next),
+                ("_&&_" | "_||_", terms) if (&**function == "_&&_") == wanted => {
+                    return self.all(terms, wanted, next);
+                }
+                ("_&&_" | "_||_", terms) => return self.any(terms, wanted, next),
+                ("_?_:_", [condition, truthy, _]) if self.is(*condition, true) => {
+                    return self.ways(*truthy, wanted, next);
+                }
+                ("_?_:_", [condition, _, falsy]) if self.is(*condition, false) => {
+                    return self.ways(*falsy, wanted, next);
+                }
+                _ => {}
+            }
+        }
+        Some(vec![vec![self.term(id, wanted)]])
+    }
+
+    /// The ways in which all of `terms` would be `wanted`.
+    fn all(&self, terms: &[ExprId], wanted: bool, depth: usize) -> Option<Vec<Way>> {
+        let mut ways = vec![Vec::new()];
+        for term in terms {
+            let of_term = self.ways(*term, wanted, depth)?;
+            let with = |way: &Way| {
+                let of_term = of_term.iter();
+                let ways = of_term.map(|more| [&**way, &**more].concat());
+                ways.collect::<Vec<_>>()
+            };
+            ways = ways.iter().flat_map(with).collect();
+            let is_long = |way: &Way| way.len() > MAX_TERMS;
+            if ways.len() > MAX_WAYS || ways.iter().any(is_long) {
+                return None;
+            }
+        }
+        Some(ways)
+    }
+
+    /// The ways in which one of `terms` would be `wanted`.
+    fn any(&self, terms: &[ExprId], wanted: bool, depth: usize) -> Option<Vec<Way>> {
+        let mut ways = Vec::new();
+        for term in terms {
+            ways.extend(self.ways(*term, wanted, depth)?);
+        }
+        (ways.len() <= MAX_WAYS).then_some(ways)
+    }
+
+    /// A term that must be `wanted`, with the values that it compares as they are.
+    fn term(&self, id: ExprId, wanted: bool) -> String {
+        let mut term = self.condition(id, wanted);
+        if self.seen(id).is_none() {
+            return term + " (not evaluated)";
+        }
+        let values: Vec<String> = self
+            .compared(id)
+            .into_iter()
+            .filter_map(|operand| {
+                let seen = self.seen(operand)?;
+                let value = seen.values.first().filter(|_| seen.n == 1)?;
+                Some(format!("{} is {value}", text(self.ast, operand)))
+            })
+            .collect();
+        if !values.is_empty() {
+            term += &format!(" ({})", values.join(", "));
+        }
+        term
+    }
+
+    /// The operands of a call whose values are not in its text.
+    fn compared(&self, id: ExprId) -> Vec<ExprId> {
+        let Expr::Call { target, args, .. } = self.ast.expr(id) else {
+            return Vec::new();
+        };
+        let operands = target.iter().chain(&**args).copied();
+        let is_path = |id: &ExprId| {
+            !matches!(
+                self.ast.expr(*id),
+                Expr::Literal(_) | Expr::List { .. } | Expr::Map(_) | Expr::Comprehension(_)
+            )
+        };
+        operands.filter(is_path).collect()
+    }
+
+    /// The text of the condition that `id` is `wanted`.
+    fn condition(&self, id: ExprId, wanted: bool) -> String {
+        match self.ast.expr(id) {
+            Expr::Comprehension(fold) => {
+                if let Some(condition) = self.of_elements(fold, wanted) {
+                    return condition;
+                }
+            }
+            Expr::Call {
+                function,
+                target: None,
+                args,
+            } if !wanted => match (&**function, &**args) {
+                ("!_", [negated]) => return self.condition(*negated, true),
+                (operator, [left, right]) => {
+                    if let Some(operator) = negated(operator) {
+                        let mut text = String::new();
+                        operand_of(self.ast, *left, &mut text, 0);
+                        text.push_str(operator);
+                        operand_of(self.ast, *right, &mut text, 0);
+                        return text;
+                    }
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+        let text = text(self.ast, id);
+        match (wanted, self.ast.expr(id)) {
+            (true, _) => text,
+            (false, Expr::Call { target: None, args, .. }) if args.len() > 1 => {
+                format!("!({text})")
+            }
+            (false, _) => format!("!{text}"),
+        }
+    }
+
+    /// The condition on the elements of what a macro goes through.
+    fn of_elements(&self, fold: &Comprehension, wanted: bool) -> Option<String> {
+        let Expr::Call { function, args, .. } = self.ast.expr(fold.loop_step) else {
+            return None;
+        };
+        let [accu, test] = &**args else {
+            return None;
+        };
+        let is_accu =
+            matches!(self.ast.expr(*accu), Expr::Ident(name) if **name == *fold.accu_var);
+        let is_all = match &**function {
+            "_&&_" => true,
+            "_||_" => false,
+            _ => return None,
+        };
+        let some = if is_all == wanted { "each" } else { "some" };
+        is_accu.then(|| {
+            format!(
+                "{} for {some} {} of {}",
+                self.condition(*test, wanted),
+                fold.iter_var,
+                text(self.ast, fold.iter_range)
+            )
+        })
+    }
+}
+
+/// The operator that is true where `operator` is false.
+fn negated(operator: &str) -> Option<&'static str> {
+    Some(match operator {
+        "_==_" => " != ",
+        "_!=_" => " == ",
+        "_<_" => " >= ",
+        "_<=_" => " > ",
+        "_>_" => " <= ",
+        "_>=_" => " < ",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+use std::sync::Arc;
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use kubernetes::schema::Gvr;
+use serde_json::json;
+
+use super::changes;
+use crate::admission::{
+    Admission, AdmissionRequest, AuthorizerList, Binding, Object, ParamList, Recorder,
+    ReviewContext,
+};
+use crate::compile::CompiledPolicy;
+
+/// The changes that would give `expression` the other value for an object, each way as one text.
+fn of(expression: &str) -> Vec<String> {
+    let policy: ValidatingAdmissionPolicy = serde_json::from_value(json!({
+        "metadata": {"name": "p"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
+                "operations": ["CREATE"], "resources": ["pods"]}]},
+            "validations": [{"expression": expression}],
+        },
+    }))
+    .unwrap();
+    let compiled = CompiledPolicy::new(&policy);
+    assert!(compiled.findings().is_empty(), "{expression}");
+    let object = json!({"apiVersion": "v1", "kind": "Pod", "a": 7, "b": "text", "c": [1, 2, 3], "d": true});
+    let request = AdmissionRequest::create(Gvr::new("", "v1", "pods"), Object::new(&object));
+    let recorder = Arc::new(Recorder::default());
+    let (params, namespaces) = (ParamList::default(), None);
+    let authorizer = Arc::new(AuthorizerList::default());
+    let mut context = ReviewContext::new(&params, &namespaces, authorizer);
+    context.recorder = Some(Arc::clone(&recorder));
+    let binding = serde_json::from_value(json!({
+        "metadata": {"name": "b"},
+        "spec": {"policyName": "p", "validationActions": ["Deny"]},
+    }))
+    .unwrap();
+    let binding = Binding::new(&binding);
+    Admission::from_compiled(&compiled).review(&request, &[binding], &context);
+    let recording = recorder.take();
+    let ast = compiled.expressions()[0].parsed().unwrap();
+    let is_true = recording[&(0, ast.root().index())].is_true;
+    let ways = changes(ast, 0, &recording, !is_true);
+    ways.iter().map(|way| way.join(" and ")).collect()
+}
+
+#[test]
+fn terms_that_decide_are_told_with_what_they_compare() {
+    let table: [(&str, &[&str]); 16] = [
+        ("object.a <= 5", &["object.a <= 5 (object.a is 7)"]),
+        ("object.a <= 9", &["object.a > 9 (object.a is 7)"]),
+        ("!(object.a == 7)", &["object.a != 7 (object.a is 7)"]),
+        (
+            "object.d && object.a <= 5",
+            &["object.a <= 5 (object.a is 7)"],
+        ),
+        (
+            "object.a <= 5 && object.d",
+            &["object.a <= 5 (object.a is 7) and object.d (not evaluated)"],
+        ),
+        (
+            "object.a <= 5 || object.b == 'a'",
+            &[
+                "object.a <= 5 (object.a is 7)",
+                "object.b == 'a' (object.b is \"text\")",
+            ],
+        ),
+        (
+            "(object.a <= 5 || !object.d) && object.b.startsWith('a')",
+            &[
+                "object.a <= 5 (object.a is 7) and object.b.startsWith('a') (not evaluated)",
+                "!object.d and object.b.startsWith('a') (not evaluated)",
+            ],
+        ),
+        ("has(object.e)", &["has(object.e)"]),
+        ("!has(object.a)", &["!has(object.a)"]),
+        ("object.d ? object.a < 3 : true", &["object.a < 3 (object.a is 7)"]),
+        ("!object.d ? true : object.a < 3", &["object.a < 3 (object.a is 7)"]),
+        (
+            "object.c.all(x, x < 3)",
+            &["x < 3 for each x of object.c"],
+        ),
+        (
+            "!object.c.exists(x, x == 2)",
+            &["x != 2 for each x of object.c"],
+        ),
+        (
+            "object.c.exists(x, x > 5)",
+            &["x > 5 for some x of object.c"],
+        ),
+        ("object.c.exists_one(x, x > 1)", &["object.c.exists_one(x, …)"]),
+        ("object.a in [1, 2]", &["object.a in [1, 2] (object.a is 7)"]),
+    ];
+    for (expression, expect) in table {
+        assert_eq!(of(expression), expect, "{expression}");
+    }
+}
+
+#[test]
+fn where_there_are_too_many_ways_none_is_told() {
+    let many = ["object.a == 1"; 4].join(" || ");
+    assert_eq!(of(&many), [""; 0]);
+    let pair = "(object.a == 1 || object.a == 2)";
+    assert_eq!(of(&format!("{pair} && {pair}")), [""; 0]);
+    assert_eq!(of(&["object.a == 1"; 7].join(" && ")), [""; 0]);
+}

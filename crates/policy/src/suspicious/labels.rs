@@ -1,0 +1,89 @@
+//! Match conditions that the request under judgement can make false: an UPDATE that takes a label away is looked at
+//! with the labels that it leaves.
+
+use super::Suspicion;
+use super::path;
+use crate::compile::CompiledPolicy;
+use crate::expressions::{PolicyExpression, Role};
+use crate::matching::{self, Operations};
+use crate::rule::Rule;
+use cel::ast::{Ast, Expr, ExprId, Literal};
+use cel::source::SourceMap;
+
+/// The parts of the metadata that users may change, if the object is theirs to change.
+const FIELDS: [&str; 2] = ["labels", "annotations"];
+
+/// Finds the match conditions of `policy` that read labels or annotations of `object` alone, where the policy guards
+/// what was there before: its validations read `oldObject`, and its rules match UPDATE.
+///
+/// A condition about what is asked for (whether a sidecar is to be injected) is none of these: there nothing that was
+/// there before is looked at.
+///
+/// Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/object/matcher.go`, `MatchObjectSelector` (an
+/// objectSelector looks at both objects, and matches where one of them does).
+pub(super) fn find(policy: &CompiledPolicy) -> Vec<Suspicion> {
+    let mut rules = matching::rules(policy.policy()).iter();
+    let is_updated = rules.any(|rule| {
+        let operations = Operations::of(rule.operations.as_deref().unwrap_or_default());
+        operations.names().any(|name| name == "UPDATE")
+    });
+    let mut judging = of_roles(policy, &[Role::Validation, Role::Variable]);
+    if !is_updated || !judging.any(|(_, ast)| reads(ast, &["oldObject"])) {
+        return Vec::new();
+    }
+    let conditions = of_roles(policy, &[Role::MatchCondition]);
+    // A variable may be of either object.
+    let found = conditions.filter(|(_, ast)| !reads(ast, &["oldObject", "variables"]));
+    let found = found.filter_map(|(condition, ast)| {
+        let (id, field) = ast.iter().find_map(|(id, expr)| removable(ast, id, expr))?;
+        Some(Suspicion {
+            rule: Rule::RemovableLabel,
+            field_ref: condition.field_ref.clone(),
+            location: Some(SourceMap::new(&condition.text).location(ast.offset(id))),
+            message: format!(
+                "an UPDATE that changes these {field} is judged by those that it leaves: it can take the object out \
+                 of the policy and change what `oldObject` guards at once"
+            ),
+            mend: Some(format!(
+                "read the {field} of `oldObject` as well, or select by an objectSelector, which looks at both objects"
+            )),
+            is_harmless: true,
+        })
+    });
+    found.collect()
+}
+
+/// The expressions of `roles` that can be parsed.
+fn of_roles<'a>(
+    policy: &'a CompiledPolicy,
+    roles: &'a [Role],
+) -> impl Iterator<Item = (&'a PolicyExpression, &'a Ast)> {
+    let of_roles = policy.expressions().iter();
+    let of_roles = of_roles.filter(|expression| roles.contains(&expression.role));
+    of_roles.filter_map(|expression| Some((expression, &**expression.parsed().ok()?)))
+}
+
+/// Reports whether `ast` reads one of `names`.
+fn reads(ast: &Ast, names: &[&str]) -> bool {
+    ast.iter()
+        .any(|(_, expr)| matches!(expr, Expr::Ident(name) if names.contains(&&**name)))
+}
+
+/// The field of the metadata of `object` that `expr` selects, if it is one of [`FIELDS`].
+fn removable(ast: &Ast, id: ExprId, expr: &Expr) -> Option<(ExprId, &'static str)> {
+    let (operand, name) = match expr {
+        Expr::Select { operand, field, .. } => (*operand, &**field),
+        Expr::Call { function, args, .. } if matches!(&**function, "_?._" | "_[_]") => {
+            let [operand, field] = &**args else {
+                return None;
+            };
+            match ast.expr(*field) {
+                Expr::Literal(Literal::String(name)) => (*operand, &**name),
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    let field = FIELDS.into_iter().find(|field| *field == name)?;
+    (path::of(ast, operand)? == "object.metadata").then_some((id, field))
+}

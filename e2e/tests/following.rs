@@ -1,0 +1,698 @@
+//! The controller follows MutatingAdmissionPolicies on a real API server: conditions on objects of their own come, turn
+//! with what they depend on, rest, and go with their policies; without the flag or the rights nothing is asked or lost.
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use e2e::conditions::{condition, wait_for, wait_for_policy};
+use e2e::control_plane::ControlPlane;
+use e2e::controller::{
+    Controller, SERVICE_ACCOUNT, binary, grant_mutating_policies, grant_rights,
+    install_policy_statuses, service_account,
+};
+use e2e::trouble::Trouble;
+use kube::Client;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+const FOLLOW: &str = "--follow=mutatingadmissionpolicies";
+
+/// Audit policy: records every request about what is followed.
+const AUDIT_POLICY: &str = r"
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  resources:
+  - group: admissionregistration.k8s.io
+    resources: [mutatingadmissionpolicies, mutatingadmissionpolicybindings]
+  - group: vap-status.dev
+- level: None
+";
+
+struct Cluster {
+    control_plane: ControlPlane,
+    client: Client,
+    directory: tempfile::TempDir,
+}
+
+impl Cluster {
+    async fn start(args: &[&str]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let policy = directory.path().join("policy.yaml");
+        std::fs::write(&policy, AUDIT_POLICY).unwrap();
+        let mut builder = ControlPlane::builder()
+            .user(service_account())
+            .api_server_arg(&format!("--audit-policy-file={}", policy.display()))
+            .api_server_arg(&format!(
+                "--audit-log-path={}",
+                directory.path().join("audit.log").display()
+            ))
+            .api_server_arg("--audit-log-mode=blocking");
+        for argument in args {
+            builder = builder.api_server_arg(argument);
+        }
+        let control_plane = builder.start().await.unwrap();
+        grant_rights(&control_plane).unwrap();
+        let client = control_plane.client().await.unwrap();
+        Self {
+            control_plane,
+            client,
+            directory,
+        }
+    }
+
+    /// With the rights and the CRD that following mutating policies takes.
+    async fn ready() -> Self {
+        let cluster = Self::start(&[]).await;
+        cluster.install().await;
+        cluster
+    }
+
+    async fn install(&self) {
+        grant_mutating_policies(&self.control_plane).unwrap();
+        install_policy_statuses(&self.control_plane).unwrap();
+        let statuses = self.statuses();
+        let deadline = Instant::now() + TIMEOUT;
+        while statuses.list(&Default::default()).await.is_err() {
+            assert!(Instant::now() < deadline, "the CRD is not served");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    fn api(&self, group: &str, version: &str, kind: &str, plural: &str) -> Api<DynamicObject> {
+        let resource = ApiResource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            api_version: format!("{group}/{version}"),
+            kind: kind.to_owned(),
+            plural: plural.to_owned(),
+        };
+        Api::all_with(self.client.clone(), &resource)
+    }
+
+    fn admission(&self, kind: &str, plural: &str) -> Api<DynamicObject> {
+        self.api("admissionregistration.k8s.io", "v1", kind, plural)
+    }
+
+    fn policies(&self) -> Api<DynamicObject> {
+        self.admission("MutatingAdmissionPolicy", "mutatingadmissionpolicies")
+    }
+
+    fn bindings(&self) -> Api<DynamicObject> {
+        self.admission(
+            "MutatingAdmissionPolicyBinding",
+            "mutatingadmissionpolicybindings",
+        )
+    }
+
+    fn statuses(&self) -> Api<DynamicObject> {
+        self.api(
+            "vap-status.dev",
+            "v1alpha1",
+            "MutatingAdmissionPolicyStatus",
+            "mutatingadmissionpolicystatuses",
+        )
+    }
+
+    fn crds(&self) -> Api<DynamicObject> {
+        self.api(
+            "apiextensions.k8s.io",
+            "v1",
+            "CustomResourceDefinition",
+            "customresourcedefinitions",
+        )
+    }
+
+    async fn create(&self, api: &Api<DynamicObject>, name: &str, spec: Value) {
+        create(api, name, spec).await;
+    }
+
+    /// A mutating policy of Deployments, or of widgets, with one mutation.
+    async fn policy(&self, name: &str, group: &str, resource: &str, expression: &str) {
+        let spec = policy_spec(group, resource, expression);
+        self.create(&self.policies(), name, spec).await;
+    }
+
+    async fn bind(&self, name: &str) {
+        let spec = json!({"policyName": name});
+        self.create(&self.bindings(), name, spec).await;
+    }
+
+    async fn status(&self, name: &str) -> Value {
+        match self.statuses().get_opt(name).await.unwrap() {
+            Some(object) => serde_json::to_value(object).unwrap(),
+            None => Value::Null,
+        }
+    }
+
+    async fn wait(&self, name: &str, type_: &str, wanted: &str) -> String {
+        let status = async || Ok(self.status(name).await["status"].clone());
+        wait_for(name, type_, wanted, TIMEOUT, status)
+            .await
+            .unwrap()
+    }
+
+    async fn wait_until_gone(&self, name: &str) {
+        let deadline = Instant::now() + TIMEOUT;
+        while self.statuses().get_opt(name).await.unwrap().is_some() {
+            assert!(Instant::now() < deadline, "{name} still has conditions");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// The resource versions of all of our objects.
+    async fn versions(&self) -> Vec<(String, String)> {
+        let list = self.statuses().list(&Default::default()).await.unwrap();
+        let version = |object: DynamicObject| {
+            let metadata = object.metadata;
+            (metadata.name.unwrap(), metadata.resource_version.unwrap())
+        };
+        list.items.into_iter().map(version).collect()
+    }
+
+    /// Waits until nothing is written for a second.
+    async fn settle(&self) -> Vec<(String, String)> {
+        let mut before = self.versions().await;
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let now = self.versions().await;
+            if now == before {
+                return now;
+            }
+            before = now;
+        }
+    }
+
+    /// The verbs and resources of what the controller asked, as `patch mutatingadmissionpolicystatuses/status`.
+    fn asked(&self) -> Vec<String> {
+        let log = std::fs::read_to_string(self.directory.path().join("audit.log"));
+        let log = log.unwrap_or_default();
+        let events = log.lines().map(|line| serde_json::from_str(line).unwrap());
+        events
+            .filter(|event: &Value| event["user"]["username"] == SERVICE_ACCOUNT)
+            .filter(|event| event["objectRef"]["resource"] != "policyprobes")
+            .map(|event| {
+                let of = &event["objectRef"];
+                let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+                let subresource = text(&of["subresource"]);
+                let slash = if subresource.is_empty() { "" } else { "/" };
+                format!(
+                    "{} {}{slash}{subresource}",
+                    text(&event["verb"]),
+                    text(&of["resource"])
+                )
+            })
+            .collect()
+    }
+
+    fn n_writes(&self) -> usize {
+        let asked = self.asked().into_iter();
+        let is_write = |asked: &String| !asked.starts_with("list") && !asked.starts_with("watch");
+        asked.filter(is_write).count()
+    }
+}
+
+async fn create(api: &Api<DynamicObject>, name: &str, spec: Value) {
+    let resource = json!({"metadata": {"name": name}, "spec": spec});
+    let object: DynamicObject = serde_json::from_value(resource).unwrap();
+    let deadline = Instant::now() + TIMEOUT;
+    // A kind that was established a moment ago may not be served yet.
+    while let Err(error) = api.create(&PostParams::default(), &object).await {
+        assert!(Instant::now() < deadline, "{name}: {error}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+fn policy_spec(group: &str, resource: &str, expression: &str) -> Value {
+    json!({
+        "failurePolicy": "Fail", "reinvocationPolicy": "Never",
+        "matchConstraints": {"resourceRules": [{
+            "apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resource],
+        }]},
+        "mutations": [{
+            "patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression},
+        }],
+    })
+}
+
+fn crd_spec(kind: &str, replicas: &str) -> Value {
+    let singular = kind.to_lowercase();
+    json!({
+        "group": "e2e.example.com", "scope": "Namespaced",
+        "names": {"plural": format!("{singular}s"), "singular": singular, "kind": kind,
+                  "listKind": format!("{kind}List")},
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+            "type": "object",
+            "properties": {"spec": {"type": "object", "properties": {"replicas": {"type": replicas}}}},
+        }}}],
+    })
+}
+
+const REPLICAS: &str = "Object{spec: Object.spec{replicas: 3}}";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conditions_come_turn_rest_and_go() {
+    let cluster = Cluster::ready().await;
+    cluster
+        .policy("sound", "apps", "deployments", REPLICAS)
+        .await;
+    cluster.bind("sound").await;
+    let misspelt = "Object{spec: Object.spec{minReadySeconds: object.spec.replica}}";
+    cluster
+        .policy("misspelt", "apps", "deployments", misspelt)
+        .await;
+    let controller = Controller::start(&cluster.control_plane, &[FOLLOW])
+        .await
+        .unwrap();
+
+    cluster.wait("sound", "Ready", "True/Ready").await;
+    let bound = cluster.wait("sound", "Bound", "True/BindingsFound").await;
+    assert!(bound.ends_with(": bound by sound"), "{bound}");
+    cluster.wait("misspelt", "Bound", "False/NoBindings").await;
+    let checked = cluster
+        .wait("misspelt", "TypeChecked", "False/ExpressionWarnings")
+        .await;
+    assert!(
+        checked.contains("spec.mutations[0].applyConfiguration.expression"),
+        "{checked}"
+    );
+    let object = cluster.status("misspelt").await;
+    assert!(
+        condition(&object["status"], "ProbesPassed").is_empty(),
+        "{object:#}"
+    );
+    let warnings = &object["status"]["typeChecking"]["expressionWarnings"];
+    let warning = warnings[0]["warning"].as_str().unwrap();
+    assert!(warning.contains("undefined field 'replica'"), "{warning}");
+    let policy = cluster.policies().get("misspelt").await.unwrap();
+    let owner = &object["metadata"]["ownerReferences"][0];
+    assert_eq!(owner["uid"], policy.metadata.uid.clone().unwrap());
+    assert_eq!(owner["kind"], "MutatingAdmissionPolicy");
+    // What tools that wait compare.
+    assert_eq!(
+        object["status"]["observedGeneration"],
+        object["metadata"]["generation"]
+    );
+    assert_eq!(
+        object["status"]["policyGeneration"],
+        policy.metadata.generation.unwrap()
+    );
+
+    // The policy itself.
+    let patch = json!({"spec": policy_spec("apps", "deployments", REPLICAS)});
+    let mended = cluster
+        .policies()
+        .patch("misspelt", &PatchParams::default(), &Patch::Merge(&patch))
+        .await
+        .unwrap();
+    cluster.wait("misspelt", "Ready", "True/Ready").await;
+    assert_eq!(
+        cluster.status("misspelt").await["status"]["policyGeneration"],
+        mended.metadata.generation.unwrap()
+    );
+
+    // The kind that it matches, and the schema of that kind.
+    cluster
+        .policy("widgets", "e2e.example.com", "widgets", REPLICAS)
+        .await;
+    cluster
+        .wait("widgets", "ResourcesMatched", "False/NoServedResources")
+        .await;
+    let crds = cluster.crds();
+    let name = "widgets.e2e.example.com";
+    cluster
+        .create(&crds, name, crd_spec("Widget", "integer"))
+        .await;
+    cluster.wait("widgets", "Ready", "True/Ready").await;
+    let patch = json!({"spec": crd_spec("Widget", "boolean")});
+    crds.patch(name, &PatchParams::default(), &Patch::Merge(&patch))
+        .await
+        .unwrap();
+    cluster
+        .wait("widgets", "TypeChecked", "False/ExpressionWarnings")
+        .await;
+
+    // Its paramKind.
+    let mut spec = policy_spec("apps", "deployments", REPLICAS);
+    spec["paramKind"] = json!({"apiVersion": "e2e.example.com/v1", "kind": "Limit"});
+    cluster.create(&cluster.policies(), "params", spec).await;
+    cluster
+        .wait("params", "ParamsResolved", "False/ParamKindNotFound")
+        .await;
+    let limits = crd_spec("Limit", "integer");
+    cluster
+        .create(&crds, "limits.e2e.example.com", limits)
+        .await;
+    cluster.wait("params", "ParamsResolved", "True/").await;
+    cluster.wait("params", "Ready", "True/Ready").await;
+
+    // What the plugin shows.
+    let (code, table) = status(&cluster, &[]);
+    assert_eq!(code, 1, "{table}");
+    assert!(
+        table.contains("mutatingadmissionpolicy/widgets False"),
+        "{table}"
+    );
+    assert!(
+        table.contains("mutatingadmissionpolicy/sound True"),
+        "{table}"
+    );
+    let (code, table) = status(&cluster, &["map/sound"]);
+    assert_eq!(code, 0, "{table}");
+    assert!(table.contains("mutatingadmissionpolicy/sound"), "{table}");
+    assert!(table.contains("bound by sound"), "{table}");
+    let (code, json) = status(&cluster, &["mutatingadmissionpolicies", "-o", "json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        (code, &json["summary"]["total"]),
+        (1, &json!(4)),
+        "{json:#}"
+    );
+    assert_eq!(json["policies"][0]["kind"], "MutatingAdmissionPolicy");
+    let (code, table) = status(&cluster, &["map/none"]);
+    assert_eq!(code, 2, "{table}");
+
+    // A binding that goes.
+    let delete = DeleteParams::default();
+    cluster.bindings().delete("sound", &delete).await.unwrap();
+    cluster.wait("sound", "Bound", "False/NoBindings").await;
+
+    // Our object, which somebody deletes; and the policy.
+    cluster.statuses().delete("sound", &delete).await.unwrap();
+    cluster.wait("sound", "Ready", "True/Ready").await;
+    cluster.policies().delete("widgets", &delete).await.unwrap();
+    cluster.wait_until_gone("widgets").await;
+
+    // One write for a change: two for a new policy.
+    cluster.settle().await;
+    let before = cluster.n_writes();
+    cluster
+        .policy("counted", "apps", "deployments", REPLICAS)
+        .await;
+    cluster.wait("counted", "Ready", "True/Ready").await;
+    cluster.settle().await;
+    assert_eq!(cluster.n_writes() - before, 2, "{:?}", cluster.asked());
+    cluster.bind("counted").await;
+    cluster.wait("counted", "Bound", "True/BindingsFound").await;
+    let versions = cluster.settle().await;
+    assert_eq!(cluster.n_writes() - before, 3, "{:?}", cluster.asked());
+    controller.finish().await.unwrap();
+
+    // Started again it writes nothing.
+    let n_writes = cluster.n_writes();
+    let again = Controller::start(&cluster.control_plane, &[FOLLOW])
+        .await
+        .unwrap();
+    let deadline = Instant::now() + TIMEOUT;
+    while !(again.get("/metrics").await.unwrap().1)
+        .contains("kind=\"MutatingAdmissionPolicy\",policy=\"counted\"")
+    {
+        assert!(Instant::now() < deadline, "it is not judged again");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(cluster.settle().await, versions);
+    assert_eq!(cluster.n_writes(), n_writes, "{:?}", cluster.asked());
+    again.finish().await.unwrap();
+
+    // What goes and comes while it does not run.
+    cluster.policies().delete("params", &delete).await.unwrap();
+    cluster.policies().delete("sound", &delete).await.unwrap();
+    cluster
+        .policy("sound", "apps", "deployments", REPLICAS)
+        .await;
+    let sound = cluster.policies().get("sound").await.unwrap();
+    let third = Controller::start(&cluster.control_plane, &[FOLLOW])
+        .await
+        .unwrap();
+    cluster.wait_until_gone("params").await;
+    let uid = sound.metadata.uid.unwrap();
+    let deadline = Instant::now() + TIMEOUT;
+    while cluster.status("sound").await["metadata"]["ownerReferences"][0]["uid"] != uid {
+        assert!(
+            Instant::now() < deadline,
+            "it belongs to the policy that is gone"
+        );
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    cluster.wait("sound", "Ready", "True/Ready").await;
+    third.finish().await.unwrap();
+
+    // And all is removed before it is uninstalled.
+    assert!(clear(&cluster, 0).contains("cleared"));
+    assert_eq!(cluster.versions().await, []);
+}
+
+/// The exit status of `kubectl vap status`, and what it prints.
+fn status(cluster: &Cluster, args: &[&str]) -> (i32, String) {
+    let output = Command::new(binary("kubectl-vap").unwrap())
+        .arg("status")
+        .args(args)
+        .env("KUBECONFIG", cluster.control_plane.kubeconfig().unwrap())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines: Vec<String> = text.lines().map(words).collect();
+    (output.status.code().unwrap(), lines.join("\n"))
+}
+
+/// What `clear` says, which ends with this status.
+fn clear(cluster: &Cluster, expected: i32) -> String {
+    let kubeconfig: PathBuf = cluster
+        .control_plane
+        .kubeconfig_for(SERVICE_ACCOUNT)
+        .unwrap();
+    let output = Command::new(binary("vap-status-controller").unwrap())
+        .args(["clear"])
+        .env("KUBECONFIG", kubeconfig)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(expected), "{text}");
+    text
+}
+
+/// Policies of both kinds have the same names.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_name_of_both_kinds_is_two_policies() {
+    let cluster = Cluster::ready().await;
+    cluster
+        .policy("same", "apps", "deployments", REPLICAS)
+        .await;
+    let validating = cluster.admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies");
+    let spec = json!({
+        "matchConstraints": policy_spec("apps", "deployments", "")["matchConstraints"],
+        "validations": [{"expression": "object.spec.replica <= 5"}],
+    });
+    cluster.create(&validating, "same", spec).await;
+    let controller = Controller::start(&cluster.control_plane, &[FOLLOW])
+        .await
+        .unwrap();
+    cluster.wait("same", "Ready", "True/Ready").await;
+    wait_for_policy(
+        &cluster.client,
+        "same",
+        "Ready",
+        "False/ExpressionWarnings",
+        TIMEOUT,
+    )
+    .await
+    .unwrap();
+    let delete = DeleteParams::default();
+    validating.delete("same", &delete).await.unwrap();
+    cluster.settle().await;
+    cluster.wait("same", "Ready", "True/Ready").await;
+    controller.finish().await.unwrap();
+}
+
+/// Without the flag nothing is asked about them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_asked_that_is_not_to_be_followed() {
+    let cluster = Cluster::ready().await;
+    cluster
+        .policy("sound", "apps", "deployments", REPLICAS)
+        .await;
+    let controller = Controller::start(&cluster.control_plane, &[])
+        .await
+        .unwrap();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(cluster.asked(), Vec::<String>::new());
+    assert_eq!(cluster.versions().await, []);
+    controller.finish().await.unwrap();
+}
+
+/// Without rights everything else works, and the log says what to grant; with them it goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_missing_right_costs_mutating_policies_alone() {
+    let cluster = Cluster::start(&[]).await;
+    install_policy_statuses(&cluster.control_plane).unwrap();
+    cluster
+        .policy("sound", "apps", "deployments", REPLICAS)
+        .await;
+    let validating = cluster.admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies");
+    let spec = json!({
+        "matchConstraints": policy_spec("apps", "deployments", "")["matchConstraints"],
+        "validations": [{"expression": "object.spec.replicas <= 5"}],
+    });
+    cluster.create(&validating, "validating", spec).await;
+    let controller = Controller::start(&cluster.control_plane, &[FOLLOW])
+        .await
+        .unwrap();
+    controller.announce([
+        Trouble::error("ClusterRole vap-status-controller-mutatingadmissionpolicies").certain(),
+        Trouble::any_sync("forbidden").certain(),
+    ]);
+    wait_for_policy(
+        &cluster.client,
+        "validating",
+        "Ready",
+        "True/Ready",
+        TIMEOUT,
+    )
+    .await
+    .unwrap();
+    let deadline = Instant::now() + TIMEOUT;
+    while !(controller.log().unwrap())
+        .contains("ClusterRole vap-status-controller-mutatingadmissionpolicies")
+    {
+        assert!(Instant::now() < deadline, "{}", controller.log().unwrap());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let (ready, text) = controller.get("/readyz").await.unwrap();
+    assert_eq!(ready, 200, "{text}");
+    grant_mutating_policies(&cluster.control_plane).unwrap();
+    cluster.wait("sound", "Ready", "True/Ready").await;
+    controller.finish().await.unwrap();
+}
+
+/// What is served decides: a beta alone, and the CRD of our objects that comes later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_served_decides() {
+    let cluster = Cluster::start(&[
+        "--runtime-config=admissionregistration.k8s.io/v1beta1=true,\
+         admissionregistration.k8s.io/v1/mutatingadmissionpolicies=false,\
+         admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings=false",
+        // It would wait for the API that is missing, and the API server for it.
+        "--disable-admission-plugins=MutatingAdmissionPolicy",
+    ])
+    .await;
+    let betas = cluster.api(
+        "admissionregistration.k8s.io",
+        "v1beta1",
+        "MutatingAdmissionPolicy",
+        "mutatingadmissionpolicies",
+    );
+    let spec = policy_spec("apps", "deployments", REPLICAS);
+    cluster.create(&betas, "beta", spec).await;
+    let controller = Controller::start(&cluster.control_plane, &[FOLLOW])
+        .await
+        .unwrap();
+    controller.announce([Trouble::warning(
+        "install the CRD mutatingadmissionpolicystatuses.vap-status.dev",
+    )
+    .certain()]);
+    let followed = async |wanted: &str| {
+        let sample = format!("vap_followed{{kind=\"MutatingAdmissionPolicy\"}} {wanted}");
+        let deadline = Instant::now() + TIMEOUT;
+        loop {
+            let (_, metrics) = controller.get("/metrics").await.unwrap();
+            if metrics.contains(&sample) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{metrics}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    followed("0").await;
+    assert_eq!(cluster.asked(), Vec::<String>::new());
+    cluster.install().await;
+    followed("1").await;
+    cluster.wait("beta", "Ready", "True/Ready").await;
+    let owner = &cluster.status("beta").await["metadata"]["ownerReferences"][0];
+    assert_eq!(owner["apiVersion"], "admissionregistration.k8s.io/v1beta1");
+    // The kind of our objects goes, and with it the objects; the rest goes on.
+    controller.announce([
+        Trouble::any_sync("not_found"),
+        Trouble::warning("cannot watch mutatingadmissionpolicystatuses"),
+        // It may write an object again that went before its kind.
+        Trouble::error("while custom resource definition is terminating"),
+        Trouble::warning("the API server answered 404"),
+        Trouble::reconcile("forbidden"),
+        Trouble::reconcile("not_found"),
+    ]);
+    let crd = "mutatingadmissionpolicystatuses.vap-status.dev";
+    let delete = DeleteParams::default();
+    cluster.crds().delete(crd, &delete).await.unwrap();
+    followed("0").await;
+    cluster.install().await;
+    cluster.wait("beta", "Ready", "True/Ready").await;
+    controller.finish().await.unwrap();
+}
+
+/// A cluster that serves none of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_nothing_is_served_nothing_is_asked() {
+    let cluster = Cluster::start(&[
+        "--runtime-config=admissionregistration.k8s.io/v1/mutatingadmissionpolicies=false,\
+         admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings=false",
+        "--disable-admission-plugins=MutatingAdmissionPolicy",
+    ])
+    .await;
+    cluster.install().await;
+    let controller = Controller::start(&cluster.control_plane, &[FOLLOW])
+        .await
+        .unwrap();
+    let deadline = Instant::now() + TIMEOUT;
+    while !(controller.log().unwrap()).contains("are not served: they are followed when they are") {
+        assert!(Instant::now() < deadline, "{}", controller.log().unwrap());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(cluster.asked(), Vec::<String>::new());
+    controller.finish().await.unwrap();
+}
+
+/// Of two replicas one writes, and the other goes on where the first ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_replicas_one_writes() {
+    let cluster = Cluster::ready().await;
+    let args = [FOLLOW, "--leader-elect"];
+    let first = Controller::start(&cluster.control_plane, &args)
+        .await
+        .unwrap();
+    let second = Controller::start(&cluster.control_plane, &args)
+        .await
+        .unwrap();
+    for n in 0..10 {
+        let name = format!("p{n}");
+        cluster.policy(&name, "apps", "deployments", REPLICAS).await;
+    }
+    for n in 0..10 {
+        cluster.wait(&format!("p{n}"), "Ready", "True/Ready").await;
+    }
+    cluster.settle().await;
+    assert_eq!(cluster.n_writes(), 20, "{:?}", cluster.asked());
+    let writes = async |of: &Controller| of.total("vap_status_writes_total").await.unwrap();
+    assert_eq!((writes(&first).await, writes(&second).await), (10, 0));
+    first.finish().await.unwrap();
+    let delete = DeleteParams::default();
+    cluster.policies().delete("p0", &delete).await.unwrap();
+    cluster.wait_until_gone("p0").await;
+    cluster.bind("p1").await;
+    cluster.wait("p1", "Bound", "True/BindingsFound").await;
+    cluster.settle().await;
+    assert_eq!(cluster.n_writes(), 22, "{:?}", cluster.asked());
+    second.finish().await.unwrap();
+}

@@ -1,0 +1,86 @@
+//! The object of a request after all mutating policies, which is the one that validating policies are asked about.
+
+use std::sync::Arc;
+
+use super::report::{MutatedObject, PolicyEval, Verdict};
+use super::world::{Ready, World};
+use crate::cli::unified;
+use crate::defaulting::Stage;
+use crate::policy::admission::mutation::Bound;
+use crate::policy::admission::{AuthorizerList, ParamList, ParamSource, ReviewContext};
+use crate::probe::api::{Request, Samples};
+use crate::probe::mutation::{patch, together};
+use crate::probe::prepare;
+use crate::probe::run::{self, case_namespaces};
+
+/// The object after all of `policies`, whose evaluations one by one are `evals`; `None` where none changes it.
+///
+/// # Errors
+/// Why it is not known.
+pub(super) fn of_all(
+    policies: &[&Ready<'_>],
+    evals: &[PolicyEval],
+    request: &Request,
+    world: &World<'_>,
+) -> Result<Option<MutatedObject>, String> {
+    let of = |verdict: Verdict| evals.iter().find(move |eval| eval.verdict == verdict);
+    if let Some(eval) = of(Verdict::Unknown).or_else(|| of(Verdict::Refused)) {
+        let name = &eval.name;
+        return Err(format!("what the mutating policy {name} does is not known"));
+    }
+    if of(Verdict::Mutated).is_none() {
+        return Ok(None);
+    }
+    let known = world.known;
+    let prepared = prepare::objects(
+        request,
+        Samples::Whole,
+        Stage::Mutation,
+        &known.mapper,
+        known,
+    )?;
+    let asked = run::admission_request(&prepared, &known.mapper)?;
+    let asks = policies
+        .iter()
+        .zip(evals)
+        .filter(|(_, eval)| !matches!(eval.verdict, Verdict::NotBound | Verdict::NotMatched));
+    let bound: Vec<Bound<'_>> = asks
+        .filter_map(|(policy, _)| {
+            Some(Bound {
+                policy: policy.mutating.as_ref()?,
+                bindings: &policy.bindings,
+                params: match &policy.params {
+                    Ok(list) => Ok(list as &dyn ParamSource),
+                    Err(why) => Err(why.clone()),
+                },
+            })
+        })
+        .collect();
+    let namespaces = case_namespaces(&prepared, &asked.namespace, &world.namespaces);
+    let none = ParamList::default();
+    let authorizer = Arc::new(AuthorizerList(Vec::new()));
+    let context = ReviewContext::new(&none, &namespaces, authorizer);
+    let object = prepared.object.as_ref();
+    let outcome = together(&bound, &world.kinds, (&asked, object), &context)?;
+    if let Some(denial) = outcome.denial {
+        return Err(format!(
+            "a mutating policy denies the request: {}",
+            denial.cause
+        ));
+    }
+    let (Some(before), Some(mut after)) = (object, outcome.object) else {
+        return Ok(None);
+    };
+    if let Some(metadata) = after.get_mut("metadata").and_then(|it| it.as_object_mut()) {
+        metadata.remove("managedFields");
+    }
+    let mut before = before.clone();
+    if let Some(metadata) = before.get_mut("metadata").and_then(|it| it.as_object_mut()) {
+        metadata.remove("managedFields");
+    }
+    Ok(Some(MutatedObject {
+        patch: patch::between(&before, &after),
+        change: unified::of_objects(("before", "after"), &before, &after),
+        object: after,
+    }))
+}

@@ -1,0 +1,197 @@
+//! MutatingAdmissionPolicies of a cluster for `status`, with the conditions that the controller has written of them.
+//!
+//! Takes a connection and names, gives policies with the status that their objects hold (ADR 31). Where the controller
+//! does not follow them, there are none to show.
+
+use std::collections::HashMap;
+
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingAdmissionPolicy, ValidatingAdmissionPolicy,
+};
+use kube::api::{Api, DynamicObject, ListParams};
+use kube::core::discovery::ApiResource;
+use kube::{Resource, ResourceExt};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::connection::{Connected, one_line};
+use super::error::CliError;
+use crate::cluster::error::Error;
+use crate::policy::mutations;
+use crate::status::object::StatusObject;
+
+/// The kind.
+pub(super) const KIND: &str = "MutatingAdmissionPolicy";
+
+/// What stands before the name of one where there are policies of both kinds.
+pub(super) const PREFIX: &str = "mutatingadmissionpolicy/";
+
+const GROUP: &str = "admissionregistration.k8s.io";
+
+const PLURAL: &str = "mutatingadmissionpolicies";
+
+/// The versions, the best first.
+const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
+
+/// Objects asked for at once.
+const PAGE_SIZE: u32 = 500;
+
+/// Which of them are to be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted<'a> {
+    /// Those that a selector selects, or all: where the controller follows them.
+    Followed(Option<&'a str>),
+    /// All, as they were asked for.
+    All(Option<&'a str>),
+    /// Those of these names.
+    Named(&'a [String]),
+}
+
+/// Why they are not shown.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// The command cannot go on.
+    Fatal(CliError),
+    /// The others can be shown all the same; in one line.
+    Note(String),
+}
+
+#[derive(Deserialize)]
+struct Read {
+    #[serde(default)]
+    metadata: Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta>,
+    #[serde(default)]
+    spec: Option<k8s_openapi::api::admissionregistration::v1::MutatingAdmissionPolicySpec>,
+}
+
+/// The mutating policies that are `wanted`, in order of name, as validating ones that have the status of their
+/// objects; and the names that the cluster does not have.
+///
+/// # Errors
+/// Where they cannot be read.
+pub(super) async fn policies(
+    connected: &Connected,
+    wanted: Wanted<'_>,
+) -> Result<(Vec<ValidatingAdmissionPolicy>, Vec<String>), Trouble> {
+    let is_asked_for = !matches!(wanted, Wanted::Followed(_));
+    let trouble = |what: &str, error: &Error| {
+        if is_asked_for {
+            return Trouble::Fatal(connected.explain(error, None));
+        }
+        let why = one_line(&error.to_string());
+        Trouble::Note(format!(
+            "MutatingAdmissionPolicies are not shown: {what} cannot be read: {why}"
+        ))
+    };
+    let group = StatusObject::group(&());
+    let version = StatusObject::version(&());
+    let plural = StatusObject::plural(&());
+    let objects = api(
+        connected,
+        (&group, &version, &StatusObject::kind(&()), &plural),
+    );
+    let objects = match list(connected, &objects, None).await {
+        Ok(objects) => objects.unwrap_or_default(),
+        Err(error) => return Err(trouble(&plural, &error)),
+    };
+    // What the controller does not follow it has written nothing of.
+    if objects.is_empty() && !is_asked_for {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    let selector = match wanted {
+        Wanted::Followed(selector) | Wanted::All(selector) => selector,
+        Wanted::Named(_) => None,
+    };
+    let mut found = None;
+    for version in VERSIONS {
+        let policies = api(connected, (GROUP, version, KIND, PLURAL));
+        found = match list(connected, &policies, selector).await {
+            Ok(found) => found,
+            Err(error) => return Err(trouble(PLURAL, &error)),
+        };
+        if found.is_some() {
+            break;
+        }
+    }
+    let mut by_name: HashMap<String, StatusObject> = HashMap::new();
+    for object in objects {
+        let object: StatusObject = decoded(object)?;
+        by_name.insert(object.name_any(), object);
+    }
+    let mut policies = Vec::new();
+    for policy in found.unwrap_or_default() {
+        let Read { metadata, spec } = decoded(policy)?;
+        let mut policy = mutations::shared_part(&MutatingAdmissionPolicy {
+            metadata: metadata.unwrap_or_default(),
+            spec,
+        });
+        let name = policy.metadata.name.clone().unwrap_or_default();
+        let uid = policy.metadata.uid.as_deref();
+        let object = by_name.get(&name).filter(|object| object.is_owned_by(uid));
+        policy.status = object.and_then(StatusObject::policy_status);
+        policies.push(policy);
+    }
+    policies.sort_by(|left, right| left.metadata.name.cmp(&right.metadata.name));
+    let Wanted::Named(names) = wanted else {
+        return Ok((policies, Vec::new()));
+    };
+    let (mut named, mut missing) = (Vec::new(), Vec::new());
+    for name in names {
+        let found = policies
+            .iter()
+            .find(|policy| policy.metadata.name.as_ref() == Some(name));
+        match found {
+            Some(policy) => named.push(policy.clone()),
+            None => missing.push(name.clone()),
+        }
+    }
+    Ok((named, missing))
+}
+
+fn api(connected: &Connected, names: (&str, &str, &str, &str)) -> Api<DynamicObject> {
+    let (group, version, kind, plural) = names;
+    let resource = ApiResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        api_version: format!("{group}/{version}"),
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+    };
+    Api::all_with(connected.client.clone(), &resource)
+}
+
+/// All objects; nothing where the kind is not served.
+async fn list(
+    connected: &Connected,
+    api: &Api<DynamicObject>,
+    selector: Option<&str>,
+) -> Result<Option<Vec<DynamicObject>>, Error> {
+    let mut params = ListParams::default().limit(PAGE_SIZE);
+    if let Some(selector) = selector {
+        params = params.labels(selector);
+    }
+    let mut all = Vec::new();
+    loop {
+        let page = match connected.within(api.list(&params)).await {
+            Ok(page) => page,
+            Err(Error::Client(kube::Error::Api(status))) if status.code == 404 => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        all.extend(page.items);
+        match page.metadata.continue_ {
+            Some(token) if !token.is_empty() => params = params.continue_token(&token),
+            _ => return Ok(Some(all)),
+        }
+    }
+}
+
+fn decoded<T: for<'de> Deserialize<'de>>(object: DynamicObject) -> Result<T, Trouble> {
+    let name = object.name_any();
+    let value = serde_json::to_value(object).unwrap_or(Value::Null);
+    serde_json::from_value(value).map_err(|error| {
+        Trouble::Fatal(CliError::Undecodable {
+            name,
+            reason: error.to_string(),
+        })
+    })
+}

@@ -1,0 +1,265 @@
+//! What is followed besides ValidatingAdmissionPolicies, where that is asked for: MutatingAdmissionPolicies.
+//!
+//! A mutating policy is read as a validating one with mutations, has its place in the same store and the same queue,
+//! and is judged in the same way. Its name there has a prefix, as policies of both kinds may have the same name. It has
+//! no status, so that its conditions are those of an object of ours (ADR 31).
+
+mod received;
+mod watch;
+mod write;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyStatus;
+use kube::Resource;
+
+pub(crate) use self::watch::run;
+pub(crate) use self::write::{apply, delete};
+use super::by_policy::Bindings;
+use super::event_source::EventSource;
+use super::packed::Identity;
+use super::store::Entry;
+use crate::status::object::StatusObject;
+
+/// Kinds that can be followed besides ValidatingAdmissionPolicies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub enum Followed {
+    /// `MutatingAdmissionPolicies`, where the cluster serves them
+    #[value(name = "mutatingadmissionpolicies")]
+    MutatingAdmissionPolicies,
+}
+
+impl Followed {
+    /// The kind.
+    pub(crate) const fn kind(self) -> &'static str {
+        match self {
+            Self::MutatingAdmissionPolicies => "MutatingAdmissionPolicy",
+        }
+    }
+}
+
+/// What stands before the name of a mutating policy, which has no slash.
+pub(crate) const MUTATING: &str = "mutatingadmissionpolicies/";
+
+/// The name of a mutating policy among those of all policies.
+pub(crate) fn key(name: &str) -> String {
+    format!("{MUTATING}{name}")
+}
+
+/// The name of a mutating policy, where `key` is that of one.
+pub(crate) fn name_of(key: &str) -> Option<&str> {
+    key.strip_prefix(MUTATING)
+}
+
+/// The state of what is followed.
+#[derive(Debug, Default)]
+pub(crate) struct FollowedState {
+    /// The bindings of mutating policies, by the policy's key.
+    pub(crate) bindings: Bindings,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The version in which the policies are served.
+    version: &'static str,
+    /// True once all policies are known.
+    are_policies_listed: bool,
+    /// True once all bindings are known, or it is known that they may not be read.
+    are_bindings_listed: bool,
+    /// True once all of our objects are known.
+    are_objects_listed: bool,
+    /// Policies that exist, by key, and could not be read in the last list.
+    unreadable: BTreeSet<String>,
+    /// Our objects, by the key of their policy.
+    objects: HashMap<String, Object>,
+}
+
+/// One of our objects.
+#[derive(Clone, Debug)]
+pub(crate) struct Object {
+    pub(crate) identity: Identity,
+    pub(crate) content: std::sync::Arc<StatusObject>,
+}
+
+impl FollowedState {
+    /// Reports whether a verdict can be given, and whether what is not there does not exist.
+    pub(crate) fn is_known(&self) -> bool {
+        let state = self.lock();
+        state.are_policies_listed && state.are_bindings_listed && state.are_objects_listed
+    }
+
+    /// Forgets everything, as it is followed no longer.
+    fn forget(&self) -> Vec<String> {
+        let mut state = self.lock();
+        let objects = std::mem::take(&mut state.objects);
+        *state = State::default();
+        drop(state);
+        self.bindings.retain(&BTreeSet::new());
+        objects.into_keys().collect()
+    }
+
+    /// The `apiVersion` in which the policies are served.
+    pub(crate) fn api_version(&self) -> String {
+        format!("{}/{}", received::GROUP, self.lock().version)
+    }
+
+    fn set_version(&self, version: &'static str) {
+        self.lock().version = version;
+    }
+
+    /// Notes that all policies are known; those of these keys exist and cannot be read.
+    fn set_policies_listed(&self, unreadable: BTreeSet<String>) {
+        let mut state = self.lock();
+        state.are_policies_listed = true;
+        state.unreadable = unreadable;
+    }
+
+    /// Notes that all bindings are known, or that they may not be read; whether that is news.
+    pub(crate) fn set_bindings_listed(&self) -> bool {
+        !std::mem::replace(&mut self.lock().are_bindings_listed, true)
+    }
+
+    fn set_objects_listed(&self) {
+        self.lock().are_objects_listed = true;
+    }
+
+    /// Puts in one of our objects by the rule of [`EventSource`]; whether that is news.
+    pub(crate) fn put(&self, object: StatusObject, from: EventSource) -> bool {
+        let metadata = object.meta();
+        let Some(name) = &metadata.name else {
+            return false;
+        };
+        let key = key(name);
+        let mut state = self.lock();
+        let known = state.objects.get(&key);
+        let known = known.map(|known| known.identity.state());
+        if !from.supersedes(metadata.into(), known) {
+            return false;
+        }
+        let identity = Identity::of(metadata);
+        let content = std::sync::Arc::new(object);
+        state.objects.insert(key, Object { identity, content });
+        true
+    }
+
+    /// Takes out the object of the policy of that key; whether it was there.
+    pub(crate) fn remove(&self, key: &str) -> bool {
+        self.lock().objects.remove(key).is_some()
+    }
+
+    /// Takes out all objects but these, by key, and names those that were taken out.
+    fn retain(&self, keys: &BTreeSet<String>) -> Vec<String> {
+        let mut gone = Vec::new();
+        self.lock().objects.retain(|key, _| {
+            let stays = keys.contains(key);
+            if !stays {
+                gone.push(key.clone());
+            }
+            stays
+        });
+        gone
+    }
+
+    /// Notes that a policy that could not be read is gone.
+    fn set_gone(&self, key: &str) {
+        self.lock().unreadable.remove(key);
+    }
+
+    /// The object of the policy of that key.
+    pub(crate) fn object(&self, key: &str) -> Option<Object> {
+        self.lock().objects.get(key).cloned()
+    }
+
+    /// The keys of the policies that have an object, whether they exist or not.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        self.lock().objects.keys().cloned().collect()
+    }
+
+    /// The object of a policy of that key that does not exist any more, where that is certain.
+    pub(crate) fn orphan(&self, key: &str) -> Option<Object> {
+        let is_known = self.is_known();
+        let state = self.lock();
+        let object = state.objects.get(key)?;
+        (is_known && !state.unreadable.contains(key)).then(|| object.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Object {
+    /// What it says of the policy `entry`; nothing where it is about another of that name.
+    pub(crate) fn status_of(&self, entry: &Entry) -> Option<ValidatingAdmissionPolicyStatus> {
+        let uid = entry.policy.metadata.uid.as_deref();
+        self.content
+            .is_owned_by(uid)
+            .then(|| self.content.policy_status())
+            .flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(name: &str, version: &str) -> StatusObject {
+        let metadata = json!({"name": name, "uid": "o", "resourceVersion": version});
+        serde_json::from_value(json!({"metadata": metadata})).unwrap()
+    }
+
+    fn listed(unreadable: &[&str]) -> FollowedState {
+        let state = FollowedState::default();
+        state.put(object("a", "1"), EventSource::Listed);
+        state.set_objects_listed();
+        state.set_bindings_listed();
+        state.set_policies_listed(unreadable.iter().map(|name| key(name)).collect());
+        state
+    }
+
+    #[test]
+    fn keys_tell_kinds_apart() {
+        assert_eq!(name_of(&key("a")), Some("a"));
+        assert_eq!(name_of("a"), None);
+    }
+
+    #[test]
+    fn only_what_is_certain_is_an_orphan() {
+        let unknown = FollowedState::default();
+        unknown.put(object("a", "1"), EventSource::Listed);
+        assert!(unknown.orphan(&key("a")).is_none());
+        unknown.set_objects_listed();
+        unknown.set_policies_listed(BTreeSet::new());
+        assert!(unknown.orphan(&key("a")).is_none());
+        assert!(listed(&[]).orphan(&key("a")).is_some());
+        assert!(listed(&[]).orphan(&key("b")).is_none());
+        // It exists, and cannot be read: its object stays until it is gone.
+        let unreadable = listed(&["a"]);
+        assert!(unreadable.orphan(&key("a")).is_none());
+        unreadable.set_gone(&key("a"));
+        assert!(unreadable.orphan(&key("a")).is_some());
+    }
+
+    #[test]
+    fn what_is_followed_no_longer_is_forgotten() {
+        let state = listed(&[]);
+        assert_eq!(state.keys(), [key("a")]);
+        assert_eq!(state.forget(), [key("a")]);
+        assert!(!state.is_known());
+        assert_eq!(state.keys(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_answer_brings_no_object_back() {
+        let state = listed(&[]);
+        assert!(!state.put(object("a", "1"), EventSource::Watched));
+        assert!(state.put(object("a", "2"), EventSource::Answered));
+        assert!(state.remove(&key("a")));
+        assert!(!state.put(object("a", "3"), EventSource::Answered));
+        assert!(state.object(&key("a")).is_none());
+    }
+}

@@ -1,0 +1,211 @@
+//! Mutating policies and their bindings as the API server tells them: of any version, read as what they share with
+//! validating ones.
+//!
+//! `null` and absence are the same, as they are for validating policies.
+
+use std::borrow::Cow;
+
+use k8s_openapi::ClusterResourceScope;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, MutatingAdmissionPolicyBindingSpec,
+    MutatingAdmissionPolicySpec, Mutation, ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use serde::Deserialize;
+
+use super::key;
+use crate::policy::mutations;
+
+/// A mutating policy.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "PolicyObject")]
+pub(super) struct ReceivedMutating {
+    /// What it shares with validating ones.
+    pub(super) shared: ValidatingAdmissionPolicy,
+    /// Its mutations.
+    pub(super) mutations: Vec<Mutation>,
+}
+
+/// The binding of a mutating policy as that of a validating one whose name is the policy's key.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "BindingObject")]
+pub(super) struct ReceivedBinding(pub(super) ValidatingAdmissionPolicyBinding);
+
+// The version of an object is what its path says: `apiVersion` is not read.
+#[derive(Deserialize)]
+struct PolicyObject {
+    #[serde(default)]
+    metadata: Option<ObjectMeta>,
+    #[serde(default)]
+    spec: Option<MutatingAdmissionPolicySpec>,
+}
+
+#[derive(Deserialize)]
+struct BindingObject {
+    #[serde(default)]
+    metadata: Option<ObjectMeta>,
+    #[serde(default)]
+    spec: Option<MutatingAdmissionPolicyBindingSpec>,
+}
+
+impl From<PolicyObject> for ReceivedMutating {
+    fn from(PolicyObject { metadata, spec }: PolicyObject) -> Self {
+        let policy = MutatingAdmissionPolicy {
+            metadata: metadata.unwrap_or_default(),
+            spec,
+        };
+        Self {
+            shared: mutations::shared_part(&policy),
+            mutations: mutations::mutations(&policy).to_vec(),
+        }
+    }
+}
+
+impl From<BindingObject> for ReceivedBinding {
+    fn from(BindingObject { metadata, spec }: BindingObject) -> Self {
+        let mut binding = mutations::shared_part_of_binding(&MutatingAdmissionPolicyBinding {
+            metadata: metadata.unwrap_or_default(),
+            spec,
+        });
+        binding.spec.policy_name = key(&binding.spec.policy_name);
+        binding.spec.validation_actions.clear();
+        Self(binding)
+    }
+}
+
+/// The API group of both kinds. Their version is that which the cluster serves.
+pub(super) const GROUP: &str = "admissionregistration.k8s.io";
+
+/// The resource of mutating policies.
+pub(super) const POLICIES: &str = "mutatingadmissionpolicies";
+
+/// The resource of their bindings.
+pub(super) const BINDINGS: &str = "mutatingadmissionpolicybindings";
+
+macro_rules! resource {
+    ($type:ty, $kind:literal, $plural:ident, $($metadata:tt).+) => {
+        impl Resource for $type {
+            type DynamicType = ();
+            type Scope = ClusterResourceScope;
+
+            fn kind((): &()) -> Cow<'_, str> {
+                $kind.into()
+            }
+
+            fn group((): &()) -> Cow<'_, str> {
+                GROUP.into()
+            }
+
+            fn version((): &()) -> Cow<'_, str> {
+                "v1".into()
+            }
+
+            fn plural((): &()) -> Cow<'_, str> {
+                $plural.into()
+            }
+
+            fn meta(&self) -> &ObjectMeta {
+                &self.$($metadata).+
+            }
+
+            fn meta_mut(&mut self) -> &mut ObjectMeta {
+                &mut self.$($metadata).+
+            }
+        }
+    };
+}
+
+resource!(
+    ReceivedMutating,
+    "MutatingAdmissionPolicy",
+    POLICIES,
+    shared.metadata
+);
+resource!(
+    ReceivedBinding,
+    "MutatingAdmissionPolicyBinding",
+    BINDINGS,
+    0.metadata
+);
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(value: Value) -> ReceivedMutating {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn a_policy_of_any_version_is_read() {
+        for version in ["v1", "v1beta1", "v1alpha1"] {
+            let read = read(json!({
+                "apiVersion": format!("admissionregistration.k8s.io/{version}"),
+                "kind": "MutatingAdmissionPolicy",
+                "metadata": {"name": "a", "uid": "u", "generation": 2, "resourceVersion": "7"},
+                "spec": {
+                    "failurePolicy": "Ignore", "reinvocationPolicy": "Never",
+                    "matchConstraints": {"resourceRules": [
+                        {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["pods"]}]},
+                    "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": "[]"}}],
+                },
+            }));
+            assert_eq!(read.mutations.len(), 1);
+            let spec = read.shared.spec.unwrap();
+            assert_eq!(spec.failure_policy.as_deref(), Some("Ignore"));
+            let rules = spec.match_constraints.unwrap().resource_rules.unwrap();
+            assert_eq!(
+                rules[0].operations.as_ref().unwrap(),
+                &["CREATE", "UPDATE", "CONNECT"]
+            );
+        }
+    }
+
+    #[test]
+    fn null_is_read_as_absence() {
+        for value in [
+            json!({}),
+            json!({"metadata": null, "spec": null}),
+            json!({"spec": {}}),
+            json!({"metadata": {"name": null}, "spec": {"mutations": null, "variables": null,
+                   "matchConstraints": null, "paramKind": null, "matchConditions": null}}),
+        ] {
+            assert_eq!(read(value), ReceivedMutating::default());
+        }
+        let odd = read(json!({"spec": {"mutations": [{"patchType": null, "jsonPatch": null}]}}));
+        assert_eq!(odd.mutations.len(), 1);
+        for value in [
+            json!({}),
+            json!({"metadata": null, "spec": null}),
+            json!({"spec": {"policyName": null, "paramRef": null, "matchResources": null}}),
+        ] {
+            let ReceivedBinding(read) = serde_json::from_value(value).unwrap();
+            assert_eq!(read.spec.policy_name, key(""));
+        }
+    }
+
+    impl Default for ReceivedMutating {
+        fn default() -> Self {
+            read(json!({"spec": {}}))
+        }
+    }
+
+    impl PartialEq for ReceivedMutating {
+        fn eq(&self, other: &Self) -> bool {
+            let spec = |of: &Self| of.shared.spec.clone().unwrap_or_default();
+            spec(self) == spec(other) && self.mutations == other.mutations
+        }
+    }
+
+    #[test]
+    fn a_binding_names_the_key_of_its_policy() {
+        let value = json!({"metadata": {"name": "b"}, "spec": {"policyName": "a"}});
+        let ReceivedBinding(read) = serde_json::from_value(value).unwrap();
+        assert_eq!(read.spec.policy_name, "mutatingadmissionpolicies/a");
+        assert_eq!(read.metadata.name.as_deref(), Some("b"));
+    }
+}

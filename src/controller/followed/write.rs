@@ -1,0 +1,168 @@
+//! Writing the objects that hold the conditions of policies without a status: created, written, deleted.
+//!
+//! An object is created when its policy is first judged, and says nothing but that it belongs to the policy; its status
+//! follows in a write of its own, as that of every other verdict does. A write carries the state of the object that it
+//! was computed from.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
+use kube::Resource;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::Request;
+use serde_json::json;
+
+use super::super::FIELD_MANAGER;
+use super::super::apply::Written;
+use super::super::context::Context;
+use super::super::error::Error;
+use super::super::event_source::EventSource;
+use super::super::leadership::Deadline;
+use super::super::store::Entry;
+use super::Object;
+use super::received::ReceivedMutating;
+use crate::status::DesiredStatus;
+use crate::status::object::{ObjectStatus, StatusObject};
+use crate::telemetry::metrics::ErrorReason;
+
+/// Writes what is to be said of the policy `entry`, before `deadline`.
+///
+/// # Errors
+/// Where the API server does not take it, or not in time.
+pub(crate) async fn apply(
+    context: &Context,
+    deadline: &Deadline,
+    entry: &Entry,
+    desired: &DesiredStatus,
+) -> Result<Written<StatusObject>, Error> {
+    let uid = entry.policy.metadata.uid.as_deref();
+    let known = context.followed.object(&entry.key);
+    let object = match known {
+        Some(object) if object.content.is_owned_by(uid) => object.content.meta().clone(),
+        // It is about another policy of that name, which is gone.
+        Some(object) => {
+            delete(context, deadline, &entry.key, &object).await?;
+            return Ok(Written::Conflict);
+        }
+        None => match create(context, deadline, entry).await? {
+            Written::Applied(created) => {
+                let metadata = created.meta().clone();
+                // The watch has yet to tell of it.
+                context.followed.put(*created, EventSource::Watched);
+                metadata
+            }
+            other => return Ok(other),
+        },
+    };
+    let written = write(context, deadline, &object, desired).await;
+    match written {
+        Ok(written) => {
+            context.metrics.status_written();
+            Ok(Written::Applied(Box::new(written)))
+        }
+        Err(error) => match error.reason() {
+            ErrorReason::NotFound => {
+                context.followed.remove(&entry.key);
+                Ok(Written::Conflict)
+            }
+            ErrorReason::Conflict => Ok(Written::Conflict),
+            _ => Err(error),
+        },
+    }
+}
+
+/// Creates the object of a policy, without a status.
+async fn create(
+    context: &Context,
+    deadline: &Deadline,
+    entry: &Entry,
+) -> Result<Written<StatusObject>, Error> {
+    let ObjectMeta { name, uid, .. } = &entry.policy.metadata;
+    // What owns it is deleted together with it, also where no controller runs. The version is the one that stays.
+    let object = json!({
+        "apiVersion": StatusObject::api_version(&()),
+        "kind": StatusObject::kind(&()),
+        "metadata": {
+            "name": name,
+            "labels": {"app.kubernetes.io/managed-by": FIELD_MANAGER},
+            "ownerReferences": [{
+                "apiVersion": context.followed.api_version(),
+                "kind": ReceivedMutating::kind(&()),
+                "name": name,
+                "uid": uid,
+            }],
+        },
+    });
+    let params = PostParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PostParams::default()
+    };
+    let request = Request::new(StatusObject::url_path(&(), None));
+    let request = request
+        .create(&params, object.to_string().into_bytes())
+        .map_err(kube::Error::BuildRequest)?;
+    let created = context.client.request::<StatusObject>(request);
+    match deadline.within(created).await {
+        Ok(created) => Ok(Written::Applied(Box::new(created))),
+        Err(error) => match error.reason() {
+            // Somebody else has created it.
+            ErrorReason::Conflict => Ok(Written::Conflict),
+            _ => Err(error),
+        },
+    }
+}
+
+/// Writes the status of an object as it was seen.
+async fn write(
+    context: &Context,
+    deadline: &Deadline,
+    seen: &ObjectMeta,
+    desired: &DesiredStatus,
+) -> Result<StatusObject, Error> {
+    let name = seen.name.as_deref().unwrap_or_default();
+    let applied = json!({
+        "apiVersion": StatusObject::api_version(&()),
+        "kind": StatusObject::kind(&()),
+        "metadata": {"name": name, "uid": seen.uid, "resourceVersion": seen.resource_version},
+        "status": ObjectStatus::new(desired, seen.generation),
+    });
+    let params = PatchParams::apply(FIELD_MANAGER).force();
+    let patch = Patch::Apply(&applied);
+    deadline
+        .within(api(context).patch_status(name, &params, &patch))
+        .await
+}
+
+/// Deletes an object of ours as it was seen; one that is gone already is deleted.
+///
+/// # Errors
+/// Where the API server does not take it, or not in time.
+pub(crate) async fn delete(
+    context: &Context,
+    deadline: &Deadline,
+    key: &str,
+    object: &Object,
+) -> Result<(), Error> {
+    let metadata = object.content.meta();
+    let name = metadata.name.as_deref().unwrap_or_default();
+    let params = DeleteParams::default().preconditions(Preconditions {
+        uid: metadata.uid.clone(),
+        resource_version: None,
+    });
+    match deadline.within(api(context).delete(name, &params)).await {
+        Ok(_) => {}
+        // It is gone, or another of that name has taken its place, of which the watch tells.
+        Err(error)
+            if matches!(
+                error.reason(),
+                ErrorReason::NotFound | ErrorReason::Conflict
+            ) => {}
+        Err(error) => return Err(error),
+    }
+    context.followed.remove(key);
+    tracing::info!(policy = key, "deleted the conditions of a policy");
+    Ok(())
+}
+
+fn api(context: &Context) -> Api<StatusObject> {
+    Api::all(context.client.clone())
+}

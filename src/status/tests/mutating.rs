@@ -1,0 +1,58 @@
+//! What is said of mutating policies: that they change requests, and nothing of probes.
+
+use super::*;
+
+fn mutating() -> Facts {
+    Facts::sound().with(|facts| facts.is_mutating = true)
+}
+
+#[track_caller]
+fn message(facts: &Facts, type_: ConditionType) -> String {
+    let desired = facts.compute(at(1));
+    let found = condition::find(&desired.conditions, type_).unwrap();
+    found.message.clone()
+}
+
+#[test]
+fn nothing_is_said_of_probes() {
+    let desired = mutating().compute(at(1));
+    let find = |type_| condition::find(&desired.conditions, type_);
+    assert!(find(ConditionType::ProbesPassed).is_none());
+    assert_eq!(find(ConditionType::Ready).unwrap().status, "True");
+}
+
+#[test]
+fn bindings_have_no_actions() {
+    let bound = message(&mutating(), ConditionType::Bound);
+    assert_eq!(bound, "bound by binding");
+    let facts = mutating().with(|facts| facts.bindings = BindingsState::Known(Vec::new()));
+    let unbound = message(&facts, ConditionType::Bound);
+    assert_eq!(
+        unbound,
+        "no MutatingAdmissionPolicyBinding refers to the policy; it changes no request"
+    );
+    let facts = mutating().with(|facts| facts.bindings = BindingsState::NotPermitted);
+    let unknown = message(&facts, ConditionType::Bound);
+    assert!(
+        unknown.contains(" mutatingadmissionpolicybindings"),
+        "{unknown}"
+    );
+}
+
+#[test]
+fn a_policy_that_cannot_work_changes_nothing() {
+    let missing = ParamKindState::NotFound {
+        gvk: Gvk::new("example.com", "v1", "Limit"),
+        similar: Vec::new(),
+    };
+    let facts = mutating().ignoring();
+    let facts = facts.with(|facts| facts.params = missing.clone());
+    let text = message(&facts, ConditionType::ParamsResolved);
+    assert!(text.contains("no request is changed"), "{text}");
+    let facts = mutating().with(|facts| facts.params = missing);
+    let text = message(&facts, ConditionType::ParamsResolved);
+    assert!(
+        text.contains("every request that the rules match is denied"),
+        "{text}"
+    );
+}
