@@ -663,13 +663,13 @@ fn failed_cases_keep_to_the_limits_of_github() {
 fn mutating(replicas: i64, label: &str) -> String {
     let rules = json!({"resourceRules": [{"apiGroups": ["apps"], "apiVersions": ["v1"],
         "operations": ["CREATE", "UPDATE"], "resources": ["deployments"]}]});
-    let object = |kind: &str, spec: Value| {
-        json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "limit"}, "spec": spec})
-    };
+    let object = |kind: &str, spec: Value| json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "limit"}, "spec": spec});
     let patch = format!(
         "object.spec.replicas > {replicas} ? [JSONPatch{{op: 'replace', path: '/spec/replicas', value: {replicas}}}] : []"
     );
-    let applied = format!("Object{{metadata: Object.metadata{{labels: {{'{label}': object.metadata.namespace}}}}}}");
+    let applied = format!(
+        "Object{{metadata: Object.metadata{{labels: {{'{label}': object.metadata.namespace}}}}}}"
+    );
     let documents = [
         object(
             "MutatingAdmissionPolicy",
@@ -678,21 +678,33 @@ fn mutating(replicas: i64, label: &str) -> String {
                 {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": applied}},
             ]}),
         ),
-        object("MutatingAdmissionPolicyBinding", json!({"policyName": "limit"})),
+        object(
+            "MutatingAdmissionPolicyBinding",
+            json!({"policyName": "limit"}),
+        ),
         object(
             "ValidatingAdmissionPolicy",
             json!({"matchConstraints": rules, "validations": [
                 {"expression": "object.spec.replicas <= 5 && 'team' in object.metadata.labels"}]}),
         ),
     ];
-    documents.map(|document| format!("---\n{document}\n")).concat()
+    documents
+        .map(|document| format!("---\n{document}\n"))
+        .concat()
 }
 
 #[test]
 fn an_evaluation_mutates_before_it_validates() {
     let folder = directory("eval-mutating", &[("p.yaml", &mutating(5, "team"))]);
     let policies = folder.join("p.yaml");
-    let arguments = ["eval", policies.to_str().unwrap(), "--object", "-", "-o", "json"];
+    let arguments = [
+        "eval",
+        policies.to_str().unwrap(),
+        "--object",
+        "-",
+        "-o",
+        "json",
+    ];
     let ran = vap(&arguments, &deployment("web", 9).to_string());
     assert_eq!(ran.status, 0, "{}{}", ran.out, ran.err);
     let report = ran.json();
@@ -700,7 +712,11 @@ fn an_evaluation_mutates_before_it_validates() {
     let [of_mutating, validating] = [&report["policies"][0], &report["policies"][1]];
     assert_eq!(of_mutating["kind"], "MutatingAdmissionPolicy");
     assert_eq!(of_mutating["verdict"], "Mutated");
-    let results: Vec<&Value> = of_mutating["mutations"].as_array().unwrap().iter().collect();
+    let results: Vec<&Value> = of_mutating["mutations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .collect();
     assert_eq!(results[0]["result"], "changed");
     assert_eq!(
         of_mutating["mutated"]["patch"],
@@ -712,13 +728,23 @@ fn an_evaluation_mutates_before_it_validates() {
     assert_eq!(validating["verdict"], "Allowed");
     assert_eq!(report["mutated"]["object"]["spec"]["replicas"], 5);
     let summary = &report["summary"];
-    assert_eq!((&summary["mutated"], &summary["allowed"]), (&json!(1), &json!(1)));
+    assert_eq!(
+        (&summary["mutated"], &summary["allowed"]),
+        (&json!(1), &json!(1))
+    );
 
     // One that cannot be evaluated leaves the decision open.
     let broken = mutating(5, "team").replace("'team': object", "'team': objet");
     let folder = directory("eval-mutating-broken", &[("p.yaml", &broken)]);
     let policies = folder.join("p.yaml");
-    let arguments = ["eval", policies.to_str().unwrap(), "--object", "-", "-o", "json"];
+    let arguments = [
+        "eval",
+        policies.to_str().unwrap(),
+        "--object",
+        "-",
+        "-o",
+        "json",
+    ];
     let ran = vap(&arguments, &deployment("web", 3).to_string());
     assert_eq!(ran.status, 2, "{}{}", ran.out, ran.err);
     let report = ran.json();
@@ -735,14 +761,28 @@ fn an_evaluation_does_not_choose_an_order_of_mutating_policies() {
     let text = one + &other;
     let folder = directory("eval-orders", &[("p.yaml", &text)]);
     let policies = folder.join("p.yaml");
-    let arguments = ["eval", policies.to_str().unwrap(), "--object", "-", "-o", "json"];
+    let arguments = [
+        "eval",
+        policies.to_str().unwrap(),
+        "--object",
+        "-",
+        "-o",
+        "json",
+    ];
     let ran = vap(&arguments, &deployment("web", 9).to_string());
     // 5 and then 4, or 4: the object is the same.
     assert_eq!(ran.json()["mutated"]["object"]["spec"]["replicas"], 4);
     let text = text.replace("value: 4", "value: 6");
     let folder = directory("eval-orders-differ", &[("p.yaml", &text)]);
     let policies = folder.join("p.yaml");
-    let arguments = ["eval", policies.to_str().unwrap(), "--object", "-", "-o", "json"];
+    let arguments = [
+        "eval",
+        policies.to_str().unwrap(),
+        "--object",
+        "-",
+        "-o",
+        "json",
+    ];
     let report = vap(&arguments, &deployment("web", 9).to_string()).json();
     let why = report["notMutated"].as_str().unwrap_or_default();
     assert!(why.contains("order of policies"), "{report}");
@@ -760,16 +800,29 @@ fn an_audit_tells_what_mutating_policies_would_change() {
     assert_eq!(report["summary"]["changed"], 3, "{report}");
     let of_mutating = &report["policies"][1];
     assert_eq!(of_mutating["kind"], "MutatingAdmissionPolicy");
-    assert_eq!((&of_mutating["matched"], &of_mutating["changed"]), (&json!(3), &json!(3)));
+    assert_eq!(
+        (&of_mutating["matched"], &of_mutating["changed"]),
+        (&json!(3), &json!(3))
+    );
     let results = report["objects"].as_array().unwrap().iter();
-    let results: Vec<&Value> = results.flat_map(|it| it["results"].as_array().unwrap()).collect();
-    let of_web = results.iter().find(|it| it["patch"][1]["path"] == "/spec/replicas");
+    let results: Vec<&Value> = results
+        .flat_map(|it| it["results"].as_array().unwrap())
+        .collect();
+    let of_web = results
+        .iter()
+        .find(|it| it["patch"][1]["path"] == "/spec/replicas");
     let of_web = of_web.unwrap_or_else(|| panic!("{report}"));
     assert_eq!(of_web["policy"], "MutatingAdmissionPolicy/limit");
     let change = of_web["change"].as_str().unwrap();
-    assert!(change.contains("\n-  replicas: 60\n+  replicas: 50\n"), "{change}");
+    assert!(
+        change.contains("\n-  replicas: 60\n+  replicas: 50\n"),
+        "{change}"
+    );
     let text = vap(&["audit", policies, "-f", objects], "").out;
-    assert!(text.contains("3 objects matched: 3 would change, 0 denied"), "{text}");
+    assert!(
+        text.contains("3 objects matched: 3 would change, 0 denied"),
+        "{text}"
+    );
     assert!(text.contains("\n    +    team: shop\n"), "{text}");
 }
 
@@ -788,7 +841,14 @@ fn a_difference_of_mutations_is_told() {
     let group = &report["groups"][0];
     assert_eq!(group["policy"], "MutatingAdmissionPolicy/limit");
     let cause = &group["cause"];
-    let cause = if cause.is_null() { &group["causes"][0] } else { cause };
+    let cause = if cause.is_null() {
+        &group["causes"][0]
+    } else {
+        cause
+    };
     assert_eq!(cause["kind"], "Mutation", "{report}");
-    assert_eq!(cause["new"], "+labels:, +team: shop, -replicas: 60, +replicas: 40", "{report}");
+    assert_eq!(
+        cause["new"], "+labels:, +team: shop, -replicas: 60, +replicas: 40",
+        "{report}"
+    );
 }

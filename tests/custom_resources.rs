@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use vap_status_controller::custom_resource::{Error, FieldError, Validator, validate};
 
 fn causes(errors: &[FieldError]) -> Value {
-    let causes = errors.iter().map(|error| {
-        json!({"field": error.field, "reason": error.kind.name(), "message": error.body()})
-    });
+    let causes = errors.iter().map(
+        |error| json!({"field": error.field, "reason": error.kind.name(), "message": error.body()}),
+    );
     causes.collect()
 }
 
@@ -31,7 +31,11 @@ fn requests_are_answered_as_upstream_does() {
             n += 1;
             match validator.validate(&request["object"], request.get("old"), namespace) {
                 Ok(verdict) => {
-                    assert_eq!(causes(&verdict.errors), request["causes"], "{request} of {line}");
+                    assert_eq!(
+                        causes(&verdict.errors),
+                        request["causes"],
+                        "{request} of {line}"
+                    );
                     n_refused += usize::from(!verdict.errors.is_empty());
                 }
                 Err(Error::Unread(why)) => {
@@ -73,7 +77,11 @@ fn values_are_held_against_keywords() {
         ],
     );
     // Two characters of more bytes.
-    check(&json!({"type": "string", "maxLength": 2, "minLength": 2}), &json!("\u{1f600}\u{e4}"), &[]);
+    check(
+        &json!({"type": "string", "maxLength": 2, "minLength": 2}),
+        &json!("\u{1f600}\u{e4}"),
+        &[],
+    );
     check(
         &json!({"type": "integer", "format": "int32", "maximum": 5, "exclusiveMaximum": true, "multipleOf": 2}),
         &json!(5),
@@ -85,12 +93,16 @@ fn values_are_held_against_keywords() {
     check(
         &json!({"type": "integer", "format": "int32"}),
         &json!(3_000_000_000_i64),
-        &["<nil>: Invalid value: \"\": Checked value must be of type integer with format int32 in spec"],
+        &[
+            "<nil>: Invalid value: \"\": Checked value must be of type integer with format int32 in spec",
+        ],
     );
     check(
         &json!({"x-kubernetes-int-or-string": true}),
         &json!(1.5),
-        &["spec: Invalid value: \"number\": spec in body must be of type integer,string: \"number\""],
+        &[
+            "spec: Invalid value: \"number\": spec in body must be of type integer,string: \"number\"",
+        ],
     );
     check(
         &json!({"type": "object", "properties": {"a": {"type": "string"}}, "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
@@ -106,9 +118,11 @@ fn values_are_held_against_keywords() {
         &json!([1, 2, 1, 1]),
         &["spec[2]: Duplicate value: 1"],
     );
-    check(&json!({"type": "string", "enum": ["a", "b\""]}), &json!("c"), &[
-        "spec: Unsupported value: \"c\": supported values: \"a\", \"b\\\"\"",
-    ]);
+    check(
+        &json!({"type": "string", "enum": ["a", "b\""]}),
+        &json!("c"),
+        &["spec: Unsupported value: \"c\": supported values: \"a\", \"b\\\"\""],
+    );
 }
 
 /// What would take the API server minutes ends here with an error.
@@ -121,8 +135,16 @@ fn too_much_work_ends_with_an_error() {
     let items: Vec<Value> = (0..50_000).map(|_| json!("x")).collect();
     let began = Instant::now();
     let errors = validate(&definition(&schema), &object(&json!(items)), None).unwrap();
-    assert!(errors.iter().any(|error| error.detail.contains("too large")));
-    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+    assert!(
+        errors
+            .iter()
+            .any(|error| error.detail.contains("too large"))
+    );
+    assert!(
+        began.elapsed() < Duration::from_secs(60),
+        "{:?}",
+        began.elapsed()
+    );
 }
 
 #[test]
@@ -146,11 +168,35 @@ fn deep_objects_and_schemas_are_refused() {
 
 #[test]
 fn broken_definitions_are_no_panic() {
-    for odd in [json!(null), json!([]), json!({"spec": 1}), json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": []}}]}})] {
+    for odd in [
+        json!(null),
+        json!([]),
+        json!({"spec": 1}),
+        json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": []}}]}}),
+    ] {
         assert!(validate(&odd, &object(&json!({})), None).is_err());
     }
-    for keyword in ["type", "enum", "required", "properties", "items", "anyOf", "not", "pattern", "maximum", "format", "maxLength"] {
-        for odd in [json!(null), json!(1), json!("("), json!([1]), json!({"a": 1}), json!(true)] {
+    for keyword in [
+        "type",
+        "enum",
+        "required",
+        "properties",
+        "items",
+        "anyOf",
+        "not",
+        "pattern",
+        "maximum",
+        "format",
+        "maxLength",
+    ] {
+        for odd in [
+            json!(null),
+            json!(1),
+            json!("("),
+            json!([1]),
+            json!({"a": 1}),
+            json!(true),
+        ] {
             let schema = json!({"type": "object", keyword: odd});
             validate(&definition(&schema), &object(&json!({"a": [1, "b"]})), None).unwrap();
         }

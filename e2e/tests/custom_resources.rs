@@ -271,7 +271,10 @@ async fn custom_resources_are_held_against_their_definition() {
     let mut created = Vec::new();
     for mut definition in definitions {
         // No webhook is there that converts objects.
-        definition["spec"].as_object_mut().unwrap().remove("conversion");
+        definition["spec"]
+            .as_object_mut()
+            .unwrap()
+            .remove("conversion");
         let answer = post(&client, CRDS, &definition).await;
         if answer.status == 201 {
             created.push(definition);

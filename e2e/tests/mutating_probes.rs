@@ -36,9 +36,7 @@ const SET_AFTER: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 /// The policy of a case with its binding, about the objects of a namespace that is its own.
 fn manifests(case: &Value) -> [Value; 2] {
     let name = case["name"].as_str().unwrap();
-    let rule = |group: &str, resource: &str| {
-        json!({"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": [resource]})
-    };
+    let rule = |group: &str, resource: &str| json!({"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": [resource]});
     let mut spec = case["spec"].clone();
     spec["matchConstraints"] = json!({
         "resourceRules": [rule("", "configmaps"), rule("apps", "deployments"), rule("batch", "cronjobs"),
@@ -51,11 +49,10 @@ fn manifests(case: &Value) -> [Value; 2] {
     let mut binding = json!({"policyName": name});
     if !case["paramKind"].is_null() {
         spec["paramKind"] = case["paramKind"].clone();
-        binding["paramRef"] = json!({"name": "params", "namespace": name, "parameterNotFoundAction": "Deny"});
+        binding["paramRef"] =
+            json!({"name": "params", "namespace": name, "parameterNotFoundAction": "Deny"});
     }
-    let object = |kind: &str, spec: &Value| {
-        json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "spec": spec})
-    };
+    let object = |kind: &str, spec: &Value| json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "spec": spec});
     [
         object("MutatingAdmissionPolicy", &spec),
         object("MutatingAdmissionPolicyBinding", &binding),
@@ -108,7 +105,8 @@ fn expectations(answer: &Answer) -> (Value, Value) {
 async fn installed(client: &Client, cases: &[Value]) {
     for case in cases {
         let name = case["name"].as_str().unwrap();
-        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         create(client, "/api/v1/namespaces", &namespace).await;
         let objects = case["requests"].as_array().unwrap();
         let stored = objects.iter().map(|request| &request["old"]);
@@ -169,7 +167,9 @@ async fn probes_tell_the_object_of_the_api_server() {
         for request in case["requests"].as_array().unwrap() {
             let object = namespaced(&request["object"], name);
             let target = target(&builtin, &object);
-            let path = target.path.replace("/namespaces/default/", &format!("/namespaces/{name}/"));
+            let path = target
+                .path
+                .replace("/namespaces/default/", &format!("/namespaces/{name}/"));
             let old = &request["old"];
             let mut asked = json!({"object": object, "userInfo": {"username": "admin", "groups": ["system:masters"]}});
             let answer = if old.is_null() {
@@ -178,7 +178,13 @@ async fn probes_tell_the_object_of_the_api_server() {
                 asked["operation"] = json!("UPDATE");
                 asked["oldObject"] = namespaced(old, name);
                 let of_object = object["metadata"]["name"].as_str().unwrap();
-                send(&client, "PUT", &format!("{path}/{of_object}?dryRun=All"), &object).await
+                send(
+                    &client,
+                    "PUT",
+                    &format!("{path}/{of_object}?dryRun=All"),
+                    &object,
+                )
+                .await
             };
             n += 1;
             n_denied += usize::from(answer.status >= 300);
@@ -188,7 +194,10 @@ async fn probes_tell_the_object_of_the_api_server() {
                     expect["error"] = json!({"contains": "remove"});
                 }
             }
-            if name == "condition" && answer.status < 300 && request["object"]["data"]["size"] == "3" {
+            if name == "condition"
+                && answer.status < 300
+                && request["object"]["data"]["size"] == "3"
+            {
                 passing["applies"] = json!(false);
             }
             for (sort, expect) in [("passes", passing), ("fails", failing)] {
@@ -196,8 +205,10 @@ async fn probes_tell_the_object_of_the_api_server() {
                 written.push(json!({"name": name, "request": asked, "expect": expect}));
             }
         }
-        add(&json!({"apiVersion": "vap-status.dev/v1alpha1", "kind": "PolicyProbe", "metadata": {"name": name},
-            "spec": {"target": {"kind": "MutatingAdmissionPolicy", "name": name}, "cases": written}}));
+        add(
+            &json!({"apiVersion": "vap-status.dev/v1alpha1", "kind": "PolicyProbe", "metadata": {"name": name},
+            "spec": {"target": {"kind": "MutatingAdmissionPolicy", "name": name}, "cases": written}}),
+        );
     }
     let mut stdin = files.as_bytes();
     let options = Options {
@@ -246,7 +257,14 @@ async fn probes_tell_the_object_of_the_api_server() {
     let object = control_plane.directory().join("object.yaml");
     let written = namespaced(&cases[0]["requests"][0]["object"], "label");
     std::fs::write(&object, written.to_string()).unwrap();
-    let report = live(&["eval", "--live", "--object", object.to_str().unwrap(), "-o", "json"]);
+    let report = live(&[
+        "eval",
+        "--live",
+        "--object",
+        object.to_str().unwrap(),
+        "-o",
+        "json",
+    ]);
     let verdict = |name: &str| {
         let mut policies = report["policies"].as_array().unwrap().iter();
         let of_name = policies.find(|it| it["name"] == name);
@@ -254,10 +272,17 @@ async fn probes_tell_the_object_of_the_api_server() {
     };
     assert_eq!(verdict("label"), Some(json!("Mutated")), "{report}");
     assert_eq!(verdict("sidecar"), Some(json!("NotMatched")), "{report}");
-    assert_eq!(report["mutated"]["object"]["metadata"]["labels"]["team"], "label");
+    assert_eq!(
+        report["mutated"]["object"]["metadata"]["labels"]["team"],
+        "label"
+    );
     assert_eq!(report["decision"], "Allow", "{report}");
     let report = live(&["audit", "--live", "-o", "json"]);
     let mut policies = report["policies"].as_array().unwrap().iter();
     let keep = policies.find(|it| it["name"] == "keep").unwrap();
-    assert_eq!((&keep["matched"], &keep["changed"]), (&json!(1), &json!(1)), "{report}");
+    assert_eq!(
+        (&keep["matched"], &keep["changed"]),
+        (&json!(1), &json!(1)),
+        "{report}"
+    );
 }

@@ -113,7 +113,12 @@ fn of_policy(policy: &PolicyAudit, say: &mut dyn FnMut(&str, &str)) {
 /// The objects that a mutating policy would change, of the first the lines that change too.
 fn of_changes(out: &mut String, policy: &PolicyAudit, terminal: Terminal) {
     for (n, change) in policy.changes.iter().enumerate() {
-        say(out, &format!("would change {}", id(&change.id)), "  ", terminal);
+        say(
+            out,
+            &format!("would change {}", id(&change.id)),
+            "  ",
+            terminal,
+        );
         if n == 0 {
             // The head says that one is before the other.
             let lines: Vec<&str> = change.change.lines().skip(2).collect();

@@ -344,7 +344,7 @@ impl Validator {
             let mut of_metadata = Errors { found: errors };
             match before {
                 None => {
-                    of_metadata.of_object(metadata, self.is_namespaced, metadata::subdomain, &path)
+                    of_metadata.of_object(metadata, self.is_namespaced, metadata::subdomain, &path);
                 }
                 Some(before) => of_metadata.of_update(metadata, Metadata::of(before), &path),
             }

@@ -175,7 +175,12 @@ impl Evaluation<'_> {
         let text = text(self.ast, id);
         match (wanted, self.ast.expr(id)) {
             (true, _) => text,
-            (false, Expr::Call { target: None, args, .. }) if args.len() > 1 => {
+            (
+                false,
+                Expr::Call {
+                    target: None, args, ..
+                },
+            ) if args.len() > 1 => {
                 format!("!({text})")
             }
             (false, _) => format!("!{text}"),
@@ -190,8 +195,7 @@ impl Evaluation<'_> {
         let [accu, test] = &**args else {
             return None;
         };
-        let is_accu =
-            matches!(self.ast.expr(*accu), Expr::Ident(name) if **name == *fold.accu_var);
+        let is_accu = matches!(self.ast.expr(*accu), Expr::Ident(name) if **name == *fold.accu_var);
         let is_all = match &**function {
             "_&&_" => true,
             "_||_" => false,

@@ -24,7 +24,8 @@ fn of(expression: &str) -> Vec<String> {
     .unwrap();
     let compiled = CompiledPolicy::new(&policy);
     assert!(compiled.findings().is_empty(), "{expression}");
-    let object = json!({"apiVersion": "v1", "kind": "Pod", "a": 7, "b": "text", "c": [1, 2, 3], "d": true});
+    let object =
+        json!({"apiVersion": "v1", "kind": "Pod", "a": 7, "b": "text", "c": [1, 2, 3], "d": true});
     let request = AdmissionRequest::create(Gvr::new("", "v1", "pods"), Object::new(&object));
     let recorder = Arc::new(Recorder::default());
     let (params, namespaces) = (ParamList::default(), None);
@@ -75,12 +76,15 @@ fn terms_that_decide_are_told_with_what_they_compare() {
         ),
         ("has(object.e)", &["has(object.e)"]),
         ("!has(object.a)", &["!has(object.a)"]),
-        ("object.d ? object.a < 3 : true", &["object.a < 3 (object.a is 7)"]),
-        ("!object.d ? true : object.a < 3", &["object.a < 3 (object.a is 7)"]),
         (
-            "object.c.all(x, x < 3)",
-            &["x < 3 for each x of object.c"],
+            "object.d ? object.a < 3 : true",
+            &["object.a < 3 (object.a is 7)"],
         ),
+        (
+            "!object.d ? true : object.a < 3",
+            &["object.a < 3 (object.a is 7)"],
+        ),
+        ("object.c.all(x, x < 3)", &["x < 3 for each x of object.c"]),
         (
             "!object.c.exists(x, x == 2)",
             &["x != 2 for each x of object.c"],
@@ -89,8 +93,14 @@ fn terms_that_decide_are_told_with_what_they_compare() {
             "object.c.exists(x, x > 5)",
             &["x > 5 for some x of object.c"],
         ),
-        ("object.c.exists_one(x, x > 1)", &["object.c.exists_one(x, …)"]),
-        ("object.a in [1, 2]", &["object.a in [1, 2] (object.a is 7)"]),
+        (
+            "object.c.exists_one(x, x > 1)",
+            &["object.c.exists_one(x, …)"],
+        ),
+        (
+            "object.a in [1, 2]",
+            &["object.a in [1, 2] (object.a is 7)"],
+        ),
     ];
     for (expression, expect) in table {
         assert_eq!(of(expression), expect, "{expression}");
