@@ -322,8 +322,8 @@ mod tests {
         );
         check(
             "hostname",
-            &["example.com", "a", "host-1", "a.bc"],
-            &["-a", "a..b", "a_b", ""],
+            &["example.com", "a", "a-", "a.bc"],
+            &["host-1", "-a", "a..b", "a_b", ""],
         );
         check(
             "uuid4",
