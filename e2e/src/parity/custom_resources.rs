@@ -248,7 +248,7 @@ fn record(file: &Path, groups: &[Value], answers: &[Answer]) -> Result<()> {
     Ok(std::fs::write(file, lines)?)
 }
 
-/// What ours answers where that differs.
+/// Our answer where it differs.
 fn compare(
     validator: &Validator,
     request: &Value,

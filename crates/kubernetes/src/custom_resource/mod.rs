@@ -62,7 +62,7 @@ pub enum Error {
     Unread(String),
 }
 
-/// What the API server says of an object.
+/// Answer of the API server about an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// The object as it would be stored, if there are no errors.
