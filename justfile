@@ -81,6 +81,10 @@ parity-yaml *args:
 record-mutations *args:
     @./dev record-mutations {{args}}
 
+# requests for custom resources with upstream's answers, which the tests hold without Go
+record-custom-resources *args:
+    @./dev record-custom-resources {{args}}
+
 # the validations that upstream's own tests of validation rules ask for, with upstream's answers: `record-rules FILE`
 record-rules *args:
     @./dev record-rules {{args}}

@@ -150,7 +150,7 @@ fn too_much_work_ends_with_an_error() {
 #[test]
 fn deep_objects_and_schemas_are_refused() {
     let mut deep = json!({});
-    for _ in 0..10_000 {
+    for _ in 0..300 {
         deep = json!({"a": deep});
     }
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -159,13 +159,11 @@ fn deep_objects_and_schemas_are_refused() {
         Err(Error::Unread(_))
     ));
     let mut schema = json!({"type": "object"});
-    for _ in 0..10_000 {
+    for _ in 0..300 {
         schema = json!({"type": "object", "properties": {"a": schema}});
     }
     let error = validate(&definition(&schema), &object(&json!({})), None);
     assert!(matches!(error, Err(Error::Schema(_))));
-    // Values of ten thousand levels are taken apart one by one.
-    std::mem::forget((deep, schema));
 }
 
 #[test]

@@ -200,14 +200,6 @@ fn judged(case: &Case, found: &[Found], cost: u64, code: u16, subject: Option<&s
     }
 }
 
-/// Says what the API server says of the object, in a sentence.
-pub(super) fn explain(outcome: &ReviewOutcome) -> String {
-    match &outcome.denial {
-        None => "the object is valid".to_owned(),
-        Some(denial) => denial.cause.clone(),
-    }
-}
-
 /// How the errors differ from what is expected; `None` where they do not.
 fn difference(expect: &Expect, found: &[Found]) -> Option<String> {
     let all = || {

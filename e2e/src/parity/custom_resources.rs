@@ -152,7 +152,7 @@ impl CustomResourceParity {
             let version = group["version"].as_str().unwrap_or_default();
             let validator = match Validator::new(&group["crd"], version) {
                 Ok(validator) => validator,
-                Err(error) => bail!("{}: {error}", group["crd"]["metadata"]["name"]),
+                Err(error) => bail!("{:?}: {error}", group.pointer("/crd/metadata/name")),
             };
             line.versions += 1;
             let requests = group["objects"].as_array().map_or(&[][..], Vec::as_slice);
@@ -227,8 +227,11 @@ impl CustomResourceParity {
 fn record(file: &Path, groups: &[Value], answers: &[Answer]) -> Result<()> {
     let mut lines = String::new();
     for (group, answer) in groups.iter().zip(answers) {
+        if answer.error.is_some() || answer.panic.is_some() {
+            continue;
+        }
         let mut group = group.clone();
-        let Some(requests) = group["objects"].as_array_mut() else {
+        let Some(requests) = group.get_mut("objects").and_then(Value::as_array_mut) else {
             continue;
         };
         for (request, answer) in requests.iter_mut().zip(&answer.objects) {
@@ -239,12 +242,13 @@ fn record(file: &Path, groups: &[Value], answers: &[Answer]) -> Result<()> {
             }
         }
         requests.retain(|request| !request.is_null());
-        lines.push_str(&format!("{group}\n"));
+        lines += &group.to_string();
+        lines.push('\n');
     }
     Ok(std::fs::write(file, lines)?)
 }
 
-/// What ours answers where that differs.
+/// Our answer where it differs.
 fn compare(
     validator: &Validator,
     request: &Value,

@@ -5,7 +5,7 @@
 
 use super::super::api::{Decision, Expect};
 use super::super::mutation::{self, Mutating};
-use super::super::{custom_resource, difference, webhook};
+use super::super::{difference, webhook};
 use crate::defaulting::Stage;
 use crate::policy::admission::{Binding, ReviewOutcome};
 use crate::policy::exempt;
@@ -21,8 +21,7 @@ pub enum TargetKind {
     Webhook,
     /// A `MutatingAdmissionPolicy`, of which the object after its mutations is known.
     Mutating,
-    /// A `CustomResourceDefinition`, against which the API server holds custom resources; [`custom_resource`] runs its
-    /// cases.
+    /// A `CustomResourceDefinition`, against which the API server holds custom resources; its cases are run apart.
     Definition,
 }
 
@@ -83,7 +82,7 @@ impl TargetKind {
             Self::Policy => difference::explain(outcome),
             Self::Webhook => webhook::explain(outcome),
             Self::Mutating => mutation::explain(outcome),
-            Self::Definition => custom_resource::explain(outcome),
+            Self::Definition => explain_definition(outcome),
         }
     }
 
@@ -112,5 +111,13 @@ impl TargetKind {
             (true, Self::Policy | Self::Definition) => Some(Decision::Allow),
             (false, _) => Some(Decision::Deny),
         }
+    }
+}
+
+/// Says what the API server says of a custom resource, in a sentence.
+fn explain_definition(outcome: &ReviewOutcome) -> String {
+    match &outcome.denial {
+        None => "the object is valid".to_owned(),
+        Some(denial) => denial.cause.clone(),
     }
 }

@@ -6,6 +6,7 @@
 //! `pkg/api/validate/content`.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 use serde_json::{Map, Value as Json, json};
 
@@ -61,9 +62,10 @@ impl<'a> Metadata<'a> {
 
 /// A name that is a DNS subdomain.
 pub(super) fn subdomain(name: &str, is_prefix: bool) -> Vec<String> {
-    match is_prefix {
-        true => validation::dns1123_subdomain(&validation::without_trailing_dash(name.as_bytes())),
-        false => validation::dns1123_subdomain(name.as_bytes()),
+    if is_prefix {
+        validation::dns1123_subdomain(&validation::without_trailing_dash(name.as_bytes()))
+    } else {
+        validation::dns1123_subdomain(name.as_bytes())
     }
 }
 
@@ -390,7 +392,8 @@ fn owner_text(owner: &Json) -> String {
     );
     for name in ["controller", "blockOwnerDeletion"] {
         if let Some(Json::Bool(value)) = owner.get(name) {
-            written.push_str(&format!(",\"{name}\":{value}"));
+            // Writing to a string cannot fail.
+            let _ = write!(written, ",\"{name}\":{value}");
         }
     }
     written.push('}');

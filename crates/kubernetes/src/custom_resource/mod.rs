@@ -62,7 +62,7 @@ pub enum Error {
     Unread(String),
 }
 
-/// What the API server says of an object.
+/// Answer of the API server about an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// The object as it would be stored, if there are no errors.
@@ -344,7 +344,7 @@ impl Validator {
             let mut of_metadata = Errors { found: errors };
             match before {
                 None => {
-                    of_metadata.of_object(metadata, self.is_namespaced, metadata::subdomain, &path)
+                    of_metadata.of_object(metadata, self.is_namespaced, metadata::subdomain, &path);
                 }
                 Some(before) => of_metadata.of_update(metadata, Metadata::of(before), &path),
             }

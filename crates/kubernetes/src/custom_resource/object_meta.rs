@@ -147,9 +147,8 @@ fn read_value(value: &Json, type_: Type, type_name: &str, path: &str) -> Result<
         other => wrong(other, expected),
     };
     match (type_, value) {
-        (Type::Raw, _) => Ok(value.clone()),
+        (Type::Raw, _) | (Type::Bool, Json::Bool(_)) => Ok(value.clone()),
         (Type::Text(expected), _) => text(value, expected),
-        (Type::Bool, Json::Bool(_)) => Ok(value.clone()),
         (Type::Bool, _) => wrong(value, "bool"),
         (Type::Int, Json::Number(number)) if number.is_i64() => Ok(value.clone()),
         (Type::Int, Json::Number(number)) => {

@@ -1,4 +1,4 @@
-//! What came of holding a value against a schema.
+//! Outcomes of holding values against schemas.
 //!
 //! Source: kube-openapi `pkg/validation/validate/result.go` (`Result`), `pkg/validation/errors/schema.go`;
 //! apiextensions-apiserver `pkg/apiserver/validation/validation.go` (`kubeOpenAPIResultToFieldErrors`).

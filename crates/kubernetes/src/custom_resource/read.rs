@@ -30,8 +30,9 @@ pub(super) fn read(object: &Json, schema: &Json) -> Result<Json, String> {
     if let Some(metadata) = read.get_mut("metadata") {
         *metadata = object_meta::read(metadata)?;
     }
-    defaulting::complete(&mut read, schema);
+    defaulting::prune_unknown(&mut read, schema);
     coerce(&mut read, schema, &Path::ROOT).map_err(|error| error.to_string())?;
+    defaulting::complete_defaults(&mut read, schema);
     Ok(read)
 }
 

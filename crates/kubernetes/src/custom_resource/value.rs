@@ -51,7 +51,7 @@ impl Place<'_> {
 /// The most work of a walk, in values held against schemas and bytes of texts.
 const MAX_WORK: u64 = 200_000_000;
 
-/// What a value costs that is held against a schema.
+/// The work for a value that is held against a schema.
 const VISIT: usize = 32;
 
 /// A walk through a value.

@@ -21,6 +21,12 @@ pub fn complete(object: &mut Value, schema: &Value) {
     prune(object, Some(schema), true, 0);
 }
 
+/// Removes unknown fields, and nulls that are not allowed: what the API server does before it sets defaults.
+pub(crate) fn prune_unknown(object: &mut Value, schema: &Value) {
+    prune(object, Some(schema), true, 0);
+    prune_nulls(object, Some(schema), 0);
+}
+
 /// Sets defaults, as the API server does with what admission has changed.
 pub fn complete_defaults(object: &mut Value, schema: &Value) {
     default(object, Some(schema), 0);

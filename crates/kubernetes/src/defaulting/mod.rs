@@ -24,6 +24,7 @@ mod typed;
 use serde_json::Value;
 
 pub use convert::convert;
+pub(crate) use custom::prune_unknown;
 pub use custom::{complete, complete_defaults};
 pub use prepare::{Custom, Operation, Prepared, Request, Stage, prepare};
 pub use subresource::{SubresourceRequest, subresource};

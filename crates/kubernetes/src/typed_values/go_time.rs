@@ -3,6 +3,8 @@
 //! Source: Go `time/format.go`, `parse`; kube-openapi `pkg/validation/strfmt/time.go` (`ParseDateTime`),
 //! `duration.go` (`ParseDuration`).
 
+use std::fmt::Write as _;
+
 use cel::temporal;
 use cel::value::{Timestamp, go_quote};
 
@@ -74,7 +76,10 @@ fn quote(text: &str) -> String {
         match byte {
             b'"' | b'\\' => quoted.extend(['\\', char::from(byte)]),
             b' '..=b'\x7f' => quoted.push(char::from(byte)),
-            _ => quoted.push_str(&format!("\\x{byte:02x}")),
+            _ => {
+                // Writing to a string cannot fail.
+                let _ = write!(quoted, "\\x{byte:02x}");
+            }
         }
     }
     quoted.push('"');
