@@ -111,9 +111,9 @@ impl Evaluation<'_> {
 
     /// A term that must be `wanted`, with the values that it compares as they are.
     fn term(&self, id: ExprId, wanted: bool) -> String {
-        let mut term = self.condition(id, wanted);
+        let term = self.condition(id, wanted);
         if self.seen(id).is_none() {
-            return term + " (not evaluated)";
+            return format!("{term} (not evaluated)");
         }
         let values: Vec<String> = self
             .compared(id)
@@ -124,10 +124,10 @@ impl Evaluation<'_> {
                 Some(format!("{} is {value}", text(self.ast, operand)))
             })
             .collect();
-        if !values.is_empty() {
-            term += &format!(" ({})", values.join(", "));
+        if values.is_empty() {
+            return term;
         }
-        term
+        format!("{term} ({})", values.join(", "))
     }
 
     /// The operands of a call whose values are not in its text.
