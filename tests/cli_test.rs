@@ -68,11 +68,11 @@ fn custom_resources_are_held_against_their_definition() {
     let report = report(&["tests/cli_test/definitions.yaml"]);
     compare("definitions.txt", &test::render::text(&report, PLAIN, true));
     let summary = report.summary;
-    assert_eq!((summary.passed, summary.failed, summary.pending), (9, 6, 1));
+    assert_eq!((summary.passed, summary.failed, summary.pending), (9, 7, 1));
     let json = serde_json::to_value(&report).unwrap();
     let probe = &json["probes"][0];
     assert_eq!(probe["target"]["kind"], "CustomResourceDefinition");
-    let case = &probe["cases"][1];
+    let case = &probe["cases"][2];
     assert_eq!(
         (&case["decision"], &case["reason"]),
         (&"Deny".into(), &"Invalid".into())

@@ -125,7 +125,7 @@ fn values_are_held_against_keywords() {
     );
 }
 
-/// What would take the API server minutes ends here with an error.
+/// Objects that would take the API server minutes end here with an error.
 #[test]
 fn too_much_work_ends_with_an_error() {
     let alternatives: Vec<Value> = (0..5_000)

@@ -6,10 +6,15 @@
 
 use serde_json::Value;
 
-use super::api::{Case, CaseOutcome, CaseStatus, Decision, Expect, PolicyProbeSpec};
-use super::run::{CaseResult, failed, pending};
+use super::api::{Case, CaseOutcome, CaseStatus, Decision, Expect, PolicyProbeSpec, Request};
+use super::run::{CaseResult, failed, invalid, pending};
+use super::sample;
+use super::validation::Violation;
 use crate::custom_resource::{Error, FieldError, Validator, Verdict};
-use crate::policy::admission::{DeniedBy, Recording, ReviewOutcome, Status};
+use crate::policy::admission::{DeniedBy, Object, Recording, ReviewOutcome, Status};
+use crate::schema::crd::Crd;
+use crate::schema::intern::Interner;
+use crate::schema::resolver::SchemaSet;
 use regexp::compiled;
 
 /// A CustomResourceDefinition that probes are about.
@@ -25,16 +30,39 @@ pub struct Definition {
 #[must_use]
 pub fn run(probe: &PolicyProbeSpec, definition: &Definition) -> Vec<CaseResult> {
     let mut versions = Vec::new();
+    let mut schemas = SchemaSet::default();
+    if let Ok(crd) = Crd::from_value(&definition.value) {
+        schemas.add_crd(&crd, &mut Interner::default());
+    }
     let cases = probe.cases.iter();
     cases
-        .map(|case| of_case(case, definition, &mut versions))
+        .map(|case| of_case(case, definition, &schemas, &mut versions))
         .collect()
+}
+
+/// The fields of the objects of `request` that the definition does not have: that they are dropped is hardly meant.
+fn unknown_fields(request: &Request, schemas: &SchemaSet) -> Vec<Violation> {
+    let objects = [
+        (&request.object, "request.object"),
+        (&request.old_object, "request.oldObject"),
+    ];
+    let unknown = objects.into_iter().filter_map(|(object, path)| {
+        let object = object.as_ref()?;
+        let gvk = Object::new(object).gvk().clone();
+        Some(sample::unknown_fields(object, &gvk, schemas, path))
+    });
+    unknown.flatten().collect()
 }
 
 /// A version of the definition that cases have asked for.
 type Version = (String, Result<Validator, Error>);
 
-fn of_case(case: &Case, definition: &Definition, versions: &mut Vec<Version>) -> CaseResult {
+fn of_case(
+    case: &Case,
+    definition: &Definition,
+    schemas: &SchemaSet,
+    versions: &mut Vec<Version>,
+) -> CaseResult {
     if let Some(why) = &definition.refusal {
         return failed(
             case,
@@ -65,6 +93,10 @@ fn of_case(case: &Case, definition: &Definition, versions: &mut Vec<Version>) ->
             api_version.unwrap_or_default()
         );
         return failed(case, &why);
+    }
+    let unknown = unknown_fields(request, schemas);
+    if !unknown.is_empty() {
+        return invalid(case, unknown);
     }
     let at = match versions.iter().position(|(known, _)| known == version) {
         Some(at) => at,

@@ -192,7 +192,7 @@ pub(super) fn failed(case: &Case, why: &str) -> CaseResult {
 }
 
 /// A case that fails because objects of it, or of its probe, are none that the API server takes.
-fn invalid(case: &Case, invalid: Vec<Violation>) -> CaseResult {
+pub(super) fn invalid(case: &Case, invalid: Vec<Violation>) -> CaseResult {
     let texts = invalid
         .iter()
         .map(|violation| format!("{}: {}", violation.field_ref, violation.message));

@@ -124,6 +124,20 @@ pub fn violations(
     walk.found
 }
 
+/// The fields of `object`, of the kind `gvk`, that its schema does not have: the API server drops them, and a sender that
+/// asks for strict decoding, as kubectl does, is refused.
+#[must_use]
+pub(super) fn unknown_fields(
+    object: &Json,
+    gvk: &Gvk,
+    schemas: &dyn SchemaResolver,
+    path: &str,
+) -> Vec<Violation> {
+    let mut found = violations(object, gvk, schemas, Samples::Partial, path);
+    found.retain(|violation| violation.message.starts_with(UNKNOWN));
+    found
+}
+
 /// The places of required fields that `object` lacks, by which it is one cut down, at most 1,000 of them.
 #[must_use]
 pub fn missing(object: &Json, gvk: &Gvk, schemas: &dyn SchemaResolver) -> Vec<String> {

@@ -445,7 +445,7 @@ mod tests {
             ),
             &[(
                 "spec.cases[0].expect",
-                "message, messageContains, messagePattern and reason are those of a denial",
+                "message, messageContains, messagePattern, reason, field and errors are those of a denial",
             )],
         );
         let mut spec = case(&json!({"object": pod}), &allow);

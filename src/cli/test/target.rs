@@ -175,7 +175,7 @@ pub(super) struct Definitions {
     pub(super) keys: Vec<String>,
     /// Those that a probe names; of several of one name the last, as `kubectl apply` has it.
     pub(super) named: HashMap<String, Object<Crd>>,
-    /// What they define.
+    /// The custom kinds of all of them.
     pub(super) crds: Vec<Crd>,
 }
 
