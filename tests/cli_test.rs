@@ -68,11 +68,11 @@ fn custom_resources_are_held_against_their_definition() {
     let report = report(&["tests/cli_test/definitions.yaml"]);
     compare("definitions.txt", &test::render::text(&report, PLAIN, true));
     let summary = report.summary;
-    assert_eq!((summary.passed, summary.failed, summary.pending), (9, 7, 1));
+    assert_eq!((summary.passed, summary.failed, summary.pending), (9, 9, 1));
     let json = serde_json::to_value(&report).unwrap();
     let probe = &json["probes"][0];
     assert_eq!(probe["target"]["kind"], "CustomResourceDefinition");
-    let case = &probe["cases"][2];
+    let case = &probe["cases"][4];
     assert_eq!(
         (&case["decision"], &case["reason"]),
         (&"Deny".into(), &"Invalid".into())
@@ -125,7 +125,7 @@ fn mutating_policies_change_objects_as_they_must() {
     assert_eq!((summary.passed, summary.errors), (11, 3));
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(json["probes"][0]["target"]["name"], "team-labels");
-    let case = &json["probes"][0]["cases"][0];
+    let case = &json["probes"][0]["cases"][1];
     assert_eq!(case["object"]["spec"]["replicas"], 5);
     assert_eq!(case["patch"][0]["path"], "/metadata/labels/team");
     assert_eq!(report.exit(), Exit::WrongUse);

@@ -30,6 +30,7 @@ pub mod test;
 mod text;
 mod unified;
 mod write;
+mod yaml_text;
 
 use std::io::{self, Write};
 

@@ -16,6 +16,7 @@ use super::controller::ControllerReport;
 use super::error::CliError;
 use super::exit::Exit;
 use super::mutating;
+use super::yaml_text;
 use crate::status::compute::DesiredStatus;
 use crate::status::exclusion::Exclusion;
 
@@ -311,7 +312,7 @@ impl StatusReport {
 
     /// As YAML, of the same shape.
     pub(crate) fn to_yaml(&self) -> Result<String, CliError> {
-        serde_norway::to_string(self).map_err(|error| CliError::Format {
+        yaml_text::to_string(self).map_err(|error| CliError::Format {
             format: "yaml",
             reason: error.to_string(),
         })

@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use serde_json::Value;
 
+use super::yaml_text;
+
 /// The unchanged lines around a change.
 const CONTEXT: usize = 3;
 
@@ -27,7 +29,7 @@ fn yaml(object: &Value) -> String {
     if object.is_null() {
         return String::new();
     }
-    serde_norway::to_string(&object).unwrap_or_else(|_| object.to_string())
+    yaml_text::to_string(&object).unwrap_or_else(|_| object.to_string())
 }
 
 /// The unified diff of two texts; empty where they are equal.

@@ -7,6 +7,7 @@
 use serde_json::Value;
 
 use super::api::{Case, CaseOutcome, CaseStatus, Decision, Expect, PolicyProbeSpec, Request};
+use super::contradiction::contradictions;
 use super::run::{CaseResult, failed, invalid, pending};
 use super::sample;
 use super::validation::Violation;
@@ -94,9 +95,21 @@ fn of_case(
         );
         return failed(case, &why);
     }
-    let unknown = unknown_fields(request, schemas);
-    if !unknown.is_empty() {
-        return invalid(case, unknown);
+    let mut faults = contradictions(request);
+    faults.extend(unknown_fields(request, schemas));
+    if !faults.is_empty() {
+        return invalid(case, faults);
+    }
+    let kind = object.get("kind").and_then(Value::as_str);
+    let expects_kind = case.expect.field.as_deref() == Some("kind");
+    if kind != text("/spec/names/kind") && !expects_kind {
+        let why = format!(
+            "the definition is of {}, and the object is a `{}`; where that is what the case is about, expect an error \
+             of the field `kind`",
+            text("/spec/names/kind").unwrap_or("another kind"),
+            kind.unwrap_or_default()
+        );
+        return failed(case, &why);
     }
     let at = match versions.iter().position(|(known, _)| known == version) {
         Some(at) => at,

@@ -4,6 +4,7 @@
 //! in a file, which `kubectl vap test` evaluates; both mean the same.
 
 pub mod api;
+mod contradiction;
 pub mod crd;
 pub mod custom_resource;
 mod decided;

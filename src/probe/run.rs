@@ -18,6 +18,7 @@ use super::api::{
     AuthorizerSource, BindingSource, Case, CaseOutcome, CaseStatus, PolicyProbeSpec, Request,
     Samples, Source,
 };
+use super::contradiction::contradictions;
 use super::decided::{Decided, Mutated};
 use super::mutation;
 use super::validation::Violation;
@@ -197,12 +198,21 @@ pub(super) fn invalid(case: &Case, invalid: Vec<Violation>) -> CaseResult {
         .iter()
         .map(|violation| format!("{}: {}", violation.field_ref, violation.message));
     let texts: Vec<String> = texts.collect();
+    let fields = invalid.iter().map(|violation| &*violation.field_ref);
+    let why = format!("{}: {}", fault(fields), texts.join("; "));
     CaseResult {
         invalid,
-        ..failed(
-            case,
-            &format!("the API server refuses the object: {}", texts.join("; ")),
-        )
+        ..failed(case, &why)
+    }
+}
+
+/// The fault of a case whose objects are wrong in these fields.
+#[must_use]
+pub fn fault<'a>(mut fields: impl Iterator<Item = &'a str>) -> &'static str {
+    if fields.all(|field| field.contains("expect.")) {
+        "no object can be as it is expected"
+    } else {
+        "the API server refuses the object"
     }
 }
 
@@ -268,7 +278,9 @@ impl<'a> Prepared<'a> {
     /// The request of a case.
     fn request(&self, case: &Case, setting: &Setting<'_>) -> CaseRequest {
         let mut faults = self.invalid_params.clone();
+        faults.extend(contradictions(&case.request));
         faults.extend(invalid_samples(&case.request, self.samples, setting));
+        faults.extend(invalid_expected(case, setting));
         if !faults.is_empty() {
             return CaseRequest(Err(Box::new(invalid(case, faults))));
         }
@@ -387,6 +399,15 @@ fn invalid_samples(request: &Request, samples: Samples, setting: &Setting<'_>) -
         sample::violations(namespace, &gvk, setting.schemas, samples, path)
     });
     of_objects.chain(namespace).flatten().collect()
+}
+
+/// The fields of the expected object that its kind does not have: that such a field is absent always holds.
+fn invalid_expected(case: &Case, setting: &Setting<'_>) -> Vec<Violation> {
+    let (Some(expected), Some(object)) = (&case.expect.object, &case.request.object) else {
+        return Vec::new();
+    };
+    let gvk = Object::new(object).gvk().clone();
+    sample::unknown_fields(expected, &gvk, setting.schemas, "expect.object")
 }
 
 /// The faults of the params that a probe brings.

@@ -25,6 +25,7 @@ use super::connection::Connected;
 use super::error::CliError;
 use super::input::files::ReadFile;
 use super::input::{Input, Wanted};
+use super::yaml_text;
 use crate::cluster::discovery::Discovery;
 use crate::cluster::error::Error;
 use crate::policy;
@@ -264,7 +265,7 @@ pub(super) fn add_named(input: &mut Input, singular: &str, mut object: Value) {
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
         metadata.remove("managedFields");
     }
-    let text = serde_norway::to_string(&object).map_err(|error| error.to_string());
+    let text = yaml_text::to_string(&object).map_err(|error| error.to_string());
     let file = ReadFile {
         name,
         is_given: true,

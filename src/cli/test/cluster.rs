@@ -301,7 +301,7 @@ fn bindings(
     if named.is_empty() {
         return Err(format!(
             "no binding of the policy `{policy}` is among the input; name its file, or write \
-             `bindings: Implied` for one that denies and matches all"
+             `bindings: Implied` for one that matches all"
         ));
     }
     Ok(named.into_values().collect())

@@ -16,6 +16,7 @@ use crate::cli::check::known::Known;
 use crate::cli::exit::Exit;
 use crate::cli::input::{Input, Object, Wanted};
 use crate::cli::text::clean;
+use crate::cli::yaml_text;
 use crate::policy;
 use crate::policy::absence::{self, Context, Reads, Witness};
 use crate::policy::admission::{Admission, DeniedBy, EvaluationResult, Namespace, ParamList};
@@ -138,7 +139,7 @@ pub(super) fn probes_yaml(probes: &[Json]) -> Result<String, serde_norway::Error
         let spec = probe.get("spec").cloned().unwrap_or_default();
         let Ok(spec) = serde_json::from_value(spec) else {
             // One that the API server refuses is written all the same: `test` says what is wrong with it.
-            out.push_str(&serde_norway::to_string(probe)?);
+            out.push_str(&yaml_text::to_string(probe)?);
             continue;
         };
         let written = Written {
@@ -147,7 +148,7 @@ pub(super) fn probes_yaml(probes: &[Json]) -> Result<String, serde_norway::Error
             metadata: probe.get("metadata").cloned().unwrap_or_default(),
             spec,
         };
-        out.push_str(&serde_norway::to_string(&written)?);
+        out.push_str(&yaml_text::to_string(&written)?);
     }
     Ok(out)
 }

@@ -135,7 +135,7 @@ pub(in crate::cli) fn read(
         }
         for (spec, origins) in read {
             let unknown = match &target {
-                None => unknown_policy(&object, &spec, policies),
+                None => unknown_policy(&object, &spec, (policies, targets.unwrap_or_default())),
                 Some(target) => unknown_target(&object, target, targets.unwrap_or_default()),
             };
             if let Some(found) = unknown {
@@ -176,16 +176,21 @@ fn invalid(object: &Object<Value>, origins: &[usize], violation: Violation) -> F
 fn unknown_policy(
     object: &Object<Value>,
     spec: &PolicyProbeSpec,
-    policies: &[String],
+    (policies, targets): (&[String], &[String]),
 ) -> Option<Finding> {
     if !policies.contains(&spec.policy_name) {
         let message = format!("the policy `{}` is not among the input", spec.policy_name);
         let place = object.place_of_field("spec.policyName");
         let mut found = error(object, Rule::UnknownPolicy, &message, place);
         let meant = nearest(&spec.policy_name, policies.iter().map(String::as_str));
-        found.help = Some(match meant {
-            Some(meant) => format!("did you mean `{meant}`?"),
-            None => "name the file that it is in as well".to_owned(),
+        let mut keys = targets.iter().filter_map(|key| key.split_once('/'));
+        let target = keys.find(|(_, name)| *name == spec.policy_name);
+        found.help = Some(match (target, meant) {
+            (Some((kind, name)), _) => format!(
+                "it is a {kind}: write `target: {{kind: {kind}, name: {name}}}` in the place of policyName"
+            ),
+            (None, Some(meant)) => format!("did you mean `{meant}`?"),
+            (None, None) => "name the file that it is in as well".to_owned(),
         });
         found.field_ref = Some("spec.policyName".to_owned());
         return Some(found);

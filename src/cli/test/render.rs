@@ -12,6 +12,7 @@ use crate::cli::terminal::Terminal;
 use crate::cli::text::{clean, wrap};
 use crate::policy::rule::Rule;
 use crate::probe::api::CaseOutcome;
+use crate::probe::run::fault;
 
 pub(in crate::cli) const GREEN: &str = "1;32";
 
@@ -88,7 +89,8 @@ fn render(
         if case.invalid.is_empty() {
             said.extend(case.difference.clone());
         } else {
-            said.push("the API server refuses the object".to_owned());
+            let fields = case.invalid.iter().map(|invalid| &*invalid.field);
+            said.push(fault(fields).to_owned());
         }
     }
     if is_verbose {

@@ -22,6 +22,7 @@ use crate::cli::check::known::Known;
 use crate::cli::exit::Exit;
 use crate::cli::input::{Input, Wanted};
 use crate::cli::text::clean;
+use crate::cli::yaml_text;
 use crate::probe::api::CaseOutcome;
 use crate::probe::sample::REQUIRED;
 use crate::probe::validation::API_VERSION;
@@ -75,7 +76,7 @@ impl Converted {
     pub fn yaml(&self) -> Result<String, serde_norway::Error> {
         let mut documents: Vec<String> = self.texts.clone();
         for policy in &self.policies {
-            documents.push(serde_norway::to_string(policy)?);
+            documents.push(yaml_text::to_string(policy)?);
         }
         if !self.probes.is_empty() {
             documents.push(probes_yaml(&self.probes)?);

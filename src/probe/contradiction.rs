@@ -1,0 +1,90 @@
+//! Requests that no API server takes, whatever their kind: their parts contradict each other.
+//!
+//! Source: `k8s.io/apiserver` `pkg/registry/rest/meta.go` (`EnsureObjectNamespaceMatchesRequestNamespace`).
+
+use serde_json::Value;
+
+use super::api::Request;
+use super::validation::Violation;
+use crate::policy::admission::Object;
+
+/// The contradictions in `request`.
+#[must_use]
+pub(super) fn contradictions(request: &Request) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let Some(object) = &request.object else {
+        return found;
+    };
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+    let own = text("/metadata/namespace").filter(|own| !own.is_empty());
+    if let (Some(own), Some(asked)) = (own, &request.namespace)
+        && own != asked
+    {
+        found.push(Violation {
+            field_ref: "request.object.metadata.namespace".to_owned(),
+            message: format!(
+                "the request is in the namespace `{asked}`, and the object says `{own}`"
+            ),
+        });
+    }
+    if let Some(before) = &request.old_object {
+        let (before, after) = (Object::new(before), Object::new(object));
+        let (before, after) = (before.gvk(), after.gvk());
+        let is_other = (&before.group, &before.kind) != (&after.group, &after.kind);
+        if is_other && !before.kind.is_empty() && !after.kind.is_empty() {
+            found.push(Violation {
+                field_ref: "request.oldObject.kind".to_owned(),
+                message: format!(
+                    "the object before the update is {} {}, and the object is {} {}",
+                    before.api_version(),
+                    before.kind,
+                    after.api_version(),
+                    after.kind
+                ),
+            });
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn found(request: &Value) -> Vec<String> {
+        let request: Request = serde_json::from_value(request.clone()).unwrap();
+        let found = contradictions(&request).into_iter();
+        found.map(|violation| violation.field_ref).collect()
+    }
+
+    #[test]
+    fn parts_must_go_together() {
+        let object = |api_version: &str, kind: &str, namespace: Option<&str>| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a", "namespace": namespace}});
+        let pod = object("v1", "Pod", Some("a"));
+        let namespace = ["request.object.metadata.namespace"];
+        let kind = ["request.oldObject.kind"];
+        assert_eq!(found(&json!({"namespace": "b", "object": pod})), namespace);
+        assert_eq!(found(&json!({"namespace": "a", "object": pod})), [""; 0]);
+        assert_eq!(found(&json!({"object": pod})), [""; 0]);
+        let without = object("v1", "Pod", None);
+        assert_eq!(
+            found(&json!({"namespace": "b", "object": without})),
+            [""; 0]
+        );
+        let other = object("v1", "ConfigMap", None);
+        assert_eq!(found(&json!({"object": pod, "oldObject": other})), kind);
+        let same = object("v1beta1", "Pod", None);
+        assert_eq!(
+            found(&json!({"object": object("v1", "Pod", None), "oldObject": same})),
+            [""; 0]
+        );
+        let other_group = object("g.io/v1", "Pod", None);
+        assert_eq!(
+            found(&json!({"object": pod, "oldObject": other_group})),
+            kind
+        );
+        assert_eq!(found(&json!({"oldObject": other})), [""; 0]);
+    }
+}
