@@ -54,6 +54,13 @@ fn compare(file: &str, found: &str) {
 }
 
 #[test]
+fn faults_of_schemas_are_found_where_they_are_written() {
+    check("crd_schemas", Profile::Truthful, Exit::Findings);
+    let report = report("tests/cli_check/crd_schemas.yaml", Profile::Truthful);
+    assert!(report.findings.iter().all(|found| found.refused));
+}
+
+#[test]
 fn rules_of_crds_are_found_where_they_are_written() {
     check("crd", Profile::Truthful, Exit::Findings);
     let report = report("tests/cli_check/crd.yaml", Profile::Truthful);

@@ -25,7 +25,9 @@ use kube::Client;
 use serde_json::{Value, json};
 use vap_status_controller::custom_resource::{Error, Validator};
 use vap_status_controller::schema::Gvk;
-use vap_status_controller::validation_rules::judge;
+use vap_status_controller::validation_rules::{
+    DefinitionError, UNKNOWN_KEYWORD, judge, schema_errors,
+};
 
 use dry_run::{Target, post, send, served, target_of};
 
@@ -145,6 +147,108 @@ async fn rules_are_judged_as_by_the_api_server() {
     );
     assert!(differences.is_empty(), "{}", differences.join("\n"));
     assert!(n_compared >= 40 && n_refused > 0);
+}
+
+/// A definition of which one property has this schema.
+fn with_property(property: &Value) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "disks.schemas.example.com"},
+        "spec": {
+            "group": "schemas.example.com",
+            "scope": "Namespaced",
+            "names": {"kind": "Disk", "plural": "disks"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object",
+                "properties": {"spec": {"type": "object", "properties": {"a": property}}},
+            }}}],
+        },
+    })
+}
+
+/// Schemas with the faults that people make are refused by an API server for the reasons that are told here, and those
+/// without are taken.
+#[tokio::test(flavor = "multi_thread")]
+async fn faults_of_schemas_are_those_of_the_api_server() {
+    let string = json!({"type": "string"});
+    let schemas = [
+        string.clone(),
+        json!({"type": "object", "additionalProperties": true, "properties": {"b": string}}),
+        json!({"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]}),
+        json!({"x-kubernetes-preserve-unknown-fields": true}),
+        json!({"type": "string", "pattern": "^[a-z]+$", "format": "hostname", "maxLength": 3}),
+        json!({"type": "array", "items": string, "uniqueItems": false}),
+        json!({"type": "object", "properties": {"b": string}, "oneOf": [{"required": ["b"]}]}),
+        json!({}),
+        json!({"type": "strng"}),
+        json!({"type": "string", "maxLenght": 3}),
+        json!({"type": "object", "requird": ["b"], "properties": {"b": string}}),
+        json!({"type": "array"}),
+        json!({"type": "array", "items": {}}),
+        json!({"type": "array", "items": string, "uniqueItems": true}),
+        json!({"type": "object", "$ref": "#/definitions/a"}),
+        json!({"type": "object", "id": "a"}),
+        json!({"type": "object", "definitions": {"a": string}}),
+        json!({"type": "object", "dependencies": {"a": ["b"]}}),
+        json!({"type": "object", "patternProperties": {"a": string}}),
+        json!({"type": "array", "items": string, "additionalItems": string}),
+        json!({"type": "object", "properties": {"b": string}, "additionalProperties": string}),
+        json!({"type": "string", "pattern": "(?=x)a["}),
+        json!({"type": "string", "pattern": "a{1001}"}),
+        json!({"type": "object", "properties": {"b": {}}, "additionalProperties": false}),
+        json!({"type": "object", "properties": {"b": string}, "oneOf": [{"properties": {"b": string}}]}),
+        json!({"type": "object", "properties": {"b": string}, "oneOf": [{"properties": {"c": {"minLength": 1}}}]}),
+        json!({"type": "string", "not": {"type": "integer"}}),
+        json!({"type": "string", "nullable": true, "x-kubernetes-embedded-resource": true}),
+    ];
+    let control_plane = control_plane().await.unwrap();
+    let client = control_plane.client().await.unwrap();
+    let (mut n_refused, mut differences) = (0, Vec::new());
+    for schema in &schemas {
+        let definition = with_property(schema);
+        let path = format!("{CRDS}?dryRun=All&fieldValidation=Strict");
+        let answer = post(&client, &path, &definition).await;
+        let theirs = causes(&answer);
+        let said = answer.body["message"].as_str().unwrap_or_default();
+        let ours = schema_errors(&definition);
+        n_refused += usize::from(answer.status != 201);
+        let is_told = |found: &DefinitionError| {
+            if found.error.detail == UNKNOWN_KEYWORD {
+                let field = found
+                    .error
+                    .field
+                    .replace("[spec]", ".spec")
+                    .replace("[a]", ".a");
+                return answer.status == 400
+                    && said.contains(&format!("unknown field \"{field}\""));
+            }
+            if found
+                .error
+                .detail
+                .starts_with("the schema is not structural")
+            {
+                return answer.status == 422;
+            }
+            let mut cause = Cause::of(&found.error);
+            cause.field = cause.field.replace("versions[0].schema", "validation");
+            theirs.contains(&cause)
+        };
+        if ours.is_empty() != (answer.status == 201) || !ours.iter().all(is_told) {
+            let ours: Vec<String> = ours.iter().map(|found| found.error.to_string()).collect();
+            differences.push(format!(
+                "{schema}\n  here:  {ours:?}\n  there: {} {said}",
+                answer.status
+            ));
+        }
+    }
+    println!(
+        "{} schemas, {n_refused} refused, {} different",
+        schemas.len(),
+        differences.len()
+    );
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+    assert!(n_refused >= 20);
 }
 
 /// Metadata as it can be sent: what is looked at before an object is validated is as it must be.

@@ -150,6 +150,22 @@ kind: ValidatingAdmissionPolicyBinding
 metadata: {name: limits-binding}
 spec: {policyName: limits, validationActions: [Audit]}
 ---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: limits}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [deployments]}
+  reinvocationPolicy: Never
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration: {expression: 'Object{spec: Object.spec{replicas: 1}}'}
+---
+apiVersion: vap-status.dev/v1alpha1
+kind: MutatingAdmissionPolicyStatus
+metadata: {name: limits}
+---
 apiVersion: vap-status.dev/v1alpha1
 kind: PolicyProbe
 metadata: {name: limits-probe}
@@ -191,8 +207,19 @@ fn commands_of_alerts(rules: &str) -> Vec<String> {
     let quoted = text.split('`').skip(1).step_by(2);
     quoted
         .filter(|code| code.starts_with("kubectl "))
-        .map(str::to_owned)
+        .flat_map(of_both_kinds)
         .collect()
+}
+
+/// A command of an alert, where it is about policies of two kinds once for each.
+fn of_both_kinds(command: &str) -> Vec<String> {
+    let parts = (|| {
+        let (before, rest) = command.split_once("{{ if $labels.kind }}")?;
+        let (mutating, rest) = rest.split_once("{{ else }}")?;
+        let (validating, after) = rest.split_once("{{ end }}")?;
+        Some([mutating, validating].map(|kind| format!("{before}{kind}{after}")))
+    })();
+    parts.map_or_else(|| vec![command.to_owned()], Vec::from)
 }
 
 #[tokio::test]
@@ -242,6 +269,14 @@ async fn commands_of_alerts_and_runbooks_work() {
                 .replace(
                     "validatingadmissionpolicy NAME",
                     "validatingadmissionpolicy limits",
+                )
+                .replace(
+                    "mutatingadmissionpolicy NAME",
+                    "mutatingadmissionpolicy limits",
+                )
+                .replace(
+                    "mutatingadmissionpolicystatus NAME",
+                    "mutatingadmissionpolicystatus limits",
                 )
                 .replace("policyprobe PROBE", "policyprobe limits-probe")
                 .replace("=GROUP", "=apps");

@@ -34,7 +34,9 @@ fn mark(value: &mut Value) -> bool {
         }
         Value::Sequence(items) => {
             let mut is_any = false;
-            items.iter_mut().for_each(|item| is_any |= mark(item));
+            for item in items.iter_mut() {
+                is_any |= mark(item);
+            }
             is_any
         }
         Value::Mapping(fields) => {

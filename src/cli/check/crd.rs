@@ -1,8 +1,10 @@
-//! The rules of CustomResourceDefinitions in files: what the API server refuses of them when they are created, with the
-//! places in the files.
+//! The schemas and rules of CustomResourceDefinitions in files: what the API server refuses of them when they are
+//! created, with the places in the files.
 //!
-//! Takes definitions as they are written, gives findings. What is refused of a definition beside its rules is not
-//! looked at.
+//! Takes definitions as they are written, gives findings. What is refused of a definition beside its schemas and rules,
+//! and defaults that do not fit their schema, are not looked at.
+
+use serde_json::Value as Json;
 
 use super::finding::{Finding, Severity};
 use super::policy::finding;
@@ -13,9 +15,13 @@ use crate::cel::syntax;
 use crate::cli::input::Object;
 use crate::cli::input::yaml::{Data, Node};
 use crate::cli::parallel;
+use crate::policy::nearest::nearest as nearest_name;
 use crate::policy::rule::Rule;
 use crate::schema::Crd;
-use crate::validation_rules::{DefinitionError, FieldErrorKind, PathStep, Trouble, judge};
+use crate::validation_rules::{
+    DefinitionError, FieldErrorKind, KEYWORDS, PathStep, Trouble, UNKNOWN_KEYWORD, judge,
+    schema_errors,
+};
 
 /// The most findings about one definition.
 const MAX_FINDINGS: usize = 200;
@@ -28,19 +34,25 @@ pub(in crate::cli) fn check(crds: &[Object<Crd>]) -> Vec<Finding> {
 }
 
 fn faults(crd: &Object<Crd>) -> Vec<Finding> {
-    let has_rules = crd.source.text().contains("x-kubernetes-validations");
-    if !has_rules {
+    let definition = crd.document.node.to_json();
+    if definition.get("apiVersion").and_then(Json::as_str) != Some("apiextensions.k8s.io/v1") {
         return Vec::new();
     }
-    let verdict = judge(&crd.document.node.to_json());
     let mut findings = Vec::new();
+    let of_schemas = schema_errors(&definition);
+    findings.extend(of_schemas.iter().map(|error| about_schema(crd, error)));
+    let has_rules = crd.source.text().contains("x-kubernetes-validations");
+    if !has_rules {
+        return findings;
+    }
+    let verdict = judge(&definition);
     for error in &verdict.errors {
         if findings.len() >= MAX_FINDINGS {
             break;
         }
         findings.extend(about(crd, error));
     }
-    if verdict.is_partial && verdict.errors.is_empty() {
+    if verdict.is_partial && findings.is_empty() {
         let place = crd.place();
         let message = "the rules of a schema were not compiled, which has other faults";
         let mut found = finding(crd, Severity::Note, Rule::NotChecked, message, place);
@@ -48,6 +60,43 @@ fn faults(crd: &Object<Crd>) -> Vec<Finding> {
         findings.push(found);
     }
     findings
+}
+
+/// The finding of an error of a schema.
+fn about_schema(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
+    let root = &crd.document.node;
+    let keyword = match error.place.last() {
+        Some(PathStep::Field(name)) => name.as_str(),
+        _ => "",
+    };
+    let is_unknown = error.error.detail == UNKNOWN_KEYWORD;
+    let owner = error
+        .place
+        .split_last()
+        .map(|(_, owner)| nearest(root, owner));
+    let entry = owner.and_then(|owner| match &owner.data {
+        Data::Map(entries) => entries.get(keyword),
+        Data::Scalar(..) | Data::List(_) => None,
+    });
+    let (place, length) = match entry.filter(|_| is_unknown) {
+        Some(entry) => (crd.place_of_bytes(&entry.key), keyword.chars().count()),
+        None => {
+            let node = nearest(root, &error.place);
+            (crd.place_of(node), crd.length_of(node))
+        }
+    };
+    let message = if is_unknown {
+        format!("unknown field `{keyword}`: a schema has no such keyword")
+    } else {
+        format!("{keyword}: {}", error.error.body())
+    };
+    let mut found = finding(crd, Severity::Error, rule_of(error), &message, place);
+    found.location.length = length;
+    found.field_ref = Some(error.error.field.clone());
+    found.refused = true;
+    let meant = nearest_name(keyword, KEYWORDS.into_iter()).filter(|_| is_unknown);
+    found.help = Some(meant.map_or_else(|| help(None), |meant| format!("did you mean `{meant}`?")));
+    found
 }
 
 /// The findings of one error: one for each thing that is wrong with an expression.
@@ -102,13 +151,15 @@ fn about(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
 fn rule_of(error: &DefinitionError) -> Rule {
     let detail = error.error.detail.as_str();
     match error.error.kind {
-        FieldErrorKind::Forbidden => Rule::CostLimit,
+        FieldErrorKind::Forbidden if detail.contains(" cost ") => Rule::CostLimit,
+        FieldErrorKind::Invalid if detail == UNKNOWN_KEYWORD => Rule::UnknownField,
         FieldErrorKind::Required => Rule::Required,
         FieldErrorKind::Internal => Rule::CompilationFailed,
         FieldErrorKind::Invalid if detail.starts_with("oldSelf cannot be used") => {
             Rule::UncorrelatableRule
         }
         FieldErrorKind::Invalid
+        | FieldErrorKind::Forbidden
         | FieldErrorKind::TypeInvalid
         | FieldErrorKind::Duplicate
         | FieldErrorKind::NotSupported

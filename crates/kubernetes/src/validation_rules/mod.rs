@@ -21,6 +21,7 @@ mod field_path;
 mod keywords;
 pub(crate) mod path;
 mod rule;
+mod schema_errors;
 mod validator;
 mod walk;
 
@@ -32,6 +33,7 @@ pub use definition::{DefinitionError, DefinitionVerdict, RuleCost, judge};
 pub use field_error::{FieldError, FieldErrorKind};
 pub use path::PathStep;
 pub use rule::ValidationRule;
+pub use schema_errors::{KEYWORDS, UNKNOWN_KEYWORD, schema_errors};
 pub use validator::{ValidationResult, Validator};
 
 use crate::schema::SchemaError;

@@ -1,0 +1,444 @@
+//! Faults of the schemas of a CustomResourceDefinition beside its rules, for which it is refused when it is created.
+//!
+//! The faults that people make have a place and the API server's words: keywords that there are not, types that are
+//! missing or not known, keywords that are not supported, patterns. Whatever else keeps a schema from being structural
+//! is told of the schema as a whole.
+//!
+//! Not looked at are defaults, which must fit the schema, list types with their keys, and what is not a schema.
+//!
+//! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
+//! (`ValidateCustomResourceDefinitionOpenAPISchema`, `specStandardValidatorV3.validate`),
+//! `pkg/apiserver/schema/validation.go` (`ValidateStructural`), `pkg/apis/apiextensions/v1/types_jsonschema.go`
+//! (`JSONSchemaProps`).
+
+use serde_json::{Map, Value as Json};
+
+use super::definition::DefinitionError;
+use super::field_error::{FieldError, FieldErrorKind};
+use super::path::Path;
+use crate::schema::crd::{MAX_JSON_DEPTH, is_shallower};
+use crate::schema::extensions::{INT_OR_STRING, PRESERVE_UNKNOWN_FIELDS};
+use crate::schema::structural::is_structural;
+use cel::value::go_quote;
+
+/// The most faults that are told of one definition.
+const MAX_ERRORS: usize = 50;
+
+/// Message of a keyword that there is not.
+pub const UNKNOWN_KEYWORD: &str =
+    "schemas have no such keyword: the API server drops it, and kubectl refuses it";
+
+/// The keywords of schemas.
+pub const KEYWORDS: [&str; 44] = [
+    "$ref",
+    "$schema",
+    "additionalItems",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "default",
+    "definitions",
+    "dependencies",
+    "description",
+    "enum",
+    "example",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "externalDocs",
+    "format",
+    "id",
+    "items",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "not",
+    "nullable",
+    "oneOf",
+    "pattern",
+    "patternProperties",
+    "properties",
+    "required",
+    "title",
+    "type",
+    "uniqueItems",
+    "x-kubernetes-embedded-resource",
+    "x-kubernetes-int-or-string",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-list-type",
+    "x-kubernetes-map-type",
+    "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-validations",
+];
+
+const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
+
+/// Keywords that are read and not supported.
+const UNSUPPORTED: [&str; 6] = [
+    "$ref",
+    "additionalItems",
+    "definitions",
+    "dependencies",
+    "id",
+    "patternProperties",
+];
+
+/// Where a schema stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Root,
+    Item,
+    Field,
+    /// Beneath `not`, `allOf`, `anyOf` or `oneOf`.
+    Junctor,
+}
+
+/// The faults of the schemas of `definition`, a CustomResourceDefinition of `apiextensions.k8s.io/v1`.
+#[must_use]
+pub fn schema_errors(definition: &Json) -> Vec<DefinitionError> {
+    let mut errors = Vec::new();
+    let versions = definition
+        .pointer("/spec/versions")
+        .and_then(Json::as_array);
+    let spec = Path::ROOT.field("spec");
+    let versions_path = spec.field("versions");
+    for (n, version) in versions.into_iter().flatten().enumerate() {
+        let schema = version.pointer("/schema/openAPIV3Schema");
+        let Some(schema) = schema.filter(|schema| is_shallower(schema, MAX_JSON_DEPTH)) else {
+            continue;
+        };
+        let Some(schema) = schema.as_object() else {
+            continue;
+        };
+        let path = versions_path.index(n);
+        let path = path.field("schema");
+        let path = path.field("openAPIV3Schema");
+        let before = errors.len();
+        walk(schema, &path, Level::Root, &mut errors);
+        if errors.len() == before && !is_structural(schema) {
+            let detail = "the schema is not structural: what stands beneath `not`, `allOf`, `anyOf` and `oneOf` may \
+                          only restrict what is declared beside them, and the schema of a resource declares an object";
+            add(&mut errors, &path, FieldErrorKind::Forbidden, None, detail);
+        }
+        if errors.len() >= MAX_ERRORS {
+            break;
+        }
+    }
+    errors.truncate(MAX_ERRORS);
+    errors
+}
+
+fn add(
+    errors: &mut Vec<DefinitionError>,
+    path: &Path<'_>,
+    kind: FieldErrorKind,
+    value: Option<&str>,
+    detail: impl Into<String>,
+) {
+    errors.push(DefinitionError {
+        error: FieldError {
+            kind,
+            field: path.text(),
+            value: value.map(go_quote),
+            detail: detail.into(),
+        },
+        place: path.steps(),
+        expression: None,
+    });
+}
+
+fn walk(
+    schema: &Map<String, Json>,
+    path: &Path<'_>,
+    level: Level,
+    errors: &mut Vec<DefinitionError>,
+) {
+    if errors.len() >= MAX_ERRORS {
+        return;
+    }
+    for keyword in schema.keys() {
+        if KEYWORDS.binary_search(&keyword.as_str()).is_err() {
+            let path = path.field(keyword);
+            add(
+                errors,
+                &path,
+                FieldErrorKind::Invalid,
+                None,
+                UNKNOWN_KEYWORD,
+            );
+        }
+    }
+    keywords(schema, path, level, errors);
+    let object = |key: &str| schema.get(key).and_then(Json::as_object);
+    let below = if level == Level::Junctor {
+        [Level::Junctor; 2]
+    } else {
+        [Level::Item, Level::Field]
+    };
+    if let Some(items) = object("items") {
+        walk(items, &path.field("items"), below[0], errors);
+    }
+    if let Some(values) = object("additionalProperties") {
+        walk(
+            values,
+            &path.field("additionalProperties"),
+            below[1],
+            errors,
+        );
+    }
+    let properties = path.field("properties");
+    for (name, property) in object("properties").into_iter().flatten() {
+        if let Some(property) = property.as_object() {
+            walk(property, &properties.key(name), below[1], errors);
+        }
+    }
+    if let Some(not) = object("not") {
+        walk(not, &path.field("not"), Level::Junctor, errors);
+    }
+    for key in ["allOf", "anyOf", "oneOf"] {
+        let nested = schema.get(key).and_then(Json::as_array);
+        let path = path.field(key);
+        for (n, nested) in nested.into_iter().flatten().enumerate() {
+            if let Some(nested) = nested.as_object() {
+                walk(nested, &path.index(n), Level::Junctor, errors);
+            }
+        }
+    }
+}
+
+/// The faults of the keywords of one schema.
+fn keywords(
+    schema: &Map<String, Json>,
+    path: &Path<'_>,
+    level: Level,
+    errors: &mut Vec<DefinitionError>,
+) {
+    let is_true = |key: &str| schema.get(key) == Some(&Json::Bool(true));
+    for keyword in UNSUPPORTED {
+        let is_set = schema.get(keyword).is_some_and(|value| match value {
+            Json::Null => false,
+            Json::String(text) => !text.is_empty() || keyword == "$ref",
+            Json::Object(map) => !map.is_empty() || keyword == "additionalItems",
+            _ => true,
+        });
+        if is_set {
+            let path = path.field(keyword);
+            let detail = format!("{keyword} is not supported");
+            add(errors, &path, FieldErrorKind::Forbidden, None, detail);
+        }
+    }
+    if is_true("uniqueItems") {
+        let detail =
+            "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
+        add(
+            errors,
+            &path.field("uniqueItems"),
+            FieldErrorKind::Forbidden,
+            None,
+            detail,
+        );
+    }
+    if let Some(pattern) = schema.get("pattern").and_then(Json::as_str)
+        && let Err(error) = regexp::parse(pattern)
+    {
+        let detail = format!("must be a valid regular expression, but isn't: {error}");
+        add(
+            errors,
+            &path.field("pattern"),
+            FieldErrorKind::Invalid,
+            Some(pattern),
+            detail,
+        );
+    }
+    types(schema, path, level, errors);
+}
+
+/// The faults of the type of one schema, and of what goes with it.
+fn types(
+    schema: &Map<String, Json>,
+    path: &Path<'_>,
+    level: Level,
+    errors: &mut Vec<DefinitionError>,
+) {
+    let is_true = |key: &str| schema.get(key) == Some(&Json::Bool(true));
+    let type_ = schema
+        .get("type")
+        .and_then(Json::as_str)
+        .unwrap_or_default();
+    let type_path = path.field("type");
+    if !type_.is_empty() && !TYPES.contains(&type_) {
+        let types: Vec<String> = TYPES.iter().map(|type_| format!("\"{type_}\"")).collect();
+        let detail = format!("supported values: {}", types.join(", "));
+        add(
+            errors,
+            &type_path,
+            FieldErrorKind::NotSupported,
+            Some(type_),
+            detail,
+        );
+    }
+    if level == Level::Junctor {
+        return;
+    }
+    let is_untyped =
+        type_.is_empty() && !is_true(INT_OR_STRING) && !is_true(PRESERVE_UNKNOWN_FIELDS);
+    if is_untyped && !is_true("x-kubernetes-embedded-resource") {
+        let detail = match level {
+            Level::Root => "must not be empty at the root",
+            Level::Item => "must not be empty for specified array items",
+            Level::Field | Level::Junctor => "must not be empty for specified object fields",
+        };
+        add(errors, &type_path, FieldErrorKind::Required, None, detail);
+    }
+    if level == Level::Root && TYPES.contains(&type_) && type_ != "object" {
+        let detail = "must be object at the root";
+        add(
+            errors,
+            &type_path,
+            FieldErrorKind::Invalid,
+            Some(type_),
+            detail,
+        );
+    }
+    if type_ == "array" && schema.get("items").is_none_or(Json::is_null) {
+        add(
+            errors,
+            &path.field("items"),
+            FieldErrorKind::Required,
+            None,
+            "must be specified",
+        );
+    }
+    let has_properties = schema
+        .get("properties")
+        .and_then(Json::as_object)
+        .is_some_and(|properties| !properties.is_empty());
+    let additional = schema
+        .get("additionalProperties")
+        .filter(|it| !it.is_null());
+    if has_properties && additional.is_some_and(|additional| *additional != Json::Bool(true)) {
+        let detail = "additionalProperties and properties are mutual exclusive";
+        add(
+            errors,
+            &path.field("additionalProperties"),
+            FieldErrorKind::Forbidden,
+            None,
+            detail,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn of(schema: &Json) -> Vec<String> {
+        let definition =
+            json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}});
+        let prefix = "spec.versions[0].schema.openAPIV3Schema";
+        let errors = schema_errors(&definition).into_iter();
+        let texts = errors.map(|error| error.error.to_string());
+        texts
+            .map(|text| text.strip_prefix(prefix).unwrap().to_owned())
+            .collect()
+    }
+
+    /// The faults of a schema with one property.
+    #[track_caller]
+    fn check(property: &Json, expect: &[&str]) {
+        let found = of(&json!({"type": "object", "properties": {"a": property}}));
+        let expect: Vec<_> = expect
+            .iter()
+            .map(|text| format!(".properties[a]{text}"))
+            .collect();
+        assert_eq!(found, expect, "{property}");
+    }
+
+    #[test]
+    fn keywords_are_sorted() {
+        assert!(KEYWORDS.is_sorted());
+    }
+
+    #[test]
+    fn faults_are_told_where_they_are() {
+        check(&json!({"type": "string"}), &[]);
+        check(
+            &json!({}),
+            &[".type: Required value: must not be empty for specified object fields"],
+        );
+        check(&json!({"x-kubernetes-int-or-string": true}), &[]);
+        check(&json!({"x-kubernetes-preserve-unknown-fields": true}), &[]);
+        check(
+            &json!({"type": "strng"}),
+            &[
+                ".type: Unsupported value: \"strng\": supported values: \"array\", \"boolean\", \"integer\", \
+               \"number\", \"object\", \"string\"",
+            ],
+        );
+        check(
+            &json!({"type": "string", "maxLenght": 3}),
+            &[&format!(".maxLenght: Invalid value: {UNKNOWN_KEYWORD}")],
+        );
+        check(
+            &json!({"type": "array"}),
+            &[".items: Required value: must be specified"],
+        );
+        check(
+            &json!({"type": "array", "items": {}}),
+            &[".items.type: Required value: must not be empty for specified array items"],
+        );
+        check(
+            &json!({"type": "array", "items": {"type": "string"}, "uniqueItems": true}),
+            &[
+                ".uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
+            ],
+        );
+        check(
+            &json!({"type": "object", "$ref": "#/a"}),
+            &[".$ref: Forbidden: $ref is not supported"],
+        );
+        check(
+            &json!({"type": "object", "properties": {"b": {"type": "string"}}, "additionalProperties": {"type": "string"}}),
+            &[
+                ".additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive",
+            ],
+        );
+        let pattern = of(
+            &json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "(?=x)a["}}}),
+        );
+        assert!(pattern[0].starts_with(".properties[a].pattern: Invalid value: \"(?=x)a[\": must be a valid regular expression"), "{pattern:?}");
+        assert_eq!(
+            of(&json!({"properties": {}})),
+            [".type: Required value: must not be empty at the root"]
+        );
+        assert_eq!(
+            of(&json!({"type": "array", "items": {"type": "string"}})),
+            [".type: Invalid value: \"array\": must be object at the root",]
+        );
+    }
+
+    #[test]
+    fn what_is_not_structural_otherwise_is_told_of_the_whole() {
+        let found = of(
+            &json!({"type": "object", "properties": {"a": {"type": "string"}},
+            "oneOf": [{"properties": {"b": {"minLength": 1}}}]}),
+        );
+        assert_eq!(found.len(), 1);
+        assert!(
+            found[0].starts_with(": Forbidden: the schema is not structural"),
+            "{found:?}"
+        );
+        let typed = of(
+            &json!({"type": "object", "properties": {"a": {"type": "string"}},
+            "oneOf": [{"properties": {"a": {"type": "string"}}}]}),
+        );
+        assert_eq!(typed.len(), 1);
+    }
+}
