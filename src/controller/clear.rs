@@ -15,7 +15,7 @@ use futures::StreamExt;
 use futures::stream;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{DeleteParams, ListParams, PartialObjectMeta, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, ObjectList, PartialObjectMeta, Patch, PatchParams};
 use kube::{Api, Client, Config, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -139,6 +139,31 @@ async fn clear_all(client: &Client, out: &mut dyn Write, err: &mut dyn Write) ->
     summary
 }
 
+/// One page of the objects of a kind; `None` where the kind is not installed, or where they cannot be listed, which is
+/// said.
+async fn page_of<K>(
+    api: &Api<K>,
+    params: &ListParams,
+    resource: &str,
+    summary: &mut Summary,
+    err: &mut dyn Write,
+) -> Option<ObjectList<PartialObjectMeta<K>>>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug,
+{
+    match within(TIMEOUT, api.list_metadata(params)).await {
+        Ok(page) => Some(page),
+        // There is none of them.
+        Err(error) if error.reason() == ErrorReason::NotFound => None,
+        Err(error) => {
+            summary.n_failed += 1;
+            let hint = permission(&error, "list", resource);
+            say(err, format_args!("cannot list {resource}: {error}{hint}"));
+            None
+        }
+    }
+}
+
 /// Clears the statuses of all objects of a kind.
 async fn clear_kind<K>(
     api: &Api<K>,
@@ -151,16 +176,8 @@ async fn clear_kind<K>(
     let resource = format!("{}.{}", K::plural(&()), K::group(&()));
     let mut params = ListParams::default().limit(PAGE_SIZE);
     loop {
-        let page = match within(TIMEOUT, api.list_metadata(&params)).await {
-            Ok(page) => page,
-            // The kind is not installed: there is none of them.
-            Err(error) if error.reason() == ErrorReason::NotFound => return,
-            Err(error) => {
-                summary.n_failed += 1;
-                let hint = permission(&error, "list", &resource);
-                say(err, format_args!("cannot list {resource}: {error}{hint}"));
-                return;
-            }
+        let Some(page) = page_of(api, &params, &resource, summary, err).await else {
+            return;
         };
         let is_ours = |object: &PartialObjectMeta<K>| has_ours(&object.metadata);
         let (ours, others): (Vec<_>, Vec<_>) = page.items.into_iter().partition(is_ours);
@@ -207,15 +224,8 @@ async fn delete_all(
     let resource = format!("{}.{}", StatusObject::plural(&()), StatusObject::group(&()));
     let mut params = ListParams::default().limit(PAGE_SIZE);
     loop {
-        let page = match within(TIMEOUT, api.list_metadata(&params)).await {
-            Ok(page) => page,
-            Err(error) if error.reason() == ErrorReason::NotFound => return,
-            Err(error) => {
-                summary.n_failed += 1;
-                let hint = permission(&error, "list", &resource);
-                say(err, format_args!("cannot list {resource}: {error}{hint}"));
-                return;
-            }
+        let Some(page) = page_of(&api, &params, &resource, summary, err).await else {
+            return;
         };
         let api = &api;
         let mut deleted = stream::iter(page.items)

@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use super::api::{Case, CaseOutcome, CaseStatus, Decision, Expect, PolicyProbeSpec, Request};
 use super::contradiction::contradictions;
-use super::run::{CaseResult, failed, invalid, pending};
+use super::run::{CaseResult, failed, invalid, objects, pending};
 use super::sample;
 use super::validation::Violation;
 use crate::custom_resource::{Error, FieldError, Validator, Verdict};
-use crate::policy::admission::{DeniedBy, Object, Recording, ReviewOutcome, Status};
+use crate::policy::admission::{DeniedBy, Recording, ReviewOutcome, Status};
 use crate::schema::crd::Crd;
 use crate::schema::intern::Interner;
 use crate::schema::resolver::SchemaSet;
@@ -43,15 +43,8 @@ pub fn run(probe: &PolicyProbeSpec, definition: &Definition) -> Vec<CaseResult> 
 
 /// The fields of the objects of `request` that the definition does not have: that they are dropped is hardly meant.
 fn unknown_fields(request: &Request, schemas: &SchemaSet) -> Vec<Violation> {
-    let objects = [
-        (&request.object, "request.object"),
-        (&request.old_object, "request.oldObject"),
-    ];
-    let unknown = objects.into_iter().filter_map(|(object, path)| {
-        let object = object.as_ref()?;
-        let gvk = Object::new(object).gvk().clone();
-        Some(sample::unknown_fields(object, &gvk, schemas, path))
-    });
+    let unknown = objects(request)
+        .map(|(object, gvk, path)| sample::unknown_fields(object, &gvk, schemas, path));
     unknown.flatten().collect()
 }
 

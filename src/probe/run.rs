@@ -376,22 +376,22 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// The faults of the objects of a request.
-fn invalid_samples(request: &Request, samples: Samples, setting: &Setting<'_>) -> Vec<Violation> {
+/// The object of a request and that before it, each with its kind and its field.
+pub(super) fn objects(request: &Request) -> impl Iterator<Item = (&Value, Gvk, &'static str)> {
     let objects = [
         (&request.object, "request.object"),
         (&request.old_object, "request.oldObject"),
     ];
-    let of_objects = objects.into_iter().filter_map(|(object, path)| {
+    objects.into_iter().filter_map(|(object, path)| {
         let object = object.as_ref()?;
-        let gvk = Object::new(object).gvk().clone();
-        Some(sample::violations(
-            object,
-            &gvk,
-            setting.schemas,
-            samples,
-            path,
-        ))
+        Some((object, Object::new(object).gvk().clone(), path))
+    })
+}
+
+/// The faults of the objects of a request.
+fn invalid_samples(request: &Request, samples: Samples, setting: &Setting<'_>) -> Vec<Violation> {
+    let of_objects = objects(request).map(|(object, gvk, path)| {
+        sample::violations(object, &gvk, setting.schemas, samples, path)
     });
     let namespace = request.namespace_object.as_ref().map(|namespace| {
         let gvk = Gvk::new("", "v1", "Namespace");
