@@ -232,7 +232,7 @@ fn is_equal(theirs: &Value, ours: &Value) -> bool {
 }
 
 fn is_equal_number(theirs: &Number, ours: &Number) -> bool {
-    match (theirs.as_i64(), ours.as_i64()) {
+    match (sent_integer(theirs), ours.as_i64()) {
         (Some(theirs), Some(ours)) => theirs == ours,
         (None, None) => match (theirs.as_f64(), ours.as_f64()) {
             // The last digit is lost where these are read here.
@@ -241,6 +241,16 @@ fn is_equal_number(theirs: &Number, ours: &Number) -> bool {
         },
         _ => false,
     }
+}
+
+/// The integer that the API server reads in a number of the oracle's answer. Go writes the float `-0.0` as
+/// `-0`, which is the integer 0 to the API server and a float to `serde_json`.
+///
+/// Source: `sigs.k8s.io/json` (`convertNumber`).
+fn sent_integer(number: &Number) -> Option<i64> {
+    number
+        .as_i64()
+        .or_else(|| (number.as_f64() == Some(0.0)).then_some(0))
 }
 
 /// Why a text is read differently on purpose; the reasons are those of ADR 17.
