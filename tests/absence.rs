@@ -498,6 +498,17 @@ fn a_type_that_does_not_fit_has_a_witness() {
     let rule = "no-matching-overload";
     let overload = (json!("no such overload"), false);
     assert_eq!(proof(rule, "object.spec.replicas <= '5'"), overload);
+    // Set by the API server.
+    assert_eq!(proof(rule, "object.metadata.generation <= '5'"), overload);
+    // Of an object whose fields are all optional.
+    let compared = (json!("no such overload: _<_"), false);
+    let sized = "size(object.spec.strategy) == 0 || object.spec.strategy < b'x'";
+    assert_eq!(proof(rule, sized), compared);
+    let resources = "object.spec.template.spec.containers[0].resources";
+    let keys = format!("{resources}.all(name, name > 0)");
+    assert_eq!(proof(rule, &keys), overload);
+    let sized = format!("size({resources}) != 0 && {resources} < b'x'");
+    assert_eq!(proof(rule, &sized), compared);
     let guarded = "!has(object.spec.paused) || object.spec.replicas < '5'";
     assert_eq!(proof(rule, guarded), overload);
     let within = "object.spec.template.spec.containers.all(c, !has(c.ports) || c.ports.all(p, p.containerPort < '1'))";

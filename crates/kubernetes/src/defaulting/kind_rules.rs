@@ -12,8 +12,10 @@ fn is_at(rule: &Rule, place: &str) -> bool {
     rule.at.len() == 1 && rule.at.first().is_some_and(|step| step.field == place)
 }
 
-/// Reports whether the API server counts the changes of such objects.
-pub(super) fn has_generation(gvk: &Gvk) -> bool {
+/// Reports whether the API server counts the changes of objects of one of Kubernetes' own kinds in
+/// `metadata.generation`.
+#[must_use]
+pub fn has_generation(gvk: &Gvk) -> bool {
     creates(gvk, |rule| {
         is_at(rule, "metadata") && rule.field == "generation"
     })

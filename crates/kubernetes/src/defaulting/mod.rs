@@ -26,6 +26,7 @@ use serde_json::Value;
 pub use convert::convert;
 pub(crate) use custom::prune_unknown;
 pub use custom::{complete, complete_defaults};
+pub use kind_rules::has_generation;
 pub use prepare::{Custom, Operation, Prepared, Request, Stage, prepare};
 pub use subresource::{SubresourceRequest, subresource};
 

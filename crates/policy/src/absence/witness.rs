@@ -56,6 +56,8 @@ pub(super) struct Maker<'a> {
     pub(super) params: Option<Params<'a>>,
     /// True of Kubernetes' own kinds.
     is_own: bool,
+    /// True if an expression may read `metadata.generation`.
+    reads_generation: bool,
     /// The type of `request`.
     request: Shape<'static>,
     least: &'a LeastObjects,
@@ -114,6 +116,10 @@ impl<'a> Maker<'a> {
             resource,
             operations,
             is_own: object.is_own(),
+            reads_generation: policy
+                .expressions()
+                .iter()
+                .any(|expression| expression.text.contains("generation")),
             request: request_shape(resource),
             least,
             minimal: OnceCell::new(),

@@ -7,6 +7,7 @@ use super::super::need::Need;
 use super::super::path::{Path, Segment};
 use super::least::SAMPLES;
 use super::{Shape, Step};
+use kubernetes::schema::decl_type::DeclKind;
 
 /// The longest list that is made.
 pub(super) const MAX_LEN: usize = 12;
@@ -121,6 +122,35 @@ impl Shape<'_> {
         Some(())
     }
 
+    /// Gives an object whose fields are declared optional ones until it has `n`: maps first, of which any is valid.
+    fn add_fields(&self, value: &mut Json, path: &Path, n: usize) {
+        let Json::Object(fields) = value else { return };
+        let declared = self.type_.declared_fields().iter();
+        let (maps, others): (Vec<_>, Vec<_>) =
+            declared.partition(|field| matches!(field.type_.kind, DeclKind::Map(_)));
+        for field in maps.into_iter().chain(others) {
+            if fields.len() >= n {
+                return;
+            }
+            let made = || {
+                let further = path.field(&field.name)?;
+                let Step::Into(shape) = self.step(&Segment::Field((*field.name).into())) else {
+                    return None;
+                };
+                let mut made = shape.minimal(&further)?;
+                shape.grow(&mut made, &further, 1)?;
+                // Kubernetes may leave these out of its own objects.
+                let is_kept = made != json!(false) && made != json!("") && made != json!([]);
+                is_kept.then_some(made)
+            };
+            if !fields.contains_key(&*field.name)
+                && let Some(made) = made()
+            {
+                fields.insert((*field.name).to_owned(), made);
+            }
+        }
+    }
+
     fn meet_here(&self, value: &mut Json, path: &Path, need: &Need) -> Option<()> {
         if need.is_present == Some(false) {
             return None;
@@ -132,6 +162,7 @@ impl Shape<'_> {
             *value = equals.clone();
         }
         self.grow(value, path, need.min_len)?;
+        self.add_fields(value, path, need.min_len);
         for held in &need.holds {
             match value {
                 Json::Array(items) => {

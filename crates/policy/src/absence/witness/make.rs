@@ -12,6 +12,7 @@ use super::super::shape::Shape;
 use super::super::valid;
 use super::{Made, Maker, Params, is_namespace};
 use crate::admission::Operation;
+use kubernetes::defaulting::has_generation;
 
 /// The name, namespace and so on of what is made.
 const NAME: &str = "example";
@@ -138,6 +139,13 @@ impl Maker<'_> {
             metadata
                 .as_object_mut()?
                 .insert("resourceVersion".to_owned(), json!("1"));
+        }
+        // Counted by the API server, which sets it before policies are asked; left out where nobody reads it.
+        let is_counted = !self.is_own || has_generation(&self.resource.gvk);
+        if self.reads_generation && is_counted {
+            metadata
+                .as_object_mut()?
+                .insert("generation".to_owned(), json!(1));
         }
         fields.insert("metadata".to_owned(), metadata);
         // The name and the namespace of the request are those of the object.
