@@ -39,6 +39,7 @@ async fn verdicts_are_as_foretold_without_probes_and_with_a_dead_api() {
     let _turn = TURN.lock().await;
     let mut settings = settings(vec![Vec::new(), Fault::ALL.to_vec()]);
     settings.has_probes = false;
+    settings.follows = false;
     settings.aggregation = Aggregation::Dead;
     let report = run(&settings).await.unwrap();
     println!("{report}");

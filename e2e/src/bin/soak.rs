@@ -34,6 +34,10 @@ struct Arguments {
     #[arg(long)]
     without_probes: bool,
 
+    /// Leave MutatingAdmissionPolicies out
+    #[arg(long)]
+    without_mutating: bool,
+
     /// Which APIs are aggregated
     #[arg(long, value_enum, default_value_t)]
     aggregation: Aggregation,
@@ -62,6 +66,7 @@ async fn main() -> Result<()> {
     settings.time = Duration::from_secs(60 * arguments.minutes);
     settings.n_changes = arguments.changes;
     settings.has_probes = !arguments.without_probes;
+    settings.follows = !arguments.without_mutating;
     settings.aggregation = arguments.aggregation;
     settings.black_holes_stay = arguments.black_holes_stay;
     let report = run(&settings).await?;

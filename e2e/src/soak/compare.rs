@@ -5,12 +5,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Client;
-use kube::api::{Api, ListParams};
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
+use serde_json::Value;
 
-use super::model::foretold;
+use super::model::{Conditions, foretold};
 use super::universe::{Slot, World};
 use crate::controller::Controller;
+use crate::trouble::Sample;
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -18,7 +21,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// How long all must stay as foretold until it is taken for the last word.
 const STEADY: Duration = Duration::from_secs(1);
 
-/// Waits until every condition of every policy is as foretold and stays so.
+/// Waits until every condition of every policy, of mutating ones too where these are followed, is as foretold and
+/// stays so.
 ///
 /// # Errors
 /// When that does not come within `patience`, with the differences.
@@ -26,12 +30,13 @@ pub(super) async fn agreed(
     client: &Client,
     controller: &Controller,
     world: &World,
+    follows: bool,
     patience: Duration,
 ) -> Result<()> {
     let started = Instant::now();
     let mut steady_since: Option<Instant> = None;
     loop {
-        let differences = differences(client, controller, world).await?;
+        let differences = differences(client, controller, world, follows).await?;
         if differences.is_empty() {
             if steady_since.get_or_insert_with(Instant::now).elapsed() >= STEADY {
                 return Ok(());
@@ -50,98 +55,187 @@ pub(super) async fn agreed(
     }
 }
 
+/// What the cluster says of a policy; the generations are those of the policy.
+struct Told {
+    generation: Option<i64>,
+    observed_generation: Option<i64>,
+    conditions: Vec<Condition>,
+}
+
+/// What the cluster says, by whether a policy is mutating and by its name.
+type ByPolicy = BTreeMap<(bool, String), Told>;
+
+async fn of_validating(client: &Client, told: &mut ByPolicy) -> Result<()> {
+    let api: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
+    for policy in api.list(&ListParams::default()).await?.items {
+        let status = policy.status.unwrap_or_default();
+        let key = (false, policy.metadata.name.unwrap_or_default());
+        let of_policy = Told {
+            generation: policy.metadata.generation,
+            observed_generation: status.observed_generation,
+            conditions: status.conditions.unwrap_or_default(),
+        };
+        told.insert(key, of_policy);
+    }
+    Ok(())
+}
+
+/// Adds what the cluster says of mutating policies, and returns the objects that say something of policies that
+/// do not exist.
+async fn of_mutating(client: &Client, told: &mut ByPolicy) -> Result<Vec<String>> {
+    let api = |group: &str, version: &str, kind: &str| {
+        let gvk = GroupVersionKind::gvk(group, version, kind);
+        Api::<DynamicObject>::all_with(client.clone(), &ApiResource::from_gvk(&gvk))
+    };
+    let policies = api(
+        "admissionregistration.k8s.io",
+        "v1",
+        "MutatingAdmissionPolicy",
+    );
+    let objects = api(
+        "vap-status.dev",
+        "v1alpha1",
+        "MutatingAdmissionPolicyStatus",
+    );
+    let mut uids = BTreeMap::new();
+    for policy in policies.list(&ListParams::default()).await?.items {
+        let name = policy.metadata.name.unwrap_or_default();
+        uids.insert(name.clone(), policy.metadata.uid.unwrap_or_default());
+        let of_policy = Told {
+            generation: policy.metadata.generation,
+            observed_generation: None,
+            conditions: Vec::new(),
+        };
+        told.insert((true, name), of_policy);
+    }
+    let mut left_over = Vec::new();
+    for object in objects.list(&ListParams::default()).await?.items {
+        let name = object.metadata.name.unwrap_or_default();
+        let owners = object.metadata.owner_references.unwrap_or_default();
+        let is_owned = uids
+            .get(&name)
+            .is_some_and(|uid| owners.iter().any(|owner| owner.uid == *uid));
+        let Some(of_policy) = told.get_mut(&(true, name.clone())).filter(|_| is_owned) else {
+            left_over.push(format!("{name}: there are conditions, and no policy"));
+            continue;
+        };
+        let own = object.metadata.generation;
+        let status = object.data.get("status").cloned().unwrap_or_default();
+        let policy_generation = status.get("policyGeneration").and_then(Value::as_i64);
+        // Wait-tools compare with the object's own generation.
+        let of_the_policy = |observed: Option<i64>| {
+            policy_generation.filter(|_| observed.is_some() && observed == own)
+        };
+        let observed = status.get("observedGeneration").and_then(Value::as_i64);
+        of_policy.observed_generation = of_the_policy(observed);
+        let conditions = status.get("conditions").cloned().unwrap_or_default();
+        let conditions: Option<Vec<Condition>> = serde_json::from_value(conditions)?;
+        of_policy.conditions = conditions.unwrap_or_default();
+        for condition in &mut of_policy.conditions {
+            condition.observed_generation = of_the_policy(condition.observed_generation);
+        }
+    }
+    Ok(left_over)
+}
+
 /// Returns the differences from the forecast.
 async fn differences(
     client: &Client,
     controller: &Controller,
     world: &World,
+    follows: bool,
 ) -> Result<Vec<String>> {
-    let api: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
-    let found = api.list(&ListParams::default()).await?.items;
-    let mut by_name: BTreeMap<String, ValidatingAdmissionPolicy> = found
-        .into_iter()
-        .filter_map(|policy| Some((policy.metadata.name.clone()?, policy)))
-        .collect();
+    let mut told = ByPolicy::new();
+    of_validating(client, &mut told).await?;
     let mut differences = Vec::new();
+    if follows {
+        differences.extend(of_mutating(client, &mut told).await?);
+    }
     let mut existing = BTreeSet::new();
     for slot in Slot::ALL {
         let Some(expected) = foretold(world, slot) else {
             continue;
         };
-        let policy = by_name.remove(&slot.name());
-        let policy = policy.with_context(|| format!("{} is gone", slot.name()))?;
-        existing.insert(slot.name());
-        let generation = policy.metadata.generation;
-        let status = policy.status.unwrap_or_default();
-        if status.observed_generation != generation {
-            differences.push(format!(
-                "{}: observedGeneration is {:?} at generation {generation:?}",
-                slot.name(),
-                status.observed_generation
-            ));
-        }
-        let conditions = status.conditions.unwrap_or_default();
-        let unexpected = conditions
-            .iter()
-            .filter(|condition| !expected.contains_key(condition.type_.as_str()));
-        differences.extend(unexpected.map(|condition| {
-            format!(
-                "{} ({:?}): {} is not foretold, and is {}/{}: {}",
-                slot.name(),
-                slot.shape,
-                condition.type_,
-                condition.status,
-                condition.reason,
-                condition.message
-            )
-        }));
-        for (type_, verdict) in &expected {
-            let found = conditions
-                .iter()
-                .find(|condition| condition.type_ == *type_);
-            let told = found.map(|found| format!("{}/{}", found.status, found.reason));
-            let is_current = found.is_some_and(|found| found.observed_generation == generation);
-            if told.as_deref() != Some(verdict) || !is_current {
-                differences.push(format!(
-                    "{} ({:?}): {type_} is foretold as {verdict}, and is {} at generation {:?}: {}",
-                    slot.name(),
-                    slot.shape,
-                    told.unwrap_or_default(),
-                    found.and_then(|found| found.observed_generation),
-                    found
-                        .map(|found| found.message.as_str())
-                        .unwrap_or_default()
-                ));
-            }
-        }
+        let key = (slot.is_mutating, slot.name());
+        let of_policy = told.remove(&key);
+        let of_policy = of_policy.with_context(|| format!("{slot} is gone"))?;
+        differences.extend(of_slot(slot, &expected, &of_policy));
+        existing.insert(key);
     }
-    differences.extend(by_name.into_keys().map(|name| format!("{name} is there")));
+    let unexpected = told.into_keys();
+    differences.extend(unexpected.map(|(_, name)| format!("{name} is there")));
     differences.extend(series(controller, world, &existing).await?);
     Ok(differences)
+}
+
+/// Returns the differences of what the cluster says of the policy of `slot`.
+fn of_slot(slot: Slot, expected: &Conditions, told: &Told) -> Vec<String> {
+    let mut differences = Vec::new();
+    let generation = told.generation;
+    if told.observed_generation != generation {
+        differences.push(format!(
+            "{slot}: observedGeneration is {:?} at generation {generation:?}",
+            told.observed_generation
+        ));
+    }
+    let conditions = &told.conditions;
+    let unexpected = conditions
+        .iter()
+        .filter(|condition| !expected.contains_key(condition.type_.as_str()));
+    differences.extend(unexpected.map(|condition| {
+        format!(
+            "{slot} ({:?}): {} is not foretold, and is {}/{}: {}",
+            slot.shape, condition.type_, condition.status, condition.reason, condition.message
+        )
+    }));
+    for (type_, verdict) in expected {
+        let found = conditions
+            .iter()
+            .find(|condition| condition.type_ == *type_);
+        let told = found.map(|found| format!("{}/{}", found.status, found.reason));
+        let is_current = found.is_some_and(|found| found.observed_generation == generation);
+        if told.as_deref() != Some(verdict) || !is_current {
+            differences.push(format!(
+                "{slot} ({:?}): {type_} is foretold as {verdict}, and is {} at generation {:?}: {}",
+                slot.shape,
+                told.unwrap_or_default(),
+                found.and_then(|found| found.observed_generation),
+                found
+                    .map(|found| found.message.as_str())
+                    .unwrap_or_default()
+            ));
+        }
+    }
+    differences
 }
 
 /// Returns the series of policies that do not exist, and the missing series of those that do.
 async fn series(
     controller: &Controller,
     world: &World,
-    existing: &BTreeSet<String>,
+    existing: &BTreeSet<(bool, String)>,
 ) -> Result<Vec<String>> {
     let samples = controller.samples().await?;
-    let told: BTreeSet<String> = samples
-        .iter()
-        .filter(|sample| sample.name == "vap_policy_condition")
-        .filter_map(|sample| sample.label("policy").map(str::to_owned))
-        .collect();
+    // Series of validating policies have no label for the kind.
+    let policy_of = |sample: &Sample| {
+        let is_mutating = sample.label("kind") == Some("MutatingAdmissionPolicy");
+        Some((is_mutating, sample.label("policy")?.to_owned()))
+    };
+    let conditions = || {
+        samples
+            .iter()
+            .filter(|sample| sample.name == "vap_policy_condition")
+    };
+    let told: BTreeSet<_> = conditions().filter_map(policy_of).collect();
     let mut differences = Vec::new();
     if told != *existing {
         differences.push(format!(
             "the metrics tell of {told:?}, and there are {existing:?}"
         ));
     }
-    let is_ready = |policy: &str| {
-        samples.iter().any(|sample| {
-            sample.name == "vap_policy_condition"
-                && sample.label("policy") == Some(policy)
+    let is_ready = |key: &(bool, String)| {
+        conditions().any(|sample| {
+            policy_of(sample).as_ref() == Some(key)
                 && sample.label("condition") == Some("Ready")
                 && sample.label("status") == Some("True")
                 && sample.value > 0.0
@@ -152,10 +246,9 @@ async fn series(
             continue;
         };
         let should_be = expected.get("Ready") == Some(&"True/Ready");
-        if is_ready(&slot.name()) != should_be {
+        if is_ready(&(slot.is_mutating, slot.name())) != should_be {
             differences.push(format!(
-                "{}: the metrics tell otherwise of its readiness than is foretold ({should_be})",
-                slot.name()
+                "{slot}: the metrics tell otherwise of its readiness than is foretold ({should_be})"
             ));
         }
     }

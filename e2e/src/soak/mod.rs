@@ -21,7 +21,9 @@ use serde_json::json;
 
 use self::universe::{Change, World};
 use crate::ControlPlane;
-use crate::controller::{Controller, control_plane, install_probes};
+use crate::controller::{
+    Controller, control_plane, grant_mutating_policies, install_policy_statuses, install_probes,
+};
 use crate::fault_proxy::{BlackHoles, Fault, FaultProxy, Schedule};
 use crate::random::Random;
 use crate::trouble::Trouble;
@@ -64,6 +66,8 @@ pub struct Settings {
     pub n_changes: usize,
     /// True if the kind of probes is installed.
     pub has_probes: bool,
+    /// True if MutatingAdmissionPolicies are followed, and change too.
+    pub follows: bool,
     /// Which APIs are aggregated.
     pub aggregation: Aggregation,
     /// True if black holes stay as they are, so that only the controller itself can notice.
@@ -83,7 +87,7 @@ pub enum Aggregation {
 }
 
 impl Settings {
-    /// Rounds of these faults, on a cluster with probes and without aggregated APIs.
+    /// Rounds of these faults, on a cluster with probes, policies of both kinds, and no aggregated APIs.
     #[must_use]
     pub fn new(seed: u64, rounds: Vec<Vec<Fault>>) -> Self {
         Self {
@@ -92,6 +96,7 @@ impl Settings {
             time: Duration::ZERO,
             n_changes: 40,
             has_probes: true,
+            follows: true,
             aggregation: Aggregation::Unused,
             black_holes_stay: false,
         }
@@ -210,6 +215,15 @@ impl<'a> Soak<'a> {
         if settings.has_probes {
             install_probes(&client).await?;
         }
+        if settings.follows {
+            grant_mutating_policies(&control_plane)?;
+            install_policy_statuses(&control_plane)?;
+            objects::await_served(
+                &client,
+                "vap-status.dev/v1alpha1/mutatingadmissionpolicystatuses",
+            )
+            .await?;
+        }
         let proxy = FaultProxy::start(&control_plane).await?;
         match settings.aggregation {
             Aggregation::Unused => {}
@@ -217,12 +231,22 @@ impl<'a> Soak<'a> {
             Aggregation::Missing => proxy.withhold("/apis/apiregistration.k8s.io"),
         }
         // It asks often, so that requests meet faults too.
-        let args = ["--refresh-interval=1s"];
-        let controller = Controller::start_by(&control_plane, proxy.kubeconfig(), &args).await?;
+        let args = [
+            "--refresh-interval=1s",
+            "--follow=mutatingadmissionpolicies",
+        ];
+        let args = args.get(..if settings.follows { 2 } else { 1 });
+        let args = args.unwrap_or_default();
+        let controller = Controller::start_by(&control_plane, proxy.kubeconfig(), args).await?;
         // So many changes of one policy in a minute are for the controller what another writer does.
         controller.announce([Trouble::warning(
             "does a second vap-status-controller write it",
         )]);
+        // Kinds come and go while they are watched: such a kind is not found, its storage is being set up, or the
+        // index still names its schemas.
+        controller
+            .announce(["not_found", "throttled"].map(|reason| Trouble::sync("params", reason)));
+        controller.announce([Trouble::warning("cannot get schemas")]);
         Ok(Self {
             settings,
             controller,
@@ -259,8 +283,11 @@ impl<'a> Soak<'a> {
             let (change, pause) = match second.take() {
                 Some(change) => (change, SHORT_PAUSE),
                 None => (
-                    self.world
-                        .change(self.settings.has_probes, &mut self.random),
+                    self.world.change(
+                        self.settings.has_probes,
+                        self.settings.follows,
+                        &mut self.random,
+                    ),
                     PAUSE,
                 ),
             };
@@ -287,7 +314,14 @@ impl<'a> Soak<'a> {
         } else {
             RECOVERED_AFTER
         };
-        let found = compare::agreed(&self.client, &self.controller, &self.world, patience).await;
+        let found = compare::agreed(
+            &self.client,
+            &self.controller,
+            &self.world,
+            self.settings.follows,
+            patience,
+        )
+        .await;
         found.with_context(|| listed(&changes))?;
         self.report.longest = self.report.longest.max(quiet.elapsed());
         let n_writes = self.controller.total("vap_status_writes_total").await? - n_written;

@@ -21,10 +21,13 @@ pub fn foretold(world: &World, slot: Slot) -> Option<Conditions> {
         ("TypeChecked", type_checked(world, slot, edition)),
         ("ProbesPassed", probes_passed(world, slot, edition)),
     ];
-    let mut conditions = Conditions::from(counting);
+    let counting = counting
+        .into_iter()
+        .filter(|(type_, _)| !slot.is_mutating || *type_ != "ProbesPassed");
+    let mut conditions: Conditions = counting.clone().collect();
     let failing = counting
-        .iter()
-        .find_map(|(_, verdict)| verdict.starts_with("False/").then_some(*verdict));
+        .map(|(_, verdict)| verdict)
+        .find(|verdict| verdict.starts_with("False/"));
     conditions.insert("Ready", failing.unwrap_or("True/Ready"));
     // No CRD and no param can mend a warning about Kubernetes' own kinds.
     let has_own_kinds = matches!(slot.shape, Shape::Deployments | Shape::ConfigMaps);

@@ -103,6 +103,22 @@ pub(super) async fn register_a_dead_api(client: &Client) -> Result<()> {
     }
 }
 
+/// Waits until the API server serves a resource, given as `group/version/resource`.
+///
+/// # Errors
+/// When it does not come.
+pub(super) async fn await_served(client: &Client, resource: &str) -> Result<()> {
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        let request = Request::get(format!("/apis/{resource}")).body(Vec::new())?;
+        match client.request_text(request).await {
+            Ok(_) => return Ok(()),
+            Err(error) if Instant::now() > deadline => bail!("{resource}: {error}"),
+            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+    }
+}
+
 /// Server-side apply.
 async fn apply(client: &Client, path: &str, object: &Value) -> kube::Result<()> {
     let request = Request::patch(format!("{path}?fieldManager=soak&force=true"))
@@ -138,12 +154,17 @@ fn object(change: Change) -> (String, Option<Value>) {
     const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1";
     match change {
         Change::Policy(slot, edition) => (
-            format!("{POLICIES}/validatingadmissionpolicies/{}", slot.name()),
+            format!(
+                "{POLICIES}/{}admissionpolicies/{}",
+                verb(slot).to_lowercase(),
+                slot.name()
+            ),
             edition.map(|edition| policy(slot, edition)),
         ),
         Change::Binding(slot, reference) => (
             format!(
-                "{POLICIES}/validatingadmissionpolicybindings/{}",
+                "{POLICIES}/{}admissionpolicybindings/{}",
+                verb(slot).to_lowercase(),
                 slot.name()
             ),
             reference.map(|reference| binding(slot, reference)),
@@ -189,6 +210,15 @@ fn param(n: usize) -> String {
     format!("soak-{n}")
 }
 
+/// The beginning of the kinds of a policy and of its binding.
+const fn verb(slot: Slot) -> &'static str {
+    if slot.is_mutating {
+        "Mutating"
+    } else {
+        "Validating"
+    }
+}
+
 fn policy(slot: Slot, edition: Edition) -> Value {
     let field = if edition.is_misspelt {
         "object.spec.replicsa"
@@ -217,21 +247,41 @@ fn policy(slot: Slot, edition: Edition) -> Value {
         "matchConstraints": {"resourceRules": [{
             "apiGroups": [group], "apiVersions": [version], "operations": ["CREATE"],
             "resources": [resource]}]},
-        "validations": [{"expression": format!("{field} <= {limit}")}],
     });
-    if let (Some(param_kind), Some(spec)) = (param_kind, spec.as_object_mut()) {
-        spec.insert("paramKind".to_owned(), param_kind);
+    if let Some(spec) = spec.as_object_mut() {
+        if slot.is_mutating {
+            let patch = format!(
+                "[JSONPatch{{op: 'replace', path: '/spec/replicas', value: {field} + {limit}}}]"
+            );
+            spec.insert("reinvocationPolicy".to_owned(), json!("Never"));
+            spec.insert(
+                "mutations".to_owned(),
+                json!([{"patchType": "JSONPatch", "jsonPatch": {"expression": patch}}]),
+            );
+        } else {
+            spec.insert(
+                "validations".to_owned(),
+                json!([{"expression": format!("{field} <= {limit}")}]),
+            );
+        }
+        if let Some(param_kind) = param_kind {
+            spec.insert("paramKind".to_owned(), param_kind);
+        }
     }
     json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": format!("{}AdmissionPolicy", verb(slot)),
         "metadata": {"name": slot.name()}, "spec": spec,
     })
 }
 
 fn binding(slot: Slot, reference: Reference) -> Value {
-    let mut spec = json!({"policyName": slot.name(), "validationActions": ["Deny"],
-        // No request of the soak itself is to be denied.
+    let mut spec = json!({"policyName": slot.name(),
+        // No request of the soak itself is to be denied or changed.
         "matchResources": {"namespaceSelector": {"matchLabels": {"soak": "nowhere"}}}});
+    if let (false, Some(spec)) = (slot.is_mutating, spec.as_object_mut()) {
+        spec.insert("validationActions".to_owned(), json!(["Deny"]));
+    }
     let action = |not_found| match not_found {
         NotFound::Allow => "Allow",
         NotFound::Deny => "Deny",
@@ -252,7 +302,8 @@ fn binding(slot: Slot, reference: Reference) -> Value {
         spec.insert("paramRef".to_owned(), param_ref);
     }
     json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": format!("{}AdmissionPolicyBinding", verb(slot)),
         "metadata": {"name": slot.name()}, "spec": spec,
     })
 }

@@ -4,6 +4,7 @@
 //! and how it is written, changes; so do its binding, its probe, and the CRDs and params that it depends on.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use crate::random::Random;
 
@@ -31,16 +32,25 @@ pub struct Slot {
     pub shape: Shape,
     /// True if its failurePolicy is Fail.
     pub fails_closed: bool,
+    /// True if it is a MutatingAdmissionPolicy.
+    pub is_mutating: bool,
 }
 
 impl Slot {
     /// All slots.
-    pub const ALL: [Self; 10] = {
+    pub const ALL: [Self; 15] = {
         const fn slot(n: usize, shape: Shape) -> Slot {
             Slot {
                 n,
                 shape,
                 fails_closed: n.is_multiple_of(2),
+                is_mutating: false,
+            }
+        }
+        const fn mutating(n: usize, shape: Shape) -> Slot {
+            Slot {
+                is_mutating: true,
+                ..slot(n, shape)
             }
         }
         [
@@ -54,8 +64,21 @@ impl Slot {
             slot(7, Shape::ConfigMaps),
             slot(8, Shape::Limits),
             slot(9, Shape::Limits),
+            // Policies of both kinds may have the same name.
+            mutating(0, Shape::Deployments),
+            mutating(2, Shape::Widgets),
+            mutating(5, Shape::Wildcard),
+            mutating(7, Shape::ConfigMaps),
+            mutating(8, Shape::Limits),
         ]
     };
+
+    /// The slots of a cluster whose mutating policies are followed, or are not.
+    pub fn all(follows: bool) -> impl Iterator<Item = Self> {
+        Self::ALL
+            .into_iter()
+            .filter(move |slot| follows || !slot.is_mutating)
+    }
 
     /// The name of the policy, of its binding and of its probe.
     #[must_use]
@@ -67,6 +90,13 @@ impl Slot {
     #[must_use]
     pub fn has_params(self) -> bool {
         matches!(self.shape, Shape::ConfigMaps | Shape::Limits)
+    }
+}
+
+impl fmt::Display for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.is_mutating { "mutating " } else { "" };
+        write!(f, "{kind}{}", self.name())
     }
 }
 
@@ -164,8 +194,9 @@ pub enum Change {
 
 impl World {
     /// A change by random, which can be made to this world.
-    pub fn change(&self, has_probes: bool, random: &mut Random) -> Change {
-        let slot = *random.choose(&Slot::ALL).unwrap_or(&Slot::ALL[0]);
+    pub fn change(&self, has_probes: bool, follows: bool, random: &mut Random) -> Change {
+        let slots: Vec<Slot> = Slot::all(follows).collect();
+        let slot = *random.choose(&slots).unwrap_or(&Slot::ALL[0]);
         let param = usize::try_from(random.below(N_PARAMS as u64)).unwrap_or_default();
         let exists = random.permille(750);
         let number = random.below(3);
@@ -195,7 +226,7 @@ impl World {
                 };
                 Change::Binding(slot, exists.then_some(reference))
             }
-            55..70 if has_probes => {
+            55..70 if has_probes && !slot.is_mutating => {
                 let expectation = if random.permille(700) {
                     Expectation::Deny
                 } else {
