@@ -18,7 +18,7 @@ use super::generation::Generation;
 use super::match_cache::MatchCache;
 use super::openapi::Index;
 use super::schemas::{Asked, Missing, SchemaCache};
-use super::store::Entry;
+use super::store::{Body, Entry};
 use crate::policy;
 use crate::policy::admission::Admission;
 use crate::policy::analysis::{Profile, kinds_to_check, type_check_matched};
@@ -132,9 +132,9 @@ pub(crate) async fn check(
     };
     let name = entry.key.as_str();
     let key = entry.key.clone();
-    let mutations = entry.mutations.clone();
+    let body = entry.body.clone();
     // Upstream checks no mutating policies, so that there are no answers of its to give.
-    let profile = match mutations {
+    let profile = match body {
         Some(_) => Profile::Truthful,
         None => profile,
     };
@@ -144,8 +144,10 @@ pub(crate) async fn check(
     let match_cache = Arc::clone(match_cache);
     metrics.policy_compiled();
     let examined = guard(name, metrics, move || {
-        let compiled = CompiledPolicy::of_parts(&subject, mutations.as_deref());
+        let mutations = body.as_ref().map(Body::mutations);
+        let compiled = CompiledPolicy::of_parts(&subject, mutations);
         if let Some(admissions) = admissions
+            && body.is_none()
             && admissions.get(&subject).is_none()
         {
             admissions.put(&subject, Admission::from_compiled(&compiled));

@@ -205,9 +205,9 @@ impl Context {
     }
 
     /// Puts all policies into the queue that are followed besides ValidatingAdmissionPolicies, also those that are
-    /// gone and of which an object of ours is left.
+    /// gone and of which an object of ours is left, and those that probes name.
     pub(crate) fn touch_followed(&self) {
-        let names = self.store.names().into_iter();
+        let names = (self.store.names().into_iter()).chain(self.probes.policies());
         let names = names.filter(|name| followed::name_of(name).is_some());
         for name in names.chain(self.followed.keys()) {
             self.queue.add(&name);

@@ -236,7 +236,7 @@ fn publish_of(
 /// The object that the events of a policy are about.
 fn regarding(context: &Context, entry: &Entry) -> ObjectReference {
     let reference = entry.policy.object_ref(&());
-    if entry.mutations.is_none() {
+    if entry.body.is_none() {
         return reference;
     }
     ObjectReference {

@@ -95,13 +95,9 @@ pub(crate) async fn observe(
         }
         Err(state) => state,
     };
-    let probes = match entry.mutations {
-        // Probes are of validating policies.
-        Some(_) => Ok(Probed::default()),
-        None => probe_runner::run_probes(context, &policy, snapshot).await,
-    };
+    let probes = probe_runner::run_probes(context, entry, snapshot).await;
     Ok(Some(Facts {
-        is_mutating: entry.mutations.is_some(),
+        is_mutating: entry.body.is_some(),
         policy,
         result,
         params,

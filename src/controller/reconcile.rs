@@ -88,7 +88,7 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
             retries_with_backoff: false,
         });
     };
-    if entry.mutations.is_some() {
+    if entry.body.is_some() {
         if entry.excluded.is_some() {
             return gone(context, name).await;
         }
@@ -190,7 +190,7 @@ async fn write(
     entry: &Entry,
     desired: &DesiredStatus,
 ) -> Result<Written<Judged>, Error> {
-    if entry.mutations.is_some() {
+    if entry.body.is_some() {
         let written = followed::apply(context, deadline, entry, desired).await?;
         return Ok(written.map(Judged::Object));
     }
@@ -200,8 +200,12 @@ async fn write(
 
 /// Ends what was said of a policy that has no status of its own and is gone, or left alone.
 async fn gone(context: &Arc<Context>, key: &str) -> Result<Reconciled, Failure> {
+    context.admissions.forget(key);
     context.params.forget(key, Referrer::Bindings);
+    context.params.forget(key, Referrer::Probes);
     context.metrics.remove_policy(key);
+    // Its probes are told.
+    context.probe_runner.add(key);
     let ended = |outcome| Reconciled {
         outcome,
         retries_with_backoff: false,

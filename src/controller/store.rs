@@ -7,6 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     Mutation, ValidatingAdmissionPolicy, ValidatingAdmissionPolicySpec,
     ValidatingAdmissionPolicyStatus,
 };
+use serde::{Deserialize, Serialize};
 
 use super::check::CheckResult;
 use super::cluster_snapshot::Change;
@@ -32,14 +33,52 @@ pub(crate) struct Store {
 pub(crate) struct Entry {
     /// Its name here and in the queue: its own, or one with a prefix ([`super::followed::key`]).
     pub(crate) key: String,
-    /// Its mutations, if it is a mutating policy.
-    pub(crate) mutations: Option<Vec<Mutation>>,
+    /// What it is beside a policy, if it is no validating one.
+    pub(crate) body: Option<Body>,
     /// The policy, as far as it is needed: half of an object is bookkeeping of others.
     pub(crate) policy: Arc<ValidatingAdmissionPolicy>,
     /// Result of its last check, if it was checked before.
     pub(crate) result: Option<Arc<CheckResult>>,
     /// Exclusion, if the policy is left alone.
     pub(crate) excluded: Option<Excluded>,
+}
+
+/// The part of what is followed that it does not share with a ValidatingAdmissionPolicy.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub(crate) enum Body {
+    /// A mutating policy: the policy has the rest.
+    Mutating {
+        /// Its mutations.
+        mutations: Vec<Mutation>,
+        /// Its reinvocationPolicy.
+        reinvocation: Option<String>,
+    },
+}
+
+impl Body {
+    /// The mutations of a mutating policy.
+    pub(crate) fn mutations(&self) -> &[Mutation] {
+        let Self::Mutating { mutations, .. } = self;
+        mutations
+    }
+
+    /// Reports whether one of its expressions may look at namespaces.
+    pub(crate) fn looks_at_namespaces(&self) -> bool {
+        let of = |mutation: &Mutation| {
+            let applied = mutation.apply_configuration.as_ref();
+            let applied = applied.and_then(|applied| applied.expression.clone());
+            let patch = mutation.json_patch.as_ref();
+            applied.or_else(|| patch.and_then(|patch| patch.expression.clone()))
+        };
+        let mut expressions = self.mutations().iter().filter_map(of);
+        expressions.any(|text| text.contains("namespaceObject"))
+    }
+
+    /// Forgets what it says.
+    fn clear(&mut self) {
+        let Self::Mutating { mutations, .. } = self;
+        mutations.clear();
+    }
 }
 
 /// One policy as it is kept.
@@ -57,13 +96,13 @@ struct PackedPolicy {
     identity: Identity,
     spec: Packed<Option<ValidatingAdmissionPolicySpec>>,
     status: Packed<Option<ValidatingAdmissionPolicyStatus>>,
-    mutations: Option<Packed<Vec<Mutation>>>,
+    body: Option<Packed<Body>>,
 }
 
 impl PackedPolicy {
-    fn new(policy: &ValidatingAdmissionPolicy, mutations: Option<&Vec<Mutation>>) -> Self {
+    fn new(policy: &ValidatingAdmissionPolicy, body: Option<&Body>) -> Self {
         Self {
-            mutations: mutations.map(Packed::new),
+            body: body.map(Packed::new),
             identity: Identity::of(&policy.metadata),
             spec: Packed::new(&policy.spec),
             status: Packed::new(&policy.status),
@@ -82,10 +121,10 @@ impl PackedPolicy {
 impl Entry {
     /// The generation that a check of it is about.
     pub(crate) fn generation(&self) -> Generation {
-        let mutations = self.mutations.as_ref();
+        let body = self.body.as_ref();
         // What cannot be written as JSON is as good as nothing: none of these can fail.
-        let mutations = mutations.map(|of| serde_json::to_vec(of).unwrap_or_default());
-        Generation::of_policy(&self.policy).with_mutations(mutations.as_deref())
+        let body = body.map(|of| serde_json::to_vec(of).unwrap_or_default());
+        Generation::of_policy(&self.policy).with_body(body.as_deref())
     }
 }
 
@@ -115,31 +154,31 @@ impl Store {
         self.put_as(name, policy, None, from)
     }
 
-    /// Puts in a mutating policy by its key: what it shares with validating ones, and its mutations.
-    pub(crate) fn put_mutating(
+    /// Puts in what is followed by its key: what it shares with validating policies, and the rest.
+    pub(crate) fn put_followed(
         &self,
         key: &str,
         shared: ValidatingAdmissionPolicy,
-        mutations: Vec<Mutation>,
+        body: Body,
         from: EventSource,
     ) -> bool {
-        self.put_as(key.to_owned(), shared, Some(mutations), from)
+        self.put_as(key.to_owned(), shared, Some(body), from)
     }
 
     fn put_as(
         &self,
         name: String,
         mut policy: ValidatingAdmissionPolicy,
-        mut mutations: Option<Vec<Mutation>>,
+        mut body: Option<Body>,
         from: EventSource,
     ) -> bool {
         let excluded = exclude::excluded(&self.exclusion, &policy);
         if excluded.is_some() {
             // Nothing of it is read, and so it depends on nothing.
             (policy.spec, policy.status) = (None, None);
-            mutations.iter_mut().for_each(Vec::clear);
+            body.iter_mut().for_each(Body::clear);
         }
-        let packed = Arc::new(PackedPolicy::new(&policy, mutations.as_ref()));
+        let packed = Arc::new(PackedPolicy::new(&policy, body.as_ref()));
         let mut entries = self.lock();
         let known = entries.get(&name);
         let known = known.map(|known| known.policy.identity.state());
@@ -157,8 +196,7 @@ impl Store {
             return true;
         };
         let is_other = known.policy.identity.state().uid != policy.metadata.uid.as_deref();
-        let is_same =
-            |known: &PackedPolicy| packed.spec == known.spec && packed.mutations == known.mutations;
+        let is_same = |known: &PackedPolicy| packed.spec == known.spec && packed.body == known.body;
         if is_other || !is_same(&known.policy) {
             let mut dependencies = Dependencies::new(&policy);
             dependencies
@@ -211,7 +249,7 @@ impl Store {
         };
         Some(Entry {
             key: name.to_owned(),
-            mutations: packed.mutations.as_ref().map(Packed::unpack),
+            body: packed.body.as_ref().map(Packed::unpack),
             policy: Arc::new(packed.unpack()),
             result,
             excluded,
@@ -232,12 +270,12 @@ impl Store {
         let PackedPolicy {
             identity,
             spec,
-            mutations,
+            body,
             ..
         } = &*entry.policy;
         let generation = Generation::of_packed(identity, spec);
-        let mutations = mutations.as_ref().map(Packed::json);
-        if !result.is_of(&generation.with_mutations(mutations)) {
+        let body = body.as_ref().map(Packed::json);
+        if !result.is_of(&generation.with_body(body)) {
             return;
         }
         let mut dependencies = Dependencies::clone(&entry.dependencies);
@@ -383,22 +421,22 @@ mod tests {
     fn policies_of_both_kinds_may_have_one_name() {
         let store = Store::default();
         let key = followed::key("a");
-        let patch = |expression: &str| -> Vec<Mutation> {
+        let patch = |expression: &str| -> Body {
             let mutation =
                 json!([{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}]);
-            serde_json::from_value(mutation).unwrap()
+            Body::Mutating {
+                mutations: serde_json::from_value(mutation).unwrap(),
+                reinvocation: None,
+            }
         };
         let put = |version, expression| {
             let policy = policy(version, "a");
-            store.put_mutating(&key, policy, patch(expression), EventSource::Watched)
+            store.put_followed(&key, policy, patch(expression), EventSource::Watched)
         };
         assert!(store.put(policy("1", "a"), EventSource::Watched));
         assert!(put("2", "[]"));
         let of = |name: &str| store.get(name).unwrap();
-        assert_eq!(
-            (of("a").mutations, of(&key).mutations),
-            (None, Some(patch("[]")))
-        );
+        assert_eq!((of("a").body, of(&key).body), (None, Some(patch("[]"))));
         assert_ne!(of("a").generation(), of(&key).generation());
         let before = of(&key).generation();
         assert!(put("3", "[[]]"));

@@ -38,7 +38,7 @@ use crate::schema::Gvk;
 pub struct Observed<'a> {
     /// The policy, with the status that it has now; of a mutating one what it shares with validating ones.
     pub policy: &'a ValidatingAdmissionPolicy,
-    /// True if it is a mutating policy. It has no probes, and no condition about them.
+    /// True if it is a mutating policy. Where it has no probes, no condition tells of that.
     pub is_mutating: bool,
     /// Its expressions, without regard to schemas.
     pub compiled: Checked<Compiled<'a>>,
@@ -297,6 +297,7 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
         })
         .collect();
     let types: Vec<String> = ours.iter().map(|ours| ours.type_.clone()).collect();
+    let is_without_probes = observed.is_mutating && observed.probes.is_none();
     let merged = condition::merge(live_conditions, ours);
     let expression_warnings = if keeps_warnings {
         live_warnings(live)
@@ -313,7 +314,7 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
         conditions: ConditionType::WRITTEN
             .into_iter()
             .filter(|type_| types.iter().any(|said| said == type_.as_str()))
-            .filter(|type_| !(observed.is_mutating && *type_ == ConditionType::ProbesPassed))
+            .filter(|type_| !(is_without_probes && *type_ == ConditionType::ProbesPassed))
             .filter_map(|type_| condition::find(&merged, type_).cloned())
             .collect(),
     }

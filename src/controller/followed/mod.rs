@@ -31,6 +31,16 @@ pub enum Followed {
 }
 
 impl Followed {
+    /// All of them.
+    pub(crate) const ALL: [Self; 1] = [Self::MutatingAdmissionPolicies];
+
+    /// The resource, which is the value of the flag.
+    pub(crate) const fn resource(self) -> &'static str {
+        match self {
+            Self::MutatingAdmissionPolicies => received::POLICIES,
+        }
+    }
+
     /// The kind.
     pub(crate) const fn kind(self) -> &'static str {
         match self {
@@ -52,6 +62,11 @@ pub(crate) fn name_of(key: &str) -> Option<&str> {
     key.strip_prefix(MUTATING)
 }
 
+/// The kind of what is followed whose key that is.
+pub(crate) fn of_key(key: &str) -> Option<Followed> {
+    name_of(key).map(|_| Followed::MutatingAdmissionPolicies)
+}
+
 /// The state of what is followed.
 #[derive(Debug, Default)]
 pub(crate) struct FollowedState {
@@ -64,6 +79,8 @@ pub(crate) struct FollowedState {
 struct State {
     /// The version in which the policies are served.
     version: &'static str,
+    /// Why they are not followed, although they are to be.
+    obstacle: Option<&'static str>,
     /// True once all policies are known.
     are_policies_listed: bool,
     /// True once all bindings are known, or it is known that they may not be read.
@@ -106,7 +123,17 @@ impl FollowedState {
     }
 
     fn set_version(&self, version: &'static str) {
-        self.lock().version = version;
+        let mut state = self.lock();
+        (state.version, state.obstacle) = (version, None);
+    }
+
+    /// Why they are not followed, although they are to be.
+    pub(crate) fn obstacle(&self) -> Option<&'static str> {
+        self.lock().obstacle
+    }
+
+    fn set_obstacle(&self, why: &'static str) {
+        self.lock().obstacle = Some(why);
     }
 
     /// Notes that all policies are known; those of these keys exist and cannot be read.

@@ -26,6 +26,8 @@ pub(super) struct ReceivedMutating {
     pub(super) shared: ValidatingAdmissionPolicy,
     /// Its mutations.
     pub(super) mutations: Vec<Mutation>,
+    /// Its reinvocationPolicy.
+    pub(super) reinvocation: Option<String>,
 }
 
 /// The binding of a mutating policy as that of a validating one whose name is the policy's key.
@@ -59,6 +61,7 @@ impl From<PolicyObject> for ReceivedMutating {
         Self {
             shared: mutations::shared_part(&policy),
             mutations: mutations::mutations(&policy).to_vec(),
+            reinvocation: policy.spec.and_then(|spec| spec.reinvocation_policy),
         }
     }
 }

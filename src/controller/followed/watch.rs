@@ -11,6 +11,7 @@ use kube::Resource;
 use super::super::context::Context;
 use super::super::event_source::EventSource;
 use super::super::follow::Event;
+use super::super::store::Body;
 use super::super::watch::{follow_at, follow_by_policy_at};
 use super::received::{BINDINGS, GROUP, POLICIES, ReceivedBinding, ReceivedMutating};
 use super::{Followed, key};
@@ -84,6 +85,13 @@ pub(crate) async fn run(context: Arc<Context>) {
                 forget(&context);
                 continue;
             }
+            context.followed.set_obstacle(match now {
+                Served::NoObjects => {
+                    "the CRD mutatingadmissionpolicystatuses.vap-status.dev is not installed"
+                }
+                _ => "the cluster does not serve these",
+            });
+            context.touch_followed();
             until_other(&context, now).await;
         } else {
             // The sender lives as long as the context.
@@ -141,10 +149,18 @@ async fn policies(context: &Context, version: &str) {
     // Those of the list that cannot be read exist.
     let mut unreadable = BTreeSet::new();
     let put = |received: ReceivedMutating, from| {
-        let ReceivedMutating { shared, mutations } = received;
+        let ReceivedMutating {
+            shared,
+            mutations,
+            reinvocation,
+        } = received;
         let name = shared.metadata.name.clone().unwrap_or_default();
         let key = key(&name);
-        if context.store.put_mutating(&key, shared, mutations, from) {
+        let body = Body::Mutating {
+            mutations,
+            reinvocation,
+        };
+        if context.store.put_followed(&key, shared, body, from) {
             context.queue.add(&key);
         }
     };

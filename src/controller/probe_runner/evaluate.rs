@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 
@@ -16,12 +15,17 @@ use super::super::context::Context;
 use super::super::params::Unavailable;
 use super::super::probe::Probe;
 use super::super::schemas::Schemas;
+use super::super::store::Entry;
 use super::asking::{Next, Questions};
 use super::namespaces::Given;
+use super::target::{self, Ready, WithDefinitions};
 use crate::policy;
-use crate::policy::admission::{Admission, Authorizer, Binding, ParamList, ParamSource};
+use crate::policy::admission::mutation::KindsOf;
+use crate::policy::admission::{Authorizer, Binding, ParamList, ParamSource};
 use crate::probe::api::CaseStatus;
+use crate::probe::mutation::Mutating;
 use crate::probe::run::{self, Runner, Setting, Target};
+use crate::schema::crd::Crd;
 use crate::schema::rest_mapper::RestMapper;
 
 /// How long a cancelled evaluation may go on before that is said.
@@ -99,7 +103,9 @@ impl EvaluationSlots {
 /// Inputs of the evaluation of a policy's probes.
 #[derive(Debug)]
 pub(super) struct Subject {
-    pub(super) policy: Arc<ValidatingAdmissionPolicy>,
+    pub(super) entry: Entry,
+    /// The CustomResourceDefinitions that it takes to mutate the objects of the cases.
+    pub(super) definitions: Result<Vec<Crd>, Unavailable>,
     pub(super) probes: Vec<Arc<Probe>>,
     pub(super) bindings: Result<Vec<Binding>, Unavailable>,
     pub(super) params: Result<ParamList, Unavailable>,
@@ -133,6 +139,7 @@ pub(super) async fn evaluate(
     place: &EvaluationSlot,
 ) -> Evaluated {
     let is_transient = [
+        subject.definitions.as_ref().err(),
         subject.bindings.as_ref().err(),
         subject.params.as_ref().err(),
     ];
@@ -263,8 +270,7 @@ impl Job {
     }
 
     fn name(&self) -> &str {
-        let name = self.subject.policy.metadata.name.as_deref();
-        name.unwrap_or_default()
+        &self.subject.entry.key
     }
 
     fn complain(&self) {
@@ -279,12 +285,34 @@ impl Job {
     /// Evaluates the cases that have come to nothing so far. Runs on a thread that may block.
     fn run(&self, cases: &mut Cases) {
         let subject = &self.subject;
-        let admission = admission(&self.context, &subject.policy);
-        let param_kind = policy::param_kind(&subject.policy);
+        let policy = &subject.entry.policy;
+        let ready = Ready::new(&self.context, &subject.entry);
+        let param_kind = policy::param_kind(policy);
+        let definitions = match &subject.definitions {
+            Ok(definitions) => definitions.as_slice(),
+            Err(why) => {
+                let cases = subject.probes.iter().zip(cases);
+                return cases.for_each(|(probe, cases)| pending(probe, cases, &why.text));
+            }
+        };
+        let schemas = WithDefinitions::new(&subject.schemas, definitions);
+        let kinds = match ready {
+            Ready::Mutating(_) => target::builtin(),
+            Ready::Deciding(_) => None,
+        };
+        let kinds = kinds.map(|builtin| KindsOf::new(builtin, &schemas));
+        let target = match (&ready, &kinds) {
+            (Ready::Mutating(policy), Some(kinds)) => Target::Mutating(Mutating {
+                policy,
+                kinds,
+                schemas: &schemas,
+            }),
+            _ => Target::Policy,
+        };
         let authorizer: Arc<dyn Authorizer> = Arc::clone(&self.questions) as Arc<dyn Authorizer>;
         let text = |why: &Unavailable| why.text.clone();
         let setting = Setting {
-            admission: &admission,
+            admission: ready.admission(),
             param_kind: param_kind.as_ref(),
             bindings: subject.bindings.as_deref().map_err(text),
             params: match &subject.params {
@@ -294,9 +322,9 @@ impl Job {
             namespaces: &subject.namespaces,
             authorizer: Ok(authorizer),
             mapper: &subject.mapper,
-            schemas: &subject.schemas,
+            schemas: &schemas,
             refusal: None,
-            target: Target::Policy,
+            target,
             records: false,
         };
         let is_cancelled = || self.is_cancelled.load(Ordering::Relaxed);
@@ -343,10 +371,10 @@ impl Job {
     }
 }
 
-/// The policy, ready to decide: as it was made ready before, where that was of this generation.
-fn admission(context: &Context, policy: &ValidatingAdmissionPolicy) -> Arc<Admission> {
-    context.admissions.get(policy).unwrap_or_else(|| {
-        context.metrics.policy_compiled();
-        context.admissions.put(policy, Admission::new(policy))
-    })
+/// Lets the cases of a probe that have come to nothing wait for `why`.
+fn pending(probe: &Probe, cases: &mut Vec<Option<CaseStatus>>, why: &str) {
+    cases.resize(probe.spec.cases.len(), None);
+    for (case, outcome) in probe.spec.cases.iter().zip(cases) {
+        outcome.get_or_insert_with(|| run::pending(case, why).status);
+    }
 }
