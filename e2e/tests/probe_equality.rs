@@ -14,8 +14,7 @@ use std::time::{Duration, Instant};
 
 use e2e::conditions::wait_for;
 use e2e::controller::{
-    Controller, control_plane, grant_mutating_policies, grant_params, install_policy_statuses,
-    install_probes,
+    Controller, control_plane, grant_following, grant_params, install_probes, install_statuses,
 };
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -37,7 +36,23 @@ const REFUSED: [&str; 2] = ["syntax-error", "wrong-reason"];
 const FILES: [&str; 2] = ["../tests/cli_test/traps.yaml", "../config/samples"];
 
 /// Files with targets and probes of them, in the form of the CRD.
-const TARGETS: [&str; 1] = ["targets/mutating.yaml"];
+const TARGETS: [&str; 2] = ["targets/mutating.yaml", "targets/webhooks.yaml"];
+
+/// What these are, as it is followed, and the objects that hold its conditions.
+const FOLLOWED: [(&str, &str); 3] = [
+    (
+        "mutatingadmissionpolicies",
+        "mutatingadmissionpolicystatuses",
+    ),
+    (
+        "validatingwebhookconfigurations",
+        "validatingwebhookconfigurationstatuses",
+    ),
+    (
+        "mutatingwebhookconfigurations",
+        "mutatingwebhookconfigurationstatuses",
+    ),
+];
 
 /// The outcome of a case, and how it differs from what was expected.
 type Outcomes = BTreeMap<(String, String), (CaseOutcome, Option<String>)>;
@@ -165,8 +180,10 @@ async fn probes_of_targets_come_to_the_same_in_files() {
     let control_plane = control_plane().await.unwrap();
     let client = control_plane.client().await.unwrap();
     install_probes(&client).await.unwrap();
-    grant_mutating_policies(&control_plane).unwrap();
-    install_policy_statuses(&control_plane).unwrap();
+    for (resource, plural) in FOLLOWED {
+        grant_following(&control_plane, resource).unwrap();
+        install_statuses(&control_plane, plural).unwrap();
+    }
     let paths = paths(&TARGETS);
     let input = Input::load(&paths, Wanted::All, &mut std::io::empty());
     let extensions = "apiextensions.k8s.io";
@@ -184,24 +201,40 @@ async fn probes_of_targets_come_to_the_same_in_files() {
         "v1alpha1",
         "MutatingAdmissionPolicyStatus",
     );
-    let plural = "mutatingadmissionpolicystatuses";
-    let statuses = ApiResource::from_gvk_with_plural(&statuses, plural);
-    let statuses: Api<DynamicObject> = Api::all_with(client.clone(), &statuses);
+    let statuses = |plural: &str| -> Api<DynamicObject> {
+        let resource = ApiResource::from_gvk_with_plural(&statuses, plural);
+        Api::all_with(client.clone(), &resource)
+    };
     let deadline = Instant::now() + TIMEOUT;
-    while statuses.list(&ListParams::default()).await.is_err() {
-        assert!(Instant::now() < deadline, "the CRD is not served");
-        tokio::time::sleep(Duration::from_millis(50)).await;
+    for (_, plural) in FOLLOWED {
+        let statuses = statuses(plural);
+        while statuses.list(&ListParams::default()).await.is_err() {
+            assert!(Instant::now() < deadline, "the CRD is not served");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
     }
-    let controller = Controller::start(&control_plane, &["--follow=mutatingadmissionpolicies"])
-        .await
-        .unwrap();
+    let statuses = statuses("mutatingadmissionpolicystatuses");
+    for configuration in &input.webhooks {
+        let kind = configuration.value["kind"].as_str().unwrap();
+        let configurations = api(&client, admission, kind);
+        create_all(&configurations, std::slice::from_ref(configuration)).await;
+    }
+    let controller = Controller::start(
+        &control_plane,
+        &[&format!(
+            "--follow={}",
+            FOLLOWED.map(|(resource, _)| resource).join(",")
+        )],
+    )
+    .await
+    .unwrap();
     let probes: Api<PolicyProbe> = Api::all(client.clone());
     let gvk = GroupVersionKind::gvk("vap-status.dev", "v1alpha1", "PolicyProbe");
     let raw: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::from_gvk(&gvk));
     let names = create_all(&raw, &input.probes).await;
     let expected = in_files(&paths);
     let n_cases = equal(&probes, &names, &expected).await;
-    assert!(n_cases > 9);
+    assert!(n_cases > 15);
 
     // The policy has the condition.
     let status = async || {

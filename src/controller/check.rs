@@ -17,13 +17,14 @@ use super::cluster_snapshot::ClusterSnapshot;
 use super::generation::Generation;
 use super::match_cache::MatchCache;
 use super::openapi::Index;
-use super::schemas::{Asked, Missing, SchemaCache};
+use super::schemas::{Asked, Missing, SchemaCache, Schemas};
 use super::store::{Body, Entry};
 use crate::policy;
 use crate::policy::admission::Admission;
 use crate::policy::analysis::{Profile, kinds_to_check, type_check_matched};
 use crate::policy::compile::{CompileFinding, CompiledPolicy};
-use crate::policy::matching::{RuleMatches, describing};
+use crate::policy::matching::{self, RuleMatches, describing};
+use crate::policy::webhooks;
 use crate::schema::GroupVersion;
 use crate::status::compute::{Matched, Typed};
 use crate::telemetry::Metrics;
@@ -95,10 +96,73 @@ impl CheckResult {
     }
 }
 
-/// A policy compiled and matched.
-struct Examined {
+/// A policy, or a webhook that is read as one, compiled and matched.
+struct Part {
     compiled: CompiledPolicy,
     matches: Arc<RuleMatches>,
+    /// The name and the place of a webhook, with what of its matches API servers ask webhooks about.
+    webhook: Option<(usize, String, Matched)>,
+}
+
+impl Part {
+    fn typed(&self, schemas: &Schemas, profile: Profile) -> Typed {
+        let checked = type_check_matched(&self.compiled, &self.matches, schemas, profile);
+        let mut typed = Typed::from(checked);
+        if let Some((n, _, _)) = &self.webhook {
+            for warning in &mut typed.warnings {
+                warning.field_ref = webhooks::of_field(*n, &warning.field_ref);
+            }
+        }
+        typed
+    }
+
+    fn findings(&self) -> Vec<CompileFinding> {
+        let mut findings = self.compiled.findings().to_vec();
+        if let Some((n, _, _)) = &self.webhook {
+            for finding in &mut findings {
+                finding.field_ref = webhooks::of_field(*n, &finding.field_ref);
+            }
+        }
+        findings
+    }
+}
+
+/// The outcome of type checking all parts.
+fn typed(parts: &[Part], schemas: &Schemas, profile: Profile) -> Typed {
+    match parts {
+        [part] if part.webhook.is_none() => part.typed(schemas, profile),
+        parts => Typed::of_webhooks(
+            parts
+                .iter()
+                .map(|part| part.typed(schemas, profile))
+                .collect(),
+        ),
+    }
+}
+
+/// What the rules of all parts match.
+fn matched(parts: &[Part]) -> Matched {
+    match parts {
+        [
+            Part {
+                webhook: None,
+                matches,
+                ..
+            },
+        ] => Matched::from(matches.matches()),
+        parts => Matched::of_webhooks(
+            parts
+                .iter()
+                .filter_map(|part| part.webhook.as_ref())
+                .map(|(_, name, matched)| (name.clone(), matched.clone()))
+                .collect(),
+        ),
+    }
+}
+
+/// A policy compiled and matched, or the webhooks of a configuration.
+struct Examined {
+    parts: Vec<Part>,
     group_versions: BTreeSet<GroupVersion>,
     /// Its type check, where its schemas were there already.
     checked: Option<TypeChecked>,
@@ -144,6 +208,34 @@ pub(crate) async fn check(
     let match_cache = Arc::clone(match_cache);
     metrics.policy_compiled();
     let examined = guard(name, metrics, move || {
+        if let Some(Body::Webhooks(webhooks)) = &body {
+            let webhooks = webhooks.iter().enumerate();
+            let parts = webhooks.map(|(n, webhook)| {
+                let matches = match_cache.get(webhook, &mapper);
+                let (asked, n_reviews) = matching::asked_of_webhook(webhook, matches.matches());
+                let mut matched = Matched::from(&asked);
+                matched.n_resources = matched.n_resources.saturating_add(n_reviews);
+                let name = webhook.metadata.name.clone().unwrap_or_default();
+                Part {
+                    compiled: CompiledPolicy::of_parts(webhook, None),
+                    matches,
+                    webhook: Some((n, name, matched)),
+                }
+            });
+            let parts: Vec<Part> = parts.collect();
+            let group_versions = parts.iter().flat_map(|part| part.matches.group_versions());
+            let group_versions: BTreeSet<GroupVersion> = group_versions.cloned().collect();
+            let schemas = known.loaded(&key, &group_versions, &index);
+            let checked = schemas.map(|schemas| {
+                let typed = || typed(&parts, &schemas, profile);
+                TypeChecked(catch_unwind(AssertUnwindSafe(typed)).ok())
+            });
+            return Examined {
+                parts,
+                group_versions,
+                checked,
+            };
+        }
         let mutations = body.as_ref().map(Body::mutations);
         let compiled = CompiledPolicy::of_parts(&subject, mutations);
         if let Some(admissions) = admissions
@@ -163,24 +255,24 @@ pub(crate) async fn check(
         group_versions.extend(policy::param_kind(&subject).map(|gvk| gvk.group_version()));
         // Mostly they are there, and the thread need not be left and taken again.
         let schemas = known.loaded(&key, &group_versions, &index);
+        let parts = vec![Part {
+            compiled,
+            matches,
+            webhook: None,
+        }];
         let checked = schemas.map(|schemas| {
-            let typed = || {
-                let checked = type_check_matched(&compiled, &matches, &schemas, profile);
-                Typed::from(checked)
-            };
+            let typed = || typed(&parts, &schemas, profile);
             // What its rules match is known all the same.
             TypeChecked(catch_unwind(AssertUnwindSafe(typed)).ok())
         });
         Examined {
-            compiled,
-            matches,
+            parts,
             group_versions,
             checked,
         }
     });
     let Some(Examined {
-        compiled,
-        matches,
+        parts,
         group_versions,
         checked,
     }) = examined.await?
@@ -188,7 +280,9 @@ pub(crate) async fn check(
         let outcome = CheckOutcome::Panicked { matched: None };
         return Ok(Some(result(BTreeSet::new(), Vec::new(), outcome)));
     };
-    let (findings, n_expressions) = (compiled.findings().to_vec(), compiled.n_expressions());
+    let findings = parts.iter().flat_map(Part::findings).collect();
+    let n_expressions = parts.iter().map(|part| part.compiled.n_expressions()).sum();
+    let matched = matched(&parts);
 
     let mut waiting = Vec::new();
     let mut missing = Vec::new();
@@ -206,14 +300,8 @@ pub(crate) async fn check(
             waiting.push((gv.to_string(), without.reason.clone()));
         }
         missing.extend(schemas.guards().cloned());
-        let matches = Arc::clone(&matches);
-        let typed = move || {
-            let checked = type_check_matched(&compiled, &matches, &schemas, profile);
-            Typed::from(checked)
-        };
-        guard(name, metrics, typed).await?
+        guard(name, metrics, move || typed(&parts, &schemas, profile)).await?
     };
-    let matched = Matched::from(matches.matches());
     let outcome = match typed {
         Some(typed) => CheckOutcome::Done {
             findings,

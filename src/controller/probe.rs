@@ -17,8 +17,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::followed;
-use super::probe_runner::followed_as;
+use super::followed::Followed;
 use crate::probe::api::{PolicyProbe, PolicyProbeSpec, PolicyProbeStatus, Target};
 use crate::probe::target;
 use crate::status::condition::ConditionType;
@@ -117,8 +116,8 @@ fn aim(spec: &mut PolicyProbeSpec, target: &Target, text: &str) -> Option<String
     };
     let mut faults = target::faults(target, has);
     faults.extend(target::unfit(spec, target));
-    spec.policy_name = match followed_as(&target.kind) {
-        Some(_) => followed::key(&target.name),
+    spec.policy_name = match Followed::of_kind(&target.kind) {
+        Some(followed) => followed.key(&target.name),
         None => target.key(),
     };
     let kind = target::kind_of(target);
@@ -360,7 +359,7 @@ mod tests {
                 {"op": "add", "path": "/a", "value": null}]}}]}"#;
         let probe = object(spec, "");
         assert_eq!(probe.problem, None);
-        assert_eq!(probe.spec.policy_name, followed::key("m"));
+        assert_eq!(probe.spec.policy_name, "mutatingadmissionpolicies/m");
         assert_eq!(
             probe.spec.cases[0].expect.object,
             Some(serde_json::json!({"a": null}))

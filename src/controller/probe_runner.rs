@@ -24,11 +24,10 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use self::evaluate::{Evaluated, EvaluationSlots, Lane, Subject, evaluate};
+use self::evaluate::{Evaluated, EvaluationSlots, Lane, Task, evaluate};
 use self::inputs::Inputs;
 use self::namespaces::{Given, Namespaces, Version};
 use self::target::Missing;
-pub(super) use self::target::followed_as;
 use super::cluster_snapshot::ClusterSnapshot;
 use super::context::Context;
 use super::probe::Probe;
@@ -409,7 +408,8 @@ async fn look(context: &Arc<Context>, name: &str, lane: Lane) -> bool {
             }
         };
     };
-    if entry.body.is_some() && !context.followed.is_known() {
+    let state = context.followed.by_key(name);
+    if state.is_some_and(|state| !state.is_known()) {
         // There is a sign when it is.
         return false;
     }
@@ -492,7 +492,7 @@ async fn run(
     );
     let versions = namespaces.versions();
     let fetching = begin.elapsed();
-    let subject = Subject {
+    let subject = Task {
         entry: entry.clone(),
         definitions,
         probes: probes.clone(),

@@ -17,8 +17,10 @@ use super::exclude::{self, Excluded};
 use super::followed;
 use super::generation::Generation;
 use super::packed::{Identity, Packed};
+use crate::policy;
 use crate::policy::analysis::Profile;
 use crate::schema::{GroupVersion, Gvk};
+use crate::status::compute::Subject;
 use crate::status::exclusion::Exclusion;
 
 /// The policies, by name.
@@ -31,7 +33,7 @@ pub(crate) struct Store {
 /// One policy.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    /// Its name here and in the queue: its own, or one with a prefix ([`super::followed::key`]).
+    /// Its name here and in the queue: its own, or one with a prefix ([`super::followed::Followed::key`]).
     pub(crate) key: String,
     /// What it is beside a policy, if it is no validating one.
     pub(crate) body: Option<Body>,
@@ -53,17 +55,40 @@ pub(crate) enum Body {
         /// Its reinvocationPolicy.
         reinvocation: Option<String>,
     },
+    /// A configuration of webhooks, each as a policy of its name: the policy has the metadata alone.
+    Webhooks(Vec<ValidatingAdmissionPolicy>),
 }
 
 impl Body {
     /// The mutations of a mutating policy.
     pub(crate) fn mutations(&self) -> &[Mutation] {
-        let Self::Mutating { mutations, .. } = self;
-        mutations
+        match self {
+            Self::Mutating { mutations, .. } => mutations,
+            Self::Webhooks(_) => &[],
+        }
+    }
+
+    /// The webhooks of a configuration.
+    pub(crate) fn webhooks(&self) -> &[ValidatingAdmissionPolicy] {
+        match self {
+            Self::Webhooks(webhooks) => webhooks,
+            Self::Mutating { .. } => &[],
+        }
+    }
+
+    /// The sort of it, for conditions.
+    pub(crate) const fn subject(&self) -> Subject {
+        match self {
+            Self::Mutating { .. } => Subject::Mutating,
+            Self::Webhooks(_) => Subject::Webhooks,
+        }
     }
 
     /// Reports whether one of its expressions may look at namespaces.
-    pub(crate) fn looks_at_namespaces(&self) -> bool {
+    pub(crate) fn looks_at_namespaces(
+        &self,
+        looks_at_namespaces: impl Fn(&ValidatingAdmissionPolicy) -> bool,
+    ) -> bool {
         let of = |mutation: &Mutation| {
             let applied = mutation.apply_configuration.as_ref();
             let applied = applied.and_then(|applied| applied.expression.clone());
@@ -72,12 +97,15 @@ impl Body {
         };
         let mut expressions = self.mutations().iter().filter_map(of);
         expressions.any(|text| text.contains("namespaceObject"))
+            || self.webhooks().iter().any(looks_at_namespaces)
     }
 
     /// Forgets what it says.
     fn clear(&mut self) {
-        let Self::Mutating { mutations, .. } = self;
-        mutations.clear();
+        match self {
+            Self::Mutating { mutations, .. } => mutations.clear(),
+            Self::Webhooks(webhooks) => webhooks.clear(),
+        }
     }
 }
 
@@ -119,6 +147,26 @@ impl PackedPolicy {
 }
 
 impl Entry {
+    /// The sort of it, for conditions.
+    pub(crate) fn subject(&self) -> Subject {
+        self.body
+            .as_ref()
+            .map_or(Subject::Validating, Body::subject)
+    }
+
+    /// The webhooks of a configuration.
+    pub(crate) fn webhooks(&self) -> &[ValidatingAdmissionPolicy] {
+        self.body.as_ref().map_or(&[], Body::webhooks)
+    }
+
+    /// Reports whether a request for which it fails is denied; of webhooks, for which one of them fails.
+    pub(crate) fn fails_closed(&self) -> bool {
+        match &self.body {
+            Some(Body::Webhooks(webhooks)) => webhooks.iter().any(policy::fails_closed),
+            _ => policy::fails_closed(&self.policy),
+        }
+    }
+
     /// The generation that a check of it is about.
     pub(crate) fn generation(&self) -> Generation {
         let body = self.body.as_ref();
@@ -179,6 +227,7 @@ impl Store {
             body.iter_mut().for_each(Body::clear);
         }
         let packed = Arc::new(PackedPolicy::new(&policy, body.as_ref()));
+        let webhooks = body.as_ref().map_or(&[][..], Body::webhooks);
         let mut entries = self.lock();
         let known = entries.get(&name);
         let known = known.map(|known| known.policy.identity.state());
@@ -190,7 +239,7 @@ impl Store {
                 policy: packed,
                 result: None,
                 excluded,
-                dependencies: Arc::new(Dependencies::new(&policy)),
+                dependencies: Arc::new(Dependencies::of(&policy, webhooks)),
             };
             entries.insert(name, kept);
             return true;
@@ -198,7 +247,7 @@ impl Store {
         let is_other = known.policy.identity.state().uid != policy.metadata.uid.as_deref();
         let is_same = |known: &PackedPolicy| packed.spec == known.spec && packed.body == known.body;
         if is_other || !is_same(&known.policy) {
-            let mut dependencies = Dependencies::new(&policy);
+            let mut dependencies = Dependencies::of(&policy, webhooks);
             dependencies
                 .probe_groups
                 .clone_from(&known.dependencies.probe_groups);
@@ -218,7 +267,7 @@ impl Store {
 
     /// Takes out all validating policies but these, and names those that were taken out.
     pub(crate) fn retain(&self, names: &BTreeSet<String>) -> Vec<String> {
-        self.retain_among(|name| followed::name_of(name).is_none(), names)
+        self.retain_among(|name| followed::of_key(name).is_none(), names)
     }
 
     /// Takes out those of which `is_meant` but for these, and names those that were taken out.
@@ -420,7 +469,7 @@ mod tests {
     #[test]
     fn policies_of_both_kinds_may_have_one_name() {
         let store = Store::default();
-        let key = followed::key("a");
+        let key = followed::Followed::MutatingAdmissionPolicies.key("a");
         let patch = |expression: &str| -> Body {
             let mutation =
                 json!([{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}]);
@@ -443,7 +492,7 @@ mod tests {
         assert_ne!(of(&key).generation(), before, "the mutations are others");
         // A list of one kind says nothing of the other.
         assert_eq!(store.retain(&BTreeSet::new()), ["a"]);
-        let mutating = |name: &str| followed::name_of(name).is_some();
+        let mutating = |name: &str| followed::of_key(name).is_some();
         assert_eq!(
             store.retain_among(mutating, &BTreeSet::new()),
             std::slice::from_ref(&key)

@@ -23,6 +23,7 @@ use super::probes::ProbesState;
 use super::ready::{ready, stalled, standing_stalled};
 use super::stalled::{self, Remedy};
 use super::type_checked::{type_checked, uncompiled};
+pub use super::verdict::Subject;
 use super::verdict::{Effect, Evidence, Verdict};
 use super::warnings::Warning;
 use super::{bindings, message, params, probes, warnings};
@@ -38,8 +39,8 @@ use crate::schema::Gvk;
 pub struct Observed<'a> {
     /// The policy, with the status that it has now; of a mutating one what it shares with validating ones.
     pub policy: &'a ValidatingAdmissionPolicy,
-    /// True if it is a mutating policy. Where it has no probes, no condition tells of that.
-    pub is_mutating: bool,
+    /// The sort of it. Where one that is no ValidatingAdmissionPolicy has no probes, no condition tells of that.
+    pub subject: Subject,
     /// Its expressions, without regard to schemas.
     pub compiled: Checked<Compiled<'a>>,
     /// The resources that its rules match.
@@ -61,7 +62,7 @@ impl Observed<'_> {
     pub(super) fn effect(&self) -> Effect {
         Effect {
             fails_closed: fails_closed(self.policy),
-            is_mutating: self.is_mutating,
+            subject: self.subject,
         }
     }
 }
@@ -107,6 +108,25 @@ pub struct Matched {
     pub unserved: Vec<UnservedResource>,
     /// Group versions that a rule touches and that could not be discovered, with the reason.
     pub incomplete: Vec<(String, String)>,
+    /// The same of each webhook of a configuration, by its name: then all of the above is of all together.
+    pub webhooks: Box<[(String, Self)]>,
+}
+
+impl Matched {
+    /// What the webhooks of a configuration match, each by its name.
+    #[must_use]
+    pub fn of_webhooks(webhooks: Vec<(String, Self)>) -> Self {
+        let mut all = Self::default();
+        for (_, webhook) in &webhooks {
+            all.n_resources = all.n_resources.saturating_add(webhook.n_resources);
+            all.n_by_wildcard = all.n_by_wildcard.saturating_add(webhook.n_by_wildcard);
+            all.exempt.extend_from_slice(&webhook.exempt);
+            all.unserved.extend_from_slice(&webhook.unserved);
+            all.incomplete.extend_from_slice(&webhook.incomplete);
+        }
+        all.webhooks = webhooks.into();
+        all
+    }
 }
 
 impl From<&Matches> for Matched {
@@ -125,6 +145,7 @@ impl From<&Matches> for Matched {
                 .collect(),
             unserved: matches.unserved.clone(),
             incomplete: matches.incomplete.clone(),
+            webhooks: Box::default(),
         }
     }
 }
@@ -155,6 +176,35 @@ pub struct TypedByWildcard {
     pub unchecked: Vec<UncheckedKind>,
     /// True if there are more than are checked for one policy. There may be thousands, which each CRD changes.
     pub has_more: bool,
+}
+
+impl Typed {
+    /// The outcomes for the webhooks of a configuration as one.
+    #[must_use]
+    pub fn of_webhooks(webhooks: Vec<Self>) -> Self {
+        let mut all = Self::default();
+        let mut warnings = Vec::new();
+        let add = |known: &mut Vec<UncheckedKind>, kinds: Vec<UncheckedKind>| {
+            for kind in kinds {
+                if !known.contains(&kind) {
+                    known.push(kind);
+                }
+            }
+        };
+        for webhook in webhooks {
+            warnings.extend(webhook.warnings);
+            all.n_checked = all.n_checked.saturating_add(webhook.n_checked);
+            add(&mut all.unchecked, webhook.unchecked);
+            let by_wildcard = *webhook.by_wildcard;
+            let known = &mut *all.by_wildcard;
+            known.n_checked = known.n_checked.saturating_add(by_wildcard.n_checked);
+            add(&mut known.unchecked, by_wildcard.unchecked);
+            known.has_more |= by_wildcard.has_more;
+            all.has_foreign_kinds |= webhook.has_foreign_kinds;
+        }
+        all.warnings = warnings.into();
+        all
+    }
 }
 
 impl From<TypeCheck> for Typed {
@@ -269,10 +319,14 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
         *type_ == ConditionType::TypeChecked
             && standing(verdict, *type_, live_conditions, generation).is_some()
     });
+    let found = found
+        .into_iter()
+        .filter(|(type_, _)| observed.subject.has(*type_));
     let parts = found.map(|(type_, verdict)| {
         let kept = standing(&verdict, type_, live_conditions, generation);
         (type_, kept.unwrap_or(verdict))
     });
+    let parts: Vec<(ConditionType, Verdict)> = parts.collect();
     let ready = (ConditionType::Ready, ready(&parts, observed.ready_requires));
 
     let stalled = if keeps_warnings {
@@ -297,7 +351,7 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
         })
         .collect();
     let types: Vec<String> = ours.iter().map(|ours| ours.type_.clone()).collect();
-    let is_without_probes = observed.is_mutating && observed.probes.is_none();
+    let is_without_probes = observed.subject != Subject::Validating && observed.probes.is_none();
     let merged = condition::merge(live_conditions, ours);
     let expression_warnings = if keeps_warnings {
         live_warnings(live)
@@ -349,7 +403,10 @@ fn standing(
 pub(super) fn when_evaluated(consequence: Consequence, effect: Effect) -> &'static str {
     match consequence {
         Consequence::Denied => "with failurePolicy Fail a request that reaches it is denied",
-        Consequence::LetThrough if effect.is_mutating => {
+        Consequence::LetThrough if effect.subject == Subject::Webhooks => {
+            "with failurePolicy Ignore the webhook is not called about a request that reaches it"
+        }
+        Consequence::LetThrough if effect.is_mutating() => {
             "with failurePolicy Ignore a request that reaches it is not changed by it"
         }
         Consequence::LetThrough => {
@@ -432,6 +489,45 @@ fn resources_matched(observed: &Observed<'_>) -> Verdict {
     let Checked::Done(matches) = observed.matches else {
         return Verdict::broken_off();
     };
+    if observed.subject != Subject::Webhooks {
+        return of_matched(matches, observed.subject);
+    }
+    let of_each = matches.webhooks.iter().map(|(name, matched)| {
+        let mut verdict = of_matched(matched, observed.subject);
+        verdict.message = format!("{name}: {}", verdict.message);
+        verdict
+    });
+    let of_each: Vec<Verdict> = of_each.collect();
+    let first = |status| of_each.iter().find(|verdict| verdict.status == status);
+    let telling = first(ConditionStatus::False).or_else(|| first(ConditionStatus::Unknown));
+    if let Some(verdict) = telling {
+        return verdict.clone();
+    }
+    match of_each.as_slice() {
+        [] => Verdict::new(
+            ConditionStatus::True,
+            Reason::ResourcesServed,
+            "it has no webhooks",
+        ),
+        [one] => one.clone(),
+        all => {
+            let texts: Vec<String> = all.iter().map(|verdict| verdict.message.clone()).collect();
+            let is_whole = all
+                .iter()
+                .all(|verdict| verdict.evidence == Evidence::Complete);
+            let text = message::list(&texts);
+            let verdict = Verdict::new(ConditionStatus::True, Reason::ResourcesServed, text);
+            verdict.with_evidence(if is_whole {
+                Evidence::Complete
+            } else {
+                Evidence::WithoutDetail
+            })
+        }
+    }
+}
+
+/// What is said of the resources that rules match.
+fn of_matched(matches: &Matched, subject: Subject) -> Verdict {
     let unserved: Vec<String> = matches
         .unserved
         .iter()
@@ -447,7 +543,7 @@ fn resources_matched(observed: &Observed<'_>) -> Verdict {
         .collect();
     let not_asked = || {
         let exempt = message::list(&matches.exempt);
-        format!("no API server asks a policy about {exempt}")
+        format!("no API server asks a {} about {exempt}", subject.asked())
     };
     if matches.n_resources == 0 {
         if !undiscovered.is_empty() {
@@ -472,7 +568,7 @@ fn resources_matched(observed: &Observed<'_>) -> Verdict {
                 format!("{}; {}", nothing_serves(), not_asked()),
             ),
         };
-        let text = format!("{what}; the policy never runs");
+        let text = format!("{what}; {}", subject.never());
         return Verdict::new(ConditionStatus::False, reason, text);
     }
     // What wildcards match is not counted: each CRD that comes or goes would change the message, and

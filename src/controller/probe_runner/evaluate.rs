@@ -27,6 +27,7 @@ use crate::probe::mutation::Mutating;
 use crate::probe::run::{self, Runner, Setting, Target};
 use crate::schema::crd::Crd;
 use crate::schema::rest_mapper::RestMapper;
+use crate::status::compute::Subject;
 
 /// How long a cancelled evaluation may go on before that is said.
 const MAX_ENDING: Duration = Duration::from_secs(30);
@@ -102,7 +103,7 @@ impl EvaluationSlots {
 
 /// Inputs of the evaluation of a policy's probes.
 #[derive(Debug)]
-pub(super) struct Subject {
+pub(super) struct Task {
     pub(super) entry: Entry,
     /// The CustomResourceDefinitions that it takes to mutate the objects of the cases.
     pub(super) definitions: Result<Vec<Crd>, Unavailable>,
@@ -135,7 +136,7 @@ type Cases = Vec<Vec<Option<CaseStatus>>>;
 /// Evaluates all cases of `subject`.
 pub(super) async fn evaluate(
     context: &Arc<Context>,
-    subject: Subject,
+    subject: Task,
     place: &EvaluationSlot,
 ) -> Evaluated {
     let is_transient = [
@@ -202,7 +203,7 @@ pub(super) async fn evaluate(
 #[derive(Debug)]
 struct Job {
     context: Arc<Context>,
-    subject: Subject,
+    subject: Task,
     questions: Arc<Questions>,
     is_cancelled: Arc<AtomicBool>,
 }
@@ -334,7 +335,23 @@ impl Job {
                 continue;
             }
             let cancelled = Some(Arc::clone(&self.is_cancelled));
-            let runner = Runner::new(&probe.spec, &setting, cancelled);
+            let webhook = match subject.entry.subject() {
+                Subject::Webhooks => match target::webhook(&subject.entry, probe) {
+                    Ok(webhook) => Some(webhook),
+                    Err(why) => {
+                        pending(probe, cases, &why);
+                        continue;
+                    }
+                },
+                Subject::Validating | Subject::Mutating => None,
+            };
+            let of_webhook = webhook.as_ref().map(|admission| Setting {
+                admission,
+                target: Target::Webhook,
+                ..setting.clone()
+            });
+            let setting = of_webhook.as_ref().unwrap_or(&setting);
+            let runner = Runner::new(&probe.spec, setting, cancelled);
             let open = probe.spec.cases.iter().zip(cases);
             for (case, outcome) in open.filter(|(_, outcome)| outcome.is_none()) {
                 if is_cancelled() {

@@ -17,7 +17,7 @@ use super::super::error::{Error, within};
 use super::super::http;
 use super::super::params::Unavailable;
 use super::super::probe::Probe;
-use super::super::store::{Body, Entry};
+use super::super::store::Entry;
 use crate::policy::admission::{Namespace, NamespaceSource};
 use crate::probe::api::{BindingSource, Case};
 use crate::telemetry::metrics::ErrorReason;
@@ -253,7 +253,7 @@ pub(super) fn needed<'a>(
         resources.is_some_and(selects_namespaces)
     });
     let by_policy = looks_at_namespaces(&entry.policy)
-        || entry.body.as_ref().is_some_and(Body::looks_at_namespaces);
+        || (entry.body.as_ref()).is_some_and(|body| body.looks_at_namespaces(looks_at_namespaces));
     let needs = |probe: &&Arc<Probe>| {
         by_policy
             || match probe.spec.bindings {

@@ -16,7 +16,7 @@ use super::super::cluster_snapshot::ClusterSnapshot;
 use super::super::context::Context;
 use super::super::crds::{self, CustomResourceDefinition};
 use super::super::error::within;
-use super::super::followed::{self, Followed};
+use super::super::followed;
 use super::super::params::Unavailable;
 use super::super::probe::Probe;
 use super::super::schemas::Schemas;
@@ -61,9 +61,10 @@ pub(super) fn missing(context: &Context, key: &str, probes: &[Arc<Probe>]) -> Mi
             followed.resource()
         ));
     }
-    match context.followed.obstacle() {
+    let state = context.followed.of(followed);
+    match state.obstacle() {
         Some(why) => Missing::NotFollowed(format!("it is about the {target}, and {why}")),
-        None if context.followed.is_known() => Missing::Absent(format!("there is no {target}")),
+        None if state.is_known() => Missing::Absent(format!("there is no {target}")),
         None => Missing::Unknown,
     }
 }
@@ -106,6 +107,22 @@ impl Ready {
             Self::Mutating(policy) => policy.admission(),
         }
     }
+}
+
+/// The webhook of a configuration that a probe names, ready to decide.
+///
+/// # Errors
+/// Why there is none.
+pub(super) fn webhook(entry: &Entry, probe: &Probe) -> Result<Admission, String> {
+    let target = probe.spec.target.as_ref();
+    let Some(wanted) = target.and_then(|target| target.webhook.as_deref()) else {
+        return Err("its target names no webhook: add `webhook`".to_owned());
+    };
+    let mut webhooks = entry.webhooks().iter();
+    let named = webhooks.find(|webhook| webhook.metadata.name.as_deref() == Some(wanted));
+    named
+        .map(Admission::new)
+        .ok_or_else(|| format!("the configuration has no webhook {wanted}"))
 }
 
 /// The kinds of Kubernetes' own APIs, read where a probe asks for them first.
@@ -205,11 +222,4 @@ async fn definition(context: &Context, name: &str) -> Result<Option<Value>, Unav
     let mut list = list.map_err(|error| failed(&error))?;
     let items = list.get_mut("items").and_then(Value::as_array_mut);
     Ok(items.and_then(|items| items.pop()))
-}
-
-/// The kinds that probes may be about, by the kind of the target.
-pub(in crate::controller) fn followed_as(kind: &str) -> Option<Followed> {
-    Followed::ALL
-        .into_iter()
-        .find(|followed| followed.kind() == kind)
 }

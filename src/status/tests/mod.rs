@@ -43,7 +43,7 @@ fn at(second: i64) -> Timestamp {
 
 /// Owned facts of a policy that is sound in all respects; a test spoils what it is about.
 struct Facts {
-    is_mutating: bool,
+    subject: Subject,
     policy: ValidatingAdmissionPolicy,
     findings: Vec<CompileFinding>,
     matches: Matches,
@@ -59,7 +59,7 @@ struct Facts {
 impl Facts {
     fn sound() -> Self {
         Self {
-            is_mutating: false,
+            subject: Subject::Validating,
             policy: ValidatingAdmissionPolicy {
                 metadata: ObjectMeta {
                     name: Some("policy".into()),
@@ -120,7 +120,7 @@ impl Facts {
         compute(
             &Observed {
                 policy: &self.policy,
-                is_mutating: self.is_mutating,
+                subject: self.subject,
                 compiled: checked(self.broken_off, compiled),
                 matches: checked(self.broken_off, &matched),
                 types: checked(self.broken_off, types),
