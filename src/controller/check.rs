@@ -26,6 +26,7 @@ use crate::policy::compile::{CompileFinding, CompiledPolicy};
 use crate::policy::matching::{self, RuleMatches, describing};
 use crate::policy::webhooks;
 use crate::schema::GroupVersion;
+use crate::schema::rest_mapper::RestMapper;
 use crate::status::compute::{Matched, Typed};
 use crate::telemetry::Metrics;
 
@@ -195,71 +196,21 @@ pub(crate) async fn check(
         outcome,
     };
     let name = entry.key.as_str();
-    let key = entry.key.clone();
-    let body = entry.body.clone();
     // Upstream checks no mutating policies, so that there are no answers of its to give.
-    let profile = match body {
+    let profile = match entry.body {
         Some(_) => Profile::Truthful,
         None => profile,
     };
 
-    let (subject, mapper) = (Arc::clone(&entry.policy), Arc::clone(&snapshot.mapper));
+    let (subject, mapper) = (entry.clone(), Arc::clone(&snapshot.mapper));
     let (known, index) = (schemas.clone(), Arc::clone(&snapshot.index));
     let match_cache = Arc::clone(match_cache);
     metrics.policy_compiled();
     let examined = guard(name, metrics, move || {
-        if let Some(Body::Webhooks(webhooks)) = &body {
-            let webhooks = webhooks.iter().enumerate();
-            let parts = webhooks.map(|(n, webhook)| {
-                let matches = match_cache.get(webhook, &mapper);
-                let (asked, n_reviews) = matching::asked_of_webhook(webhook, matches.matches());
-                let mut matched = Matched::from(&asked);
-                matched.n_resources = matched.n_resources.saturating_add(n_reviews);
-                let name = webhook.metadata.name.clone().unwrap_or_default();
-                Part {
-                    compiled: CompiledPolicy::of_parts(webhook, None),
-                    matches,
-                    webhook: Some((n, name, matched)),
-                }
-            });
-            let parts: Vec<Part> = parts.collect();
-            let group_versions = parts.iter().flat_map(|part| part.matches.group_versions());
-            let group_versions: BTreeSet<GroupVersion> = group_versions.cloned().collect();
-            let schemas = known.loaded(&key, &group_versions, &index);
-            let checked = schemas.map(|schemas| {
-                let typed = || typed(&parts, &schemas, profile);
-                TypeChecked(catch_unwind(AssertUnwindSafe(typed)).ok())
-            });
-            return Examined {
-                parts,
-                group_versions,
-                checked,
-            };
-        }
-        let mutations = body.as_ref().map(Body::mutations);
-        let compiled = CompiledPolicy::of_parts(&subject, mutations);
-        if let Some(admissions) = admissions
-            && body.is_none()
-            && admissions.get(&subject).is_none()
-        {
-            admissions.put(&subject, Admission::from_compiled(&compiled));
-        }
-        let matches = match_cache.get(&subject, &mapper);
-        let mut group_versions = match profile {
-            Profile::Truthful => matches.group_versions().clone(),
-            Profile::Upstream => {
-                let kinds = kinds_to_check(&compiled, &mapper, profile);
-                describing(&kinds, matches.matches())
-            }
-        };
-        group_versions.extend(policy::param_kind(&subject).map(|gvk| gvk.group_version()));
+        let (parts, group_versions) =
+            parts_of(&subject, profile, (&mapper, &match_cache), admissions);
         // Mostly they are there, and the thread need not be left and taken again.
-        let schemas = known.loaded(&key, &group_versions, &index);
-        let parts = vec![Part {
-            compiled,
-            matches,
-            webhook: None,
-        }];
+        let schemas = known.loaded(&subject.key, &group_versions, &index);
         let checked = schemas.map(|schemas| {
             let typed = || typed(&parts, &schemas, profile);
             // What its rules match is known all the same.
@@ -315,6 +266,58 @@ pub(crate) async fn check(
         },
     };
     Ok(Some(result(group_versions, missing, outcome)))
+}
+
+/// The parts of `entry`, with the group versions whose schemas it takes to check them.
+fn parts_of(
+    entry: &Entry,
+    profile: Profile,
+    (mapper, match_cache): (&Arc<RestMapper>, &MatchCache),
+    admissions: Option<Arc<AdmissionCache>>,
+) -> (Vec<Part>, BTreeSet<GroupVersion>) {
+    if let Some(Body::Webhooks(webhooks)) = &entry.body {
+        let webhooks = webhooks.iter().enumerate();
+        let parts = webhooks.map(|(n, webhook)| {
+            let matches = match_cache.get(webhook, mapper);
+            let (asked, n_reviews) = matching::asked_of_webhook(webhook, matches.matches());
+            let mut matched = Matched::from(&asked);
+            matched.n_resources = matched.n_resources.saturating_add(n_reviews);
+            let name = webhook.metadata.name.clone().unwrap_or_default();
+            Part {
+                compiled: CompiledPolicy::of_parts(webhook, None),
+                matches,
+                webhook: Some((n, name, matched)),
+            }
+        });
+        let parts: Vec<Part> = parts.collect();
+        let group_versions = parts.iter().flat_map(|part| part.matches.group_versions());
+        let group_versions = group_versions.cloned().collect();
+        return (parts, group_versions);
+    }
+    let policy = &*entry.policy;
+    let mutations = entry.body.as_ref().map(Body::mutations);
+    let compiled = CompiledPolicy::of_parts(policy, mutations);
+    if let Some(admissions) = admissions
+        && entry.body.is_none()
+        && admissions.get(policy).is_none()
+    {
+        admissions.put(policy, Admission::from_compiled(&compiled));
+    }
+    let matches = match_cache.get(policy, mapper);
+    let mut group_versions = match profile {
+        Profile::Truthful => matches.group_versions().clone(),
+        Profile::Upstream => {
+            let kinds = kinds_to_check(&compiled, mapper, profile);
+            describing(&kinds, matches.matches())
+        }
+    };
+    group_versions.extend(policy::param_kind(policy).map(|gvk| gvk.group_version()));
+    let part = Part {
+        compiled,
+        matches,
+        webhook: None,
+    };
+    (vec![part], group_versions)
 }
 
 /// A hash of the addresses of documents.

@@ -37,14 +37,14 @@ impl ObjectKind {
         plural: "mutatingadmissionpolicystatuses",
     };
 
-    /// About ValidatingWebhookConfigurations.
+    /// About configurations of validating webhooks.
     pub const OF_VALIDATING_WEBHOOKS: Self = Self {
         about: "ValidatingWebhookConfiguration",
         kind: "ValidatingWebhookConfigurationStatus",
         plural: "validatingwebhookconfigurationstatuses",
     };
 
-    /// About MutatingWebhookConfigurations.
+    /// About configurations of mutating webhooks.
     pub const OF_MUTATING_WEBHOOKS: Self = Self {
         about: "MutatingWebhookConfiguration",
         kind: "MutatingWebhookConfigurationStatus",

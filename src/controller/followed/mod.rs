@@ -121,10 +121,11 @@ impl Followed {
 
     /// The kind.
     pub(crate) const fn kind(self) -> &'static str {
-        self.row().objects.about
+        let ObjectKind { about, .. } = self.row().objects;
+        about
     }
 
-    /// The name of the ClusterRole that it takes.
+    /// The name of the `ClusterRole` that it takes.
     pub(crate) fn role(self) -> String {
         format!("vap-status-controller-{}", self.resource())
     }

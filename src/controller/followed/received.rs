@@ -258,7 +258,7 @@ mod tests {
             json!({"spec": {"policyName": null, "paramRef": null, "matchResources": null}}),
         ] {
             let ReceivedBinding(read) = serde_json::from_value(value).unwrap();
-            assert_eq!(read.spec.policy_name, key(""));
+            assert_eq!(read.spec.policy_name, "mutatingadmissionpolicies/");
         }
     }
 

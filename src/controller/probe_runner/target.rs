@@ -221,5 +221,5 @@ async fn definition(context: &Context, name: &str) -> Result<Option<Value>, Unav
     let list = within(TIMEOUT, context.client.request::<Value>(request)).await;
     let mut list = list.map_err(|error| failed(&error))?;
     let items = list.get_mut("items").and_then(Value::as_array_mut);
-    Ok(items.and_then(|items| items.pop()))
+    Ok(items.and_then(Vec::pop))
 }

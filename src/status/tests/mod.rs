@@ -12,7 +12,7 @@ use k8s_openapi::jiff::Timestamp;
 use super::bindings::{BindingFacts, BindingsState};
 use super::compute::{
     Checked, Compiled, DesiredStatus, Matched, MissingParams, NotServed, Observed, ParamKindState,
-    ParamsState, Typed, Types, compute,
+    ParamsState, Subject, Typed, Types, compute,
 };
 use super::condition::{self, ConditionStatus, ConditionType, Reason, condition, merge};
 use super::message;
@@ -34,6 +34,7 @@ mod params;
 mod stalled;
 mod type_checked;
 mod warnings;
+mod webhooks;
 
 const GENERATION: i64 = 3;
 

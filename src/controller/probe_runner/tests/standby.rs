@@ -32,6 +32,7 @@ async fn a_probe_of_a_target_waits_with_a_reason_and_names_no_policy() {
     let mut probe = probe;
     probe["spec"].as_object_mut().unwrap().remove("policyName");
     probe["spec"]["target"] = json!({"kind": "MutatingAdmissionPolicy", "name": "a"});
+    probe["spec"]["cases"][0]["expect"] = json!({"applies": true});
     let probe: Probe = serde_json::from_value(probe).unwrap();
     for name in context.probes.put(probe, EventSource::Watched) {
         assert_eq!(name, "mutatingadmissionpolicies/a");
