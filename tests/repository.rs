@@ -331,10 +331,18 @@ fn the_version_is_one() {
 #[test]
 fn cluster_roles_write_statuses_and_objects_of_ours_only() {
     let base = yaml("config/rbac/cluster_role.yaml");
-    let of_mutating = "config/components/mutatingadmissionpolicies/cluster_role.yaml";
-    let of_mutating = documents(of_mutating)[0].clone();
-    let rules = [&base, &of_mutating].map(|role| role["rules"].as_sequence().unwrap().iter());
-    for rule in rules.into_iter().flatten() {
+    let followed = [
+        "mutatingadmissionpolicies",
+        "mutatingwebhookconfigurations",
+        "validatingwebhookconfigurations",
+    ];
+    let of_followed = followed.map(|resource| {
+        documents(&format!("config/components/{resource}/cluster_role.yaml"))[0].clone()
+    });
+    let rules = std::iter::once(&base)
+        .chain(&of_followed)
+        .map(|role| role["rules"].as_sequence().unwrap().iter());
+    for rule in rules.flatten() {
         for key in ["apiGroups", "resources", "verbs"] {
             assert!(
                 !strings(&rule[key]).contains(&"*".to_owned()),
@@ -348,8 +356,13 @@ fn cluster_roles_write_statuses_and_objects_of_ours_only() {
         let are_statuses = resources
             .iter()
             .all(|resource| resource.ends_with("/status"));
-        let are_ours = resources == ["mutatingadmissionpolicystatuses"]
-            && strings(&rule["apiGroups"]) == ["vap-status.dev"];
+        let ours = |resource: &String| {
+            vap_status_controller::status::object::ObjectKind::ALL
+                .iter()
+                .any(|of| of.plural == resource)
+        };
+        let are_ours =
+            resources.iter().all(ours) && strings(&rule["apiGroups"]) == ["vap-status.dev"];
         assert_eq!(
             !resources.is_empty() && (are_statuses || are_ours),
             !reads_only,

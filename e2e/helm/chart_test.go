@@ -166,7 +166,7 @@ func TestDefaultsAreWhatKustomizeInstalls(t *testing.T) {
 func TestMonitoringIsThatOfKustomize(t *testing.T) {
 	rendered := render(t, "vap-status-controller", "metrics.serviceMonitor.enabled=true",
 		"metrics.prometheusRule.enabled=true", "metrics.dashboard.enabled=true", "subjectAccessReviews.enabled=true",
-		"follow={mutatingadmissionpolicies}")
+		"follow={mutatingadmissionpolicies,mutatingwebhookconfigurations,validatingwebhookconfigurations}")
 	overlay := t.TempDir()
 	root, err := filepath.Abs("../../config")
 	if err != nil {
@@ -181,7 +181,8 @@ func TestMonitoringIsThatOfKustomize(t *testing.T) {
 		kustomization += "- " + filepath.Join(relative, folder) + "\n"
 	}
 	kustomization += "components:\n"
-	components := []string{"subject-access-reviews", "mutatingadmissionpolicies"}
+	components := []string{"subject-access-reviews", "mutatingadmissionpolicies", "mutatingwebhookconfigurations",
+		"validatingwebhookconfigurations"}
 	for _, component := range components {
 		kustomization += "- " + filepath.Join(relative, "components", component) + "\n"
 	}

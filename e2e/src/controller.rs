@@ -99,7 +99,15 @@ pub fn grant_access_reviews(control_plane: &ControlPlane) -> Result<()> {
 /// # Errors
 /// When kubectl refuses the manifest.
 pub fn install_policy_statuses(control_plane: &ControlPlane) -> Result<()> {
-    let crd = repository().join("crds/mutatingadmissionpolicystatuses.vap-status.dev.yaml");
+    install_statuses(control_plane, "mutatingadmissionpolicystatuses")
+}
+
+/// Installs the CRD of the objects of that resource, which hold conditions.
+///
+/// # Errors
+/// When kubectl refuses the manifest.
+pub fn install_statuses(control_plane: &ControlPlane, plural: &str) -> Result<()> {
+    let crd = repository().join(format!("crds/{plural}.vap-status.dev.yaml"));
     run_kubectl(
         control_plane,
         &["apply".as_ref(), "-f".as_ref(), crd.as_os_str()],
@@ -111,7 +119,16 @@ pub fn install_policy_statuses(control_plane: &ControlPlane) -> Result<()> {
 /// # Errors
 /// When kubectl refuses the manifests.
 pub fn grant_mutating_policies(control_plane: &ControlPlane) -> Result<()> {
-    let role = repository().join("config/components/mutatingadmissionpolicies/cluster_role.yaml");
+    grant_following(control_plane, "mutatingadmissionpolicies")
+}
+
+/// Grants the controller's user to follow a resource, as the component of that name does.
+///
+/// # Errors
+/// When kubectl refuses the manifests.
+pub fn grant_following(control_plane: &ControlPlane, resource: &str) -> Result<()> {
+    let role = format!("config/components/{resource}/cluster_role.yaml");
+    let role = repository().join(role);
     run_kubectl(
         control_plane,
         &["apply".as_ref(), "-f".as_ref(), role.as_os_str()],

@@ -12,11 +12,18 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use e2e::controller::{Controller, control_plane, grant_params, install_probes};
+use e2e::conditions::wait_for;
+use e2e::controller::{
+    Controller, control_plane, grant_following, grant_params, install_probes, install_statuses,
+};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, PostParams};
-use vap_status_controller::cli::input::{Input, Wanted};
+use kube::Client;
+use kube::api::{
+    Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
+};
+use serde_json::{Value, json};
+use vap_status_controller::cli::input::{Input, Object, Wanted};
 use vap_status_controller::cli::test::{self, Options};
 use vap_status_controller::probe::api::{CaseOutcome, PolicyProbe, PolicyProbeStatus};
 
@@ -27,6 +34,25 @@ const REFUSED: [&str; 2] = ["syntax-error", "wrong-reason"];
 
 /// Files with policies and probes of them that bring their bindings and params.
 const FILES: [&str; 2] = ["../tests/cli_test/traps.yaml", "../config/samples"];
+
+/// Files with targets and probes of them, in the form of the CRD.
+const TARGETS: [&str; 2] = ["targets/mutating.yaml", "targets/webhooks.yaml"];
+
+/// What these are, as it is followed, and the objects that hold its conditions.
+const FOLLOWED: [(&str, &str); 3] = [
+    (
+        "mutatingadmissionpolicies",
+        "mutatingadmissionpolicystatuses",
+    ),
+    (
+        "validatingwebhookconfigurations",
+        "validatingwebhookconfigurationstatuses",
+    ),
+    (
+        "mutatingwebhookconfigurations",
+        "mutatingwebhookconfigurationstatuses",
+    ),
+];
 
 /// The outcome of a case, and how it differs from what was expected.
 type Outcomes = BTreeMap<(String, String), (CaseOutcome, Option<String>)>;
@@ -54,14 +80,64 @@ async fn status(probes: &Api<PolicyProbe>, name: &str) -> Option<PolicyProbeStat
     is_settled.then_some(status)
 }
 
+fn paths(files: &[&str]) -> Vec<PathBuf> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    files.iter().map(|file| root.join(file)).collect()
+}
+
+/// Waits until the probes of these names say in the cluster what they come to in files; how many cases that are.
+async fn equal(probes: &Api<PolicyProbe>, names: &[String], expected: &Outcomes) -> usize {
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        let mut differences = Vec::new();
+        let mut n_cases = 0;
+        for name in names {
+            let Some(status) = status(probes, name).await else {
+                differences.push(format!("{name}: not evaluated"));
+                continue;
+            };
+            for case in status.cases {
+                n_cases += 1;
+                let key = (name.clone(), case.name.clone());
+                let found = (case.outcome, case.difference);
+                if expected.get(&key) != Some(&found) {
+                    let file = expected.get(&key);
+                    differences.push(format!("{key:?}: {found:?}, in files {file:?}"));
+                }
+            }
+        }
+        if differences.is_empty() {
+            println!("{n_cases} cases of {} probes are equal", names.len());
+            return n_cases;
+        }
+        assert!(Instant::now() < deadline, "{}", differences.join("\n"));
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// Creates objects of the input as they are written, and gives their names.
+async fn create_all<T>(api: &Api<DynamicObject>, objects: &[Object<T>]) -> Vec<String> {
+    let mut names = Vec::new();
+    for object in objects {
+        let object: DynamicObject = serde_json::from_value(object.document.node.to_json()).unwrap();
+        names.push(object.metadata.name.clone().unwrap());
+        let deadline = Instant::now() + TIMEOUT;
+        // A kind that was established a moment ago may not be served yet.
+        while let Err(error) = api.create(&PostParams::default(), &object).await {
+            assert!(Instant::now() < deadline, "{error}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+    names
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn probes_come_to_the_same_in_files() {
     let control_plane = control_plane().await.unwrap();
     grant_params(&control_plane).unwrap();
     let client = control_plane.client().await.unwrap();
     install_probes(&client).await.unwrap();
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let paths: Vec<PathBuf> = FILES.iter().map(|file| root.join(file)).collect();
+    let paths = paths(&FILES);
     let input = Input::load(&paths, Wanted::All, &mut std::io::empty());
     let create = PostParams::default();
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
@@ -87,32 +163,146 @@ async fn probes_come_to_the_same_in_files() {
         }
     }
     let expected = in_files(&paths);
-    let deadline = Instant::now() + TIMEOUT;
-    loop {
-        let mut differences = Vec::new();
-        let mut n_cases = 0;
-        for name in &names {
-            let Some(status) = status(&probes, name).await else {
-                differences.push(format!("{name}: not evaluated"));
-                continue;
-            };
-            for case in status.cases {
-                n_cases += 1;
-                let key = (name.clone(), case.name.clone());
-                let found = (case.outcome, case.difference);
-                if expected.get(&key) != Some(&found) {
-                    let file = expected.get(&key);
-                    differences.push(format!("{key:?}: {found:?}, in files {file:?}"));
-                }
-            }
-        }
-        if differences.is_empty() {
-            println!("{n_cases} cases of {} probes are equal", names.len());
-            assert!(n_cases > 20);
-            break;
-        }
-        assert!(Instant::now() < deadline, "{}", differences.join("\n"));
-        tokio::time::sleep(Duration::from_millis(200)).await;
+    let n_cases = equal(&probes, &names, &expected).await;
+    assert!(n_cases > 20);
+    controller.finish().await.unwrap();
+}
+
+/// The API of a kind, of admissionregistration.k8s.io or another group.
+fn api(client: &Client, group: &str, kind: &str) -> Api<DynamicObject> {
+    let gvk = GroupVersionKind::gvk(group, "v1", kind);
+    Api::all_with(client.clone(), &ApiResource::from_gvk(&gvk))
+}
+
+/// Targets in the cluster are decided as those in files, and follow what their probe names.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn probes_of_targets_come_to_the_same_in_files() {
+    let control_plane = control_plane().await.unwrap();
+    let client = control_plane.client().await.unwrap();
+    install_probes(&client).await.unwrap();
+    for (resource, plural) in FOLLOWED {
+        grant_following(&control_plane, resource).unwrap();
+        install_statuses(&control_plane, plural).unwrap();
     }
+    let paths = paths(&TARGETS);
+    let input = Input::load(&paths, Wanted::All, &mut std::io::empty());
+    let extensions = "apiextensions.k8s.io";
+    let admission = "admissionregistration.k8s.io";
+    let crds = api(&client, extensions, "CustomResourceDefinition");
+    create_all(&crds, &input.crds).await;
+    let policies = api(&client, admission, "MutatingAdmissionPolicy");
+    for policy in &input.mutating_policies {
+        create_all(&policies, std::slice::from_ref(&policy.shared)).await;
+    }
+    let bindings = api(&client, admission, "MutatingAdmissionPolicyBinding");
+    create_all(&bindings, &input.mutating_bindings).await;
+    let statuses = GroupVersionKind::gvk(
+        "vap-status.dev",
+        "v1alpha1",
+        "MutatingAdmissionPolicyStatus",
+    );
+    let statuses = |plural: &str| -> Api<DynamicObject> {
+        let resource = ApiResource::from_gvk_with_plural(&statuses, plural);
+        Api::all_with(client.clone(), &resource)
+    };
+    let deadline = Instant::now() + TIMEOUT;
+    for (_, plural) in FOLLOWED {
+        let statuses = statuses(plural);
+        while statuses.list(&ListParams::default()).await.is_err() {
+            assert!(Instant::now() < deadline, "the CRD is not served");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+    let statuses = statuses("mutatingadmissionpolicystatuses");
+    for configuration in &input.webhooks {
+        let kind = configuration.value["kind"].as_str().unwrap();
+        let configurations = api(&client, admission, kind);
+        create_all(&configurations, std::slice::from_ref(configuration)).await;
+    }
+    let controller = Controller::start(
+        &control_plane,
+        &[&format!(
+            "--follow={}",
+            FOLLOWED.map(|(resource, _)| resource).join(",")
+        )],
+    )
+    .await
+    .unwrap();
+    let probes: Api<PolicyProbe> = Api::all(client.clone());
+    let gvk = GroupVersionKind::gvk("vap-status.dev", "v1alpha1", "PolicyProbe");
+    let raw: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::from_gvk(&gvk));
+    let names = create_all(&raw, &input.probes).await;
+    let expected = in_files(&paths);
+    let n_cases = equal(&probes, &names, &expected).await;
+    assert!(n_cases > 15);
+
+    // The policy has the condition.
+    let status = async || {
+        let object = statuses.get_opt("lids").await.unwrap();
+        Ok(object.map_or(Value::Null, |object| object.data["status"].clone()))
+    };
+    wait_for(
+        "lids",
+        "ProbesPassed",
+        "False/ProbesFailed",
+        TIMEOUT,
+        status,
+    )
+    .await
+    .unwrap();
+
+    // A change of the policy, and one of the target, run the probe again.
+    let patch = json!({"spec": {"mutations": [{"patchType": "JSONPatch", "jsonPatch": {
+        "expression": "[JSONPatch{op: 'add', path: '/spec/lid', value: {'color': 'blue'}}]"}}]}});
+    policies
+        .patch("lids", &PatchParams::default(), &Patch::Merge(&patch))
+        .await
+        .unwrap();
+    let outcome = async |name: &str, wanted: [CaseOutcome; 2]| {
+        let deadline = Instant::now() + TIMEOUT;
+        loop {
+            let status = probes.get(name).await.unwrap().status.unwrap_or_default();
+            let outcomes: Vec<CaseOutcome> = status.cases.iter().map(|case| case.outcome).collect();
+            if outcomes == wanted {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{status:#?}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    outcome("lids", [CaseOutcome::Failed, CaseOutcome::Passed]).await;
+    let patch = json!({"spec": {"target": {"name": "none"}}});
+    let patch = Patch::Merge(&patch);
+    probes
+        .patch("lids", &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+    outcome("lids", [CaseOutcome::Pending, CaseOutcome::Pending]).await;
+    let ready = probes.get("lids").await.unwrap().status.unwrap().conditions[0].clone();
+    assert_eq!(
+        (&*ready.reason, &*ready.message),
+        ("PolicyNotFound", "there is no MutatingAdmissionPolicy none")
+    );
+    let patch = json!({"spec": {"target": {"name": "lids"}}});
+    let patch = Patch::Merge(&patch);
+    probes
+        .patch("lids", &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+    outcome("lids", [CaseOutcome::Failed, CaseOutcome::Passed]).await;
+    controller.finish().await.unwrap();
+
+    // Without the flag they wait, and say what to do.
+    let controller = Controller::start(&control_plane, &[]).await.unwrap();
+    outcome("lids", [CaseOutcome::Pending, CaseOutcome::Pending]).await;
+    let ready = probes.get("lids").await.unwrap().status.unwrap().conditions[0].clone();
+    assert_eq!(ready.reason, "ProbesPending");
+    assert!(
+        ready
+            .message
+            .contains("start it with `--follow mutatingadmissionpolicies`"),
+        "{}",
+        ready.message
+    );
     controller.finish().await.unwrap();
 }

@@ -1,4 +1,5 @@
-//! MutatingAdmissionPolicies of a cluster for `status`, with the conditions that the controller has written of them.
+//! MutatingAdmissionPolicies and configurations of webhooks of a cluster for `status`, with the conditions that the
+//! controller has written of them.
 //!
 //! Takes a connection and names, gives policies with the status that their objects hold (ADR 31). Where the controller
 //! does not follow them, there are none to show.
@@ -18,20 +19,46 @@ use super::connection::{Connected, one_line};
 use super::error::CliError;
 use crate::cluster::error::Error;
 use crate::policy::mutations;
-use crate::status::object::StatusObject;
+use crate::status::object::{ObjectKind, StatusObject};
 
-/// The kind.
-pub(super) const KIND: &str = "MutatingAdmissionPolicy";
+/// A kind that the controller may follow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kind {
+    plural: &'static str,
+    /// The versions, the best first.
+    versions: &'static [&'static str],
+    objects: ObjectKind,
+}
 
-/// The text before the name of one, where there are policies of both kinds.
-pub(super) const PREFIX: &str = "mutatingadmissionpolicy/";
+/// MutatingAdmissionPolicies.
+pub(super) const POLICIES: Kind = Kind {
+    plural: "mutatingadmissionpolicies",
+    versions: &["v1", "v1beta1", "v1alpha1"],
+    objects: ObjectKind::OF_MUTATING,
+};
+
+/// Configurations of webhooks, of both sorts.
+pub(super) const WEBHOOKS: [Kind; 2] = [
+    Kind {
+        plural: "validatingwebhookconfigurations",
+        versions: &["v1"],
+        objects: ObjectKind::OF_VALIDATING_WEBHOOKS,
+    },
+    Kind {
+        plural: "mutatingwebhookconfigurations",
+        versions: &["v1"],
+        objects: ObjectKind::OF_MUTATING_WEBHOOKS,
+    },
+];
+
+impl Kind {
+    /// The name.
+    pub(super) const fn name(&self) -> &'static str {
+        self.objects.about
+    }
+}
 
 const GROUP: &str = "admissionregistration.k8s.io";
-
-const PLURAL: &str = "mutatingadmissionpolicies";
-
-/// The versions, the best first.
-const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
 
 /// Objects asked for at once.
 const PAGE_SIZE: u32 = 500;
@@ -60,17 +87,19 @@ pub(super) enum Trouble {
 struct Read {
     #[serde(default)]
     metadata: Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta>,
+    /// Configurations of webhooks have none.
     #[serde(default)]
     spec: Option<k8s_openapi::api::admissionregistration::v1::MutatingAdmissionPolicySpec>,
 }
 
-/// The mutating policies that are `wanted`, in order of name, as validating ones that have the status of their
+/// The objects of a kind that are `wanted`, in order of name, as validating ones that have the status of their
 /// objects; and the names that the cluster does not have.
 ///
 /// # Errors
 /// Where they cannot be read.
 pub(super) async fn policies(
     connected: &Connected,
+    kind: &Kind,
     wanted: Wanted<'_>,
 ) -> Result<(Vec<ValidatingAdmissionPolicy>, Vec<String>), Trouble> {
     let is_asked_for = !matches!(wanted, Wanted::Followed(_));
@@ -80,19 +109,17 @@ pub(super) async fn policies(
         }
         let why = one_line(&error.to_string());
         Trouble::Note(format!(
-            "MutatingAdmissionPolicies are not shown: {what} cannot be read: {why}"
+            "{} are not shown: {what} cannot be read: {why}",
+            kind.plural
         ))
     };
-    let group = StatusObject::group(&());
-    let version = StatusObject::version(&());
-    let plural = StatusObject::plural(&());
-    let objects = api(
-        connected,
-        (&group, &version, &StatusObject::kind(&()), &plural),
-    );
+    let group = StatusObject::group(&kind.objects);
+    let version = StatusObject::version(&kind.objects);
+    let plural = kind.objects.plural;
+    let objects = api(connected, (&group, &version, kind.objects.kind, plural));
     let objects = match list(connected, &objects, None).await {
         Ok(objects) => objects.unwrap_or_default(),
-        Err(error) => return Err(trouble(&plural, &error)),
+        Err(error) => return Err(trouble(plural, &error)),
     };
     // What the controller does not follow it has written nothing of.
     if objects.is_empty() && !is_asked_for {
@@ -103,11 +130,11 @@ pub(super) async fn policies(
         Wanted::Named(_) => None,
     };
     let mut found = None;
-    for version in VERSIONS {
-        let policies = api(connected, (GROUP, version, KIND, PLURAL));
+    for version in kind.versions {
+        let policies = api(connected, (GROUP, version, kind.name(), kind.plural));
         found = match list(connected, &policies, selector).await {
             Ok(found) => found,
-            Err(error) => return Err(trouble(PLURAL, &error)),
+            Err(error) => return Err(trouble(kind.plural, &error)),
         };
         if found.is_some() {
             break;
@@ -116,7 +143,8 @@ pub(super) async fn policies(
     let mut by_name: HashMap<String, StatusObject> = HashMap::new();
     for object in objects {
         let object: StatusObject = decoded(object)?;
-        by_name.insert(object.name_any(), object);
+        let name = object.meta().name.clone().unwrap_or_default();
+        by_name.insert(name, object);
     }
     let mut policies = Vec::new();
     for policy in found.unwrap_or_default() {

@@ -196,16 +196,17 @@ impl StatusReport {
         Self::beside(policies, &Exclusion::default())
     }
 
-    /// The same with mutating policies behind, each with the status that its object holds.
+    /// The same with objects of another kind behind, each with the status that its object holds.
     #[must_use]
     pub(super) fn with_mutating(
         self,
+        kind: &mutating::Kind,
         mutating: &[ValidatingAdmissionPolicy],
         exclusion: &Exclusion,
     ) -> Self {
         let mut of_mutating = Self::beside(mutating, exclusion).policies;
         for policy in &mut of_mutating {
-            policy.kind = mutating::KIND;
+            policy.kind = kind.name();
         }
         let mut policies = self.policies;
         policies.extend(of_mutating);
@@ -387,7 +388,7 @@ impl PolicyReport {
         if self.kind == VALIDATING {
             self.name.clone()
         } else {
-            format!("{}{}", mutating::PREFIX, self.name)
+            format!("{}/{}", self.kind.to_ascii_lowercase(), self.name)
         }
     }
 

@@ -166,9 +166,9 @@ async fn first(
     let exclusion = lease.exclusion();
     let mut report = judged(connected, args, policies.items.clone(), &exclusion).await?;
     if let Some(wanted) = scope.wanted(selection) {
-        match mutating::policies(connected, wanted).await {
+        match mutating::policies(connected, &mutating::POLICIES, wanted).await {
             Ok((mutating, missing)) => {
-                report = report.with_mutating(&mutating, &exclusion);
+                report = report.with_mutating(&mutating::POLICIES, &mutating, &exclusion);
                 for name in missing {
                     report.gaps.push(format!(
                         "the cluster has no MutatingAdmissionPolicy `{name}`; `kubectl vap status map` lists all"
@@ -177,6 +177,16 @@ async fn first(
             }
             Err(Trouble::Fatal(error)) => return Err(error),
             Err(Trouble::Note(text)) => drop(writeln!(err, "warning: {text}")),
+        }
+    }
+    if scope.has_followed {
+        let wanted = Wanted::Followed(selection.selector.as_deref());
+        for kind in &mutating::WEBHOOKS {
+            match mutating::policies(connected, kind, wanted).await {
+                Ok((found, _)) => report = report.with_mutating(kind, &found, &exclusion),
+                Err(Trouble::Fatal(error)) => return Err(error),
+                Err(Trouble::Note(text)) => drop(writeln!(err, "warning: {text}")),
+            }
         }
     }
     report.controller = Some(controller);

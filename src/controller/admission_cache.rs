@@ -10,18 +10,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::generation::Generation;
+use super::store::Entry;
 use crate::policy::admission::Admission;
+use crate::policy::admission::mutation::MutatingAdmission;
 
 /// Policies ready to decide, by name.
 #[derive(Debug, Default)]
 pub(crate) struct AdmissionCache {
-    ready: Mutex<HashMap<String, Ready>>,
+    ready: Mutex<HashMap<String, Ready<Admission>>>,
+    mutating: Mutex<HashMap<String, Ready<MutatingAdmission>>>,
 }
 
 #[derive(Debug)]
-struct Ready {
+struct Ready<T> {
     generation: Generation,
-    admission: Arc<Admission>,
+    admission: Arc<T>,
 }
 
 impl AdmissionCache {
@@ -52,14 +55,40 @@ impl AdmissionCache {
         admission
     }
 
+    /// The mutating policy `entry`, as it is or as `make` makes it ready.
+    pub(crate) fn mutating(
+        &self,
+        entry: &Entry,
+        make: impl FnOnce() -> MutatingAdmission,
+    ) -> Arc<MutatingAdmission> {
+        let generation = entry.generation();
+        let known = lock(&self.mutating).get(&entry.key).and_then(|ready| {
+            (ready.generation == generation).then(|| Arc::clone(&ready.admission))
+        });
+        known.unwrap_or_else(|| {
+            let admission = Arc::new(make());
+            let ready = Ready {
+                generation,
+                admission: Arc::clone(&admission),
+            };
+            lock(&self.mutating).insert(entry.key.clone(), ready);
+            admission
+        })
+    }
+
     /// Drops what was made of the policy `name`: it is gone, or has no probes.
     pub(crate) fn forget(&self, name: &str) {
         self.lock().remove(name);
+        lock(&self.mutating).remove(name);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Ready>> {
-        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Ready<Admission>>> {
+        lock(&self.ready)
     }
+}
+
+fn lock<T>(map: &Mutex<T>) -> MutexGuard<'_, T> {
+    map.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -17,14 +17,16 @@ use super::cluster_snapshot::ClusterSnapshot;
 use super::generation::Generation;
 use super::match_cache::MatchCache;
 use super::openapi::Index;
-use super::schemas::{Asked, Missing, SchemaCache};
-use super::store::Entry;
+use super::schemas::{Asked, Missing, SchemaCache, Schemas};
+use super::store::{Body, Entry};
 use crate::policy;
 use crate::policy::admission::Admission;
 use crate::policy::analysis::{Profile, kinds_to_check, type_check_matched};
 use crate::policy::compile::{CompileFinding, CompiledPolicy};
-use crate::policy::matching::{RuleMatches, describing};
+use crate::policy::matching::{self, RuleMatches, describing};
+use crate::policy::webhooks;
 use crate::schema::GroupVersion;
+use crate::schema::rest_mapper::RestMapper;
 use crate::status::compute::{Matched, Typed};
 use crate::telemetry::Metrics;
 
@@ -95,10 +97,73 @@ impl CheckResult {
     }
 }
 
-/// A policy compiled and matched.
-struct Examined {
+/// A policy, or a webhook that is read as one, compiled and matched.
+struct Part {
     compiled: CompiledPolicy,
     matches: Arc<RuleMatches>,
+    /// The name and the place of a webhook, with what of its matches API servers ask webhooks about.
+    webhook: Option<(usize, String, Matched)>,
+}
+
+impl Part {
+    fn typed(&self, schemas: &Schemas, profile: Profile) -> Typed {
+        let checked = type_check_matched(&self.compiled, &self.matches, schemas, profile);
+        let mut typed = Typed::from(checked);
+        if let Some((n, _, _)) = &self.webhook {
+            for warning in &mut typed.warnings {
+                warning.field_ref = webhooks::of_field(*n, &warning.field_ref);
+            }
+        }
+        typed
+    }
+
+    fn findings(&self) -> Vec<CompileFinding> {
+        let mut findings = self.compiled.findings().to_vec();
+        if let Some((n, _, _)) = &self.webhook {
+            for finding in &mut findings {
+                finding.field_ref = webhooks::of_field(*n, &finding.field_ref);
+            }
+        }
+        findings
+    }
+}
+
+/// The outcome of type checking all parts.
+fn typed(parts: &[Part], schemas: &Schemas, profile: Profile) -> Typed {
+    match parts {
+        [part] if part.webhook.is_none() => part.typed(schemas, profile),
+        parts => Typed::of_webhooks(
+            parts
+                .iter()
+                .map(|part| part.typed(schemas, profile))
+                .collect(),
+        ),
+    }
+}
+
+/// What the rules of all parts match.
+fn matched(parts: &[Part]) -> Matched {
+    match parts {
+        [
+            Part {
+                webhook: None,
+                matches,
+                ..
+            },
+        ] => Matched::from(matches.matches()),
+        parts => Matched::of_webhooks(
+            parts
+                .iter()
+                .filter_map(|part| part.webhook.as_ref())
+                .map(|(_, name, matched)| (name.clone(), matched.clone()))
+                .collect(),
+        ),
+    }
+}
+
+/// A policy compiled and matched, or the webhooks of a configuration.
+struct Examined {
+    parts: Vec<Part>,
     group_versions: BTreeSet<GroupVersion>,
     /// Its type check, where its schemas were there already.
     checked: Option<TypeChecked>,
@@ -131,54 +196,34 @@ pub(crate) async fn check(
         outcome,
     };
     let name = entry.key.as_str();
-    let key = entry.key.clone();
-    let mutations = entry.mutations.clone();
     // Upstream checks no mutating policies, so that there are no answers of its to give.
-    let profile = match mutations {
+    let profile = match entry.body {
         Some(_) => Profile::Truthful,
         None => profile,
     };
 
-    let (subject, mapper) = (Arc::clone(&entry.policy), Arc::clone(&snapshot.mapper));
+    let (subject, mapper) = (entry.clone(), Arc::clone(&snapshot.mapper));
     let (known, index) = (schemas.clone(), Arc::clone(&snapshot.index));
     let match_cache = Arc::clone(match_cache);
     metrics.policy_compiled();
     let examined = guard(name, metrics, move || {
-        let compiled = CompiledPolicy::of_parts(&subject, mutations.as_deref());
-        if let Some(admissions) = admissions
-            && admissions.get(&subject).is_none()
-        {
-            admissions.put(&subject, Admission::from_compiled(&compiled));
-        }
-        let matches = match_cache.get(&subject, &mapper);
-        let mut group_versions = match profile {
-            Profile::Truthful => matches.group_versions().clone(),
-            Profile::Upstream => {
-                let kinds = kinds_to_check(&compiled, &mapper, profile);
-                describing(&kinds, matches.matches())
-            }
-        };
-        group_versions.extend(policy::param_kind(&subject).map(|gvk| gvk.group_version()));
+        let (parts, group_versions) =
+            parts_of(&subject, profile, (&mapper, &match_cache), admissions);
         // Mostly they are there, and the thread need not be left and taken again.
-        let schemas = known.loaded(&key, &group_versions, &index);
+        let schemas = known.loaded(&subject.key, &group_versions, &index);
         let checked = schemas.map(|schemas| {
-            let typed = || {
-                let checked = type_check_matched(&compiled, &matches, &schemas, profile);
-                Typed::from(checked)
-            };
+            let typed = || typed(&parts, &schemas, profile);
             // What its rules match is known all the same.
             TypeChecked(catch_unwind(AssertUnwindSafe(typed)).ok())
         });
         Examined {
-            compiled,
-            matches,
+            parts,
             group_versions,
             checked,
         }
     });
     let Some(Examined {
-        compiled,
-        matches,
+        parts,
         group_versions,
         checked,
     }) = examined.await?
@@ -186,7 +231,9 @@ pub(crate) async fn check(
         let outcome = CheckOutcome::Panicked { matched: None };
         return Ok(Some(result(BTreeSet::new(), Vec::new(), outcome)));
     };
-    let (findings, n_expressions) = (compiled.findings().to_vec(), compiled.n_expressions());
+    let findings = parts.iter().flat_map(Part::findings).collect();
+    let n_expressions = parts.iter().map(|part| part.compiled.n_expressions()).sum();
+    let matched = matched(&parts);
 
     let mut waiting = Vec::new();
     let mut missing = Vec::new();
@@ -204,14 +251,8 @@ pub(crate) async fn check(
             waiting.push((gv.to_string(), without.reason.clone()));
         }
         missing.extend(schemas.guards().cloned());
-        let matches = Arc::clone(&matches);
-        let typed = move || {
-            let checked = type_check_matched(&compiled, &matches, &schemas, profile);
-            Typed::from(checked)
-        };
-        guard(name, metrics, typed).await?
+        guard(name, metrics, move || typed(&parts, &schemas, profile)).await?
     };
-    let matched = Matched::from(matches.matches());
     let outcome = match typed {
         Some(typed) => CheckOutcome::Done {
             findings,
@@ -225,6 +266,58 @@ pub(crate) async fn check(
         },
     };
     Ok(Some(result(group_versions, missing, outcome)))
+}
+
+/// The parts of `entry`, with the group versions whose schemas it takes to check them.
+fn parts_of(
+    entry: &Entry,
+    profile: Profile,
+    (mapper, match_cache): (&Arc<RestMapper>, &MatchCache),
+    admissions: Option<Arc<AdmissionCache>>,
+) -> (Vec<Part>, BTreeSet<GroupVersion>) {
+    if let Some(Body::Webhooks(webhooks)) = &entry.body {
+        let webhooks = webhooks.iter().enumerate();
+        let parts = webhooks.map(|(n, webhook)| {
+            let matches = match_cache.get(webhook, mapper);
+            let (asked, n_reviews) = matching::asked_of_webhook(webhook, matches.matches());
+            let mut matched = Matched::from(&asked);
+            matched.n_resources = matched.n_resources.saturating_add(n_reviews);
+            let name = webhook.metadata.name.clone().unwrap_or_default();
+            Part {
+                compiled: CompiledPolicy::of_parts(webhook, None),
+                matches,
+                webhook: Some((n, name, matched)),
+            }
+        });
+        let parts: Vec<Part> = parts.collect();
+        let group_versions = parts.iter().flat_map(|part| part.matches.group_versions());
+        let group_versions = group_versions.cloned().collect();
+        return (parts, group_versions);
+    }
+    let policy = &*entry.policy;
+    let mutations = entry.body.as_ref().map(Body::mutations);
+    let compiled = CompiledPolicy::of_parts(policy, mutations);
+    if let Some(admissions) = admissions
+        && entry.body.is_none()
+        && admissions.get(policy).is_none()
+    {
+        admissions.put(policy, Admission::from_compiled(&compiled));
+    }
+    let matches = match_cache.get(policy, mapper);
+    let mut group_versions = match profile {
+        Profile::Truthful => matches.group_versions().clone(),
+        Profile::Upstream => {
+            let kinds = kinds_to_check(&compiled, mapper, profile);
+            describing(&kinds, matches.matches())
+        }
+    };
+    group_versions.extend(policy::param_kind(policy).map(|gvk| gvk.group_version()));
+    let part = Part {
+        compiled,
+        matches,
+        webhook: None,
+    };
+    (vec![part], group_versions)
 }
 
 /// A hash of the addresses of documents.

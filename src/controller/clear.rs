@@ -26,7 +26,7 @@ use super::apply::Written;
 use super::error::{Error, within};
 use super::exclude::has_ours;
 use crate::probe::api::PolicyProbe;
-use crate::status::object::StatusObject;
+use crate::status::object::{ObjectKind, StatusObject};
 use crate::telemetry::metrics::ErrorReason;
 
 /// How long one request may take.
@@ -122,7 +122,9 @@ async fn clear_all(client: &Client, out: &mut dyn Write, err: &mut dyn Write) ->
     clear_kind(&policies, &mut summary, out, err).await;
     let probes: Api<PolicyProbe> = Api::all(client.clone());
     clear_kind(&probes, &mut summary, out, err).await;
-    delete_all(client, &mut summary, out, err).await;
+    for kind in &ObjectKind::ALL {
+        delete_all(client, kind, &mut summary, out, err).await;
+    }
     let Summary {
         n_cleared,
         n_untouched,
@@ -149,7 +151,7 @@ async fn page_of<K>(
     err: &mut dyn Write,
 ) -> Option<ObjectList<PartialObjectMeta<K>>>
 where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug,
+    K: Resource + Clone + DeserializeOwned + fmt::Debug,
 {
     match within(TIMEOUT, api.list_metadata(params)).await {
         Ok(page) => Some(page),
@@ -216,12 +218,13 @@ async fn clear_kind<K>(
 /// Deletes the objects that hold the conditions of policies without a status.
 async fn delete_all(
     client: &Client,
+    kind: &ObjectKind,
     summary: &mut Summary,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) {
-    let api: Api<StatusObject> = Api::all(client.clone());
-    let resource = format!("{}.{}", StatusObject::plural(&()), StatusObject::group(&()));
+    let api: Api<StatusObject> = Api::all_with(client.clone(), kind);
+    let resource = format!("{}.{}", kind.plural, StatusObject::group(kind));
     let mut params = ListParams::default().limit(PAGE_SIZE);
     loop {
         let Some(page) = page_of(&api, &params, &resource, summary, err).await else {

@@ -14,7 +14,7 @@ use super::admission_cache::AdmissionCache;
 use super::by_policy::{Bindings, Probes};
 use super::cluster_snapshot::ClusterSnapshot;
 use super::events::Events;
-use super::followed::{self, Followed, FollowedState};
+use super::followed::{self, AllFollowed, Followed};
 use super::leadership::Leadership;
 use super::log_throttle::LogThrottle;
 use super::match_cache::MatchCache;
@@ -74,7 +74,7 @@ pub(crate) struct Context {
     pub(crate) store: Store,
     pub(crate) bindings: Bindings,
     pub(crate) params: Params,
-    pub(crate) followed: FollowedState,
+    pub(crate) followed: AllFollowed,
     pub(crate) probes: Probes,
     pub(crate) probe_runner: ProbeRunner,
     pub(crate) admissions: Arc<AdmissionCache>,
@@ -119,7 +119,7 @@ impl Context {
             store,
             bindings: Bindings::default(),
             params: Params::default(),
-            followed: FollowedState::default(),
+            followed: AllFollowed::default(),
             probes: Probes::default(),
             probe_runner: ProbeRunner::default(),
             admissions: Arc::default(),
@@ -205,10 +205,10 @@ impl Context {
     }
 
     /// Puts all policies into the queue that are followed besides ValidatingAdmissionPolicies, also those that are
-    /// gone and of which an object of ours is left.
+    /// gone and of which an object of ours is left, and those that probes name.
     pub(crate) fn touch_followed(&self) {
-        let names = self.store.names().into_iter();
-        let names = names.filter(|name| followed::name_of(name).is_some());
+        let names = (self.store.names().into_iter()).chain(self.probes.policies());
+        let names = names.filter(|name| followed::of_key(name).is_some());
         for name in names.chain(self.followed.keys()) {
             self.queue.add(&name);
         }

@@ -52,6 +52,18 @@ impl Dependencies {
         }
     }
 
+    /// The same of a configuration, with those of its webhooks.
+    pub(crate) fn of(
+        policy: &ValidatingAdmissionPolicy,
+        webhooks: &[ValidatingAdmissionPolicy],
+    ) -> Self {
+        let mut all = Self::new(policy);
+        for webhook in webhooks {
+            all.rules.extend(Self::new(webhook).rules);
+        }
+        all
+    }
+
     /// The kind of the params.
     pub(crate) fn param_kind(&self) -> Option<&Gvk> {
         self.param_kind.as_ref()

@@ -23,7 +23,6 @@ use tokio::time::Instant;
 use super::FIELD_MANAGER;
 use super::context::Context;
 use super::error::{Error, within};
-use super::followed::Followed;
 use super::store::Entry;
 use crate::status::DesiredStatus;
 use crate::status::condition::{self, ConditionStatus, ConditionType};
@@ -236,12 +235,12 @@ fn publish_of(
 /// The object that the events of a policy are about.
 fn regarding(context: &Context, entry: &Entry) -> ObjectReference {
     let reference = entry.policy.object_ref(&());
-    if entry.mutations.is_none() {
+    let Some(state) = context.followed.by_key(&entry.key) else {
         return reference;
-    }
+    };
     ObjectReference {
-        api_version: Some(context.followed.api_version()),
-        kind: Some(Followed::MutatingAdmissionPolicies.kind().to_owned()),
+        api_version: Some(state.api_version()),
+        kind: Some(state.followed.kind().to_owned()),
         ..reference
     }
 }

@@ -39,10 +39,10 @@ impl Generation {
         }
     }
 
-    /// The same of a policy that has mutations besides: these as JSON.
-    pub(crate) fn with_mutations(mut self, mutations: Option<&[u8]>) -> Self {
-        if let Some(mutations) = mutations {
-            self.spec = self.spec.rotate_left(1) ^ hash(mutations);
+    /// The same of a policy that is more than a validating one: the rest as JSON.
+    pub(crate) fn with_body(mut self, body: Option<&[u8]>) -> Self {
+        if let Some(body) = body {
+            self.spec = self.spec.rotate_left(1) ^ hash(body);
         }
         self
     }

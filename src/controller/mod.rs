@@ -155,8 +155,9 @@ impl Controller {
         );
         tasks.spawn("events", events::send(Arc::clone(&context)));
         tasks.spawn("probes", probe_runner::work(Arc::clone(&context)));
-        if (context.settings.followed).contains(&Followed::MutatingAdmissionPolicies) {
-            tasks.spawn("watch-mutating", followed::run(Arc::clone(&context)));
+        for followed in &context.settings.followed {
+            let task = followed::run(Arc::clone(&context), *followed);
+            tasks.spawn(followed.row().task, task);
         }
         let refresher = Refresher::new(Arc::clone(&context));
         tasks.spawn("refresher", refresher.run(received));

@@ -10,7 +10,7 @@ use super::check::{CheckOutcome, CheckResult, Interrupted, check};
 use super::cluster_snapshot::ClusterSnapshot;
 use super::context::Context;
 use super::crds::{self, Crds};
-use super::followed::Followed;
+use super::followed::{self, Followed};
 use super::probe_runner::{self, Probed};
 use super::store::Entry;
 use crate::policy;
@@ -19,7 +19,7 @@ use crate::schema::rest_mapper::{ApiResource, RestMapper};
 use crate::schema::{Gvk, Gvr};
 use crate::status::bindings::BindingsState;
 use crate::status::compute::{
-    Checked, Compiled, NotServed, Observed, ParamKindState, ParamsState, Types,
+    Checked, Compiled, NotServed, Observed, ParamKindState, ParamsState, Subject, Types,
 };
 use crate::status::condition::ConditionType;
 use crate::status::probes::ProbesState;
@@ -28,7 +28,12 @@ use crate::telemetry::metrics;
 /// Observed facts, owned.
 #[derive(Debug)]
 pub(crate) struct Facts {
-    is_mutating: bool,
+    subject: Subject,
+    /// The kind, of what is followed besides ValidatingAdmissionPolicies.
+    kind: Option<&'static str>,
+    fails_closed: bool,
+    /// True if there are webhooks to call.
+    is_called: bool,
     policy: Arc<ValidatingAdmissionPolicy>,
     result: Arc<CheckResult>,
     params: ParamKindState,
@@ -95,13 +100,12 @@ pub(crate) async fn observe(
         }
         Err(state) => state,
     };
-    let probes = match entry.mutations {
-        // Probes are of validating policies.
-        Some(_) => Ok(Probed::default()),
-        None => probe_runner::run_probes(context, &policy, snapshot).await,
-    };
+    let probes = probe_runner::run_probes(context, entry, snapshot).await;
     Ok(Some(Facts {
-        is_mutating: entry.mutations.is_some(),
+        subject: entry.subject(),
+        kind: followed::of_key(&entry.key).map(Followed::kind),
+        fails_closed: entry.fails_closed(),
+        is_called: !entry.webhooks().is_empty(),
         policy,
         result,
         params,
@@ -144,25 +148,23 @@ impl Facts {
     }
 
     /// The kind of the policy, as metrics say it: nothing of a validating one.
-    pub(crate) fn kind(&self) -> Option<&'static str> {
-        let mutating = Followed::MutatingAdmissionPolicies;
-        self.is_mutating.then(|| mutating.kind())
+    pub(crate) const fn kind(&self) -> Option<&'static str> {
+        self.kind
     }
 
     /// The policy's failurePolicy, as metrics say it.
     pub(crate) fn failure_policy(&self) -> &'static str {
-        if policy::fails_closed(&self.policy) {
-            "Fail"
-        } else {
-            "Ignore"
-        }
+        if self.fails_closed { "Fail" } else { "Ignore" }
     }
 
     /// Returns the actions of the bindings, as metrics report them.
     pub(crate) fn actions(&self) -> String {
+        if self.subject == Subject::Webhooks {
+            return metrics::actions(self.is_called.then_some("Call"));
+        }
         match &self.bindings {
             // Their bindings have no actions, and change requests.
-            BindingsState::Known(bindings) if self.is_mutating => {
+            BindingsState::Known(bindings) if self.subject == Subject::Mutating => {
                 metrics::actions((!bindings.is_empty()).then_some("Mutate"))
             }
             BindingsState::Known(bindings) => metrics::actions(
@@ -207,7 +209,7 @@ impl Facts {
         };
         Observed {
             policy: &self.policy,
-            is_mutating: self.is_mutating,
+            subject: self.subject,
             compiled,
             matches,
             types,

@@ -5,7 +5,9 @@
 //! as text first, and of the metadata only what is needed.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ops::Deref;
+use std::sync::Arc;
 
 use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
@@ -15,7 +17,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::followed::Followed;
 use crate::probe::api::{PolicyProbe, PolicyProbeSpec, PolicyProbeStatus, Target};
+use crate::probe::target;
 use crate::status::condition::ConditionType;
 
 /// A probe, and why its spec cannot be read, if it cannot.
@@ -32,6 +36,17 @@ impl Deref for Probe {
 
     fn deref(&self) -> &PolicyProbe {
         &self.object
+    }
+}
+
+impl Probe {
+    /// The same probe, which cannot be evaluated for this reason, or for its own.
+    pub(crate) fn with_problem(&self, why: &str) -> Arc<Self> {
+        let problem = self.problem.clone().or_else(|| Some(why.to_owned()));
+        Arc::new(Self {
+            object: self.object.clone(),
+            problem,
+        })
     }
 }
 
@@ -89,12 +104,38 @@ impl From<Metadata> for ObjectMeta {
     }
 }
 
-/// Why the cases of a probe with a target come to nothing here.
-fn not_run(target: &Target) -> String {
-    format!(
-        "it is about the {target}, and the controller runs probes of ValidatingAdmissionPolicies alone; run it with \
-         `kubectl vap test`"
-    )
+/// Makes `spec` one of the object that its target names, by the key of that; gives what of it does not go together.
+///
+/// The text of the spec is given too: what a field says by its absence is lost in `spec`.
+fn aim(spec: &mut PolicyProbeSpec, target: &Target, text: &str) -> Option<String> {
+    let given: BTreeMap<String, IgnoredNull> = serde_json::from_str(text).unwrap_or_default();
+    let has = |field: &str| {
+        given
+            .get(field)
+            .is_some_and(|IgnoredNull(is_null)| !is_null)
+    };
+    let mut faults = target::faults(target, has);
+    faults.extend(target::unfit(spec, target));
+    spec.policy_name = match Followed::of_kind(&target.kind) {
+        Some(followed) => followed.key(&target.name),
+        None => target.key(),
+    };
+    let kind = target::kind_of(target);
+    if let Some(bindings) = kind.and_then(target::implied_bindings) {
+        spec.bindings = bindings;
+    }
+    let fault = faults.first()?;
+    Some(format!("{}: {}", fault.field_ref, fault.message))
+}
+
+/// A field, as far as it is there: true where it is null.
+struct IgnoredNull(bool);
+
+impl<'de> Deserialize<'de> for IgnoredNull {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        Ok(Self(text.get() == "null"))
+    }
 }
 
 /// The parts of a spec that are read in any case.
@@ -183,10 +224,8 @@ impl From<Received> for Probe {
         let text = received.spec.as_deref().map_or("{}", RawValue::get);
         let (spec, problem) = match spec_of(text) {
             Ok(mut spec) => {
-                let problem = spec.target.as_ref().map(not_run);
-                if let Some(target) = &spec.target {
-                    spec.policy_name = target.key();
-                }
+                let target = spec.target.clone();
+                let problem = target.and_then(|target| aim(&mut spec, &target, text));
                 (spec, problem)
             }
             Err(error) => {
@@ -319,15 +358,48 @@ mod tests {
             {"name": "c", "request": {"object": {}}, "expect": {"object": {"a": null}, "patch": [
                 {"op": "add", "path": "/a", "value": null}]}}]}"#;
         let probe = object(spec, "");
-        let problem = probe.problem.as_deref().unwrap();
-        assert!(
-            problem.contains("about the MutatingAdmissionPolicy m"),
-            "{problem}"
-        );
-        assert_eq!(probe.spec.policy_name, "MutatingAdmissionPolicy/m");
+        assert_eq!(probe.problem, None);
+        assert_eq!(probe.spec.policy_name, "mutatingadmissionpolicies/m");
         assert_eq!(
             probe.spec.cases[0].expect.object,
             Some(serde_json::json!({"a": null}))
+        );
+    }
+
+    #[test]
+    fn what_does_not_go_with_a_target_is_named() {
+        let table = [
+            (r#""policyName": null"#, r#"{"applies": true}"#, None),
+            (
+                r#""policyName": "a""#,
+                r#"{"applies": true}"#,
+                Some("spec.policyName: is for validating policies"),
+            ),
+            (
+                r#""params": null"#,
+                r#"{"decision": "Allow"}"#,
+                Some("spec.cases[0].expect.decision: a mutating policy validates nothing"),
+            ),
+        ];
+        for (field, expect, wanted) in table {
+            let probe = object(
+                &format!(
+                    r#"{{"target": {{"kind": "MutatingAdmissionPolicy", "name": "m"}}, {field},
+                        "cases": [{{"name": "c", "request": {{}}, "expect": {expect}}}]}}"#
+                ),
+                "",
+            );
+            let problem = probe.problem.as_deref();
+            match wanted {
+                Some(wanted) => assert!(problem.unwrap().starts_with(wanted), "{problem:?}"),
+                None => assert_eq!(problem, None),
+            }
+        }
+        let spec = r#"{"target": {"kind": "ConfigMap", "name": "m"}, "cases": []}"#;
+        let problem = object(spec, "").problem.unwrap();
+        assert!(
+            problem.starts_with("spec.target.kind: must be one of"),
+            "{problem}"
         );
     }
 

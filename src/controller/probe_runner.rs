@@ -12,6 +12,7 @@ mod inputs;
 mod namespaces;
 pub(crate) mod stale;
 mod statuses;
+mod target;
 
 use std::collections::{BTreeMap, HashMap};
 use std::panic::AssertUnwindSafe;
@@ -19,19 +20,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use self::evaluate::{Evaluated, EvaluationSlots, Lane, Subject, evaluate};
+use self::evaluate::{Evaluated, EvaluationSlots, Lane, Task, evaluate};
 use self::inputs::Inputs;
 use self::namespaces::{Given, Namespaces, Version};
+use self::target::Missing;
 use super::cluster_snapshot::ClusterSnapshot;
 use super::context::Context;
-use super::generation::Generation;
 use super::probe::Probe;
 use super::queue::Queue;
+use super::store::Entry;
 use super::supervisor::WORK_LIMIT;
 use crate::probe::api::CaseStatus;
 use crate::probe::run;
@@ -285,6 +286,7 @@ pub(crate) fn names(context: &Context, policy: &str) -> Vec<String> {
     let probes = probes_of(context, policy).unwrap_or_default();
     probes
         .iter()
+        // A target is told of in the probe alone.
         .filter(|probe| probe.spec.target.is_none())
         .map(|probe| name_of(probe).to_owned())
         .collect()
@@ -298,7 +300,7 @@ fn probes_of(context: &Context, policy: &str) -> Result<Vec<Arc<Probe>>, ProbesS
     }
 }
 
-/// Returns the results of the probes of `policy`, as far as they are known within a moment. Where they
+/// Returns the results of the probes of the policy `entry`, as far as they are known within a moment. Where they
 /// are not, or where the status of a probe is out of date, schedules the work and puts the policy into
 /// the queue again.
 ///
@@ -306,10 +308,10 @@ fn probes_of(context: &Context, policy: &str) -> Result<Vec<Arc<Probe>>, ProbesS
 /// Why the probes are not known.
 pub(crate) async fn run_probes(
     context: &Arc<Context>,
-    policy: &Arc<ValidatingAdmissionPolicy>,
+    entry: &Entry,
     snapshot: &ClusterSnapshot,
 ) -> Result<Probed, ProbesState> {
-    let name = policy.metadata.name.as_deref().unwrap_or_default();
+    let (name, policy) = (entry.key.as_str(), &entry.policy);
     let probe_runner = &context.probe_runner;
     let probes = probes_of(context, name)?;
     let groups = probes.iter().flat_map(|probe| run::groups(&probe.spec));
@@ -319,7 +321,7 @@ pub(crate) async fn run_probes(
         probe_runner.forget(name);
         return Ok(Probed::default());
     }
-    let inputs = Inputs::new(context, policy, &probes, snapshot);
+    let inputs = Inputs::new(context, entry, &probes, snapshot);
     if let Some(outcome) = probe_runner.current(name, &inputs) {
         let generation = Some(policy.metadata.generation.unwrap_or_default());
         let now = (context.now)();
@@ -394,9 +396,23 @@ async fn look(context: &Arc<Context>, name: &str, lane: Lane) -> bool {
         return false;
     };
     let Some(entry) = context.store.get(name) else {
-        let why = format!("there is no ValidatingAdmissionPolicy {name}");
-        return not_evaluated(context, name, probes, &why, None).await;
+        return match target::missing(context, name, &probes) {
+            Missing::Unknown => false,
+            Missing::Absent(why) => not_evaluated(context, name, probes, &why, None).await,
+            Missing::NotFollowed(why) => {
+                let probes = probes
+                    .iter()
+                    .map(|probe| probe.with_problem(&why))
+                    .collect();
+                not_evaluated(context, name, probes, &why, None).await
+            }
+        };
     };
+    let state = context.followed.by_key(name);
+    if state.is_some_and(|state| !state.is_known()) {
+        // There is a sign when it is.
+        return false;
+    }
     if entry.excluded.is_some() {
         let why = "the policy is excluded by an option of vap-status-controller";
         let generation = Some(entry.policy.metadata.generation.unwrap_or_default());
@@ -406,9 +422,8 @@ async fn look(context: &Arc<Context>, name: &str, lane: Lane) -> bool {
         probe_runner.forget(name);
         return false;
     }
-    let policy = entry.policy;
     let snapshot = context.snapshot();
-    let inputs = Inputs::new(context, &policy, &probes, &snapshot);
+    let inputs = Inputs::new(context, &entry, &probes, &snapshot);
     let is_due = {
         let mut known = probe_runner.lock();
         let known = known.entry(name.to_owned()).or_default();
@@ -418,7 +433,7 @@ async fn look(context: &Arc<Context>, name: &str, lane: Lane) -> bool {
     let outcome = match known {
         Some(outcome) => outcome,
         None => {
-            let finished = run(context, &policy, probes, &snapshot, inputs.clone(), lane).await;
+            let finished = run(context, &entry, probes, &snapshot, inputs.clone(), lane).await;
             if finished.is_late && lane == Lane::Quick {
                 let mut known = probe_runner.lock();
                 let known = known.entry(name.to_owned()).or_default();
@@ -443,32 +458,31 @@ async fn look(context: &Arc<Context>, name: &str, lane: Lane) -> bool {
     };
     let is_transient = outcome.probed.is_transient;
     // The policy may be another by now, which is to be told of then, and not this one.
-    let is_of_it = |policy: &Arc<ValidatingAdmissionPolicy>| {
-        Generation::of_policy(policy) == outcome.inputs.about.policy
-    };
-    let live = context.store.get(name).map(|entry| entry.policy);
-    let Some(live) = live.filter(is_of_it) else {
+    let is_of_it = |entry: &Entry| entry.generation() == outcome.inputs.about.policy;
+    let Some(live) = context.store.get(name).filter(is_of_it) else {
         return is_transient;
     };
-    let generation = Some(live.metadata.generation.unwrap_or_default());
+    let generation = Some(live.policy.metadata.generation.unwrap_or_default());
     statuses::write(context, name, &outcome.probed, generation).await || is_transient
 }
 
 /// Evaluates the probes of a policy.
 async fn run(
     context: &Arc<Context>,
-    policy: &Arc<ValidatingAdmissionPolicy>,
+    entry: &Entry,
     probes: Vec<Arc<Probe>>,
     snapshot: &ClusterSnapshot,
     inputs: Inputs,
     lane: Lane,
 ) -> Finished {
+    let policy = &entry.policy;
     let begin = Instant::now();
     let probe_runner = &context.probe_runner;
     let bindings = inputs.bindings().iter().map(|binding| &**binding);
-    let needed = namespaces::needed(policy, bindings, &probes);
-    let (params, namespaces) = tokio::join!(
+    let needed = namespaces::needed(entry, bindings, &probes);
+    let (params, definitions, namespaces) = tokio::join!(
         inputs.read_params(context, policy, snapshot),
+        target::definitions(context, entry, &probes, snapshot),
         Given::read(
             &probe_runner.namespaces,
             &context.client,
@@ -478,8 +492,9 @@ async fn run(
     );
     let versions = namespaces.versions();
     let fetching = begin.elapsed();
-    let subject = Subject {
-        policy: Arc::clone(policy),
+    let subject = Task {
+        entry: entry.clone(),
+        definitions,
         probes: probes.clone(),
         bindings: inputs.ready_bindings(),
         params,

@@ -16,7 +16,7 @@ use super::error::Error;
 use super::event_source::EventSource;
 use super::events;
 use super::exclude;
-use super::followed;
+use super::followed::{self, FollowedState};
 use super::leadership::Deadline;
 use super::observe::{Facts, observe};
 use super::params::Referrer;
@@ -73,8 +73,8 @@ impl Failure {
 /// Brings the status of the policy `name` up to date.
 pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reconciled, Failure> {
     let Some(mut entry) = context.store.get(name) else {
-        if followed::name_of(name).is_some() {
-            return gone(context, name).await;
+        if let Some(state) = context.followed.by_key(name) {
+            return gone(context, state, name).await;
         }
         context.admissions.forget(name);
         context.params.forget(name, Referrer::Bindings);
@@ -88,15 +88,15 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
             retries_with_backoff: false,
         });
     };
-    if entry.mutations.is_some() {
+    if let Some(state) = context.followed.by_key(name) {
         if entry.excluded.is_some() {
-            return gone(context, name).await;
+            return gone(context, state, name).await;
         }
-        if !context.followed.is_known() {
+        if !state.is_known() {
             // There is a sign when it is.
             return Ok(Reconciled::unchanged());
         }
-        let object = context.followed.object(name);
+        let object = state.object(name);
         let status = object.and_then(|object| object.status_of(&entry));
         Arc::make_mut(&mut entry.policy).status = status;
     }
@@ -167,7 +167,11 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
                 context.queue.add(name);
             }
         }
-        Judged::Object(written) => drop(context.followed.put(written, EventSource::Answered)),
+        Judged::Object(written) => {
+            if let Some(state) = context.followed.by_key(name) {
+                state.put(written, EventSource::Answered);
+            }
+        }
     }
     Ok(Reconciled {
         outcome: ReconcileOutcome::Applied,
@@ -190,7 +194,7 @@ async fn write(
     entry: &Entry,
     desired: &DesiredStatus,
 ) -> Result<Written<Judged>, Error> {
-    if entry.mutations.is_some() {
+    if entry.body.is_some() {
         let written = followed::apply(context, deadline, entry, desired).await?;
         return Ok(written.map(Judged::Object));
     }
@@ -199,20 +203,28 @@ async fn write(
 }
 
 /// Ends what was said of a policy that has no status of its own and is gone, or left alone.
-async fn gone(context: &Arc<Context>, key: &str) -> Result<Reconciled, Failure> {
+async fn gone(
+    context: &Arc<Context>,
+    state: &FollowedState,
+    key: &str,
+) -> Result<Reconciled, Failure> {
+    context.admissions.forget(key);
     context.params.forget(key, Referrer::Bindings);
+    context.params.forget(key, Referrer::Probes);
     context.metrics.remove_policy(key);
+    // Its probes are told.
+    context.probe_runner.add(key);
     let ended = |outcome| Reconciled {
         outcome,
         retries_with_backoff: false,
     };
-    let Some(object) = context.followed.orphan(key) else {
+    let Some(object) = state.orphan(key) else {
         return Ok(ended(ReconcileOutcome::Deleted));
     };
     let Some(deadline) = context.leadership.may_write() else {
         return Ok(ended(ReconcileOutcome::Observed));
     };
-    followed::delete(context, &deadline, key, &object).await?;
+    followed::delete(context, &deadline, (key, state), &object).await?;
     Ok(ended(ReconcileOutcome::Deleted))
 }
 
@@ -340,13 +352,17 @@ fn complain(context: &Context, name: &str, failure: &Failure, retry_in: f64) {
         tracing::debug!(policy = name, error = %failure, retry_in, "cannot write the status");
         return;
     }
-    if reason == ErrorReason::Forbidden && followed::name_of(name).is_some() {
+    if reason == ErrorReason::Forbidden
+        && let Some(followed) = followed::of_key(name)
+    {
         tracing::error!(
             policy = name,
             error = %failure,
-            "cannot write the conditions of mutating policies: grant `create` and `delete` on \
-             `mutatingadmissionpolicystatuses` and `patch` on its status (vap-status.dev) by the ClusterRole \
-             vap-status-controller-mutatingadmissionpolicies, unless its CRD is being deleted"
+            "cannot write the conditions of {}: grant `create` and `delete` on `{}` and `patch` on its status \
+             (vap-status.dev) by the ClusterRole {}, unless its CRD is being deleted",
+            followed.resource(),
+            followed.row().objects.plural,
+            followed.role()
         );
     } else if reason == ErrorReason::Forbidden {
         tracing::error!(

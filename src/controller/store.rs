@@ -7,6 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     Mutation, ValidatingAdmissionPolicy, ValidatingAdmissionPolicySpec,
     ValidatingAdmissionPolicyStatus,
 };
+use serde::{Deserialize, Serialize};
 
 use super::check::CheckResult;
 use super::cluster_snapshot::Change;
@@ -16,8 +17,10 @@ use super::exclude::{self, Excluded};
 use super::followed;
 use super::generation::Generation;
 use super::packed::{Identity, Packed};
+use crate::policy;
 use crate::policy::analysis::Profile;
 use crate::schema::{GroupVersion, Gvk};
+use crate::status::compute::Subject;
 use crate::status::exclusion::Exclusion;
 
 /// The policies, by name.
@@ -30,16 +33,80 @@ pub(crate) struct Store {
 /// One policy.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    /// Its name here and in the queue: its own, or one with a prefix ([`super::followed::key`]).
+    /// Its name here and in the queue: its own, or one with a prefix ([`super::followed::Followed::key`]).
     pub(crate) key: String,
-    /// Its mutations, if it is a mutating policy.
-    pub(crate) mutations: Option<Vec<Mutation>>,
+    /// What it is beside a policy, if it is no validating one.
+    pub(crate) body: Option<Body>,
     /// The policy, as far as it is needed: half of an object is bookkeeping of others.
     pub(crate) policy: Arc<ValidatingAdmissionPolicy>,
     /// Result of its last check, if it was checked before.
     pub(crate) result: Option<Arc<CheckResult>>,
     /// Exclusion, if the policy is left alone.
     pub(crate) excluded: Option<Excluded>,
+}
+
+/// The part of what is followed that it does not share with a ValidatingAdmissionPolicy.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub(crate) enum Body {
+    /// A mutating policy: the policy has the rest.
+    Mutating {
+        /// Its mutations.
+        mutations: Vec<Mutation>,
+        /// Its reinvocationPolicy.
+        reinvocation: Option<String>,
+    },
+    /// A configuration of webhooks, each as a policy of its name: the policy has the metadata alone.
+    Webhooks(Vec<ValidatingAdmissionPolicy>),
+}
+
+impl Body {
+    /// The mutations of a mutating policy.
+    pub(crate) fn mutations(&self) -> &[Mutation] {
+        match self {
+            Self::Mutating { mutations, .. } => mutations,
+            Self::Webhooks(_) => &[],
+        }
+    }
+
+    /// The webhooks of a configuration.
+    pub(crate) fn webhooks(&self) -> &[ValidatingAdmissionPolicy] {
+        match self {
+            Self::Webhooks(webhooks) => webhooks,
+            Self::Mutating { .. } => &[],
+        }
+    }
+
+    /// The sort of it, for conditions.
+    pub(crate) const fn subject(&self) -> Subject {
+        match self {
+            Self::Mutating { .. } => Subject::Mutating,
+            Self::Webhooks(_) => Subject::Webhooks,
+        }
+    }
+
+    /// Reports whether one of its expressions may look at namespaces.
+    pub(crate) fn looks_at_namespaces(
+        &self,
+        looks_at_namespaces: impl Fn(&ValidatingAdmissionPolicy) -> bool,
+    ) -> bool {
+        let of = |mutation: &Mutation| {
+            let applied = mutation.apply_configuration.as_ref();
+            let applied = applied.and_then(|applied| applied.expression.clone());
+            let patch = mutation.json_patch.as_ref();
+            applied.or_else(|| patch.and_then(|patch| patch.expression.clone()))
+        };
+        let mut expressions = self.mutations().iter().filter_map(of);
+        expressions.any(|text| text.contains("namespaceObject"))
+            || self.webhooks().iter().any(looks_at_namespaces)
+    }
+
+    /// Forgets what it says.
+    fn clear(&mut self) {
+        match self {
+            Self::Mutating { mutations, .. } => mutations.clear(),
+            Self::Webhooks(webhooks) => webhooks.clear(),
+        }
+    }
 }
 
 /// One policy as it is kept.
@@ -57,13 +124,13 @@ struct PackedPolicy {
     identity: Identity,
     spec: Packed<Option<ValidatingAdmissionPolicySpec>>,
     status: Packed<Option<ValidatingAdmissionPolicyStatus>>,
-    mutations: Option<Packed<Vec<Mutation>>>,
+    body: Option<Packed<Body>>,
 }
 
 impl PackedPolicy {
-    fn new(policy: &ValidatingAdmissionPolicy, mutations: Option<&Vec<Mutation>>) -> Self {
+    fn new(policy: &ValidatingAdmissionPolicy, body: Option<&Body>) -> Self {
         Self {
-            mutations: mutations.map(Packed::new),
+            body: body.map(Packed::new),
             identity: Identity::of(&policy.metadata),
             spec: Packed::new(&policy.spec),
             status: Packed::new(&policy.status),
@@ -80,12 +147,32 @@ impl PackedPolicy {
 }
 
 impl Entry {
+    /// The sort of it, for conditions.
+    pub(crate) fn subject(&self) -> Subject {
+        self.body
+            .as_ref()
+            .map_or(Subject::Validating, Body::subject)
+    }
+
+    /// The webhooks of a configuration.
+    pub(crate) fn webhooks(&self) -> &[ValidatingAdmissionPolicy] {
+        self.body.as_ref().map_or(&[], Body::webhooks)
+    }
+
+    /// Reports whether a request for which it fails is denied; of webhooks, for which one of them fails.
+    pub(crate) fn fails_closed(&self) -> bool {
+        match &self.body {
+            Some(Body::Webhooks(webhooks)) => webhooks.iter().any(policy::fails_closed),
+            _ => policy::fails_closed(&self.policy),
+        }
+    }
+
     /// The generation that a check of it is about.
     pub(crate) fn generation(&self) -> Generation {
-        let mutations = self.mutations.as_ref();
+        let body = self.body.as_ref();
         // What cannot be written as JSON is as good as nothing: none of these can fail.
-        let mutations = mutations.map(|of| serde_json::to_vec(of).unwrap_or_default());
-        Generation::of_policy(&self.policy).with_mutations(mutations.as_deref())
+        let body = body.map(|of| serde_json::to_vec(of).unwrap_or_default());
+        Generation::of_policy(&self.policy).with_body(body.as_deref())
     }
 }
 
@@ -115,31 +202,32 @@ impl Store {
         self.put_as(name, policy, None, from)
     }
 
-    /// Puts in a mutating policy by its key: what it shares with validating ones, and its mutations.
-    pub(crate) fn put_mutating(
+    /// Puts in what is followed by its key: what it shares with validating policies, and the rest.
+    pub(crate) fn put_followed(
         &self,
         key: &str,
         shared: ValidatingAdmissionPolicy,
-        mutations: Vec<Mutation>,
+        body: Body,
         from: EventSource,
     ) -> bool {
-        self.put_as(key.to_owned(), shared, Some(mutations), from)
+        self.put_as(key.to_owned(), shared, Some(body), from)
     }
 
     fn put_as(
         &self,
         name: String,
         mut policy: ValidatingAdmissionPolicy,
-        mut mutations: Option<Vec<Mutation>>,
+        mut body: Option<Body>,
         from: EventSource,
     ) -> bool {
         let excluded = exclude::excluded(&self.exclusion, &policy);
         if excluded.is_some() {
             // Nothing of it is read, and so it depends on nothing.
             (policy.spec, policy.status) = (None, None);
-            mutations.iter_mut().for_each(Vec::clear);
+            body.iter_mut().for_each(Body::clear);
         }
-        let packed = Arc::new(PackedPolicy::new(&policy, mutations.as_ref()));
+        let packed = Arc::new(PackedPolicy::new(&policy, body.as_ref()));
+        let webhooks = body.as_ref().map_or(&[][..], Body::webhooks);
         let mut entries = self.lock();
         let known = entries.get(&name);
         let known = known.map(|known| known.policy.identity.state());
@@ -151,16 +239,15 @@ impl Store {
                 policy: packed,
                 result: None,
                 excluded,
-                dependencies: Arc::new(Dependencies::new(&policy)),
+                dependencies: Arc::new(Dependencies::of(&policy, webhooks)),
             };
             entries.insert(name, kept);
             return true;
         };
         let is_other = known.policy.identity.state().uid != policy.metadata.uid.as_deref();
-        let is_same =
-            |known: &PackedPolicy| packed.spec == known.spec && packed.mutations == known.mutations;
+        let is_same = |known: &PackedPolicy| packed.spec == known.spec && packed.body == known.body;
         if is_other || !is_same(&known.policy) {
-            let mut dependencies = Dependencies::new(&policy);
+            let mut dependencies = Dependencies::of(&policy, webhooks);
             dependencies
                 .probe_groups
                 .clone_from(&known.dependencies.probe_groups);
@@ -180,7 +267,7 @@ impl Store {
 
     /// Takes out all validating policies but these, and names those that were taken out.
     pub(crate) fn retain(&self, names: &BTreeSet<String>) -> Vec<String> {
-        self.retain_among(|name| followed::name_of(name).is_none(), names)
+        self.retain_among(|name| followed::of_key(name).is_none(), names)
     }
 
     /// Takes out those of which `is_meant` but for these, and names those that were taken out.
@@ -211,7 +298,7 @@ impl Store {
         };
         Some(Entry {
             key: name.to_owned(),
-            mutations: packed.mutations.as_ref().map(Packed::unpack),
+            body: packed.body.as_ref().map(Packed::unpack),
             policy: Arc::new(packed.unpack()),
             result,
             excluded,
@@ -232,12 +319,12 @@ impl Store {
         let PackedPolicy {
             identity,
             spec,
-            mutations,
+            body,
             ..
         } = &*entry.policy;
         let generation = Generation::of_packed(identity, spec);
-        let mutations = mutations.as_ref().map(Packed::json);
-        if !result.is_of(&generation.with_mutations(mutations)) {
+        let body = body.as_ref().map(Packed::json);
+        if !result.is_of(&generation.with_body(body)) {
             return;
         }
         let mut dependencies = Dependencies::clone(&entry.dependencies);
@@ -382,30 +469,30 @@ mod tests {
     #[test]
     fn policies_of_both_kinds_may_have_one_name() {
         let store = Store::default();
-        let key = followed::key("a");
-        let patch = |expression: &str| -> Vec<Mutation> {
+        let key = followed::Followed::MutatingAdmissionPolicies.key("a");
+        let patch = |expression: &str| -> Body {
             let mutation =
                 json!([{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}]);
-            serde_json::from_value(mutation).unwrap()
+            Body::Mutating {
+                mutations: serde_json::from_value(mutation).unwrap(),
+                reinvocation: None,
+            }
         };
         let put = |version, expression| {
             let policy = policy(version, "a");
-            store.put_mutating(&key, policy, patch(expression), EventSource::Watched)
+            store.put_followed(&key, policy, patch(expression), EventSource::Watched)
         };
         assert!(store.put(policy("1", "a"), EventSource::Watched));
         assert!(put("2", "[]"));
         let of = |name: &str| store.get(name).unwrap();
-        assert_eq!(
-            (of("a").mutations, of(&key).mutations),
-            (None, Some(patch("[]")))
-        );
+        assert_eq!((of("a").body, of(&key).body), (None, Some(patch("[]"))));
         assert_ne!(of("a").generation(), of(&key).generation());
         let before = of(&key).generation();
         assert!(put("3", "[[]]"));
         assert_ne!(of(&key).generation(), before, "the mutations are others");
         // A list of one kind says nothing of the other.
         assert_eq!(store.retain(&BTreeSet::new()), ["a"]);
-        let mutating = |name: &str| followed::name_of(name).is_some();
+        let mutating = |name: &str| followed::of_key(name).is_some();
         assert_eq!(
             store.retain_among(mutating, &BTreeSet::new()),
             std::slice::from_ref(&key)

@@ -18,6 +18,7 @@ use super::crds::{Crd, Crds, CustomResourceDefinition};
 use super::error::Error;
 use super::event_source::EventSource;
 use super::follow::{self, Event, Follower};
+use super::followed::Followed;
 use super::list_watch::{Form, Listing, Plan};
 use super::received::ReceivedPolicy;
 use super::refresh::Signal;
@@ -139,30 +140,35 @@ pub(super) async fn follow_by_policy_at<R, K>(
 {
     let mut listed = BTreeSet::new();
     let touch = |names: Vec<String>| names.iter().for_each(|name| context.queue.add(name));
-    follow_at::<R>(context, source, path, |event| match event {
-        Event::Init => listed.clear(),
-        Event::InitKeep(name) => drop(listed.insert(name)),
-        Event::InitApply(object) => {
-            listed.extend(object.meta().name.clone());
-            touch(objects.put(kept(object), EventSource::Listed));
-        }
-        Event::InitDone => {
-            let is_first = !objects.is_listed();
-            touch(objects.retain(&listed));
-            listed.clear();
-            listed_all();
-            if is_first {
-                // That a policy has none is known only now.
-                context.touch_all();
+    follow_at::<R>(
+        context,
+        source,
+        (path, resource_name::<R>()),
+        |event| match event {
+            Event::Init => listed.clear(),
+            Event::InitKeep(name) => drop(listed.insert(name)),
+            Event::InitApply(object) => {
+                listed.extend(object.meta().name.clone());
+                touch(objects.put(kept(object), EventSource::Listed));
             }
-        }
-        Event::Apply(object) => touch(objects.put(kept(object), EventSource::Watched)),
-        Event::Delete(object) => {
-            let name = object.meta().name.clone().unwrap_or_default();
-            listed.remove(&name);
-            touch(objects.remove(&name).into_iter().collect());
-        }
-    })
+            Event::InitDone => {
+                let is_first = !objects.is_listed();
+                touch(objects.retain(&listed));
+                listed.clear();
+                listed_all();
+                if is_first {
+                    // That a policy has none is known only now.
+                    context.touch_all();
+                }
+            }
+            Event::Apply(object) => touch(objects.put(kept(object), EventSource::Watched)),
+            Event::Delete(object) => {
+                let name = object.meta().name.clone().unwrap_or_default();
+                listed.remove(&name);
+                touch(objects.remove(&name).into_iter().collect());
+            }
+        },
+    )
     .await;
 }
 
@@ -232,17 +238,18 @@ async fn follow<K>(context: &Context, source: Source, handle: impl FnMut(Event<K
 where
     K: Resource<DynamicType = ()> + DeserializeOwned,
 {
-    follow_at::<K>(context, source, K::url_path(&(), None), handle).await;
+    let at = (K::url_path(&(), None), resource_name::<K>());
+    follow_at::<K>(context, source, at, handle).await;
 }
 
-/// The same where the kind is served at `path`, in whatever version.
+/// The same where the kind is served at `path`, in whatever version, as `resource`.
 pub(super) async fn follow_at<K>(
     context: &Context,
     source: Source,
-    path: String,
+    (path, resource): (String, String),
     handle: impl FnMut(Event<K>),
 ) where
-    K: Resource<DynamicType = ()> + DeserializeOwned,
+    K: Resource + DeserializeOwned,
 {
     let plan = Plan {
         path,
@@ -253,9 +260,10 @@ pub(super) async fn follow_at<K>(
     let mut of_source = OfSource {
         context,
         source,
+        resource: resource.clone(),
         handle,
     };
-    let names = (source.as_str(), resource_name::<K>());
+    let names = (source.as_str(), resource);
     follow::follow(context, names, plan, &mut of_source).await;
 }
 
@@ -263,12 +271,14 @@ pub(super) async fn follow_at<K>(
 struct OfSource<'a, H> {
     context: &'a Context,
     source: Source,
+    /// The resource, with its group.
+    resource: String,
     handle: H,
 }
 
 impl<K, H> Follower<K> for OfSource<'_, H>
 where
-    K: Resource<DynamicType = ()>,
+    K: Resource,
     H: FnMut(Event<K>),
 {
     fn event(&mut self, event: Event<K>) {
@@ -280,7 +290,7 @@ where
     }
 
     fn failed(&mut self, error: &Error) {
-        report::<K>(self.context, self.source, error);
+        report(self.context, self.source, &self.resource, error);
     }
 
     fn unreadable(&mut self, n: usize) {
@@ -312,9 +322,8 @@ fn resource_name<K: Resource<DynamicType = ()>>() -> String {
 }
 
 /// Says what is wrong with a watch, and what to do about it.
-fn report<K: Resource<DynamicType = ()>>(context: &Context, source: Source, error: &Error) {
+fn report(context: &Context, source: Source, resource: &str, error: &Error) {
     let reason = error.reason();
-    let resource = resource_name::<K>();
     if source == Source::ApiServices && reason == ErrorReason::NotFound {
         // A cluster without aggregation has no aggregated APIs to follow.
         if context.readiness.not_served(source) {
@@ -349,12 +358,10 @@ fn report<K: Resource<DynamicType = ()>>(context: &Context, source: Source, erro
 }
 
 /// The role that grants to read `source`.
-const fn role(source: Source) -> &'static str {
-    match source {
-        Source::MutatingPolicies | Source::MutatingBindings | Source::PolicyStatuses => {
-            "vap-status-controller-mutatingadmissionpolicies"
-        }
-        _ => "vap-status-controller",
+fn role(source: Source) -> String {
+    match Followed::of_source(source) {
+        Some(followed) => followed.role(),
+        None => "vap-status-controller".to_owned(),
     }
 }
 
@@ -363,7 +370,10 @@ fn go_on_without(context: &Context, source: Source) -> bool {
     match source {
         Source::Bindings => context.set_bindings_listed(),
         Source::Probes => context.set_probes_listed(),
-        Source::MutatingBindings => return context.followed.set_bindings_listed(),
+        Source::MutatingBindings => {
+            let followed = Followed::MutatingAdmissionPolicies;
+            return context.followed.of(followed).set_bindings_listed();
+        }
         _ => return false,
     }
     true

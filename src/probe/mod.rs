@@ -14,6 +14,7 @@ pub(crate) mod prepare;
 pub mod run;
 pub mod sample;
 pub mod self_test;
+pub mod target;
 pub mod validation;
 mod webhook;
 pub use difference::explain;

@@ -82,7 +82,7 @@ fn problem(reference: &ParamRef, params: Option<&ApiResource>) -> Option<String>
 
 /// The permission that is missing where bindings may not be read.
 fn not_permitted(effect: Effect) -> String {
-    let kind = if effect.is_mutating {
+    let kind = if effect.is_mutating() {
         "mutating"
     } else {
         "validating"
@@ -94,7 +94,7 @@ fn not_permitted(effect: Effect) -> String {
 
 /// The effect of having no binding.
 const fn unbound(effect: Effect) -> &'static str {
-    if effect.is_mutating {
+    if effect.is_mutating() {
         "no MutatingAdmissionPolicyBinding refers to the policy; it changes no request"
     } else {
         "no ValidatingAdmissionPolicyBinding refers to the policy; it is not enforced"
@@ -146,7 +146,7 @@ pub(super) fn verdict(state: &BindingsState, effect: Effect) -> Verdict {
     if !broken.is_empty() {
         let consequence = if effect.fails_closed {
             "with failurePolicy Fail every request that it matches is denied"
-        } else if effect.is_mutating {
+        } else if effect.is_mutating() {
             "with failurePolicy Ignore it changes no request"
         } else {
             "with failurePolicy Ignore it checks no request"
@@ -164,7 +164,7 @@ pub(super) fn verdict(state: &BindingsState, effect: Effect) -> Verdict {
     let described: Vec<String> = bindings
         .iter()
         .map(|binding| {
-            if effect.is_mutating {
+            if effect.is_mutating() {
                 // Those of mutating policies have no actions.
                 return binding.name.clone();
             }
@@ -173,7 +173,7 @@ pub(super) fn verdict(state: &BindingsState, effect: Effect) -> Verdict {
         .collect();
     let mut text = format!("bound by {}", message::list(&described));
     let denies = |binding: &BindingFacts| binding.actions.iter().any(|action| action == "Deny");
-    if !effect.is_mutating && !bindings.iter().any(denies) {
+    if !effect.is_mutating() && !bindings.iter().any(denies) {
         text.push_str("; none of them denies requests");
     }
     let without_params: Vec<&str> = bindings

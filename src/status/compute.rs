@@ -23,9 +23,10 @@ use super::probes::ProbesState;
 use super::ready::{ready, stalled, standing_stalled};
 use super::stalled::{self, Remedy};
 use super::type_checked::{type_checked, uncompiled};
+pub use super::verdict::Subject;
 use super::verdict::{Effect, Evidence, Verdict};
 use super::warnings::Warning;
-use super::{bindings, message, params, probes, warnings};
+use super::{bindings, matched, params, probes, warnings};
 use crate::policy::analysis::{BEYOND, TypeCheck, UncheckedKind};
 use crate::policy::compile::{CompileFinding, CompileFindingKind};
 use crate::policy::consequence::Consequence;
@@ -38,8 +39,8 @@ use crate::schema::Gvk;
 pub struct Observed<'a> {
     /// The policy, with the status that it has now; of a mutating one what it shares with validating ones.
     pub policy: &'a ValidatingAdmissionPolicy,
-    /// True if it is a mutating policy. It has no probes, and no condition about them.
-    pub is_mutating: bool,
+    /// The sort of it. Where one that is no ValidatingAdmissionPolicy has no probes, no condition tells of that.
+    pub subject: Subject,
     /// Its expressions, without regard to schemas.
     pub compiled: Checked<Compiled<'a>>,
     /// The resources that its rules match.
@@ -61,7 +62,7 @@ impl Observed<'_> {
     pub(super) fn effect(&self) -> Effect {
         Effect {
             fails_closed: fails_closed(self.policy),
-            is_mutating: self.is_mutating,
+            subject: self.subject,
         }
     }
 }
@@ -107,6 +108,25 @@ pub struct Matched {
     pub unserved: Vec<UnservedResource>,
     /// Group versions that a rule touches and that could not be discovered, with the reason.
     pub incomplete: Vec<(String, String)>,
+    /// The same of each webhook of a configuration, by its name: then all of the above is of all together.
+    pub webhooks: Box<[(String, Self)]>,
+}
+
+impl Matched {
+    /// What the webhooks of a configuration match, each by its name.
+    #[must_use]
+    pub fn of_webhooks(webhooks: Vec<(String, Self)>) -> Self {
+        let mut all = Self::default();
+        for (_, webhook) in &webhooks {
+            all.n_resources = all.n_resources.saturating_add(webhook.n_resources);
+            all.n_by_wildcard = all.n_by_wildcard.saturating_add(webhook.n_by_wildcard);
+            all.exempt.extend_from_slice(&webhook.exempt);
+            all.unserved.extend_from_slice(&webhook.unserved);
+            all.incomplete.extend_from_slice(&webhook.incomplete);
+        }
+        all.webhooks = webhooks.into();
+        all
+    }
 }
 
 impl From<&Matches> for Matched {
@@ -125,6 +145,7 @@ impl From<&Matches> for Matched {
                 .collect(),
             unserved: matches.unserved.clone(),
             incomplete: matches.incomplete.clone(),
+            webhooks: Box::default(),
         }
     }
 }
@@ -155,6 +176,35 @@ pub struct TypedByWildcard {
     pub unchecked: Vec<UncheckedKind>,
     /// True if there are more than are checked for one policy. There may be thousands, which each CRD changes.
     pub has_more: bool,
+}
+
+impl Typed {
+    /// The outcomes for the webhooks of a configuration as one.
+    #[must_use]
+    pub fn of_webhooks(webhooks: Vec<Self>) -> Self {
+        let mut all = Self::default();
+        let mut warnings = Vec::new();
+        let add = |known: &mut Vec<UncheckedKind>, kinds: Vec<UncheckedKind>| {
+            for kind in kinds {
+                if !known.contains(&kind) {
+                    known.push(kind);
+                }
+            }
+        };
+        for webhook in webhooks {
+            warnings.extend(webhook.warnings);
+            all.n_checked = all.n_checked.saturating_add(webhook.n_checked);
+            add(&mut all.unchecked, webhook.unchecked);
+            let by_wildcard = *webhook.by_wildcard;
+            let known = &mut *all.by_wildcard;
+            known.n_checked = known.n_checked.saturating_add(by_wildcard.n_checked);
+            add(&mut known.unchecked, by_wildcard.unchecked);
+            known.has_more |= by_wildcard.has_more;
+            all.has_foreign_kinds |= webhook.has_foreign_kinds;
+        }
+        all.warnings = warnings.into();
+        all
+    }
 }
 
 impl From<TypeCheck> for Typed {
@@ -247,7 +297,7 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
     // The order in which a failing condition is reported, see `ConditionType::ALL`.
     let found = [
         (ConditionType::Compiled, compiled(observed)),
-        (ConditionType::ResourcesMatched, resources_matched(observed)),
+        (ConditionType::ResourcesMatched, matched::verdict(observed)),
         (
             ConditionType::ParamsResolved,
             params::verdict(&observed.params, effect),
@@ -269,10 +319,14 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
         *type_ == ConditionType::TypeChecked
             && standing(verdict, *type_, live_conditions, generation).is_some()
     });
+    let found = found
+        .into_iter()
+        .filter(|(type_, _)| observed.subject.has(*type_));
     let parts = found.map(|(type_, verdict)| {
         let kept = standing(&verdict, type_, live_conditions, generation);
         (type_, kept.unwrap_or(verdict))
     });
+    let parts: Vec<(ConditionType, Verdict)> = parts.collect();
     let ready = (ConditionType::Ready, ready(&parts, observed.ready_requires));
 
     let stalled = if keeps_warnings {
@@ -297,6 +351,7 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
         })
         .collect();
     let types: Vec<String> = ours.iter().map(|ours| ours.type_.clone()).collect();
+    let is_without_probes = observed.subject != Subject::Validating && observed.probes.is_none();
     let merged = condition::merge(live_conditions, ours);
     let expression_warnings = if keeps_warnings {
         live_warnings(live)
@@ -313,7 +368,7 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
         conditions: ConditionType::WRITTEN
             .into_iter()
             .filter(|type_| types.iter().any(|said| said == type_.as_str()))
-            .filter(|type_| !(observed.is_mutating && *type_ == ConditionType::ProbesPassed))
+            .filter(|type_| !(is_without_probes && *type_ == ConditionType::ProbesPassed))
             .filter_map(|type_| condition::find(&merged, type_).cloned())
             .collect(),
     }
@@ -348,7 +403,10 @@ fn standing(
 pub(super) fn when_evaluated(consequence: Consequence, effect: Effect) -> &'static str {
     match consequence {
         Consequence::Denied => "with failurePolicy Fail a request that reaches it is denied",
-        Consequence::LetThrough if effect.is_mutating => {
+        Consequence::LetThrough if effect.subject == Subject::Webhooks => {
+            "with failurePolicy Ignore the webhook is not called about a request that reaches it"
+        }
+        Consequence::LetThrough if effect.is_mutating() => {
             "with failurePolicy Ignore a request that reaches it is not changed by it"
         }
         Consequence::LetThrough => {
@@ -424,83 +482,6 @@ fn compiled(observed: &Observed<'_>) -> Verdict {
         n => format!("all {n} expressions compile"),
     };
     Verdict::new(ConditionStatus::True, Reason::AllExpressionsCompile, text)
-}
-
-/// The condition `ResourcesMatched`.
-fn resources_matched(observed: &Observed<'_>) -> Verdict {
-    let Checked::Done(matches) = observed.matches else {
-        return Verdict::broken_off();
-    };
-    let unserved: Vec<String> = matches
-        .unserved
-        .iter()
-        .map(|unserved| match &unserved.suggestion {
-            Some(suggestion) => format!("{} (did you mean {suggestion}?)", unserved.rule),
-            None => unserved.rule.clone(),
-        })
-        .collect();
-    let undiscovered: Vec<String> = matches
-        .incomplete
-        .iter()
-        .map(|(group_version, reason)| format!("{group_version} ({reason})"))
-        .collect();
-    let not_asked = || {
-        let exempt = message::list(&matches.exempt);
-        format!("no API server asks a policy about {exempt}")
-    };
-    if matches.n_resources == 0 {
-        if !undiscovered.is_empty() {
-            let text = format!(
-                "whether the rules match anything cannot be told, not discovered: {}",
-                message::list(&undiscovered)
-            );
-            return Verdict::new(ConditionStatus::Unknown, Reason::DiscoveryIncomplete, text)
-                .with_evidence(Evidence::Awaited);
-        }
-        // What is not served may be served one day; what is exempt will never be asked about.
-        let nothing_serves = || format!("nothing serves {}", message::list(&unserved));
-        let (reason, what) = match (unserved.is_empty(), matches.exempt.is_empty()) {
-            (true, true) => (
-                Reason::NoServedResources,
-                "no rule matches a served resource".to_owned(),
-            ),
-            (false, true) => (Reason::NoServedResources, nothing_serves()),
-            (true, false) => (Reason::ExemptResources, not_asked()),
-            (false, false) => (
-                Reason::NoServedResources,
-                format!("{}; {}", nothing_serves(), not_asked()),
-            ),
-        };
-        let text = format!("{what}; the policy never runs");
-        return Verdict::new(ConditionStatus::False, reason, text);
-    }
-    // What wildcards match is not counted: each CRD that comes or goes would change the message, and
-    // cost a write of every policy with a wildcard.
-    let n_named = matches.n_resources - matches.n_by_wildcard.min(matches.n_resources);
-    let mut parts = vec![match (n_named, matches.n_by_wildcard) {
-        (n_named, 0) => format!("the rules match {}", message::count(n_named, "resource")),
-        (0, _) => "the rules match resources by wildcards".to_owned(),
-        (n_named, _) => format!(
-            "the rules match {} by name and others by wildcards",
-            message::count(n_named, "resource")
-        ),
-    }];
-    if !matches.exempt.is_empty() {
-        parts.push(not_asked());
-    }
-    if !unserved.is_empty() {
-        parts.push(format!("not served: {}", message::list(&unserved)));
-    }
-    if !undiscovered.is_empty() {
-        parts.push(format!("not discovered: {}", message::list(&undiscovered)));
-    }
-    let text = parts.join("; ");
-    let verdict = Verdict::new(ConditionStatus::True, Reason::ResourcesServed, text);
-    verdict.with_evidence(if undiscovered.is_empty() {
-        Evidence::Complete
-    } else {
-        Evidence::WithoutDetail
-    })
 }
 
 /// The warnings that type checking gave.

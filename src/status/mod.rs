@@ -8,6 +8,7 @@ pub mod compute;
 pub mod condition;
 pub mod exclusion;
 pub mod lease;
+mod matched;
 pub(crate) mod message;
 pub mod object;
 mod params;

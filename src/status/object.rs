@@ -1,9 +1,10 @@
-//! `MutatingAdmissionPolicyStatus`, `vap-status.dev/v1alpha1`: conditions of what has no status of its own (ADR 31).
+//! `MutatingAdmissionPolicyStatus` and the like, `vap-status.dev/v1alpha1`: conditions of what has no status of its own
+//! (ADR 31).
 //!
 //! An object has the name of the policy that it is about, is owned by it, and has nothing but a status. Here is how that
 //! is made of the status that a ValidatingAdmissionPolicy would have, and the other way around. Knows no cluster.
 //!
-//! `crds/mutatingadmissionpolicystatuses.vap-status.dev.yaml` is its CRD.
+//! A kind is a row of [`ObjectKind::ALL`], and has a CRD in `crds`.
 
 use std::borrow::Cow;
 
@@ -16,6 +17,47 @@ use kube::Resource;
 use serde::{Deserialize, Serialize};
 
 use super::DesiredStatus;
+
+/// A kind of objects that hold conditions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ObjectKind {
+    /// The kind that they are about.
+    pub about: &'static str,
+    /// The kind.
+    pub kind: &'static str,
+    /// The resource.
+    pub plural: &'static str,
+}
+
+impl ObjectKind {
+    /// About MutatingAdmissionPolicies.
+    pub const OF_MUTATING: Self = Self {
+        about: "MutatingAdmissionPolicy",
+        kind: "MutatingAdmissionPolicyStatus",
+        plural: "mutatingadmissionpolicystatuses",
+    };
+
+    /// About configurations of validating webhooks.
+    pub const OF_VALIDATING_WEBHOOKS: Self = Self {
+        about: "ValidatingWebhookConfiguration",
+        kind: "ValidatingWebhookConfigurationStatus",
+        plural: "validatingwebhookconfigurationstatuses",
+    };
+
+    /// About configurations of mutating webhooks.
+    pub const OF_MUTATING_WEBHOOKS: Self = Self {
+        about: "MutatingWebhookConfiguration",
+        kind: "MutatingWebhookConfigurationStatus",
+        plural: "mutatingwebhookconfigurationstatuses",
+    };
+
+    /// All of them.
+    pub const ALL: [Self; 3] = [
+        Self::OF_MUTATING,
+        Self::OF_VALIDATING_WEBHOOKS,
+        Self::OF_MUTATING_WEBHOOKS,
+    ];
+}
 
 /// An object that says of a policy what the policy has no room for.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -111,23 +153,23 @@ impl ObjectStatus {
 }
 
 impl Resource for StatusObject {
-    type DynamicType = ();
+    type DynamicType = ObjectKind;
     type Scope = ClusterResourceScope;
 
-    fn kind((): &()) -> Cow<'_, str> {
-        "MutatingAdmissionPolicyStatus".into()
+    fn kind(of: &ObjectKind) -> Cow<'_, str> {
+        of.kind.into()
     }
 
-    fn group((): &()) -> Cow<'_, str> {
+    fn group(_: &ObjectKind) -> Cow<'_, str> {
         "vap-status.dev".into()
     }
 
-    fn version((): &()) -> Cow<'_, str> {
+    fn version(_: &ObjectKind) -> Cow<'_, str> {
         "v1alpha1".into()
     }
 
-    fn plural((): &()) -> Cow<'_, str> {
-        "mutatingadmissionpolicystatuses".into()
+    fn plural(of: &ObjectKind) -> Cow<'_, str> {
+        of.plural.into()
     }
 
     fn meta(&self) -> &ObjectMeta {
@@ -225,21 +267,23 @@ mod tests {
         }
     }
 
-    /// The CRD is written by hand: it must be of this kind, and keep each field that is written.
+    /// The CRDs are written by hand: each must be of its kind, and keep each field that is written.
     #[test]
-    fn the_crd_has_every_field() {
-        let path = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/crds/mutatingadmissionpolicystatuses.vap-status.dev.yaml"
-        );
+    fn the_crds_have_every_field() {
+        ObjectKind::ALL.iter().for_each(the_crd_has_every_field);
+    }
+
+    fn the_crd_has_every_field(of: &ObjectKind) {
+        let crds = concat!(env!("CARGO_MANIFEST_DIR"), "/crds");
+        let path = format!("{crds}/{}.vap-status.dev.yaml", of.plural);
         let text = std::fs::read_to_string(path).unwrap();
         let crd: Value = serde_norway::from_str(&text).unwrap();
         let spec = &crd["spec"];
-        assert_eq!(spec["group"], *StatusObject::group(&()));
-        assert_eq!(spec["names"]["kind"], *StatusObject::kind(&()));
-        assert_eq!(spec["names"]["plural"], *StatusObject::plural(&()));
+        assert_eq!(spec["group"], *StatusObject::group(of));
+        assert_eq!(spec["names"]["kind"], *StatusObject::kind(of));
+        assert_eq!(spec["names"]["plural"], *StatusObject::plural(of));
         let version = &spec["versions"][0];
-        assert_eq!(version["name"], *StatusObject::version(&()));
+        assert_eq!(version["name"], *StatusObject::version(of));
         assert!(version["subresources"]["status"].is_object());
         let schema = &version["schema"]["openAPIV3Schema"]["properties"]["status"];
         let written = serde_json::to_value(ObjectStatus::new(&desired(), Some(1))).unwrap();

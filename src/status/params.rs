@@ -213,7 +213,7 @@ pub(crate) fn unserved(state: &ParamKindState, effect: Effect) -> Option<(String
 fn without_params(effect: Effect) -> &'static str {
     if effect.fails_closed {
         "where they do not, parameterNotFoundAction Deny denies every request that the binding matches"
-    } else if effect.is_mutating {
+    } else if effect.is_mutating() {
         "where they do not, the binding changes no request"
     } else {
         "where they do not, the binding checks no request"
@@ -342,7 +342,7 @@ fn examined(
     if !denied.is_empty() {
         let consequence = if effect.fails_closed {
             "parameterNotFoundAction Deny denies every request that the binding matches"
-        } else if effect.is_mutating {
+        } else if effect.is_mutating() {
             "with failurePolicy Ignore the binding changes no request"
         } else {
             "with failurePolicy Ignore the binding checks no request"

@@ -21,6 +21,13 @@ pub enum ProbesState {
     Known(Vec<ProbeFacts>),
 }
 
+impl ProbesState {
+    /// Reports whether there are none.
+    pub(super) fn is_none(&self) -> bool {
+        matches!(self, Self::Known(probes) if probes.is_empty())
+    }
+}
+
 /// Results of the cases of one probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProbeFacts {
@@ -179,10 +186,13 @@ pub fn probe_status(
         (
             ConditionStatus::False,
             Reason::PolicyNotFound,
-            format!(
-                "there is no ValidatingAdmissionPolicy {}",
-                probe.spec.policy_name
-            ),
+            match &probe.spec.target {
+                Some(target) => format!("there is no {target}"),
+                None => format!(
+                    "there is no ValidatingAdmissionPolicy {}",
+                    probe.spec.policy_name
+                ),
+            },
         )
     } else {
         let name = probe.metadata.name.as_deref().unwrap_or_default();

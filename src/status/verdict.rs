@@ -1,6 +1,6 @@
 //! Verdicts: conditions before they are dated, with the evidence that they rest on.
 
-use super::condition::{ConditionStatus, Reason};
+use super::condition::{ConditionStatus, ConditionType, Reason};
 
 /// One condition before it is dated.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,14 +16,55 @@ pub(super) struct Verdict {
 pub(crate) struct Effect {
     /// True if they are denied then: failurePolicy is not `Ignore`.
     pub(crate) fails_closed: bool,
-    /// True if it changes requests, and does not check them.
-    pub(crate) is_mutating: bool,
+    /// The sort of what has it.
+    pub(crate) subject: Subject,
+}
+
+/// The sort of object whose conditions are computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Subject {
+    /// A ValidatingAdmissionPolicy.
+    #[default]
+    Validating,
+    /// A MutatingAdmissionPolicy, which changes requests and does not check them.
+    Mutating,
+    /// A configuration of webhooks, each of which is called or not.
+    Webhooks,
+}
+
+impl Subject {
+    /// Reports whether there is something to say by a condition of that type.
+    pub(super) fn has(self, type_: ConditionType) -> bool {
+        let is_of_policies = matches!(type_, ConditionType::ParamsResolved | ConditionType::Bound);
+        !(self == Self::Webhooks && is_of_policies)
+    }
+
+    /// The one whom an API server asks about a request.
+    pub(super) const fn asked(self) -> &'static str {
+        match self {
+            Self::Validating | Self::Mutating => "policy",
+            Self::Webhooks => "webhook",
+        }
+    }
+
+    /// The consequence where no request matches.
+    pub(super) const fn never(self) -> &'static str {
+        match self {
+            Self::Validating | Self::Mutating => "the policy never runs",
+            Self::Webhooks => "the webhook is never called",
+        }
+    }
 }
 
 impl Effect {
+    /// Reports whether it changes requests, and does not check them.
+    pub(crate) const fn is_mutating(self) -> bool {
+        matches!(self.subject, Subject::Mutating)
+    }
+
     /// The participle for what it does to requests.
     pub(crate) const fn done(self) -> &'static str {
-        if self.is_mutating {
+        if self.is_mutating() {
             "changed"
         } else {
             "checked"

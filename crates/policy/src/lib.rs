@@ -45,6 +45,7 @@ pub mod parts;
 pub mod rule;
 pub mod suspicious;
 mod variables;
+pub mod webhooks;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 

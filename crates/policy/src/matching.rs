@@ -333,6 +333,14 @@ pub fn of_webhook(policy: &ValidatingAdmissionPolicy, mut matches: Matches) -> (
     (matches, has_reviews)
 }
 
+/// The same, with how many of the resources are such reviews.
+#[must_use]
+pub fn asked_of_webhook(policy: &ValidatingAdmissionPolicy, matches: &Matches) -> (Matches, usize) {
+    let is_review = |of: &&ExemptResource| !of.resource.starts_with(exempt::CONFIGURATION_GROUP);
+    let n_reviews = matches.exempt.iter().filter(is_review).count();
+    (of_webhook(policy, matches.clone()).0, n_reviews)
+}
+
 /// The field of the rule `n`.
 fn field_ref(n: usize) -> String {
     format!("spec.matchConstraints.resourceRules[{n}]")

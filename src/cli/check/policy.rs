@@ -281,7 +281,7 @@ fn answers(
     let ready_requires: BTreeSet<_> = TOLD.into_iter().collect();
     let observed = Observed {
         policy,
-        is_mutating: mutations.is_some(),
+        subject: subject.of_status(),
         compiled: Checked::Done(Compiled {
             findings: compiled.findings(),
             n_expressions: compiled.n_expressions(),
@@ -524,7 +524,7 @@ fn params(
         ParamKindState::NotFound { .. } | ParamKindState::NotServed { .. } => {
             let effect = Effect {
                 fails_closed: crate::policy::fails_closed(&policy.value),
-                is_mutating: answers.subject == Subject::MutatingPolicy,
+                subject: answers.subject.of_status(),
             };
             let Some((message, help)) = compute::unserved(&answers.params, effect) else {
                 return;

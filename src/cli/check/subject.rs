@@ -1,5 +1,7 @@
 //! Whose expressions are checked: what people read differs by it, the engine's answers do not.
 
+use crate::status::compute;
+
 /// The sort of object that has expressions which decide on requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
@@ -12,6 +14,14 @@ pub(super) enum Subject {
 }
 
 impl Subject {
+    /// The sort as conditions are computed of it. Of a webhook in files only the conditions are read that a policy has too.
+    pub(super) const fn of_status(self) -> compute::Subject {
+        match self {
+            Self::Policy | Self::Webhook => compute::Subject::Validating,
+            Self::MutatingPolicy => compute::Subject::Mutating,
+        }
+    }
+
     /// The object that a cluster has.
     pub(super) const fn noun(self) -> &'static str {
         match self {

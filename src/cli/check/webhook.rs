@@ -22,15 +22,9 @@ use crate::cli::input::{Object, decode};
 use crate::library::environment::is_whole_in;
 use crate::policy::analysis::Profile;
 use crate::policy::rule::Rule;
+use crate::policy::webhooks::{CONSTRAINTS, SPEC};
 
-/// The fields of a policy that a webhook has, each with the name that it has there.
-const CONSTRAINTS: [(&str, &str); 4] = [
-    ("resourceRules", "rules"),
-    ("matchPolicy", "matchPolicy"),
-    ("namespaceSelector", "namespaceSelector"),
-    ("objectSelector", "objectSelector"),
-];
-const SPEC: [&str; 2] = ["failurePolicy", "matchConditions"];
+pub(in crate::cli) use crate::policy::webhooks::of_field;
 
 /// The number of webhooks in a configuration.
 pub(super) fn count(configuration: &Object<Value>) -> usize {
@@ -132,24 +126,4 @@ fn as_policy(
     let value = decode::policy(value)?;
     let document = configuration.document.with(document);
     Ok(Object::new(document, &configuration.source, value))
-}
-
-/// The field of a webhook that a field of its policy stands for.
-pub(in crate::cli) fn of_field(n: usize, field_ref: &str) -> String {
-    let Some(field) = field_ref.strip_prefix("spec.") else {
-        return field_ref.to_owned();
-    };
-    let field = match field.strip_prefix("matchConstraints") {
-        None => field.to_owned(),
-        Some("") => "rules".to_owned(),
-        Some(constraint) => {
-            let constraint = constraint.trim_start_matches('.');
-            let renamed = CONSTRAINTS.iter().find_map(|(name, theirs)| {
-                let rest = constraint.strip_prefix(name)?;
-                Some(format!("{theirs}{rest}"))
-            });
-            renamed.unwrap_or_else(|| constraint.to_owned())
-        }
-    };
-    format!("webhooks[{n}].{field}")
 }

@@ -1,45 +1,20 @@
 //! Probes of what is no validating policy: `target` in the place of `policyName`.
 //!
-//! Takes a probe as it is written, gives its target, and what of the probe does not go with it. A sort of target has a
-//! variant of [`TargetKind`], and a kind in [`kind_of`].
+//! Takes a probe as it is written, gives its target, and what of the probe does not go with it (`probe::target`).
 
 use std::collections::HashMap;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 
 use crate::cli::check::webhook;
 use crate::cli::input::Object;
-use crate::probe::api::{PolicyProbeSpec, Target};
-use crate::probe::crd::TARGET_KINDS;
-use crate::probe::run::TargetKind;
+use crate::probe::api::Target;
+use crate::probe::target::{self, DEFINITION};
 use crate::probe::validation::Violation;
 use crate::schema::Crd;
 
-/// The kind of CustomResourceDefinitions.
-const DEFINITION: &str = "CustomResourceDefinition";
-
-/// Fields that say something of policies alone.
-const OF_POLICIES: [&str; 6] = [
-    "policyName",
-    "policyNames",
-    "params",
-    "inlineParams",
-    "bindings",
-    "inlineBindings",
-];
-
-/// The sort of objects of a kind that a target may have.
-pub(super) fn kind_of(target: &Target) -> Option<TargetKind> {
-    match target.kind.as_str() {
-        DEFINITION => Some(TargetKind::Definition),
-        "MutatingAdmissionPolicy" => Some(TargetKind::Mutating),
-        "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => {
-            Some(TargetKind::Webhook)
-        }
-        _ => None,
-    }
-}
+pub(super) use crate::probe::target::{kind_of, unfit};
 
 /// The target of a probe, with the probe in the form that is read; `None` for a probe of validating policies.
 ///
@@ -49,88 +24,26 @@ pub(super) fn take(probe: &Json) -> Result<Option<(Json, Target)>, Vec<Violation
     let Some(target) = probe.pointer("/spec/target") else {
         return Ok(None);
     };
-    let violation = |field: &str, message: String| Violation {
-        field_ref: format!("spec.{field}"),
-        message,
-    };
     let target: Target = serde_json::from_value(target.clone()).map_err(|error| {
-        let message = format!("must be `{{kind, name}}`, with `webhook` for a webhook: {error}");
-        vec![violation("target", message)]
+        vec![Violation {
+            field_ref: "spec.target".to_owned(),
+            message: format!("must be `{{kind, name}}`, with `webhook` for a webhook: {error}"),
+        }]
     })?;
-    let Some(kind) = kind_of(&target) else {
-        let message = if target.kind == "ValidatingAdmissionPolicy" {
-            "is for other kinds; write `policyName` for a ValidatingAdmissionPolicy".to_owned()
-        } else {
-            format!("must be one of {}", TARGET_KINDS.join(", "))
-        };
-        return Err(vec![violation("target.kind", message)]);
-    };
-    let mut found = Vec::new();
+    let spec = probe.get("spec");
+    let found = target::faults(&target, |field| {
+        spec.is_some_and(|spec| spec.get(field).is_some())
+    });
+    if !found.is_empty() {
+        return Err(found);
+    }
     let mut probe = probe.clone();
-    if let Some(spec) = probe.get_mut("spec").and_then(Json::as_object_mut) {
-        let (fields, what) = match kind {
-            TargetKind::Webhook => (OF_POLICIES.as_slice(), "policies, and not for a webhook"),
-            TargetKind::Definition => (
-                OF_POLICIES.as_slice(),
-                "policies, and not for a CustomResourceDefinition",
-            ),
-            TargetKind::Policy | TargetKind::Mutating => (
-                &["policyName", "policyNames"][..],
-                "validating policies, and not for a target",
-            ),
-        };
-        for field in fields.iter().filter(|field| spec.contains_key(**field)) {
-            found.push(violation(field, format!("is for {what}")));
-        }
-        if kind == TargetKind::Webhook {
-            spec.insert("bindings".to_owned(), json!("Implied"));
-        }
+    if let Some(bindings) = kind_of(&target).and_then(target::implied_bindings)
+        && let Some(spec) = probe.get_mut("spec").and_then(Json::as_object_mut)
+    {
+        spec.insert("bindings".to_owned(), json!(bindings));
     }
-    if found.is_empty() {
-        Ok(Some((probe, target)))
-    } else {
-        Err(found)
-    }
-}
-
-/// The expectations of a probe that cannot be held against its target.
-pub(super) fn unfit(spec: &PolicyProbeSpec, target: &Target) -> Vec<Violation> {
-    let (allowed, message): (&[&str], &str) = match kind_of(target) {
-        None | Some(TargetKind::Policy) => return Vec::new(),
-        Some(TargetKind::Webhook) => (
-            &["applies", "error"],
-            "the answer of a webhook is not known here: expect `applies`, whether it is called, or `error`",
-        ),
-        Some(TargetKind::Definition) => (
-            &[
-                "decision",
-                "message",
-                "messageContains",
-                "messagePattern",
-                "forbiddenMessages",
-                "reason",
-                "field",
-                "errors",
-            ],
-            "is for policies: of a custom resource expect `decision`, and with Deny `field`, `message`, `reason` or `errors`",
-        ),
-        Some(TargetKind::Mutating) => (
-            &["applies", "error", "object", "patch", "unchanged"],
-            "a mutating policy validates nothing: expect `object`, `patch`, `unchanged`, `applies` or `error`",
-        ),
-    };
-    let mut found = Vec::new();
-    for (n, case) in spec.cases.iter().enumerate() {
-        let Ok(Json::Object(expect)) = serde_json::to_value(&case.expect) else {
-            continue;
-        };
-        let fields = Map::keys(&expect).filter(|field| !allowed.contains(&field.as_str()));
-        found.extend(fields.map(|field| Violation {
-            field_ref: format!("spec.cases[{n}].expect.{field}"),
-            message: message.to_owned(),
-        }));
-    }
-    found
+    Ok(Some((probe, target)))
 }
 
 /// A webhook among the input.

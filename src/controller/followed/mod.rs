@@ -1,7 +1,7 @@
-//! Following MutatingAdmissionPolicies besides validating ones, where that is asked for.
+//! Following MutatingAdmissionPolicies and configurations of webhooks besides validating policies, where that is asked for.
 //!
-//! A mutating policy is read as a validating one with mutations, has its place in the same store and the same queue,
-//! and is judged in the same way. Its name there has a prefix, as policies of both kinds may have the same name. It has
+//! A mutating policy is read as a validating one with mutations, a configuration as its webhooks, each as a policy. It has its place in the same store and the same queue,
+//! and is judged in the same way. Its name there has a prefix, as objects of several kinds may have the same name. It has
 //! no status, so that its conditions are those of an object of ours (ADR 31).
 
 mod received;
@@ -20,7 +20,8 @@ use super::by_policy::Bindings;
 use super::event_source::EventSource;
 use super::packed::Identity;
 use super::store::Entry;
-use crate::status::object::StatusObject;
+use crate::status::object::{ObjectKind, StatusObject};
+use crate::telemetry::metrics::Source;
 
 /// Kinds that can be followed besides ValidatingAdmissionPolicies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
@@ -28,34 +29,179 @@ pub enum Followed {
     /// `MutatingAdmissionPolicies`, where the cluster serves them
     #[value(name = "mutatingadmissionpolicies")]
     MutatingAdmissionPolicies,
+    /// `ValidatingWebhookConfigurations`: the match conditions and rules of webhooks
+    #[value(name = "validatingwebhookconfigurations")]
+    ValidatingWebhookConfigurations,
+    /// `MutatingWebhookConfigurations`, likewise
+    #[value(name = "mutatingwebhookconfigurations")]
+    MutatingWebhookConfigurations,
 }
 
+/// All that tells kinds apart which are followed.
+pub(crate) struct Row {
+    /// The resource, which is the value of the flag, and the text before the slash in keys.
+    pub(crate) resource: &'static str,
+    /// The versions, the best first.
+    versions: &'static [&'static str],
+    /// The resource of bindings, where there are some.
+    bindings: Option<&'static str>,
+    /// The objects that hold the conditions.
+    pub(crate) objects: ObjectKind,
+    /// The watches of the objects that are followed, of their bindings, and of the objects that hold their conditions.
+    sources: (Source, Option<Source>, Source),
+    /// What to do where they are not served.
+    remedy: &'static str,
+    /// The name of the task.
+    pub(crate) task: &'static str,
+}
+
+const MUTATING: Row = Row {
+    resource: "mutatingadmissionpolicies",
+    versions: &["v1", "v1beta1", "v1alpha1"],
+    bindings: Some("mutatingadmissionpolicybindings"),
+    objects: ObjectKind::OF_MUTATING,
+    sources: (
+        Source::MutatingPolicies,
+        Some(Source::MutatingBindings),
+        Source::PolicyStatuses,
+    ),
+    remedy: " (Kubernetes 1.36, or the beta)",
+    task: "watch-mutating",
+};
+
+const VALIDATING_WEBHOOKS: Row = Row {
+    resource: "validatingwebhookconfigurations",
+    versions: &["v1"],
+    bindings: None,
+    objects: ObjectKind::OF_VALIDATING_WEBHOOKS,
+    sources: (
+        Source::ValidatingWebhooks,
+        None,
+        Source::ValidatingWebhookStatuses,
+    ),
+    remedy: "",
+    task: "watch-validating-webhooks",
+};
+
+const MUTATING_WEBHOOKS: Row = Row {
+    resource: "mutatingwebhookconfigurations",
+    versions: &["v1"],
+    bindings: None,
+    objects: ObjectKind::OF_MUTATING_WEBHOOKS,
+    sources: (
+        Source::MutatingWebhooks,
+        None,
+        Source::MutatingWebhookStatuses,
+    ),
+    remedy: "",
+    task: "watch-mutating-webhooks",
+};
+
 impl Followed {
+    /// All of them.
+    pub(crate) const ALL: [Self; 3] = [
+        Self::MutatingAdmissionPolicies,
+        Self::ValidatingWebhookConfigurations,
+        Self::MutatingWebhookConfigurations,
+    ];
+
+    /// What is told apart by the kind.
+    pub(crate) const fn row(self) -> &'static Row {
+        match self {
+            Self::MutatingAdmissionPolicies => &MUTATING,
+            Self::ValidatingWebhookConfigurations => &VALIDATING_WEBHOOKS,
+            Self::MutatingWebhookConfigurations => &MUTATING_WEBHOOKS,
+        }
+    }
+
+    /// The resource, which is the value of the flag.
+    pub(crate) const fn resource(self) -> &'static str {
+        self.row().resource
+    }
+
     /// The kind.
     pub(crate) const fn kind(self) -> &'static str {
-        match self {
-            Self::MutatingAdmissionPolicies => "MutatingAdmissionPolicy",
-        }
+        let ObjectKind { about, .. } = self.row().objects;
+        about
+    }
+
+    /// The name of the `ClusterRole` that it takes.
+    pub(crate) fn role(self) -> String {
+        format!("vap-status-controller-{}", self.resource())
+    }
+
+    /// The name of one of them among those of all policies: theirs has no slash.
+    pub(crate) fn key(self, name: &str) -> String {
+        format!("{}/{name}", self.resource())
+    }
+
+    /// The kind that is followed by this watch.
+    pub(crate) fn of_source(source: Source) -> Option<Self> {
+        Self::ALL.into_iter().find(|followed| {
+            let (objects, bindings, statuses) = followed.row().sources;
+            objects == source || bindings == Some(source) || statuses == source
+        })
+    }
+
+    /// The kind of that name.
+    pub(crate) fn of_kind(kind: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|followed| followed.kind() == kind)
     }
 }
 
-/// The text before the name of a mutating policy, which has no slash.
-pub(crate) const MUTATING: &str = "mutatingadmissionpolicies/";
-
-/// The name of a mutating policy among those of all policies.
-pub(crate) fn key(name: &str) -> String {
-    format!("{MUTATING}{name}")
+/// The kind and the name of what is followed, where `key` is that of one.
+pub(crate) fn parts_of(key: &str) -> Option<(Followed, &str)> {
+    let (resource, name) = key.split_once('/')?;
+    let mut all = Followed::ALL.into_iter();
+    let followed = all.find(|followed| followed.resource() == resource)?;
+    Some((followed, name))
 }
 
-/// The name of a mutating policy, where `key` is that of one.
-pub(crate) fn name_of(key: &str) -> Option<&str> {
-    key.strip_prefix(MUTATING)
+/// The kind of what is followed whose key that is.
+pub(crate) fn of_key(key: &str) -> Option<Followed> {
+    parts_of(key).map(|(followed, _)| followed)
 }
 
-/// The state of what is followed.
-#[derive(Debug, Default)]
+/// The states of all kinds that can be followed.
+#[derive(Debug)]
+pub(crate) struct AllFollowed([FollowedState; 3]);
+
+impl Default for AllFollowed {
+    fn default() -> Self {
+        Self(Followed::ALL.map(FollowedState::new))
+    }
+}
+
+impl AllFollowed {
+    /// The state of one kind.
+    pub(crate) const fn of(&self, followed: Followed) -> &FollowedState {
+        let [policies, validating, mutating] = &self.0;
+        match followed {
+            Followed::MutatingAdmissionPolicies => policies,
+            Followed::ValidatingWebhookConfigurations => validating,
+            Followed::MutatingWebhookConfigurations => mutating,
+        }
+    }
+
+    /// The state of the kind whose key that is.
+    pub(crate) fn by_key(&self, key: &str) -> Option<&FollowedState> {
+        of_key(key).map(|followed| self.of(followed))
+    }
+
+    /// The keys of everything that has an object, whether it exists or not.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        self.0.iter().flat_map(FollowedState::keys).collect()
+    }
+}
+
+/// The state of one kind that is followed.
+#[derive(Debug)]
 pub(crate) struct FollowedState {
-    /// The bindings of mutating policies, by the policy's key.
+    /// The kind.
+    pub(crate) followed: Followed,
+    /// The bindings, by the policy's key.
     pub(crate) bindings: Bindings,
     state: Mutex<State>,
 }
@@ -64,6 +210,8 @@ pub(crate) struct FollowedState {
 struct State {
     /// The version in which the policies are served.
     version: &'static str,
+    /// Why they are not followed, although they are to be.
+    obstacle: Option<String>,
     /// True once all policies are known.
     are_policies_listed: bool,
     /// True once all bindings are known, or it is known that they may not be read.
@@ -84,10 +232,21 @@ pub(crate) struct Object {
 }
 
 impl FollowedState {
+    fn new(followed: Followed) -> Self {
+        Self {
+            followed,
+            bindings: Bindings::default(),
+            state: Mutex::default(),
+        }
+    }
+
     /// Reports whether a verdict can be given, and whether what is not there does not exist.
     pub(crate) fn is_known(&self) -> bool {
         let state = self.lock();
-        state.are_policies_listed && state.are_bindings_listed && state.are_objects_listed
+        let has_bindings = self.followed.row().bindings.is_some();
+        state.are_policies_listed
+            && (state.are_bindings_listed || !has_bindings)
+            && state.are_objects_listed
     }
 
     /// Forgets everything, as it is followed no longer.
@@ -106,7 +265,17 @@ impl FollowedState {
     }
 
     fn set_version(&self, version: &'static str) {
-        self.lock().version = version;
+        let mut state = self.lock();
+        (state.version, state.obstacle) = (version, None);
+    }
+
+    /// Why they are not followed, although they are to be.
+    pub(crate) fn obstacle(&self) -> Option<String> {
+        self.lock().obstacle.clone()
+    }
+
+    fn set_obstacle(&self, why: String) {
+        self.lock().obstacle = Some(why);
     }
 
     /// Notes that all policies are known; those of these keys exist and cannot be read.
@@ -131,7 +300,7 @@ impl FollowedState {
         let Some(name) = &metadata.name else {
             return false;
         };
-        let key = key(name);
+        let key = self.followed.key(name);
         let mut state = self.lock();
         let known = state.objects.get(&key);
         let known = known.map(|known| known.identity.state());
@@ -207,13 +376,19 @@ mod tests {
 
     use super::*;
 
+    const FOLLOWED: Followed = Followed::MutatingAdmissionPolicies;
+
+    fn key(name: &str) -> String {
+        FOLLOWED.key(name)
+    }
+
     fn object(name: &str, version: &str) -> StatusObject {
         let metadata = json!({"name": name, "uid": "o", "resourceVersion": version});
         serde_json::from_value(json!({"metadata": metadata})).unwrap()
     }
 
     fn listed(unreadable: &[&str]) -> FollowedState {
-        let state = FollowedState::default();
+        let state = FollowedState::new(FOLLOWED);
         state.put(object("a", "1"), EventSource::Listed);
         state.set_objects_listed();
         state.set_bindings_listed();
@@ -223,13 +398,23 @@ mod tests {
 
     #[test]
     fn keys_tell_kinds_apart() {
-        assert_eq!(name_of(&key("a")), Some("a"));
-        assert_eq!(name_of("a"), None);
+        for followed in Followed::ALL {
+            assert_eq!(parts_of(&followed.key("a")), Some((followed, "a")));
+            assert_eq!(Followed::of_kind(followed.kind()), Some(followed));
+            let states = AllFollowed::default();
+            assert_eq!(states.of(followed).followed, followed);
+            let (source, _, statuses) = followed.row().sources;
+            assert_eq!(Followed::of_source(source), Some(followed));
+            assert_eq!(Followed::of_source(statuses), Some(followed));
+        }
+        assert_eq!(parts_of("a"), None);
+        assert_eq!(parts_of("b/a"), None);
+        assert_eq!(Followed::of_source(Source::Policies), None);
     }
 
     #[test]
     fn only_what_is_certain_is_an_orphan() {
-        let unknown = FollowedState::default();
+        let unknown = FollowedState::new(FOLLOWED);
         unknown.put(object("a", "1"), EventSource::Listed);
         assert!(unknown.orphan(&key("a")).is_none());
         unknown.set_objects_listed();

@@ -1,4 +1,4 @@
-//! Mutating policies and their bindings as the API server tells them: of any version, read as what they share with
+//! Mutating policies, their bindings and configurations of webhooks as the API server tells them: of any version, read as what they share with
 //! validating ones.
 //!
 //! `null` and absence are the same, as they are for validating policies.
@@ -14,9 +14,12 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
-use super::key;
-use crate::policy::mutations;
+use super::super::store::Body;
+use super::Followed;
+use crate::policy::{mutations, webhooks};
 
 /// A mutating policy.
 #[derive(Clone, Debug, Deserialize)]
@@ -26,6 +29,8 @@ pub(super) struct ReceivedMutating {
     pub(super) shared: ValidatingAdmissionPolicy,
     /// Its mutations.
     pub(super) mutations: Vec<Mutation>,
+    /// Its reinvocationPolicy.
+    pub(super) reinvocation: Option<String>,
 }
 
 /// The binding of a mutating policy as that of a validating one whose name is the policy's key.
@@ -59,6 +64,7 @@ impl From<PolicyObject> for ReceivedMutating {
         Self {
             shared: mutations::shared_part(&policy),
             mutations: mutations::mutations(&policy).to_vec(),
+            reinvocation: policy.spec.and_then(|spec| spec.reinvocation_policy),
         }
     }
 }
@@ -69,7 +75,8 @@ impl From<BindingObject> for ReceivedBinding {
             metadata: metadata.unwrap_or_default(),
             spec,
         });
-        binding.spec.policy_name = key(&binding.spec.policy_name);
+        let followed = Followed::MutatingAdmissionPolicies;
+        binding.spec.policy_name = followed.key(&binding.spec.policy_name);
         binding.spec.validation_actions.clear();
         Self(binding)
     }
@@ -78,11 +85,71 @@ impl From<BindingObject> for ReceivedBinding {
 /// The API group of both kinds. Their version is that which the cluster serves.
 pub(super) const GROUP: &str = "admissionregistration.k8s.io";
 
+/// What is followed, of whatever kind: what it shares with validating policies, and the rest.
+pub(super) trait Received: Resource<DynamicType = ()> + DeserializeOwned {
+    /// The two of them.
+    fn parts(self) -> (ValidatingAdmissionPolicy, Body);
+}
+
+impl Received for ReceivedMutating {
+    fn parts(self) -> (ValidatingAdmissionPolicy, Body) {
+        let body = Body::Mutating {
+            mutations: self.mutations,
+            reinvocation: self.reinvocation,
+        };
+        (self.shared, body)
+    }
+}
+
+/// A configuration of webhooks, each as a policy of its name.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(try_from = "ConfigurationObject")]
+pub(super) struct ReceivedWebhooks {
+    metadata: ObjectMeta,
+    webhooks: Vec<ValidatingAdmissionPolicy>,
+}
+
+#[derive(Deserialize)]
+struct ConfigurationObject {
+    #[serde(default)]
+    metadata: Option<ObjectMeta>,
+    #[serde(default)]
+    webhooks: Option<Vec<Value>>,
+}
+
+impl TryFrom<ConfigurationObject> for ReceivedWebhooks {
+    type Error = serde_json::Error;
+
+    fn try_from(object: ConfigurationObject) -> Result<Self, Self::Error> {
+        let webhooks = object.webhooks.unwrap_or_default();
+        let webhooks = webhooks.iter().map(|webhook| {
+            serde_json::from_value::<ValidatingAdmissionPolicy>(webhooks::as_policy(webhook))
+        });
+        Ok(Self {
+            metadata: object.metadata.unwrap_or_default(),
+            webhooks: webhooks.collect::<Result<_, serde_json::Error>>()?,
+        })
+    }
+}
+
+impl Received for ReceivedWebhooks {
+    fn parts(self) -> (ValidatingAdmissionPolicy, Body) {
+        let policy = ValidatingAdmissionPolicy {
+            metadata: self.metadata,
+            ..ValidatingAdmissionPolicy::default()
+        };
+        (policy, Body::Webhooks(self.webhooks))
+    }
+}
+
 /// The resource of mutating policies.
-pub(super) const POLICIES: &str = "mutatingadmissionpolicies";
+const POLICIES: &str = "mutatingadmissionpolicies";
 
 /// The resource of their bindings.
-pub(super) const BINDINGS: &str = "mutatingadmissionpolicybindings";
+const BINDINGS: &str = "mutatingadmissionpolicybindings";
+
+/// The resource of one of the two sorts of configurations.
+const WEBHOOKS: &str = "validatingwebhookconfigurations";
 
 macro_rules! resource {
     ($type:ty, $kind:literal, $plural:ident, $($metadata:tt).+) => {
@@ -123,6 +190,13 @@ resource!(
     POLICIES,
     shared.metadata
 );
+// The paths are those of what is followed: this names a configuration of either sort.
+resource!(
+    ReceivedWebhooks,
+    "ValidatingWebhookConfiguration",
+    WEBHOOKS,
+    metadata
+);
 resource!(
     ReceivedBinding,
     "MutatingAdmissionPolicyBinding",
@@ -132,7 +206,7 @@ resource!(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -184,7 +258,7 @@ mod tests {
             json!({"spec": {"policyName": null, "paramRef": null, "matchResources": null}}),
         ] {
             let ReceivedBinding(read) = serde_json::from_value(value).unwrap();
-            assert_eq!(read.spec.policy_name, key(""));
+            assert_eq!(read.spec.policy_name, "mutatingadmissionpolicies/");
         }
     }
 
@@ -207,5 +281,33 @@ mod tests {
         let ReceivedBinding(read) = serde_json::from_value(value).unwrap();
         assert_eq!(read.spec.policy_name, "mutatingadmissionpolicies/a");
         assert_eq!(read.metadata.name.as_deref(), Some("b"));
+    }
+
+    #[test]
+    fn a_configuration_is_its_webhooks() {
+        let read = |value| serde_json::from_value::<ReceivedWebhooks>(value);
+        let rules = json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["pods"]}]);
+        let found = read(json!({"metadata": {"name": "a"}, "webhooks": [
+            {"name": "one.example.com", "rules": rules, "failurePolicy": "Ignore", "clientConfig": {"url": "https://a"},
+             "matchConditions": [{"name": "c", "expression": "true"}], "sideEffects": "None"},
+            {"name": "two.example.com", "rules": null, "matchConditions": null, "namespaceSelector": null},
+            {}]}));
+        let (policy, body) = found.unwrap().parts();
+        assert_eq!(policy.metadata.name.as_deref(), Some("a"));
+        let [one, two, _] = body.webhooks() else {
+            panic!("{body:?}")
+        };
+        assert_eq!(two.metadata.name.as_deref(), Some("two.example.com"));
+        let spec = one.spec.as_ref().unwrap();
+        assert_eq!(spec.match_conditions.as_ref().unwrap().len(), 1);
+        assert_eq!(spec.failure_policy.as_deref(), Some("Ignore"));
+        let constraints = spec.match_constraints.as_ref().unwrap();
+        assert_eq!(constraints.resource_rules.as_ref().unwrap().len(), 1);
+        for nothing in [json!({}), json!({"metadata": null, "webhooks": null})] {
+            assert_eq!(read(nothing).unwrap(), ReceivedWebhooks::default());
+        }
+        // One that cannot be read is told of; it is not taken for one that says nothing.
+        read(json!({"webhooks": [{"rules": 7}]})).unwrap_err();
+        read(json!({"webhooks": 7})).unwrap_err();
     }
 }

@@ -1,6 +1,6 @@
 //! The watches of what is followed, for as long as the cluster serves it.
 //!
-//! Discovery decides: a cluster may serve mutating policies of a beta only, or not yet, or no longer, and the CRD of our
+//! Discovery decides: a cluster may serve what is followed in a beta only, or not yet, or no longer, and the CRD of our
 //! objects may be installed later. Where something is missing, that is said once and nothing is asked of the API server.
 
 use std::collections::BTreeSet;
@@ -12,49 +12,37 @@ use super::super::context::Context;
 use super::super::event_source::EventSource;
 use super::super::follow::Event;
 use super::super::watch::{follow_at, follow_by_policy_at};
-use super::received::{BINDINGS, GROUP, POLICIES, ReceivedBinding, ReceivedMutating};
-use super::{Followed, key};
+use super::received::{GROUP, Received, ReceivedBinding, ReceivedMutating, ReceivedWebhooks};
+use super::{Followed, FollowedState, Row};
 use crate::schema::Gvr;
 use crate::status::object::StatusObject;
-use crate::telemetry::metrics::Source;
-
-/// The versions of mutating policies, the best first.
-const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
-
-/// Sources of facts about mutating policies.
-const SOURCES: [Source; 3] = [
-    Source::MutatingPolicies,
-    Source::MutatingBindings,
-    Source::PolicyStatuses,
-];
 
 /// The part of it that the cluster serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Served {
-    /// All of it, the policies in this version.
+    /// All of it, what is followed in this version.
     All(&'static str),
-    /// No mutating policies.
+    /// Nothing to follow.
     NoPolicies,
-    /// No objects that could hold their conditions.
+    /// No objects that could hold conditions.
     NoObjects,
 }
 
 /// The part that the cluster serves; nothing before that is known.
-fn served(context: &Context) -> Option<Served> {
+fn served(context: &Context, row: &Row) -> Option<Served> {
     if !context.has_snapshot() {
         return None;
     }
     let mapper = &context.snapshot().mapper;
     let serves = |gvr: &Gvr| mapper.resource(gvr).is_some();
-    let version = VERSIONS.into_iter().find(|version| {
-        [POLICIES, BINDINGS]
-            .iter()
-            .all(|resource| serves(&Gvr::new(GROUP, *version, *resource)))
+    let version = row.versions.iter().copied().find(|version| {
+        let mut needed = std::iter::once(row.resource).chain(row.bindings);
+        needed.all(|resource| serves(&Gvr::new(GROUP, *version, resource)))
     });
     let objects = Gvr::new(
-        StatusObject::group(&()),
-        StatusObject::version(&()),
-        StatusObject::plural(&()),
+        StatusObject::group(&row.objects),
+        StatusObject::version(&row.objects),
+        row.objects.plural,
     );
     Some(match version {
         None => Served::NoPolicies,
@@ -63,28 +51,37 @@ fn served(context: &Context) -> Option<Served> {
     })
 }
 
-/// Follows mutating policies while they are served, for ever.
-pub(crate) async fn run(context: Arc<Context>) {
-    let followed = Followed::MutatingAdmissionPolicies;
+/// Follows a kind while it is served, for ever.
+pub(crate) async fn run(context: Arc<Context>, followed: Followed) {
+    let row = followed.row();
+    let state = context.followed.of(followed);
     let mut changes = context.changes();
     loop {
-        if let Some(now) = served(&context) {
-            tell(now);
+        if let Some(now) = served(&context, row) {
+            tell(row, now);
             context
                 .metrics
                 .set_followed(followed.kind(), matches!(now, Served::All(_)));
             if let Served::All(version) = now {
-                context.followed.set_version(version);
+                state.set_version(version);
                 tokio::select! {
-                    () = policies(&context, version) => {}
-                    () = bindings(&context, version) => {}
-                    () = objects(&context) => {}
-                    () = until_other(&context, now) => {}
+                    () = policies(&context, followed, version) => {}
+                    () = bindings(&context, state, version) => {}
+                    () = objects(&context, state) => {}
+                    () = until_other(&context, row, now) => {}
                 }
-                forget(&context);
+                forget(&context, state);
                 continue;
             }
-            until_other(&context, now).await;
+            state.set_obstacle(match now {
+                Served::NoObjects => format!(
+                    "the CRD {}.vap-status.dev is not installed",
+                    row.objects.plural
+                ),
+                _ => "the cluster does not serve these".to_owned(),
+            });
+            context.touch_followed();
+            until_other(&context, row, now).await;
         } else {
             // The sender lives as long as the context.
             drop(changes.changed().await);
@@ -92,130 +89,160 @@ pub(crate) async fn run(context: Arc<Context>) {
     }
 }
 
-async fn until_other(context: &Context, served_now: Served) {
+async fn until_other(context: &Context, row: &Row, served_now: Served) {
     let mut changes = context.changes();
-    while served(context) == Some(served_now) {
+    while served(context, row) == Some(served_now) {
         drop(changes.changed().await);
     }
 }
 
-fn tell(served: Served) {
+fn tell(row: &Row, served: Served) {
+    let Row {
+        resource, remedy, ..
+    } = row;
     match served {
-        Served::All(version) => tracing::info!(version, "following {POLICIES}.{GROUP}"),
+        Served::All(version) => tracing::info!(version, "following {resource}.{GROUP}"),
         Served::NoPolicies => tracing::info!(
-            "{POLICIES}.{GROUP} are not served: they are followed when they are (Kubernetes 1.36, or the beta)"
+            "{resource}.{GROUP} are not served: they are followed when they are{remedy}"
         ),
         Served::NoObjects => tracing::warn!(
-            "{POLICIES}.{GROUP} cannot be followed: install the CRD \
-             mutatingadmissionpolicystatuses.vap-status.dev, which holds their conditions"
+            "{resource}.{GROUP} cannot be followed: install the CRD {}.vap-status.dev, which holds their \
+             conditions",
+            row.objects.plural
         ),
     }
 }
 
 /// Forgets what was known. The objects stay: nothing tells that what they say is wrong.
-fn forget(context: &Context) {
-    for source in SOURCES {
+fn forget(context: &Context, state: &FollowedState) {
+    let (policies, bindings, objects) = state.followed.row().sources;
+    for source in [Some(policies), bindings, Some(objects)]
+        .into_iter()
+        .flatten()
+    {
         context.readiness.forget(source);
         context.metrics.forget_source(source);
     }
-    let mut gone = context.followed.forget();
-    gone.extend(retain(context, &BTreeSet::new()));
+    let mut gone = state.forget();
+    gone.extend(retain(context, state.followed, &BTreeSet::new()));
     for key in gone {
         context.queue.add(&key);
     }
 }
 
-/// Takes all mutating policies out of the store but these.
-fn retain(context: &Context, keys: &BTreeSet<String>) -> Vec<String> {
+/// Takes everything of a kind out of the store but these.
+fn retain(context: &Context, followed: Followed, keys: &BTreeSet<String>) -> Vec<String> {
     context
         .store
-        .retain_among(|key| super::name_of(key).is_some(), keys)
+        .retain_among(|key| super::of_key(key) == Some(followed), keys)
 }
 
 fn path(version: &str, resource: &str) -> String {
     format!("/apis/{GROUP}/{version}/{resource}")
 }
 
-async fn policies(context: &Context, version: &str) {
+async fn policies(context: &Context, followed: Followed, version: &str) {
+    match followed {
+        Followed::MutatingAdmissionPolicies => {
+            of_kind::<ReceivedMutating>(context, followed, version).await;
+        }
+        Followed::ValidatingWebhookConfigurations | Followed::MutatingWebhookConfigurations => {
+            of_kind::<ReceivedWebhooks>(context, followed, version).await;
+        }
+    }
+}
+
+async fn of_kind<K: Received>(context: &Context, followed: Followed, version: &str) {
+    let state = context.followed.of(followed);
+    let row = followed.row();
+    let key = |name: &str| followed.key(name);
     let mut listed = BTreeSet::new();
     // Those of the list that cannot be read exist.
     let mut unreadable = BTreeSet::new();
-    let put = |received: ReceivedMutating, from| {
-        let ReceivedMutating { shared, mutations } = received;
-        let name = shared.metadata.name.clone().unwrap_or_default();
-        let key = key(&name);
-        if context.store.put_mutating(&key, shared, mutations, from) {
+    let put = |received: K, from| {
+        let key = key(received.meta().name.as_deref().unwrap_or_default());
+        let (shared, body) = received.parts();
+        if context.store.put_followed(&key, shared, body, from) {
             context.queue.add(&key);
         }
     };
-    let source = Source::MutatingPolicies;
-    follow_at::<ReceivedMutating>(
-        context,
-        source,
-        path(version, POLICIES),
-        |event| match event {
-            Event::Init => {
-                listed.clear();
-                unreadable.clear();
+    let (source, ..) = row.sources;
+    let at = (
+        path(version, row.resource),
+        format!("{}.{GROUP}", row.resource),
+    );
+    follow_at::<K>(context, source, at, |event| match event {
+        Event::Init => {
+            listed.clear();
+            unreadable.clear();
+        }
+        Event::InitKeep(name) => {
+            listed.insert(key(&name));
+            unreadable.insert(key(&name));
+        }
+        Event::InitApply(policy) => {
+            listed.insert(key(policy.meta().name.as_deref().unwrap_or_default()));
+            put(policy, EventSource::Listed);
+        }
+        Event::InitDone => {
+            for gone in retain(context, followed, &listed) {
+                context.queue.add(&gone);
             }
-            Event::InitKeep(name) => {
-                listed.insert(key(&name));
-                unreadable.insert(key(&name));
-            }
-            Event::InitApply(policy) => {
-                listed.insert(key(policy.meta().name.as_deref().unwrap_or_default()));
-                put(policy, EventSource::Listed);
-            }
-            Event::InitDone => {
-                for gone in retain(context, &listed) {
-                    context.queue.add(&gone);
-                }
-                listed.clear();
-                context
-                    .followed
-                    .set_policies_listed(std::mem::take(&mut unreadable));
-                context.touch_followed();
-            }
-            Event::Apply(policy) => put(policy, EventSource::Watched),
-            Event::Delete(policy) => {
-                let key = key(policy.meta().name.as_deref().unwrap_or_default());
-                listed.remove(&key);
-                context.followed.set_gone(&key);
-                context.store.remove(&key);
-                context.queue.add(&key);
-            }
-        },
-    )
+            listed.clear();
+            state.set_policies_listed(std::mem::take(&mut unreadable));
+            context.touch_followed();
+        }
+        Event::Apply(policy) => put(policy, EventSource::Watched),
+        Event::Delete(policy) => {
+            let key = key(policy.meta().name.as_deref().unwrap_or_default());
+            listed.remove(&key);
+            state.set_gone(&key);
+            context.store.remove(&key);
+            context.queue.add(&key);
+        }
+    })
     .await;
 }
 
-async fn bindings(context: &Context, version: &str) {
+/// Follows the bindings of a kind; for ever, also where it has none.
+async fn bindings(context: &Context, state: &FollowedState, version: &str) {
+    let row = state.followed.row();
+    let ((_, Some(source), _), Some(resource)) = (row.sources, row.bindings) else {
+        return std::future::pending().await;
+    };
     let listed_all = || {
-        if context.followed.set_bindings_listed() {
+        if state.set_bindings_listed() {
             context.touch_followed();
         }
     };
     follow_by_policy_at::<ReceivedBinding, _>(
         context,
-        (Source::MutatingBindings, path(version, BINDINGS)),
-        &context.followed.bindings,
+        (source, path(version, resource)),
+        &state.bindings,
         |ReceivedBinding(binding)| binding,
         listed_all,
     )
     .await;
 }
 
-async fn objects(context: &Context) {
+async fn objects(context: &Context, state: &FollowedState) {
+    let row = state.followed.row();
+    let key = |name: &str| state.followed.key(name);
     let mut listed = BTreeSet::new();
     let put = |object: StatusObject, from| {
         let key = key(object.meta().name.as_deref().unwrap_or_default());
-        if context.followed.put(object, from) {
+        if state.put(object, from) {
             context.queue.add(&key);
         }
     };
-    let source = Source::PolicyStatuses;
-    let path = StatusObject::url_path(&(), None);
-    follow_at::<StatusObject>(context, source, path, |event| match event {
+    let (.., source) = row.sources;
+    let name = format!(
+        "{}.{}",
+        row.objects.plural,
+        StatusObject::group(&row.objects)
+    );
+    let at = (StatusObject::url_path(&row.objects, None), name);
+    follow_at::<StatusObject>(context, source, at, |event| match event {
         Event::Init => listed.clear(),
         Event::InitKeep(name) => drop(listed.insert(key(&name))),
         Event::InitApply(object) => {
@@ -223,18 +250,18 @@ async fn objects(context: &Context) {
             put(object, EventSource::Listed);
         }
         Event::InitDone => {
-            for gone in context.followed.retain(&listed) {
+            for gone in state.retain(&listed) {
                 context.queue.add(&gone);
             }
             listed.clear();
-            context.followed.set_objects_listed();
+            state.set_objects_listed();
             context.touch_followed();
         }
         Event::Apply(object) => put(object, EventSource::Watched),
         Event::Delete(object) => {
             let key = key(object.meta().name.as_deref().unwrap_or_default());
             listed.remove(&key);
-            context.followed.remove(&key);
+            state.remove(&key);
             context.queue.add(&key);
         }
     })
@@ -279,20 +306,23 @@ mod tests {
             })
         });
         let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
+        let followed = Followed::MutatingAdmissionPolicies;
+        let key = |name: &str| followed.key(name);
+        let state = context.followed.of(followed);
         for name in ["odd", "gone"] {
             let metadata = json!({"name": name, "resourceVersion": "1"});
             let object = serde_json::from_value(json!({"metadata": metadata})).unwrap();
-            context.followed.put(object, EventSource::Listed);
+            state.put(object, EventSource::Listed);
         }
-        context.followed.set_objects_listed();
-        context.followed.set_bindings_listed();
-        let followed = policies(&context, "v1");
-        drop(tokio::time::timeout(Duration::from_secs(1), followed).await);
+        state.set_objects_listed();
+        state.set_bindings_listed();
+        let following = policies(&context, followed, "v1");
+        drop(tokio::time::timeout(Duration::from_secs(1), following).await);
         let mut names = context.store.names();
         names.sort();
         assert_eq!(names, [key("later"), key("null")]);
-        assert!(context.followed.orphan(&key("odd")).is_none());
-        assert!(context.followed.orphan(&key("gone")).is_some());
+        assert!(state.orphan(&key("odd")).is_none());
+        assert!(state.orphan(&key("gone")).is_some());
         let text = context.metrics.encode().unwrap();
         assert!(
             text.contains("vap_unreadable_objects{source=\"mutatingpolicies\"} 1\n"),

@@ -18,8 +18,7 @@ use super::super::error::Error;
 use super::super::event_source::EventSource;
 use super::super::leadership::Deadline;
 use super::super::store::Entry;
-use super::Object;
-use super::received::ReceivedMutating;
+use super::{Followed, FollowedState, Object};
 use crate::status::DesiredStatus;
 use crate::status::object::{ObjectStatus, StatusObject};
 use crate::telemetry::metrics::ErrorReason;
@@ -35,25 +34,28 @@ pub(crate) async fn apply(
     desired: &DesiredStatus,
 ) -> Result<Written<StatusObject>, Error> {
     let uid = entry.policy.metadata.uid.as_deref();
-    let known = context.followed.object(&entry.key);
+    let Some(state) = context.followed.by_key(&entry.key) else {
+        return Ok(Written::Gone);
+    };
+    let known = state.object(&entry.key);
     let object = match known {
         Some(object) if object.content.is_owned_by(uid) => object.content.meta().clone(),
         // It is about another policy of that name, which is gone.
         Some(object) => {
-            delete(context, deadline, &entry.key, &object).await?;
+            delete(context, deadline, (&entry.key, state), &object).await?;
             return Ok(Written::Conflict);
         }
-        None => match create(context, deadline, entry).await? {
+        None => match create(context, deadline, state, entry).await? {
             Written::Applied(created) => {
                 let metadata = created.meta().clone();
                 // The watch has yet to tell of it.
-                context.followed.put(*created, EventSource::Watched);
+                state.put(*created, EventSource::Watched);
                 metadata
             }
             other => return Ok(other),
         },
     };
-    let written = write(context, deadline, &object, desired).await;
+    let written = write(context, deadline, (state.followed, &object), desired).await;
     match written {
         Ok(written) => {
             context.metrics.status_written();
@@ -61,7 +63,7 @@ pub(crate) async fn apply(
         }
         Err(error) => match error.reason() {
             ErrorReason::NotFound => {
-                context.followed.remove(&entry.key);
+                state.remove(&entry.key);
                 Ok(Written::Conflict)
             }
             ErrorReason::Conflict => Ok(Written::Conflict),
@@ -74,19 +76,21 @@ pub(crate) async fn apply(
 async fn create(
     context: &Context,
     deadline: &Deadline,
+    state: &FollowedState,
     entry: &Entry,
 ) -> Result<Written<StatusObject>, Error> {
+    let row = state.followed.row();
     let ObjectMeta { name, uid, .. } = &entry.policy.metadata;
     // What owns it is deleted together with it, also where no controller runs. The version is the one that stays.
     let object = json!({
-        "apiVersion": StatusObject::api_version(&()),
-        "kind": StatusObject::kind(&()),
+        "apiVersion": StatusObject::api_version(&row.objects),
+        "kind": row.objects.kind,
         "metadata": {
             "name": name,
             "labels": {"app.kubernetes.io/managed-by": FIELD_MANAGER},
             "ownerReferences": [{
-                "apiVersion": context.followed.api_version(),
-                "kind": ReceivedMutating::kind(&()),
+                "apiVersion": state.api_version(),
+                "kind": state.followed.kind(),
                 "name": name,
                 "uid": uid,
             }],
@@ -96,7 +100,7 @@ async fn create(
         field_manager: Some(FIELD_MANAGER.to_owned()),
         ..PostParams::default()
     };
-    let request = Request::new(StatusObject::url_path(&(), None));
+    let request = Request::new(StatusObject::url_path(&row.objects, None));
     let request = request
         .create(&params, object.to_string().into_bytes())
         .map_err(kube::Error::BuildRequest)?;
@@ -115,20 +119,21 @@ async fn create(
 async fn write(
     context: &Context,
     deadline: &Deadline,
-    seen: &ObjectMeta,
+    (followed, seen): (Followed, &ObjectMeta),
     desired: &DesiredStatus,
 ) -> Result<StatusObject, Error> {
+    let row = followed.row();
     let name = seen.name.as_deref().unwrap_or_default();
     let applied = json!({
-        "apiVersion": StatusObject::api_version(&()),
-        "kind": StatusObject::kind(&()),
+        "apiVersion": StatusObject::api_version(&row.objects),
+        "kind": row.objects.kind,
         "metadata": {"name": name, "uid": seen.uid, "resourceVersion": seen.resource_version},
         "status": ObjectStatus::new(desired, seen.generation),
     });
     let params = PatchParams::apply(FIELD_MANAGER).force();
     let patch = Patch::Apply(&applied);
     deadline
-        .within(api(context).patch_status(name, &params, &patch))
+        .within(api(context, followed).patch_status(name, &params, &patch))
         .await
 }
 
@@ -139,7 +144,7 @@ async fn write(
 pub(crate) async fn delete(
     context: &Context,
     deadline: &Deadline,
-    key: &str,
+    (key, state): (&str, &FollowedState),
     object: &Object,
 ) -> Result<(), Error> {
     let metadata = object.content.meta();
@@ -148,7 +153,10 @@ pub(crate) async fn delete(
         uid: metadata.uid.clone(),
         resource_version: None,
     });
-    match deadline.within(api(context).delete(name, &params)).await {
+    match deadline
+        .within(api(context, state.followed).delete(name, &params))
+        .await
+    {
         Ok(_) => {}
         // It is gone, or another of that name has taken its place, of which the watch tells.
         Err(error)
@@ -158,11 +166,11 @@ pub(crate) async fn delete(
             ) => {}
         Err(error) => return Err(error),
     }
-    context.followed.remove(key);
+    state.remove(key);
     tracing::info!(policy = key, "deleted the conditions of a policy");
     Ok(())
 }
 
-fn api(context: &Context) -> Api<StatusObject> {
-    Api::all(context.client.clone())
+fn api(context: &Context, followed: Followed) -> Api<StatusObject> {
+    Api::all_with(context.client.clone(), &followed.row().objects)
 }

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 
@@ -16,13 +15,19 @@ use super::super::context::Context;
 use super::super::params::Unavailable;
 use super::super::probe::Probe;
 use super::super::schemas::Schemas;
+use super::super::store::Entry;
 use super::asking::{Next, Questions};
 use super::namespaces::Given;
+use super::target::{self, Ready, WithDefinitions};
 use crate::policy;
-use crate::policy::admission::{Admission, Authorizer, Binding, ParamList, ParamSource};
+use crate::policy::admission::mutation::KindsOf;
+use crate::policy::admission::{Authorizer, Binding, ParamList, ParamSource};
 use crate::probe::api::CaseStatus;
+use crate::probe::mutation::Mutating;
 use crate::probe::run::{self, Runner, Setting, Target};
+use crate::schema::crd::Crd;
 use crate::schema::rest_mapper::RestMapper;
+use crate::status::compute::Subject;
 
 /// How long a cancelled evaluation may go on before that is said.
 const MAX_ENDING: Duration = Duration::from_secs(30);
@@ -98,8 +103,10 @@ impl EvaluationSlots {
 
 /// Inputs of the evaluation of a policy's probes.
 #[derive(Debug)]
-pub(super) struct Subject {
-    pub(super) policy: Arc<ValidatingAdmissionPolicy>,
+pub(super) struct Task {
+    pub(super) entry: Entry,
+    /// The CustomResourceDefinitions that it takes to mutate the objects of the cases.
+    pub(super) definitions: Result<Vec<Crd>, Unavailable>,
     pub(super) probes: Vec<Arc<Probe>>,
     pub(super) bindings: Result<Vec<Binding>, Unavailable>,
     pub(super) params: Result<ParamList, Unavailable>,
@@ -129,10 +136,11 @@ type Cases = Vec<Vec<Option<CaseStatus>>>;
 /// Evaluates all cases of `subject`.
 pub(super) async fn evaluate(
     context: &Arc<Context>,
-    subject: Subject,
+    subject: Task,
     place: &EvaluationSlot,
 ) -> Evaluated {
     let is_transient = [
+        subject.definitions.as_ref().err(),
         subject.bindings.as_ref().err(),
         subject.params.as_ref().err(),
     ];
@@ -195,7 +203,7 @@ pub(super) async fn evaluate(
 #[derive(Debug)]
 struct Job {
     context: Arc<Context>,
-    subject: Subject,
+    subject: Task,
     questions: Arc<Questions>,
     is_cancelled: Arc<AtomicBool>,
 }
@@ -263,8 +271,7 @@ impl Job {
     }
 
     fn name(&self) -> &str {
-        let name = self.subject.policy.metadata.name.as_deref();
-        name.unwrap_or_default()
+        &self.subject.entry.key
     }
 
     fn complain(&self) {
@@ -279,12 +286,34 @@ impl Job {
     /// Evaluates the cases that have come to nothing so far. Runs on a thread that may block.
     fn run(&self, cases: &mut Cases) {
         let subject = &self.subject;
-        let admission = admission(&self.context, &subject.policy);
-        let param_kind = policy::param_kind(&subject.policy);
+        let policy = &subject.entry.policy;
+        let ready = Ready::new(&self.context, &subject.entry);
+        let param_kind = policy::param_kind(policy);
+        let definitions = match &subject.definitions {
+            Ok(definitions) => definitions.as_slice(),
+            Err(why) => {
+                let cases = subject.probes.iter().zip(cases);
+                return cases.for_each(|(probe, cases)| pending(probe, cases, &why.text));
+            }
+        };
+        let schemas = WithDefinitions::new(&subject.schemas, definitions);
+        let kinds = match ready {
+            Ready::Mutating(_) => target::builtin(),
+            Ready::Deciding(_) => None,
+        };
+        let kinds = kinds.map(|builtin| KindsOf::new(builtin, &schemas));
+        let target = match (&ready, &kinds) {
+            (Ready::Mutating(policy), Some(kinds)) => Target::Mutating(Mutating {
+                policy,
+                kinds,
+                schemas: &schemas,
+            }),
+            _ => Target::Policy,
+        };
         let authorizer: Arc<dyn Authorizer> = Arc::clone(&self.questions) as Arc<dyn Authorizer>;
         let text = |why: &Unavailable| why.text.clone();
         let setting = Setting {
-            admission: &admission,
+            admission: ready.admission(),
             param_kind: param_kind.as_ref(),
             bindings: subject.bindings.as_deref().map_err(text),
             params: match &subject.params {
@@ -294,9 +323,9 @@ impl Job {
             namespaces: &subject.namespaces,
             authorizer: Ok(authorizer),
             mapper: &subject.mapper,
-            schemas: &subject.schemas,
+            schemas: &schemas,
             refusal: None,
-            target: Target::Policy,
+            target,
             records: false,
         };
         let is_cancelled = || self.is_cancelled.load(Ordering::Relaxed);
@@ -306,7 +335,23 @@ impl Job {
                 continue;
             }
             let cancelled = Some(Arc::clone(&self.is_cancelled));
-            let runner = Runner::new(&probe.spec, &setting, cancelled);
+            let webhook = match subject.entry.subject() {
+                Subject::Webhooks => match target::webhook(&subject.entry, probe) {
+                    Ok(webhook) => Some(webhook),
+                    Err(why) => {
+                        pending(probe, cases, &why);
+                        continue;
+                    }
+                },
+                Subject::Validating | Subject::Mutating => None,
+            };
+            let of_webhook = webhook.as_ref().map(|admission| Setting {
+                admission,
+                target: Target::Webhook,
+                ..setting.clone()
+            });
+            let setting = of_webhook.as_ref().unwrap_or(&setting);
+            let runner = Runner::new(&probe.spec, setting, cancelled);
             let open = probe.spec.cases.iter().zip(cases);
             for (case, outcome) in open.filter(|(_, outcome)| outcome.is_none()) {
                 if is_cancelled() {
@@ -343,10 +388,10 @@ impl Job {
     }
 }
 
-/// The policy, ready to decide: as it was made ready before, where that was of this generation.
-fn admission(context: &Context, policy: &ValidatingAdmissionPolicy) -> Arc<Admission> {
-    context.admissions.get(policy).unwrap_or_else(|| {
-        context.metrics.policy_compiled();
-        context.admissions.put(policy, Admission::new(policy))
-    })
+/// Lets the cases of a probe that have come to nothing wait for `why`.
+fn pending(probe: &Probe, cases: &mut Vec<Option<CaseStatus>>, why: &str) {
+    cases.resize(probe.spec.cases.len(), None);
+    for (case, outcome) in probe.spec.cases.iter().zip(cases) {
+        outcome.get_or_insert_with(|| run::pending(case, why).status);
+    }
 }

@@ -17,6 +17,7 @@ use super::super::generation::Generation;
 use super::super::params::{Key, Listing, Referrer, Unavailable};
 use super::super::probe::Probe;
 use super::super::schemas::Schemas;
+use super::super::store::Entry;
 use crate::policy;
 use crate::policy::admission::{Binding, Object, ParamList, Selector};
 use crate::probe::api::{BindingSource, Source as From};
@@ -86,11 +87,11 @@ impl Inputs {
     /// Collects the current inputs.
     pub(super) fn new(
         context: &Arc<Context>,
-        policy: &ValidatingAdmissionPolicy,
+        entry: &Entry,
         probes: &[Arc<Probe>],
         snapshot: &ClusterSnapshot,
     ) -> Self {
-        let name = policy.metadata.name.as_deref().unwrap_or_default();
+        let (name, policy) = (entry.key.as_str(), &*entry.policy);
         let bindings = bindings_of(context, name).map_err(|state| match state {
             BindingsState::NotPermitted => {
                 Unavailable::lasting("bindings may not be read, see the policy's condition Bound")
@@ -118,7 +119,7 @@ impl Inputs {
         };
         Self {
             about: About {
-                policy: Generation::of_policy(policy),
+                policy: entry.generation(),
                 probes: probes.iter().map(of_probe).collect(),
             },
             revision: snapshot.revision,

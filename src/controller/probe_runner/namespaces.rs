@@ -17,6 +17,7 @@ use super::super::error::{Error, within};
 use super::super::http;
 use super::super::params::Unavailable;
 use super::super::probe::Probe;
+use super::super::store::Entry;
 use crate::policy::admission::{Namespace, NamespaceSource};
 use crate::probe::api::{BindingSource, Case};
 use crate::telemetry::metrics::ErrorReason;
@@ -243,7 +244,7 @@ impl NamespaceSource for Given {
 /// The namespaces of the cluster that decide what probes come to: none, where neither the policy nor a
 /// binding looks at namespaces.
 pub(super) fn needed<'a>(
-    policy: &ValidatingAdmissionPolicy,
+    entry: &Entry,
     bindings: impl IntoIterator<Item = &'a ValidatingAdmissionPolicyBinding>,
     probes: &[Arc<Probe>],
 ) -> BTreeSet<String> {
@@ -251,7 +252,8 @@ pub(super) fn needed<'a>(
         let resources = binding.spec.match_resources.as_ref();
         resources.is_some_and(selects_namespaces)
     });
-    let by_policy = looks_at_namespaces(policy);
+    let by_policy = looks_at_namespaces(&entry.policy)
+        || (entry.body.as_ref()).is_some_and(|body| body.looks_at_namespaces(looks_at_namespaces));
     let needs = |probe: &&Arc<Probe>| {
         by_policy
             || match probe.spec.bindings {

@@ -35,11 +35,12 @@ pub(super) fn behind(
 ) -> Vec<(Arc<Probe>, PolicyProbeStatus)> {
     let live = context.probes.of(policy).unwrap_or_default();
     let of_probe = |probe: Arc<Probe>| {
-        let (_, cases) = probed.probes.iter().find(|(evaluated, _)| {
+        let (evaluated, cases) = probed.probes.iter().find(|(evaluated, _)| {
             name_of(evaluated) == name_of(&probe)
                 && Generation::of_probe(evaluated) == Generation::of_probe(&probe)
         })?;
-        let desired = desired(&probe, cases, generation, now);
+        let problem = evaluated.problem.as_deref();
+        let desired = desired(&probe, (cases, problem), generation, now);
         (probe.status.as_ref() != Some(&desired)).then_some((probe, desired))
     };
     live.into_iter().filter_map(of_probe).collect()
@@ -47,11 +48,11 @@ pub(super) fn behind(
 
 fn desired(
     probe: &Probe,
-    cases: &[CaseStatus],
+    (cases, problem): (&[CaseStatus], Option<&str>),
     generation: Option<i64>,
     now: Timestamp,
 ) -> PolicyProbeStatus {
-    probe_status(probe, cases, probe.problem.as_deref(), generation, now)
+    probe_status(probe, cases, problem, generation, now)
 }
 
 /// Writes the statuses of probes that say something else than `probed`; whether some of them have to be

@@ -12,7 +12,7 @@ use k8s_openapi::jiff::Timestamp;
 use super::bindings::{BindingFacts, BindingsState};
 use super::compute::{
     Checked, Compiled, DesiredStatus, Matched, MissingParams, NotServed, Observed, ParamKindState,
-    ParamsState, Typed, Types, compute,
+    ParamsState, Subject, Typed, Types, compute,
 };
 use super::condition::{self, ConditionStatus, ConditionType, Reason, condition, merge};
 use super::message;
@@ -34,6 +34,7 @@ mod params;
 mod stalled;
 mod type_checked;
 mod warnings;
+mod webhooks;
 
 const GENERATION: i64 = 3;
 
@@ -43,7 +44,7 @@ fn at(second: i64) -> Timestamp {
 
 /// Owned facts of a policy that is sound in all respects; a test spoils what it is about.
 struct Facts {
-    is_mutating: bool,
+    subject: Subject,
     policy: ValidatingAdmissionPolicy,
     findings: Vec<CompileFinding>,
     matches: Matches,
@@ -59,7 +60,7 @@ struct Facts {
 impl Facts {
     fn sound() -> Self {
         Self {
-            is_mutating: false,
+            subject: Subject::Validating,
             policy: ValidatingAdmissionPolicy {
                 metadata: ObjectMeta {
                     name: Some("policy".into()),
@@ -120,7 +121,7 @@ impl Facts {
         compute(
             &Observed {
                 policy: &self.policy,
-                is_mutating: self.is_mutating,
+                subject: self.subject,
                 compiled: checked(self.broken_off, compiled),
                 matches: checked(self.broken_off, &matched),
                 types: checked(self.broken_off, types),

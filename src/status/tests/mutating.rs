@@ -3,7 +3,7 @@
 use super::*;
 
 fn mutating() -> Facts {
-    Facts::sound().with(|facts| facts.is_mutating = true)
+    Facts::sound().with(|facts| facts.subject = Subject::Mutating)
 }
 
 #[track_caller]

@@ -103,6 +103,14 @@ label_values! {
         MutatingBindings = "mutatingbindings",
         /// The watch of the objects that hold conditions of ours.
         PolicyStatuses = "policystatuses",
+        /// The watch of configurations of validating webhooks, where they are followed.
+        ValidatingWebhooks = "validatingwebhooks",
+        /// The watch of the objects that hold their conditions.
+        ValidatingWebhookStatuses = "validatingwebhookstatuses",
+        /// The watch of configurations of mutating webhooks, where they are followed.
+        MutatingWebhooks = "mutatingwebhooks",
+        /// The watch of the objects that hold their conditions.
+        MutatingWebhookStatuses = "mutatingwebhookstatuses",
         /// The watch of API services.
         ApiServices = "apiservices",
         /// The list of served resources.

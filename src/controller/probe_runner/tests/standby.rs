@@ -32,13 +32,27 @@ async fn a_probe_of_a_target_waits_with_a_reason_and_names_no_policy() {
     let mut probe = probe;
     probe["spec"].as_object_mut().unwrap().remove("policyName");
     probe["spec"]["target"] = json!({"kind": "MutatingAdmissionPolicy", "name": "a"});
+    probe["spec"]["cases"][0]["expect"] = json!({"applies": true});
     let probe: Probe = serde_json::from_value(probe).unwrap();
     for name in context.probes.put(probe, EventSource::Watched) {
-        assert_eq!(name, "MutatingAdmissionPolicy/a");
+        assert_eq!(name, "mutatingadmissionpolicies/a");
         reconcile(&context, &name).await.unwrap();
     }
     until(|| outcomes(&log).len() == 1).await;
     assert_eq!(outcomes(&log), ["Pending"]);
+    let difference = {
+        let log = log.lock().unwrap();
+        let written = log
+            .iter()
+            .rev()
+            .find(|seen| seen.path.contains("/policyprobes/"));
+        written.unwrap().body["status"]["cases"][0]["difference"].clone()
+    };
+    let difference = difference.as_str().unwrap();
+    assert!(
+        difference.contains("`--follow mutatingadmissionpolicies`"),
+        "{difference}"
+    );
     let text = context.metrics.encode().unwrap();
     assert!(!text.contains("vap_probe_policy_missing{"), "{text}");
 }

@@ -1,0 +1,385 @@
+//! The controller follows configurations of webhooks on a real API server: conditions on objects of their own come, turn,
+//! rest, and go with their configurations; a probe of a webhook is decided as in files; without the flag nothing is asked.
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use e2e::conditions::{condition, wait_for};
+use e2e::control_plane::ControlPlane;
+use e2e::controller::{
+    Controller, SERVICE_ACCOUNT, binary, grant_following, grant_rights, install_probes,
+    install_statuses, service_account,
+};
+use kube::Client;
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch,
+    PatchParams, PostParams,
+};
+use serde_json::{Value, json};
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The two sorts of configurations.
+const SORTS: [&str; 2] = ["Validating", "Mutating"];
+
+const FOLLOW: &str = "--follow=validatingwebhookconfigurations,mutatingwebhookconfigurations";
+
+/// Audit policy: records every request about what is followed.
+const AUDIT_POLICY: &str = r"
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  resources:
+  - group: admissionregistration.k8s.io
+    resources: [validatingwebhookconfigurations, mutatingwebhookconfigurations]
+  - group: vap-status.dev
+    resources:
+    - validatingwebhookconfigurationstatuses
+    - validatingwebhookconfigurationstatuses/status
+    - mutatingwebhookconfigurationstatuses
+    - mutatingwebhookconfigurationstatuses/status
+- level: None
+";
+
+struct Cluster {
+    control_plane: ControlPlane,
+    client: Client,
+    directory: tempfile::TempDir,
+}
+
+impl Cluster {
+    async fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let policy = directory.path().join("policy.yaml");
+        std::fs::write(&policy, AUDIT_POLICY).unwrap();
+        let log = directory.path().join("audit.log");
+        let control_plane = ControlPlane::builder()
+            .user(service_account())
+            .api_server_arg(&format!("--audit-policy-file={}", policy.display()))
+            .api_server_arg(&format!("--audit-log-path={}", log.display()))
+            .api_server_arg("--audit-log-mode=blocking")
+            .start()
+            .await
+            .unwrap();
+        grant_rights(&control_plane).unwrap();
+        let client = control_plane.client().await.unwrap();
+        install_probes(&client).await.unwrap();
+        let cluster = Self {
+            control_plane,
+            client,
+            directory,
+        };
+        for sort in SORTS {
+            let kind = format!("{sort}WebhookConfiguration").to_lowercase();
+            grant_following(&cluster.control_plane, &format!("{kind}s")).unwrap();
+            install_statuses(&cluster.control_plane, &format!("{kind}statuses")).unwrap();
+            let deadline = Instant::now() + TIMEOUT;
+            let statuses = cluster.statuses(sort);
+            while statuses.list(&ListParams::default()).await.is_err() {
+                assert!(Instant::now() < deadline, "the CRD is not served");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+        cluster
+    }
+
+    fn configurations(&self, sort: &str) -> Api<DynamicObject> {
+        let kind = format!("{sort}WebhookConfiguration");
+        let gvk = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", &kind);
+        Api::all_with(self.client.clone(), &ApiResource::from_gvk(&gvk))
+    }
+
+    fn statuses(&self, sort: &str) -> Api<DynamicObject> {
+        let kind = format!("{sort}WebhookConfigurationStatus");
+        let gvk = GroupVersionKind::gvk("vap-status.dev", "v1alpha1", &kind);
+        let plural = format!("{}es", kind.to_lowercase());
+        let resource = ApiResource::from_gvk_with_plural(&gvk, &plural);
+        Api::all_with(self.client.clone(), &resource)
+    }
+
+    async fn create(&self, sort: &str, name: &str, webhooks: Value) {
+        let kind = format!("{sort}WebhookConfiguration");
+        let object = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
+            "metadata": {"name": name}, "webhooks": webhooks});
+        let object: DynamicObject = serde_json::from_value(object).unwrap();
+        let api = self.configurations(sort);
+        api.create(&PostParams::default(), &object).await.unwrap();
+    }
+
+    async fn object(&self, sort: &str, name: &str) -> Value {
+        match self.statuses(sort).get_opt(name).await.unwrap() {
+            Some(object) => serde_json::to_value(object).unwrap(),
+            None => Value::Null,
+        }
+    }
+
+    async fn wait(&self, (sort, name): (&str, &str), type_: &str, wanted: &str) -> String {
+        let status = async || Ok(self.object(sort, name).await["status"].clone());
+        wait_for(name, type_, wanted, TIMEOUT, status)
+            .await
+            .unwrap()
+    }
+
+    /// The resource versions of all of our objects.
+    async fn versions(&self) -> Vec<(String, String)> {
+        let mut versions = Vec::new();
+        for sort in SORTS {
+            let list = self.statuses(sort).list(&ListParams::default()).await;
+            versions.extend(list.unwrap().items.into_iter().map(|object| {
+                let metadata = object.metadata;
+                (metadata.name.unwrap(), metadata.resource_version.unwrap())
+            }));
+        }
+        versions
+    }
+
+    /// Waits until nothing is written for a second.
+    async fn settle(&self) -> Vec<(String, String)> {
+        let mut before = self.versions().await;
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let now = self.versions().await;
+            if now == before {
+                return now;
+            }
+            before = now;
+        }
+    }
+
+    /// The verbs and resources of what the controller asked.
+    fn asked(&self) -> Vec<String> {
+        let log = std::fs::read_to_string(self.directory.path().join("audit.log"));
+        let log = log.unwrap_or_default();
+        let events = log.lines().map(|line| serde_json::from_str(line).unwrap());
+        events
+            .filter(|event: &Value| event["user"]["username"] == SERVICE_ACCOUNT)
+            .map(|event| format!("{} {}", event["verb"], event["objectRef"]["resource"]))
+            .collect()
+    }
+
+    fn n_writes(&self) -> usize {
+        let is_write =
+            |asked: &&String| !asked.contains("\"list\"") && !asked.contains("\"watch\"");
+        self.asked().iter().filter(is_write).count()
+    }
+}
+
+fn webhook(name: &str, group: &str, resource: &str, condition: &str) -> Value {
+    json!({
+        "name": name, "admissionReviewVersions": ["v1"], "sideEffects": "None",
+        "clientConfig": {"url": "https://127.0.0.1:1/webhook"}, "failurePolicy": "Ignore",
+        "rules": [{"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resource]}],
+        // Nothing of these tests is to call it.
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "none"}},
+        "matchConditions": [{"name": "condition", "expression": condition}],
+    })
+}
+
+/// The exit status of `kubectl vap status`, and what it prints.
+fn status(cluster: &Cluster) -> (i32, String) {
+    let output = Command::new(binary("kubectl-vap").unwrap())
+        .arg("status")
+        .env("KUBECONFIG", cluster.control_plane.kubeconfig().unwrap())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines: Vec<String> = text.lines().map(words).collect();
+    (output.status.code().unwrap(), lines.join("\n"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conditions_of_webhooks_come_turn_rest_and_go() {
+    let cluster = Cluster::start().await;
+    let sound = |name| webhook(name, "apps", "deployments", "object.spec.replicas <= 5");
+    let misspelt = webhook(
+        "two.example.com",
+        "apps",
+        "deployments",
+        "object.spec.replica <= 5",
+    );
+    for sort in SORTS {
+        let (one, other) = (sound("one.example.com"), sound("two.example.com"));
+        cluster.create(sort, "sound", json!([one, other])).await;
+        let two = json!([sound("one.example.com"), misspelt]);
+        cluster.create(sort, "misspelt", two).await;
+    }
+    let unserved = webhook("one.example.com", "example.com", "widgets", "true");
+    let (validating, mutating) = (SORTS[0], SORTS[1]);
+    cluster
+        .create(validating, "unserved", json!([unserved]))
+        .await;
+    let own = "admissionregistration.k8s.io";
+    let exempt = webhook(
+        "one.example.com",
+        own,
+        "mutatingwebhookconfigurations",
+        "true",
+    );
+    let exempt = json!([sound("zero.example.com"), exempt]);
+    cluster.create(validating, "exempt", exempt).await;
+    cluster.create(validating, "empty", json!([])).await;
+
+    let controller = Controller::start(&cluster.control_plane, &[FOLLOW])
+        .await
+        .unwrap();
+    for sort in SORTS {
+        cluster.wait((sort, "sound"), "Ready", "True/Ready").await;
+        let checked = (sort, "misspelt");
+        let checked = cluster
+            .wait(checked, "TypeChecked", "False/ExpressionWarnings")
+            .await;
+        assert!(
+            checked.contains("webhooks[1].matchConditions[0].expression"),
+            "{checked}"
+        );
+        let object = cluster.object(sort, "misspelt").await;
+        for none in ["Bound", "ParamsResolved", "ProbesPassed"] {
+            assert!(condition(&object["status"], none).is_empty(), "{object:#}");
+        }
+        let warnings = &object["status"]["typeChecking"]["expressionWarnings"];
+        assert_eq!(
+            warnings[0]["fieldRef"],
+            "webhooks[1].matchConditions[0].expression"
+        );
+        let configuration = cluster.configurations(sort).get("misspelt").await.unwrap();
+        let owner = &object["metadata"]["ownerReferences"][0];
+        assert_eq!(owner["uid"], configuration.metadata.uid.unwrap());
+        assert_eq!(owner["kind"], format!("{sort}WebhookConfiguration"));
+        let generation = configuration.metadata.generation.unwrap();
+        assert_eq!(object["status"]["policyGeneration"], generation);
+    }
+    let matched = "ResourcesMatched";
+    let text = cluster
+        .wait((validating, "unserved"), matched, "False/NoServedResources")
+        .await;
+    assert!(text.contains("one.example.com: "), "{text}");
+    assert!(text.contains("the webhook is never called"), "{text}");
+    let text = cluster
+        .wait((validating, "exempt"), matched, "False/ExemptResources")
+        .await;
+    assert!(
+        text.contains("no API server asks a webhook about"),
+        "{text}"
+    );
+    cluster
+        .wait((validating, "empty"), "Ready", "True/Ready")
+        .await;
+    let (code, table) = status(&cluster);
+    assert_eq!(code, 1, "{table}");
+    for row in [
+        "validatingwebhookconfiguration/misspelt False",
+        "mutatingwebhookconfiguration/sound True",
+    ] {
+        assert!(table.contains(row), "{table}");
+    }
+    let (_, metrics) = controller.get("/metrics").await.unwrap();
+    assert!(
+        metrics.contains("kind=\"MutatingWebhookConfiguration\",policy=\"sound\""),
+        "{metrics}"
+    );
+
+    // One write for a change: two for a new configuration.
+    cluster.settle().await;
+    let before = cluster.n_writes();
+    let webhooks = json!([sound("one.example.com")]);
+    cluster.create(mutating, "counted", webhooks).await;
+    cluster
+        .wait((mutating, "counted"), "Ready", "True/Ready")
+        .await;
+    cluster.settle().await;
+    assert_eq!(cluster.n_writes() - before, 2, "{:?}", cluster.asked());
+    let patch = json!({"webhooks": [sound("one.example.com"), sound("two.example.com")]});
+    cluster
+        .configurations(mutating)
+        .patch("misspelt", &PatchParams::default(), &Patch::Merge(&patch))
+        .await
+        .unwrap();
+    cluster
+        .wait((mutating, "misspelt"), "Ready", "True/Ready")
+        .await;
+    let versions = cluster.settle().await;
+    assert_eq!(cluster.n_writes() - before, 3, "{:?}", cluster.asked());
+    controller.finish().await.unwrap();
+
+    // Started again it writes nothing; what goes meanwhile is told of.
+    let n_writes = cluster.n_writes();
+    let again = Controller::start(&cluster.control_plane, &[FOLLOW])
+        .await
+        .unwrap();
+    let deadline = Instant::now() + TIMEOUT;
+    while !(again.get("/metrics").await.unwrap().1)
+        .contains("kind=\"MutatingWebhookConfiguration\",policy=\"counted\"")
+    {
+        assert!(Instant::now() < deadline, "it is not judged again");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(cluster.settle().await, versions);
+    assert_eq!(cluster.n_writes(), n_writes, "{:?}", cluster.asked());
+    let delete = DeleteParams::default();
+    let configurations = cluster.configurations(mutating);
+    configurations.delete("counted", &delete).await.unwrap();
+    let deadline = Instant::now() + TIMEOUT;
+    while !cluster.object(mutating, "counted").await.is_null() {
+        assert!(Instant::now() < deadline, "it still has conditions");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    again.finish().await.unwrap();
+}
+
+/// Without the flag nothing is asked about them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn webhooks_are_not_asked_for_that_are_not_to_be_followed() {
+    let cluster = Cluster::start().await;
+    let webhooks = json!([webhook("one.example.com", "apps", "deployments", "true")]);
+    cluster.create(SORTS[0], "sound", webhooks).await;
+    let controller = Controller::start(&cluster.control_plane, &[])
+        .await
+        .unwrap();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(cluster.asked(), Vec::<String>::new());
+    assert_eq!(cluster.versions().await, []);
+    controller.finish().await.unwrap();
+}
+
+/// Of two replicas one writes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_replicas_one_writes_of_webhooks() {
+    let cluster = Cluster::start().await;
+    let args = [FOLLOW, "--leader-elect"];
+    let first = Controller::start(&cluster.control_plane, &args)
+        .await
+        .unwrap();
+    let second = Controller::start(&cluster.control_plane, &args)
+        .await
+        .unwrap();
+    for n in 0..5 {
+        let webhooks = json!([webhook("one.example.com", "apps", "deployments", "true")]);
+        for sort in SORTS {
+            cluster
+                .create(sort, &format!("w{n}"), webhooks.clone())
+                .await;
+        }
+    }
+    for n in 0..5 {
+        for sort in SORTS {
+            let name = format!("w{n}");
+            cluster.wait((sort, &name), "Ready", "True/Ready").await;
+        }
+    }
+    cluster.settle().await;
+    assert_eq!(cluster.n_writes(), 20, "{:?}", cluster.asked());
+    let writes = async |of: &Controller| of.total("vap_status_writes_total").await.unwrap();
+    assert_eq!((writes(&first).await, writes(&second).await), (10, 0));
+    first.finish().await.unwrap();
+    second.finish().await.unwrap();
+}

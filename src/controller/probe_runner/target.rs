@@ -1,0 +1,225 @@
+//! Targets of probes in the cluster: those that are not there, and what it takes to decide of those that are.
+//!
+//! A target is decided by the code that decides it in files (`probe::run`). What is here gives that code what files have
+//! and a cluster is asked for.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use k8s_openapi::api::admissionregistration::v1::Mutation;
+use kube::Resource;
+use kube::core::Request;
+use serde_json::Value;
+
+use super::super::cluster_snapshot::ClusterSnapshot;
+use super::super::context::Context;
+use super::super::crds::{self, CustomResourceDefinition};
+use super::super::error::within;
+use super::super::followed;
+use super::super::params::Unavailable;
+use super::super::probe::Probe;
+use super::super::schemas::Schemas;
+use super::super::store::{Body, Entry};
+use crate::policy::admission::mutation::MutatingAdmission;
+use crate::policy::admission::{Admission, Object};
+use crate::policy::compile::CompiledPolicy;
+use crate::schema::crd::{Crd, CrdVersion};
+use crate::schema::resolver::{Resolution, SchemaResolver};
+use crate::schema::{Builtin, Gvk};
+
+/// How long reading a definition may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The most definitions that are read for the probes of a policy.
+const MAX_DEFINITIONS: usize = 16;
+
+/// Why there is no policy for a probe.
+pub(super) enum Missing {
+    /// It is not known yet whether there is; there is a sign when it is.
+    Unknown,
+    /// There is none.
+    Absent(String),
+    /// The controller does not follow such objects: why, and what to do.
+    NotFollowed(String),
+}
+
+/// Why there is nothing of that key that probes name.
+pub(super) fn missing(context: &Context, key: &str, probes: &[Arc<Probe>]) -> Missing {
+    let Some(target) = probes.iter().find_map(|probe| probe.spec.target.as_ref()) else {
+        return Missing::Absent(format!("there is no ValidatingAdmissionPolicy {key}"));
+    };
+    let Some(followed) = followed::of_key(key) else {
+        return Missing::NotFollowed(format!(
+            "it is about the {target}, which the controller does not decide; run it with `kubectl vap test`"
+        ));
+    };
+    if !context.settings.followed.contains(&followed) {
+        return Missing::NotFollowed(format!(
+            "it is about the {target}, and the controller does not follow these: start it with `--follow {}` (the \
+             component of that name, or the Helm value `follow`), or run the probe with `kubectl vap test`",
+            followed.resource()
+        ));
+    }
+    let state = context.followed.of(followed);
+    match state.obstacle() {
+        Some(why) => Missing::NotFollowed(format!("it is about the {target}, and {why}")),
+        None if state.is_known() => Missing::Absent(format!("there is no {target}")),
+        None => Missing::Unknown,
+    }
+}
+
+/// A policy, ready to decide.
+pub(super) enum Ready {
+    /// A validating one.
+    Deciding(Arc<Admission>),
+    /// A mutating one.
+    Mutating(Arc<MutatingAdmission>),
+}
+
+impl Ready {
+    /// The policy `entry`: as it was made ready before, where that was of this generation.
+    pub(super) fn new(context: &Context, entry: &Entry) -> Self {
+        let policy = &*entry.policy;
+        let Some(Body::Mutating {
+            mutations,
+            reinvocation,
+        }) = &entry.body
+        else {
+            return Self::Deciding(context.admissions.get(policy).unwrap_or_else(|| {
+                context.metrics.policy_compiled();
+                context.admissions.put(policy, Admission::new(policy))
+            }));
+        };
+        Self::Mutating(context.admissions.mutating(entry, || {
+            context.metrics.policy_compiled();
+            let mutations: &[Mutation] = mutations;
+            let compiled = CompiledPolicy::of_parts(policy, Some(mutations));
+            let reinvocation = reinvocation.as_deref();
+            MutatingAdmission::from_compiled(&compiled, mutations.len(), reinvocation)
+        }))
+    }
+
+    /// The part that all policies have.
+    pub(super) fn admission(&self) -> &Admission {
+        match self {
+            Self::Deciding(admission) => admission,
+            Self::Mutating(policy) => policy.admission(),
+        }
+    }
+}
+
+/// The webhook of a configuration that a probe names, ready to decide.
+///
+/// # Errors
+/// Why there is none.
+pub(super) fn webhook(entry: &Entry, probe: &Probe) -> Result<Admission, String> {
+    let target = probe.spec.target.as_ref();
+    let Some(wanted) = target.and_then(|target| target.webhook.as_deref()) else {
+        return Err("its target names no webhook: add `webhook`".to_owned());
+    };
+    let mut webhooks = entry.webhooks().iter();
+    let named = webhooks.find(|webhook| webhook.metadata.name.as_deref() == Some(wanted));
+    named
+        .map(Admission::new)
+        .ok_or_else(|| format!("the configuration has no webhook {wanted}"))
+}
+
+/// The kinds of Kubernetes' own APIs, read where a probe asks for them first.
+pub(super) fn builtin() -> Option<&'static Builtin> {
+    static BUILTIN: OnceLock<Option<Builtin>> = OnceLock::new();
+    BUILTIN.get_or_init(|| Builtin::load().ok()).as_ref()
+}
+
+/// The schemas of the cluster, with the definitions of custom kinds.
+#[derive(Debug)]
+pub(super) struct WithDefinitions<'a> {
+    schemas: &'a Schemas,
+    definitions: &'a [Crd],
+}
+
+impl<'a> WithDefinitions<'a> {
+    pub(super) const fn new(schemas: &'a Schemas, definitions: &'a [Crd]) -> Self {
+        Self {
+            schemas,
+            definitions,
+        }
+    }
+}
+
+impl SchemaResolver for WithDefinitions<'_> {
+    fn resolve(&self, gvk: &Gvk) -> Resolution {
+        self.schemas.resolve(gvk)
+    }
+
+    fn custom(&self, gvk: &Gvk) -> Option<(&Crd, &CrdVersion)> {
+        let mut definitions = self.definitions.iter();
+        let of_kind = |crd: &&Crd| crd.group == gvk.group && crd.kind == gvk.kind;
+        let crd = definitions.find(of_kind)?;
+        let mut versions = crd.versions.iter();
+        Some((crd, versions.find(|version| version.name == gvk.version)?))
+    }
+}
+
+/// The definitions of the custom kinds of the cases, where it takes them: an object is merged and completed by them.
+///
+/// # Errors
+/// Why they cannot be read.
+pub(super) async fn definitions(
+    context: &Context,
+    entry: &Entry,
+    probes: &[Arc<Probe>],
+    snapshot: &ClusterSnapshot,
+) -> Result<Vec<Crd>, Unavailable> {
+    if !matches!(entry.body, Some(Body::Mutating { .. })) {
+        return Ok(Vec::new());
+    }
+    let cases = probes.iter().flat_map(|probe| &probe.spec.cases);
+    let objects = cases.flat_map(|case| [&case.request.object, &case.request.old_object]);
+    let kinds: BTreeSet<Gvk> = objects
+        .flatten()
+        .map(|object| Object::new(object).gvk().clone())
+        .collect();
+    let names = kinds.iter().filter_map(|gvk| {
+        let (name, _) = crds::defining(&snapshot.crds, &gvk.group, &gvk.kind)?;
+        Some(name.as_str())
+    });
+    let names: BTreeSet<&str> = names.collect();
+    if names.len() > MAX_DEFINITIONS {
+        return Err(Unavailable::lasting(format!(
+            "its probes have objects of {} custom kinds, and {MAX_DEFINITIONS} are the limit",
+            names.len()
+        )));
+    }
+    let mut definitions = Vec::with_capacity(names.len());
+    for name in names {
+        let Some(value) = definition(context, name).await? else {
+            continue;
+        };
+        match Crd::from_value(&value) {
+            Ok(crd) => definitions.push(crd),
+            Err(error) => {
+                let text = format!("the CustomResourceDefinition {name} cannot be read: {error}");
+                return Err(Unavailable::lasting(text));
+            }
+        }
+    }
+    Ok(definitions)
+}
+
+/// The definition of that name as the API server has it.
+async fn definition(context: &Context, name: &str) -> Result<Option<Value>, Unavailable> {
+    // A list of one: definitions may be listed, and need not be permitted to be got.
+    let params = kube::api::ListParams::default().fields(&format!("metadata.name={name}"));
+    let request = Request::new(CustomResourceDefinition::url_path(&(), None)).list(&params);
+    let failed = |error: &dyn std::fmt::Display| {
+        Unavailable::passing(format!(
+            "the CustomResourceDefinition {name} cannot be read now: {error}"
+        ))
+    };
+    let request = request.map_err(|error| failed(&error))?;
+    let list = within(TIMEOUT, context.client.request::<Value>(request)).await;
+    let mut list = list.map_err(|error| failed(&error))?;
+    let items = list.get_mut("items").and_then(Value::as_array_mut);
+    Ok(items.and_then(Vec::pop))
+}

@@ -1,0 +1,119 @@
+//! Targets of probes that are about something else than a ValidatingAdmissionPolicy: their kinds, and which fields and
+//! expectations of a probe go with which of them.
+//!
+//! Knows nothing of where a probe stands. A sort of target has a variant of [`TargetKind`], and a kind in [`kind_of`].
+
+use serde_json::{Map, Value as Json};
+
+use super::api::{BindingSource, PolicyProbeSpec, Target};
+use super::crd::TARGET_KINDS;
+use super::run::TargetKind;
+use super::validation::Violation;
+
+/// The kind of CustomResourceDefinitions.
+pub const DEFINITION: &str = "CustomResourceDefinition";
+
+/// Fields that say something of policies alone.
+const OF_POLICIES: [&str; 6] = [
+    "policyName",
+    "policyNames",
+    "params",
+    "inlineParams",
+    "bindings",
+    "inlineBindings",
+];
+
+/// The sort of objects of a kind that a target may have.
+#[must_use]
+pub fn kind_of(target: &Target) -> Option<TargetKind> {
+    match target.kind.as_str() {
+        DEFINITION => Some(TargetKind::Definition),
+        "MutatingAdmissionPolicy" => Some(TargetKind::Mutating),
+        "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => {
+            Some(TargetKind::Webhook)
+        }
+        _ => None,
+    }
+}
+
+/// The faults of a probe with this target whose spec has the fields of which `has` is true.
+#[must_use]
+pub fn faults(target: &Target, has: impl Fn(&str) -> bool) -> Vec<Violation> {
+    let violation = |field: &str, message: String| Violation {
+        field_ref: format!("spec.{field}"),
+        message,
+    };
+    let Some(kind) = kind_of(target) else {
+        let message = if target.kind == "ValidatingAdmissionPolicy" {
+            "is for other kinds; write `policyName` for a ValidatingAdmissionPolicy".to_owned()
+        } else {
+            format!("must be one of {}", TARGET_KINDS.join(", "))
+        };
+        return vec![violation("target.kind", message)];
+    };
+    let (fields, what) = match kind {
+        TargetKind::Webhook => (OF_POLICIES.as_slice(), "policies, and not for a webhook"),
+        TargetKind::Definition => (
+            OF_POLICIES.as_slice(),
+            "policies, and not for a CustomResourceDefinition",
+        ),
+        TargetKind::Policy | TargetKind::Mutating => (
+            &["policyName", "policyNames"][..],
+            "validating policies, and not for a target",
+        ),
+    };
+    let fields = fields.iter().filter(|field| has(field));
+    fields
+        .map(|field| violation(field, format!("is for {what}")))
+        .collect()
+}
+
+/// The source of bindings of a target that has none; `None` where the probe says it.
+#[must_use]
+pub const fn implied_bindings(kind: TargetKind) -> Option<BindingSource> {
+    match kind {
+        TargetKind::Webhook => Some(BindingSource::Implied),
+        TargetKind::Policy | TargetKind::Mutating | TargetKind::Definition => None,
+    }
+}
+
+/// The expectations of a probe that cannot be held against its target.
+#[must_use]
+pub fn unfit(spec: &PolicyProbeSpec, target: &Target) -> Vec<Violation> {
+    let (allowed, message): (&[&str], &str) = match kind_of(target) {
+        None | Some(TargetKind::Policy) => return Vec::new(),
+        Some(TargetKind::Webhook) => (
+            &["applies", "error"],
+            "the answer of a webhook is not known here: expect `applies`, whether it is called, or `error`",
+        ),
+        Some(TargetKind::Definition) => (
+            &[
+                "decision",
+                "message",
+                "messageContains",
+                "messagePattern",
+                "forbiddenMessages",
+                "reason",
+                "field",
+                "errors",
+            ],
+            "is for policies: of a custom resource expect `decision`, and with Deny `field`, `message`, `reason` or `errors`",
+        ),
+        Some(TargetKind::Mutating) => (
+            &["applies", "error", "object", "patch", "unchanged"],
+            "a mutating policy validates nothing: expect `object`, `patch`, `unchanged`, `applies` or `error`",
+        ),
+    };
+    let mut found = Vec::new();
+    for (n, case) in spec.cases.iter().enumerate() {
+        let Ok(Json::Object(expect)) = serde_json::to_value(&case.expect) else {
+            continue;
+        };
+        let fields = Map::keys(&expect).filter(|field| !allowed.contains(&field.as_str()));
+        found.extend(fields.map(|field| Violation {
+            field_ref: format!("spec.cases[{n}].expect.{field}"),
+            message: message.to_owned(),
+        }));
+    }
+    found
+}

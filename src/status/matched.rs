@@ -1,0 +1,123 @@
+//! `ResourcesMatched`: whether the rules of a policy, or of each webhook of a configuration, match what is served and what
+//! API servers ask about.
+
+use super::compute::{Checked, Matched, Observed, Subject};
+use super::condition::{ConditionStatus, Reason};
+use super::message;
+use super::verdict::{Evidence, Verdict};
+
+/// The condition `ResourcesMatched`.
+pub(super) fn verdict(observed: &Observed<'_>) -> Verdict {
+    let Checked::Done(matches) = observed.matches else {
+        return Verdict::broken_off();
+    };
+    if observed.subject != Subject::Webhooks {
+        return of_matched(matches, observed.subject);
+    }
+    let of_each = matches.webhooks.iter().map(|(name, matched)| {
+        let mut verdict = of_matched(matched, observed.subject);
+        verdict.message = format!("{name}: {}", verdict.message);
+        verdict
+    });
+    let of_each: Vec<Verdict> = of_each.collect();
+    let first = |status| of_each.iter().find(|verdict| verdict.status == status);
+    let telling = first(ConditionStatus::False).or_else(|| first(ConditionStatus::Unknown));
+    if let Some(verdict) = telling {
+        return verdict.clone();
+    }
+    match of_each.as_slice() {
+        [] => Verdict::new(
+            ConditionStatus::True,
+            Reason::ResourcesServed,
+            "it has no webhooks",
+        ),
+        [one] => one.clone(),
+        all => {
+            let texts: Vec<String> = all.iter().map(|verdict| verdict.message.clone()).collect();
+            let is_whole = all
+                .iter()
+                .all(|verdict| verdict.evidence == Evidence::Complete);
+            let text = message::list(&texts);
+            let verdict = Verdict::new(ConditionStatus::True, Reason::ResourcesServed, text);
+            verdict.with_evidence(if is_whole {
+                Evidence::Complete
+            } else {
+                Evidence::WithoutDetail
+            })
+        }
+    }
+}
+
+/// What is said of the resources that rules match.
+fn of_matched(matches: &Matched, subject: Subject) -> Verdict {
+    let unserved: Vec<String> = matches
+        .unserved
+        .iter()
+        .map(|unserved| match &unserved.suggestion {
+            Some(suggestion) => format!("{} (did you mean {suggestion}?)", unserved.rule),
+            None => unserved.rule.clone(),
+        })
+        .collect();
+    let undiscovered: Vec<String> = matches
+        .incomplete
+        .iter()
+        .map(|(group_version, reason)| format!("{group_version} ({reason})"))
+        .collect();
+    let not_asked = || {
+        let exempt = message::list(&matches.exempt);
+        format!("no API server asks a {} about {exempt}", subject.asked())
+    };
+    if matches.n_resources == 0 {
+        if !undiscovered.is_empty() {
+            let text = format!(
+                "whether the rules match anything cannot be told, not discovered: {}",
+                message::list(&undiscovered)
+            );
+            return Verdict::new(ConditionStatus::Unknown, Reason::DiscoveryIncomplete, text)
+                .with_evidence(Evidence::Awaited);
+        }
+        // What is not served may be served one day; what is exempt will never be asked about.
+        let nothing_serves = || format!("nothing serves {}", message::list(&unserved));
+        let (reason, what) = match (unserved.is_empty(), matches.exempt.is_empty()) {
+            (true, true) => (
+                Reason::NoServedResources,
+                "no rule matches a served resource".to_owned(),
+            ),
+            (false, true) => (Reason::NoServedResources, nothing_serves()),
+            (true, false) => (Reason::ExemptResources, not_asked()),
+            (false, false) => (
+                Reason::NoServedResources,
+                format!("{}; {}", nothing_serves(), not_asked()),
+            ),
+        };
+        let text = format!("{what}; {}", subject.never());
+        return Verdict::new(ConditionStatus::False, reason, text);
+    }
+    // What wildcards match is not counted: each CRD that comes or goes would change the message, and
+    // cost a write of every policy with a wildcard.
+    let n_named = matches.n_resources - matches.n_by_wildcard.min(matches.n_resources);
+    let mut parts = vec![match (n_named, matches.n_by_wildcard) {
+        (n_named, 0) => format!("the rules match {}", message::count(n_named, "resource")),
+        (0, _) => "the rules match resources by wildcards".to_owned(),
+        (n_named, _) => format!(
+            "the rules match {} by name and others by wildcards",
+            message::count(n_named, "resource")
+        ),
+    }];
+    if !matches.exempt.is_empty() {
+        parts.push(not_asked());
+    }
+    if !unserved.is_empty() {
+        parts.push(format!("not served: {}", message::list(&unserved)));
+    }
+    if !undiscovered.is_empty() {
+        parts.push(format!("not discovered: {}", message::list(&undiscovered)));
+    }
+    let text = parts.join("; ");
+    let verdict = Verdict::new(ConditionStatus::True, Reason::ResourcesServed, text);
+    verdict.with_evidence(if undiscovered.is_empty() {
+        Evidence::Complete
+    } else {
+        Evidence::WithoutDetail
+    })
+}

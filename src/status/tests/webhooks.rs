@@ -1,0 +1,78 @@
+//! Conditions of configurations of webhooks: about all of their webhooks, and nothing of bindings and params.
+
+use super::*;
+
+fn matched(n_resources: usize, exempt: &[&str]) -> Matched {
+    Matched {
+        n_resources,
+        exempt: exempt.iter().map(|name| (*name).to_owned()).collect(),
+        ..Matched::default()
+    }
+}
+
+fn conditions(webhooks: Vec<(&str, Matched)>) -> Vec<Condition> {
+    let webhooks = webhooks.into_iter();
+    let matched = Matched::of_webhooks(
+        webhooks
+            .map(|(name, matched)| (name.to_owned(), matched))
+            .collect(),
+    );
+    let outcome = Typed::of_webhooks(Vec::new());
+    let policy = ValidatingAdmissionPolicy::default();
+    // Also where the options require more than there is.
+    let ready_requires: BTreeSet<ConditionType> =
+        [ConditionType::ResourcesMatched, ConditionType::Bound].into();
+    let observed = Observed {
+        policy: &policy,
+        subject: Subject::Webhooks,
+        compiled: Checked::Done(Compiled {
+            findings: &[],
+            n_expressions: 2,
+        }),
+        matches: Checked::Done(&matched),
+        types: Checked::Done(Types {
+            outcome: &outcome,
+            waiting: &[],
+        }),
+        params: ParamKindState::NotRequired,
+        bindings: BindingsState::Known(Vec::new()),
+        probes: ProbesState::Known(Vec::new()),
+        ready_requires: &ready_requires,
+    };
+    compute(&observed, at(1)).conditions
+}
+
+fn said(conditions: &[Condition], type_: ConditionType) -> (String, String) {
+    let found = condition::find(conditions, type_).unwrap();
+    (found.status.clone(), found.message.clone())
+}
+
+#[test]
+fn one_webhook_that_is_never_called_is_told() {
+    let found = conditions(vec![
+        ("a.example.com", matched(1, &[])),
+        ("b.example.com", matched(0, &["x y"])),
+    ]);
+    let (status, message) = said(&found, ConditionType::ResourcesMatched);
+    assert_eq!(status, "False");
+    assert_eq!(
+        message,
+        "b.example.com: no API server asks a webhook about x y; the webhook is never called"
+    );
+    assert_eq!(said(&found, ConditionType::Ready).0, "False");
+}
+
+#[test]
+fn bindings_params_and_probes_are_no_affair_of_webhooks() {
+    for webhooks in [vec![("a.example.com", matched(1, &[]))], Vec::new()] {
+        let found = conditions(webhooks);
+        assert_eq!(said(&found, ConditionType::Ready).0, "True");
+        for none in [
+            ConditionType::Bound,
+            ConditionType::ParamsResolved,
+            ConditionType::ProbesPassed,
+        ] {
+            assert!(condition::find(&found, none).is_none());
+        }
+    }
+}
