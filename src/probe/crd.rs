@@ -91,8 +91,12 @@ pub(super) fn expect_rules() -> Value {
         rule(
             "has(self.decision) && self.decision == 'Deny' || \
              !(has(self.message) || has(self.messageContains) || has(self.messagePattern) || \
-             has(self.reason) || has(self.field) || has(self.errors))",
+             has(self.reason) || has(self.field) || has(self.errors) && self.errors != 0)",
             "message, messageContains, messagePattern, reason, field and errors are those of a denial"
+        ),
+        rule(
+            "!has(self.decision) || self.decision != 'Deny' || !has(self.errors) || self.errors > 0",
+            "an object that is denied has at least one error: expect errors: 0 with decision: Allow"
         ),
         rule(
             "has(self.decision) || has(self.error) || has(self.applies) || has(self.object) || \

@@ -78,6 +78,13 @@ pub(super) struct OfExpression<'a> {
     index: usize,
 }
 
+/// Records parts as those of the expression with the index 0.
+impl Observer for Recorder {
+    fn observe(&self, part: usize, result: &Result<Value, EvalError>, cost: u64) {
+        self.of(0).observe(part, result, cost);
+    }
+}
+
 impl Observer for OfExpression<'_> {
     fn observe(&self, part: usize, result: &Result<Value, EvalError>, cost: u64) {
         let mut known = self
