@@ -92,6 +92,9 @@ pub struct TracePart {
     pub times: u64,
     /// The cost of it and its parts, in cost units.
     pub cost: u64,
+    /// The element because of which `all` is false or `exists` true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub element: Option<String>,
 }
 
 /// The expressions that decided on a case; where none did, the validations that were true.
@@ -336,6 +339,7 @@ fn of_ast(
             values: seen.values.clone(),
             times: seen.n,
             cost: seen.cost,
+            element: parts::deciding_element(ast, index, recording, part.id),
         })
     });
     let parts: Vec<TracePart> = parts.take(MAX_PARTS).collect();
@@ -398,10 +402,14 @@ impl TracePart {
     pub(in crate::cli) fn shown(&self) -> String {
         let values = self.values.join(", ");
         let n_known = u64::try_from(self.values.len()).unwrap_or(u64::MAX);
-        if self.times > n_known {
+        let shown = if self.times > n_known {
             format!("{values}, … ({} times)", self.times)
         } else {
             values
+        };
+        match &self.element {
+            Some(element) => format!("{shown}, because of {element}"),
+            None => shown,
         }
     }
 }
