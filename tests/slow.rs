@@ -11,6 +11,7 @@ mod support;
 mod cli_binary;
 mod cli_check_binary;
 mod cli_commands;
+mod cli_hints;
 mod cli_mutating;
 mod cli_test;
 mod custom_resources;

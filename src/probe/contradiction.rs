@@ -1,6 +1,7 @@
 //! Requests that no API server takes, whatever their kind: their parts contradict each other.
 //!
-//! Source: `k8s.io/apiserver` `pkg/registry/rest/meta.go` (`EnsureObjectNamespaceMatchesRequestNamespace`).
+//! Source: `k8s.io/apiserver` `pkg/registry/rest/meta.go` (`EnsureObjectNamespaceMatchesRequestNamespace`),
+//! `pkg/storage/etcd3/store.go` (`Create`), `pkg/storage/api_object_versioner.go` (`ObjectResourceVersion`).
 
 use serde_json::Value;
 
@@ -25,6 +26,16 @@ pub(super) fn contradictions(request: &Request) -> Vec<Violation> {
             message: format!(
                 "the request is in the namespace `{asked}`, and the object says `{own}`"
             ),
+        });
+    }
+    let is_create = matches!(request.operation.as_deref(), None | Some("CREATE"));
+    let is_of_object = request.sub_resource.as_deref().is_none_or(str::is_empty);
+    let version = text("/metadata/resourceVersion").unwrap_or_default();
+    let is_number = !version.is_empty() && version.bytes().all(|it| it.is_ascii_digit());
+    if is_create && is_of_object && is_number && version.parse() != Ok(0_u64) {
+        found.push(Violation {
+            field_ref: "request.object.metadata.resourceVersion".to_owned(),
+            message: "resourceVersion should not be set on objects to be created".to_owned(),
         });
     }
     if let Some(before) = &request.old_object {
@@ -57,6 +68,23 @@ mod tests {
         let request: Request = serde_json::from_value(request.clone()).unwrap();
         let found = contradictions(&request).into_iter();
         found.map(|violation| violation.field_ref).collect()
+    }
+
+    #[test]
+    fn an_object_that_is_created_has_no_resource_version() {
+        let pod = |version: &str| {
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "resourceVersion": version}})
+        };
+        let field = ["request.object.metadata.resourceVersion"];
+        assert_eq!(found(&json!({"object": pod("12")})), field);
+        assert_eq!(found(&json!({"operation": "CREATE", "object": pod("12")})), field);
+        for version in ["", "0", "00", "+1", "a"] {
+            assert_eq!(found(&json!({"object": pod(version)})), [""; 0], "{version}");
+        }
+        let update = json!({"operation": "UPDATE", "object": pod("12"), "oldObject": pod("12")});
+        assert_eq!(found(&update), [""; 0]);
+        let of_part = json!({"subResource": "eviction", "object": pod("12")});
+        assert_eq!(found(&of_part), [""; 0]);
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub(super) fn spec_rules() -> Value {
         ),
         rule(
             "has(self.policyName) != has(self.target)",
-            "a probe names a policyName or a target, and not both"
+            "write policyName for a ValidatingAdmissionPolicy, or target for anything else: one of the two, and not both"
         ),
         rule(
             "has(self.target) && self.target.kind == 'MutatingAdmissionPolicy' || \

@@ -229,6 +229,7 @@ fn fault<T>(object: &Object<T>, field: &str, message: &str) -> Finding {
     );
     found.field_ref = Some(field.to_owned());
     found.refused = true;
-    found.help = Some("the API server refuses it".to_owned());
+    let advice = object.advice_on_key(field);
+    found.help = Some(advice.unwrap_or_else(|| "the API server refuses it".to_owned()));
     found
 }

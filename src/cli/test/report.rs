@@ -233,9 +233,13 @@ impl CaseReport {
                 .iter()
                 .map(|violation| {
                     let (field, place) = probe.place_of_violation(n, &violation.field_ref);
+                    let advice = probe.object.advice_on_key(&field);
                     InvalidField {
                         field,
-                        message: violation.message.clone(),
+                        message: match advice {
+                            Some(advice) => format!("{}; {advice}", violation.message),
+                            None => violation.message.clone(),
+                        },
                         line: place.line,
                         column: place.column,
                     }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::cli::check::webhook;
 use crate::cli::input::Object;
+use crate::policy::nearest::nearest;
 use crate::probe::api::{PolicyProbeSpec, Target};
 use crate::probe::crd::TARGET_KINDS;
 use crate::probe::run::TargetKind;
@@ -61,7 +62,16 @@ pub(super) fn take(probe: &Json) -> Result<Option<(Json, Target)>, Vec<Violation
         let message = if target.kind == "ValidatingAdmissionPolicy" {
             "is for other kinds; write `policyName` for a ValidatingAdmissionPolicy".to_owned()
         } else {
-            format!("must be one of {}", TARGET_KINDS.join(", "))
+            let known = TARGET_KINDS.into_iter().chain(["ValidatingAdmissionPolicy"]);
+            let meant = match nearest(&target.kind, known) {
+                Some("ValidatingAdmissionPolicy") => {
+                    "; write `policyName` for a ValidatingAdmissionPolicy".to_owned()
+                }
+                Some(meant) => format!("; did you mean `{meant}`?"),
+                None => String::new(),
+            };
+            let kinds = TARGET_KINDS.join(", ");
+            format!("is `{}`, and must be one of {kinds}{meant}", target.kind)
         };
         return Err(vec![violation("target.kind", message)]);
     };
