@@ -14,6 +14,8 @@ mod cli_commands;
 mod cli_hints;
 mod cli_mutating;
 mod cli_test;
+#[path = "support/json_schema.rs"]
+mod json_schema;
 mod custom_resources;
 mod distribution;
 mod docs;
@@ -21,6 +23,7 @@ mod hostile;
 mod hostile_eval;
 mod hostile_files;
 mod offline;
+mod report_schemas;
 mod schema_golden;
 mod static_manifests;
 #[cfg(unix)]

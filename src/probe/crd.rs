@@ -195,7 +195,7 @@ pub(super) fn decision_schema(_: &mut SchemaGenerator) -> Schema {
     enumeration(&["Allow", "Deny"])
 }
 
-pub(super) fn outcome_schema(_: &mut SchemaGenerator) -> Schema {
+pub(crate) fn outcome_schema(_: &mut SchemaGenerator) -> Schema {
     enumeration(&["Passed", "Failed", "Pending"])
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -17,6 +18,7 @@ use crate::cli::input::Object;
 use crate::cli::unified;
 use crate::policy::compile::CompiledPolicy;
 use crate::probe::api::{CaseOutcome, Decision, Target};
+use crate::probe::crd::outcome_schema;
 use crate::probe::mutation::patch;
 use crate::probe::run::{CaseResult, TargetKind};
 use crate::schema::Crd;
@@ -25,7 +27,7 @@ use crate::schema::Crd;
 ///
 /// The shape is stable: fields may be added, none is removed or changes its meaning while
 /// `apiVersion` stays.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TestReport {
     /// Always `cli.vap-status.dev/v1alpha1`.
@@ -53,7 +55,7 @@ pub struct TestReport {
 }
 
 /// How much there was, and what it came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
     /// Files read.
@@ -73,7 +75,7 @@ pub struct Summary {
 }
 
 /// Results of the cases of a probe.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct ProbeReport {
     /// `metadata.name`.
     pub name: String,
@@ -95,12 +97,13 @@ pub struct ProbeReport {
 }
 
 /// Result of a case.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CaseReport {
     /// The name.
     pub name: String,
     /// `Passed`, `Failed`, or `Pending` where it could not be evaluated.
+    #[schemars(schema_with = "outcome_schema")]
     pub outcome: CaseOutcome,
     /// The line of its name.
     pub line: usize,
@@ -167,7 +170,7 @@ pub(super) struct About<'a> {
 }
 
 /// A fault of a sample object.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InvalidField {
     /// The field, `spec.cases[0].request.object.spec`.

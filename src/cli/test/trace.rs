@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value as Json;
 
@@ -35,7 +36,7 @@ const MAX_FIELDS: usize = 8;
 const MAX_PARTS: usize = 24;
 
 /// An expression that was evaluated, with its parts.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Trace {
     /// The field of the policy, `spec.validations[0].expression`.
@@ -69,7 +70,7 @@ pub(in crate::cli) struct Traces {
 }
 
 /// Changes that would give an expression the other value.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Changes {
     /// The other value.
@@ -79,7 +80,7 @@ pub struct Changes {
 }
 
 /// A part of an expression.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TracePart {
     /// The text.
