@@ -21,7 +21,9 @@ fn says(arguments: &[&str], texts: &[&str]) {
 
 /// A probe of the policy `replica-limit`.
 fn probe(spec: &str) -> String {
-    format!("apiVersion: vap-status.dev/v1alpha1\nkind: PolicyProbe\nmetadata: {{name: a}}\nspec:\n{spec}")
+    format!(
+        "apiVersion: vap-status.dev/v1alpha1\nkind: PolicyProbe\nmetadata: {{name: a}}\nspec:\n{spec}"
+    )
 }
 
 const CASE: &str = "\n  cases:\n  - name: a\n    request: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}}\n    expect: {decision: Allow}\n";
@@ -34,15 +36,24 @@ fn what_is_misspelt_in_a_probe_is_told() {
             "spec.polcyName: unknown field, did you mean `policyName`?",
         ),
         (
-            format!("  policyName: replica-limit{}", CASE.replace("expect", "expct")),
+            format!(
+                "  policyName: replica-limit{}",
+                CASE.replace("expect", "expct")
+            ),
             "spec.cases[0].expct: unknown field, did you mean `expect`?",
         ),
         (
-            format!("  policyName: replica-limit{}", CASE.replace("object:", "objectForm:")),
+            format!(
+                "  policyName: replica-limit{}",
+                CASE.replace("object:", "objectForm:")
+            ),
             "unknown field, did you mean `objectFrom`?",
         ),
         (
-            format!("  policyName: replica-limit{}", CASE.replace("Allow", "Alow")),
+            format!(
+                "  policyName: replica-limit{}",
+                CASE.replace("Allow", "Alow")
+            ),
             "did you mean `Allow`?",
         ),
         (
@@ -84,7 +95,10 @@ fn keys_that_kubectl_reads_as_booleans_are_told() {
     );
     says(
         &["check", &file("policy.yaml")],
-        &["kubectl reads the key `on` as the boolean true", "write 'on' in quotation marks"],
+        &[
+            "kubectl reads the key `on` as the boolean true",
+            "write 'on' in quotation marks",
+        ],
     );
 }
 
@@ -99,7 +113,11 @@ fn who_asks_a_policy_of_nothing_is_told() {
     assert_ne!(misspelt, fs_policy());
     let binding = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\
                    metadata: {name: b}\nspec: {policyName: replica-limit, validationActions: [Deny]}\n";
-    let files = [("policy.yaml", misspelt.as_str()), ("binding.yaml", binding), ("web.json", &object)];
+    let files = [
+        ("policy.yaml", misspelt.as_str()),
+        ("binding.yaml", binding),
+        ("web.json", &object),
+    ];
     let folder = directory("hints_eval", &files);
     let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     says(
@@ -108,7 +126,10 @@ fn who_asks_a_policy_of_nothing_is_told() {
     );
     says(
         &["eval", &file("binding.yaml"), "--object", &file("web.json")],
-        &["the policy `replica-limit` is not among the input", "a binding alone decides nothing"],
+        &[
+            "the policy `replica-limit` is not among the input",
+            "a binding alone decides nothing",
+        ],
     );
 }
 
@@ -121,7 +142,10 @@ fn an_object_that_is_created_has_no_resource_version() {
     let file = file.to_str().unwrap();
     let message = "resourceVersion should not be set on objects to be created";
     says(&["eval", POLICY, "--object", file], &[message]);
-    let ran = vap(&["eval", POLICY, "--object", file, "--operation", "UPDATE"], "");
+    let ran = vap(
+        &["eval", POLICY, "--object", file, "--operation", "UPDATE"],
+        "",
+    );
     assert!(!ran.out.contains(message), "{}", ran.out);
     // What is stored has one.
     let ran = vap(&["audit", POLICY, "--files", file], "");
@@ -133,21 +157,46 @@ fn a_policy_that_is_not_there_is_no_object() {
     let object = deployment("web", 2).to_string();
     let folder = directory("hints_audit", &[("web.json", &object)]);
     let file = folder.join("web.json");
-    let ran = vap(&["audit", "missing.yaml", file.to_str().unwrap(), "-o", "json"], "");
+    let ran = vap(
+        &[
+            "audit",
+            "missing.yaml",
+            file.to_str().unwrap(),
+            "-o",
+            "json",
+        ],
+        "",
+    );
     let summary = &ran.json()["summary"];
-    assert_eq!((&summary["objects"], &summary["unread"]), (&1.into(), &0.into()), "{summary}");
+    assert_eq!(
+        (&summary["objects"], &summary["unread"]),
+        (&1.into(), &0.into()),
+        "{summary}"
+    );
     assert_ne!(ran.status, 0);
 }
 
 #[test]
 fn a_new_version_that_is_refused_is_told() {
-    let broken = fs_policy().replace("expression: object.spec.replicas", "expression: (object.spec.replicas");
+    let broken = fs_policy().replace(
+        "expression: object.spec.replicas",
+        "expression: (object.spec.replicas",
+    );
     assert_ne!(broken, fs_policy());
     let object = deployment("web", 90).to_string();
-    let folder = directory("hints_diff", &[("new.yaml", &broken), ("web.json", &object)]);
+    let folder = directory(
+        "hints_diff",
+        &[("new.yaml", &broken), ("web.json", &object)],
+    );
     let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     says(
-        &["diff", POLICY, &file("new.yaml"), "--with", &file("web.json")],
+        &[
+            "diff",
+            POLICY,
+            &file("new.yaml"),
+            "--with",
+            &file("web.json"),
+        ],
         &["the policy: asked -> the API server refuses it: Syntax error"],
     );
 }

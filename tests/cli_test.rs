@@ -99,10 +99,17 @@ fn failing_custom_resources_show_the_rules_that_decided() {
     };
     assert_eq!(decides(0), [(26, "spec")]);
     assert_eq!(decides(1), [(47, "spec.labels[a]"), (37, "spec.mounts[1]")]);
-    let parts: Vec<String> = trace(0)[0].parts.iter().map(|part| part.text.clone()).collect();
+    let parts: Vec<String> = trace(0)[0]
+        .parts
+        .iter()
+        .map(|part| part.text.clone())
+        .collect();
     assert_eq!(parts, ["self.min <= self.max", "self.min", "self.max"]);
     let changes = trace(0)[0].changes.as_ref().unwrap();
-    assert_eq!(changes.ways, [["self.min <= self.max (self.min is 7, self.max is 3)"]]);
+    assert_eq!(
+        changes.ways,
+        [["self.min <= self.max (self.min is 7, self.max is 3)"]]
+    );
     assert_eq!(decides(2).len(), 4);
     assert_eq!(report.probes[0].cases[2].not_traced.len(), 2);
     assert!(decides(3).is_empty() && !trace(3).is_empty());

@@ -52,10 +52,34 @@ fn reports_of_all_sorts_meet_their_schemas() {
     }
     let schema = report_schema::of_test();
     let tests: [&[&str]; 5] = [
-        &["test", "tests/cli_test/definitions.yaml", "tests/cli_test/webhooks.yaml", "-o", "json"],
-        &["test", "tests/cli_test/definition_traces.yaml", "-o", "json"],
-        &["test", "tests/cli_test/mutating.yaml", "tests/cli_test/traps.yaml", "-o", "json"],
-        &["test", "config/samples", "-o", "json", "--coverage", "--mutants"],
+        &[
+            "test",
+            "tests/cli_test/definitions.yaml",
+            "tests/cli_test/webhooks.yaml",
+            "-o",
+            "json",
+        ],
+        &[
+            "test",
+            "tests/cli_test/definition_traces.yaml",
+            "-o",
+            "json",
+        ],
+        &[
+            "test",
+            "tests/cli_test/mutating.yaml",
+            "tests/cli_test/traps.yaml",
+            "-o",
+            "json",
+        ],
+        &[
+            "test",
+            "config/samples",
+            "-o",
+            "json",
+            "--coverage",
+            "--mutants",
+        ],
         &["test", "tests/cli_test/invalid.yaml", "-o", "json"],
     ];
     for arguments in tests {
@@ -68,13 +92,17 @@ fn reports_of_all_sorts_meet_their_schemas() {
 fn what_does_not_meet_a_schema_is_found() {
     let schema = report_schema::of_test();
     let sound: Value =
-        serde_json::from_str(&std::fs::read_to_string("tests/cli_test/files.json").unwrap()).unwrap();
+        serde_json::from_str(&std::fs::read_to_string("tests/cli_test/files.json").unwrap())
+            .unwrap();
     let changes = [
         ("/summary/cases", json!("1")),
         ("/kind", json!("CheckReport")),
         ("/summary", json!({})),
         ("/probes/0/cases/0/outcome", json!("Undecided")),
-        ("/probes/0/cases/0", json!({"name": "a", "outcome": "Passed", "line": 1, "other": 1})),
+        (
+            "/probes/0/cases/0",
+            json!({"name": "a", "outcome": "Passed", "line": 1, "other": 1}),
+        ),
     ];
     for (place, value) in changes {
         let mut changed = sound.clone();

@@ -14,14 +14,14 @@ mod cli_commands;
 mod cli_hints;
 mod cli_mutating;
 mod cli_test;
-#[path = "support/json_schema.rs"]
-mod json_schema;
 mod custom_resources;
 mod distribution;
 mod docs;
 mod hostile;
 mod hostile_eval;
 mod hostile_files;
+#[path = "support/json_schema.rs"]
+mod json_schema;
 mod offline;
 mod report_schemas;
 mod schema_golden;

@@ -23,7 +23,9 @@ pub fn of_test() -> Value {
 }
 
 fn schema<T: JsonSchema>(kind: &str) -> Value {
-    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let generator = SchemaSettings::draft2020_12()
+        .for_serialize()
+        .into_generator();
     let mut schema = generator.into_root_schema_for::<T>().to_value();
     strip(&mut schema);
     for (name, text) in [("apiVersion", API_VERSION), ("kind", kind)] {

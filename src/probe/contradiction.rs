@@ -72,14 +72,19 @@ mod tests {
 
     #[test]
     fn an_object_that_is_created_has_no_resource_version() {
-        let pod = |version: &str| {
-            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "resourceVersion": version}})
-        };
+        let pod = |version: &str| json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "resourceVersion": version}});
         let field = ["request.object.metadata.resourceVersion"];
         assert_eq!(found(&json!({"object": pod("12")})), field);
-        assert_eq!(found(&json!({"operation": "CREATE", "object": pod("12")})), field);
+        assert_eq!(
+            found(&json!({"operation": "CREATE", "object": pod("12")})),
+            field
+        );
         for version in ["", "0", "00", "+1", "a"] {
-            assert_eq!(found(&json!({"object": pod(version)})), [""; 0], "{version}");
+            assert_eq!(
+                found(&json!({"object": pod(version)})),
+                [""; 0],
+                "{version}"
+            );
         }
         let update = json!({"operation": "UPDATE", "object": pod("12"), "oldObject": pod("12")});
         assert_eq!(found(&update), [""; 0]);

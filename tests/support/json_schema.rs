@@ -1,17 +1,34 @@
 //! Values held against a JSON Schema, as far as the schemas of this project go; an unknown keyword fails.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value as Json, json};
+use vap_status_controller::cel::decls::Variable;
+use vap_status_controller::cel::env::Env;
+use vap_status_controller::cel::eval::{Limits, PlainRuntime, Program};
+use vap_status_controller::cel::types::Type;
+use vap_status_controller::cel::value::Value;
+use vap_status_controller::cel::{checker, stdlib, syntax};
 
 /// Keywords that say nothing of values, or of formats that types imply.
-const SILENT: [&str; 11] = [
-    "$schema", "$id", "$defs", "definitions", "title", "description", "default", "format", "examples", "$comment",
+const SILENT: [&str; 12] = [
+    "$schema",
+    "id",
+    "$id",
+    "$defs",
+    "definitions",
+    "title",
+    "description",
+    "default",
+    "format",
+    "examples",
+    "$comment",
     "readOnly",
 ];
 
 /// The faults of `value`, each with its place. With `is_closed`, a field that no schema names is a fault.
-pub(crate) fn faults(schema: &Value, value: &Value, is_closed: bool) -> Vec<String> {
+pub(crate) fn faults(schema: &Json, value: &Json, is_closed: bool) -> Vec<String> {
     let mut walk = Walk {
         root: schema,
         is_closed,
@@ -22,7 +39,7 @@ pub(crate) fn faults(schema: &Value, value: &Value, is_closed: bool) -> Vec<Stri
 }
 
 struct Walk<'a> {
-    root: &'a Value,
+    root: &'a Json,
     is_closed: bool,
     found: Vec<String>,
 }
@@ -32,13 +49,13 @@ impl<'a> Walk<'a> {
         self.found.push(format!("{path}: {what}"));
     }
 
-    fn is_valid(&self, schema: &Value, value: &Value) -> bool {
+    fn is_valid(&self, schema: &Json, value: &Json) -> bool {
         faults_below(self.root, schema, value, self.is_closed).is_empty()
     }
 
-    fn value(&mut self, schema: &'a Value, value: &Value, path: &str) {
-        let Value::Object(keywords) = schema else {
-            if schema == &Value::Bool(false) {
+    fn value(&mut self, schema: &'a Json, value: &Json, path: &str) {
+        let Json::Object(keywords) = schema else {
+            if schema == &Json::Bool(false) {
                 self.fault(path, "is not allowed");
             }
             return;
@@ -46,12 +63,12 @@ impl<'a> Walk<'a> {
         for (keyword, of) in keywords {
             self.keyword(keyword, of, value, path);
         }
-        if let Value::Object(fields) = value {
+        if let Json::Object(fields) = value {
             self.fields(keywords, fields, path);
         }
     }
 
-    fn keyword(&mut self, keyword: &str, of: &'a Value, value: &Value, path: &str) {
+    fn keyword(&mut self, keyword: &str, of: &'a Json, value: &Json, path: &str) {
         let holds = match keyword {
             "$ref" => {
                 let pointer = of.as_str().unwrap().trim_start_matches('#');
@@ -60,12 +77,16 @@ impl<'a> Walk<'a> {
                 true
             }
             "type" => match of {
-                Value::Array(types) => types.iter().any(|of| is_of(of, value)),
+                Json::Array(types) => types.iter().any(|of| is_of(of, value)),
                 of => is_of(of, value),
             },
             "enum" => of.as_array().unwrap().contains(value),
             "const" => of == value,
-            "anyOf" => of.as_array().unwrap().iter().any(|of| self.is_valid(of, value)),
+            "anyOf" => of
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|of| self.is_valid(of, value)),
             "oneOf" => {
                 let all = of.as_array().unwrap().iter();
                 all.filter(|of| self.is_valid(of, value)).count() == 1
@@ -83,17 +104,19 @@ impl<'a> Walk<'a> {
             "maxLength" => length(value).is_none_or(|it| it <= of.as_u64().unwrap()),
             "minItems" => count(value).is_none_or(|it| it >= of.as_u64().unwrap()),
             "maxItems" => count(value).is_none_or(|it| it <= of.as_u64().unwrap()),
-            "minProperties" => value.as_object().is_none_or(|it| it.len() as u64 >= of.as_u64().unwrap()),
+            "minProperties" => value
+                .as_object()
+                .is_none_or(|it| it.len() as u64 >= of.as_u64().unwrap()),
             "uniqueItems" => {
                 let items = value.as_array().map(|items| {
-                    let texts: BTreeSet<String> = items.iter().map(Value::to_string).collect();
+                    let texts: BTreeSet<String> = items.iter().map(Json::to_string).collect();
                     (texts.len(), items.len())
                 });
-                of == &Value::Bool(false) || items.is_none_or(|(different, all)| different == all)
+                of == &Json::Bool(false) || items.is_none_or(|(different, all)| different == all)
             }
             "pattern" => {
-                let pattern = regexp::Program::new(of.as_str().unwrap()).unwrap();
-                value.as_str().is_none_or(|text| pattern.is_match(text))
+                let pattern = of.as_str().unwrap();
+                value.as_str().is_none_or(|text| matches(pattern, text))
             }
             "items" => {
                 for (n, item) in value.as_array().into_iter().flatten().enumerate() {
@@ -112,13 +135,18 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn fields(&mut self, keywords: &'a Map<String, Value>, fields: &Map<String, Value>, path: &str) {
-        for name in keywords.get("required").and_then(Value::as_array).into_iter().flatten() {
+    fn fields(&mut self, keywords: &'a Map<String, Json>, fields: &Map<String, Json>, path: &str) {
+        for name in keywords
+            .get("required")
+            .and_then(Json::as_array)
+            .into_iter()
+            .flatten()
+        {
             if !fields.contains_key(name.as_str().unwrap()) {
                 self.fault(path, &format!("has no {name}"));
             }
         }
-        let properties = keywords.get("properties").and_then(Value::as_object);
+        let properties = keywords.get("properties").and_then(Json::as_object);
         let others = keywords.get("additionalProperties");
         for (name, field) in fields {
             let path = format!("{path}.{name}");
@@ -133,7 +161,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn faults_below(root: &Value, schema: &Value, value: &Value, is_closed: bool) -> Vec<String> {
+fn faults_below(root: &Json, schema: &Json, value: &Json, is_closed: bool) -> Vec<String> {
     let mut walk = Walk {
         root,
         is_closed,
@@ -143,7 +171,23 @@ fn faults_below(root: &Value, schema: &Value, value: &Value, is_closed: bool) ->
     walk.found
 }
 
-fn is_of(type_: &Value, value: &Value) -> bool {
+/// Reports whether `pattern` matches a part of `text`.
+fn matches(pattern: &str, text: &str) -> bool {
+    const EXPRESSION: &str = "t.matches(p)";
+    let variables = ["t", "p"].map(|name| Variable::new(name, Type::String));
+    let env = Env::new(Arc::new(stdlib::library())).extend(variables);
+    let ast = Arc::new(syntax::parse(EXPRESSION).0.unwrap());
+    let (checked, _) = checker::check(&ast, EXPRESSION, &env);
+    let program = Program::plan(&checked, &env, &PlainRuntime).unwrap();
+    let values = [
+        ("t", Value::from(&json!(text))),
+        ("p", Value::from(&json!(pattern))),
+    ];
+    let result = program.eval(&values, Limits::of_cost(u64::MAX)).result;
+    matches!(result.unwrap(), Value::Bool(true))
+}
+
+fn is_of(type_: &Json, value: &Json) -> bool {
     match type_.as_str().unwrap() {
         "null" => value.is_null(),
         "boolean" => value.is_boolean(),
@@ -156,10 +200,10 @@ fn is_of(type_: &Value, value: &Value) -> bool {
     }
 }
 
-fn length(value: &Value) -> Option<u64> {
+fn length(value: &Json) -> Option<u64> {
     Some(value.as_str()?.chars().count() as u64)
 }
 
-fn count(value: &Value) -> Option<u64> {
+fn count(value: &Json) -> Option<u64> {
     Some(value.as_array()?.len() as u64)
 }

@@ -147,7 +147,9 @@ fn hints<'a>(
     let of_sort = |is_mutating: bool| {
         let policies = world.policies.iter();
         let policies = policies.filter(move |policy| policy.mutating.is_some() == is_mutating);
-        policies.map(|policy| policy.name).collect::<BTreeSet<&str>>()
+        policies
+            .map(|policy| policy.name)
+            .collect::<BTreeSet<&str>>()
     };
     let bindings = [
         (&setup.input.bindings, of_sort(false)),
@@ -166,9 +168,8 @@ fn hints<'a>(
             let meant = nearest(name, policies.iter().copied());
             of_binding.help = Some(match meant {
                 Some(meant) => format!("did you mean `{meant}`?"),
-                None => {
-                    "a binding alone decides nothing: name the file of its policy as well".to_owned()
-                }
+                None => "a binding alone decides nothing: name the file of its policy as well"
+                    .to_owned(),
             });
             of_binding.field_ref = Some("spec.policyName".to_owned());
             found.push(of_binding);

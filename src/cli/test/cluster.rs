@@ -196,7 +196,10 @@ impl<'a> FileCluster<'a> {
     pub(super) fn refusal(&self, name: &str) -> Option<&str> {
         match self.definitions.get(name) {
             Some(definition) => definition.definition.refusal.as_deref(),
-            None => self.policies.get(name).and_then(|policy| policy.refusal.as_deref()),
+            None => self
+                .policies
+                .get(name)
+                .and_then(|policy| policy.refusal.as_deref()),
         }
     }
 

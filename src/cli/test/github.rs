@@ -4,8 +4,8 @@
 
 use std::fmt::Write as _;
 
-use super::trace::and_more;
 use super::report::{CaseReport, ProbeReport, TestReport};
+use super::trace::and_more;
 use crate::cli::check::annotations::MAX_ANNOTATIONS;
 use crate::cli::check::finding::Severity;
 use crate::cli::text::clean;

@@ -68,9 +68,16 @@ fn head(out: &mut String, probe: &ProbeReport, terminal: Terminal) {
     };
     let _ = writeln!(out, "{name} ({about}, {file}:{})", probe.line);
     if let Some(why) = &probe.refusal {
-        let what = probe.target.as_ref().map_or("policy", |target| &target.kind);
+        let what = probe
+            .target
+            .as_ref()
+            .map_or("policy", |target| &target.kind);
         let text = format!("the API server refuses the {what}: {why}");
-        let room = terminal.width.unwrap_or(usize::MAX).saturating_sub(2).max(20);
+        let room = terminal
+            .width
+            .unwrap_or(usize::MAX)
+            .saturating_sub(2)
+            .max(20);
         for line in wrap(&clean(&text), room, usize::MAX, "  ") {
             let _ = writeln!(out, "  {line}");
         }
@@ -149,7 +156,10 @@ fn render(
         for trace in &case.trace {
             render_trace(out, trace, INDENT, room);
         }
-        for line in and_more(&case.not_traced).iter().flat_map(|more| wrap(more, room, usize::MAX, "  ")) {
+        for line in and_more(&case.not_traced)
+            .iter()
+            .flat_map(|more| wrap(more, room, usize::MAX, "  "))
+        {
             let _ = writeln!(out, "{INDENT}{line}");
         }
     }

@@ -184,12 +184,7 @@ pub struct InvalidField {
 }
 
 impl CaseReport {
-    fn new(
-        result: &CaseResult,
-        probe: &Probe,
-        n: usize,
-        about: About<'_>,
-    ) -> Self {
+    fn new(result: &CaseResult, probe: &Probe, n: usize, about: About<'_>) -> Self {
         let status = &result.status;
         let outcome = result.outcome.as_ref();
         let mutated = result.mutated.as_deref();

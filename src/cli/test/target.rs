@@ -62,7 +62,9 @@ pub(super) fn take(probe: &Json) -> Result<Option<(Json, Target)>, Vec<Violation
         let message = if target.kind == "ValidatingAdmissionPolicy" {
             "is for other kinds; write `policyName` for a ValidatingAdmissionPolicy".to_owned()
         } else {
-            let known = TARGET_KINDS.into_iter().chain(["ValidatingAdmissionPolicy"]);
+            let known = TARGET_KINDS
+                .into_iter()
+                .chain(["ValidatingAdmissionPolicy"]);
             let meant = match nearest(&target.kind, known) {
                 Some("ValidatingAdmissionPolicy") => {
                     "; write `policyName` for a ValidatingAdmissionPolicy".to_owned()

@@ -173,7 +173,11 @@ fn place_of_rule(rule: &EvaluatedRule, definition: &Object<Crd>) -> (String, Vec
     let root = &definition.document.node;
     let versions = nearest(root, &[field("spec"), field("versions")]).to_json();
     let is_version = |it: &Json| it.get("name").and_then(Json::as_str) == Some(&*rule.version);
-    let version = versions.as_array().into_iter().flatten().position(is_version);
+    let version = versions
+        .as_array()
+        .into_iter()
+        .flatten()
+        .position(is_version);
     let mut steps = vec![
         field("spec"),
         field("versions"),
@@ -369,7 +373,10 @@ impl Trace {
             Some(ROOT) => "a rule of the object".to_owned(),
             Some(path) => format!("a rule of {path}"),
         };
-        format!("{what} {field}, {}:{}:{}", self.file, self.line, self.column)
+        format!(
+            "{what} {field}, {}:{}:{}",
+            self.file, self.line, self.column
+        )
     }
 }
 

@@ -185,7 +185,11 @@ fn show_made(value: &Value, out: &mut String, depth: usize) -> bool {
     let Some(patch) = value.downcast::<JsonPatchValue>() else {
         return false;
     };
-    let texts = [("op", &patch.op), ("from", &patch.from), ("path", &patch.path)];
+    let texts = [
+        ("op", &patch.op),
+        ("from", &patch.from),
+        ("path", &patch.path),
+    ];
     let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
     let texts = texts.map(|(name, text)| (name, Value::String(Arc::clone(text))));
     let value = patch.value.iter().map(|value| ("value", value.clone()));

@@ -289,7 +289,10 @@ impl Evaluation<'_> {
             // Of a macro within another the last evaluation decides, if it is the first that came to this.
             let last = of_test.n.checked_sub(1).filter(|last| *last == first)?;
             of_test.times.get(usize::try_from(last).ok()?)?;
-            let since = *range.filter(|range| range.n == as_count(&range.times))?.times.last()?;
+            let since = *range
+                .filter(|range| range.n == as_count(&range.times))?
+                .times
+                .last()?;
             let before = of_test.times.iter().filter(|time| **time < since).count();
             last.checked_sub(u64::try_from(before).ok()?)?
         };
@@ -299,7 +302,10 @@ impl Evaluation<'_> {
         if is_list {
             return Some(format!("{place}[{index}]"));
         }
-        let key = range.filter(|_| whole.n == 1)?.keys.get(usize::try_from(index).ok()?)?;
+        let key = range
+            .filter(|_| whole.n == 1)?
+            .keys
+            .get(usize::try_from(index).ok()?)?;
         Some(format!("{place}[{key}]"))
     }
 }

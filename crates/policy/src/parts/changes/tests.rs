@@ -120,7 +120,9 @@ fn the_element_that_decides_is_named_by_its_index_or_key() {
     );
     assert_eq!(
         of("object.l.all(i, i.p.all(p, p < 5))"),
-        ["p < 5 for each p of i.p (it is not so for i.p[1]) for each i of object.l (it is not so for object.l[1])"]
+        [
+            "p < 5 for each p of i.p (it is not so for i.p[1]) for each i of object.l (it is not so for object.l[1])"
+        ]
     );
     // No element of several decides alone.
     assert_eq!(
