@@ -12,6 +12,9 @@ use crate::cli::input::{Input, Wanted};
 use crate::probe::validation;
 use crate::probe::validation::Violation;
 
+/// The fields of a row of a table.
+const ROW: [&str; 4] = ["name", "request", "patch", "expect"];
+
 /// The most cases that a probe is written out to.
 const MAX_CASES: usize = 2_000;
 
@@ -131,10 +134,9 @@ impl Expander {
                 self.fault(&path_of_row, "must be an object");
                 continue;
             };
-            const FIELDS: [&str; 4] = ["name", "request", "patch", "expect"];
-            let unknown = row.keys().find(|key| !FIELDS.contains(&key.as_str()));
+            let unknown = row.keys().find(|key| !ROW.contains(&key.as_str()));
             if let Some(unknown) = unknown {
-                let message = validation::unknown(unknown, FIELDS.into_iter());
+                let message = validation::unknown(unknown, ROW.into_iter());
                 self.fault(&format!("{path_of_row}.{unknown}"), &message);
                 continue;
             }
