@@ -1,4 +1,4 @@
-//! What commands say of input that is written wrong: what was probably meant, and why something decides nothing.
+//! Hints of commands about input that is written wrong: the word that was probably meant, and why something decides nothing.
 #![allow(
     clippy::indexing_slicing,
     clippy::unwrap_used,

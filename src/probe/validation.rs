@@ -494,6 +494,7 @@ mod tests {
         let mut spec = case(&pod, &json!({"decision": "allow"}));
         spec["policyName"] = "".into();
         spec["mode"] = "x".into();
+        spec["paramz"] = "x".into();
         spec["params"] = "Inline".into();
         spec["inlineParams"] = json!([{"kind": 1}, 2]);
         spec["inlineBindings"] = json!([{"validationActions": ["Deny", "Deny"]}]);
@@ -506,7 +507,7 @@ mod tests {
                 ("spec.cases[1]", "duplicate: \"case\""),
                 (
                     "spec.cases[0].expect.decision",
-                    "is `allow`, and must be one of `Allow`, `Deny`",
+                    "is `allow`, and must be one of `Allow`, `Deny`; did you mean `Allow`?",
                 ),
                 (
                     "spec.inlineBindings[0].validationActions[1]",

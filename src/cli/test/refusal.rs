@@ -144,7 +144,7 @@ pub(super) fn of_webhooks(
 pub(super) struct ProbedDefinition {
     /// As it is written.
     pub(super) object: Object<Crd>,
-    /// What its probes are held against.
+    /// The definition that its probes are held against.
     pub(super) definition: Definition,
 }
 

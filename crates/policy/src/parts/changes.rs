@@ -251,7 +251,7 @@ impl Evaluation<'_> {
         })
     }
 
-    /// Whether a macro is `all` and not `exists`, with the test of each element; `None` for other macros.
+    /// The test of each element, beside true for `all` and false for `exists`; `None` for other macros.
     fn test(&self, fold: &Comprehension) -> Option<(bool, ExprId)> {
         let Expr::Call { function, args, .. } = self.ast.expr(fold.loop_step) else {
             return None;
