@@ -1,4 +1,4 @@
-//! Hints of commands about input that is written wrong: the word that was probably meant, and why something decides nothing.
+//! Hints about input that is written wrong: the word that was probably meant, and why something decides nothing.
 #![allow(
     clippy::indexing_slicing,
     clippy::unwrap_used,
