@@ -1,5 +1,10 @@
 //! `kubectl vap check -o sarif` beside the official JSON Schema of SARIF 2.1.0, which Go's module cache has.
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
 
 #[path = "../../tests/support/json_schema.rs"]
 mod json_schema;
