@@ -80,6 +80,43 @@ fn custom_resources_are_held_against_their_definition() {
     assert_eq!(case["errors"].as_array().unwrap().len(), 3);
 }
 
+/// A failing case shows the rule at its place in the definition, with the values of its parts, and its errors one a
+/// line.
+#[test]
+fn failing_custom_resources_show_the_rules_that_decided() {
+    let report = report(&["tests/cli_test/definition_traces.yaml"]);
+    compare(
+        "definition_traces.txt",
+        &test::render::text(&report, PLAIN, false),
+    );
+    let summary = report.summary;
+    assert_eq!((summary.passed, summary.failed, summary.pending), (2, 6, 0));
+    let trace = |case: usize| &report.probes[0].cases[case].trace;
+    let decides = |case: usize| {
+        let deciding = trace(case).iter().filter(|trace| trace.decides);
+        let of = deciding.map(|trace| (trace.line, trace.value_at.as_deref().unwrap_or_default()));
+        of.collect::<Vec<_>>()
+    };
+    assert_eq!(decides(0), [(26, "spec")]);
+    assert_eq!(decides(1), [(47, "spec.labels[a]"), (37, "spec.mounts[1]")]);
+    let parts: Vec<String> = trace(0)[0]
+        .parts
+        .iter()
+        .map(|part| part.text.clone())
+        .collect();
+    assert_eq!(parts, ["self.min <= self.max", "self.min", "self.max"]);
+    let changes = trace(0)[0].changes.as_ref().unwrap();
+    assert_eq!(
+        changes.ways,
+        [["self.min <= self.max (self.min is 7, self.max is 3)"]]
+    );
+    assert_eq!(decides(2).len(), 4);
+    assert_eq!(report.probes[0].cases[2].not_traced.len(), 2);
+    assert!(decides(3).is_empty() && !trace(3).is_empty());
+    let difference = report.probes[0].cases[5].difference.as_deref().unwrap();
+    assert_eq!(difference.lines().count(), 4, "{difference}");
+}
+
 /// A definition that is refused, one that is not there, and expectations of policies.
 #[test]
 fn definitions_that_are_none_are_told() {

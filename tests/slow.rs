@@ -11,6 +11,7 @@ mod support;
 mod cli_binary;
 mod cli_check_binary;
 mod cli_commands;
+mod cli_hints;
 mod cli_mutating;
 mod cli_test;
 mod custom_resources;
@@ -19,7 +20,10 @@ mod docs;
 mod hostile;
 mod hostile_eval;
 mod hostile_files;
+#[path = "support/json_schema.rs"]
+mod json_schema;
 mod offline;
+mod report_schemas;
 mod schema_golden;
 mod static_manifests;
 #[cfg(unix)]

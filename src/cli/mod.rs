@@ -24,6 +24,7 @@ pub mod names;
 mod parallel;
 pub mod render;
 pub mod report;
+pub mod report_schema;
 pub mod status;
 pub mod terminal;
 pub mod test;

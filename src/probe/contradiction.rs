@@ -1,6 +1,8 @@
 //! Requests that no API server takes, whatever their kind: their parts contradict each other.
 //!
-//! Source: `k8s.io/apiserver` `pkg/registry/rest/meta.go` (`EnsureObjectNamespaceMatchesRequestNamespace`).
+//! Source: `k8s.io/apiserver` `pkg/registry/rest/meta.go` (`EnsureObjectNamespaceMatchesRequestNamespace`). That an
+//! object of a CREATE has a `resourceVersion` is none of these: policies are asked about it before the storage
+//! refuses it (`pkg/registry/generic/registry/store.go`, `Create`).
 
 use serde_json::Value;
 

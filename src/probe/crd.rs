@@ -45,7 +45,7 @@ pub(super) fn spec_rules() -> Value {
         ),
         rule(
             "has(self.policyName) != has(self.target)",
-            "a probe names a policyName or a target, and not both"
+            "write policyName for a ValidatingAdmissionPolicy, or target for anything else: one of the two, and not both"
         ),
         rule(
             "has(self.target) && self.target.kind == 'MutatingAdmissionPolicy' || \
@@ -91,8 +91,12 @@ pub(super) fn expect_rules() -> Value {
         rule(
             "has(self.decision) && self.decision == 'Deny' || \
              !(has(self.message) || has(self.messageContains) || has(self.messagePattern) || \
-             has(self.reason) || has(self.field) || has(self.errors))",
+             has(self.reason) || has(self.field) || has(self.errors) && self.errors != 0)",
             "message, messageContains, messagePattern, reason, field and errors are those of a denial"
+        ),
+        rule(
+            "!has(self.decision) || self.decision != 'Deny' || !has(self.errors) || self.errors > 0",
+            "an object that is denied has at least one error: expect errors: 0 with decision: Allow"
         ),
         rule(
             "has(self.decision) || has(self.error) || has(self.applies) || has(self.object) || \
@@ -191,7 +195,7 @@ pub(super) fn decision_schema(_: &mut SchemaGenerator) -> Schema {
     enumeration(&["Allow", "Deny"])
 }
 
-pub(super) fn outcome_schema(_: &mut SchemaGenerator) -> Schema {
+pub(crate) fn outcome_schema(_: &mut SchemaGenerator) -> Schema {
     enumeration(&["Passed", "Failed", "Pending"])
 }
 

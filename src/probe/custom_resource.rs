@@ -4,19 +4,27 @@
 //! Source: `k8s.io/apiextensions-apiserver` `pkg/registry/customresource/strategy.go`; `k8s.io/apimachinery`
 //! `pkg/api/errors/errors.go` (`NewInvalid`).
 
+use std::cell::RefCell;
+
 use serde_json::Value;
 
 use super::api::{Case, CaseOutcome, CaseStatus, Decision, Expect, PolicyProbeSpec, Request};
 use super::contradiction::contradictions;
-use super::run::{CaseResult, failed, invalid, objects, pending};
+use super::run::{CaseResult, EvaluatedRule, failed, invalid, objects, pending};
 use super::sample;
 use super::validation::Violation;
-use crate::custom_resource::{Error, FieldError, Validator, Verdict};
-use crate::policy::admission::{DeniedBy, Recording, ReviewOutcome, Status};
+use crate::cel::eval::Observer;
+use crate::custom_resource::{
+    Error, FieldError, RULES_NOT_CHECKED, RuleWatcher, Validator, Verdict, WatchedRule,
+};
+use crate::policy::admission::{DeniedBy, Recorder, Recording, ReviewOutcome, Status};
 use crate::schema::crd::Crd;
 use crate::schema::intern::Interner;
 use crate::schema::resolver::SchemaSet;
 use regexp::compiled;
+
+/// The most rules that are kept of a case.
+const MAX_RULES: usize = 4;
 
 /// A CustomResourceDefinition that probes are about.
 #[derive(Clone, Debug)]
@@ -120,8 +128,14 @@ fn of_case(
         None => return pending(case, "the version is not known"),
     };
     let namespace = request.namespace.as_deref().unwrap_or_default();
-    match validator.validate(object, request.old_object.as_ref(), namespace) {
-        Ok(verdict) => of_verdict(case, definition, &verdict),
+    let watcher = Watcher::default();
+    let before = request.old_object.as_ref();
+    match validator.validate_watched(object, before, namespace, Some(&watcher)) {
+        Ok(verdict) => {
+            let mut result = of_verdict(case, definition, &verdict);
+            (result.rules, result.n_more_rules) = watcher.take(version);
+            result
+        }
         Err(Error::Unread(why)) => judged(case, &[Found::unread(why)], 0, 400, None),
         Err(error) => pending(case, &error.to_string()),
     }
@@ -137,6 +151,66 @@ fn is_served(definition: &Value, version: &str) -> bool {
     })
 }
 
+/// The rules of an object, as they are evaluated.
+#[derive(Default)]
+struct Watcher {
+    /// The parts of the rule that is being evaluated.
+    recorder: Recorder,
+    rules: RefCell<Rules>,
+}
+
+#[derive(Default)]
+struct Rules {
+    deciding: Vec<EvaluatedRule>,
+    n_more: usize,
+    holding: Vec<EvaluatedRule>,
+}
+
+impl Watcher {
+    /// The rules that decided, or the first that were true, and how many more decided.
+    fn take(self, version: &str) -> (Vec<EvaluatedRule>, usize) {
+        let rules = self.rules.into_inner();
+        let mut shown = if rules.deciding.is_empty() {
+            rules.holding
+        } else {
+            rules.deciding
+        };
+        for rule in &mut shown {
+            version.clone_into(&mut rule.version);
+        }
+        (shown, rules.n_more)
+    }
+}
+
+impl RuleWatcher for Watcher {
+    fn begin(&self) -> &dyn Observer {
+        &self.recorder
+    }
+
+    fn end(&self, rule: WatchedRule<'_>) {
+        let recording = self.recorder.take();
+        let mut rules = self.rules.borrow_mut();
+        let decides = rule.error.is_some();
+        let kept = if decides {
+            &mut rules.deciding
+        } else {
+            &mut rules.holding
+        };
+        if kept.len() < MAX_RULES {
+            kept.push(EvaluatedRule {
+                version: String::new(),
+                place: rule.place.to_vec(),
+                n: rule.n,
+                expression: rule.rule.rule.clone(),
+                error: rule.error.map(ToString::to_string),
+                recording,
+            });
+        } else if decides {
+            rules.n_more = rules.n_more.saturating_add(1);
+        }
+    }
+}
+
 /// An error, as expectations ask for it.
 struct Found {
     field: String,
@@ -144,6 +218,8 @@ struct Found {
     detail: String,
     body: String,
     text: String,
+    /// True if it is a fault of the object: the API server adds an entry that only says what was not looked at.
+    counts: bool,
 }
 
 impl Found {
@@ -154,6 +230,7 @@ impl Found {
             detail: error.detail.clone(),
             body: error.body(),
             text: error.to_string(),
+            counts: error.detail != RULES_NOT_CHECKED,
         }
     }
 
@@ -165,6 +242,7 @@ impl Found {
             detail: why.clone(),
             body: why.clone(),
             text: why,
+            counts: true,
         }
     }
 
@@ -235,18 +313,17 @@ fn judged(case: &Case, found: &[Found], cost: u64, code: u16, subject: Option<&s
         mutated: None,
         invalid: Vec::new(),
         recording: Recording::new(),
+        rules: Vec::new(),
+        n_more_rules: 0,
     }
 }
 
 /// How the errors differ from what is expected; `None` where they do not.
 fn difference(expect: &Expect, found: &[Found]) -> Option<String> {
-    let all = || {
-        let texts: Vec<&str> = found.iter().map(|error| error.text.as_str()).collect();
-        texts.join("; ")
-    };
+    let all = || list(found);
     match (expect.decision, found.is_empty()) {
         (Some(Decision::Allow), false) => {
-            return Some(format!("expected Allow, got Deny: {}", all()));
+            return Some(format!("expected Allow, got Deny:{}", all()));
         }
         (Some(Decision::Deny), true) => {
             return Some("expected Deny, got Allow: the object is valid".to_owned());
@@ -259,7 +336,7 @@ fn difference(expect: &Expect, found: &[Found]) -> Option<String> {
         kept.retain(|error| is_wanted(error));
         wanted.push(what);
         kept.is_empty()
-            .then(|| format!("expected an error {}, got: {}", wanted.join(" "), all()))
+            .then(|| format!("expected an error {}, got:{}", wanted.join(" "), all()))
     };
     if let Some(field) = &expect.field
         && let Some(difference) = keep(format!("of `{field}`"), &|error| error.field == *field)
@@ -303,12 +380,25 @@ fn difference(expect: &Expect, found: &[Found]) -> Option<String> {
             ));
         }
     }
-    let n = u32::try_from(found.len()).unwrap_or(u32::MAX);
+    let n = found.iter().filter(|error| error.counts).count();
+    let n = u32::try_from(n).unwrap_or(u32::MAX);
     match expect.errors {
         Some(expected) if expected != n => {
             let s = if expected == 1 { "" } else { "s" };
-            Some(format!("expected {expected} error{s}, got {n}: {}", all()))
+            Some(format!("expected {expected} error{s}, got {n}:{}", all()))
         }
         _ => None,
     }
+}
+
+/// The errors one a line; one alone in the line of what is said before it.
+fn list(found: &[Found]) -> String {
+    if let [error] = found {
+        return format!(" {}", error.text);
+    }
+    let lines = found.iter().map(|error| {
+        let note = if error.counts { "" } else { " (not counted)" };
+        format!("\n- {}{note}", error.text)
+    });
+    lines.collect()
 }

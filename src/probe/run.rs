@@ -31,6 +31,7 @@ use crate::policy::exempt;
 use crate::schema::Gvk;
 use crate::schema::resolver::SchemaResolver;
 use crate::schema::rest_mapper::RestMapper;
+use crate::validation_rules::PathStep;
 use asked::Asked;
 pub(crate) use asked::case_namespaces;
 pub use request::{admission_request, equivalents, group_versions, groups, user_info};
@@ -87,6 +88,27 @@ pub struct CaseResult {
     /// `request.object.spec` is one of the case, `spec.inlineParams[0]` one of the probe.
     pub invalid: Vec<Violation>,
     /// The parts of the expressions that were evaluated, where they are recorded.
+    pub recording: Recording,
+    /// The rules of a CustomResourceDefinition that decided; where none did, the first that were true.
+    pub rules: Vec<EvaluatedRule>,
+    /// How many more rules decided than are in `rules`.
+    pub n_more_rules: usize,
+}
+
+/// A rule of a CustomResourceDefinition that was evaluated for a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EvaluatedRule {
+    /// The version of the definition.
+    pub version: String,
+    /// The path to the value.
+    pub place: Vec<PathStep>,
+    /// The index of the rule among those of its schema.
+    pub n: usize,
+    /// The expression.
+    pub expression: String,
+    /// The error that it came to.
+    pub error: Option<String>,
+    /// The parts that were evaluated, as those of an expression with the index 0.
     pub recording: Recording,
 }
 
@@ -182,6 +204,8 @@ pub fn pending(case: &Case, why: &str) -> CaseResult {
         mutated: None,
         invalid: Vec::new(),
         recording: Recording::new(),
+        rules: Vec::new(),
+        n_more_rules: 0,
     }
 }
 
@@ -372,6 +396,8 @@ impl<'a> Prepared<'a> {
             mutated: decided.mutated,
             invalid: Vec::new(),
             recording,
+            rules: Vec::new(),
+            n_more_rules: 0,
         }
     }
 }

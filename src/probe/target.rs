@@ -9,6 +9,7 @@ use super::api::{BindingSource, PolicyProbeSpec, Target};
 use super::crd::TARGET_KINDS;
 use super::run::TargetKind;
 use super::validation::Violation;
+use crate::policy::nearest::nearest;
 
 /// The kind of CustomResourceDefinitions.
 pub const DEFINITION: &str = "CustomResourceDefinition";
@@ -47,7 +48,18 @@ pub fn faults(target: &Target, has: impl Fn(&str) -> bool) -> Vec<Violation> {
         let message = if target.kind == "ValidatingAdmissionPolicy" {
             "is for other kinds; write `policyName` for a ValidatingAdmissionPolicy".to_owned()
         } else {
-            format!("must be one of {}", TARGET_KINDS.join(", "))
+            let known = TARGET_KINDS
+                .into_iter()
+                .chain(["ValidatingAdmissionPolicy"]);
+            let meant = match nearest(&target.kind, known) {
+                Some("ValidatingAdmissionPolicy") => {
+                    "; write `policyName` for a ValidatingAdmissionPolicy".to_owned()
+                }
+                Some(meant) => format!("; did you mean `{meant}`?"),
+                None => String::new(),
+            };
+            let kinds = TARGET_KINDS.join(", ");
+            format!("is `{}`, and must be one of {kinds}{meant}", target.kind)
         };
         return vec![violation("target.kind", message)];
     };

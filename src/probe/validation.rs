@@ -23,6 +23,7 @@ use crate::cel::value::Value;
 use crate::library::environment::base_env;
 use crate::library::limits::PER_CALL_LIMIT;
 use crate::library::runtime::KubernetesRuntime;
+use crate::policy::nearest::nearest;
 
 /// The apiVersion of probes.
 pub const API_VERSION: &str = "vap-status.dev/v1alpha1";
@@ -32,6 +33,18 @@ const MAX_VIOLATIONS: usize = 20;
 
 /// Top-level fields of a probe; those beside its spec belong to the API server or to the controller.
 const ROOT_FIELDS: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
+
+/// Fields that a probe in a file may have more.
+const FILE_FIELDS: [&str; 8] = [
+    "policyNames",
+    "objectFrom",
+    "oldObjectFrom",
+    "admissionReview",
+    "admissionReviewFrom",
+    "patch",
+    "oldPatch",
+    "rows",
+];
 
 /// Something that the API server refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,7 +101,7 @@ impl Validator {
         }
         for field in probe.as_object().into_iter().flat_map(Map::keys) {
             if !ROOT_FIELDS.contains(&field.as_str()) {
-                found.add(field, "unknown field".to_owned());
+                found.add(field, unknown(field, ROOT_FIELDS.into_iter()));
             }
         }
         let mut spec = match probe.get("spec") {
@@ -164,7 +177,11 @@ impl Validator {
             match known.or(additional) {
                 Some(schema) => self.walk(field, schema, &path, found),
                 None if keeps_unknown => {}
-                None => found.add(&path, "unknown field".to_owned()),
+                None => {
+                    let known = properties.into_iter().flat_map(Map::keys);
+                    let known = known.map(String::as_str).chain(FILE_FIELDS);
+                    found.add(&path, unknown(name, known));
+                }
             }
         }
     }
@@ -187,6 +204,15 @@ impl Validator {
                 Err(error) => found.add(path, error.message().to_owned()),
             }
         }
+    }
+}
+
+/// The message about a field that is not known, where `known` are those that are.
+#[must_use]
+pub fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    match nearest(name, known) {
+        Some(meant) => format!("unknown field, did you mean `{meant}`?"),
+        None => "unknown field".to_owned(),
     }
 }
 
@@ -316,9 +342,15 @@ fn string(text: &str, schema: &Json, path: &str, found: &mut Found) {
     {
         let texts = allowed.iter().filter_map(Json::as_str);
         let texts: Vec<String> = texts.map(|text| format!("`{text}`")).collect();
+        let meant = nearest(text, allowed.iter().filter_map(Json::as_str));
+        let meant = meant.map(|meant| format!("; did you mean `{meant}`?"));
         found.add(
             path,
-            format!("is `{text}`, and must be one of {}", texts.join(", ")),
+            format!(
+                "is `{text}`, and must be one of {}{}",
+                texts.join(", "),
+                meant.unwrap_or_default()
+            ),
         );
     }
 }
@@ -462,6 +494,7 @@ mod tests {
         let mut spec = case(&pod, &json!({"decision": "allow"}));
         spec["policyName"] = "".into();
         spec["mode"] = "x".into();
+        spec["paramz"] = "x".into();
         spec["params"] = "Inline".into();
         spec["inlineParams"] = json!([{"kind": 1}, 2]);
         spec["inlineBindings"] = json!([{"validationActions": ["Deny", "Deny"]}]);
@@ -474,7 +507,7 @@ mod tests {
                 ("spec.cases[1]", "duplicate: \"case\""),
                 (
                     "spec.cases[0].expect.decision",
-                    "is `allow`, and must be one of `Allow`, `Deny`",
+                    "is `allow`, and must be one of `Allow`, `Deny`; did you mean `Allow`?",
                 ),
                 (
                     "spec.inlineBindings[0].validationActions[1]",
@@ -487,6 +520,7 @@ mod tests {
                     "must be of type object, and is integer",
                 ),
                 ("spec.mode", "unknown field"),
+                ("spec.paramz", "unknown field, did you mean `params`?"),
                 ("spec.policyName", "must not be empty"),
             ],
         );
@@ -503,7 +537,7 @@ mod tests {
         assert_eq!(fields, ["apiVersion", "metadata.name", "spec.cases"]);
         let case = json!({"name": "c", "request": {"object": {}}, "expect": {"applies": true}});
         let target = json!({"kind": "MutatingAdmissionPolicy", "name": "m"});
-        let either = "a probe names a policyName or a target, and not both";
+        let either = "write policyName for a ValidatingAdmissionPolicy, or target for anything else: one of the two, and not both";
         check(&json!({"cases": [case]}), &[("spec", either)]);
         let both = json!({"policyName": "p", "target": target, "cases": [case]});
         check(&both, &[("spec", either)]);

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use cel::ast::{Ast, Expr, ExprId, Literal};
 
-pub use changes::changes;
+pub use changes::{changes, deciding_element};
 
 /// The longest text of a part, in characters.
 const MAX_TEXT: usize = 100;
@@ -93,6 +93,12 @@ fn walk(ast: &Ast, id: ExprId, (depth, role): (usize, PartRole), found: &mut Vec
             let entries = entries.iter();
             entries
                 .map(|entry| below(entry.value, PartRole::Other))
+                .collect()
+        }
+        Expr::Struct { fields, .. } => {
+            let fields = fields.iter();
+            fields
+                .map(|field| below(field.value, PartRole::Other))
                 .collect()
         }
         Expr::Comprehension(fold) => {

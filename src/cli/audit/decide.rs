@@ -35,6 +35,8 @@ pub(in crate::cli) struct Item {
     pub(in crate::cli) value: Result<Value, String>,
     /// The file and line, where it is of a file.
     pub(in crate::cli) place: Option<(Arc<str>, usize)>,
+    /// True if it stands for a whole file, which cannot be read.
+    pub(in crate::cli) is_file: bool,
 }
 
 /// Which object something is said of.

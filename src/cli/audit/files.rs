@@ -50,6 +50,7 @@ fn of_file(file: ReadFile, copies: &mut Copies, each: &mut dyn FnMut(Item)) -> u
             each(Item {
                 value: Err(format!("cannot read it: {why}")),
                 place: Some((name, 1)),
+                is_file: true,
             });
             return 0;
         }
@@ -174,6 +175,7 @@ impl Documents<'_> {
         (self.each)(Item {
             value,
             place: Some((Arc::clone(&self.name), line)),
+            is_file: false,
         });
     }
 }

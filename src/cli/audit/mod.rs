@@ -113,7 +113,7 @@ pub(super) fn run(
         sink.report.resources = resources;
         sink.report.findings.extend(gaps);
     } else {
-        of_files(paths, stdin, &auditor, &mut sink)?;
+        of_files(paths, stdin, &auditor, &mut sink, beside)?;
     }
     sink.finish()
 }
@@ -144,12 +144,14 @@ fn of_policies(world: &World<'_>, assumptions: Assumptions<'_>) -> Vec<PolicyAud
     world.policies.iter().map(of_policy).collect()
 }
 
-/// Audits the objects of files.
+/// Audits the objects of files. Files that cannot be read are told already where the policies are of the same files,
+/// `beside` the objects.
 fn of_files(
     paths: &[PathBuf],
     stdin: &mut dyn Read,
     auditor: &Auditor<'_>,
     sink: &mut Sink<'_>,
+    beside: bool,
 ) -> Result<(), CliError> {
     let all: Vec<usize> = (0..sink.report.policies.len()).collect();
     let mut batch = Vec::new();
@@ -160,7 +162,7 @@ fn of_files(
     };
     let mut failed = None;
     read_files(paths, stdin, &mut |item| {
-        if failed.is_some() {
+        if failed.is_some() || (beside && item.is_file) {
             return;
         }
         batch.push(item);

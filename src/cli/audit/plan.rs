@@ -110,6 +110,7 @@ impl Walk<'_> {
             let items = page.into_iter().map(|value| Item {
                 value: value.map_err(|why| format!("an object of {of_resource}: {why}")),
                 place: None,
+                is_file: false,
             });
             each(items.collect(), &listed.policies)?;
         }

@@ -191,7 +191,23 @@ fn sarif_rule(rule: Rule) -> Value {
         "shortDescription": {"text": rule.summary()},
         "fullDescription": {"text": entry.mend},
         "help": {"text": explain::text(rule, terminal), "markdown": explain::section(rule)},
+        "helpUri": help_uri(rule),
     })
+}
+
+/// The address of the documentation of a rule: that of this project where the build knows it, by `VAP_DOCS_URL`, and
+/// else Kubernetes' own of what the rule is about.
+fn help_uri(rule: Rule) -> String {
+    if let Some(docs) = option_env!("VAP_DOCS_URL") {
+        return format!("{}/rules.md#{}", docs.trim_end_matches('/'), rule.id());
+    }
+    let page = match rule {
+        Rule::UncorrelatableRule => {
+            "tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation-rules"
+        }
+        _ => "reference/access-authn-authz/validating-admission-policy/",
+    };
+    format!("https://kubernetes.io/docs/{page}")
 }
 
 /// The findings in their order, without the least severe where there are more than `max`; and how many are left out.

@@ -2,6 +2,7 @@
 //! of a usual size can bring near a limit.
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::finding::{Finding, Severity};
@@ -14,7 +15,7 @@ use crate::policy::rule::Rule;
 use crate::status::message;
 
 /// The cost that an expression may have, or that all expressions that share a budget may have together.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CostReport {
     /// The field of the expression, `spec.validations[0].expression`; `spec.validations` for the budget that the

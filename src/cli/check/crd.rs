@@ -188,7 +188,7 @@ fn mark(found: &mut Finding, crd: &Object<Crd>, node: &Node, text: &str, issue: 
 }
 
 /// The node that `steps` lead to, or the nearest before it.
-fn nearest<'a>(root: &'a Node, steps: &[PathStep]) -> &'a Node {
+pub(in crate::cli) fn nearest<'a>(root: &'a Node, steps: &[PathStep]) -> &'a Node {
     let mut node = root;
     for step in steps {
         let next = match step {

@@ -1,8 +1,11 @@
 //! Findings of the check, as data.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 use crate::cli::input::edit::Edit;
 use crate::cli::input::{Place, SourceText};
@@ -11,7 +14,7 @@ use crate::policy::consequence::Consequence;
 use crate::policy::rule::Rule;
 
 /// How bad a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The API server refuses the policy, or it cannot work.
@@ -35,12 +38,13 @@ impl Severity {
 }
 
 /// A finding.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
     /// The rule that it belongs to, by its id.
+    #[schemars(schema_with = "rule_schema")]
     pub rule: Rule,
     /// The fault, in one line.
     pub message: String,
@@ -72,6 +76,7 @@ pub struct Finding {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<String>,
     /// A request for which the expression fails.
+    #[schemars(with = "Option<WitnessShape>")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub witness: Option<Box<Witness>>,
     /// The one mend, if there is one.
@@ -137,7 +142,7 @@ impl Finding {
 }
 
 /// The fate of a request for which an expression fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct ConsequenceReport {
     /// One of a closed set: `denied`, `let-through`, `no-annotation`, `other-message`, and `unread`, which no
     /// finding has that is about an evaluation.
@@ -206,17 +211,54 @@ impl Location {
     }
 }
 
+/// The form of a location in JSON.
+#[derive(JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LocationShape<'a> {
+    /// The name of the file.
+    file: &'a str,
+    /// The line, from 1; null where it is about the file as a whole, as is what follows.
+    line: Option<usize>,
+    /// The column in code points, from 1.
+    column: Option<usize>,
+    /// The column after the last code point.
+    end_column: Option<usize>,
+}
+
+impl JsonSchema for Location {
+    fn schema_name() -> Cow<'static, str> {
+        "Location".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        LocationShape::json_schema(generator)
+    }
+}
+
+/// The form of a witness in JSON.
+#[derive(JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Witness")]
+struct WitnessShape {
+    /// The request: operation, kind, resource, name, namespace, userInfo, object, oldObject.
+    request: Value,
+    /// The params, where the policy has a paramKind; null without any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    params: Option<Value>,
+    /// The namespace of the request, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespace_object: Option<Value>,
+    /// The error of the expression.
+    error: String,
+}
+
+fn rule_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "pattern": "^[a-z][a-z0-9-]*$"})
+}
+
 impl Serialize for Location {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Shape<'a> {
-            file: &'a str,
-            line: Option<usize>,
-            column: Option<usize>,
-            end_column: Option<usize>,
-        }
-        Shape {
+        LocationShape {
             file: &self.file,
             line: self.place.map(|place| place.line),
             column: self.place.map(|place| place.column),

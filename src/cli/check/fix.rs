@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::diff::unified;
@@ -29,7 +30,7 @@ const MAX_EDITS: usize = 200;
 const MAX_TRIES: usize = 40;
 
 /// The outcome for a file with findings that can be mended.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FixReport {
     /// The name of the file.

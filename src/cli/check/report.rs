@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::costs::{self, CostReport};
@@ -28,7 +29,7 @@ use crate::status::warnings::{Warning, warnings};
 ///
 /// The shape is stable: fields may be added, none is removed or changes its meaning while
 /// `apiVersion` stays.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckReport {
     /// Always `cli.vap-status.dev/v1alpha1`.
@@ -62,7 +63,7 @@ pub struct CheckReport {
 }
 
 /// How much there was, and how much is wrong.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
     /// Files read.
@@ -88,7 +89,7 @@ pub struct Summary {
 }
 
 /// A finding that is not reported.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Suppressed {
     /// The cause.
@@ -101,7 +102,7 @@ pub struct Suppressed {
 }
 
 /// The causes for which a finding is not reported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SuppressedBy {
     /// A comment in the file.
@@ -125,7 +126,7 @@ impl SuppressedBy {
 }
 
 /// A policy, with the status that it would have in a cluster that serves what is known here.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyReport {
     /// The kind, where it is not ValidatingAdmissionPolicy.
@@ -152,7 +153,7 @@ pub struct PolicyReport {
 }
 
 /// A condition.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct ConditionReport {
     /// `Ready`, `Compiled` and so on.
     #[serde(rename = "type")]
@@ -166,7 +167,7 @@ pub struct ConditionReport {
 }
 
 /// A warning about an expression.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WarningReport {
     /// `spec.validations[0].expression` and the like.
@@ -176,7 +177,7 @@ pub struct WarningReport {
 }
 
 /// A kind that was not checked.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct UncheckedReport {
     /// The kind, `apps/v1 Deployment`.
     pub kind: String,

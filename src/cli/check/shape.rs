@@ -91,7 +91,9 @@ impl<T> Walk<'_, T> {
                                 length(&entry.key, name),
                             );
                             let names = fields.iter().map(|(field, _)| *field);
-                            self.help(nearest(name, names.clone()).map(did_you_mean));
+                            let advice = self.object.advice_on_key_at(&entry.key, name);
+                            let meant = || nearest(name, names.clone()).map(did_you_mean);
+                            self.help(advice.or_else(meant));
                             self.rename(&entry.key, &path, nearest_only(name, names));
                             self.node(&entry.node, Type::Any, &path);
                         }

@@ -25,7 +25,8 @@ pub struct Cause {
     /// The field of the new policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new_field: Option<String>,
-    /// Former result: `true`, `false`, `error`, `not asked`, or the name of a match condition that is false.
+    /// Former result: `true`, `false`, `error`, `not asked`, the name of a match condition that is false, or why the API
+    /// server refuses the policy.
     pub old: String,
     /// Present result.
     pub new: String,
@@ -34,7 +35,7 @@ pub struct Cause {
 /// Parts of a policy that differences come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum CauseKind {
-    /// The policy is there in one version alone.
+    /// The policy is there in one version alone, or the API server refuses one of them.
     Policy,
     /// The match constraints or bindings.
     Constraints,
@@ -131,6 +132,8 @@ struct Came {
 pub(super) enum Side<'a> {
     /// It is not there.
     Absent,
+    /// The API server refuses it, for this reason.
+    Refused(&'a str),
     /// It is not asked.
     NotAsked,
     /// It decided this.
@@ -141,7 +144,7 @@ impl<'a> Side<'a> {
     fn result(self) -> Option<&'a PolicyResult> {
         match self {
             Self::Asked(result) => Some(result),
-            Self::Absent | Self::NotAsked => None,
+            Self::Absent | Self::Refused(_) | Self::NotAsked => None,
         }
     }
 
@@ -160,6 +163,7 @@ impl<'a> Side<'a> {
     fn words(self) -> String {
         match self {
             Self::Absent => "absent".to_owned(),
+            Self::Refused(why) => format!("the API server refuses it: {why}"),
             Self::NotAsked => "not asked".to_owned(),
             Self::Asked(result) => match &result.excluded_by {
                 Some(name) => format!("left out by `{name}`"),
@@ -294,7 +298,9 @@ fn causes(old: Side<'_>, new: Side<'_>, pairs: &Pairs) -> Vec<Cause> {
     };
     let excluded = |side: Side<'_>| side.result().and_then(|it| it.excluded_by.clone());
     match (old, new) {
-        (Side::Absent, _) | (_, Side::Absent) => return whole(CauseKind::Policy),
+        (Side::Absent | Side::Refused(_), _) | (_, Side::Absent | Side::Refused(_)) => {
+            return whole(CauseKind::Policy);
+        }
         (Side::NotAsked, _) | (_, Side::NotAsked) => return whole(CauseKind::Constraints),
         (Side::Asked(_), Side::Asked(_)) if excluded(old) != excluded(new) => {
             return whole(CauseKind::MatchCondition);

@@ -36,7 +36,22 @@ struct Pair {
     name: String,
     /// The indices in the two worlds.
     sides: [Option<usize>; 2],
+    /// Why the API server refuses them, if it does.
+    refusals: [Option<String>; 2],
     pairs: Pairs,
+}
+
+impl Pair {
+    /// The two decisions.
+    fn decisions<'a>(&'a self, results: [Option<&'a PolicyResult>; 2]) -> [Side<'a>; 2] {
+        let [of_old, of_new] = results;
+        let [old, new] = self.sides;
+        let [refused_old, refused_new] = &self.refusals;
+        [
+            side(old, refused_old.as_deref(), of_old),
+            side(new, refused_new.as_deref(), of_new),
+        ]
+    }
 }
 
 /// Compares the decisions of the two versions.
@@ -220,6 +235,10 @@ fn pairs(before: &World<'_>, after: &World<'_>) -> Vec<Pair> {
         Pair {
             name,
             sides,
+            refusals: [(before, of_old), (after, of_new)].map(|(world, n)| {
+                let policy = n.and_then(|n| world.policies.get(n));
+                policy.and_then(|policy| policy.refusal.clone())
+            }),
             pairs: Pairs::new(written(before, of_old), written(after, of_new)),
         }
     };
@@ -250,6 +269,9 @@ fn of_probe(
                 let Some(policy) = n.and_then(|n| world.policies.get(n)) else {
                     return Ok(None);
                 };
+                if policy.refusal.is_some() {
+                    return Ok(None);
+                }
                 let result = run_case(policy, &probe.spec, case, world);
                 let Some(outcome) = &result.outcome else {
                     return Err(result.status.difference.unwrap_or_default());
@@ -267,9 +289,7 @@ fn of_probe(
         let [of_old, of_new] = pair.sides;
         match (decided(before, of_old), decided(after, of_new)) {
             (Ok(old), Ok(new)) => {
-                let sides =
-                    [(of_old, &old), (of_new, &new)].map(|(n, result)| side(n, result.as_ref()));
-                let [old, new] = sides;
+                let [old, new] = pair.decisions([old.as_ref(), new.as_ref()]);
                 if let Some(found) = compare(old, new, &pair.pairs) {
                     let subject = (name.as_str(), Some(place.as_str()));
                     groups.add(&mut report.summary, &pair.name, subject, found);
@@ -280,11 +300,16 @@ fn of_probe(
     }
 }
 
-fn side(index: Option<usize>, result: Option<&PolicyResult>) -> Side<'_> {
-    match (index, result) {
-        (None, _) => Side::Absent,
-        (_, None) => Side::NotAsked,
-        (_, Some(result)) => Side::Asked(result),
+fn side<'a>(
+    index: Option<usize>,
+    refusal: Option<&'a str>,
+    result: Option<&'a PolicyResult>,
+) -> Side<'a> {
+    match (index, refusal, result) {
+        (None, ..) => Side::Absent,
+        (_, Some(why), _) => Side::Refused(why),
+        (_, _, None) => Side::NotAsked,
+        (_, _, Some(result)) => Side::Asked(result),
     }
 }
 
@@ -350,8 +375,8 @@ impl Differ<'_> {
             let [n_old, n_new] = pair.sides;
             let before = find(of_old, n_old).and_then(|n| of_old.get(n));
             let now = find(of_new, n_new).and_then(|n| of_new.get(n));
-            let found = compare(side(n_old, before), side(n_new, now), &pair.pairs);
-            if let Some(found) = found {
+            let [old, new] = pair.decisions([before, now]);
+            if let Some(found) = compare(old, new, &pair.pairs) {
                 let subject = (name.as_str(), place.as_deref());
                 self.groups
                     .add(&mut self.report.summary, &pair.name, subject, found);

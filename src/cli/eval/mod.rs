@@ -17,10 +17,16 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::panic::{self, AssertUnwindSafe};
 
+use super::check;
+use super::check::finding::{Finding, Severity};
 use super::check::known::Known;
+use super::check::policy::finding;
 use super::error::CliError;
 use crate::defaulting::Stage;
 use crate::policy::admission::{AdmissionRequest, Object, ParamSource};
+use crate::policy::analysis::Profile;
+use crate::policy::nearest::nearest;
+use crate::policy::rule::Rule;
 use crate::probe::api::{Case, Expect, PolicyProbeSpec, Request, Samples};
 use crate::probe::prepare;
 use crate::probe::run::{self, CaseResult, Runner, Setting};
@@ -93,6 +99,7 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
         .filter(|policy| policy.mutating.is_none());
     let policies = validating.map(|policy| of_policy(policy, request, prepared.as_ref()));
     let policies: Vec<PolicyEval> = policies.collect();
+    findings.extend(hints(&setup, &world, evals.iter().chain(&policies)));
     let mut report = EvalReport {
         api_version: "cli.vap-status.dev/v1alpha1",
         kind: "EvalReport",
@@ -108,6 +115,67 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
     };
     report.finish();
     Ok(report)
+}
+
+/// Why policies and bindings of files may be passed over that are meant for the request: rules for resources that
+/// nothing serves, and bindings whose policy is not there.
+fn hints<'a>(
+    setup: &Setup,
+    world: &World<'_>,
+    evals: impl Iterator<Item = &'a PolicyEval>,
+) -> Vec<Finding> {
+    let unmatched: BTreeSet<&str> = evals
+        .filter(|eval| eval.kind.is_none() && eval.verdict == Verdict::NotMatched)
+        .map(|eval| eval.name.as_str())
+        .collect();
+    let of_files = world.policies.iter().filter(|policy| !policy.is_live);
+    let of_files = of_files
+        .filter(|policy| policy.mutating.is_none() && unmatched.contains(policy.name))
+        .flat_map(|policy| {
+            check::policy::check(policy.object, &[], &setup.known, Profile::Upstream).findings
+        });
+    let mut found: Vec<Finding> = of_files
+        .filter(|found| matches!(found.rule, Rule::UnservedResource | Rule::UnknownResource))
+        .map(|found| Finding {
+            severity: Severity::Warning,
+            ..found
+        })
+        .collect();
+    if setup.around.is_some() {
+        return found;
+    }
+    let of_sort = |is_mutating: bool| {
+        let policies = world.policies.iter();
+        let policies = policies.filter(move |policy| policy.mutating.is_some() == is_mutating);
+        policies
+            .map(|policy| policy.name)
+            .collect::<BTreeSet<&str>>()
+    };
+    let bindings = [
+        (&setup.input.bindings, of_sort(false)),
+        (&setup.input.mutating_bindings, of_sort(true)),
+    ];
+    for (bindings, policies) in bindings {
+        for binding in bindings {
+            let name = binding.value.spec.policy_name.as_str();
+            if name.is_empty() || policies.contains(name) {
+                continue;
+            }
+            let place = binding.place_of_field("spec.policyName");
+            let message = format!("the policy `{name}` is not among the input");
+            let rule = Rule::UnknownPolicy;
+            let mut of_binding = finding(binding, Severity::Warning, rule, &message, place);
+            let meant = nearest(name, policies.iter().copied());
+            of_binding.help = Some(match meant {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => "a binding alone decides nothing: name the file of its policy as well"
+                    .to_owned(),
+            });
+            of_binding.field_ref = Some("spec.policyName".to_owned());
+            found.push(of_binding);
+        }
+    }
+    found
 }
 
 /// The request as the API server has it.

@@ -19,7 +19,8 @@ const INDENT: &str = "           ";
 pub fn text(report: &EvalReport, terminal: Terminal, is_verbose: bool) -> String {
     let mut out = String::new();
     for found in &report.findings {
-        if found.severity == Severity::Error || found.rule == Rule::UnreadCluster || is_verbose {
+        let is_hint = found.severity == Severity::Warning || found.rule == Rule::UnreadCluster;
+        if found.severity == Severity::Error || is_hint || is_verbose {
             finding(&mut out, found, terminal);
             out.push('\n');
         }

@@ -346,9 +346,9 @@ impl PolicyEval {
         let denial = outcome.denial.as_ref();
         let deciding = trace::of_case(result, &policy.compiled, policy.object);
         let decides = |field: &str| {
-            deciding
-                .iter()
-                .any(|it| it.decides && it.field_ref == field)
+            let shown = deciding.shown.iter();
+            let mut shown = shown.filter(|it| it.decides);
+            shown.any(|it| it.field_ref == field) || deciding.left_out.iter().any(|it| it == field)
         };
         let n_expressions = policy.compiled.expressions().len();
         let trace = (0..n_expressions).filter_map(|index| {

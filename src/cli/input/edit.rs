@@ -3,9 +3,11 @@
 //!
 //! An edit is a proposal: [`Edit::changes_one_value`] says whether the file means what is wanted afterwards.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
@@ -36,17 +38,34 @@ enum Wanted {
 }
 
 /// The place and the text.
+/// The form of an edit in JSON.
+#[derive(JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shape<'a> {
+    /// The line at which what is replaced begins, from 1.
+    line: usize,
+    /// The column, in code points from 1.
+    column: usize,
+    /// The line at which it ends.
+    end_line: usize,
+    /// The column after it.
+    end_column: usize,
+    /// The text in its place.
+    text: &'a str,
+}
+
+impl JsonSchema for Edit {
+    fn schema_name() -> Cow<'static, str> {
+        "Edit".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Shape::json_schema(generator)
+    }
+}
+
 impl Serialize for Edit {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Shape<'a> {
-            line: usize,
-            column: usize,
-            end_line: usize,
-            end_column: usize,
-            text: &'a str,
-        }
         let start = self.source.place(self.bytes.start);
         let end = self.source.place(self.bytes.end);
         Shape {

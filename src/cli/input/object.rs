@@ -136,6 +136,39 @@ impl<T> Object<T> {
         self.place_of(self.document.node.nearest(field_ref))
     }
 
+    /// The advice about a field whose key kubectl reads as a boolean, since YAML 1.1 has `y`, `on` and others for that;
+    /// `None` where the key is a text, or says `true` or `false` as it is.
+    #[must_use]
+    pub fn advice_on_key(&self, field_ref: &str) -> Option<String> {
+        let (parent, name) = field_ref.rsplit_once('.').unwrap_or(("", field_ref));
+        if !matches!(name, "true" | "false") {
+            return None;
+        }
+        let node = if parent.is_empty() {
+            &self.document.node
+        } else {
+            self.document.node.nearest(parent)
+        };
+        let Data::Map(entries) = &node.data else {
+            return None;
+        };
+        self.advice_on_key_at(&entries.get(name)?.key, name)
+    }
+
+    /// The same for a key at `bytes` of the document, which is read as `name`.
+    #[must_use]
+    pub fn advice_on_key_at(&self, bytes: &Range<usize>, name: &str) -> Option<String> {
+        let bytes = self.document.base + bytes.start..self.document.base + bytes.end;
+        let written = self.source.text().get(bytes)?.trim();
+        let is_word = !written.is_empty() && written.chars().all(|it| it.is_ascii_alphabetic());
+        (is_word && written != name && matches!(name, "true" | "false")).then(|| {
+            format!(
+                "kubectl reads the key `{written}` as the boolean {name}, as YAML 1.1 has it: write '{written}' in \
+                 quotation marks"
+            )
+        })
+    }
+
     /// The places of what is in the text that the field `field_ref` holds.
     #[must_use]
     pub fn places_in_field(&self, field_ref: &str) -> FieldPlaces<'_> {

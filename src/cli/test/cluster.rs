@@ -15,14 +15,14 @@ use crate::policy;
 use crate::policy::admission::{self, Admission, Binding, Namespace, ParamList, ParamSource};
 use crate::policy::compile::CompiledPolicy;
 use crate::probe::api::{Case, CaseOutcome, PolicyProbeSpec};
-use crate::probe::custom_resource::{self, Definition};
+use crate::probe::custom_resource;
 use crate::probe::mutation::Mutating;
 use crate::probe::run::{self, CaseRequest, CaseResult, Setting, Target};
 
-use super::refusal::Refusals;
+use super::refusal::{ProbedDefinition, Refusals};
 use super::target::Webhook;
 use crate::policy::admission::mutation::{KindsOf, MutatingAdmission};
-use crate::schema::Gvk;
+use crate::schema::{Crd, Gvk};
 
 /// The namespace of objects that name none, as `kubectl apply` puts them there.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -32,7 +32,7 @@ pub(super) struct FileCluster<'a> {
     known: &'a Known,
     kinds: KindsOf<'a, Known>,
     policies: HashMap<Cow<'a, str>, Policy<'a>>,
-    definitions: &'a HashMap<String, Definition>,
+    definitions: &'a HashMap<String, ProbedDefinition>,
     namespaces: BTreeMap<String, Namespace>,
 }
 
@@ -92,7 +92,7 @@ impl<'a> FileCluster<'a> {
     pub(super) fn new(
         input: &'a Input,
         webhooks: &'a HashMap<String, Webhook<'_>>,
-        definitions: &'a HashMap<String, Definition>,
+        definitions: &'a HashMap<String, ProbedDefinition>,
         known: &'a Known,
         refusals: &Refusals,
     ) -> Self {
@@ -161,7 +161,7 @@ impl<'a> FileCluster<'a> {
         };
         let run = AssertUnwindSafe(|| {
             if let Some(definition) = self.definitions.get(&probe.policy_name) {
-                let results = custom_resource::run(probe, definition);
+                let results = custom_resource::run(probe, &definition.definition);
                 return Some(Run {
                     results,
                     requests: Vec::new(),
@@ -185,6 +185,22 @@ impl<'a> FileCluster<'a> {
     ) -> Option<(&Object<ValidatingAdmissionPolicy>, &CompiledPolicy)> {
         let policy = self.policies.get(name)?;
         Some((policy.object, &policy.compiled.get()?.0))
+    }
+
+    /// The definition that a probe is about, as it is written.
+    pub(super) fn definition(&self, name: &str) -> Option<&Object<Crd>> {
+        Some(&self.definitions.get(name)?.object)
+    }
+
+    /// Why the API server refuses what a probe is about, if it does.
+    pub(super) fn refusal(&self, name: &str) -> Option<&str> {
+        match self.definitions.get(name) {
+            Some(definition) => definition.definition.refusal.as_deref(),
+            None => self
+                .policies
+                .get(name)
+                .and_then(|policy| policy.refusal.as_deref()),
+        }
     }
 
     /// How many of the cases of a probe pass with another policy in the place of its own, until one does not.

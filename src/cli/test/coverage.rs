@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::cli::input::Object;
@@ -15,7 +16,7 @@ use crate::policy::expressions::Role;
 use crate::policy::parts::{self, PartRole};
 
 /// The coverage of one policy.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Coverage {
     /// The name of the policy.
@@ -31,7 +32,7 @@ pub struct Coverage {
 }
 
 /// Something that a request may meet or not.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Item {
     /// One of `validation`, `matchCondition`, `branch`, `operation`, `resource`, `action`.

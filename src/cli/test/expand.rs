@@ -9,7 +9,11 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value as Json, json};
 
 use crate::cli::input::{Input, Wanted};
+use crate::probe::validation;
 use crate::probe::validation::Violation;
+
+/// The fields of a row of a table.
+const ROW: [&str; 4] = ["name", "request", "patch", "expect"];
 
 /// The most cases that a probe is written out to.
 const MAX_CASES: usize = 2_000;
@@ -130,11 +134,10 @@ impl Expander {
                 self.fault(&path_of_row, "must be an object");
                 continue;
             };
-            let unknown = row
-                .keys()
-                .find(|key| !["name", "request", "patch", "expect"].contains(&key.as_str()));
+            let unknown = row.keys().find(|key| !ROW.contains(&key.as_str()));
             if let Some(unknown) = unknown {
-                self.fault(&format!("{path_of_row}.{unknown}"), "unknown field");
+                let message = validation::unknown(unknown, ROW.into_iter());
+                self.fault(&format!("{path_of_row}.{unknown}"), &message);
                 continue;
             }
             let mut of_row = fields.clone();
@@ -221,7 +224,8 @@ impl Expander {
             .flat_map(Map::keys)
             .find(|key| !FIELDS.contains(&key.as_str()));
         if let Some(unknown) = unknown {
-            self.fault(&format!("{path}.{unknown}"), "unknown field");
+            let message = validation::unknown(unknown, FIELDS.into_iter());
+            self.fault(&format!("{path}.{unknown}"), &message);
             return None;
         }
         let Some(file) = text("file").filter(|file| !file.is_empty() && *file != "-") else {

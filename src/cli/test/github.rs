@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 
 use super::report::{CaseReport, ProbeReport, TestReport};
+use super::trace::and_more;
 use crate::cli::check::annotations::MAX_ANNOTATIONS;
 use crate::cli::check::finding::Severity;
 use crate::cli::text::clean;
@@ -83,11 +84,7 @@ fn of_case<'a>(probe: &'a ProbeReport, case: &CaseReport) -> Annotation<'a> {
         let _ = write!(text, "\n{}", diff.trim_end());
     }
     for trace in case.trace.iter().filter(|trace| trace.decides) {
-        let _ = write!(
-            text,
-            "\ndecided by {} ({}:{}:{})",
-            trace.field_ref, trace.file, trace.line, trace.column
-        );
+        let _ = write!(text, "\n{}", trace.head());
         for part in &trace.parts {
             let indent = "  ".repeat(part.depth + 1);
             let _ = write!(text, "\n{indent}{} = {}", part.text, part.shown());
@@ -95,6 +92,9 @@ fn of_case<'a>(probe: &'a ProbeReport, case: &CaseReport) -> Annotation<'a> {
         if let Some(changes) = &trace.changes {
             let _ = write!(text, "\n{}", changes.shown());
         }
+    }
+    if let Some(more) = and_more(&case.not_traced) {
+        let _ = write!(text, "\n{more}");
     }
     let invalid = case.invalid.first();
     let place = invalid.map_or((case.line, 1), |invalid| (invalid.line, invalid.column));

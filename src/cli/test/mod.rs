@@ -34,7 +34,7 @@ use super::parallel;
 use crate::policy;
 use cluster::{FileCluster, mutating_key};
 use measure::Ran;
-use report::TestReport;
+use report::{About, TestReport};
 
 /// Options of a test run.
 #[derive(Clone, Debug, Default)]
@@ -114,11 +114,14 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     let ran = probes.iter().zip(&runs);
     let ran: Vec<Ran<'_>> = ran.map(|(probe, run)| Ran { probe, run }).collect();
     for Ran { probe, run } in &ran {
-        let policy = cluster.policy(&probe.spec.policy_name);
-        let nth = webhooks
-            .get(&probe.spec.policy_name)
-            .map(|webhook| webhook.n);
-        report.add(probe, &run.results, policy, nth);
+        let name = &probe.spec.policy_name;
+        let about = About {
+            policy: cluster.policy(name),
+            webhook: webhooks.get(name).map(|webhook| webhook.n),
+            definition: cluster.definition(name),
+            refusal: cluster.refusal(name),
+        };
+        report.add(probe, &run.results, about);
     }
     if options.coverage {
         report.coverage = Some(measure::coverage(&input, &known, &cluster, &ran));

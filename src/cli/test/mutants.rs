@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::alike::{self, Alike};
@@ -54,7 +55,7 @@ enum Judged {
 }
 
 /// Outcome of the mutants of a run.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MutantReport {
     /// How many there were, without those that provably decide alike.
@@ -73,7 +74,7 @@ pub struct MutantReport {
 }
 
 /// A mutant that no case noticed.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Missed {
     /// The name of the policy.

@@ -168,6 +168,7 @@ fn invalid(object: &Object<Value>, origins: &[usize], violation: Violation) -> F
     let place = object.place_of_field(&field_ref);
     let message = format!("{field_ref}: {message}");
     let mut found = error(object, Rule::InvalidProbe, &message, place);
+    found.help = object.advice_on_key(&field_ref);
     found.field_ref = Some(field_ref);
     found
 }

@@ -140,13 +140,21 @@ pub(super) fn of_webhooks(
     }
 }
 
+/// A CustomResourceDefinition that probes are about.
+pub(super) struct ProbedDefinition {
+    /// As it is written.
+    pub(super) object: Object<Crd>,
+    /// The definition that its probes are held against.
+    pub(super) definition: Definition,
+}
+
 /// The CustomResourceDefinitions that probes are about, with why the API server refuses them, if it does; what is wrong
 /// with their rules goes to `findings`.
 pub(super) fn of_definitions(
     crds: HashMap<String, Object<Crd>>,
     probed: &BTreeSet<&str>,
     findings: &mut Vec<Finding>,
-) -> HashMap<String, Definition> {
+) -> HashMap<String, ProbedDefinition> {
     let mut probed: Vec<_> = crds
         .into_iter()
         .filter(|(key, _)| probed.contains(key.as_str()))
@@ -161,7 +169,13 @@ pub(super) fn of_definitions(
             refusal: found.first().map(with_place),
         };
         findings.extend(found);
-        definitions.insert(key, definition);
+        definitions.insert(
+            key,
+            ProbedDefinition {
+                object: crd,
+                definition,
+            },
+        );
     }
     definitions
 }
@@ -215,6 +229,7 @@ fn fault<T>(object: &Object<T>, field: &str, message: &str) -> Finding {
     );
     found.field_ref = Some(field.to_owned());
     found.refused = true;
-    found.help = Some("the API server refuses it".to_owned());
+    let advice = object.advice_on_key(field);
+    found.help = Some(advice.unwrap_or_else(|| "the API server refuses it".to_owned()));
     found
 }

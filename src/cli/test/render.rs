@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::coverage;
 use super::mutants;
 use super::report::{CaseReport, ProbeReport, TestReport};
-use super::trace::Trace;
+use super::trace::{Trace, and_more};
 use crate::cli::check::finding::Severity;
 use crate::cli::check::render::{BLUE, BOLD, RED, YELLOW, count, finding, painted};
 use crate::cli::terminal::Terminal;
@@ -67,6 +67,21 @@ fn head(out: &mut String, probe: &ProbeReport, terminal: Terminal) {
         Some(target) => clean(&target.to_string()),
     };
     let _ = writeln!(out, "{name} ({about}, {file}:{})", probe.line);
+    if let Some(why) = &probe.refusal {
+        let what = probe
+            .target
+            .as_ref()
+            .map_or("policy", |target| &target.kind);
+        let text = format!("the API server refuses the {what}: {why}");
+        let room = terminal
+            .width
+            .unwrap_or(usize::MAX)
+            .saturating_sub(2)
+            .max(20);
+        for line in wrap(&clean(&text), room, usize::MAX, "  ") {
+            let _ = writeln!(out, "  {line}");
+        }
+    }
 }
 
 fn render(
@@ -86,8 +101,11 @@ fn render(
     let _ = writeln!(out, "  {word}{padding}{}", clean(&case.name));
     let mut said: Vec<String> = Vec::new();
     if case.outcome != CaseOutcome::Passed {
-        if case.invalid.is_empty() {
-            said.extend(case.difference.clone());
+        if probe.refusal.is_some() {
+            // It is said of all cases at once.
+        } else if case.invalid.is_empty() {
+            let difference = case.difference.iter();
+            said.extend(difference.flat_map(|it| it.lines()).map(str::to_owned));
         } else {
             let fields = case.invalid.iter().map(|invalid| &*invalid.field);
             said.push(fault(fields).to_owned());
@@ -101,6 +119,7 @@ fn render(
         }
         said.extend(case.reason.iter().map(|reason| format!("reason: {reason}")));
         let errors = case.errors.iter();
+        let errors = errors.filter(|error| case.explanation.as_ref() != Some(error));
         said.extend(errors.map(|error| format!("error: {error}")));
         let warnings = case.warnings.iter();
         said.extend(warnings.map(|warning| format!("warning: {warning}")));
@@ -137,6 +156,12 @@ fn render(
         for trace in &case.trace {
             render_trace(out, trace, INDENT, room);
         }
+        for line in and_more(&case.not_traced)
+            .iter()
+            .flat_map(|more| wrap(more, room, usize::MAX, "  "))
+        {
+            let _ = writeln!(out, "{INDENT}{line}");
+        }
     }
     if case.outcome != CaseOutcome::Passed && case.invalid.is_empty() {
         let arrow = painted("-->", BLUE, terminal);
@@ -159,14 +184,7 @@ pub(in crate::cli) fn diff(out: &mut String, diff: &str, indent: &str, terminal:
 
 /// An expression with its parts, each with its value.
 pub(in crate::cli) fn render_trace(out: &mut String, trace: &Trace, margin: &str, room: usize) {
-    let what = if trace.decides {
-        "decided by"
-    } else {
-        "evaluated"
-    };
-    let (file, field) = (clean(&trace.file), &trace.field_ref);
-    let head = format!("{what} {field}, {file}:{}:{}", trace.line, trace.column);
-    for line in wrap(&head, room, usize::MAX, "  ") {
+    for line in wrap(&clean(&trace.head()), room, usize::MAX, "  ") {
         let _ = writeln!(out, "{margin}{line}");
     }
     for part in &trace.parts {

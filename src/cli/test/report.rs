@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::coverage::Coverage;
 use super::mutants::MutantReport;
 use super::probes::Probe;
-use super::trace::{self, Trace};
+use super::trace::{self, Trace, Traces};
 use crate::cli::check::finding::{Finding, Severity};
 use crate::cli::check::webhook::of_field;
 use crate::cli::exit::Exit;
@@ -17,14 +18,16 @@ use crate::cli::input::Object;
 use crate::cli::unified;
 use crate::policy::compile::CompiledPolicy;
 use crate::probe::api::{CaseOutcome, Decision, Target};
+use crate::probe::crd::outcome_schema;
 use crate::probe::mutation::patch;
 use crate::probe::run::{CaseResult, TargetKind};
+use crate::schema::Crd;
 
 /// Output of `kubectl vap test -o json`.
 ///
 /// The shape is stable: fields may be added, none is removed or changes its meaning while
 /// `apiVersion` stays.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TestReport {
     /// Always `cli.vap-status.dev/v1alpha1`.
@@ -52,7 +55,7 @@ pub struct TestReport {
 }
 
 /// How much there was, and what it came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
     /// Files read.
@@ -72,7 +75,7 @@ pub struct Summary {
 }
 
 /// Results of the cases of a probe.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct ProbeReport {
     /// `metadata.name`.
     pub name: String,
@@ -86,17 +89,21 @@ pub struct ProbeReport {
     pub file: String,
     /// The line of its name.
     pub line: usize,
+    /// Why the API server refuses what it is about, if it does: then all cases fail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
     /// The cases, in the order of the spec.
     pub cases: Vec<CaseReport>,
 }
 
 /// Result of a case.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CaseReport {
     /// The name.
     pub name: String,
     /// `Passed`, `Failed`, or `Pending` where it could not be evaluated.
+    #[schemars(schema_with = "outcome_schema")]
     pub outcome: CaseOutcome,
     /// The line of its name.
     pub line: usize,
@@ -144,10 +151,26 @@ pub struct CaseReport {
     /// true.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trace: Vec<Trace>,
+    /// The other expressions that decided, which are not in `trace`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_traced: Vec<String>,
+}
+
+/// The object that a probe is about.
+#[derive(Clone, Copy)]
+pub(super) struct About<'a> {
+    /// The policy, or one that stands for a webhook.
+    pub(super) policy: Option<(&'a Object<ValidatingAdmissionPolicy>, &'a CompiledPolicy)>,
+    /// The place of the webhook in its configuration.
+    pub(super) webhook: Option<usize>,
+    /// The CustomResourceDefinition.
+    pub(super) definition: Option<&'a Object<Crd>>,
+    /// Why the API server refuses it, if it does.
+    pub(super) refusal: Option<&'a str>,
 }
 
 /// A fault of a sample object.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InvalidField {
     /// The field, `spec.cases[0].request.object.spec`.
@@ -161,16 +184,16 @@ pub struct InvalidField {
 }
 
 impl CaseReport {
-    fn new(
-        result: &CaseResult,
-        probe: &Probe,
-        n: usize,
-        policy: Option<(&Object<ValidatingAdmissionPolicy>, &CompiledPolicy)>,
-    ) -> Self {
+    fn new(result: &CaseResult, probe: &Probe, n: usize, about: About<'_>) -> Self {
         let status = &result.status;
         let outcome = result.outcome.as_ref();
         let mutated = result.mutated.as_deref();
         let after = mutated.and_then(|mutated| Some((mutated, mutated.after.as_ref()?)));
+        let traces = match (about.policy, about.definition) {
+            (Some((object, compiled)), _) => trace::of_case(result, compiled, object),
+            (None, Some(definition)) => trace::of_rules(result, definition),
+            (None, None) => Traces::default(),
+        };
         Self {
             object: after.map(|(_, after)| after.clone()),
             patch: after.map(|(mutated, after)| patch::between(&mutated.before, after)),
@@ -201,17 +224,20 @@ impl CaseReport {
             errors: outcome
                 .map(|outcome| outcome.errors.clone())
                 .unwrap_or_default(),
-            trace: policy
-                .map(|(object, compiled)| trace::of_case(result, compiled, object))
-                .unwrap_or_default(),
+            trace: traces.shown,
+            not_traced: traces.left_out,
             invalid: result
                 .invalid
                 .iter()
                 .map(|violation| {
                     let (field, place) = probe.place_of_violation(n, &violation.field_ref);
+                    let advice = probe.object.advice_on_key(&field);
                     InvalidField {
                         field,
-                        message: violation.message.clone(),
+                        message: match advice {
+                            Some(advice) => format!("{}; {advice}", violation.message),
+                            None => violation.message.clone(),
+                        },
                         line: place.line,
                         column: place.column,
                     }
@@ -240,17 +266,11 @@ impl TestReport {
         }
     }
 
-    /// Adds a probe, with the policy that it is about or that stands for the `webhook` of a configuration.
-    pub(super) fn add(
-        &mut self,
-        probe: &Probe,
-        results: &[CaseResult],
-        policy: Option<(&Object<ValidatingAdmissionPolicy>, &CompiledPolicy)>,
-        webhook: Option<usize>,
-    ) {
+    /// Adds a probe, with the object that it is about.
+    pub(super) fn add(&mut self, probe: &Probe, results: &[CaseResult], about: About<'_>) {
         let cases = results.iter().enumerate().map(|(n, result)| {
-            let mut case = CaseReport::new(result, probe, n, policy);
-            if let Some(webhook) = webhook {
+            let mut case = CaseReport::new(result, probe, n, about);
+            if let Some(webhook) = about.webhook {
                 for trace in &mut case.trace {
                     trace.field_ref = of_field(webhook, &trace.field_ref);
                 }
@@ -267,6 +287,7 @@ impl TestReport {
             target: probe.target.clone(),
             file: probe.object.source.name.clone(),
             line: probe.object.place().line,
+            refusal: about.refusal.map(str::to_owned),
             cases: cases.collect(),
         });
     }

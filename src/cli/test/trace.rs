@@ -1,9 +1,16 @@
 //! How a decision came about: the expressions that decided, each at its place in the policy, with the values of its
 //! parts.
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
-use serde::Serialize;
+use std::fmt::Write as _;
 
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use crate::cel::ast::Ast;
+use crate::cel::syntax;
+use crate::cli::check::crd::nearest;
 use crate::cli::input::Object;
 use crate::policy::admission::{
     Action, EvaluationResult, Recording, ReviewOutcome, Seen, StageCost,
@@ -12,16 +19,24 @@ use crate::policy::compile::CompiledPolicy;
 use crate::policy::expressions::Role;
 use crate::policy::parts;
 use crate::probe::api::CaseOutcome;
-use crate::probe::run::CaseResult;
+use crate::probe::run::{CaseResult, EvaluatedRule};
+use crate::schema::Crd;
+use crate::validation_rules::PathStep;
 
 /// The most expressions that are shown of one case.
 const MAX_EXPRESSIONS: usize = 4;
+
+/// The path to an object as a whole.
+const ROOT: &str = "<nil>";
+
+/// The most others that are named.
+const MAX_FIELDS: usize = 8;
 
 /// The most parts that are shown of one expression.
 const MAX_PARTS: usize = 24;
 
 /// An expression that was evaluated, with its parts.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Trace {
     /// The field of the policy, `spec.validations[0].expression`.
@@ -32,6 +47,10 @@ pub struct Trace {
     pub line: usize,
     /// The column.
     pub column: usize,
+    /// The value that a rule of a CustomResourceDefinition is about, by its field in the object; `<nil>` for the object
+    /// as a whole, as the API server writes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value_at: Option<String>,
     /// True if the decision is due to it.
     pub decides: bool,
     /// The parts that were evaluated, the whole first.
@@ -41,8 +60,17 @@ pub struct Trace {
     pub changes: Option<Changes>,
 }
 
+/// The expressions of a case that are shown.
+#[derive(Clone, Debug, Default)]
+pub(in crate::cli) struct Traces {
+    /// With their parts.
+    pub(in crate::cli) shown: Vec<Trace>,
+    /// The fields of the others that decided.
+    pub(in crate::cli) left_out: Vec<String>,
+}
+
 /// Changes that would give an expression the other value.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Changes {
     /// The other value.
@@ -52,7 +80,7 @@ pub struct Changes {
 }
 
 /// A part of an expression.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TracePart {
     /// The text.
@@ -65,6 +93,9 @@ pub struct TracePart {
     pub times: u64,
     /// The cost of it and its parts, in cost units.
     pub cost: u64,
+    /// The element because of which `all` is false or `exists` true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub element: Option<String>,
 }
 
 /// The expressions that decided on a case; where none did, the validations that were true.
@@ -72,9 +103,9 @@ pub(in crate::cli) fn of_case(
     result: &CaseResult,
     compiled: &CompiledPolicy,
     policy: &Object<ValidatingAdmissionPolicy>,
-) -> Vec<Trace> {
+) -> Traces {
     let Some(outcome) = &result.outcome else {
-        return Vec::new();
+        return Traces::default();
     };
     let deciding = deciding(outcome, compiled, &result.recording);
     let all = if deciding.is_empty() {
@@ -84,15 +115,104 @@ pub(in crate::cli) fn of_case(
     } else {
         deciding.clone()
     };
-    let traces = all.into_iter().filter_map(|index| {
-        let mut trace = of_expression(result, compiled, policy, index)?;
-        trace.decides = deciding.contains(&index);
-        if !trace.decides && result.status.outcome != CaseOutcome::Failed {
-            trace.changes = None;
+    let mut traces = Traces::default();
+    for index in all {
+        let decides = deciding.contains(&index);
+        if traces.shown.len() < MAX_EXPRESSIONS {
+            let Some(mut trace) = of_expression(result, compiled, policy, index) else {
+                continue;
+            };
+            trace.decides = decides;
+            if !decides && result.status.outcome != CaseOutcome::Failed {
+                trace.changes = None;
+            }
+            traces.shown.push(trace);
+        } else if decides && let Some(expression) = compiled.expressions().get(index) {
+            traces.left_out.push(expression.field_ref.clone());
         }
-        Some(trace)
+    }
+    traces
+}
+
+/// The rules of a CustomResourceDefinition that decided on a case; where none did, the first that were true.
+pub(in crate::cli) fn of_rules(result: &CaseResult, definition: &Object<Crd>) -> Traces {
+    let shown = result.rules.iter().filter_map(|rule| {
+        let (ast, _) = syntax::parse(&rule.expression);
+        let (parts, mut changes) = of_ast(&ast?, 0, &rule.recording)?;
+        let decides = rule.error.is_some();
+        if !decides && result.status.outcome != CaseOutcome::Failed {
+            changes = None;
+        }
+        let (field_ref, steps) = place_of_rule(rule, definition);
+        let node = nearest(&definition.document.node, &steps);
+        let place = definition.places_in_node(node).start();
+        Some(Trace {
+            field_ref,
+            file: definition.source.name.clone(),
+            line: place.line,
+            column: place.column,
+            value_at: Some(match written(&rule.place) {
+                path if path.is_empty() => ROOT.to_owned(),
+                path => path,
+            }),
+            decides,
+            parts,
+            changes,
+        })
     });
-    traces.take(MAX_EXPRESSIONS).collect()
+    let left_out = (0..result.n_more_rules).map(|_| String::new());
+    Traces {
+        shown: shown.collect(),
+        left_out: left_out.collect(),
+    }
+}
+
+/// The field of a rule of a definition, and the steps to it.
+fn place_of_rule(rule: &EvaluatedRule, definition: &Object<Crd>) -> (String, Vec<PathStep>) {
+    let field = |name: &str| PathStep::Field(name.to_owned());
+    let root = &definition.document.node;
+    let versions = nearest(root, &[field("spec"), field("versions")]).to_json();
+    let is_version = |it: &Json| it.get("name").and_then(Json::as_str) == Some(&*rule.version);
+    let version = versions
+        .as_array()
+        .into_iter()
+        .flatten()
+        .position(is_version);
+    let mut steps = vec![
+        field("spec"),
+        field("versions"),
+        PathStep::Index(version.unwrap_or_default()),
+        field("schema"),
+        field("openAPIV3Schema"),
+    ];
+    for step in &rule.place {
+        match step {
+            PathStep::Field(name) => {
+                steps.push(field("properties"));
+                steps.push(PathStep::Key(name.clone()));
+            }
+            PathStep::Key(_) => steps.push(field("additionalProperties")),
+            PathStep::Index(_) => steps.push(field("items")),
+        }
+    }
+    steps.push(field("x-kubernetes-validations"));
+    steps.push(PathStep::Index(rule.n));
+    steps.push(field("rule"));
+    (written(&steps), steps)
+}
+
+/// A path as the API server writes it.
+fn written(steps: &[PathStep]) -> String {
+    let mut text = String::new();
+    for step in steps {
+        let _ = match step {
+            PathStep::Field(name) if text.is_empty() => write!(text, "{name}"),
+            PathStep::Field(name) => write!(text, ".{name}"),
+            PathStep::Key(key) => write!(text, "[{key}]"),
+            PathStep::Index(index) => write!(text, "[{index}]"),
+        };
+    }
+    text
 }
 
 /// The indices of the expressions of a role.
@@ -195,36 +315,86 @@ pub(in crate::cli) fn of_expression(
 ) -> Option<Trace> {
     let expression = compiled.expressions().get(index)?;
     let ast = expression.parsed().ok()?;
+    let (parts, changes) = of_ast(ast, index, &result.recording)?;
+    let place = policy.places_in_field(&expression.field_ref).start();
+    Some(Trace {
+        field_ref: expression.field_ref.clone(),
+        file: policy.source.name.clone(),
+        line: place.line,
+        column: place.column,
+        value_at: None,
+        decides: false,
+        parts,
+        changes,
+    })
+}
+
+/// The parts of the expression with the index `index`, and the changes that would give it the other value; `None` where
+/// it was not evaluated.
+fn of_ast(
+    ast: &Ast,
+    index: usize,
+    recording: &Recording,
+) -> Option<(Vec<TracePart>, Option<Changes>)> {
     let parts = parts::parts(ast).into_iter().filter_map(|part| {
-        let seen = result.recording.get(&(index, part.id.index()))?;
+        let seen = recording.get(&(index, part.id.index()))?;
         Some(TracePart {
             text: part.text,
             depth: part.depth,
             values: seen.values.clone(),
             times: seen.n,
             cost: seen.cost,
+            element: parts::deciding_element(ast, index, recording, part.id),
         })
     });
     let parts: Vec<TracePart> = parts.take(MAX_PARTS).collect();
     if parts.is_empty() {
         return None;
     }
-    let place = policy.places_in_field(&expression.field_ref).start();
-    let whole = result.recording.get(&(index, ast.root().index()));
+    let whole = recording.get(&(index, ast.root().index()));
     let changes = whole.filter(|whole| whole.is_true != whole.is_false);
     let changes = changes.map(|whole| Changes {
         value: !whole.is_true,
-        ways: parts::changes(ast, index, &result.recording, !whole.is_true),
+        ways: parts::changes(ast, index, recording, !whole.is_true),
     });
-    Some(Trace {
-        field_ref: expression.field_ref.clone(),
-        file: policy.source.name.clone(),
-        line: place.line,
-        column: place.column,
-        decides: false,
-        parts,
-        changes: changes.filter(|changes| !changes.ways.is_empty()),
-    })
+    Some((parts, changes.filter(|changes| !changes.ways.is_empty())))
+}
+
+impl Trace {
+    /// The place and the reason why it is shown, in one line.
+    pub(in crate::cli) fn head(&self) -> String {
+        let what = if self.decides {
+            "decided by"
+        } else {
+            "evaluated"
+        };
+        let field = match self.value_at.as_deref() {
+            None => self.field_ref.clone(),
+            Some(ROOT) => "a rule of the object".to_owned(),
+            Some(path) => format!("a rule of {path}"),
+        };
+        format!(
+            "{what} {field}, {}:{}:{}",
+            self.file, self.line, self.column
+        )
+    }
+}
+
+/// The expressions that decided and are not shown, in one line; `None` where there are none.
+pub(in crate::cli) fn and_more(left_out: &[String]) -> Option<String> {
+    let fields = left_out.iter().filter(|field| !field.is_empty());
+    let fields: Vec<&str> = fields.take(MAX_FIELDS).map(String::as_str).collect();
+    let n = left_out.len();
+    let s = if n == 1 { "" } else { "s" };
+    match (n, fields.is_empty()) {
+        (0, _) => None,
+        (_, true) => Some(format!("and by {n} more, which are not shown")),
+        (_, false) => {
+            let rest = if fields.len() < n { ", …" } else { "" };
+            let fields = fields.join(", ");
+            Some(format!("and by {n} more expression{s}: {fields}{rest}"))
+        }
+    }
 }
 
 impl Changes {
@@ -240,10 +410,14 @@ impl TracePart {
     pub(in crate::cli) fn shown(&self) -> String {
         let values = self.values.join(", ");
         let n_known = u64::try_from(self.values.len()).unwrap_or(u64::MAX);
-        if self.times > n_known {
+        let shown = if self.times > n_known {
             format!("{values}, … ({} times)", self.times)
         } else {
             values
+        };
+        match &self.element {
+            Some(element) => format!("{shown}, because of {element}"),
+            None => shown,
         }
     }
 }

@@ -118,6 +118,9 @@ impl TargetKind {
 fn explain_definition(outcome: &ReviewOutcome) -> String {
     match &outcome.denial {
         None => "the object is valid".to_owned(),
+        Some(_) if outcome.errors.len() > 1 => {
+            format!("the object has {} errors", outcome.errors.len())
+        }
         Some(denial) => denial.cause.clone(),
     }
 }

@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
 
-pub use crate::validation_rules::{FieldError, FieldErrorKind};
+pub use crate::validation_rules::{FieldError, FieldErrorKind, RuleWatcher, WatchedRule};
 
 use crate::defaulting::{NOW, UID};
 use crate::schema::SchemaError;
@@ -47,6 +47,10 @@ use metadata::{Errors, Metadata};
 use scale::Scale;
 use schema::Schema;
 use value::{Place, Walk};
+
+/// The detail of the error that says that rules were not evaluated, because of the errors beside it.
+pub const RULES_NOT_CHECKED: &str = "some validation rules were not checked because the object was invalid; \
+                                     correct the existing errors to complete validation";
 
 /// Why it is not known what the API server says of an object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -196,6 +200,20 @@ impl Validator {
         before: Option<&Json>,
         namespace: &str,
     ) -> Result<Verdict, Error> {
+        self.validate_watched(object, before, namespace, None)
+    }
+
+    /// Does the same as [`Self::validate`], and tells a watcher of the rules as they are evaluated.
+    ///
+    /// # Errors
+    /// As for [`Self::validate`].
+    pub fn validate_watched(
+        &self,
+        object: &Json,
+        before: Option<&Json>,
+        namespace: &str,
+        watcher: Option<&dyn RuleWatcher>,
+    ) -> Result<Verdict, Error> {
         let object = self.read(object)?;
         let before = before
             .map(|before| self.stored(before, namespace))
@@ -206,7 +224,7 @@ impl Validator {
         };
         self.place(&mut object, namespace);
         let mut errors = Vec::new();
-        let cost = self.errors(&object, before.as_ref(), &mut errors);
+        let cost = self.errors(&object, before.as_ref(), &mut errors, watcher);
         Ok(Verdict {
             object,
             errors,
@@ -330,7 +348,13 @@ impl Validator {
     /// Adds the errors of an object, and gives the cost of its rules.
     ///
     /// Source: apiextensions-apiserver `pkg/registry/customresource/strategy.go`, `Validate`, `ValidateUpdate`.
-    fn errors(&self, object: &Json, before: Option<&Json>, errors: &mut Vec<FieldError>) -> u64 {
+    fn errors(
+        &self,
+        object: &Json,
+        before: Option<&Json>,
+        errors: &mut Vec<FieldError>,
+        watcher: Option<&dyn RuleWatcher>,
+    ) -> u64 {
         let metadata = Metadata::of(object);
         let path = Path::ROOT.field("metadata");
         if let Some(before) = before {
@@ -365,7 +389,7 @@ impl Validator {
                 lists::validate(&self.json, fields, &Path::ROOT, &mut own);
             }
         }
-        let cost = self.rule_errors(object, before, &mut own);
+        let cost = self.rule_errors(object, before, &mut own, watcher);
         errors.append(&mut own);
         cost
     }
@@ -412,6 +436,7 @@ impl Validator {
         object: &Json,
         before: Option<&Json>,
         errors: &mut Vec<FieldError>,
+        watcher: Option<&dyn RuleWatcher>,
     ) -> u64 {
         if !self.has_rules {
             return 0;
@@ -431,13 +456,11 @@ impl Validator {
                 kind: FieldErrorKind::Invalid,
                 field: Path::ROOT.text(),
                 value: Some("null".to_owned()),
-                detail: "some validation rules were not checked because the object was invalid; correct the \
-                         existing errors to complete validation"
-                    .to_owned(),
+                detail: RULES_NOT_CHECKED.to_owned(),
             });
             return 0;
         }
-        let mut found = self.rules.validate(object, before);
+        let mut found = (self.rules).validate_watched(object, before, watcher);
         errors.append(&mut found.errors);
         found.cost
     }

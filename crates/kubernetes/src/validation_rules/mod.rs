@@ -35,6 +35,7 @@ pub use path::PathStep;
 pub use rule::ValidationRule;
 pub use schema_errors::{KEYWORDS, UNKNOWN_KEYWORD, schema_errors};
 pub use validator::{ValidationResult, Validator};
+pub use walk::{RuleWatcher, WatchedRule};
 
 use crate::schema::SchemaError;
 

@@ -13,7 +13,7 @@ use super::field_error::{FieldError, FieldErrorKind};
 use super::keywords;
 use super::path::Path;
 use super::rule::ValidationRule;
-use super::walk::{Ratchet, Walk};
+use super::walk::{Ratchet, RuleWatcher, Walk};
 use crate::library::limits::RUNTIME_CEL_COST_BUDGET;
 use crate::schema::crd::{MAX_JSON_DEPTH, is_shallower};
 use crate::schema::escape::escape;
@@ -126,6 +126,17 @@ impl Validator {
     /// Holds `object` against the rules, on an update with the object `before` it.
     #[must_use]
     pub fn validate(&self, object: &Json, before: Option<&Json>) -> ValidationResult {
+        self.validate_watched(object, before, None)
+    }
+
+    /// Does the same as [`Self::validate`], and tells a watcher of the rules as they are evaluated.
+    #[must_use]
+    pub fn validate_watched(
+        &self,
+        object: &Json,
+        before: Option<&Json>,
+        watcher: Option<&dyn RuleWatcher>,
+    ) -> ValidationResult {
         let mut outcome = ValidationResult::default();
         let Some(root) = &self.root else {
             outcome.is_complete = true;
@@ -154,6 +165,7 @@ impl Validator {
             is_over: false,
             work: Arc::default(),
             outcome,
+            watcher,
         };
         let ratchet = Ratchet {
             current: correlated.as_ref(),

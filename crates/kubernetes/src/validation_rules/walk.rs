@@ -9,13 +9,13 @@ use std::sync::Arc;
 use super::compile::{CompiledRule, OLD_SELF, SELF};
 use super::correlation::{Correlated, Elements, MapList};
 use super::field_error::{FieldError, FieldErrorKind};
-use super::path::Path;
+use super::path::{Path, PathStep};
 use super::rule::ValidationRule;
 use super::validator::{Node, ValidationResult};
 use crate::go_json;
 use crate::library::limits::{MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE_BYTES, PER_CALL_LIMIT};
 use crate::typed_values::typed_within;
-use cel::eval::{Activation, Limits, Program};
+use cel::eval::{Activation, Limits, Observer, Program};
 use cel::value::{Value, Work, format_double, go_quote};
 
 /// The value before an update that belongs to a value, or to the nearest around it that has one.
@@ -76,17 +76,39 @@ fn held(before: &Value, typed: Value) -> Value {
     }
 }
 
+/// A rule that was evaluated.
+#[derive(Clone, Copy, Debug)]
+pub struct WatchedRule<'a> {
+    /// The path to the value that it is about.
+    pub place: &'a [PathStep],
+    /// The index among the rules of the schema.
+    pub n: usize,
+    /// The rule.
+    pub rule: &'a ValidationRule,
+    /// The error that it came to.
+    pub error: Option<&'a FieldError>,
+}
+
+/// Is told of the rules as they are evaluated.
+pub trait RuleWatcher {
+    /// A rule is about to be evaluated: what this gives is told its parts.
+    fn begin(&self) -> &dyn Observer;
+    /// The rule was evaluated.
+    fn end(&self, rule: WatchedRule<'_>);
+}
+
 /// The walk through an object.
-pub(super) struct Walk {
+pub(super) struct Walk<'w> {
     /// The rest that may still be spent.
     pub(super) left: u64,
     /// True once no further rule is to run.
     pub(super) is_over: bool,
     pub(super) work: Arc<Work>,
     pub(super) outcome: ValidationResult,
+    pub(super) watcher: Option<&'w dyn RuleWatcher>,
 }
 
-impl Walk {
+impl Walk<'_> {
     pub(super) fn node(
         &mut self,
         node: &Node,
@@ -185,7 +207,7 @@ impl Walk {
                 })),
             });
         }
-        for (rule, compiled) in &node.rules {
+        for (n, (rule, compiled)) in node.rules.iter().enumerate() {
             if let Some(error) = &compiled.error {
                 let detail = format!("rule compile error: {}", error.detail);
                 self.fail(path, &type_name, detail);
@@ -202,24 +224,27 @@ impl Walk {
                 Some(optional) if is_optional => optional,
                 _ => &variables,
             };
-            let Some(holds) = self.evaluate(program, rule, path, asked, &type_name) else {
-                if self.is_over {
-                    return;
+            let n_errors = self.outcome.errors.len();
+            let holds = self.evaluate(program, rule, path, asked, &type_name);
+            if holds == Some(false) {
+                let shown = match value {
+                    _ if matches!(node.schema.type_name(), "object" | "array") => None,
+                    value => Some(shown(value)),
+                };
+                let error = self.violation(rule, compiled, path, &variables, shown, &type_name);
+                if !compiled.uses_old_self && ratchet.is_unchanged() {
+                    self.outcome.warnings.push(error);
+                } else {
+                    self.outcome.errors.push(error);
                 }
-                continue;
-            };
-            if holds {
-                continue;
             }
-            let shown = match value {
-                _ if matches!(node.schema.type_name(), "object" | "array") => None,
-                value => Some(shown(value)),
-            };
-            let error = self.violation(rule, compiled, path, &variables, shown, &type_name);
-            if !compiled.uses_old_self && ratchet.is_unchanged() {
-                self.outcome.warnings.push(error);
-            } else {
-                self.outcome.errors.push(error);
+            if let Some(watcher) = self.watcher {
+                watcher.end(WatchedRule {
+                    place: &path.steps(),
+                    n,
+                    rule,
+                    error: self.outcome.errors.get(n_errors),
+                });
             }
             if self.is_over {
                 return;
@@ -259,6 +284,7 @@ impl Walk {
     ) -> Option<bool> {
         let limits = Limits {
             work: Some(&self.work),
+            observer: self.watcher.map(RuleWatcher::begin),
             ..Limits::of_cost(PER_CALL_LIMIT)
         };
         let evaluation = program.eval(variables, limits);

@@ -2,16 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cel::eval::Observer;
-use cel::value::{EvalError, Value};
+use cel::value::{EvalError, Map, Value};
+use kubernetes::library::mutation::{JsonPatchValue, ObjectValue};
 
 /// The most values of one part that are kept as text: within a macro it has several.
 const MAX_VALUES: usize = 4;
 
 /// The longest text of a value, in characters.
 const MAX_TEXT: usize = 80;
+
+/// The longest text of what an expression of a mutation has made.
+const MAX_MADE_TEXT: usize = 240;
+
+/// The most evaluations of a part whose times are kept, and the most keys of a map.
+const MAX_TIMES: usize = 128;
 
 /// How many elements of a list or entries of a map are shown, and how deep.
 const MAX_ELEMENTS: usize = 6;
@@ -30,6 +38,14 @@ pub struct Seen {
     pub is_error: bool,
     /// The first of its values.
     pub values: Vec<String>,
+    /// The first of its evaluations in which it was `true`, counted from 0.
+    pub first_true: Option<u64>,
+    /// The first of its evaluations in which it was `false`.
+    pub first_false: Option<u64>,
+    /// When the first of its evaluations were, by a clock that ticks for each part that is evaluated.
+    pub times: Vec<u64>,
+    /// The keys of its first value, where that is a map: the first of them, in the order in which macros go through it.
+    pub keys: Vec<String>,
     /// The cost of it and its parts, in cost units.
     pub cost: u64,
 }
@@ -52,7 +68,7 @@ pub type Recording = BTreeMap<(usize, usize), Seen>;
 
 /// Where parts are recorded.
 #[derive(Debug, Default)]
-pub struct Recorder(Mutex<Recording>);
+pub struct Recorder(Mutex<Recording>, AtomicU64);
 
 impl Recorder {
     /// Takes what was recorded.
@@ -78,6 +94,13 @@ pub(super) struct OfExpression<'a> {
     index: usize,
 }
 
+/// Records parts as those of the expression with the index 0.
+impl Observer for Recorder {
+    fn observe(&self, part: usize, result: &Result<Value, EvalError>, cost: u64) {
+        self.of(0).observe(part, result, cost);
+    }
+}
+
 impl Observer for OfExpression<'_> {
     fn observe(&self, part: usize, result: &Result<Value, EvalError>, cost: u64) {
         let mut known = self
@@ -85,7 +108,17 @@ impl Observer for OfExpression<'_> {
             .0
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
+        let now = self.recorder.1.fetch_add(1, Ordering::Relaxed);
         let seen = known.entry((self.index, part)).or_default();
+        match result {
+            Ok(Value::Bool(true)) if !seen.is_true => seen.first_true = Some(seen.n),
+            Ok(Value::Bool(false)) if !seen.is_false => seen.first_false = Some(seen.n),
+            Ok(Value::Map(map)) if seen.n == 0 => seen.keys = keys(map),
+            _ => {}
+        }
+        if seen.times.len() < MAX_TIMES {
+            seen.times.push(now);
+        }
         seen.n = seen.n.saturating_add(1);
         seen.cost = seen.cost.saturating_add(cost);
         match result {
@@ -97,31 +130,83 @@ impl Observer for OfExpression<'_> {
         if seen.values.len() < MAX_VALUES {
             seen.values.push(match result {
                 Ok(value) => shown(value),
-                Err(error) => cut(format!("error: {error}")),
+                Err(error) => cut(format!("error: {error}"), MAX_TEXT),
             });
         }
     }
 }
 
-fn cut(text: String) -> String {
-    if text.chars().count() <= MAX_TEXT {
+fn cut(text: String, max: usize) -> String {
+    if text.chars().count() <= max {
         return text;
     }
-    let mut short: String = text.chars().take(MAX_TEXT).collect();
+    let mut short: String = text.chars().take(max).collect();
     short.push('…');
     short
+}
+
+/// The first keys of a map.
+fn keys(map: &Map) -> Vec<String> {
+    let keys = map.keys().unwrap_or_default();
+    keys.iter().take(MAX_TIMES).map(shown).collect()
 }
 
 /// A value in the language's own form, cut where it is long.
 fn shown(value: &Value) -> String {
     let mut out = String::new();
     show(value, &mut out, 0);
-    cut(out)
+    let is_made = match value {
+        Value::List(list) => list.get(0).is_some_and(|first| is_made(&first)),
+        value => is_made(value),
+    };
+    cut(out, if is_made { MAX_MADE_TEXT } else { MAX_TEXT })
+}
+
+/// Reports whether a value is one that an expression of a mutation has made.
+fn is_made(value: &Value) -> bool {
+    value.downcast::<ObjectValue>().is_some() || value.downcast::<JsonPatchValue>().is_some()
+}
+
+/// Writes what an expression of a mutation has made, without the names of its types; false for any other value.
+fn show_made(value: &Value, out: &mut String, depth: usize) -> bool {
+    let field = |name: &str, value: &Value, out: &mut String| {
+        out.push_str(name);
+        out.push_str(": ");
+        show(value, out, depth + 1);
+    };
+    if let Some(object) = value.downcast::<ObjectValue>() {
+        out.push('{');
+        show_each(object.fields(), out, |(name, value), out| {
+            field(name, value, out);
+        });
+        out.push('}');
+        return true;
+    }
+    let Some(patch) = value.downcast::<JsonPatchValue>() else {
+        return false;
+    };
+    let texts = [
+        ("op", &patch.op),
+        ("from", &patch.from),
+        ("path", &patch.path),
+    ];
+    let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
+    let texts = texts.map(|(name, text)| (name, Value::String(Arc::clone(text))));
+    let value = patch.value.iter().map(|value| ("value", value.clone()));
+    out.push('{');
+    show_each(texts.chain(value), out, |(name, value), out| {
+        field(name, &value, out);
+    });
+    out.push('}');
+    true
 }
 
 fn show(value: &Value, out: &mut String, depth: usize) {
     if depth > MAX_DEPTH || out.len() > MAX_TEXT * 4 {
         out.push('…');
+        return;
+    }
+    if show_made(value, out, depth) {
         return;
     }
     match value {
@@ -189,5 +274,45 @@ fn show_each<T>(
             out.push_str(", ");
         }
         show(part, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cel::eval::{Limits, Program};
+    use cel::{checker, syntax};
+    use kubernetes::library::mutation::mutation_env as env;
+    use kubernetes::library::runtime::KubernetesRuntime;
+
+    #[track_caller]
+    fn check(expression: &str, expected: &str) {
+        let ast = Arc::new(syntax::parse(expression).0.unwrap());
+        let (checked, found) = checker::check(&ast, expression, env());
+        assert!(found.is_empty(), "{expression}");
+        let program = Program::plan(&checked, env(), &KubernetesRuntime).unwrap();
+        let none: [(&str, Value); 0] = [];
+        let value = program.eval(&none, Limits::of_cost(10_000)).result.unwrap();
+        assert_eq!(shown(&value), expected, "{expression}");
+    }
+
+    #[test]
+    fn what_mutations_make_is_shown_with_its_fields() {
+        check(
+            "Object{metadata: Object.metadata{labels: {'a': 'b'}}, spec: Object.spec{replicas: 3}}",
+            "{metadata: {labels: {\"a\": \"b\"}}, spec: {replicas: 3}}",
+        );
+        check(
+            "[JSONPatch{op: 'add', path: '/spec', value: Object.spec{replicas: 1}}, JSONPatch{op: 'remove', path: '/b'}]",
+            "[{op: \"add\", path: \"/spec\", value: {replicas: 1}}, {op: \"remove\", path: \"/b\"}]",
+        );
+        let fields = (0..9).map(|n| format!("field{n}: '{}'", "x".repeat(50)));
+        let object = format!("Object{{{}}}", fields.collect::<Vec<_>>().join(", "));
+        let ast = Arc::new(syntax::parse(&object).0.unwrap());
+        let (checked, _) = checker::check(&ast, &object, env());
+        let program = Program::plan(&checked, env(), &KubernetesRuntime).unwrap();
+        let none: [(&str, Value); 0] = [];
+        let value = program.eval(&none, Limits::of_cost(10_000)).result.unwrap();
+        assert_eq!(shown(&value).chars().count(), MAX_MADE_TEXT + 1);
     }
 }

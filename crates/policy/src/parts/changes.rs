@@ -25,6 +25,21 @@ pub fn changes(ast: &Ast, n: usize, recording: &Recording, wanted: bool) -> Vec<
     ways.into_iter().filter(|way| !way.is_empty()).collect()
 }
 
+/// The element or entry because of which the macro `id`, `all` or `exists`, is false or true, as an expression; `None`
+/// where no single one decides, or it is not known which.
+#[must_use]
+pub fn deciding_element(ast: &Ast, n: usize, recording: &Recording, id: ExprId) -> Option<String> {
+    let Expr::Comprehension(fold) = ast.expr(id) else {
+        return None;
+    };
+    let evaluation = Evaluation { ast, n, recording };
+    let (is_all, test) = evaluation.test(fold)?;
+    evaluation
+        .is(id, !is_all)
+        .then(|| evaluation.element(id, fold, test, !is_all))
+        .flatten()
+}
+
 /// An expression with what became of its parts.
 #[derive(Clone, Copy)]
 struct Evaluation<'a> {
@@ -78,7 +93,39 @@ impl Evaluation<'_> {
                 _ => {}
             }
         }
+        if self.is_constant(id) {
+            return Some(Vec::new());
+        }
         Some(vec![vec![self.term(id, wanted)]])
+    }
+
+    /// Reports whether nothing of a request can change `id`: it has no variables but those of its own macros.
+    fn is_constant(&self, id: ExprId) -> bool {
+        let mut own: Vec<&str> = Vec::new();
+        self.has_own_names_only(id, &mut own, 0)
+    }
+
+    fn has_own_names_only<'b>(&'b self, id: ExprId, own: &mut Vec<&'b str>, depth: usize) -> bool {
+        if depth > MAX_DEPTH {
+            return false;
+        }
+        let expr = self.ast.expr(id);
+        let n_own = own.len();
+        if let Expr::Comprehension(fold) = expr {
+            own.extend([&*fold.iter_var, &*fold.accu_var]);
+            own.extend(fold.iter_var2.as_deref());
+        }
+        let mut only_own = match expr {
+            Expr::Ident(name) => own.contains(&&**name),
+            _ => true,
+        };
+        let mut children = Vec::new();
+        self.ast.for_each_child(id, |child| children.push(child));
+        for child in children {
+            only_own = only_own && self.has_own_names_only(child, own, depth + 1);
+        }
+        own.truncate(n_own);
+        only_own
     }
 
     /// The ways in which all of `terms` would be `wanted`.
@@ -149,7 +196,7 @@ impl Evaluation<'_> {
     fn condition(&self, id: ExprId, wanted: bool) -> String {
         match self.ast.expr(id) {
             Expr::Comprehension(fold) => {
-                if let Some(condition) = self.of_elements(fold, wanted) {
+                if let Some(condition) = self.of_elements(id, fold, wanted) {
                     return condition;
                 }
             }
@@ -188,7 +235,24 @@ impl Evaluation<'_> {
     }
 
     /// The condition on the elements of what a macro goes through.
-    fn of_elements(&self, fold: &Comprehension, wanted: bool) -> Option<String> {
+    fn of_elements(&self, id: ExprId, fold: &Comprehension, wanted: bool) -> Option<String> {
+        let (is_all, test) = self.test(fold)?;
+        let some = if is_all == wanted { "each" } else { "some" };
+        let condition = format!(
+            "{} for {some} {} of {}",
+            self.condition(test, wanted),
+            fold.iter_var,
+            text(self.ast, fold.iter_range)
+        );
+        let element = (is_all == wanted).then(|| self.element(id, fold, test, !is_all));
+        Some(match element.flatten() {
+            Some(element) => format!("{condition} (it is not so for {element})"),
+            None => condition,
+        })
+    }
+
+    /// The test of each element, beside true for `all` and false for `exists`; `None` for other macros.
+    fn test(&self, fold: &Comprehension) -> Option<(bool, ExprId)> {
         let Expr::Call { function, args, .. } = self.ast.expr(fold.loop_step) else {
             return None;
         };
@@ -201,16 +265,53 @@ impl Evaluation<'_> {
             "_||_" => false,
             _ => return None,
         };
-        let some = if is_all == wanted { "each" } else { "some" };
-        is_accu.then(|| {
-            format!(
-                "{} for {some} {} of {}",
-                self.condition(*test, wanted),
-                fold.iter_var,
-                text(self.ast, fold.iter_range)
-            )
-        })
+        is_accu.then_some((is_all, *test))
     }
+
+    /// The first element for which `test` was `value`, in an evaluation that came to its end with it.
+    fn element(
+        &self,
+        id: ExprId,
+        fold: &Comprehension,
+        test: ExprId,
+        value: bool,
+    ) -> Option<String> {
+        let (whole, of_test) = (self.seen(id)?, self.seen(test)?);
+        let first = if value {
+            of_test.first_true
+        } else {
+            of_test.first_false
+        }?;
+        let range = self.seen(fold.iter_range);
+        let index = if whole.n == 1 {
+            first
+        } else {
+            // Of a macro within another the last evaluation decides, if it is the first that came to this.
+            let last = of_test.n.checked_sub(1).filter(|last| *last == first)?;
+            of_test.times.get(usize::try_from(last).ok()?)?;
+            let since = *range
+                .filter(|range| range.n == as_count(&range.times))?
+                .times
+                .last()?;
+            let before = of_test.times.iter().filter(|time| **time < since).count();
+            last.checked_sub(u64::try_from(before).ok()?)?
+        };
+        let mut place = String::new();
+        operand_of(self.ast, fold.iter_range, &mut place, 0);
+        let is_list = range.is_none_or(|range| range.keys.is_empty());
+        if is_list {
+            return Some(format!("{place}[{index}]"));
+        }
+        let key = range
+            .filter(|_| whole.n == 1)?
+            .keys
+            .get(usize::try_from(index).ok()?)?;
+        Some(format!("{place}[{key}]"))
+    }
+}
+
+fn as_count(times: &[u64]) -> u64 {
+    u64::try_from(times.len()).unwrap_or(u64::MAX)
 }
 
 /// The operator that is true where `operator` is false.

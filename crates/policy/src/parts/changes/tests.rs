@@ -24,8 +24,10 @@ fn of(expression: &str) -> Vec<String> {
     .unwrap();
     let compiled = CompiledPolicy::new(&policy);
     assert!(compiled.findings().is_empty(), "{expression}");
-    let object =
-        json!({"apiVersion": "v1", "kind": "Pod", "a": 7, "b": "text", "c": [1, 2, 3], "d": true});
+    let object = json!({
+        "apiVersion": "v1", "kind": "Pod", "a": 7, "b": "text", "c": [1, 2, 3], "d": true,
+        "m": {"x": 1, "y": 9}, "l": [{"p": [1, 2]}, {"p": [3, 8]}, {"p": [4]}],
+    });
     let request = AdmissionRequest::create(Gvr::new("", "v1", "pods"), Object::new(&object));
     let recorder = Arc::new(Recorder::default());
     let (params, namespaces) = (ParamList::default(), None);
@@ -84,10 +86,13 @@ fn terms_that_decide_are_told_with_what_they_compare() {
             "!object.d ? true : object.a < 3",
             &["object.a < 3 (object.a is 7)"],
         ),
-        ("object.c.all(x, x < 3)", &["x < 3 for each x of object.c"]),
+        (
+            "object.c.all(x, x < 3)",
+            &["x < 3 for each x of object.c (it is not so for object.c[2])"],
+        ),
         (
             "!object.c.exists(x, x == 2)",
-            &["x != 2 for each x of object.c"],
+            &["x != 2 for each x of object.c (it is not so for object.c[1])"],
         ),
         (
             "object.c.exists(x, x > 5)",
@@ -105,6 +110,47 @@ fn terms_that_decide_are_told_with_what_they_compare() {
     for (expression, expect) in table {
         assert_eq!(of(expression), expect, "{expression}");
     }
+}
+
+#[test]
+fn the_element_that_decides_is_named_by_its_index_or_key() {
+    assert_eq!(
+        of("object.m.all(k, object.m[k] < 5)"),
+        ["object.m[k] < 5 for each k of object.m (it is not so for object.m[\"y\"])"]
+    );
+    assert_eq!(
+        of("object.l.all(i, i.p.all(p, p < 5))"),
+        [
+            "p < 5 for each p of i.p (it is not so for i.p[1]) for each i of object.l (it is not so for object.l[1])"
+        ]
+    );
+    // No element of several decides alone.
+    assert_eq!(
+        of("object.c.exists(x, x > 5)"),
+        ["x > 5 for some x of object.c"]
+    );
+}
+
+#[test]
+fn constants_cannot_be_changed() {
+    for constant in [
+        "false",
+        "1 == 2",
+        "object.d && false",
+        "[1, 2].all(x, x > 5)",
+        "false || (1 == 2 && object.d)",
+        "true || object.d",
+    ] {
+        assert_eq!(of(constant), [""; 0], "{constant}");
+    }
+    assert_eq!(
+        of("object.a <= 5 || false"),
+        ["object.a <= 5 (object.a is 7)"]
+    );
+    assert_eq!(
+        of("[1, 2].exists(x, x == object.a)"),
+        ["x == object.a for some x of [1, 2]"]
+    );
 }
 
 #[test]

@@ -1,0 +1,114 @@
+//! `kubectl vap check -o sarif` beside the official JSON Schema of SARIF 2.1.0, which Go's module cache has.
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
+#[path = "../../tests/support/json_schema.rs"]
+mod json_schema;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+use vap_status_controller::cli::check::{self, Options, annotations};
+
+/// The module that brings the schema, and the file in it.
+const MODULE: &str = "github.com/securego/gosec/v2";
+const FILE: &str = "report/sarif/testdata/sarif-schema-2.1.0.json";
+
+/// The schema, of the version that `e2e/sarif/go.mod` requires; Go fetches the module if it is not in the cache.
+fn schema() -> Value {
+    let output = Command::new("go")
+        .args(["mod", "download", "-json", MODULE])
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("sarif"))
+        .env("GOWORK", "off")
+        .output()
+        .unwrap();
+    let download: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    let folder = download["Dir"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{download}"));
+    let text = std::fs::read_to_string(Path::new(folder).join(FILE)).unwrap();
+    let mut schema = serde_json::from_str(&text).unwrap();
+    decoded(&mut schema);
+    schema
+}
+
+/// Takes the escapes for URIs out of references.
+fn decoded(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => fields.values_mut().for_each(decoded),
+        Value::Array(items) => items.iter_mut().for_each(decoded),
+        Value::String(text) if text.starts_with("#/") => *text = text.replace("%24", "$"),
+        _ => {}
+    }
+}
+
+fn sarif(paths: &[&str]) -> Value {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let options = Options {
+        paths: paths
+            .iter()
+            .map(|path| root.join(path))
+            .collect::<Vec<PathBuf>>(),
+        ..Options::default()
+    };
+    annotations::sarif(&check::run(&options, &mut io::empty()).unwrap())
+}
+
+#[test]
+fn sarif_is_valid_by_its_schema() {
+    let schema = schema();
+    let mut n_results = 0;
+    for paths in [
+        &["tests/cli_check"][..],
+        &["config/samples", "docs/examples"],
+        &["e2e/policies"],
+        &["missing.yaml"],
+    ] {
+        let sarif = sarif(paths);
+        let found = json_schema::faults(&schema, &sarif, true);
+        assert!(found.is_empty(), "{paths:?}: {found:#?}");
+        n_results += sarif["runs"][0]["results"].as_array().unwrap().len();
+        for rule in sarif["runs"][0]["tool"]["driver"]["rules"]
+            .as_array()
+            .unwrap()
+        {
+            let uri = rule["helpUri"].as_str().unwrap();
+            assert!(uri.starts_with("https://"), "{uri}");
+        }
+    }
+    assert!(n_results > 100, "{n_results}");
+}
+
+/// A check that cannot fail would prove nothing.
+#[test]
+fn what_is_no_sarif_is_found() {
+    let schema = schema();
+    let sound = sarif(&["config/samples"]);
+    for (place, value) in [
+        ("/version", json!("2.0")),
+        ("/runs/0/tool/driver/name", json!(1)),
+        ("/runs/0/results/0/level", json!("bad")),
+        ("/runs/0/results/0/message", json!({})),
+        (
+            "/runs/0/results/0/locations/0/physicalLocation/region/startLine",
+            json!(0),
+        ),
+        ("/runs/0/columnKind", json!("bytes")),
+    ] {
+        let mut changed = sound.clone();
+        *changed
+            .pointer_mut(place)
+            .unwrap_or_else(|| panic!("no {place}")) = value;
+        assert!(
+            !json_schema::faults(&schema, &changed, true).is_empty(),
+            "{place}"
+        );
+    }
+}

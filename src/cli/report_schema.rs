@@ -1,0 +1,54 @@
+//! JSON Schemas of what commands print with `-o json`, made from the types that are printed.
+//!
+//! `docs/check-report.schema.json` and `docs/test-report.schema.json` are what they give. They say what is always there
+//! and of which type it is; what they do not name may be added.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::{Value, json};
+
+use super::check::report::CheckReport;
+use super::test::report::TestReport;
+
+/// The schema of `kubectl vap check -o json`.
+#[must_use]
+pub fn of_check() -> Value {
+    schema::<CheckReport>("CheckReport")
+}
+
+/// The schema of `kubectl vap test -o json`.
+#[must_use]
+pub fn of_test() -> Value {
+    schema::<TestReport>("TestReport")
+}
+
+fn schema<T: JsonSchema>(kind: &str) -> Value {
+    let generator = SchemaSettings::draft2020_12()
+        .for_serialize()
+        .into_generator();
+    let mut schema = generator.into_root_schema_for::<T>().to_value();
+    strip(&mut schema);
+    for (name, text) in [("apiVersion", API_VERSION), ("kind", kind)] {
+        if let Some(field) = schema.pointer_mut(&format!("/properties/{name}"))
+            && let Some(field) = field.as_object_mut()
+        {
+            field.insert("const".to_owned(), json!(text));
+        }
+    }
+    schema
+}
+
+/// Takes out what is for API servers alone.
+fn strip(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            fields.retain(|name, _| !name.starts_with("x-kubernetes-"));
+            fields.values_mut().for_each(strip);
+        }
+        Value::Array(items) => items.iter_mut().for_each(strip),
+        _ => {}
+    }
+}
+
+/// The version of the reports.
+const API_VERSION: &str = "cli.vap-status.dev/v1alpha1";

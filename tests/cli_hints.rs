@@ -1,0 +1,194 @@
+//! Hints about input that is written wrong: the word that was probably meant, and why something decides nothing.
+#![allow(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
+use crate::cli_commands::{deployment, directory, vap};
+
+const POLICY: &str = "docs/examples/replica-limit.yaml";
+
+#[track_caller]
+fn says(arguments: &[&str], texts: &[&str]) {
+    let ran = vap(arguments, "");
+    let all = format!("{}{}", ran.out, ran.err);
+    let all = all.split_whitespace().collect::<Vec<_>>().join(" ");
+    for text in texts {
+        assert!(all.contains(text), "no {text:?} in: {all}");
+    }
+}
+
+/// A probe of the policy `replica-limit`.
+fn probe(spec: &str) -> String {
+    format!(
+        "apiVersion: vap-status.dev/v1alpha1\nkind: PolicyProbe\nmetadata: {{name: a}}\nspec:\n{spec}"
+    )
+}
+
+const CASE: &str = "\n  cases:\n  - name: a\n    request: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}}\n    expect: {decision: Allow}\n";
+
+#[test]
+fn what_is_misspelt_in_a_probe_is_told() {
+    let table = [
+        (
+            format!("  polcyName: replica-limit{CASE}"),
+            "spec.polcyName: unknown field, did you mean `policyName`?",
+        ),
+        (
+            format!(
+                "  policyName: replica-limit{}",
+                CASE.replace("expect", "expct")
+            ),
+            "spec.cases[0].expct: unknown field, did you mean `expect`?",
+        ),
+        (
+            format!(
+                "  policyName: replica-limit{}",
+                CASE.replace("object:", "objectForm:")
+            ),
+            "unknown field, did you mean `objectFrom`?",
+        ),
+        (
+            format!(
+                "  policyName: replica-limit{}",
+                CASE.replace("Allow", "Alow")
+            ),
+            "did you mean `Allow`?",
+        ),
+        (
+            format!("  target: {{kind: CustomResourceDefinitions, name: a}}{CASE}"),
+            "did you mean `CustomResourceDefinition`?",
+        ),
+        (
+            format!("  target: {{kind: ValidatingAdmissionPolcy, name: a}}{CASE}"),
+            "write `policyName` for a ValidatingAdmissionPolicy",
+        ),
+        (
+            format!("  target: {{kind: MutatingAdmissionPolicy, name: a}}\n  policyName: a{CASE}"),
+            "is for validating policies, and not for a target",
+        ),
+        (
+            format!("  bindings: Implied{CASE}"),
+            "write policyName for a ValidatingAdmissionPolicy, or target for anything else: one of the two",
+        ),
+    ];
+    for (n, (spec, text)) in table.iter().enumerate() {
+        let folder = directory(&format!("hints_probe_{n}"), &[("probe.yaml", &probe(spec))]);
+        says(&["test", POLICY, folder.to_str().unwrap()], &[text]);
+    }
+}
+
+#[test]
+fn keys_that_kubectl_reads_as_booleans_are_told() {
+    let case = CASE.replace("metadata: {name: a}", "metadata: {name: a, y: b}");
+    let spec = format!("  policyName: replica-limit\n  bindings: Implied{case}");
+    let written = fs_policy().replace("  matchConstraints", "  on: a\n  matchConstraints");
+    assert!(written.contains("on: a"));
+    let files = [("probe.yaml", probe(&spec)), ("policy.yaml", written)];
+    let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
+    let folder = directory("hints_booleans", &files);
+    let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    says(
+        &["test", POLICY, &file("probe.yaml")],
+        &["metadata.true: unknown field; kubectl reads the key `y` as the boolean true"],
+    );
+    says(
+        &["check", &file("policy.yaml")],
+        &[
+            "kubectl reads the key `on` as the boolean true",
+            "write 'on' in quotation marks",
+        ],
+    );
+}
+
+fn fs_policy() -> String {
+    std::fs::read_to_string(POLICY).unwrap()
+}
+
+#[test]
+fn who_asks_a_policy_of_nothing_is_told() {
+    let object = deployment("web", 9).to_string();
+    let misspelt = fs_policy().replace("[deployments]", "[deployment]");
+    assert_ne!(misspelt, fs_policy());
+    let binding = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\
+                   metadata: {name: b}\nspec: {policyName: replica-limit, validationActions: [Deny]}\n";
+    let files = [
+        ("policy.yaml", misspelt.as_str()),
+        ("binding.yaml", binding),
+        ("web.json", &object),
+    ];
+    let folder = directory("hints_eval", &files);
+    let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    says(
+        &["eval", &file("policy.yaml"), "--object", &file("web.json")],
+        &["nothing serves", "did you mean `deployments`?"],
+    );
+    says(
+        &["eval", &file("binding.yaml"), "--object", &file("web.json")],
+        &[
+            "the policy `replica-limit` is not among the input",
+            "a binding alone decides nothing",
+        ],
+    );
+}
+
+/// Policies are asked about what `kubectl get -o yaml` wrote before the storage refuses it.
+#[test]
+fn policies_decide_on_an_object_that_has_a_resource_version() {
+    let mut object = deployment("web", 200);
+    object["metadata"]["resourceVersion"] = "12".into();
+    let folder = directory("hints_version", &[("web.json", &object.to_string())]);
+    let file = folder.join("web.json");
+    let file = file.to_str().unwrap();
+    says(&["eval", POLICY, "--object", file], &["DENIED"]);
+}
+
+#[test]
+fn a_policy_that_is_not_there_is_no_object() {
+    let object = deployment("web", 2).to_string();
+    let folder = directory("hints_audit", &[("web.json", &object)]);
+    let file = folder.join("web.json");
+    let ran = vap(
+        &[
+            "audit",
+            "missing.yaml",
+            file.to_str().unwrap(),
+            "-o",
+            "json",
+        ],
+        "",
+    );
+    let summary = &ran.json()["summary"];
+    assert_eq!(
+        (&summary["objects"], &summary["unread"]),
+        (&1.into(), &0.into()),
+        "{summary}"
+    );
+    assert_ne!(ran.status, 0);
+}
+
+#[test]
+fn a_new_version_that_is_refused_is_told() {
+    let broken = fs_policy().replace(
+        "expression: object.spec.replicas",
+        "expression: (object.spec.replicas",
+    );
+    assert_ne!(broken, fs_policy());
+    let object = deployment("web", 90).to_string();
+    let folder = directory(
+        "hints_diff",
+        &[("new.yaml", &broken), ("web.json", &object)],
+    );
+    let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    says(
+        &[
+            "diff",
+            POLICY,
+            &file("new.yaml"),
+            "--with",
+            &file("web.json"),
+        ],
+        &["the policy: asked -> the API server refuses it: Syntax error"],
+    );
+}

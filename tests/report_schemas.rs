@@ -1,0 +1,112 @@
+//! JSON Schemas of what is printed with `-o json`: up to date, and met by what is printed.
+//!
+//! `VAP_UPDATE=1 cargo test --test slow report_schemas` remakes them.
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use serde_json::{Value, json};
+
+use crate::cli_commands::vap;
+use crate::golden;
+use crate::json_schema::faults;
+use vap_status_controller::cli::report_schema;
+
+#[test]
+fn the_schemas_in_the_documents_are_those_of_the_types() {
+    for (path, schema) in [
+        ("docs/check-report.schema.json", report_schema::of_check()),
+        ("docs/test-report.schema.json", report_schema::of_test()),
+    ] {
+        let text = serde_json::to_string_pretty(&schema).unwrap();
+        golden::compare(path, &(text + "\n"));
+    }
+}
+
+#[track_caller]
+fn check(schema: &Value, what: &str, printed: &Value) {
+    let found = faults(schema, printed, true);
+    assert!(found.is_empty(), "{what}: {found:#?}");
+}
+
+#[test]
+fn recorded_reports_meet_their_schemas() {
+    for (path, schema) in [
+        ("tests/cli_check/bindings.json", report_schema::of_check()),
+        ("tests/cli_test/files.json", report_schema::of_test()),
+    ] {
+        let text = std::fs::read_to_string(path).unwrap();
+        check(&schema, path, &serde_json::from_str(&text).unwrap());
+    }
+}
+
+#[test]
+fn reports_of_all_sorts_meet_their_schemas() {
+    let schema = report_schema::of_check();
+    let checks: [&[&str]; 4] = [
+        &["check", "tests/cli_check", "-o", "json"],
+        &["check", "tests/cli_check", "-o", "json", "--allow", "all"],
+        &["check", "config/samples", "docs/examples", "-o", "json"],
+        &["check", "missing.yaml", "-o", "json"],
+    ];
+    for arguments in checks {
+        check(&schema, &arguments.join(" "), &vap(arguments, "").json());
+    }
+    let schema = report_schema::of_test();
+    let tests: [&[&str]; 5] = [
+        &[
+            "test",
+            "tests/cli_test/definitions.yaml",
+            "tests/cli_test/webhooks.yaml",
+            "-o",
+            "json",
+        ],
+        &[
+            "test",
+            "tests/cli_test/definition_traces.yaml",
+            "-o",
+            "json",
+        ],
+        &[
+            "test",
+            "tests/cli_test/mutating.yaml",
+            "tests/cli_test/traps.yaml",
+            "-o",
+            "json",
+        ],
+        &[
+            "test",
+            "config/samples",
+            "-o",
+            "json",
+            "--coverage",
+            "--mutants",
+        ],
+        &["test", "tests/cli_test/invalid.yaml", "-o", "json"],
+    ];
+    for arguments in tests {
+        check(&schema, &arguments.join(" "), &vap(arguments, "").json());
+    }
+}
+
+/// A check that cannot fail would prove nothing.
+#[test]
+fn what_does_not_meet_a_schema_is_found() {
+    let schema = report_schema::of_test();
+    let sound: Value =
+        serde_json::from_str(&std::fs::read_to_string("tests/cli_test/files.json").unwrap())
+            .unwrap();
+    let changes = [
+        ("/summary/cases", json!("1")),
+        ("/kind", json!("CheckReport")),
+        ("/summary", json!({})),
+        ("/probes/0/cases/0/outcome", json!("Undecided")),
+        (
+            "/probes/0/cases/0",
+            json!({"name": "a", "outcome": "Passed", "line": 1, "other": 1}),
+        ),
+    ];
+    for (place, value) in changes {
+        let mut changed = sound.clone();
+        *changed.pointer_mut(place).unwrap() = value;
+        assert!(!faults(&schema, &changed, true).is_empty(), "{place}");
+    }
+}
