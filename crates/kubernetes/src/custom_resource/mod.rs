@@ -42,7 +42,7 @@ use crate::typed_values::ValueSchema;
 use crate::validation_rules as rules;
 use crate::validation_rules::correlation::Correlated;
 use crate::validation_rules::path::Path;
-use cel::value::{Value, go_quote};
+use cel::value::go_quote;
 use metadata::{Errors, Metadata};
 use scale::Scale;
 use schema::Schema;
@@ -391,8 +391,7 @@ impl Validator {
         let outcome = match before {
             None => walk.value(&self.schema, object, &Place::Root, None),
             Some(before) => {
-                let (new, old) = (Value::from(object), Value::from(before));
-                let before = Correlated::new(new, old, &self.values);
+                let before = Correlated::new(object, before, &self.values);
                 walk.ratcheted(&self.schema, object, &Place::Root, &before)
             }
         };
