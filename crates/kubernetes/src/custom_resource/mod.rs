@@ -45,7 +45,7 @@ use crate::validation_rules::path::Path;
 use cel::value::go_quote;
 use metadata::{Errors, Metadata};
 use scale::Scale;
-use schema::Schema;
+use schema::{Schema, any_below};
 use value::{Place, Walk};
 
 /// Why it is not known what the API server says of an object.
@@ -143,6 +143,10 @@ pub struct Validator {
     values: Arc<ValueSchema>,
     rules: rules::Validator,
     has_rules: bool,
+    /// True if there are resources within the objects.
+    has_embedded: bool,
+    /// True if there are lists in the objects that are sets or maps.
+    has_keyed_lists: bool,
 }
 
 impl Validator {
@@ -179,6 +183,8 @@ impl Validator {
             scale: Scale::of(served),
             values: ValueSchema::of_structural(json, false),
             has_rules: rules.has_rules(),
+            has_embedded: any_below(json, embedded::is_embedded),
+            has_keyed_lists: any_below(json, lists::is_keyed),
             rules,
             json: json.clone(),
             schema,
@@ -224,7 +230,7 @@ impl Validator {
         if !object.is_object() {
             return Err(Error::Unread("the object is no JSON object".to_owned()));
         }
-        let mut object = read::read(object, &self.json).map_err(Error::Unread)?;
+        let mut object = read::read(object, &self.json, self.has_embedded).map_err(Error::Unread)?;
         if let Some(fields) = object.as_object_mut() {
             fields.entry("metadata").or_insert_with(|| json!({}));
         }
@@ -288,7 +294,7 @@ impl Validator {
             };
         }
         let old = Metadata::of(before);
-        let has_changed = without_metadata(&object) != without_metadata(before);
+        let has_changed = !are_equal_besides_metadata(&object, before);
         let generation = old.number("generation");
         let metadata = metadata_of(&mut object);
         let next = generation.saturating_add(i64::from(has_changed));
@@ -355,8 +361,10 @@ impl Validator {
         }
         let of_strategy = errors.split_off(n_before);
         let mut own = of_strategy;
-        embedded::validate(&self.json, object, &Path::ROOT, &mut own);
-        if let Some(fields) = object.as_object() {
+        if self.has_embedded {
+            embedded::validate(&self.json, object, &Path::ROOT, &mut own);
+        }
+        if let Some(fields) = object.as_object().filter(|_| self.has_keyed_lists) {
             let mut of_before = Vec::new();
             if let Some(before) = before.and_then(Json::as_object) {
                 lists::validate(&self.json, before, &Path::ROOT, &mut of_before);
@@ -436,7 +444,7 @@ impl Validator {
             });
             return 0;
         }
-        let mut found = self.rules.validate(object, before);
+        let mut found = self.rules.validate_shallow(object, before);
         errors.append(&mut found.errors);
         found.cost
     }
@@ -460,8 +468,14 @@ fn metadata_of(object: &mut Json) -> &mut Map<String, Json> {
         .expect("metadata is an object")
 }
 
-fn without_metadata(object: &Json) -> Option<Map<String, Json>> {
-    let mut fields = object.as_object()?.clone();
-    fields.remove("metadata");
-    Some(fields)
+fn are_equal_besides_metadata(a: &Json, b: &Json) -> bool {
+    let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else {
+        return a.is_object() == b.is_object();
+    };
+    let count = |fields: &Map<String, Json>| {
+        let has_metadata = fields.contains_key("metadata");
+        fields.len().saturating_sub(usize::from(has_metadata))
+    };
+    let mut fields = a.iter().filter(|(name, _)| *name != "metadata");
+    count(a) == count(b) && fields.all(|(name, field)| b.get(name) == Some(field))
 }

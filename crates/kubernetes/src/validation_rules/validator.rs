@@ -125,24 +125,33 @@ impl Validator {
     /// Holds `object` against the rules, on an update with the object `before` it.
     #[must_use]
     pub fn validate(&self, object: &Json, before: Option<&Json>) -> ValidationResult {
+        let mut objects = [Some(object), before].into_iter().flatten();
+        if self.has_rules() && !objects.all(|object| is_shallower(object, MAX_JSON_DEPTH)) {
+            let error = FieldError {
+                kind: FieldErrorKind::Internal,
+                field: Path::ROOT.text(),
+                value: None,
+                detail: format!("the object nests deeper than {MAX_JSON_DEPTH} levels"),
+            };
+            return ValidationResult {
+                errors: vec![error],
+                ..ValidationResult::default()
+            };
+        }
+        self.validate_shallow(object, before)
+    }
+
+    /// As [`Self::validate`], of objects that are known not to be nested too deeply.
+    pub(crate) fn validate_shallow(
+        &self,
+        object: &Json,
+        before: Option<&Json>,
+    ) -> ValidationResult {
         let mut outcome = ValidationResult::default();
         let Some(root) = &self.root else {
             outcome.is_complete = true;
             return outcome;
         };
-        if [Some(object), before]
-            .into_iter()
-            .flatten()
-            .any(|object| !is_shallower(object, MAX_JSON_DEPTH))
-        {
-            outcome.errors.push(FieldError {
-                kind: FieldErrorKind::Internal,
-                field: Path::ROOT.text(),
-                value: None,
-                detail: format!("the object nests deeper than {MAX_JSON_DEPTH} levels"),
-            });
-            return outcome;
-        }
         let correlated = before.map(|before| Correlated::new(object, before, &self.schema));
         let mut walk = Walk {
             left: RUNTIME_CEL_COST_BUDGET,
