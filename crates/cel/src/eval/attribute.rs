@@ -7,8 +7,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::machine::{Machine, fatal};
 use super::Part;
+use super::machine::{Machine, fatal};
 use super::node::{Attribute, Node, Qualifier, QualifierKey, Root, Shape};
 use crate::value::{EvalError, List, Value, double_to_int, go_quote};
 

@@ -230,7 +230,8 @@ impl Validator {
         if !object.is_object() {
             return Err(Error::Unread("the object is no JSON object".to_owned()));
         }
-        let mut object = read::read(object, &self.json, self.has_embedded).map_err(Error::Unread)?;
+        let mut object =
+            read::read(object, &self.json, self.has_embedded).map_err(Error::Unread)?;
         if let Some(fields) = object.as_object_mut() {
             fields.entry("metadata").or_insert_with(|| json!({}));
         }

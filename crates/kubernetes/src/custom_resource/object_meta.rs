@@ -203,9 +203,12 @@ fn read_value(
         (Type::Structs(name, declared), Json::Array(items)) => {
             let read = items.iter().map(|item| match item {
                 Json::Null => Ok(Json::Object(Map::new())),
-                Json::Object(fields) => {
-                    Ok(Json::Object(read_struct(fields, declared, name, Some(path))?))
-                }
+                Json::Object(fields) => Ok(Json::Object(read_struct(
+                    fields,
+                    declared,
+                    name,
+                    Some(path),
+                )?)),
                 other => wrong(other, &format!("v1.{name}")),
             });
             Ok(Json::Array(read.collect::<Result<_, String>>()?))
