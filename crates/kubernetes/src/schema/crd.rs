@@ -328,16 +328,12 @@ fn list_schema() -> Schema {
 
 /// Reports whether `value` has at most `depth` levels.
 pub(crate) fn is_shallower(value: &Value, depth: usize) -> bool {
-    let mut open = vec![(value, 1)];
-    while let Some((value, level)) = open.pop() {
-        if level > depth {
-            return false;
-        }
-        match value {
-            Value::Array(values) => open.extend(values.iter().map(|value| (value, level + 1))),
-            Value::Object(values) => open.extend(values.values().map(|value| (value, level + 1))),
-            _ => {}
-        }
+    let Some(below) = depth.checked_sub(1) else {
+        return false;
+    };
+    match value {
+        Value::Array(values) => values.iter().all(|value| is_shallower(value, below)),
+        Value::Object(values) => values.values().all(|value| is_shallower(value, below)),
+        _ => true,
     }
-    true
 }
