@@ -217,7 +217,9 @@ static SHARED: LazyLock<Vec<Vec<Arc<str>>>> = LazyLock::new(|| {
             names.push(Arc::from(*name));
         }
     }
-    by_length.iter_mut().for_each(|names| names.sort_unstable());
+    for names in &mut by_length {
+        names.sort_unstable();
+    }
     by_length
 });
 
