@@ -131,6 +131,7 @@ pub fn validate(
 
 /// A version of a CustomResourceDefinition, made ready for many objects.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts about a definition")]
 pub struct Validator {
     group: String,
     version: String,

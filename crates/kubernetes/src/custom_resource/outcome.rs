@@ -19,7 +19,7 @@ pub(super) struct Outcome {
     pub(super) faults: Vec<Fault>,
     pub(super) n_checks: u64,
     /// The texts of the faults, once there are many.
-    seen: Option<Box<HashSet<Rc<str>>>>,
+    seen: Option<HashSet<Rc<str>>>,
 }
 
 /// An error of a value.
@@ -49,7 +49,7 @@ impl Outcome {
         } else {
             let faults = &self.faults;
             let texts = || faults.iter().map(|known| Rc::clone(&known.text)).collect();
-            let seen = self.seen.get_or_insert_with(|| Box::new(texts()));
+            let seen = self.seen.get_or_insert_with(texts);
             if !seen.insert(Rc::clone(&fault.text)) {
                 return;
             }
