@@ -1,4 +1,4 @@
-//! How long the steps of the engine take: parse, type check, plan, evaluation, admission; beside the crates
+//! How long the steps of the engine take: parse, type check, plan, evaluation, admission, custom resources; beside the crates
 //! `cel` and `cel-core`, where they have the step.
 //!
 //! `cargo bench --bench engine`; a part of a name behind `--` picks benches. Beside upstream the engine is
@@ -25,6 +25,7 @@ use vap_status_controller::cel::eval::{Bindings, Limits, Program};
 use vap_status_controller::cel::syntax;
 use vap_status_controller::cel::types::Type;
 use vap_status_controller::cel::value::Value;
+use vap_status_controller::custom_resource as whole;
 use vap_status_controller::library::environment::base_env;
 use vap_status_controller::library::limits::PER_CALL_LIMIT;
 use vap_status_controller::library::runtime::KubernetesRuntime;
@@ -35,6 +36,7 @@ use vap_status_controller::policy::analysis::{Profile, type_check};
 use vap_status_controller::policy::compile::CompiledPolicy;
 use vap_status_controller::schema::builtin::Builtin;
 use vap_status_controller::schema::{Gvr, RestMapper};
+use vap_status_controller::validation_rules;
 
 /// Expressions of the kinds that policies have; all are true of [`deployment`].
 const EXPRESSIONS: [(&str, &str); 4] = [
@@ -302,5 +304,84 @@ fn admission(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, parse, check, plan, eval, size, admission);
+/// A definition whose rules look at fields, at lists and at the object before.
+fn definition() -> Json {
+    let listener = json!({
+        "type": "object",
+        "required": ["name", "port"],
+        "properties": {
+            "name": {"type": "string", "maxLength": 63},
+            "port": {"type": "integer", "minimum": 1, "maximum": 65535},
+            "protocol": {"type": "string", "default": "HTTP", "maxLength": 10},
+        },
+        "x-kubernetes-validations": [{"rule": "self.protocol != 'HTTP' || self.port != 443"}],
+    });
+    let spec = json!({
+        "type": "object",
+        "properties": {
+            "class": {"type": "string", "maxLength": 63},
+            "replicas": {"type": "integer", "default": 1},
+            "listeners": {
+                "type": "array",
+                "maxItems": 64,
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["name"],
+                "items": listener,
+            },
+        },
+        "x-kubernetes-validations": [
+            {"rule": "self.class == oldSelf.class"},
+            {"rule": "!has(self.replicas) || self.replicas <= 50"},
+            {"rule": "self.listeners.all(l, l.port > 0)"},
+        ],
+    });
+    json!({"spec": {
+        "group": "example.com", "scope": "Namespaced", "names": {"kind": "Gateway", "plural": "gateways"},
+        "versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": {
+            "type": "object", "properties": {"spec": spec},
+        }}}],
+    }})
+}
+
+/// A custom resource held against its rules, and against all that its definition says, as created and as updated.
+fn custom_resource(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("custom resource");
+    let definition = definition();
+    let schema = definition
+        .pointer("/spec/versions/0/schema/openAPIV3Schema")
+        .expect("a schema");
+    let rules = validation_rules::Validator::new(schema).expect("rules");
+    let all = whole::Validator::new(&definition, "v1").expect("a definition");
+    let gateway = |replicas: u32| {
+        let listener =
+            |n: u32| json!({"name": format!("listener-{n}"), "port": 8000 + n, "protocol": "HTTP"});
+        let listeners: Vec<Json> = (0..8).map(listener).collect();
+        json!({
+            "apiVersion": "example.com/v1",
+            "kind": "Gateway",
+            "metadata": {"name": "web", "namespace": "default", "labels": {"app": "web"}},
+            "spec": {"class": "fast", "replicas": replicas, "listeners": listeners},
+        })
+    };
+    let (object, old) = (gateway(3), gateway(2));
+    for (name, before) in [("created", None), ("updated", Some(&old))] {
+        let holds = || rules.validate(&object, before);
+        assert_eq!(holds().errors, []);
+        group.bench_function(format!("rules, {name}"), |bencher| bencher.iter(holds));
+        let holds = || all.validate(&object, before, "");
+        assert_eq!(holds().expect("a verdict").errors, []);
+        group.bench_function(format!("all, {name}"), |bencher| bencher.iter(holds));
+    }
+}
+
+criterion_group!(
+    benches,
+    parse,
+    check,
+    plan,
+    eval,
+    size,
+    admission,
+    custom_resource
+);
 criterion_main!(benches);

@@ -243,7 +243,7 @@ func objectsLine(n int, data []byte, repeat int) ObjectsLine {
 			line.Outcomes = append(line.Outcomes, objectOutcomes(validator, structural, current, old))
 			begin := time.Now()
 			for range repeat {
-				objectOutcome(validator, structural, current, old)
+				validate(validator, structural, current, old)
 			}
 			measured += time.Since(begin)
 		}
@@ -270,17 +270,23 @@ func objectOutcomes(validator *crdcel.Validator, structural *structuralschema.St
 	return outcomes
 }
 
+// validate holds an object against rules, and gives the errors, the warnings, and what is left of the budget.
+func validate(validator *crdcel.Validator, structural *structuralschema.Structural, object, old any) (field.ErrorList, *warnings, int64) {
+	recorder := &warnings{}
+	ctx := warning.WithWarningRecorder(context.Background(), recorder)
+	var options []crdcel.Option
+	if old != nil {
+		correlated := common.NewCorrelatedObject(object, old, &model.Structural{Structural: structural})
+		options = append(options, crdcel.WithRatcheting(correlated))
+	}
+	errs, remaining := validator.Validate(ctx, nil, structural, object, old, celconfig.RuntimeCELCostBudget, options...)
+	return errs, recorder, remaining
+}
+
 func objectOutcome(validator *crdcel.Validator, structural *structuralschema.Structural, object, old any) ObjectOutcome {
 	outcome := ObjectOutcome{Errors: []string{}, Warnings: []string{}}
 	outcome.Panic = guard(func() {
-		var recorder warnings
-		ctx := warning.WithWarningRecorder(context.Background(), &recorder)
-		var options []crdcel.Option
-		if old != nil {
-			correlated := common.NewCorrelatedObject(object, old, &model.Structural{Structural: structural})
-			options = append(options, crdcel.WithRatcheting(correlated))
-		}
-		errs, remaining := validator.Validate(ctx, nil, structural, object, old, celconfig.RuntimeCELCostBudget, options...)
+		errs, recorder, remaining := validate(validator, structural, object, old)
 		for _, err := range errs {
 			outcome.Errors = append(outcome.Errors, ruleErrorText(err))
 		}

@@ -20,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/unstructuredscheme"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
@@ -112,10 +113,20 @@ func serve(crd *apiextensionsv1.CustomResourceDefinition, version string) (*serv
 // Source: k8s.io/apiextensions-apiserver pkg/apiserver/customresource_handler.go, unstructuredSchemaCoercer.apply,
 // unstructuredDefaulter.Default.
 func (s *servedVersion) read(data []byte) (*unstructured.Unstructured, error) {
-	var content map[string]any
-	if err := utiljson.Unmarshal(data, &content); err != nil {
+	content, err := contentOf(data)
+	if err != nil {
 		return nil, err
 	}
+	return s.readContent(content)
+}
+
+func contentOf(data []byte) (content map[string]any, err error) {
+	err = utiljson.Unmarshal(data, &content)
+	return content, err
+}
+
+// readContent reads an object whose text is parsed; it changes the object.
+func (s *servedVersion) readContent(content map[string]any) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{Object: content}
 	kind, foundKind, err := unstructured.NestedString(content, "kind")
 	if err != nil {
@@ -169,7 +180,14 @@ func causesOf(err error) []Cause {
 const fewestTries, mostTries = 3, 160
 
 func (s *servedVersion) admit(object, old *unstructured.Unstructured, namespace string) (result *unstructured.Unstructured, causes []Cause) {
-	object = object.DeepCopy()
+	if old != nil {
+		old = old.DeepCopy()
+	}
+	return s.admitRead(object.DeepCopy(), old, namespace)
+}
+
+// admitRead admits an object that nobody else uses.
+func (s *servedVersion) admitRead(object, old *unstructured.Unstructured, namespace string) (result *unstructured.Unstructured, causes []Cause) {
 	ctx := genericapirequest.WithNamespace(context.Background(), namespace)
 	if old == nil {
 		rest.WipeObjectMetaSystemFields(object)
@@ -179,7 +197,7 @@ func (s *servedVersion) admit(object, old *unstructured.Unstructured, namespace 
 		}
 		return object, causesOf(rest.BeforeCreate(s.strategy, ctx, object))
 	}
-	return object, causesOf(rest.BeforeUpdate(s.strategy, ctx, object, old.DeepCopy()))
+	return object, causesOf(rest.BeforeUpdate(s.strategy, ctx, object, old))
 }
 
 func (s *servedVersion) outcomes(objectData, oldData []byte, namespace string) AdmittedObject {
@@ -218,6 +236,39 @@ func (s *servedVersion) readBoth(objectData, oldData []byte) (object, old *unstr
 	return object, old, nil
 }
 
+// measure takes the time in which an object, and the one before it, are read and admitted so many times. To parse
+// their texts is left out, as it is on the other side; what cannot be read takes no time.
+func (s *servedVersion) measure(objectData, oldData []byte, namespace string, repeat int) (measured time.Duration) {
+	content, err := contentOf(objectData)
+	if err != nil {
+		return 0
+	}
+	var oldContent map[string]any
+	if len(oldData) > 0 {
+		if oldContent, err = contentOf(oldData); err != nil {
+			return 0
+		}
+	}
+	if _, _, err := s.readBoth(objectData, oldData); err != nil {
+		return 0
+	}
+	begin := time.Now()
+	for range repeat {
+		object, err := s.readContent(runtime.DeepCopyJSON(content))
+		if err != nil {
+			return 0
+		}
+		var old *unstructured.Unstructured
+		if oldContent != nil {
+			if old, err = s.readContent(runtime.DeepCopyJSON(oldContent)); err != nil {
+				return 0
+			}
+		}
+		s.admitRead(object, old, namespace)
+	}
+	return time.Since(begin)
+}
+
 func admittedLine(n int, data []byte, repeat int) AdmittedLine {
 	line := AdmittedLine{Line: n, Objects: []AdmittedObject{}}
 	var group struct {
@@ -245,15 +296,7 @@ func admittedLine(n int, data []byte, repeat int) AdmittedLine {
 			if repeat == 0 {
 				continue
 			}
-			object, old, err := served.readBoth(request.Object, request.Old)
-			if err != nil {
-				continue
-			}
-			begin := time.Now()
-			for range repeat {
-				served.admit(object, old, request.Namespace)
-			}
-			measured += time.Since(begin)
+			measured += served.measure(request.Object, request.Old, request.Namespace, repeat)
 		}
 		if repeat > 0 && len(group.Objects) > 0 {
 			line.Nanos = float64(measured.Nanoseconds()) / float64(repeat*len(group.Objects))

@@ -50,7 +50,7 @@ pub(crate) fn objects<'a>(
         stage,
         gvk: &raw.gvk,
         custom: custom.map(|(_, version)| defaulting::Custom {
-            schema: version.schema.as_ref(),
+            schema: version.schema.as_deref(),
             has_status: version.has_status,
         }),
         namespace: &raw.namespace,

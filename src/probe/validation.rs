@@ -6,9 +6,10 @@
 //! Source: `k8s.io/apiextensions-apiserver` `pkg/apiserver/validation`, `pkg/apiserver/schema/objectmeta/
 //! validation.go` (`validateEmbeddedResource`), `pkg/apiserver/schema/defaulting/prune.go`.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value as Json};
 
@@ -16,7 +17,7 @@ use super::api::PolicyProbeSpec;
 use super::crd::crd;
 use crate::cel::checker;
 use crate::cel::decls::Variable;
-use crate::cel::eval::{Limits, Program};
+use crate::cel::eval::{Activation, Limits, Part, Program};
 use crate::cel::syntax;
 use crate::cel::types::Type;
 use crate::cel::value::Value;
@@ -188,12 +189,15 @@ impl Validator {
 
     /// The expressions of a schema, for a value that has its shape.
     fn rules(&self, value: &Json, schema: &Json, path: &str, found: &mut Found) {
+        let self_ = SelfVariable {
+            json: value,
+            whole: OnceLock::new(),
+        };
         for rule in rules_of(schema) {
             let text = rule.get("rule").and_then(Json::as_str).unwrap_or_default();
             let Some(program) = self.rules.get(text) else {
                 continue;
             };
-            let self_ = [("self", Value::from(value))];
             let evaluation = program.eval(&self_, Limits::of_cost(PER_CALL_LIMIT));
             match evaluation.result {
                 Ok(Value::Bool(true)) => {}
@@ -213,6 +217,39 @@ pub fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     match nearest(name, known) {
         Some(meant) => format!("unknown field, did you mean `{meant}`?"),
         None => "unknown field".to_owned(),
+    }
+}
+
+/// The variable `self`, of which only those parts become values that a rule asks for: cases hold large objects, and
+/// most rules ask whether a field is there.
+struct SelfVariable<'a> {
+    json: &'a Json,
+    whole: OnceLock<Value>,
+}
+
+impl Activation for SelfVariable<'_> {
+    fn resolve(&self, name: &str) -> Option<Cow<'_, Value>> {
+        let whole = || self.whole.get_or_init(|| Value::from(self.json));
+        (name == "self").then(|| Cow::Borrowed(whole()))
+    }
+
+    fn resolve_part(&self, name: &str, keys: &[Arc<str>], is_test: bool) -> Option<Part> {
+        if name != "self" {
+            return None;
+        }
+        let mut json = self.json;
+        for (n, key) in keys.iter().enumerate() {
+            match json.as_object()?.get(&**key) {
+                Some(field) => json = field,
+                None => return Some(Part::Absent(n)),
+            }
+        }
+        match json {
+            _ if is_test => Some(Part::Value(keys.len(), Value::Bool(true))),
+            // Of the whole, which is made once.
+            Json::Array(_) | Json::Object(_) => None,
+            scalar => Some(Part::Value(keys.len(), Value::from(scalar))),
+        }
     }
 }
 

@@ -208,7 +208,7 @@ const NAMES: &[&str] = &[
     "windowsOptions",
 ];
 
-/// The names by their lengths.
+/// The names by their lengths, those of each length sorted.
 static SHARED: LazyLock<Vec<Vec<Arc<str>>>> = LazyLock::new(|| {
     let longest = NAMES.iter().map(|name| name.len()).max();
     let mut by_length = vec![Vec::new(); longest.map_or(0, |longest| longest.saturating_add(1))];
@@ -217,17 +217,19 @@ static SHARED: LazyLock<Vec<Vec<Arc<str>>>> = LazyLock::new(|| {
             names.push(Arc::from(*name));
         }
     }
+    for names in &mut by_length {
+        names.sort_unstable();
+    }
     by_length
 });
 
 /// `name`, without a copy of its own where it is a common one.
 pub(crate) fn shared(name: &str) -> Arc<str> {
     let names = SHARED.get(name.len()).map(Vec::as_slice);
-    names
-        .unwrap_or_default()
-        .iter()
-        .find(|shared| shared.as_bytes() == name.as_bytes())
-        .map_or_else(|| Arc::from(name), Arc::clone)
+    let names = names.unwrap_or_default();
+    let found = names.binary_search_by(|shared| (**shared).cmp(name));
+    let found = found.ok().and_then(|at| names.get(at));
+    found.map_or_else(|| Arc::from(name), Arc::clone)
 }
 
 #[cfg(test)]

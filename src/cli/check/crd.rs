@@ -34,18 +34,18 @@ pub(in crate::cli) fn check(crds: &[Object<Crd>]) -> Vec<Finding> {
 }
 
 fn faults(crd: &Object<Crd>) -> Vec<Finding> {
-    let definition = crd.document.node.to_json();
+    let definition = crd.value.definition();
     if definition.get("apiVersion").and_then(Json::as_str) != Some("apiextensions.k8s.io/v1") {
         return Vec::new();
     }
     let mut findings = Vec::new();
-    let of_schemas = schema_errors(&definition);
+    let of_schemas = schema_errors(definition);
     findings.extend(of_schemas.iter().map(|error| about_schema(crd, error)));
     let has_rules = crd.source.text().contains("x-kubernetes-validations");
     if !has_rules {
         return findings;
     }
-    let verdict = judge(&definition);
+    let verdict = judge(definition);
     for error in &verdict.errors {
         if findings.len() >= MAX_FINDINGS {
             break;

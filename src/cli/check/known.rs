@@ -180,7 +180,7 @@ impl Known {
         let crd = &self.crds.get(*n)?.crd;
         let mut versions = crd.versions.iter();
         let version = versions.find(|version| version.name == gvk.version)?;
-        version.schema.as_ref().filter(|_| crd.kind == gvk.kind)
+        version.schema.as_deref().filter(|_| crd.kind == gvk.kind)
     }
 
     /// The groups of a rule of which more may be served than is known.

@@ -324,7 +324,7 @@ impl Input {
                 self.keep(document, source, |input| &mut input.webhooks);
             }
             (CRD_GROUP, "CustomResourceDefinition") => {
-                let read = |value: Value| Crd::from_value(&value);
+                let read = |value: Value| Crd::from_shared(Arc::new(value));
                 self.decode(document, source, read, |input| &mut input.crds);
             }
             (PROBE_GROUP, "PolicyProbe") if all => {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::value::{EvalError, Value};
 
@@ -19,6 +20,23 @@ pub trait Activation: Sync {
     fn resolve_field(&self, _name: &str, _field: &str) -> Option<FieldResult<'_>> {
         None
     }
+
+    /// What the first of `keys`, or all of them, lead to in the variable `name`; of the last of all only whether it is
+    /// there, if `is_test`.
+    ///
+    /// `None` where there is no shorter way to it than through the value of the variable.
+    fn resolve_part(&self, _name: &str, _keys: &[Arc<str>], _is_test: bool) -> Option<Part> {
+        None
+    }
+}
+
+/// What keys lead to, one selected after the other.
+#[derive(Debug)]
+pub enum Part {
+    /// The first so many keys lead to this value. Where the last is only tested for, it may be any.
+    Value(usize, Value),
+    /// There is nothing under the key after the first so many.
+    Absent(usize),
 }
 
 /// A field of a variable, if the variable has it.

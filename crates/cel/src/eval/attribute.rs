@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::Part;
 use super::machine::{Machine, fatal};
 use super::node::{Attribute, Node, Qualifier, QualifierKey, Root, Shape};
 use crate::value::{EvalError, List, Value, double_to_int, go_quote};
@@ -105,6 +106,9 @@ impl<'p> Machine<'p> {
                         Err(error) => Walked::failed(0, error),
                     });
                 }
+                if let Some(walked) = self.walk_parts(name, attribute) {
+                    return Some(walked);
+                }
                 match self.activation.resolve(name) {
                     Some(value) => value,
                     None => {
@@ -122,6 +126,35 @@ impl<'p> Machine<'p> {
             Value::Error(_) | Value::Optional(_) => None,
             _ => Some(walk_from(root, path)),
         }
+    }
+
+    /// The walk along a path whose variable makes its parts when they are asked for.
+    #[inline]
+    fn walk_parts(&self, name: &str, attribute: &'p Attribute) -> Option<Walked> {
+        let (path, names) = (&*attribute.qualifiers, &*attribute.names);
+        if names.is_empty() {
+            return None;
+        }
+        let is_test = attribute.shape == Shape::Test && names.len() == path.len();
+        let part = self.activation.resolve_part(name, names, is_test)?;
+        Some(match part {
+            Part::Value(n_found, _) if is_test && n_found == path.len() => Walked {
+                n_charged: n_found,
+                end: Ok(Value::Bool(true)),
+            },
+            Part::Value(n_found, value) => {
+                let rest = path.get(n_found..).unwrap_or_default();
+                walk_held(&value, rest).after(n_found)
+            }
+            Part::Absent(n_found) if is_test && n_found.saturating_add(1) == path.len() => Walked {
+                n_charged: path.len(),
+                end: Ok(Value::Bool(false)),
+            },
+            Part::Absent(n_found) => {
+                let key = names.get(n_found).map_or("", |name| &**name);
+                Walked::failed(n_found, EvalError::no_such_key(key))
+            }
+        })
     }
 
     /// The value of `attribute`, without the cost of the attribute itself.

@@ -151,6 +151,8 @@ pub(super) struct Fold {
 pub(super) struct Attribute {
     pub(super) root: Root,
     pub(super) qualifiers: Vec<Qualifier>,
+    /// The texts that the first qualifiers select by, or test for.
+    pub(super) names: Vec<Arc<str>>,
     pub(super) shape: Shape,
 }
 
@@ -206,6 +208,7 @@ impl Attribute {
         Self {
             root,
             qualifiers: Vec::new(),
+            names: Vec::new(),
             shape,
         }
     }
@@ -238,6 +241,12 @@ impl Attribute {
                     (Shape::Path, QualifierKey::Presence(_)) if !qualifier.optional => Shape::Test,
                     _ => Shape::Other,
                 };
+                if let QualifierKey::Constant(Value::String(name))
+                | QualifierKey::Presence(Value::String(name)) = &qualifier.key
+                    && self.names.len() == self.qualifiers.len()
+                {
+                    self.names.push(Arc::clone(name));
+                }
                 self.qualifiers.push(qualifier);
             }
         }

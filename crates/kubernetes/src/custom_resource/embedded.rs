@@ -11,11 +11,16 @@ use crate::library::format::validation;
 use crate::validation_rules::path::Path;
 use crate::validation_rules::{FieldError, FieldErrorKind};
 
+/// Reports whether a schema is that of a resource within.
+pub(super) fn is_embedded(schema: &Json) -> bool {
+    schema.get("x-kubernetes-embedded-resource") == Some(&Json::Bool(true))
+}
+
 /// Adds the errors of the resources in `data`.
 pub(super) fn validate(schema: &Json, data: &Json, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     match data {
         Json::Object(fields) => {
-            if schema.get("x-kubernetes-embedded-resource") == Some(&Json::Bool(true)) {
+            if is_embedded(schema) {
                 resource(fields, path, errors);
             }
             let properties = schema.get("properties").and_then(Json::as_object);

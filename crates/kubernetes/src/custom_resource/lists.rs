@@ -36,6 +36,12 @@ pub(super) fn validate(
     }
 }
 
+/// Reports whether the lists of a schema are sets or maps.
+pub(super) fn is_keyed(schema: &Json) -> bool {
+    let kind = schema.get("x-kubernetes-list-type").and_then(Json::as_str);
+    matches!(kind, Some("set" | "map"))
+}
+
 fn value(schema: &Json, data: &Json, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     match data {
         Json::Object(fields) => validate(schema, fields, path, errors),

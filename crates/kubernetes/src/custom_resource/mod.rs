@@ -42,10 +42,10 @@ use crate::typed_values::ValueSchema;
 use crate::validation_rules as rules;
 use crate::validation_rules::correlation::Correlated;
 use crate::validation_rules::path::Path;
-use cel::value::{Value, go_quote};
+use cel::value::go_quote;
 use metadata::{Errors, Metadata};
 use scale::Scale;
-use schema::Schema;
+use schema::{Schema, any_below};
 use value::{Place, Walk};
 
 /// The detail of the error that says that rules were not evaluated, because of the errors beside it.
@@ -135,6 +135,7 @@ pub fn validate(
 
 /// A version of a CustomResourceDefinition, made ready for many objects.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts about a definition")]
 pub struct Validator {
     group: String,
     version: String,
@@ -147,6 +148,10 @@ pub struct Validator {
     values: Arc<ValueSchema>,
     rules: rules::Validator,
     has_rules: bool,
+    /// True if there are resources within the objects.
+    has_embedded: bool,
+    /// True if there are lists in the objects that are sets or maps.
+    has_keyed_lists: bool,
 }
 
 impl Validator {
@@ -183,6 +188,8 @@ impl Validator {
             scale: Scale::of(served),
             values: ValueSchema::of_structural(json, false),
             has_rules: rules.has_rules(),
+            has_embedded: any_below(json, embedded::is_embedded),
+            has_keyed_lists: any_below(json, lists::is_keyed),
             rules,
             json: json.clone(),
             schema,
@@ -242,7 +249,8 @@ impl Validator {
         if !object.is_object() {
             return Err(Error::Unread("the object is no JSON object".to_owned()));
         }
-        let mut object = read::read(object, &self.json).map_err(Error::Unread)?;
+        let mut object =
+            read::read(object, &self.json, self.has_embedded).map_err(Error::Unread)?;
         if let Some(fields) = object.as_object_mut() {
             fields.entry("metadata").or_insert_with(|| json!({}));
         }
@@ -306,7 +314,7 @@ impl Validator {
             };
         }
         let old = Metadata::of(before);
-        let has_changed = without_metadata(&object) != without_metadata(before);
+        let has_changed = !are_equal_besides_metadata(&object, before);
         let generation = old.number("generation");
         let metadata = metadata_of(&mut object);
         let next = generation.saturating_add(i64::from(has_changed));
@@ -379,8 +387,10 @@ impl Validator {
         }
         let of_strategy = errors.split_off(n_before);
         let mut own = of_strategy;
-        embedded::validate(&self.json, object, &Path::ROOT, &mut own);
-        if let Some(fields) = object.as_object() {
+        if self.has_embedded {
+            embedded::validate(&self.json, object, &Path::ROOT, &mut own);
+        }
+        if let Some(fields) = object.as_object().filter(|_| self.has_keyed_lists) {
             let mut of_before = Vec::new();
             if let Some(before) = before.and_then(Json::as_object) {
                 lists::validate(&self.json, before, &Path::ROOT, &mut of_before);
@@ -415,8 +425,7 @@ impl Validator {
         let outcome = match before {
             None => walk.value(&self.schema, object, &Place::Root, None),
             Some(before) => {
-                let (new, old) = (Value::from(object), Value::from(before));
-                let before = Correlated::new(new, old, &self.values);
+                let before = Correlated::new(object, before, &self.values);
                 walk.ratcheted(&self.schema, object, &Place::Root, &before)
             }
         };
@@ -460,7 +469,7 @@ impl Validator {
             });
             return 0;
         }
-        let mut found = (self.rules).validate_watched(object, before, watcher);
+        let mut found = (self.rules).validate_shallow(object, before, watcher);
         errors.append(&mut found.errors);
         found.cost
     }
@@ -484,8 +493,14 @@ fn metadata_of(object: &mut Json) -> &mut Map<String, Json> {
         .expect("metadata is an object")
 }
 
-fn without_metadata(object: &Json) -> Option<Map<String, Json>> {
-    let mut fields = object.as_object()?.clone();
-    fields.remove("metadata");
-    Some(fields)
+fn are_equal_besides_metadata(a: &Json, b: &Json) -> bool {
+    let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else {
+        return a.is_object() == b.is_object();
+    };
+    let count = |fields: &Map<String, Json>| {
+        let has_metadata = fields.contains_key("metadata");
+        fields.len().saturating_sub(usize::from(has_metadata))
+    };
+    let mut fields = a.iter().filter(|(name, _)| *name != "metadata");
+    count(a) == count(b) && fields.all(|(name, field)| b.get(name) == Some(field))
 }

@@ -5,6 +5,8 @@
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/objectmeta/coerce.go` (`GetObjectMetaWithOptions`);
 //! apimachinery `pkg/apis/meta/v1/types.go` (`ObjectMeta`); `sigs.k8s.io/json`.
 
+use std::fmt;
+
 use serde_json::{Map, Value as Json};
 
 use crate::go_json;
@@ -89,8 +91,23 @@ pub(super) fn read(metadata: &Json) -> Result<Json, String> {
             ));
         }
     };
-    let read = read_struct(fields, METADATA, "ObjectMeta", "")?;
+    let read = read_struct(fields, METADATA, "ObjectMeta", None)?;
     Ok(Json::Object(read))
+}
+
+/// The way to a field, which errors show.
+struct Place<'a> {
+    around: Option<&'a Place<'a>>,
+    name: &'static str,
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(around) = self.around {
+            write!(f, "{around}.")?;
+        }
+        f.write_str(self.name)
+    }
 }
 
 /// Go's word for a value.
@@ -109,18 +126,14 @@ fn read_struct(
     given: &Map<String, Json>,
     declared: &'static [Field],
     type_name: &str,
-    path: &str,
+    path: Option<&Place<'_>>,
 ) -> Result<Map<String, Json>, String> {
     let mut read = Map::new();
     for (name, type_) in declared {
         let Some(value) = given.get(*name).filter(|value| !value.is_null()) else {
             continue;
         };
-        let path = match path {
-            "" => (*name).to_owned(),
-            path => format!("{path}.{name}"),
-        };
-        let field = read_value(value, *type_, type_name, &path)?;
+        let field = read_value(value, *type_, type_name, &Place { around: path, name })?;
         let is_empty = match &field {
             Json::String(text) => text.is_empty(),
             Json::Array(items) => items.is_empty(),
@@ -135,7 +148,12 @@ fn read_struct(
     Ok(read)
 }
 
-fn read_value(value: &Json, type_: Type, type_name: &str, path: &str) -> Result<Json, String> {
+fn read_value(
+    value: &Json,
+    type_: Type,
+    type_name: &str,
+    path: &Place<'_>,
+) -> Result<Json, String> {
     let wrong = |value: &Json, expected: &str| {
         let found = kind(value);
         let place = format!("Go struct field {type_name}.{path} of type {expected}");
@@ -185,9 +203,12 @@ fn read_value(value: &Json, type_: Type, type_name: &str, path: &str) -> Result<
         (Type::Structs(name, declared), Json::Array(items)) => {
             let read = items.iter().map(|item| match item {
                 Json::Null => Ok(Json::Object(Map::new())),
-                Json::Object(fields) => {
-                    Ok(Json::Object(read_struct(fields, declared, name, path)?))
-                }
+                Json::Object(fields) => Ok(Json::Object(read_struct(
+                    fields,
+                    declared,
+                    name,
+                    Some(path),
+                )?)),
                 other => wrong(other, &format!("v1.{name}")),
             });
             Ok(Json::Array(read.collect::<Result<_, String>>()?))

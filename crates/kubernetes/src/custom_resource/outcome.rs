@@ -19,7 +19,7 @@ pub(super) struct Outcome {
     pub(super) faults: Vec<Fault>,
     pub(super) n_checks: u64,
     /// The texts of the faults, once there are many.
-    seen: HashSet<Rc<str>>,
+    seen: Option<HashSet<Rc<str>>>,
 }
 
 /// An error of a value.
@@ -47,14 +47,10 @@ impl Outcome {
                 return;
             }
         } else {
-            if self.seen.is_empty() {
-                self.seen = self
-                    .faults
-                    .iter()
-                    .map(|known| Rc::clone(&known.text))
-                    .collect();
-            }
-            if !self.seen.insert(Rc::clone(&fault.text)) {
+            let faults = &self.faults;
+            let texts = || faults.iter().map(|known| Rc::clone(&known.text)).collect();
+            let seen = self.seen.get_or_insert_with(texts);
+            if !seen.insert(Rc::clone(&fault.text)) {
                 return;
             }
         }

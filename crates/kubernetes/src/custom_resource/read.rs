@@ -6,6 +6,7 @@
 
 use serde_json::Value as Json;
 
+use super::embedded::is_embedded;
 use super::object_meta;
 use super::outcome::shown;
 use super::value::sorted;
@@ -13,11 +14,11 @@ use crate::defaulting;
 use crate::validation_rules::path::Path;
 use crate::validation_rules::{FieldError, FieldErrorKind};
 
-/// Reads `object`, whose schema is `schema`.
+/// Reads `object`, whose schema is `schema`, in which there are resources if `has_embedded`.
 ///
 /// # Errors
 /// Why it cannot be read, in the API server's words.
-pub(super) fn read(object: &Json, schema: &Json) -> Result<Json, String> {
+pub(super) fn read(object: &Json, schema: &Json, has_embedded: bool) -> Result<Json, String> {
     let mut read = object.clone();
     for name in ["kind", "apiVersion"] {
         if let Some(value) = object.get(name).filter(|value| !value.is_string()) {
@@ -31,7 +32,9 @@ pub(super) fn read(object: &Json, schema: &Json) -> Result<Json, String> {
         *metadata = object_meta::read(metadata)?;
     }
     defaulting::prune_unknown(&mut read, schema);
-    coerce(&mut read, schema, &Path::ROOT).map_err(|error| error.to_string())?;
+    if has_embedded {
+        coerce(&mut read, schema, &Path::ROOT).map_err(|error| error.to_string())?;
+    }
     defaulting::complete_defaults(&mut read, schema);
     Ok(read)
 }
@@ -74,8 +77,7 @@ fn plain(value: &Json) -> String {
 fn coerce(value: &mut Json, schema: &Json, path: &Path<'_>) -> Result<(), FieldError> {
     match value {
         Json::Object(fields) => {
-            let is_resource =
-                schema.get("x-kubernetes-embedded-resource") == Some(&Json::Bool(true));
+            let is_resource = is_embedded(schema);
             let mut names: Vec<String> = fields.keys().cloned().collect();
             names.sort_unstable();
             let properties = schema.get("properties").and_then(Json::as_object);

@@ -145,6 +145,17 @@ impl Schema {
     }
 }
 
+/// Reports whether `schema`, or one of those of its fields, entries and items, has a property.
+pub(super) fn any_below(schema: &Json, has: fn(&Json) -> bool) -> bool {
+    let below = ["additionalProperties", "items"].into_iter();
+    let mut below = below.filter_map(|key| schema.get(key));
+    let properties = schema.get("properties").and_then(Json::as_object);
+    let mut properties = properties.into_iter().flat_map(Map::values);
+    has(schema)
+        || below.any(|inner| any_below(inner, has))
+        || properties.any(|inner| any_below(inner, has))
+}
+
 /// Reports whether the API server holds values of these types against the format.
 fn is_enforced(name: &str, types: &[Box<str>]) -> bool {
     let type_ = match types {

@@ -101,7 +101,7 @@ impl Walk {
         schema: &Schema,
         data: &Json,
         place: &Place<'_>,
-        before: &Correlated,
+        before: &Correlated<'_>,
     ) -> Outcome {
         let mut outcome = self.value(schema, data, place, Some(before));
         if !outcome.is_valid() && before.is_equal() {
@@ -118,7 +118,7 @@ impl Walk {
         schema: &Schema,
         data: &Json,
         place: &Place<'_>,
-        before: Option<&Correlated>,
+        before: Option<&Correlated<'_>>,
     ) -> Outcome {
         let mut outcome = Outcome::default();
         if !self.take(VISIT) {
@@ -275,7 +275,7 @@ impl Walk {
         schema: &Schema,
         items: &[Json],
         place: &Place<'_>,
-        before: Option<&Correlated>,
+        before: Option<&Correlated<'_>>,
     ) -> Outcome {
         let mut outcome = Outcome::default();
         if let Some(inner) = &schema.items {
@@ -311,7 +311,7 @@ impl Walk {
         schema: &Schema,
         fields: &Map<String, Json>,
         place: &Place<'_>,
-        before: Option<&Correlated>,
+        before: Option<&Correlated<'_>>,
     ) -> Outcome {
         let mut outcome = Outcome::default();
         let n = i64::try_from(fields.len()).unwrap_or(i64::MAX);
@@ -367,7 +367,7 @@ impl Walk {
         schema: &Schema,
         (name, field): (&str, &Json),
         place: &Place<'_>,
-        before: Option<&Correlated>,
+        before: Option<&Correlated<'_>>,
     ) -> Outcome {
         let is_of_root = matches!(
             place,

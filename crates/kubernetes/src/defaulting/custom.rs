@@ -24,7 +24,9 @@ pub fn complete(object: &mut Value, schema: &Value) {
 /// Removes unknown fields, and nulls that are not allowed: what the API server does before it sets defaults.
 pub(crate) fn prune_unknown(object: &mut Value, schema: &Value) {
     prune(object, Some(schema), true, 0);
-    prune_nulls(object, Some(schema), 0);
+    if has_null(object) {
+        prune_nulls(object, Some(schema), 0);
+    }
 }
 
 /// Sets defaults, as the API server does with what admission has changed.
@@ -36,8 +38,34 @@ fn is_true(schema: &Value, key: &str) -> bool {
     schema.get(key) == Some(&Value::Bool(true))
 }
 
-fn property<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
-    schema.get("properties")?.get(name)
+/// The schemas of the fields of an object, looked up once for all fields.
+#[derive(Clone, Copy)]
+struct Fields<'a> {
+    properties: Option<&'a Map<String, Value>>,
+    /// `additionalProperties`, where there are any; the schema within, if there is one.
+    #[expect(
+        clippy::option_option,
+        reason = "no additional properties, any, and those of a schema"
+    )]
+    additional: Option<Option<&'a Value>>,
+}
+
+impl<'a> Fields<'a> {
+    fn of(schema: &'a Value) -> Self {
+        Self {
+            properties: schema.get("properties").and_then(Value::as_object),
+            additional: additional(schema),
+        }
+    }
+
+    fn property(self, name: &str) -> Option<&'a Value> {
+        self.properties?.get(name)
+    }
+
+    /// The schema of the field `name`, declared or additional.
+    fn schema(self, name: &str) -> Option<&'a Value> {
+        self.property(name).or_else(|| self.additional.flatten())
+    }
 }
 
 /// The default of a schema; null counts for none.
@@ -58,8 +86,23 @@ fn additional(schema: &Value) -> Option<Option<&Value>> {
     }
 }
 
+/// Reports whether there may be something below `value`.
+fn is_nested(value: &Value) -> bool {
+    matches!(value, Value::Object(_) | Value::Array(_))
+}
+
 fn is_forbidden_null(value: &Value, schema: Option<&Value>) -> bool {
     value.is_null() && schema.is_some_and(|schema| !is_true(schema, "nullable"))
+}
+
+/// Reports whether there is a null in `value`, which must not be nested too deeply for recursion.
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.iter().any(has_null),
+        Value::Object(fields) => fields.values().any(has_null),
+        _ => false,
+    }
 }
 
 /// Removes nulls that are not allowed and have no default.
@@ -70,18 +113,23 @@ fn prune_nulls(value: &mut Value, schema: Option<&Value>, depth: usize) {
     let depth = depth.saturating_add(1);
     match value {
         Value::Object(fields) => {
-            fields.retain(|name, value| {
-                let schema = property(schema, name).or_else(|| additional(schema).flatten());
-                !is_forbidden_null(value, schema) || schema.and_then(default_of).is_some()
-            });
+            let declared = Fields::of(schema);
+            if fields.values().any(Value::is_null) {
+                fields.retain(|name, value| {
+                    let schema = declared.schema(name);
+                    !is_forbidden_null(value, schema) || schema.and_then(default_of).is_some()
+                });
+            }
             for (name, value) in fields.iter_mut() {
-                let inner = property(schema, name).or_else(|| additional(schema).flatten());
-                prune_nulls(value, inner, depth);
+                if is_nested(value) {
+                    prune_nulls(value, declared.schema(name), depth);
+                }
             }
         }
         Value::Array(items) => {
+            let inner = schema.get("items");
             for item in items {
-                prune_nulls(item, schema.get("items"), depth);
+                prune_nulls(item, inner, depth);
             }
         }
         _ => {}
@@ -95,11 +143,15 @@ fn default(value: &mut Value, schema: Option<&Value>, depth: usize) {
     let depth = depth.saturating_add(1);
     match value {
         Value::Object(fields) => {
-            set_defaults(fields, schema);
+            let declared = Fields::of(schema);
+            set_defaults(fields, declared);
             for (name, value) in fields.iter_mut() {
-                if let Some(inner) = property(schema, name) {
+                if !is_nested(value) && !value.is_null() {
+                    continue;
+                }
+                if let Some(inner) = declared.property(name) {
                     default(value, Some(inner), depth);
-                } else if let Some(Some(inner)) = additional(schema) {
+                } else if let Some(Some(inner)) = declared.additional {
                     if is_forbidden_null(value, Some(inner)) {
                         *value = default_of(inner).cloned().unwrap_or_default();
                     }
@@ -120,9 +172,8 @@ fn default(value: &mut Value, schema: Option<&Value>, depth: usize) {
     }
 }
 
-fn set_defaults(fields: &mut Map<String, Value>, schema: &Value) {
-    let properties = schema.get("properties").and_then(Value::as_object);
-    for (name, property) in properties.into_iter().flatten() {
+fn set_defaults(fields: &mut Map<String, Value>, declared: Fields<'_>) {
+    for (name, property) in declared.properties.into_iter().flatten() {
         let Some(default) = default_of(property) else {
             continue;
         };
@@ -148,15 +199,18 @@ fn prune(value: &mut Value, schema: Option<&Value>, is_resource: bool, depth: us
                 fields.clear();
                 return;
             };
+            let declared = Fields::of(schema);
             fields.retain(|name, value| {
                 if is_resource && META.contains(&name.as_str()) {
                     return true;
                 }
-                if let Some(inner) = property(schema, name) {
-                    prune(value, Some(inner), false, depth);
+                if let Some(inner) = declared.property(name) {
+                    if is_nested(value) {
+                        prune(value, Some(inner), false, depth);
+                    }
                     return true;
                 }
-                match additional(schema) {
+                match declared.additional {
                     // Upstream goes on with no schema, which removes the fields within.
                     Some(inner) => {
                         prune(value, inner, false, depth);
@@ -189,13 +243,14 @@ fn skip(value: &mut Value, schema: Option<&Value>, depth: usize) {
     let is_resource = is_true(schema, EMBEDDED);
     match value {
         Value::Object(fields) => {
+            let declared = Fields::of(schema);
             for (name, value) in fields.iter_mut() {
                 if is_resource && META.contains(&name.as_str()) {
                     continue;
                 }
-                if let Some(inner) = property(schema, name) {
+                if let Some(inner) = declared.property(name) {
                     prune(value, Some(inner), false, depth);
-                } else if let Some(inner) = additional(schema) {
+                } else if let Some(inner) = declared.additional {
                     prune(value, inner, false, depth);
                 }
             }

@@ -26,7 +26,7 @@ const KEPT: [&str; 9] = [
 pub(super) fn document(crd: &Crd, version: &CrdVersion) -> Result<Value, SchemaError> {
     let mut schemas: Map<String, Value> = serde_json::from_str(META)
         .map_err(|error| SchemaError::Document(error.to_string().into()))?;
-    let mut root = match &version.schema {
+    let mut root = match version.schema.as_deref() {
         Some(written) if !is_shallower(written, MAX_JSON_DEPTH) => {
             return Err(SchemaError::Schema {
                 name: format!("{}.{}", crd.plural, crd.group).into(),

@@ -8,6 +8,7 @@
 //! `buildKubeNative`, `addEmbeddedProperties`, `buildListSchema`).
 
 use std::cell::Cell;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::LazyLock;
 
@@ -54,6 +55,7 @@ pub struct Crd {
     pub has_webhook: bool,
     /// The versions that are served.
     pub versions: Vec<CrdVersion>,
+    definition: Arc<Value>,
 }
 
 /// A served version.
@@ -66,7 +68,36 @@ pub struct CrdVersion {
     /// True if there is a `scale` subresource.
     pub has_scale: bool,
     /// The schema as written, or `None` where there is none.
-    pub schema: Option<Value>,
+    pub schema: Option<WrittenSchema>,
+}
+
+/// The schema of a version as written: a part of the definition, which its versions share.
+#[derive(Clone, Debug)]
+pub struct WrittenSchema {
+    definition: Arc<Value>,
+    /// The place among the versions that are written.
+    nth: usize,
+}
+
+impl WrittenSchema {
+    fn of(definition: &Arc<Value>, nth: usize) -> Option<Self> {
+        let schema = Self {
+            definition: Arc::clone(definition),
+            nth,
+        };
+        (!schema.is_null()).then_some(schema)
+    }
+}
+
+impl Deref for WrittenSchema {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        let versions = self.definition.pointer("/spec/versions");
+        let version = versions.and_then(|versions| versions.get(self.nth));
+        let schema = version.and_then(|version| version.pointer("/schema/openAPIV3Schema"));
+        schema.unwrap_or(&Value::Null)
+    }
 }
 
 impl Crd {
@@ -75,6 +106,14 @@ impl Crd {
     /// # Errors
     /// [`SchemaError::Crd`] where it lacks a name that a resource needs.
     pub fn from_value(crd: &Value) -> Result<Self, SchemaError> {
+        Self::from_shared(Arc::new(crd.clone()))
+    }
+
+    /// As [`Self::from_value`], of a definition that is kept as it is.
+    ///
+    /// # Errors
+    /// As of [`Self::from_value`].
+    pub fn from_shared(crd: Arc<Value>) -> Result<Self, SchemaError> {
         let spec = crd.get("spec").unwrap_or(&Value::Null);
         let names = spec.get("names").unwrap_or(&Value::Null);
         let optional = |of: &Value, key: &str| {
@@ -87,12 +126,8 @@ impl Crd {
         };
         let kind = required(names, "spec.names", "kind")?;
         let mut versions = Vec::new();
-        for version in spec
-            .get("versions")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-        {
+        let written = spec.get("versions").and_then(Value::as_array);
+        for (nth, version) in written.into_iter().flatten().enumerate() {
             let is_served = version.get("served") == Some(&Value::Bool(true));
             let name = required(version, "spec.versions[*]", "name")?;
             if !is_served || versions.iter().any(|known: &CrdVersion| known.name == name) {
@@ -104,14 +139,11 @@ impl Crd {
                     .get(key)
                     .filter(|v| !v.is_null())
             };
-            let schema = version
-                .get("schema")
-                .and_then(|schema| schema.get("openAPIV3Schema"));
             versions.push(CrdVersion {
                 name,
                 has_status: subresource("status").is_some(),
                 has_scale: subresource("scale").is_some(),
-                schema: schema.filter(|schema| !schema.is_null()).cloned(),
+                schema: WrittenSchema::of(&crd, nth),
             });
         }
         Ok(Self {
@@ -127,7 +159,14 @@ impl Crd {
                 == Some("Webhook"),
             kind,
             versions,
+            definition: crd,
         })
+    }
+
+    /// The definition as it is written.
+    #[must_use]
+    pub fn definition(&self) -> &Value {
+        &self.definition
     }
 
     /// The resources that it adds: its own in each served version, and their subresources.
@@ -191,7 +230,7 @@ impl Crd {
     /// Source: apiextensions-apiserver `pkg/controller/openapi/builder/builder.go`, `buildKubeNative`.
     fn root_schema(&self, version: &CrdVersion) -> Result<Schema, SchemaError> {
         let bare = || Schema::of_type(JsonType::Object);
-        let Some(written) = &version.schema else {
+        let Some(written) = version.schema.as_deref() else {
             return Ok(bare());
         };
         let error = |reason: String| SchemaError::Schema {
@@ -289,16 +328,12 @@ fn list_schema() -> Schema {
 
 /// Reports whether `value` has at most `depth` levels.
 pub(crate) fn is_shallower(value: &Value, depth: usize) -> bool {
-    let mut open = vec![(value, 1)];
-    while let Some((value, level)) = open.pop() {
-        if level > depth {
-            return false;
-        }
-        match value {
-            Value::Array(values) => open.extend(values.iter().map(|value| (value, level + 1))),
-            Value::Object(values) => open.extend(values.values().map(|value| (value, level + 1))),
-            _ => {}
-        }
+    let Some(below) = depth.checked_sub(1) else {
+        return false;
+    };
+    match value {
+        Value::Array(values) => values.iter().all(|value| is_shallower(value, below)),
+        Value::Object(values) => values.values().all(|value| is_shallower(value, below)),
+        _ => true,
     }
-    true
 }

@@ -37,13 +37,14 @@ impl MapSource for TypedMap {
         } else {
             name.as_ref().into()
         };
-        let Some(raw) = self.raw.find(&Value::from(&*name))? else {
-            return Ok(None);
+        let raw = match self.raw.as_fields() {
+            Some(_) => self.raw.field(&name).cloned(),
+            None => self.raw.find(&Value::from(&*name))?,
         };
         // A null field is one that is not there.
-        if is_object && matches!(raw, Value::Null) {
+        let Some(raw) = raw.filter(|raw| !is_object || !matches!(raw, Value::Null)) else {
             return Ok(None);
-        }
+        };
         let part = self.schema.part(&name);
         match part.map(|schema| typed_within(&raw, schema, &self.work)) {
             Some(Value::Error(error)) => Err(error),

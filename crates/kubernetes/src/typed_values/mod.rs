@@ -7,6 +7,7 @@
 //! Source: apiserver `pkg/cel/common/valuesunstructured.go`.
 
 mod go_time;
+mod lazy;
 mod list;
 mod map;
 mod preserved;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use cel::base64;
 use cel::value::{EvalError, Map, Value, Work};
 
+pub(crate) use lazy::Lazy;
 use list::{ListKind, TypedList};
 use map::TypedMap;
 use preserved::Preserved;

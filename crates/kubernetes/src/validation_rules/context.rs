@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
 
-use super::rule::ValidationRule;
 use super::{cost, keywords};
 use crate::schema::escape::escape;
 use crate::schema::rule_type::rule_type;
@@ -34,7 +33,10 @@ pub(super) struct Context<'a> {
 }
 
 fn has_rules(schema: &Map<String, Json>) -> bool {
-    !ValidationRule::of_schema(schema).is_empty()
+    let rules = schema.get("x-kubernetes-validations");
+    rules
+        .and_then(Json::as_array)
+        .is_some_and(|rules| !rules.is_empty())
 }
 
 impl<'a> Context<'a> {

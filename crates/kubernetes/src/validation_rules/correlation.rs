@@ -5,26 +5,27 @@
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::sync::Arc;
+
+use serde_json::{Number, Value as Json};
 
 use crate::typed_values::ValueSchema;
-use cel::value::{List, Value, go_quote};
+use cel::value::go_quote;
 
 /// The elements of a list that is a map, by the values of its keys; of several with the same the first.
 #[derive(Debug, Default)]
 pub(super) struct MapList<'a> {
     keys: &'a [String],
-    elements: HashMap<String, Value>,
+    elements: HashMap<String, &'a Json>,
 }
 
 impl<'a> MapList<'a> {
     /// The elements of `list`; none where the schema is not that of a list that is a map.
-    pub(super) fn new(schema: &'a ValueSchema, list: Option<&Value>) -> Self {
+    pub(super) fn new(schema: &'a ValueSchema, list: Option<&'a Json>) -> Self {
         let keys = schema.map_keys();
         let mut elements = HashMap::new();
-        if let (false, Some(Value::List(list))) = (keys.is_empty(), list) {
+        if let (false, Some(Json::Array(list))) = (keys.is_empty(), list) {
             for element in list {
-                if let Some(key) = key_of(keys, &element) {
+                if let Some(key) = key_of(keys, element) {
                     elements.entry(key).or_insert(element);
                 }
             }
@@ -33,75 +34,78 @@ impl<'a> MapList<'a> {
     }
 
     /// The element with the keys of `element`.
-    pub(super) fn get(&self, element: &Value) -> Option<&Value> {
+    pub(super) fn get(&self, element: &Json) -> Option<&'a Json> {
         if self.elements.is_empty() {
             return None;
         }
-        self.elements.get(&key_of(self.keys, element)?)
+        self.elements.get(&key_of(self.keys, element)?).copied()
     }
 }
 
 /// The values of `keys` in an element, as one text; `None` where one is absent or no scalar.
-fn key_of(keys: &[String], element: &Value) -> Option<String> {
-    let Value::Map(map) = element else {
-        return None;
-    };
+fn key_of(keys: &[String], element: &Json) -> Option<String> {
+    let fields = element.as_object()?;
     let mut text = String::new();
     for key in keys {
         text.push('\0');
         // Writing to a string cannot fail.
-        let _ = match map.field(key)? {
-            Value::Bool(value) => write!(text, "{value}"),
-            Value::Int(value) => write!(text, "{value}"),
-            // Of a single key the number itself counts, of several its text.
-            Value::Double(value) if keys.len() == 1 => write!(text, "double {value}"),
-            Value::Double(value) => write!(text, "{value:.6}"),
-            Value::String(value) => write!(text, "{}", go_quote(value)),
+        let _ = match fields.get(key)? {
+            Json::Bool(value) => write!(text, "{value}"),
+            Json::Number(number) => match number.as_i64() {
+                Some(value) => write!(text, "{value}"),
+                // Of a single key the number itself counts, of several its text.
+                None if keys.len() == 1 => write!(text, "double {}", double(number)),
+                None => write!(text, "{:.6}", double(number)),
+            },
+            Json::String(value) => write!(text, "{}", go_quote(value)),
             _ => return None,
         };
     }
     Some(text)
 }
 
+/// A number that is not whole, or too large for a whole one.
+fn double(number: &Number) -> f64 {
+    number.as_f64().unwrap_or(f64::NAN)
+}
+
 /// A value beside the one before an update that it belongs to.
 #[derive(Debug)]
-pub(crate) struct Correlated {
-    new: Value,
-    old: Value,
-    schema: Arc<ValueSchema>,
+pub(crate) struct Correlated<'a> {
+    new: &'a Json,
+    old: &'a Json,
+    schema: &'a ValueSchema,
     is_equal: OnceCell<bool>,
 }
 
-impl Correlated {
-    pub(crate) fn new(new: Value, old: Value, schema: &Arc<ValueSchema>) -> Self {
+impl<'a> Correlated<'a> {
+    pub(crate) fn new(new: &'a Json, old: &'a Json, schema: &'a ValueSchema) -> Self {
         Self {
             new,
             old,
-            schema: Arc::clone(schema),
+            schema,
             is_equal: OnceCell::new(),
         }
     }
 
     /// The field `name`, if it was there before and the schema declares it.
     pub(crate) fn key(&self, name: &str) -> Option<Self> {
-        let (Value::Map(new), Value::Map(old)) = (&self.new, &self.old) else {
-            return None;
-        };
-        let (new, old) = (new.field(name)?, old.field(name)?);
+        let (new, old) = (self.new.as_object()?, self.old.as_object()?);
+        let (new, old) = (new.get(name)?, old.get(name)?);
         let schema = self.schema.declared_part(name)?;
-        Some(Self::new(new.clone(), old.clone(), schema))
+        Some(Self::new(new, old, schema))
     }
 
     /// The elements of a list, each with the one before that it belongs to.
-    pub(crate) fn elements(&self) -> Elements<'_> {
-        let list = match (&self.new, &self.old) {
-            (Value::List(new), Value::List(_)) => Some(new),
+    pub(crate) fn elements(&self) -> Elements<'a> {
+        let list = match (self.new, self.old) {
+            (Json::Array(new), Json::Array(_)) => Some(new.as_slice()),
             _ => None,
         };
         Elements {
             list,
-            before: MapList::new(&self.schema, list.map(|_| &self.old)),
-            schema: self.schema.items(),
+            before: MapList::new(self.schema, list.map(|_| self.old)),
+            schema: self.schema.items().map(|items| &**items),
         }
     }
 
@@ -111,25 +115,22 @@ impl Correlated {
     }
 
     fn compare(&self) -> bool {
-        match (&self.new, &self.old) {
-            (Value::Null, Value::Null) => true,
-            (Value::Null, _) | (_, Value::Null) => false,
-            (Value::List(new), Value::List(old)) => {
+        match (self.new, self.old) {
+            (Json::Array(new), Json::Array(old)) => {
                 if new.len() != old.len() {
                     return false;
                 }
                 if self.schema.map_keys().is_empty() || self.schema.items().is_none() {
-                    return new.is_empty() || same(&self.new, &self.old);
+                    return same(self.new, self.old);
                 }
                 let elements = self.elements();
                 (0..new.len()).all(|at| elements.get(at).is_some_and(|part| part.is_equal()))
             }
-            (Value::Map(new), Value::Map(old)) => {
-                let names = new.as_fields().unwrap_or_default();
+            (Json::Object(new), Json::Object(old)) => {
                 new.len() == old.len()
-                    && names
-                        .iter()
-                        .all(|(name, _)| self.key(name).is_some_and(|part| part.is_equal()))
+                    && new
+                        .keys()
+                        .all(|name| self.key(name).is_some_and(|part| part.is_equal()))
             }
             (new, old) => same(new, old),
         }
@@ -139,37 +140,37 @@ impl Correlated {
 /// The elements of a list beside those before an update.
 #[derive(Debug)]
 pub(crate) struct Elements<'a> {
-    list: Option<&'a List>,
+    list: Option<&'a [Json]>,
     before: MapList<'a>,
-    schema: Option<&'a Arc<ValueSchema>>,
+    schema: Option<&'a ValueSchema>,
 }
 
-impl Elements<'_> {
+impl<'a> Elements<'a> {
     /// The element at `index`, if its keys were there before.
-    pub(crate) fn get(&self, index: usize) -> Option<Correlated> {
+    pub(crate) fn get(&self, index: usize) -> Option<Correlated<'a>> {
         let new = self.list?.get(index)?;
-        let old = self.before.get(&new)?.clone();
+        let old = self.before.get(new)?;
         Some(Correlated::new(new, old, self.schema?))
     }
 }
 
 /// Reports whether two values of JSON are the same to Go.
-fn same(a: &Value, b: &Value) -> bool {
+fn same(a: &Json, b: &Json) -> bool {
     match (a, b) {
-        (Value::Int(_), Value::Double(_)) | (Value::Double(_), Value::Int(_)) => false,
-        (Value::List(a), Value::List(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(&a, &b))
-        }
-        (Value::Map(a), Value::Map(b)) => match (a.as_fields(), b.as_fields()) {
-            (Some(a), Some(b)) => {
-                let pairs = a.iter().zip(b);
-                a.len() == b.len()
-                    && pairs
-                        .into_iter()
-                        .all(|((a_name, a), (b_name, b))| a_name == b_name && same(a, b))
-            }
+        (Json::Number(a), Json::Number(b)) => match (a.as_i64(), b.as_i64()) {
+            (Some(a), Some(b)) => a == b,
+            #[expect(clippy::float_cmp, reason = "as Go compares numbers")]
+            (None, None) => double(a) == double(b),
             _ => false,
         },
-        _ => a.equals(b).unwrap_or(false),
+        (Json::Array(a), Json::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        }
+        (Json::Object(a), Json::Object(b)) => {
+            a.len() == b.len()
+                && a.iter()
+                    .all(|(name, a)| b.get(name).is_some_and(|b| same(a, b)))
+        }
+        _ => a == b,
     }
 }

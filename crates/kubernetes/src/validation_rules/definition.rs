@@ -91,11 +91,13 @@ pub fn judge(definition: &Json) -> DefinitionVerdict {
     let versions = definition.pointer("/spec/versions");
     let versions = versions.and_then(Json::as_array);
     let versions: Vec<&Json> = versions.into_iter().flatten().collect();
-    let schema_of = |version: &'_ Json| version.get("schema").cloned().unwrap_or_default();
-    let first = versions.first().map(|version| schema_of(version));
-    let are_identical = versions
+    let schemas = versions
         .iter()
-        .all(|version| Some(schema_of(version)) == first);
+        .map(|version| version.get("schema").filter(|schema| !schema.is_null()));
+    let are_identical = schemas
+        .clone()
+        .zip(schemas.skip(1))
+        .all(|(one, next)| one == next);
     let mut budget = Budget::default();
     let spec = Path::ROOT.field("spec");
     let versions_path = spec.field("versions");

@@ -2,7 +2,7 @@
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go` (`Validator`).
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
@@ -20,7 +20,6 @@ use crate::schema::escape::escape;
 use crate::schema::rule_type::rule_type;
 use crate::schema::{DeclKind, DeclType, Interner, SchemaError};
 use crate::typed_values::ValueSchema;
-use cel::value::Value;
 
 /// The rules of a structural schema, compiled once and held against many objects.
 ///
@@ -82,7 +81,7 @@ pub(super) struct Node {
     pub(super) is_map_correlatable: bool,
     /// The schema of values.
     pub(super) schema: Arc<ValueSchema>,
-    pub(super) properties: HashMap<Box<str>, Node>,
+    pub(super) properties: BTreeMap<Box<str>, Node>,
     pub(super) items: Option<Box<Node>>,
     pub(super) values: Option<Box<Node>>,
 }
@@ -126,12 +125,25 @@ impl Validator {
     /// Holds `object` against the rules, on an update with the object `before` it.
     #[must_use]
     pub fn validate(&self, object: &Json, before: Option<&Json>) -> ValidationResult {
-        self.validate_watched(object, before, None)
+        let mut objects = [Some(object), before].into_iter().flatten();
+        if self.has_rules() && !objects.all(|object| is_shallower(object, MAX_JSON_DEPTH)) {
+            let error = FieldError {
+                kind: FieldErrorKind::Internal,
+                field: Path::ROOT.text(),
+                value: None,
+                detail: format!("the object nests deeper than {MAX_JSON_DEPTH} levels"),
+            };
+            return ValidationResult {
+                errors: vec![error],
+                ..ValidationResult::default()
+            };
+        }
+        self.validate_shallow(object, before, None)
     }
 
-    /// Does the same as [`Self::validate`], and tells a watcher of the rules as they are evaluated.
-    #[must_use]
-    pub fn validate_watched(
+    /// As [`Self::validate`], of objects that are known not to be nested too deeply; tells a watcher of the rules as
+    /// they are evaluated.
+    pub(crate) fn validate_shallow(
         &self,
         object: &Json,
         before: Option<&Json>,
@@ -142,24 +154,7 @@ impl Validator {
             outcome.is_complete = true;
             return outcome;
         };
-        if [Some(object), before]
-            .into_iter()
-            .flatten()
-            .any(|object| !is_shallower(object, MAX_JSON_DEPTH))
-        {
-            outcome.errors.push(FieldError {
-                kind: FieldErrorKind::Internal,
-                field: Path::ROOT.text(),
-                value: None,
-                detail: format!("the object nests deeper than {MAX_JSON_DEPTH} levels"),
-            });
-            return outcome;
-        }
-        let object = Value::from(object);
-        let before = before.map(Value::from);
-        let correlated = before
-            .as_ref()
-            .map(|before| Correlated::new(object.clone(), before.clone(), &self.schema));
+        let correlated = before.map(|before| Correlated::new(object, before, &self.schema));
         let mut walk = Walk {
             left: RUNTIME_CEL_COST_BUDGET,
             is_over: false,
@@ -171,7 +166,7 @@ impl Validator {
             current: correlated.as_ref(),
             around: None,
         };
-        walk.node(root, &Path::ROOT, &object, before.as_ref(), ratchet);
+        walk.node(root, &Path::ROOT, object, before, ratchet);
         walk.outcome.is_complete = !walk.is_over;
         walk.outcome.cost = RUNTIME_CEL_COST_BUDGET.saturating_sub(walk.left);
         walk.outcome
@@ -233,7 +228,7 @@ impl Building {
         };
         let items = inner("items")?;
         let values = inner("additionalProperties")?;
-        let mut properties = HashMap::new();
+        let mut properties = BTreeMap::new();
         let declared = schema.get("properties").and_then(Json::as_object);
         for (name, json) in declared.into_iter().flatten() {
             let Some(property) = json.as_object().filter(|property| has_rules(property)) else {

@@ -4,7 +4,9 @@
 //! `validateExpressions`, `evalMessageExpression`).
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+use serde_json::{Map, Value as Json};
 
 use super::compile::{CompiledRule, OLD_SELF, SELF};
 use super::correlation::{Correlated, Elements, MapList};
@@ -14,18 +16,18 @@ use super::rule::ValidationRule;
 use super::validator::{Node, ValidationResult};
 use crate::go_json;
 use crate::library::limits::{MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE_BYTES, PER_CALL_LIMIT};
-use crate::typed_values::typed_within;
-use cel::eval::{Activation, Limits, Observer, Program};
+use crate::typed_values::Lazy;
+use cel::eval::{Activation, Limits, Observer, Part, Program};
 use cel::value::{Value, Work, format_double, go_quote};
 
 /// The value before an update that belongs to a value, or to the nearest around it that has one.
 #[derive(Clone, Copy)]
-pub(super) struct Ratchet<'a> {
-    pub(super) current: Option<&'a Correlated>,
-    pub(super) around: Option<&'a Correlated>,
+pub(super) struct Ratchet<'a, 'j> {
+    pub(super) current: Option<&'a Correlated<'j>>,
+    pub(super) around: Option<&'a Correlated<'j>>,
 }
 
-impl<'a> Ratchet<'a> {
+impl<'a, 'j> Ratchet<'a, 'j> {
     /// Reports whether an error is only a warning, since nothing has changed.
     fn is_unchanged(self) -> bool {
         let asked = self.current.or(self.around);
@@ -33,7 +35,7 @@ impl<'a> Ratchet<'a> {
     }
 
     /// That of a part of the value, which is `part`.
-    fn below<'b>(self, part: Option<&'b Correlated>) -> Ratchet<'b>
+    fn below<'b>(self, part: Option<&'b Correlated<'j>>) -> Ratchet<'b, 'j>
     where
         'a: 'b,
     {
@@ -47,17 +49,46 @@ impl<'a> Ratchet<'a> {
     }
 }
 
-/// The variables of a rule.
-struct Variables {
-    current: Value,
-    before: Option<Value>,
+/// The values that the rules of a schema are about.
+struct Values<'a> {
+    json_before: Option<&'a Json>,
+    current: Lazy<'a>,
+    before: Option<Lazy<'a>>,
+    /// The value before as rules see it for which it is an optional.
+    optional: OnceLock<Value>,
 }
 
-impl Activation for Variables {
+impl Values<'_> {
+    fn optional(&self) -> &Value {
+        let optional = || match (self.json_before, &self.before) {
+            (Some(json), Some(before)) => Value::some(held(json, before.whole())),
+            _ => Value::none(),
+        };
+        self.optional.get_or_init(optional)
+    }
+}
+
+/// The variables of a rule.
+struct Variables<'v, 'a> {
+    values: &'v Values<'a>,
+    /// True if `oldSelf` is an optional.
+    has_optional: bool,
+}
+
+impl Activation for Variables<'_, '_> {
     fn resolve(&self, name: &str) -> Option<Cow<'_, Value>> {
         match name {
-            SELF => Some(Cow::Borrowed(&self.current)),
-            OLD_SELF => self.before.as_ref().map(Cow::Borrowed),
+            SELF => Some(Cow::Borrowed(self.values.current.whole())),
+            OLD_SELF if self.has_optional => Some(Cow::Borrowed(self.values.optional())),
+            OLD_SELF => Some(Cow::Borrowed(self.values.before.as_ref()?.whole())),
+            _ => None,
+        }
+    }
+
+    fn resolve_part(&self, name: &str, keys: &[Arc<str>], is_test: bool) -> Option<Part> {
+        match name {
+            SELF => self.values.current.part(keys, is_test),
+            OLD_SELF if !self.has_optional => self.values.before.as_ref()?.part(keys, is_test),
             _ => None,
         }
     }
@@ -69,10 +100,10 @@ const OUT_OF_BUDGET: &str =
 /// The value that an optional `oldSelf` holds: objects and lists lose their schemas on the way to the expression.
 ///
 /// Source: cel-go `interpreter/attributes.go`, `applyQualifiers`.
-fn held(before: &Value, typed: Value) -> Value {
+fn held(before: &Json, typed: &Value) -> Value {
     match typed {
-        Value::Map(_) | Value::List(_) | Value::Opaque(_) => before.clone(),
-        scalar => scalar,
+        Value::Map(_) | Value::List(_) | Value::Opaque(_) => Value::from(before),
+        scalar => scalar.clone(),
     }
 }
 
@@ -113,11 +144,11 @@ impl Walk<'_> {
         &mut self,
         node: &Node,
         path: &Path<'_>,
-        value: &Value,
-        before: Option<&Value>,
-        ratchet: Ratchet<'_>,
+        value: &Json,
+        before: Option<&Json>,
+        ratchet: Ratchet<'_, '_>,
     ) {
-        if self.is_over || matches!(value, Value::Null) {
+        if self.is_over || value.is_null() {
             return;
         }
         self.rules(node, path, value, before, ratchet);
@@ -125,7 +156,7 @@ impl Walk<'_> {
             return;
         }
         match value {
-            Value::List(list) => {
+            Json::Array(list) => {
                 let Some(items) = &node.items else { return };
                 let before = MapList::new(&node.schema, before);
                 let elements = ratchet.current.map(Correlated::elements);
@@ -134,83 +165,93 @@ impl Walk<'_> {
                         .as_ref()
                         .and_then(|elements: &Elements<'_>| elements.get(n));
                     let ratchet = ratchet.below(part.as_ref());
-                    let before = before.get(&element);
-                    self.node(items, &path.index(n), &element, before, ratchet);
+                    let before = before.get(element);
+                    self.node(items, &path.index(n), element, before, ratchet);
                 }
             }
-            Value::Map(map) => {
-                let before = match before {
-                    Some(Value::Map(before)) if node.is_map_correlatable => Some(before),
-                    _ => None,
-                };
-                for (name, value) in map.as_fields().unwrap_or_default() {
-                    let (below, path) = match (&node.values, node.properties.get(&**name)) {
-                        (Some(values), _) => (&**values, path.key(name)),
-                        (None, Some(property)) => (property, path.field(name)),
-                        (None, None) => continue,
-                    };
-                    // What is read of these is the same, whatever was written.
-                    let is_of_type = matches!(&**name, "apiVersion" | "kind");
-                    let is_fixed = ratchet.around.is_none() && is_of_type;
-                    let part = ratchet.current.and_then(|current| current.key(name));
-                    let ratchet = if ratchet.current.is_some() && is_fixed {
-                        Ratchet {
-                            current: None,
-                            around: None,
-                        }
-                    } else {
-                        ratchet.below(part.as_ref())
-                    };
-                    let before = before.and_then(|before| before.field(name));
-                    self.node(below, &path, value, before, ratchet);
+            Json::Object(fields) => {
+                let before = before.filter(|_| node.is_map_correlatable);
+                let before = before.and_then(Json::as_object);
+                if let Some(values) = &node.values {
+                    for (name, value) in sorted(fields) {
+                        let before = before.and_then(|before| before.get(name));
+                        self.field(values, (name, &path.key(name)), value, before, ratchet);
+                    }
+                    return;
+                }
+                for (name, property) in &node.properties {
+                    if let Some(value) = fields.get(&**name) {
+                        let before = before.and_then(|before| before.get(&**name));
+                        self.field(property, (name, &path.field(name)), value, before, ratchet);
+                    }
                 }
             }
             _ => {}
         }
     }
 
+    /// The field or entry `name` of a value, to which `ratchet` belongs.
+    fn field(
+        &mut self,
+        node: &Node,
+        (name, path): (&str, &Path<'_>),
+        value: &Json,
+        before: Option<&Json>,
+        ratchet: Ratchet<'_, '_>,
+    ) {
+        // What is read of these is the same, whatever was written.
+        let is_of_type = matches!(name, "apiVersion" | "kind");
+        let is_fixed = ratchet.around.is_none() && is_of_type;
+        let part = ratchet.current.and_then(|current| current.key(name));
+        let ratchet = if ratchet.current.is_some() && is_fixed {
+            Ratchet {
+                current: None,
+                around: None,
+            }
+        } else {
+            ratchet.below(part.as_ref())
+        };
+        self.node(node, path, value, before, ratchet);
+    }
+
     fn rules(
         &mut self,
         node: &Node,
         path: &Path<'_>,
-        value: &Value,
-        before: Option<&Value>,
-        ratchet: Ratchet<'_>,
+        value: &Json,
+        before: Option<&Json>,
+        ratchet: Ratchet<'_, '_>,
     ) {
-        let before = before.filter(|before| !matches!(before, Value::Null));
-        let type_name = go_quote(node.schema.type_name());
+        let before = before.filter(|before| !before.is_null());
         if let Some(reason) = &node.compile_error {
             let detail = format!("rule compiler initialization error: {reason}");
-            self.fail(path, &type_name, detail);
+            self.fail(node, path, detail);
             return;
         }
         if node.rules.is_empty() {
             return;
         }
         if self.left == 0 {
-            self.fail(path, &type_name, OUT_OF_BUDGET.into());
+            self.fail(node, path, OUT_OF_BUDGET.into());
             self.is_over = true;
             return;
         }
-        let typed = |value: &Value| typed_within(value, &node.schema, &self.work);
-        let mut variables = Variables {
-            current: typed(value),
-            before: None,
+        let work = Arc::clone(&self.work);
+        let seen = before.filter(|_| node.uses_old_self);
+        let values = Values {
+            json_before: seen,
+            current: Lazy::new(value, &node.schema, &work),
+            before: seen.map(|before| Lazy::new(before, &node.schema, &work)),
+            optional: OnceLock::new(),
         };
-        let mut optional = None;
-        if node.uses_old_self {
-            variables.before = before.map(typed);
-            optional = Some(Variables {
-                current: variables.current.clone(),
-                before: Some(before.map_or(Value::none(), |before| {
-                    Value::some(held(before, typed(before)))
-                })),
-            });
-        }
+        let variables = |has_optional| Variables {
+            values: &values,
+            has_optional,
+        };
         for (n, (rule, compiled)) in node.rules.iter().enumerate() {
             if let Some(error) = &compiled.error {
                 let detail = format!("rule compile error: {}", error.detail);
-                self.fail(path, &type_name, detail);
+                self.fail(node, path, detail);
                 continue;
             }
             let Some(program) = &compiled.program else {
@@ -220,18 +261,16 @@ impl Walk<'_> {
             if compiled.uses_old_self && before.is_none() && !is_optional {
                 continue;
             }
-            let asked = match &optional {
-                Some(optional) if is_optional => optional,
-                _ => &variables,
-            };
+            let asked = variables(is_optional && node.uses_old_self);
             let n_errors = self.outcome.errors.len();
-            let holds = self.evaluate(program, rule, path, asked, &type_name);
+            let holds = self.evaluate(program, rule, (node, path), &asked);
             if holds == Some(false) {
                 let shown = match value {
                     _ if matches!(node.schema.type_name(), "object" | "array") => None,
-                    value => Some(shown(value)),
+                    value => Some(shown(&Value::from(value))),
                 };
-                let error = self.violation(rule, compiled, path, &variables, shown, &type_name);
+                let error =
+                    self.violation((rule, compiled), (node, path), &variables(false), shown);
                 if !compiled.uses_old_self && ratchet.is_unchanged() {
                     self.outcome.warnings.push(error);
                 } else {
@@ -253,11 +292,11 @@ impl Walk<'_> {
     }
 
     /// Adds an error whose value is the name of the type.
-    fn fail(&mut self, path: &Path<'_>, type_name: &str, detail: String) {
+    fn fail(&mut self, node: &Node, path: &Path<'_>, detail: String) {
         self.outcome.errors.push(FieldError {
             kind: FieldErrorKind::Invalid,
             field: path.text(),
-            value: Some(type_name.to_owned()),
+            value: Some(go_quote(node.schema.type_name())),
             detail,
         });
     }
@@ -278,9 +317,8 @@ impl Walk<'_> {
         &mut self,
         program: &Program,
         rule: &ValidationRule,
-        path: &Path<'_>,
-        variables: &Variables,
-        type_name: &str,
+        (node, path): (&Node, &Path<'_>),
+        variables: &Variables<'_, '_>,
     ) -> Option<bool> {
         let limits = Limits {
             work: Some(&self.work),
@@ -289,7 +327,7 @@ impl Walk<'_> {
         };
         let evaluation = program.eval(variables, limits);
         if !self.spend(evaluation.cost) {
-            self.fail(path, type_name, OUT_OF_BUDGET.into());
+            self.fail(node, path, OUT_OF_BUDGET.into());
             self.is_over = true;
             return None;
         }
@@ -311,19 +349,17 @@ impl Walk<'_> {
         } else {
             format!("{message} evaluating rule: {rule}")
         };
-        self.fail(path, type_name, detail);
+        self.fail(node, path, detail);
         None
     }
 
     /// The error of a rule that is false.
     fn violation(
         &mut self,
-        rule: &ValidationRule,
-        compiled: &CompiledRule,
-        path: &Path<'_>,
-        variables: &Variables,
+        (rule, compiled): (&ValidationRule, &CompiledRule),
+        (node, path): (&Node, &Path<'_>),
+        variables: &Variables<'_, '_>,
         value: Option<String>,
-        type_name: &str,
     ) -> FieldError {
         let below = compiled.field_path.as_str();
         let field = if below.is_empty() {
@@ -341,7 +377,7 @@ impl Walk<'_> {
                     return FieldError {
                         kind: FieldErrorKind::Invalid,
                         field,
-                        value: Some(type_name.to_owned()),
+                        value: Some(go_quote(node.schema.type_name())),
                         detail,
                     };
                 }
@@ -371,7 +407,7 @@ impl Walk<'_> {
         &mut self,
         program: &Program,
         rule: &ValidationRule,
-        variables: &Variables,
+        variables: &Variables<'_, '_>,
     ) -> Result<Option<String>, String> {
         let limits = Limits {
             work: Some(&self.work),
@@ -419,4 +455,12 @@ fn shown(value: &Value) -> String {
         Value::String(text) => go_quote(text),
         other => go_json::string_text(&other.to_go_string()),
     }
+}
+
+/// The fields in the order of their names.
+fn sorted(fields: &Map<String, Json>) -> Vec<(&str, &Json)> {
+    let fields = fields.iter();
+    let mut sorted: Vec<_> = fields.map(|(name, field)| (name.as_str(), field)).collect();
+    sorted.sort_unstable_by_key(|(name, _)| *name);
+    sorted
 }

@@ -1,0 +1,115 @@
+//! A value of JSON with a schema, of which only those parts are made that expressions ask for.
+//!
+//! Knows no rules. What is unusual on the way to a part is left to the value as a whole, which then tells the error.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use serde_json::{Map, Value as Json};
+
+use cel::eval::Part;
+use cel::value::{Value, Work};
+
+use super::{ValueSchema, typed_within};
+use crate::schema::escape::unescape;
+
+/// A value of JSON with a schema.
+pub(crate) struct Lazy<'a> {
+    json: &'a Json,
+    schema: &'a Arc<ValueSchema>,
+    work: &'a Arc<Work>,
+    whole: OnceLock<Value>,
+    /// The objects and lists in it that were asked for, by their places in memory.
+    parts: Mutex<Vec<(usize, Value)>>,
+}
+
+impl<'a> Lazy<'a> {
+    pub(crate) fn new(json: &'a Json, schema: &'a Arc<ValueSchema>, work: &'a Arc<Work>) -> Self {
+        Self {
+            json,
+            schema,
+            work,
+            whole: OnceLock::new(),
+            parts: Mutex::default(),
+        }
+    }
+
+    /// The value as a whole.
+    pub(crate) fn whole(&self) -> &Value {
+        let make = || typed_within(&Value::from(self.json), self.schema, self.work);
+        self.whole.get_or_init(make)
+    }
+
+    /// What `keys` lead to, as selecting them one by one would give; of the last only whether it is there, if
+    /// `is_test`. `None` where the whole must be asked.
+    pub(crate) fn part(&self, keys: &[Arc<str>], is_test: bool) -> Option<Part> {
+        let (mut json, mut schema) = (self.json, self.schema);
+        for (n, key) in keys.iter().enumerate() {
+            let Some(fields) = fields_of(json, schema) else {
+                let value = self.made(json, schema)?;
+                return (n > 0).then_some(Part::Value(n, value));
+            };
+            let Some((raw, part)) = field(fields, schema, key) else {
+                return Some(Part::Absent(n));
+            };
+            (json, schema) = (raw, part);
+        }
+        let value = if is_test && (fields_of(json, schema).is_some() || is_list(json, schema)) {
+            Value::Bool(true)
+        } else {
+            self.made(json, schema)?
+        };
+        Some(Part::Value(keys.len(), value))
+    }
+
+    /// A part as a value, unless it is an error.
+    fn made(&self, json: &Json, schema: &Arc<ValueSchema>) -> Option<Value> {
+        let make = || match typed_within(&Value::from(json), schema, self.work) {
+            Value::Error(_) => None,
+            value => Some(value),
+        };
+        if !json.is_array() && !json.is_object() {
+            return make();
+        }
+        let place = std::ptr::from_ref(json).addr();
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, known)) = parts.iter().find(|(known, _)| *known == place) {
+            return Some(known.clone());
+        }
+        let value = make()?;
+        parts.push((place, value.clone()));
+        Some(value)
+    }
+}
+
+/// The fields of an object or a map that has the type of its schema.
+fn fields_of<'j>(json: &'j Json, schema: &ValueSchema) -> Option<&'j Map<String, Json>> {
+    let is_map = schema.type_ == "object" && !schema.int_or_string;
+    json.as_object().filter(|_| is_map)
+}
+
+/// Reports whether `json` is a list that has the type of its schema.
+fn is_list(json: &Json, schema: &ValueSchema) -> bool {
+    let is_known = matches!(&*schema.list_type, "" | "atomic" | "map" | "set");
+    json.is_array()
+        && schema.type_ == "array"
+        && !schema.int_or_string
+        && schema.items.is_some()
+        && is_known
+}
+
+/// The field or entry `key`, if it is there, and its schema.
+///
+/// Source: as of `TypedMap::find`.
+fn field<'j, 's>(
+    fields: &'j Map<String, Json>,
+    schema: &'s ValueSchema,
+    key: &str,
+) -> Option<(&'j Json, &'s Arc<ValueSchema>)> {
+    if !schema.is_object() {
+        return Some((fields.get(key)?, schema.part(key)?));
+    }
+    let name = unescape(key)?;
+    // A null field is one that is not there.
+    let raw = fields.get(&*name).filter(|raw| !raw.is_null())?;
+    Some((raw, schema.part(&name)?))
+}
