@@ -197,10 +197,13 @@ fn status(cluster: &Cluster) -> (i32, String) {
     (output.status.code().unwrap(), lines.join("\n"))
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn conditions_of_webhooks_come_turn_rest_and_go() {
-    let cluster = Cluster::start().await;
-    let sound = |name| webhook(name, "apps", "deployments", "object.spec.replicas <= 5");
+/// A webhook about Deployments without a mistake.
+fn sound(name: &str) -> Value {
+    webhook(name, "apps", "deployments", "object.spec.replicas <= 5")
+}
+
+/// Creates sound configurations of both sorts and broken ones.
+async fn create_configurations(cluster: &Cluster) {
     let misspelt = webhook(
         "two.example.com",
         "apps",
@@ -214,7 +217,7 @@ async fn conditions_of_webhooks_come_turn_rest_and_go() {
         cluster.create(sort, "misspelt", two).await;
     }
     let unserved = webhook("one.example.com", "example.com", "widgets", "true");
-    let (validating, mutating) = (SORTS[0], SORTS[1]);
+    let validating = SORTS[0];
     cluster
         .create(validating, "unserved", json!([unserved]))
         .await;
@@ -228,10 +231,11 @@ async fn conditions_of_webhooks_come_turn_rest_and_go() {
     let exempt = json!([sound("zero.example.com"), exempt]);
     cluster.create(validating, "exempt", exempt).await;
     cluster.create(validating, "empty", json!([])).await;
+}
 
-    let controller = Controller::start(&cluster.control_plane, &[FOLLOW])
-        .await
-        .unwrap();
+/// The conditions, the rows and the metrics of what [`create_configurations`] made.
+async fn conditions_are_told(cluster: &Cluster, controller: &Controller) {
+    let validating = SORTS[0];
     for sort in SORTS {
         cluster.wait((sort, "sound"), "Ready", "True/Ready").await;
         let checked = (sort, "misspelt");
@@ -274,7 +278,7 @@ async fn conditions_of_webhooks_come_turn_rest_and_go() {
     cluster
         .wait((validating, "empty"), "Ready", "True/Ready")
         .await;
-    let (code, table) = status(&cluster);
+    let (code, table) = status(cluster);
     assert_eq!(code, 1, "{table}");
     for row in [
         "validatingwebhookconfiguration/misspelt False",
@@ -287,7 +291,18 @@ async fn conditions_of_webhooks_come_turn_rest_and_go() {
         metrics.contains("kind=\"MutatingWebhookConfiguration\",policy=\"sound\""),
         "{metrics}"
     );
+}
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conditions_of_webhooks_come_turn_rest_and_go() {
+    let cluster = Cluster::start().await;
+    create_configurations(&cluster).await;
+    let controller = Controller::start(&cluster.control_plane, &[FOLLOW])
+        .await
+        .unwrap();
+    conditions_are_told(&cluster, &controller).await;
+
+    let mutating = SORTS[1];
     // One write for a change: two for a new configuration.
     cluster.settle().await;
     let before = cluster.n_writes();

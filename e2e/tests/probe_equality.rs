@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use e2e::conditions::wait_for;
+use e2e::control_plane::ControlPlane;
 use e2e::controller::{
     Controller, control_plane, grant_following, grant_params, install_probes, install_statuses,
 };
@@ -174,51 +175,62 @@ fn api(client: &Client, group: &str, kind: &str) -> Api<DynamicObject> {
     Api::all_with(client.clone(), &ApiResource::from_gvk(&gvk))
 }
 
+/// The group of what probes may name as their target.
+const ADMISSION: &str = "admissionregistration.k8s.io";
+
+/// The objects that hold the conditions of targets.
+fn statuses(client: &Client, plural: &str) -> Api<DynamicObject> {
+    let gvk = GroupVersionKind::gvk(
+        "vap-status.dev",
+        "v1alpha1",
+        "MutatingAdmissionPolicyStatus",
+    );
+    Api::all_with(
+        client.clone(),
+        &ApiResource::from_gvk_with_plural(&gvk, plural),
+    )
+}
+
+/// Installs what following targets takes, and creates the targets of `input`.
+async fn create_targets(control_plane: &ControlPlane, client: &Client, input: &Input) {
+    for (resource, plural) in FOLLOWED {
+        grant_following(control_plane, resource).unwrap();
+        install_statuses(control_plane, plural).unwrap();
+    }
+    let crds = api(client, "apiextensions.k8s.io", "CustomResourceDefinition");
+    create_all(&crds, &input.crds).await;
+    let policies = api(client, ADMISSION, "MutatingAdmissionPolicy");
+    for policy in &input.mutating_policies {
+        create_all(&policies, std::slice::from_ref(&policy.shared)).await;
+    }
+    let bindings = api(client, ADMISSION, "MutatingAdmissionPolicyBinding");
+    create_all(&bindings, &input.mutating_bindings).await;
+    let deadline = Instant::now() + TIMEOUT;
+    for (_, plural) in FOLLOWED {
+        let statuses = statuses(client, plural);
+        while statuses.list(&ListParams::default()).await.is_err() {
+            assert!(Instant::now() < deadline, "the CRD is not served");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+    for configuration in &input.webhooks {
+        let kind = configuration.value["kind"].as_str().unwrap();
+        let configurations = api(client, ADMISSION, kind);
+        create_all(&configurations, std::slice::from_ref(configuration)).await;
+    }
+}
+
 /// Targets in the cluster are decided as those in files, and follow what their probe names.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn probes_of_targets_come_to_the_same_in_files() {
     let control_plane = control_plane().await.unwrap();
     let client = control_plane.client().await.unwrap();
     install_probes(&client).await.unwrap();
-    for (resource, plural) in FOLLOWED {
-        grant_following(&control_plane, resource).unwrap();
-        install_statuses(&control_plane, plural).unwrap();
-    }
     let paths = paths(&TARGETS);
     let input = Input::load(&paths, Wanted::All, &mut std::io::empty());
-    let extensions = "apiextensions.k8s.io";
-    let admission = "admissionregistration.k8s.io";
-    let crds = api(&client, extensions, "CustomResourceDefinition");
-    create_all(&crds, &input.crds).await;
-    let policies = api(&client, admission, "MutatingAdmissionPolicy");
-    for policy in &input.mutating_policies {
-        create_all(&policies, std::slice::from_ref(&policy.shared)).await;
-    }
-    let bindings = api(&client, admission, "MutatingAdmissionPolicyBinding");
-    create_all(&bindings, &input.mutating_bindings).await;
-    let statuses = GroupVersionKind::gvk(
-        "vap-status.dev",
-        "v1alpha1",
-        "MutatingAdmissionPolicyStatus",
-    );
-    let statuses = |plural: &str| -> Api<DynamicObject> {
-        let resource = ApiResource::from_gvk_with_plural(&statuses, plural);
-        Api::all_with(client.clone(), &resource)
-    };
-    let deadline = Instant::now() + TIMEOUT;
-    for (_, plural) in FOLLOWED {
-        let statuses = statuses(plural);
-        while statuses.list(&ListParams::default()).await.is_err() {
-            assert!(Instant::now() < deadline, "the CRD is not served");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    }
-    let statuses = statuses("mutatingadmissionpolicystatuses");
-    for configuration in &input.webhooks {
-        let kind = configuration.value["kind"].as_str().unwrap();
-        let configurations = api(&client, admission, kind);
-        create_all(&configurations, std::slice::from_ref(configuration)).await;
-    }
+    create_targets(&control_plane, &client, &input).await;
+    let policies = api(&client, ADMISSION, "MutatingAdmissionPolicy");
+    let statuses = statuses(&client, "mutatingadmissionpolicystatuses");
     let controller = Controller::start(
         &control_plane,
         &[&format!(
