@@ -126,6 +126,23 @@ fn values_are_held_against_keywords() {
 }
 
 /// Objects that would take the API server minutes end here with an error.
+/// A generation of 0 is none.
+///
+/// Source: apimachinery `pkg/apis/meta/v1/unstructured/unstructured.go` (`SetGeneration`).
+#[test]
+fn changes_are_counted() {
+    let validator = Validator::new(&definition(&json!({"type": "integer"})), "v1").unwrap();
+    let generation = |before: i64, spec: i64| {
+        let mut old = object(&json!(1));
+        old["metadata"]["generation"] = before.into();
+        let verdict = validator.validate(&object(&json!(spec)), Some(&old), "default");
+        verdict.unwrap().object["metadata"]["generation"].clone()
+    };
+    assert_eq!(generation(3, 1), json!(3));
+    assert_eq!(generation(3, 2), json!(4));
+    assert_eq!(generation(-1, 2), Value::Null);
+}
+
 #[test]
 fn too_much_work_ends_with_an_error() {
     let alternatives: Vec<Value> = (0..5_000)

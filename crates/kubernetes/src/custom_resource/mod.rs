@@ -317,8 +317,11 @@ impl Validator {
         let has_changed = !are_equal_besides_metadata(&object, before);
         let generation = old.number("generation");
         let metadata = metadata_of(&mut object);
-        let next = generation.saturating_add(i64::from(has_changed));
-        metadata.insert("generation".to_owned(), next.into());
+        match generation.saturating_add(i64::from(has_changed)) {
+            // Left out where metadata are written.
+            0 => metadata.remove("generation"),
+            next => metadata.insert("generation".to_owned(), next.into()),
+        };
         for name in [
             "name",
             "namespace",

@@ -311,8 +311,11 @@ fn updated(request: &Request<'_>, object: &Value, old: &Value) -> Result<Value, 
     };
     if counts {
         let generation = before("generation").and_then(|value| value.as_i64());
-        let next = generation.unwrap_or_default().saturating_add(1);
-        metadata(&mut object).insert("generation".to_owned(), next.into());
+        match generation.unwrap_or_default().saturating_add(1) {
+            // Left out where metadata are written.
+            0 => metadata(&mut object).remove("generation"),
+            next => metadata(&mut object).insert("generation".to_owned(), next.into()),
+        };
     }
     Ok(object)
 }
