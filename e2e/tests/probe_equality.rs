@@ -39,7 +39,7 @@ const FILES: [&str; 2] = ["../tests/cli_test/traps.yaml", "../config/samples"];
 /// Files with targets and probes of them, in the form of the CRD.
 const TARGETS: [&str; 2] = ["targets/mutating.yaml", "targets/webhooks.yaml"];
 
-/// What these are, as it is followed, and the objects that hold its conditions.
+/// The kinds of targets, as they are followed, and the objects that hold its conditions.
 const FOLLOWED: [(&str, &str); 3] = [
     (
         "mutatingadmissionpolicies",

@@ -141,7 +141,7 @@ fn typed(parts: &[Part], schemas: &Schemas, profile: Profile) -> Typed {
     }
 }
 
-/// What the rules of all parts match.
+/// Kinds that the rules of all parts match.
 fn matched(parts: &[Part]) -> Matched {
     match parts {
         [

@@ -398,7 +398,7 @@ mod tests {
         let spec = r#"{"target": {"kind": "ConfigMap", "name": "m"}, "cases": []}"#;
         let problem = object(spec, "").problem.unwrap();
         assert!(
-            problem.starts_with("spec.target.kind: must be one of"),
+            problem.starts_with("spec.target.kind: is `ConfigMap`, and must be one of"),
             "{problem}"
         );
     }

@@ -35,7 +35,7 @@ pub(crate) struct Store {
 pub(crate) struct Entry {
     /// Its name here and in the queue: its own, or one with a prefix ([`super::followed::Followed::key`]).
     pub(crate) key: String,
-    /// What it is beside a policy, if it is no validating one.
+    /// The kind that it has beside a policy, if it is no validating one.
     pub(crate) body: Option<Body>,
     /// The policy, as far as it is needed: half of an object is bookkeeping of others.
     pub(crate) policy: Arc<ValidatingAdmissionPolicy>,

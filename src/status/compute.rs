@@ -113,7 +113,7 @@ pub struct Matched {
 }
 
 impl Matched {
-    /// What the webhooks of a configuration match, each by its name.
+    /// Matches of the webhooks of a configuration, each by its name.
     #[must_use]
     pub fn of_webhooks(webhooks: Vec<(String, Self)>) -> Self {
         let mut all = Self::default();

@@ -48,7 +48,7 @@ pub(super) fn verdict(observed: &Observed<'_>) -> Verdict {
     }
 }
 
-/// What is said of the resources that rules match.
+/// The verdict on the resources that rules match.
 fn of_matched(matches: &Matched, subject: Subject) -> Verdict {
     let unserved: Vec<String> = matches
         .unserved

@@ -55,14 +55,14 @@ pub(super) async fn agreed(
     }
 }
 
-/// What the cluster says of a policy; the generations are those of the policy.
+/// The word of the cluster about a policy; the generations are those of the policy.
 struct Told {
     generation: Option<i64>,
     observed_generation: Option<i64>,
     conditions: Vec<Condition>,
 }
 
-/// What the cluster says, by whether a policy is mutating and by its name.
+/// The word of the cluster, by whether a policy is mutating and by its name.
 type ByPolicy = BTreeMap<(bool, String), Told>;
 
 async fn of_validating(client: &Client, told: &mut ByPolicy) -> Result<()> {

@@ -49,7 +49,7 @@ pub(crate) struct Row {
     pub(crate) objects: ObjectKind,
     /// The watches of the objects that are followed, of their bindings, and of the objects that hold their conditions.
     sources: (Source, Option<Source>, Source),
-    /// What to do where they are not served.
+    /// Advice where they are not served.
     remedy: &'static str,
     /// The name of the task.
     pub(crate) task: &'static str,
@@ -105,7 +105,7 @@ impl Followed {
         Self::MutatingWebhookConfigurations,
     ];
 
-    /// What is told apart by the kind.
+    /// The state that is told apart by the kind.
     pub(crate) const fn row(self) -> &'static Row {
         match self {
             Self::MutatingAdmissionPolicies => &MUTATING,

@@ -85,7 +85,7 @@ impl From<BindingObject> for ReceivedBinding {
 /// The API group of both kinds. Their version is that which the cluster serves.
 pub(super) const GROUP: &str = "admissionregistration.k8s.io";
 
-/// What is followed, of whatever kind: what it shares with validating policies, and the rest.
+/// An object that is followed, of whatever kind: what it shares with validating policies, and the rest.
 pub(super) trait Received: Resource<DynamicType = ()> + DeserializeOwned {
     /// The two of them.
     fn parts(self) -> (ValidatingAdmissionPolicy, Body);

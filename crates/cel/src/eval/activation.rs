@@ -21,7 +21,7 @@ pub trait Activation: Sync {
         None
     }
 
-    /// What the first of `keys`, or all of them, lead to in the variable `name`; of the last of all only whether it is
+    /// The value to which the first of `keys`, or all of them, lead in the variable `name`; of the last of all only whether it is
     /// there, if `is_test`.
     ///
     /// `None` where there is no shorter way to it than through the value of the variable.
@@ -30,7 +30,7 @@ pub trait Activation: Sync {
     }
 }
 
-/// What keys lead to, one selected after the other.
+/// The end of a chain of keys, one selected after the other.
 #[derive(Debug)]
 pub enum Part {
     /// The first so many keys lead to this value. Where the last is only tested for, it may be any.

@@ -39,7 +39,7 @@ impl<'a> Lazy<'a> {
         self.whole.get_or_init(make)
     }
 
-    /// What `keys` lead to, as selecting them one by one would give; of the last only whether it is there, if
+    /// The value to which `keys` lead, as selecting them one by one would give; of the last only whether it is there, if
     /// `is_test`. `None` where the whole must be asked.
     pub(crate) fn part(&self, keys: &[Arc<str>], is_test: bool) -> Option<Part> {
         let (mut json, mut schema) = (self.json, self.schema);
