@@ -167,6 +167,14 @@ kind: MutatingAdmissionPolicyStatus
 metadata: {name: limits}
 ---
 apiVersion: vap-status.dev/v1alpha1
+kind: MutatingWebhookConfigurationStatus
+metadata: {name: limits}
+---
+apiVersion: vap-status.dev/v1alpha1
+kind: ValidatingWebhookConfigurationStatus
+metadata: {name: limits}
+---
+apiVersion: vap-status.dev/v1alpha1
 kind: PolicyProbe
 metadata: {name: limits-probe}
 spec:
@@ -185,6 +193,13 @@ metadata:
   annotations: {vap-status.dev/in-step-at: '2026-01-01T00:00:00Z'}
 spec: {holderIdentity: vap-status-controller-0-abcde}
 ";
+
+/// Kinds that are followed besides ValidatingAdmissionPolicies, policies first.
+const FOLLOWED: [&str; 3] = [
+    "mutatingadmissionpolicy",
+    "mutatingwebhookconfiguration",
+    "validatingwebhookconfiguration",
+];
 
 /// The commands of a page, one a line of its `sh` blocks.
 fn commands(page: &str) -> Vec<String> {
@@ -207,19 +222,32 @@ fn commands_of_alerts(rules: &str) -> Vec<String> {
     let quoted = text.split('`').skip(1).step_by(2);
     quoted
         .filter(|code| code.starts_with("kubectl "))
-        .flat_map(of_both_kinds)
+        .flat_map(of_each_kind)
         .collect()
 }
 
-/// A command of an alert, where it is about policies of two kinds once for each.
-fn of_both_kinds(command: &str) -> Vec<String> {
+/// A command of an alert, once for each kind that it is about: those that are followed have an object for their
+/// conditions, and of these only policies have what a patch changes.
+fn of_each_kind(command: &str) -> Vec<String> {
+    const KIND: &str = "{{ $labels.kind | toLower }}";
     let parts = (|| {
         let (before, rest) = command.split_once("{{ if $labels.kind }}")?;
-        let (mutating, rest) = rest.split_once("{{ else }}")?;
+        let (followed, rest) = rest.split_once("{{ else }}")?;
         let (validating, after) = rest.split_once("{{ end }}")?;
-        Some([mutating, validating].map(|kind| format!("{before}{kind}{after}")))
+        let kinds: &[&str] = if followed.ends_with("status") {
+            &FOLLOWED
+        } else {
+            &FOLLOWED[..1]
+        };
+        let followed = kinds.iter().map(|kind| followed.replace(KIND, kind));
+        let subjects = followed.chain([validating.to_owned()]);
+        Some(
+            subjects
+                .map(|subject| format!("{before}{subject}{after}"))
+                .collect(),
+        )
     })();
-    parts.map_or_else(|| vec![command.to_owned()], Vec::from)
+    parts.unwrap_or_else(|| vec![command.to_owned()])
 }
 
 #[tokio::test]
@@ -259,27 +287,22 @@ async fn commands_of_alerts_and_runbooks_work() {
             }
             let searched = [" | grep", " | tail"].map(|filter| command.split(filter).next());
             let command = searched.into_iter().flatten().min_by_key(|part| part.len());
-            let command = command
+            let mut command = command
                 .unwrap()
                 .replace("BINDING.yaml", "binding.yaml")
                 .replace(
                     "validatingadmissionpolicybinding BINDING",
                     "validatingadmissionpolicybinding limits-binding",
                 )
-                .replace(
-                    "validatingadmissionpolicy NAME",
-                    "validatingadmissionpolicy limits",
-                )
-                .replace(
-                    "mutatingadmissionpolicy NAME",
-                    "mutatingadmissionpolicy limits",
-                )
-                .replace(
-                    "mutatingadmissionpolicystatus NAME",
-                    "mutatingadmissionpolicystatus limits",
-                )
                 .replace("policyprobe PROBE", "policyprobe limits-probe")
                 .replace("=GROUP", "=apps");
+            for kind in FOLLOWED.into_iter().chain(["validatingadmissionpolicy"]) {
+                for suffix in ["", "status"] {
+                    let subject = format!("{kind}{suffix}");
+                    command =
+                        command.replace(&format!("{subject} NAME"), &format!("{subject} limits"));
+                }
+            }
             let outcome = shell(&control_plane, &command).output().unwrap();
             let complaints = String::from_utf8_lossy(&outcome.stderr);
             assert!(outcome.status.success(), "{page}: {command}: {complaints}");
