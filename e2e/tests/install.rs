@@ -247,7 +247,16 @@ fn of_each_kind(command: &str) -> Vec<String> {
                 .collect(),
         )
     })();
-    parts.unwrap_or_else(|| vec![command.to_owned()])
+    // Outside of such a choice it is about configurations of webhooks.
+    let webhooks = FOLLOWED[1..].iter();
+    let of_webhooks = || {
+        if command.contains(KIND) {
+            webhooks.map(|kind| command.replace(KIND, kind)).collect()
+        } else {
+            vec![command.to_owned()]
+        }
+    };
+    parts.unwrap_or_else(of_webhooks)
 }
 
 #[tokio::test]
