@@ -1,5 +1,5 @@
-//! How long the steps of the engine take: parse, type check, plan, evaluation, admission, custom resources; beside the crates
-//! `cel` and `cel-core`, where they have the step.
+//! How long the steps of the engine take: parse, type check, plan, evaluation, admission, custom resources; beside the
+//! crates `cel` and `cel-core`, where they have the step.
 //!
 //! `cargo bench --bench engine`; a part of a name behind `--` picks benches. Beside upstream the engine is
 //! measured by `./dev bench`.

@@ -1,6 +1,6 @@
 //! Webhooks as policies: a webhook asks about its match conditions what a policy asks about its own, with the same
-//! variables but without params, the same limits and the same treatment of failures. So each is read as a policy that has
-//! its rules, selectors and match conditions and nothing else.
+//! variables but without params, the same limits and the same treatment of failures. So each is read as a policy that
+//! has its rules, selectors and match conditions and nothing else.
 //!
 //! Knows neither files nor clusters.
 //!

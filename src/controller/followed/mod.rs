@@ -1,8 +1,10 @@
-//! Following MutatingAdmissionPolicies and configurations of webhooks besides validating policies, where that is asked for.
+//! Following MutatingAdmissionPolicies and configurations of webhooks besides ValidatingAdmissionPolicies, where that
+//! is asked for.
 //!
-//! A mutating policy is read as a validating one with mutations, a configuration as its webhooks, each as a policy. It has its place in the same store and the same queue,
-//! and is judged in the same way. Its name there has a prefix, as objects of several kinds may have the same name. It has
-//! no status, so that its conditions are those of an object of ours (ADR 31).
+//! A mutating policy is read as a validating one with mutations, and a configuration as one policy for each of its
+//! webhooks. It has its place in the same store and the same queue, and is judged in the same way. Its name there has a
+//! prefix, as objects of several kinds may have the same name. It has no status, so that its conditions are those of
+//! an object of ours (ADR 31).
 
 mod received;
 mod watch;

@@ -1,5 +1,5 @@
-//! Mutating policies, their bindings and configurations of webhooks as the API server tells them: of any version, read as what they share with
-//! validating ones.
+//! Mutating policies, their bindings and configurations of webhooks as the API server tells them: of any version, read
+//! as what they share with validating ones.
 //!
 //! `null` and absence are the same, as they are for validating policies.
 

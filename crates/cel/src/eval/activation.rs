@@ -21,8 +21,8 @@ pub trait Activation: Sync {
         None
     }
 
-    /// The value to which the first of `keys`, or all of them, lead in the variable `name`; of the last of all only whether it is
-    /// there, if `is_test`.
+    /// The value to which the first of `keys`, or all of them, lead in the variable `name`; of the last of all only
+    /// whether it is there, if `is_test`.
     ///
     /// `None` where there is no shorter way to it than through the value of the variable.
     fn resolve_part(&self, _name: &str, _keys: &[Arc<str>], _is_test: bool) -> Option<Part> {
