@@ -48,6 +48,19 @@ pub async fn wait_for<F: Future<Output = Result<Value>>>(
     }
 }
 
+/// Waits until what `versions` reads stays the same for a second; returns it.
+pub async fn settled<T: PartialEq, F: Future<Output = T>>(versions: impl Fn() -> F) -> T {
+    let mut before = versions().await;
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let now = versions().await;
+        if now == before {
+            return now;
+        }
+        before = now;
+    }
+}
+
 /// [`wait_for`] of the policy `name`.
 ///
 /// # Errors

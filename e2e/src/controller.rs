@@ -114,6 +114,22 @@ pub fn install_statuses(control_plane: &ControlPlane, plural: &str) -> Result<()
     )
 }
 
+/// Waits until the API server serves a resource, given as `group/version/resource`.
+///
+/// # Errors
+/// When it does not come.
+pub async fn await_served(client: &Client, resource: &str) -> Result<()> {
+    let deadline = Instant::now() + READY_TIMEOUT;
+    loop {
+        let request = http::Request::get(format!("/apis/{resource}")).body(Vec::new())?;
+        match client.request_text(request).await {
+            Ok(_) => return Ok(()),
+            Err(error) if Instant::now() > deadline => bail!("{resource}: {error}"),
+            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+    }
+}
+
 /// Grants the controller's user to follow mutating policies, as the component of that name does.
 ///
 /// # Errors

@@ -1,6 +1,7 @@
 //! Code shared by the end-to-end tests, the demo and the benches.
 
 pub mod answer;
+pub mod audit;
 pub mod builtin;
 #[expect(
     clippy::indexing_slicing,

@@ -12,11 +12,12 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use e2e::conditions::{condition, wait_for, wait_for_policy};
+use e2e::audit::{audited, of_controller};
+use e2e::conditions::{condition, settled, wait_for, wait_for_policy};
 use e2e::control_plane::ControlPlane;
 use e2e::controller::{
-    Controller, SERVICE_ACCOUNT, binary, grant_mutating_policies, grant_rights,
-    install_policy_statuses, service_account,
+    Controller, SERVICE_ACCOUNT, await_served, binary, grant_mutating_policies,
+    install_policy_statuses,
 };
 use e2e::trouble::Trouble;
 use kube::Client;
@@ -51,22 +52,7 @@ struct Cluster {
 
 impl Cluster {
     async fn start(args: &[&str]) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let policy = directory.path().join("policy.yaml");
-        std::fs::write(&policy, AUDIT_POLICY).unwrap();
-        let mut builder = ControlPlane::builder()
-            .user(service_account())
-            .api_server_arg(&format!("--audit-policy-file={}", policy.display()))
-            .api_server_arg(&format!(
-                "--audit-log-path={}",
-                directory.path().join("audit.log").display()
-            ))
-            .api_server_arg("--audit-log-mode=blocking");
-        for argument in args {
-            builder = builder.api_server_arg(argument);
-        }
-        let control_plane = builder.start().await.unwrap();
-        grant_rights(&control_plane).unwrap();
+        let (control_plane, directory) = audited(AUDIT_POLICY, args).await.unwrap();
         let client = control_plane.client().await.unwrap();
         Self {
             control_plane,
@@ -85,12 +71,8 @@ impl Cluster {
     async fn install(&self) {
         grant_mutating_policies(&self.control_plane).unwrap();
         install_policy_statuses(&self.control_plane).unwrap();
-        let statuses = self.statuses();
-        let deadline = Instant::now() + TIMEOUT;
-        while statuses.list(&ListParams::default()).await.is_err() {
-            assert!(Instant::now() < deadline, "the CRD is not served");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        let statuses = "vap-status.dev/v1alpha1/mutatingadmissionpolicystatuses";
+        await_served(&self.client, statuses).await.unwrap();
     }
 
     fn api(&self, group: &str, version: &str, kind: &str, plural: &str) -> Api<DynamicObject> {
@@ -186,24 +168,14 @@ impl Cluster {
 
     /// Waits until nothing is written for a second.
     async fn settle(&self) -> Vec<(String, String)> {
-        let mut before = self.versions().await;
-        loop {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            let now = self.versions().await;
-            if now == before {
-                return now;
-            }
-            before = now;
-        }
+        settled(|| self.versions()).await
     }
 
     /// The verbs and resources of what the controller asked, as `patch mutatingadmissionpolicystatuses/status`.
     fn asked(&self) -> Vec<String> {
-        let log = std::fs::read_to_string(self.directory.path().join("audit.log"));
-        let log = log.unwrap_or_default();
-        let events = log.lines().map(|line| serde_json::from_str(line).unwrap());
+        let events = of_controller(self.directory.path()).unwrap();
         events
-            .filter(|event: &Value| event["user"]["username"] == SERVICE_ACCOUNT)
+            .iter()
             .filter(|event| event["objectRef"]["resource"] != "policyprobes")
             .map(|event| {
                 let of = &event["objectRef"];

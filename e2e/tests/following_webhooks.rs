@@ -11,11 +11,11 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use e2e::conditions::{condition, wait_for};
+use e2e::audit::{audited, of_controller};
+use e2e::conditions::{condition, settled, wait_for};
 use e2e::control_plane::ControlPlane;
 use e2e::controller::{
-    Controller, SERVICE_ACCOUNT, binary, grant_following, grant_rights, install_probes,
-    install_statuses, service_account,
+    Controller, await_served, binary, grant_following, install_probes, install_statuses,
 };
 use kube::Client;
 use kube::api::{
@@ -58,19 +58,7 @@ struct Cluster {
 
 impl Cluster {
     async fn start() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let policy = directory.path().join("policy.yaml");
-        std::fs::write(&policy, AUDIT_POLICY).unwrap();
-        let log = directory.path().join("audit.log");
-        let control_plane = ControlPlane::builder()
-            .user(service_account())
-            .api_server_arg(&format!("--audit-policy-file={}", policy.display()))
-            .api_server_arg(&format!("--audit-log-path={}", log.display()))
-            .api_server_arg("--audit-log-mode=blocking")
-            .start()
-            .await
-            .unwrap();
-        grant_rights(&control_plane).unwrap();
+        let (control_plane, directory) = audited(AUDIT_POLICY, &[]).await.unwrap();
         let client = control_plane.client().await.unwrap();
         install_probes(&client).await.unwrap();
         let cluster = Self {
@@ -82,12 +70,8 @@ impl Cluster {
             let kind = format!("{sort}WebhookConfiguration").to_lowercase();
             grant_following(&cluster.control_plane, &format!("{kind}s")).unwrap();
             install_statuses(&cluster.control_plane, &format!("{kind}statuses")).unwrap();
-            let deadline = Instant::now() + TIMEOUT;
-            let statuses = cluster.statuses(sort);
-            while statuses.list(&ListParams::default()).await.is_err() {
-                assert!(Instant::now() < deadline, "the CRD is not served");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
+            let statuses = format!("vap-status.dev/v1alpha1/{kind}statuses");
+            await_served(&cluster.client, &statuses).await.unwrap();
         }
         cluster
     }
@@ -144,24 +128,14 @@ impl Cluster {
 
     /// Waits until nothing is written for a second.
     async fn settle(&self) -> Vec<(String, String)> {
-        let mut before = self.versions().await;
-        loop {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            let now = self.versions().await;
-            if now == before {
-                return now;
-            }
-            before = now;
-        }
+        settled(|| self.versions()).await
     }
 
     /// The verbs and resources of what the controller asked.
     fn asked(&self) -> Vec<String> {
-        let log = std::fs::read_to_string(self.directory.path().join("audit.log"));
-        let log = log.unwrap_or_default();
-        let events = log.lines().map(|line| serde_json::from_str(line).unwrap());
+        let events = of_controller(self.directory.path()).unwrap();
         events
-            .filter(|event: &Value| event["user"]["username"] == SERVICE_ACCOUNT)
+            .iter()
             .map(|event| format!("{} {}", event["verb"], event["objectRef"]["resource"]))
             .collect()
     }

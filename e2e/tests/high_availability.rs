@@ -20,8 +20,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use e2e::audit::{audited, of_controller};
 use e2e::control_plane::{ControlPlane, Process};
-use e2e::controller::{SERVICE_ACCOUNT, binary, grant_rights, service_account};
+use e2e::controller::{SERVICE_ACCOUNT, binary};
 use e2e::random::{Random, from_environment};
 use e2e::trouble::{Trouble, unannounced};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
@@ -66,24 +67,6 @@ const SHORT: [&str; 4] = [
     "--renew-deadline=4s",
     "--retry-period=500ms",
 ];
-
-/// A control plane that records who writes, and the directory with its records.
-async fn audited() -> (ControlPlane, tempfile::TempDir) {
-    let directory = tempfile::tempdir().unwrap();
-    let policy = directory.path().join("policy.yaml");
-    std::fs::write(&policy, AUDIT_POLICY).unwrap();
-    let log = directory.path().join("audit.log");
-    let control_plane = ControlPlane::builder()
-        .user(service_account())
-        .api_server_arg(&format!("--audit-policy-file={}", policy.display()))
-        .api_server_arg(&format!("--audit-log-path={}", log.display()))
-        .api_server_arg("--audit-log-mode=blocking")
-        .start()
-        .await
-        .unwrap();
-    grant_rights(&control_plane).unwrap();
-    (control_plane, directory)
-}
 
 /// A replica of the controller.
 struct Replica {
@@ -306,11 +289,9 @@ enum What {
 
 /// The writes of the audit log that were taken, in the order of their answers.
 fn writes(directory: &Path) -> Vec<Write> {
-    let text = std::fs::read_to_string(directory.join("audit.log")).unwrap();
-    let mut writes: Vec<Write> = text
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap())
-        .filter(|event| event["user"]["username"] == SERVICE_ACCOUNT)
+    let mut writes: Vec<Write> = of_controller(directory)
+        .unwrap()
+        .into_iter()
         .filter(|event| event["responseStatus"]["code"].as_u64().unwrap() < 300)
         .map(|event| {
             let time = |field: &str| event[field].as_str().unwrap().parse().unwrap();
@@ -467,7 +448,7 @@ async fn kills_at_random_moments_leave_no_trace() {
     let n_kills = from_environment("VAP_HA_KILLS", 20).unwrap();
     println!("VAP_HA_SEED={seed} VAP_HA_KILLS={n_kills}");
     let mut random = Random::new(seed);
-    let (control_plane, directory) = audited().await;
+    let (control_plane, directory) = audited(AUDIT_POLICY, &[]).await.unwrap();
     let client = control_plane.client().await.unwrap();
     create_policies(&client).await;
     let mut replicas = Replicas::start(&control_plane, &SHORT);
@@ -545,7 +526,7 @@ async fn kills_at_random_moments_leave_no_trace() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn by_default_too_the_hand_over_takes_less_than_two_seconds() {
-    let (control_plane, directory) = audited().await;
+    let (control_plane, directory) = audited(AUDIT_POLICY, &[]).await.unwrap();
     let client = control_plane.client().await.unwrap();
     create_policies(&client).await;
     let mut replicas = Replicas::start(&control_plane, &["--leader-elect"]);

@@ -15,13 +15,14 @@ use std::time::{Duration, Instant};
 use e2e::conditions::wait_for;
 use e2e::control_plane::ControlPlane;
 use e2e::controller::{
-    Controller, control_plane, grant_following, grant_params, install_probes, install_statuses,
+    Controller, await_served, control_plane, grant_following, grant_params, install_probes,
+    install_statuses,
 };
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use kube::api::{
-    Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
+    Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
 };
 use serde_json::{Value, json};
 use vap_status_controller::cli::input::{Input, Object, Wanted};
@@ -205,13 +206,9 @@ async fn create_targets(control_plane: &ControlPlane, client: &Client, input: &I
     }
     let bindings = api(client, ADMISSION, "MutatingAdmissionPolicyBinding");
     create_all(&bindings, &input.mutating_bindings).await;
-    let deadline = Instant::now() + TIMEOUT;
     for (_, plural) in FOLLOWED {
-        let statuses = statuses(client, plural);
-        while statuses.list(&ListParams::default()).await.is_err() {
-            assert!(Instant::now() < deadline, "the CRD is not served");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        let resource = format!("vap-status.dev/v1alpha1/{plural}");
+        await_served(client, &resource).await.unwrap();
     }
     for configuration in &input.webhooks {
         let kind = configuration.value["kind"].as_str().unwrap();

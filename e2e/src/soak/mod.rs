@@ -22,7 +22,8 @@ use serde_json::json;
 use self::universe::{Change, World};
 use crate::ControlPlane;
 use crate::controller::{
-    Controller, control_plane, grant_mutating_policies, install_policy_statuses, install_probes,
+    Controller, await_served, control_plane, grant_mutating_policies, install_policy_statuses,
+    install_probes,
 };
 use crate::fault_proxy::{BlackHoles, Fault, FaultProxy, Schedule};
 use crate::random::Random;
@@ -218,7 +219,7 @@ impl<'a> Soak<'a> {
         if settings.follows {
             grant_mutating_policies(&control_plane)?;
             install_policy_statuses(&control_plane)?;
-            objects::await_served(
+            await_served(
                 &client,
                 "vap-status.dev/v1alpha1/mutatingadmissionpolicystatuses",
             )

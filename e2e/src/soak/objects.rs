@@ -103,22 +103,6 @@ pub(super) async fn register_a_dead_api(client: &Client) -> Result<()> {
     }
 }
 
-/// Waits until the API server serves a resource, given as `group/version/resource`.
-///
-/// # Errors
-/// When it does not come.
-pub(super) async fn await_served(client: &Client, resource: &str) -> Result<()> {
-    let deadline = Instant::now() + TIMEOUT;
-    loop {
-        let request = Request::get(format!("/apis/{resource}")).body(Vec::new())?;
-        match client.request_text(request).await {
-            Ok(_) => return Ok(()),
-            Err(error) if Instant::now() > deadline => bail!("{resource}: {error}"),
-            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
-        }
-    }
-}
-
 /// Server-side apply.
 async fn apply(client: &Client, path: &str, object: &Value) -> kube::Result<()> {
     let request = Request::patch(format!("{path}?fieldManager=soak&force=true"))

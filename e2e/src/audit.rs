@@ -1,0 +1,55 @@
+//! Records of the API server about what the controller asked.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::control_plane::ControlPlane;
+use crate::controller::{SERVICE_ACCOUNT, grant_rights, service_account};
+
+/// The file of the records in the directory of [`audited`].
+const LOG: &str = "audit.log";
+
+/// A control plane as that of [`crate::controller::control_plane`], with further arguments for the API server, which
+/// records what `policy` says before it answers; and the directory with its records.
+///
+/// # Errors
+/// When it does not start, or kubectl refuses the manifests.
+pub async fn audited(policy: &str, args: &[&str]) -> Result<(ControlPlane, TempDir)> {
+    let directory = tempfile::tempdir()?;
+    let file = directory.path().join("policy.yaml");
+    std::fs::write(&file, policy)?;
+    let log = directory.path().join(LOG);
+    let mut builder = ControlPlane::builder()
+        .user(service_account())
+        .api_server_arg(&format!("--audit-policy-file={}", file.display()))
+        .api_server_arg(&format!("--audit-log-path={}", log.display()))
+        .api_server_arg("--audit-log-mode=blocking");
+    for argument in args {
+        builder = builder.api_server_arg(argument);
+    }
+    let control_plane = builder.start().await?;
+    grant_rights(&control_plane)?;
+    Ok((control_plane, directory))
+}
+
+/// The records of what the controller asked, in their order; none where nothing was recorded yet.
+///
+/// # Errors
+/// When a record cannot be read.
+pub fn of_controller(directory: &Path) -> Result<Vec<Value>> {
+    let text = match std::fs::read_to_string(directory.join(LOG)) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        read => read?,
+    };
+    let mut events = Vec::new();
+    for line in text.lines() {
+        let event: Value = serde_json::from_str(line).with_context(|| line.to_owned())?;
+        if event.pointer("/user/username").and_then(Value::as_str) == Some(SERVICE_ACCOUNT) {
+            events.push(event);
+        }
+    }
+    Ok(events)
+}
