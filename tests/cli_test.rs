@@ -275,6 +275,25 @@ fn cases_are_written_in_several_ways() {
     assert_eq!((summary.passed, summary.failed, summary.errors), (7, 1, 3));
 }
 
+/// Each way to write a request and each expectation, right and wrong: a case whose name has the word "wrong" fails, and
+/// no other does.
+#[test]
+fn each_way_says_what_it_says() {
+    let report = report(&["tests/cli_test/each_way"]);
+    compare("each_way.txt", &test::render::text(&report, PLAIN, false));
+    let cases = report.probes.iter().flat_map(|probe| &probe.cases);
+    for case in cases {
+        let wanted = if case.name.split(' ').any(|word| word == "wrong") {
+            CaseOutcome::Failed
+        } else {
+            CaseOutcome::Passed
+        };
+        assert_eq!(case.outcome, wanted, "{}", case.name);
+    }
+    let summary = report.summary;
+    assert_eq!((summary.failed, summary.errors), (19, 0));
+}
+
 #[test]
 fn coverage_and_mutants_are_told() {
     let options = Options {
