@@ -29,11 +29,7 @@ pub fn validate(checked: &CheckedAst, env: &Env, text: &str, found: &mut Diagnos
     for validator in env.library().validators() {
         match validator {
             Validator::HomogeneousLiterals => {
-                let functions = env.library().homogeneous_exempt();
-                validation.exempt = exempt_expressions(checked, functions);
-                for id in validation.ast.descendants(validation.ast.root()) {
-                    validation.check_aggregate(id);
-                }
+                validation.check_aggregates(env.library().homogeneous_exempt());
             }
             Validator::Duration => {
                 validation.check_literals("duration", validators::is_valid_duration_literal);
@@ -95,6 +91,19 @@ impl Validation<'_> {
                 let message = format!("invalid {function} argument");
                 self.report(arg, Code::InvalidLiteral, message);
             }
+        }
+    }
+
+    /// Checks the list and map literals that are not within calls of `exempt`.
+    fn check_aggregates(&mut self, exempt: &[&str]) {
+        let ast = self.ast;
+        let is_aggregate = |expr: &Expr| matches!(expr, Expr::List { .. } | Expr::Map(_));
+        if !ast.iter().any(|(_, expr)| is_aggregate(expr)) {
+            return;
+        }
+        self.exempt = exempt_expressions(self.checked, exempt);
+        for id in ast.descendants(ast.root()) {
+            self.check_aggregate(id);
         }
     }
 

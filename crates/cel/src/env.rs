@@ -5,23 +5,23 @@
 //!
 //! Source: cel-go `checker/env.go` (`Env`, `LookupIdent`, `LookupFunction`), `cel/env.go`.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::decls::{Function, Overload, OverloadRow, Variable};
 use super::message::{MessageRow, TypeResolver};
+use super::names::{NameMap, NameSet};
 use super::types::Type;
 use super::validators::Validator;
 
 /// Functions and named types that many environments share.
 #[derive(Clone, Debug, Default)]
 pub struct Library {
-    functions: HashMap<&'static str, Function>,
-    types: HashMap<&'static str, Type>,
-    messages: HashMap<&'static str, &'static MessageRow>,
-    constants: HashMap<&'static str, i64>,
+    functions: NameMap<Function>,
+    types: NameMap<Type>,
+    messages: NameMap<&'static MessageRow>,
+    constants: NameMap<i64>,
     /// The first parts of dotted names.
-    namespaces: HashSet<&'static str>,
+    namespaces: NameSet,
     validators: Box<[Validator]>,
     homogeneous_exempt: Box<[&'static str]>,
 }
@@ -236,10 +236,13 @@ impl Env {
         &self.library
     }
 
-    /// Reports whether some dotted name begins with the part `first`.
+    /// Reports whether some dotted name begins with the part `first`, in which there is no dot.
     #[must_use]
     pub fn is_namespace(&self, first: &str) -> bool {
-        let begins = |name: &str| first_part(name).is_some_and(|part| part == first);
+        let begins = |name: &str| {
+            let rest = name.strip_prefix(first);
+            rest.is_some_and(|rest| rest.starts_with('.'))
+        };
         self.library.namespaces.contains(first)
             || self.variables.iter().any(|variable| begins(&variable.name))
             || self.named_types.iter().any(|(name, _)| begins(name))

@@ -3,6 +3,8 @@
 //! A name that an expression selects by and the name of a field are then the same in memory, so that neither
 //! is read for them to be found equal; and an object is read with fewer allocations.
 
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, LazyLock};
 
 /// The names that macros and operators give, and those of the fields that most objects have.
@@ -208,29 +210,79 @@ const NAMES: &[&str] = &[
     "windowsOptions",
 ];
 
-/// The names by their lengths, those of each length sorted.
-static SHARED: LazyLock<Vec<Vec<Arc<str>>>> = LazyLock::new(|| {
-    let longest = NAMES.iter().map(|name| name.len()).max();
-    let mut by_length = vec![Vec::new(); longest.map_or(0, |longest| longest.saturating_add(1))];
+/// How many slots the table has: several for each name and a power of two, so that most are found in the first.
+const N_SLOTS: usize = 1 << N_SLOT_BITS;
+const N_SLOT_BITS: u32 = 10;
+
+/// The names, each in its slot or in the next that is free.
+static SHARED: LazyLock<Vec<Option<Arc<str>>>> = LazyLock::new(|| {
+    let mut slots = vec![None; N_SLOTS];
     for name in NAMES {
-        if let Some(names) = by_length.get_mut(name.len()) {
-            names.push(Arc::from(*name));
+        let mut at = slot_of(name);
+        while let Some(Some(_)) = slots.get(at) {
+            at = next_slot(at);
+        }
+        if let Some(slot) = slots.get_mut(at) {
+            *slot = Some(Arc::from(*name));
         }
     }
-    for names in &mut by_length {
-        names.sort_unstable();
-    }
-    by_length
+    slots
 });
+
+/// The slot in which `name` is looked for first: by its length and three of its bytes.
+fn slot_of(name: &str) -> usize {
+    let bytes = name.as_bytes();
+    let byte = |at: usize| bytes.get(at).copied().map_or(0, u32::from);
+    let last = bytes.len().saturating_sub(1);
+    let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+    let key = byte(0) | byte(last / 2) << 8 | byte(last) << 16 | length << 24;
+    (key.wrapping_mul(0x9e37_79b1) >> (u32::BITS - N_SLOT_BITS)) as usize
+}
+
+fn next_slot(at: usize) -> usize {
+    (at + 1) % N_SLOTS
+}
 
 /// `name`, without a copy of its own where it is a common one.
 pub(crate) fn shared(name: &str) -> Arc<str> {
-    let names = SHARED.get(name.len()).map(Vec::as_slice);
-    let names = names.unwrap_or_default();
-    let found = names.binary_search_by(|shared| (**shared).cmp(name));
-    let found = found.ok().and_then(|at| names.get(at));
-    found.map_or_else(|| Arc::from(name), Arc::clone)
+    let slots = &**SHARED;
+    let mut at = slot_of(name);
+    while let Some(Some(common)) = slots.get(at) {
+        if **common == *name {
+            return Arc::clone(common);
+        }
+        at = next_slot(at);
+    }
+    Arc::from(name)
 }
+
+/// The hash of names that are declared, by FNV-1a: no text from outside is a key, so that none can make them collide.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NameHasher(u64);
+
+impl Default for NameHasher {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for NameHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// A table by names that are declared.
+pub(crate) type NameMap<T> = HashMap<&'static str, T, BuildHasherDefault<NameHasher>>;
+
+/// A set of names that are declared.
+pub(crate) type NameSet = HashSet<&'static str, BuildHasherDefault<NameHasher>>;
 
 #[cfg(test)]
 mod tests {
@@ -244,5 +296,13 @@ mod tests {
         }
         assert!(!Arc::ptr_eq(&shared("uncommon"), &shared("uncommon")));
         assert_eq!(*shared(""), *"");
+        let long = "containers".repeat(100);
+        assert_eq!(*shared(&long), *long);
+    }
+
+    #[test]
+    fn few_names_share_a_slot() {
+        let slots: HashSet<usize> = NAMES.iter().map(|name| slot_of(name)).collect();
+        assert!(slots.len() * 5 > NAMES.len() * 4, "{}", slots.len());
     }
 }

@@ -12,6 +12,11 @@ use crate::types::{Primitive, Type};
 /// Finds the mistakes in calls of `format` in `checked`, each with its expression.
 pub(super) fn mistakes(checked: &CheckedAst) -> Vec<(ExprId, String)> {
     let ast = checked.ast();
+    let is_format =
+        |expr: &Expr| matches!(expr, Expr::Call { function, .. } if &**function == "format");
+    if !ast.iter().any(|(_, expr)| is_format(expr)) {
+        return Vec::new();
+    }
     ast.descendants(ast.root())
         .into_iter()
         .filter_map(|call| {

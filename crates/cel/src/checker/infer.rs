@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::substitution::{Substitution, most_general};
+use super::substitution::{Substitution, has_params, most_general};
 use super::{CheckedAst, Places, Reference};
 use crate::ast::{Ast, Comprehension, Expr, ExprId, Literal, MapEntry, StructField, is_optional};
 use crate::diagnostic::{Candidates, Code, Diagnostic, Diagnostics, Hint};
@@ -47,7 +47,9 @@ impl<'a> Checker<'a> {
         self.check(self.ast.root());
         let substitution = &self.substitution;
         for type_ in self.types.iter_mut().flatten() {
-            *type_ = substitution.resolve_to_dyn(type_);
+            if has_params(type_) {
+                *type_ = substitution.resolve_to_dyn(type_);
+            }
         }
         let checked = CheckedAst {
             ast: Arc::clone(self.ast),
@@ -151,19 +153,22 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn resolve_ident(&mut self, id: ExprId, name: &str, ident: Ident) {
+    fn resolve_ident(&mut self, id: ExprId, name: Arc<str>, ident: Ident) {
         let type_ = match ident {
             Ident::Variable(type_) => type_,
             Ident::TypeName(of) => Type::type_of(of),
         };
         self.set_type(id, type_);
-        let name = name.strip_prefix('.').unwrap_or(name);
-        self.set_reference(id, Reference::Ident(name.into()));
+        let name = match name.strip_prefix('.') {
+            Some(relative) => relative.into(),
+            None => name,
+        };
+        self.set_reference(id, Reference::Ident(name));
     }
 
-    fn check_ident(&mut self, id: ExprId, name: &str) {
+    fn check_ident(&mut self, id: ExprId, name: &Arc<str>) {
         match self.lookup(name) {
-            Some(ident) => self.resolve_ident(id, name, ident),
+            Some(ident) => self.resolve_ident(id, Arc::clone(name), ident),
             None => {
                 self.set_type(id, Type::Error);
                 self.report_undeclared(id, name);
@@ -184,7 +189,7 @@ impl<'a> Checker<'a> {
             } else if let Some(name) = self.ast.qualified_name(id)
                 && let Some(ident) = self.lookup(&name)
             {
-                self.resolve_ident(id, &name, ident);
+                self.resolve_ident(id, name.into(), ident);
                 return;
             }
         }

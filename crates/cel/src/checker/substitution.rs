@@ -236,7 +236,7 @@ pub(super) fn instantiate(type_: &Type, variables: &[(&'static str, Type)]) -> T
     }
 }
 
-fn has_params(type_: &Type) -> bool {
+pub(super) fn has_params(type_: &Type) -> bool {
     match type_ {
         Type::Param(_) => true,
         Type::List(elem) => has_params(elem),

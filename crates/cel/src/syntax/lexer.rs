@@ -35,6 +35,7 @@ pub struct Tokens {
 #[must_use]
 pub fn tokens(text: &str) -> Tokens {
     let mut lexer = Lexer::new(text, 0, text.len() / 3 + 2);
+    lexer.is_ascii = text.is_ascii();
     lexer.run();
     let nesting = nesting(&lexer.tokens);
     Tokens {
@@ -99,6 +100,8 @@ struct Lexer<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
+    /// True if each code point is known to be one byte.
+    is_ascii: bool,
     /// The byte up to which code points have been counted.
     counted: usize,
     /// The number of code points before `counted`.
@@ -117,6 +120,7 @@ impl<'a> Lexer<'a> {
             text,
             bytes: text.as_bytes(),
             at,
+            is_ascii: false,
             counted: 0,
             offset: 0,
             tokens: Vec::with_capacity(n_tokens),
@@ -130,6 +134,9 @@ impl<'a> Lexer<'a> {
 
     /// The offset in code points of the byte `at`; asked for in ascending order.
     fn offset_of(&mut self, at: usize) -> u32 {
+        if self.is_ascii {
+            return to_u32(at);
+        }
         if let Some(passed) = self.bytes.get(self.counted..at) {
             let n_starts = passed.iter().filter(|&&b| b & 0xc0 != 0x80).count();
             self.offset += to_u32(n_starts);

@@ -147,6 +147,10 @@ fn is_name(kind: Kind) -> bool {
 }
 
 fn too_long(text: &str) -> Option<Diagnostics> {
+    // A code point has one byte at least.
+    if text.len() <= MAX_CODE_POINTS as usize {
+        return None;
+    }
     let n_code_points = text.chars().count();
     (n_code_points > MAX_CODE_POINTS as usize).then(|| {
         let mut found = Diagnostics::default();
