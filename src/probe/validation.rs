@@ -233,7 +233,7 @@ impl Activation for SelfVariable<'_> {
         (name == "self").then(|| Cow::Borrowed(whole()))
     }
 
-    fn resolve_part(&self, name: &str, keys: &[Arc<str>], is_test: bool) -> Option<Part> {
+    fn resolve_part(&self, name: &str, keys: &[Arc<str>], is_test: bool) -> Option<Part<'_>> {
         if name != "self" {
             return None;
         }
@@ -245,10 +245,10 @@ impl Activation for SelfVariable<'_> {
             }
         }
         match json {
-            _ if is_test => Some(Part::Value(keys.len(), Value::Bool(true))),
+            _ if is_test => Some(Part::Value(keys.len(), Cow::Owned(Value::Bool(true)))),
             // Of the whole, which is made once.
             Json::Array(_) | Json::Object(_) => None,
-            scalar => Some(Part::Value(keys.len(), Value::from(scalar))),
+            scalar => Some(Part::Value(keys.len(), Cow::Owned(Value::from(scalar)))),
         }
     }
 }

@@ -96,16 +96,6 @@ impl<'p> Machine<'p> {
         let path = &*attribute.qualifiers;
         let root = match &attribute.root {
             Root::Variable(_, name) => {
-                if let Some((first, rest)) = path.split_first()
-                    && let QualifierKey::Constant(Value::String(field)) = &first.key
-                    && let Some(found) = self.activation.resolve_field(name, field)
-                {
-                    return Some(match found {
-                        Ok(Some(value)) => walk_from(value, rest).after(1),
-                        Ok(None) => Walked::failed(0, EvalError::no_such_key(field)),
-                        Err(error) => Walked::failed(0, error),
-                    });
-                }
                 if let Some(walked) = self.walk_parts(name, attribute) {
                     return Some(walked);
                 }
@@ -154,6 +144,7 @@ impl<'p> Machine<'p> {
                 let key = names.get(n_found).map_or("", |name| &**name);
                 Walked::failed(n_found, EvalError::no_such_key(key))
             }
+            Part::Failed(n_found, error) => Walked::failed(n_found, error),
         })
     }
 

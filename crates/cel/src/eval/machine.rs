@@ -69,28 +69,23 @@ impl<'p> Machine<'p> {
     }
 
     /// Evaluates `node` and accounts for it.
-    #[inline]
     pub(super) fn eval(&mut self, node: &'p Node) -> Result<Value, EvalError> {
-        match self.limits.observer {
-            None => self.eval_node(node),
-            Some(observer) => {
-                let before = self.cost();
-                let result = self.eval_node(node);
-                let cost = self.cost().saturating_sub(before);
-                observer.observe(
-                    usize::try_from(node.id).unwrap_or(usize::MAX),
-                    &result,
-                    cost,
-                );
-                result
-            }
+        if self.stack.is_used_up() {
+            return self.on_deep_stack(|machine| machine.eval(node));
         }
+        let before = self.cost();
+        let result = self.eval_node(node);
+        if let Some(observer) = self.limits.observer {
+            let cost = self.cost().saturating_sub(before);
+            let id = usize::try_from(node.id).unwrap_or(usize::MAX);
+            observer.observe(id, &result, cost);
+        }
+        result
     }
 
+    /// Evaluates `node`; called from one place only, of which it becomes a part.
+    #[inline]
     fn eval_node(&mut self, node: &'p Node) -> Result<Value, EvalError> {
-        if self.stack.is_used_up() {
-            return self.on_deep_stack(|machine| machine.eval_node(node));
-        }
         match &node.kind {
             Kind::Constant(value) => {
                 self.tracker.done(node.id)?;

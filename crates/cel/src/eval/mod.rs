@@ -28,7 +28,7 @@ mod tests;
 use std::fmt;
 use std::sync::Arc;
 
-pub use activation::{Activation, Bindings, FieldResult, Part};
+pub use activation::{Activation, Bindings, Part};
 
 use super::ast::{Ast, ExprId};
 use super::checker::CheckedAst;

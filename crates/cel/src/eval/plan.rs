@@ -82,7 +82,7 @@ impl<'a> Planner<'a> {
             Expr::Literal(of) => Ok(Node::new(step, Kind::Constant(literal(of)))),
             Expr::Ident(name) => match checked.reference(id) {
                 Some(Reference::Ident(full_name)) => self.plan_name(id, full_name),
-                _ => self.plan_name(id, name.trim_start_matches('.')),
+                _ => self.plan_name(id, &name.trim_start_matches('.').into()),
             },
             Expr::Select {
                 operand,
@@ -167,13 +167,13 @@ impl<'a> Planner<'a> {
     }
 
     /// Source: cel-go `interpreter/planner.go`, `planCheckedIdent`.
-    fn plan_name(&mut self, id: ExprId, name: &str) -> Planned {
+    fn plan_name(&mut self, id: ExprId, name: &Arc<str>) -> Planned {
         let step = step_id(id);
         let local = self
             .scopes
             .iter()
             .rev()
-            .find(|(variable, _)| **variable == *name);
+            .find(|(variable, _)| *variable == *name);
         let local = local.map(|(_, local)| *local);
         if local.is_none()
             && let Some(value) = self.env.library().constant(name)
@@ -189,9 +189,9 @@ impl<'a> Planner<'a> {
         }
         let root = match local {
             Some(local) => Root::Local(step, local),
-            None => Root::Variable(step, name.into()),
+            None => Root::Variable(step, Arc::clone(name)),
         };
-        Ok(attribute_node(Attribute::new(root)))
+        Ok(attribute_node(Box::new(Attribute::new(root))))
     }
 
     /// The type that the run-time knows by `name`.
@@ -221,16 +221,13 @@ impl<'a> Planner<'a> {
     /// `node` as an attribute, to which qualifiers can be appended.
     ///
     /// Source: cel-go `interpreter/planner.go`, `relativeAttr`.
-    fn into_attribute(node: Node) -> (Attribute, bool) {
+    fn into_attribute(node: Node) -> (Box<Attribute>, bool) {
         match node.kind {
-            Kind::Attribute(attribute) => (*attribute, false),
-            Kind::Presence(attribute) => (*attribute, true),
+            Kind::Attribute(attribute) => (attribute, false),
+            Kind::Presence(attribute) => (attribute, true),
             kind => {
-                let id = node.id;
-                (
-                    Attribute::new(Root::Relative(id, Node::new(id, kind))),
-                    false,
-                )
+                let root = Root::Relative(node.id, Node::new(node.id, kind));
+                (Box::new(Attribute::new(root)), false)
             }
         }
     }
@@ -264,9 +261,9 @@ impl<'a> Planner<'a> {
             attribute.id()
         };
         let kind = if is_test {
-            Kind::Presence(Box::new(attribute))
+            Kind::Presence(attribute)
         } else {
-            Kind::Attribute(Box::new(attribute))
+            Kind::Attribute(attribute)
         };
         Ok(Node::new(node_id, kind))
     }
@@ -446,8 +443,8 @@ fn plan_operator(step: u32, operator: Operator, cost: RuntimeCost, args: Vec<Nod
     Ok(Node::new(step, kind))
 }
 
-fn attribute_node(attribute: Attribute) -> Node {
-    Node::new(attribute.id(), Kind::Attribute(Box::new(attribute)))
+fn attribute_node(attribute: Box<Attribute>) -> Node {
+    Node::new(attribute.id(), Kind::Attribute(attribute))
 }
 
 /// Source: cel-go `interpreter/planner.go`, `planCallIndex`.
@@ -485,7 +482,7 @@ fn plan_index(step: u32, args: Vec<Node>, optional: bool) -> Planned {
     });
     Ok(if is_test {
         let node_id = attribute.id();
-        Node::new(node_id, Kind::Presence(Box::new(attribute)))
+        Node::new(node_id, Kind::Presence(attribute))
     } else {
         attribute_node(attribute)
     })
@@ -498,13 +495,11 @@ fn plan_conditional(step: u32, args: Vec<Node>) -> Planned {
     let (falsy, _) = Planner::into_attribute(falsy);
     let conditional = ConditionalRoot {
         condition,
-        truthy,
-        falsy,
+        truthy: *truthy,
+        falsy: *falsy,
     };
-    Ok(attribute_node(Attribute::new(Root::Conditional(
-        step,
-        Box::new(conditional),
-    ))))
+    let root = Root::Conditional(step, Box::new(conditional));
+    Ok(attribute_node(Box::new(Attribute::new(root))))
 }
 
 /// Returns the implementation that a call of `function` invokes, and whether all arguments are

@@ -2,6 +2,7 @@
 //!
 //! Knows no rules. What is unusual on the way to a part is left to the value as a whole, which then tells the error.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::{Map, Value as Json};
@@ -41,12 +42,12 @@ impl<'a> Lazy<'a> {
 
     /// The value to which `keys` lead, as selecting them one by one would give; of the last only whether it is there, if
     /// `is_test`. `None` where the whole must be asked.
-    pub(crate) fn part(&self, keys: &[Arc<str>], is_test: bool) -> Option<Part> {
+    pub(crate) fn part(&self, keys: &[Arc<str>], is_test: bool) -> Option<Part<'static>> {
         let (mut json, mut schema) = (self.json, self.schema);
         for (n, key) in keys.iter().enumerate() {
             let Some(fields) = fields_of(json, schema) else {
                 let value = self.made(json, schema)?;
-                return (n > 0).then_some(Part::Value(n, value));
+                return (n > 0).then_some(Part::Value(n, Cow::Owned(value)));
             };
             let Some((raw, part)) = field(fields, schema, key) else {
                 return Some(Part::Absent(n));
@@ -58,7 +59,7 @@ impl<'a> Lazy<'a> {
         } else {
             self.made(json, schema)?
         };
-        Some(Part::Value(keys.len(), value))
+        Some(Part::Value(keys.len(), Cow::Owned(value)))
     }
 
     /// A part as a value, unless it is an error.

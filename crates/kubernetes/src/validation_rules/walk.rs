@@ -85,7 +85,7 @@ impl Activation for Variables<'_, '_> {
         }
     }
 
-    fn resolve_part(&self, name: &str, keys: &[Arc<str>], is_test: bool) -> Option<Part> {
+    fn resolve_part(&self, name: &str, keys: &[Arc<str>], is_test: bool) -> Option<Part<'_>> {
         match name {
             SELF => self.values.current.part(keys, is_test),
             OLD_SELF if !self.has_optional => self.values.before.as_ref()?.part(keys, is_test),

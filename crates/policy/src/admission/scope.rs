@@ -13,7 +13,7 @@ use super::program::{Planned, Programs};
 use super::recorder::Recorder;
 use super::text::go_quote;
 use super::trace::{TRACED_CALL_LIMIT, TRACED_CHECKS, Trace};
-use cel::eval::{Activation, FieldResult, Limits, Observer};
+use cel::eval::{Activation, Limits, Observer, Part};
 use cel::types::{StructType, Type};
 use cel::value::{EvalError, Map, MapSource, Traits, Value, Work};
 use kubernetes::library::estimate::AUTHORIZER_CHECK_COST;
@@ -142,7 +142,7 @@ impl Scope {
     }
 
     /// The variable that an expression calls `name`, or `None` if there is none.
-    fn named(&self, name: &str) -> FieldResult<'_> {
+    fn named(&self, name: &str) -> Result<Option<Cow<'_, Value>>, EvalError> {
         let Some(name) = unescape(name) else {
             return Ok(None);
         };
@@ -222,8 +222,16 @@ impl Activation for Scope {
         Some(Cow::Borrowed(value))
     }
 
-    fn resolve_field(&self, name: &str, field: &str) -> Option<FieldResult<'_>> {
-        (name == "variables").then(|| self.named(field))
+    fn resolve_part(&self, name: &str, keys: &[Arc<str>], is_test: bool) -> Option<Part<'_>> {
+        let (variable, rest) = keys.split_first()?;
+        if name != "variables" || (is_test && rest.is_empty()) {
+            return None;
+        }
+        Some(match self.named(variable) {
+            Ok(Some(value)) => Part::Value(1, value),
+            Ok(None) => Part::Absent(0),
+            Err(error) => Part::Failed(0, error),
+        })
     }
 }
 
