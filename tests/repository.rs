@@ -240,6 +240,25 @@ fn each_panel_of_the_dashboard_says_what_it_shows() {
     assert_eq!(interval.as_str(), Some("30s"));
 }
 
+/// The number of policies that deny requests is that of the alerts that page somebody.
+#[test]
+fn the_dashboard_counts_what_critical_alerts_are_about() {
+    let all = panels();
+    let denied = all.iter().find(|it| it["title"] == "Requests denied");
+    let query = queries(denied.unwrap()).concat();
+    let query = query.replace(",policy=~\"$policy\"", "");
+    let alerts = alerts();
+    let critical = alerts
+        .iter()
+        .filter(|alert| alert["labels"]["severity"].as_str() == Some("critical"));
+    for alert in critical {
+        let expr = alert["expr"].as_str().unwrap();
+        let expr = expr.replace("policy, reason)", "policy)");
+        assert!(query.contains(&expr), "{expr}\n{query}");
+    }
+    assert_eq!(query.matches(" or max by ").count(), 2);
+}
+
 /// No panel says zero, in green, where there is no leader that could know.
 #[test]
 fn no_panel_of_the_dashboard_is_green_without_a_leader() {
