@@ -171,28 +171,138 @@ fn the_page_of_metrics_lists_those_that_exist() {
     }
 }
 
+/// The panels of the dashboard, without the headings of its rows.
+fn panels() -> Vec<Value> {
+    let dashboard = yaml("config/dashboards/vap-status-controller.json");
+    let all = dashboard["panels"].as_sequence().unwrap();
+    let panels = all.iter().filter(|panel| panel["type"] != "row");
+    panels.cloned().collect()
+}
+
+/// The queries of a panel of the dashboard.
+fn queries(panel: &Value) -> Vec<String> {
+    let targets = panel["targets"].as_sequence().unwrap();
+    let exprs = targets.iter().map(|target| target["expr"].as_str());
+    exprs.map(|expr| expr.unwrap().to_owned()).collect()
+}
+
 #[test]
 fn alerts_and_dashboard_ask_for_metrics_that_exist() {
     let sources = metric_sources();
     let exists = |name: &str| bases(name).any(|base| sources.contains(&format!("\"{base}\"")));
-    let dashboard = yaml("config/dashboards/vap-status-controller.json");
-    let panels = dashboard["panels"].as_sequence().unwrap();
-    let queries = panels
-        .iter()
-        .filter_map(|panel| panel["targets"].as_sequence())
-        .flatten()
-        .map(|target| target["expr"].as_str().unwrap().to_owned());
     let exprs = alerts()
         .into_iter()
         .map(|alert| alert["expr"].as_str().unwrap().to_owned());
     let mut n_names = 0;
-    for query in queries.chain(exprs) {
+    for query in panels().iter().flat_map(queries).chain(exprs) {
         for name in metric_names(&query) {
             assert!(exists(&name), "no metric {name}: {query}");
             n_names += 1;
         }
     }
     assert!(n_names > 50);
+}
+
+/// Each panel says what it shows, in what unit, and what it means that there is nothing to show.
+#[test]
+fn each_panel_of_the_dashboard_says_what_it_shows() {
+    for panel in panels() {
+        let title = panel["title"].as_str().unwrap();
+        let defaults = &panel["fieldConfig"]["defaults"];
+        let texts = [
+            &panel["description"],
+            &defaults["unit"],
+            &defaults["noValue"],
+        ];
+        for text in texts {
+            assert!(text.as_str().is_some_and(|it| !it.is_empty()), "{title}");
+        }
+        // A longer title is cut where the window is 1280 pixels wide.
+        let width = panel["gridPos"]["w"].as_u64().unwrap();
+        assert!(
+            title.len() as u64 + 9 <= 13 * width / 2,
+            "{title} is too long"
+        );
+        for (target, query) in panel["targets"]
+            .as_sequence()
+            .unwrap()
+            .iter()
+            .zip(queries(&panel))
+        {
+            let is_rate = query.contains("$__rate_interval");
+            // A rate over less than two scrapes is empty: the interval is that of the ServiceMonitor.
+            let interval = target["interval"].as_str();
+            assert_eq!(interval, is_rate.then_some("30s"), "{title}");
+        }
+    }
+    let scrapes = yaml("config/alerts/servicemonitor.yaml");
+    let interval = &scrapes["spec"]["endpoints"][0]["interval"];
+    assert_eq!(interval.as_str(), Some("30s"));
+}
+
+/// The number of policies that deny requests is that of the alerts that page somebody.
+#[test]
+fn the_dashboard_counts_what_critical_alerts_are_about() {
+    let all = panels();
+    let denied = all.iter().find(|it| it["title"] == "Requests denied");
+    let query = queries(denied.unwrap()).concat();
+    let query = query.replace(",policy=~\"$policy\"", "");
+    let alerts = alerts();
+    let critical = alerts
+        .iter()
+        .filter(|alert| alert["labels"]["severity"].as_str() == Some("critical"));
+    for alert in critical {
+        let expr = alert["expr"].as_str().unwrap();
+        let expr = expr.replace("policy, reason)", "policy)");
+        assert!(query.contains(&expr), "{expr}\n{query}");
+    }
+    assert_eq!(query.matches(" or max by ").count(), 2);
+}
+
+/// No panel says zero, in green, where there is no leader that could know.
+#[test]
+fn no_panel_of_the_dashboard_is_green_without_a_leader() {
+    let mut n_stats = 0;
+    for panel in panels() {
+        let title = panel["title"].as_str().unwrap();
+        for query in queries(&panel) {
+            let counts = query.split("vector(0)").count() - 1;
+            assert!(
+                counts == 0 || query.ends_with("and on () max(vap_build_info)"),
+                "{title}"
+            );
+        }
+        if panel["type"] == "stat" {
+            n_stats += 1;
+            let has_null = |mapping: &Value| mapping["options"]["match"] == "null+nan";
+            let mappings = panel["fieldConfig"]["defaults"]["mappings"].as_sequence();
+            assert!(
+                mappings.is_some_and(|it| it.iter().any(has_null)),
+                "{title}"
+            );
+        }
+    }
+    assert!(n_stats >= 10, "{n_stats}");
+}
+
+/// Grafana moves panels that overlap, and one that is wider than the grid of 24 columns.
+#[test]
+fn panels_of_the_dashboard_fill_their_grid() {
+    let dashboard = yaml("config/dashboards/vap-status-controller.json");
+    let (mut ids, mut cells) = (BTreeSet::new(), BTreeSet::new());
+    for panel in dashboard["panels"].as_sequence().unwrap() {
+        let title = panel["title"].as_str().unwrap();
+        assert!(ids.insert(panel["id"].as_u64().unwrap()), "{title}: id");
+        let [x, y, w, h] = ["x", "y", "w", "h"].map(|it| panel["gridPos"][it].as_u64().unwrap());
+        for cell in (y..y + h).flat_map(|y| (x..x + w).map(move |x| (x, y))) {
+            assert!(cells.insert(cell), "{title} overlaps at {cell:?}");
+        }
+    }
+    let n_lines = cells.iter().map(|(_, y)| y + 1).max().unwrap();
+    let all: BTreeSet<_> = (0..n_lines)
+        .flat_map(|y| (0..24).map(move |x| (x, y)))
+        .collect();
+    assert_eq!(cells, all, "holes, or panels beyond column 24");
 }
 
 /// An alert that wakes somebody looks at the bindings: without one no request is affected.
