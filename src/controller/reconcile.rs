@@ -23,6 +23,7 @@ use super::params::Referrer;
 use super::probe_runner::{self, Probed};
 use super::store::Entry;
 use super::supervisor::WORK_LIMIT;
+use crate::status::compute::Subject;
 use crate::status::condition::{ConditionStatus, ConditionType, Reason};
 use crate::status::object::StatusObject;
 use crate::status::{DesiredStatus, compute};
@@ -57,6 +58,9 @@ impl Reconciled {
 pub(crate) enum Failure {
     #[error(transparent)]
     Request(#[from] Error),
+    /// What is to be judged cannot be read.
+    #[error("{0}")]
+    Unread(Error),
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
 }
@@ -64,7 +68,7 @@ pub(crate) enum Failure {
 impl Failure {
     pub(crate) fn reason(&self) -> ErrorReason {
         match self {
-            Self::Request(error) => error.reason(),
+            Self::Request(error) | Self::Unread(error) => error.reason(),
             Self::Interrupted(_) => ErrorReason::Other,
         }
     }
@@ -93,8 +97,19 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
             return gone(context, state, name).await;
         }
         if !state.is_known() {
-            // There is a sign when it is.
+            // There is a sign when it is. Where there will be none, its probes say so.
+            if state.obstacle().is_some() {
+                context.probe_runner.add(name);
+            }
             return Ok(Reconciled::unchanged());
+        }
+        if entry.subject() == Subject::Definition && !entry.has_rules() {
+            match probe_runner::has_probes(context, name) {
+                // Whether there is something to say is known when they are.
+                None => return Ok(Reconciled::unchanged()),
+                Some(false) => return gone(context, state, name).await,
+                Some(true) => {}
+            }
         }
         let object = state.object(name);
         let status = object.and_then(|object| object.status_of(&entry));
@@ -219,7 +234,13 @@ async fn gone(
         retries_with_backoff: false,
     };
     let Some(object) = state.orphan(key) else {
-        return Ok(ended(ReconcileOutcome::Deleted));
+        // Of a definition without rules there never was one.
+        let outcome = if context.store.has(key) {
+            ReconcileOutcome::Unchanged
+        } else {
+            ReconcileOutcome::Deleted
+        };
+        return Ok(ended(outcome));
     };
     let Some(deadline) = context.leadership.may_write() else {
         return Ok(ended(ReconcileOutcome::Observed));
@@ -352,7 +373,14 @@ fn complain(context: &Context, name: &str, failure: &Failure, retry_in: f64) {
         tracing::debug!(policy = name, error = %failure, retry_in, "cannot write the status");
         return;
     }
-    if reason == ErrorReason::Forbidden
+    if let Failure::Unread(_) = failure {
+        tracing::warn!(
+            policy = name,
+            error = %failure,
+            retry_in,
+            "cannot read this CustomResourceDefinition, retrying; similar failures are not logged"
+        );
+    } else if reason == ErrorReason::Forbidden
         && let Some(followed) = followed::of_key(name)
     {
         tracing::error!(
