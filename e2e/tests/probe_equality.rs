@@ -38,10 +38,14 @@ const REFUSED: [&str; 2] = ["syntax-error", "wrong-reason"];
 const FILES: [&str; 2] = ["../tests/cli_test/traps.yaml", "../config/samples"];
 
 /// Files with targets and probes of them, in the form of the CRD.
-const TARGETS: [&str; 2] = ["targets/mutating.yaml", "targets/webhooks.yaml"];
+const TARGETS: [&str; 3] = [
+    "targets/mutating.yaml",
+    "targets/webhooks.yaml",
+    "targets/definitions.yaml",
+];
 
 /// The kinds of targets, as they are followed, and the objects that hold its conditions.
-const FOLLOWED: [(&str, &str); 3] = [
+const FOLLOWED: [(&str, &str); 4] = [
     (
         "mutatingadmissionpolicies",
         "mutatingadmissionpolicystatuses",
@@ -53,6 +57,10 @@ const FOLLOWED: [(&str, &str); 3] = [
     (
         "mutatingwebhookconfigurations",
         "mutatingwebhookconfigurationstatuses",
+    ),
+    (
+        "customresourcedefinitions",
+        "customresourcedefinitionstatuses",
     ),
 ];
 
@@ -243,7 +251,7 @@ async fn probes_of_targets_come_to_the_same_in_files() {
     let names = create_all(&raw, &input.probes).await;
     let expected = in_files(&paths);
     let n_cases = equal(&probes, &names, &expected).await;
-    assert!(n_cases > 15);
+    assert!(n_cases > 26);
 
     // The policy has the condition.
     let status = async || {

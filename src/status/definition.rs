@@ -172,6 +172,16 @@ pub(super) fn type_checked(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>)
             "what does not compile has no types",
         );
     }
+    let is_unjudged = |finding: &&CompileFinding| finding.kind == CompileFindingKind::Unsupported;
+    if let Some(unjudged) = compiled.findings.iter().find(is_unjudged) {
+        let why = unjudged.cause.message();
+        let text = format!("{}: {why}", unjudged.field_ref);
+        return Verdict::new(
+            ConditionStatus::Unknown,
+            Reason::UnsupportedExpression,
+            text,
+        );
+    }
     let text = if compiled.n_expressions == 0 {
         NO_RULES
     } else {

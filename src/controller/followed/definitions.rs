@@ -300,3 +300,129 @@ fn findings(definition: &Value) -> RuleFindings {
     };
     RuleFindings::new(&verdict, &of_schemas)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::super::testing::{Reply, client, paths};
+    use super::super::super::tests::settings;
+    use super::*;
+    use crate::telemetry::Metrics;
+
+    fn definition(name: &str, generation: i64, rules: &Value) -> Value {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": name, "uid": name, "generation": generation, "resourceVersion": generation.to_string()},
+            "spec": {
+                "group": "example.com", "names": {"kind": "Widget", "plural": "widgets"}, "scope": "Cluster",
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                    "type": "object", "description": "of \"x-kubernetes-validations\"",
+                    "properties": {"spec": {"type": "object", "x-kubernetes-validations": rules}}}}}],
+            },
+            "status": {"conditions": [{"type": "Established", "status": "True"}]},
+        })
+    }
+
+    fn read_with_rules(value: &Value) -> WithRules {
+        serde_json::from_str(&value.to_string()).unwrap()
+    }
+
+    #[test]
+    fn with_its_rules_a_definition_is_read_as_without() {
+        let rules = json!([{"rule": "self.a == 1"}]);
+        for value in [
+            definition("a", 1, &rules),
+            json!({"metadata": null, "spec": null, "status": null}),
+            json!({}),
+        ] {
+            let (with, rules) = read_with_rules(&value).parts();
+            let (without, none) = serde_json::from_value::<CustomResourceDefinition>(value)
+                .unwrap()
+                .parts();
+            assert_eq!(none, None);
+            assert!(rules.is_some());
+            assert_eq!(with.metadata, without.metadata);
+            assert_eq!(super::super::super::crds::Crd::from(with), without.into());
+        }
+        // What one form cannot read the other cannot either.
+        let odd = json!({"spec": {"versions": 7}}).to_string();
+        serde_json::from_str::<WithRules>(&odd).unwrap_err();
+        serde_json::from_str::<CustomResourceDefinition>(&odd).unwrap_err();
+    }
+
+    #[test]
+    fn the_spec_alone_tells_what_is_to_be_judged() {
+        let rules = |value: &Value| read_with_rules(value).parts().1.unwrap();
+        let some = definition("a", 1, &json!([{"rule": "true"}]));
+        assert!(rules(&some).has_some);
+        assert!(!rules(&definition("a", 1, &json!([]))).has_some);
+        let mut seen = some.clone();
+        seen["status"] = json!({"conditions": []});
+        seen["metadata"]["labels"] = json!({"a": "b"});
+        assert_eq!(rules(&some), rules(&seen));
+        let other = definition("a", 1, &json!([{"rule": "false"}]));
+        assert_ne!(rules(&some), rules(&other));
+        // Of what nests too deeply it is not known, which is told when it is judged.
+        let deep = format!(
+            "{}{KEYWORD}:1{}",
+            "{\"a\":".repeat(200) + "{",
+            "}".repeat(201)
+        );
+        assert!(Rules::of(&deep).has_some);
+    }
+
+    /// The entry of the definition that the watch has told of.
+    fn entry(context: &Context, value: &Value) -> Entry {
+        let (definition, rules) = read_with_rules(value).parts();
+        let mut listener = Listener::new(context).unwrap();
+        listener.put(&definition.metadata, rules.unwrap(), EventSource::Watched);
+        let name = definition.metadata.name.unwrap();
+        context.store.get(&DEFINITIONS.key(&name)).unwrap()
+    }
+
+    async fn judged(stored: Value, told: &Value) -> (Option<Arc<CheckResult>>, Vec<String>) {
+        let (client, log) = client(move |_| Some(Reply::json(&json!({"items": [stored]}))));
+        let mut settings = settings();
+        settings.followed = [DEFINITIONS].into();
+        let context = Context::new(client, settings, Arc::new(Metrics::new()));
+        let entry = entry(&context, told);
+        let result = judge(&context, &entry).await.unwrap();
+        if result.is_some() {
+            // It holds as long as the definition does, whatever is served.
+            let entry = context.store.get(&entry.key).unwrap();
+            let known = entry.result.as_ref().unwrap();
+            assert!(known.holds_for(&entry, &context.snapshot()));
+        }
+        (result, paths(&log))
+    }
+
+    #[tokio::test]
+    async fn the_generation_that_was_told_of_is_judged() {
+        let sound = json!([{"rule": "true"}]);
+        let value = definition("a", 2, &sound);
+        let (result, asked) = judged(value.clone(), &value).await;
+        let Some(CheckOutcome::Done { n_expressions, .. }) = result.as_ref().map(|it| &it.outcome)
+        else {
+            panic!("{result:?}")
+        };
+        assert_eq!(*n_expressions, 1);
+        assert_eq!(asked.len(), 1);
+        assert!(
+            asked[0].contains("fieldSelector=metadata.name%3Da"),
+            "{asked:?}"
+        );
+        let (result, _) = judged(definition("a", 3, &sound), &value).await;
+        assert!(result.is_none());
+        let (result, _) = judged(definition("b", 2, &sound), &value).await;
+        assert!(result.is_none());
+    }
+
+    #[tokio::test]
+    async fn one_without_rules_is_not_asked_for() {
+        let value = definition("a", 2, &json!([]));
+        let (result, asked) = judged(value.clone(), &value).await;
+        assert!(result.is_some());
+        assert_eq!(asked, Vec::<String>::new());
+    }
+}
