@@ -90,6 +90,11 @@ impl Cluster {
         )
     }
 
+    fn probes(&self) -> Api<DynamicObject> {
+        let gvk = GroupVersionKind::gvk("vap-status.dev", "v1alpha1", "PolicyProbe");
+        Api::all_with(self.client.clone(), &ApiResource::from_gvk(&gvk))
+    }
+
     async fn create(&self, definition: Value) {
         let definition = serde_json::from_value(definition).unwrap();
         let create = PostParams::default();
@@ -258,7 +263,7 @@ fn set_rule(definition: &mut Value, version: usize, rule: &str) {
     *definition.pointer_mut(&place).unwrap() = json!(rule);
 }
 
-/// What is found of rules that an older API server has taken: what does not compile, and what may cost too much.
+/// The findings about rules that an older API server has taken: one does not compile, and one may cost too much.
 async fn what_is_stored_is_judged(cluster: &Cluster, controller: &Controller) {
     let stale = "stale.example.com";
     cluster
@@ -407,22 +412,25 @@ async fn writes_are_counted(cluster: &Cluster, controller: &Controller) {
     assert_eq!(cluster.n_writes() - before, 3, "{:?}", cluster.asked());
 }
 
-/// A definition without rules has conditions as long as a probe names it, and one that loses its rules none.
-async fn rules_and_probes_come_and_go(cluster: &Cluster) {
-    let plain = "plain.example.com";
-    assert!(cluster.object(plain).await.is_null());
-    let gvk = GroupVersionKind::gvk("vap-status.dev", "v1alpha1", "PolicyProbe");
-    let probes: Api<DynamicObject> =
-        Api::all_with(cluster.client.clone(), &ApiResource::from_gvk(&gvk));
+/// A probe of a definition without rules.
+fn probe_of_plain() -> DynamicObject {
     let case = |name: &str, replicas: u32, decision: &str| {
         json!({"name": name, "expect": {"decision": decision}, "request": {"object": {
             "apiVersion": "example.com/v1", "kind": "Plain", "metadata": {"name": "a", "namespace": "default"},
             "spec": {"replicas": replicas}}}})
     };
     let probe = json!({"apiVersion": "vap-status.dev/v1alpha1", "kind": "PolicyProbe", "metadata": {"name": "plain"},
-        "spec": {"target": {"kind": "CustomResourceDefinition", "name": plain},
+        "spec": {"target": {"kind": "CustomResourceDefinition", "name": "plain.example.com"},
             "cases": [case("few", 1, "Allow"), case("many", 11, "Deny")]}});
-    let probe: DynamicObject = serde_json::from_value(probe).unwrap();
+    serde_json::from_value(probe).unwrap()
+}
+
+/// A definition without rules has conditions as long as a probe names it, and one that loses its rules none.
+async fn rules_and_probes_come_and_go(cluster: &Cluster) {
+    let plain = "plain.example.com";
+    assert!(cluster.object(plain).await.is_null());
+    let probes = cluster.probes();
+    let probe = probe_of_plain();
     probes.create(&PostParams::default(), &probe).await.unwrap();
     cluster
         .wait(plain, "ProbesPassed", "True/ProbesPassed")
@@ -522,6 +530,54 @@ async fn conditions_of_definitions_come_turn_rest_and_go() {
     again.finish().await.unwrap();
 }
 
+/// Where the kind of their conditions is not installed, probes say so; they are decided when it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conditions_have_a_place_first() {
+    let cluster = Cluster::start().await;
+    let name = format!("{STATUSES}.vap-status.dev");
+    let delete = DeleteParams::default();
+    cluster.definitions().delete(&name, &delete).await.unwrap();
+    cluster
+        .create(definition("plain", "Plain", [&[], &[]]))
+        .await;
+    cluster
+        .create(definition("sound", "Sound", [&[SOUND], &[]]))
+        .await;
+    let probes = cluster.probes();
+    let create = PostParams::default();
+    probes.create(&create, &probe_of_plain()).await.unwrap();
+    let controller = Controller::start(&cluster.control_plane, &[FOLLOW])
+        .await
+        .unwrap();
+    let status = async || {
+        let probe = probes.get("plain").await?;
+        Ok(probe.data["status"].clone())
+    };
+    let wait = async |wanted: &str| {
+        wait_for("plain", "Ready", wanted, TIMEOUT, status)
+            .await
+            .unwrap()
+    };
+    let text = wait("Unknown/ProbesPending").await;
+    assert!(
+        text.contains(&format!("the CRD {name} is not installed")),
+        "{text}"
+    );
+    let (_, metrics) = controller.get("/metrics").await.unwrap();
+    let followed = "vap_followed{kind=\"CustomResourceDefinition\"} 0";
+    assert!(metrics.contains(followed), "{metrics}");
+
+    install_statuses(&cluster.control_plane, STATUSES).unwrap();
+    cluster
+        .wait("sound.example.com", "Ready", "True/Ready")
+        .await;
+    wait("True/ProbesPassed").await;
+    cluster
+        .wait("plain.example.com", "ProbesPassed", "True/ProbesPassed")
+        .await;
+    controller.finish().await.unwrap();
+}
+
 /// Without the flag nothing is asked about their conditions, and of them what is watched anyway; with it there is no
 /// watch more of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -574,11 +630,11 @@ async fn of_two_replicas_one_writes_of_definitions() {
     let second = Controller::start(&cluster.control_plane, &args)
         .await
         .unwrap();
-    let names: Vec<String> = (0..5).map(|n| format!("kind{n}s")).collect();
+    let names: Vec<String> = (0..5).map(|n| format!("kind{n}")).collect();
     cluster.settle().await;
     let before = cluster.n_writes();
     for name in &names {
-        let kind = format!("K{}", &name[1..]);
+        let kind = name.to_uppercase();
         cluster
             .create(definition(name, &kind, [&[SOUND], &[]]))
             .await;

@@ -307,6 +307,7 @@ async fn probes_of_targets_come_to_the_same_in_files() {
         .await
         .unwrap();
     outcome("lids", [CaseOutcome::Failed, CaseOutcome::Passed]).await;
+    outcome("labels", [CaseOutcome::Passed, CaseOutcome::Passed]).await;
     controller.finish().await.unwrap();
 
     // Without the flag they wait, and say what to do.
@@ -321,5 +322,10 @@ async fn probes_of_targets_come_to_the_same_in_files() {
         "{}",
         ready.message
     );
+    outcome("labels", [CaseOutcome::Pending, CaseOutcome::Pending]).await;
+    let ready = probes.get("labels").await.unwrap().status.unwrap();
+    let ready = ready.conditions[0].message.clone();
+    let remedy = "start it with `--follow customresourcedefinitions`";
+    assert!(ready.contains(remedy), "{ready}");
     controller.finish().await.unwrap();
 }

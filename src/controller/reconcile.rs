@@ -58,7 +58,7 @@ impl Reconciled {
 pub(crate) enum Failure {
     #[error(transparent)]
     Request(#[from] Error),
-    /// What is to be judged cannot be read.
+    /// A failure to read the object that is to be judged.
     #[error("{0}")]
     Unread(Error),
     #[error(transparent)]
@@ -92,28 +92,10 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
             retries_with_backoff: false,
         });
     };
-    if let Some(state) = context.followed.by_key(name) {
-        if entry.excluded.is_some() {
-            return gone(context, state, name).await;
-        }
-        if !state.is_known() {
-            // There is a sign when it is. Where there will be none, its probes say so.
-            if state.obstacle().is_some() {
-                context.probe_runner.add(name);
-            }
-            return Ok(Reconciled::unchanged());
-        }
-        if entry.subject() == Subject::Definition && !entry.has_rules() {
-            match probe_runner::has_probes(context, name) {
-                // Whether there is something to say is known when they are.
-                None => return Ok(Reconciled::unchanged()),
-                Some(false) => return gone(context, state, name).await,
-                Some(true) => {}
-            }
-        }
-        let object = state.object(name);
-        let status = object.and_then(|object| object.status_of(&entry));
-        Arc::make_mut(&mut entry.policy).status = status;
+    if let Some(state) = context.followed.by_key(name)
+        && let Some(ended) = take_status(context, state, &mut entry).await?
+    {
+        return Ok(ended);
     }
     if let Some(excluded) = entry.excluded {
         return exclude::leave(context, &entry.policy, excluded).await;
@@ -192,6 +174,39 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
         outcome: ReconcileOutcome::Applied,
         retries_with_backoff: false,
     })
+}
+
+/// Gives the policy `entry`, which is of a kind that has no status of ours, the status that its object holds; or the
+/// outcome, where it is not judged.
+async fn take_status(
+    context: &Arc<Context>,
+    state: &FollowedState,
+    entry: &mut Entry,
+) -> Result<Option<Reconciled>, Failure> {
+    let name = entry.key.as_str();
+    if entry.excluded.is_some() {
+        return gone(context, state, name).await.map(Some);
+    }
+    if !state.is_known() {
+        // There is a sign when it is. Where there will be none, its probes say so.
+        if state.obstacle().is_some() {
+            context.metrics.remove_policy(name);
+            context.probe_runner.add(name);
+        }
+        return Ok(Some(Reconciled::unchanged()));
+    }
+    if entry.subject() == Subject::Definition && !entry.has_rules() {
+        match probe_runner::has_probes(context, name) {
+            // Whether there is something to say is known when they are.
+            None => return Ok(Some(Reconciled::unchanged())),
+            Some(false) => return gone(context, state, name).await.map(Some),
+            Some(true) => {}
+        }
+    }
+    let object = state.object(name);
+    let status = object.and_then(|object| object.status_of(entry));
+    Arc::make_mut(&mut entry.policy).status = status;
+    Ok(None)
 }
 
 /// The object that a status was written to.

@@ -206,7 +206,9 @@ async fn crds_as<K: ReadDefinition>(
                 return;
             }
             Event::InitKeep(name) => {
-                listener.iter_mut().for_each(|of| of.keep(&name));
+                if let Some(listener) = &mut listener {
+                    listener.keep(&name);
+                }
                 kept.insert(name);
                 return;
             }
@@ -229,7 +231,9 @@ async fn crds_as<K: ReadDefinition>(
                 let name = crd.meta().name.clone().unwrap_or_default();
                 listed.remove(&name);
                 kept.remove(&name);
-                listener.iter_mut().for_each(|of| of.delete(&name));
+                if let Some(listener) = &mut listener {
+                    listener.delete(&name);
+                }
                 Signal::CrdDeleted(name)
             }
         };

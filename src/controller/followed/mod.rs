@@ -444,7 +444,7 @@ mod tests {
             let states = AllFollowed::default();
             assert_eq!(states.of(followed).followed, followed);
             let (source, _, statuses) = followed.row().sources;
-            for source in source.into_iter() {
+            if let Some(source) = source {
                 assert_eq!(Followed::of_source(source), Some(followed));
             }
             assert_eq!(Followed::of_source(statuses), Some(followed));

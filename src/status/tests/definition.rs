@@ -52,7 +52,7 @@ fn said(desired: &DesiredStatus, type_: ConditionType) -> (String, String) {
     })
 }
 
-fn spec(rules: Value) -> Value {
+fn spec(rules: &Value) -> Value {
     json!({"type": "object", "properties": {
             "size": {"type": "integer"},
             "names": {"type": "array", "items": {"type": "string"}},
@@ -68,8 +68,8 @@ fn field(version: usize, of_rule: &str) -> String {
 #[test]
 fn sound_rules_are_ready_and_nothing_else_is_said() {
     let desired = computed(&[
-        spec(json!([{"rule": "self.size > 0", "messageExpression": "'is small'"}])),
-        spec(json!([])),
+        spec(&json!([{"rule": "self.size > 0", "messageExpression": "'is small'"}])),
+        spec(&json!([])),
     ]);
     let types: Vec<&str> = (desired.conditions.iter())
         .map(|condition| condition.type_.as_str())
@@ -91,8 +91,8 @@ fn sound_rules_are_ready_and_nothing_else_is_said() {
 #[test]
 fn a_rule_that_does_not_compile_is_named_as_the_api_server_names_it() {
     let desired = computed(&[
-        spec(json!([])),
-        spec(json!([{"rule": "true"}, {"rule": "self.sise > 0"}, {"rule": "self.size"}])),
+        spec(&json!([])),
+        spec(&json!([{"rule": "true"}, {"rule": "self.sise > 0"}, {"rule": "self.size"}])),
     ]);
     let (state, text) = said(&desired, ConditionType::Compiled);
     assert_eq!(state, "False/CompilationFailed");
@@ -127,7 +127,7 @@ fn a_rule_that_does_not_compile_is_named_as_the_api_server_names_it() {
 
 #[test]
 fn all_versions_of_one_schema_are_named_once() {
-    let one = spec(json!([{"rule": "self.sise > 0"}]));
+    let one = spec(&json!([{"rule": "self.sise > 0"}]));
     let desired = computed(&[one.clone(), one]);
     let (_, text) = said(&desired, ConditionType::Compiled);
     let place =
@@ -140,7 +140,7 @@ fn all_versions_of_one_schema_are_named_once() {
 #[test]
 fn a_message_that_does_not_compile_refuses_nobody() {
     let rule = json!([{"rule": "self.size > 0", "messageExpression": "self.size"}]);
-    let desired = computed(&[spec(rule)]);
+    let desired = computed(&[spec(&rule)]);
     let (state, text) = said(&desired, ConditionType::Compiled);
     assert_eq!(state, "False/CompilationFailed");
     assert!(text.contains("none is denied for it"), "{text}");
@@ -154,7 +154,7 @@ fn a_message_that_does_not_compile_refuses_nobody() {
 #[test]
 fn what_a_new_definition_must_not_have_is_no_matter_of_compiling() {
     let costly = "self.names.all(a, self.names.all(b, self.names.all(c, a != b || b != c)))";
-    let desired = computed(&[spec(json!([{"rule": costly}])), spec(json!([]))]);
+    let desired = computed(&[spec(&json!([{"rule": costly}])), spec(&json!([]))]);
     let (state, text) = said(&desired, ConditionType::TypeChecked);
     assert_eq!(state, "False/ExpressionWarnings");
     let start = format!(
@@ -178,8 +178,8 @@ fn what_a_new_definition_must_not_have_is_no_matter_of_compiling() {
     assert_eq!(desired.n_type_warnings, desired.expression_warnings.len());
 
     let old =
-        json!({"type": "array", "items": spec(json!([{"rule": "self.size >= oldSelf.size"}]))});
-    let desired = computed(&[old, spec(json!([]))]);
+        json!({"type": "array", "items": spec(&json!([{"rule": "self.size >= oldSelf.size"}]))});
+    let desired = computed(&[old, spec(&json!([]))]);
     let (state, text) = said(&desired, ConditionType::TypeChecked);
     assert_eq!(state, "False/ExpressionWarnings");
     assert!(text.contains("oldSelf cannot be used"), "{text}");
@@ -189,7 +189,7 @@ fn what_a_new_definition_must_not_have_is_no_matter_of_compiling() {
 fn rules_of_a_schema_with_other_faults_are_not_judged() {
     let odd = json!({"properties": {"size": {"type": "integer"}},
         "x-kubernetes-validations": [{"rule": "self.sise > 0"}]});
-    let desired = computed(&[odd, spec(json!([]))]);
+    let desired = computed(&[odd, spec(&json!([]))]);
     let (state, text) = said(&desired, ConditionType::Compiled);
     assert_eq!(state, "Unknown/UnsupportedExpression");
     assert!(text.contains("which has other faults"), "{text}");
