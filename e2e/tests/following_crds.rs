@@ -20,6 +20,7 @@ use e2e::control_plane::ControlPlane;
 use e2e::controller::{
     Controller, await_served, binary, grant_following, install_probes, install_statuses,
 };
+use e2e::trouble::Trouble;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -549,6 +550,8 @@ async fn conditions_have_a_place_first() {
     let controller = Controller::start(&cluster.control_plane, &[FOLLOW])
         .await
         .unwrap();
+    let advice = format!("install the CRD {name}");
+    controller.announce([Trouble::warning(&advice).certain()]);
     let status = async || {
         let probe = probes.get("plain").await?;
         Ok(probe.data["status"].clone())
