@@ -10,7 +10,7 @@
 )]
 
 use serde_json::{Value, json};
-use vap_status_controller::validation_rules::{Validator, judge};
+use vap_status_controller::validation_rules::{Validator, has_rules, judge};
 
 fn definition(schema: &Value) -> Value {
     json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}})
@@ -369,4 +369,36 @@ fn depth_is_bounded() {
     assert!(Validator::new(&schema).is_err());
     assert!(judge(&definition(&schema)).is_partial);
     assert_eq!(validator.validate(&value, None).errors.len(), 1);
+}
+
+#[test]
+fn rules_are_found_in_whatever_part_of_a_schema() {
+    let rules = json!([{"rule": "true"}]);
+    let with = json!({"type": "object", "x-kubernetes-validations": rules});
+    for schema in [
+        with.clone(),
+        of_spec(&with),
+        of_spec(&json!({"type": "array", "items": with})),
+        of_spec(&json!({"type": "object", "additionalProperties": with})),
+        of_spec(&json!({"type": "object", "anyOf": [{"type": "object"}, with]})),
+    ] {
+        assert!(has_rules(&definition(&schema)), "{schema}");
+    }
+    // Also where no version with a rule is served.
+    let versions = json!([{"name": "v1", "served": true, "schema": {"openAPIV3Schema": {"type": "object"}}},
+        {"name": "v0", "served": false, "schema": {"openAPIV3Schema": with}}]);
+    assert!(has_rules(&json!({"spec": {"versions": versions}})));
+    for schema in [
+        json!({"type": "object"}),
+        json!({"type": "object", "x-kubernetes-validations": []}),
+        json!({"type": "object", "x-kubernetes-validations": null}),
+        // A field of that name, and what an object may hold.
+        json!({"type": "object", "properties": {"x-kubernetes-validations": {"type": "array"}}}),
+        json!({"type": "object", "default": {"x-kubernetes-validations": rules}}),
+        json!(7),
+        json!(null),
+    ] {
+        assert!(!has_rules(&definition(&schema)), "{schema}");
+    }
+    assert!(!has_rules(&json!({"spec": null})));
 }

@@ -135,7 +135,7 @@ fn console_sessions_show_what_is_printed() {
     }
     // A session that a mark takes out of this test is a change of the second number.
     assert!(n_run >= 5, "only {n_run} sessions were run");
-    assert_eq!(n_of_cluster, 6, "sessions of a cluster");
+    assert_eq!(n_of_cluster, 7, "sessions of a cluster");
 }
 
 #[test]

@@ -442,6 +442,7 @@ fn the_version_is_one() {
 fn cluster_roles_write_statuses_and_objects_of_ours_only() {
     let base = yaml("config/rbac/cluster_role.yaml");
     let followed = [
+        "customresourcedefinitions",
         "mutatingadmissionpolicies",
         "mutatingwebhookconfigurations",
         "validatingwebhookconfigurations",

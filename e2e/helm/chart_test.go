@@ -166,7 +166,8 @@ func TestDefaultsAreWhatKustomizeInstalls(t *testing.T) {
 func TestMonitoringIsThatOfKustomize(t *testing.T) {
 	rendered := render(t, "vap-status-controller", "metrics.serviceMonitor.enabled=true",
 		"metrics.prometheusRule.enabled=true", "metrics.dashboard.enabled=true", "subjectAccessReviews.enabled=true",
-		"follow={mutatingadmissionpolicies,mutatingwebhookconfigurations,validatingwebhookconfigurations}")
+		"follow={mutatingadmissionpolicies,mutatingwebhookconfigurations,validatingwebhookconfigurations,"+
+			"customresourcedefinitions}")
 	overlay := t.TempDir()
 	root, err := filepath.Abs("../../config")
 	if err != nil {
@@ -182,7 +183,7 @@ func TestMonitoringIsThatOfKustomize(t *testing.T) {
 	}
 	kustomization += "components:\n"
 	components := []string{"subject-access-reviews", "mutatingadmissionpolicies", "mutatingwebhookconfigurations",
-		"validatingwebhookconfigurations"}
+		"validatingwebhookconfigurations", "customresourcedefinitions"}
 	for _, component := range components {
 		kustomization += "- " + filepath.Join(relative, "components", component) + "\n"
 	}

@@ -167,6 +167,10 @@ kind: MutatingAdmissionPolicyStatus
 metadata: {name: limits}
 ---
 apiVersion: vap-status.dev/v1alpha1
+kind: CustomResourceDefinitionStatus
+metadata: {name: limits}
+---
+apiVersion: vap-status.dev/v1alpha1
 kind: MutatingWebhookConfigurationStatus
 metadata: {name: limits}
 ---
@@ -195,10 +199,11 @@ spec: {holderIdentity: vap-status-controller-0-abcde}
 ";
 
 /// Kinds that are followed besides ValidatingAdmissionPolicies, policies first.
-const FOLLOWED: [&str; 3] = [
+const FOLLOWED: [&str; 4] = [
     "mutatingadmissionpolicy",
     "mutatingwebhookconfiguration",
     "validatingwebhookconfiguration",
+    "customresourcedefinition",
 ];
 
 /// The commands of a page, one a line of its `sh` blocks.
@@ -247,16 +252,16 @@ fn of_each_kind(command: &str) -> Vec<String> {
                 .collect(),
         )
     })();
-    // Outside of such a choice it is about configurations of webhooks.
-    let webhooks = FOLLOWED[1..].iter();
-    let of_webhooks = || {
+    // Outside of such a choice it is about what is no policy.
+    let others = FOLLOWED[1..].iter();
+    let of_others = || {
         if command.contains(KIND) {
-            webhooks.map(|kind| command.replace(KIND, kind)).collect()
+            others.map(|kind| command.replace(KIND, kind)).collect()
         } else {
             vec![command.to_owned()]
         }
     };
-    parts.unwrap_or_else(of_webhooks)
+    parts.unwrap_or_else(of_others)
 }
 
 #[tokio::test]

@@ -38,10 +38,14 @@ const REFUSED: [&str; 2] = ["syntax-error", "wrong-reason"];
 const FILES: [&str; 2] = ["../tests/cli_test/traps.yaml", "../config/samples"];
 
 /// Files with targets and probes of them, in the form of the CRD.
-const TARGETS: [&str; 2] = ["targets/mutating.yaml", "targets/webhooks.yaml"];
+const TARGETS: [&str; 3] = [
+    "targets/mutating.yaml",
+    "targets/webhooks.yaml",
+    "targets/definitions.yaml",
+];
 
 /// The kinds of targets, as they are followed, and the objects that hold its conditions.
-const FOLLOWED: [(&str, &str); 3] = [
+const FOLLOWED: [(&str, &str); 4] = [
     (
         "mutatingadmissionpolicies",
         "mutatingadmissionpolicystatuses",
@@ -53,6 +57,10 @@ const FOLLOWED: [(&str, &str); 3] = [
     (
         "mutatingwebhookconfigurations",
         "mutatingwebhookconfigurationstatuses",
+    ),
+    (
+        "customresourcedefinitions",
+        "customresourcedefinitionstatuses",
     ),
 ];
 
@@ -243,7 +251,7 @@ async fn probes_of_targets_come_to_the_same_in_files() {
     let names = create_all(&raw, &input.probes).await;
     let expected = in_files(&paths);
     let n_cases = equal(&probes, &names, &expected).await;
-    assert!(n_cases > 15);
+    assert!(n_cases > 26);
 
     // The policy has the condition.
     let status = async || {
@@ -299,6 +307,7 @@ async fn probes_of_targets_come_to_the_same_in_files() {
         .await
         .unwrap();
     outcome("lids", [CaseOutcome::Failed, CaseOutcome::Passed]).await;
+    outcome("labels", [CaseOutcome::Passed, CaseOutcome::Passed]).await;
     controller.finish().await.unwrap();
 
     // Without the flag they wait, and say what to do.
@@ -313,5 +322,10 @@ async fn probes_of_targets_come_to_the_same_in_files() {
         "{}",
         ready.message
     );
+    outcome("labels", [CaseOutcome::Pending, CaseOutcome::Pending]).await;
+    let ready = probes.get("labels").await.unwrap().status.unwrap();
+    let ready = ready.conditions[0].message.clone();
+    let remedy = "start it with `--follow customresourcedefinitions`";
+    assert!(ready.contains(remedy), "{ready}");
     controller.finish().await.unwrap();
 }

@@ -1,5 +1,5 @@
-//! MutatingAdmissionPolicies and configurations of webhooks of a cluster for `status`, with the conditions that the
-//! controller has written of them.
+//! MutatingAdmissionPolicies, configurations of webhooks and CustomResourceDefinitions of a cluster for `status`, with the
+//! conditions that the controller has written of them.
 //!
 //! Takes a connection and names, gives policies with the status that their objects hold (ADR 31). Where the controller
 //! does not follow them, there are none to show.
@@ -9,11 +9,11 @@ use std::collections::HashMap;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingAdmissionPolicy, ValidatingAdmissionPolicy,
 };
-use kube::api::{Api, DynamicObject, ListParams};
+use kube::api::{Api, DynamicObject, ListParams, ObjectList, PartialObjectMeta};
 use kube::core::discovery::ApiResource;
 use kube::{Resource, ResourceExt};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::connection::{Connected, one_line};
 use super::error::CliError;
@@ -24,6 +24,7 @@ use crate::status::object::{ObjectKind, StatusObject};
 /// A kind that the controller may follow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kind {
+    group: &'static str,
     plural: &'static str,
     /// The versions, the best first.
     versions: &'static [&'static str],
@@ -32,22 +33,31 @@ pub(super) struct Kind {
 
 /// MutatingAdmissionPolicies.
 pub(super) const POLICIES: Kind = Kind {
+    group: GROUP,
     plural: "mutatingadmissionpolicies",
     versions: &["v1", "v1beta1", "v1alpha1"],
     objects: ObjectKind::OF_MUTATING,
 };
 
-/// Configurations of webhooks, of both sorts.
-pub(super) const WEBHOOKS: [Kind; 2] = [
+/// Configurations of webhooks, of both sorts, and CustomResourceDefinitions.
+pub(super) const OTHERS: [Kind; 3] = [
     Kind {
+        group: GROUP,
         plural: "validatingwebhookconfigurations",
         versions: &["v1"],
         objects: ObjectKind::OF_VALIDATING_WEBHOOKS,
     },
     Kind {
+        group: GROUP,
         plural: "mutatingwebhookconfigurations",
         versions: &["v1"],
         objects: ObjectKind::OF_MUTATING_WEBHOOKS,
+    },
+    Kind {
+        group: "apiextensions.k8s.io",
+        plural: "customresourcedefinitions",
+        versions: &["v1"],
+        objects: ObjectKind::OF_DEFINITIONS,
     },
 ];
 
@@ -55,6 +65,11 @@ impl Kind {
     /// The name.
     pub(super) const fn name(&self) -> &'static str {
         self.objects.about
+    }
+
+    /// Reports whether it is that of definitions, which are large, and of which nothing but the metadata is shown.
+    fn is_definitions(&self) -> bool {
+        self.objects == ObjectKind::OF_DEFINITIONS
     }
 }
 
@@ -131,8 +146,8 @@ pub(super) async fn policies(
     };
     let mut found = None;
     for version in kind.versions {
-        let policies = api(connected, (GROUP, version, kind.name(), kind.plural));
-        found = match list(connected, &policies, selector).await {
+        let policies = api(connected, (kind.group, version, kind.name(), kind.plural));
+        found = match list_of(connected, kind, &policies, selector).await {
             Ok(found) => found,
             Err(error) => return Err(trouble(kind.plural, &error)),
         };
@@ -156,6 +171,10 @@ pub(super) async fn policies(
         let name = policy.metadata.name.clone().unwrap_or_default();
         let uid = policy.metadata.uid.as_deref();
         let object = by_name.get(&name).filter(|object| object.is_owned_by(uid));
+        // Most definitions have no rules, and so no conditions.
+        if object.is_none() && kind.is_definitions() && !is_asked_for {
+            continue;
+        }
         policy.status = object.and_then(StatusObject::policy_status);
         policies.push(policy);
     }
@@ -188,19 +207,52 @@ fn api(connected: &Connected, names: (&str, &str, &str, &str)) -> Api<DynamicObj
     Api::all_with(connected.client.clone(), &resource)
 }
 
+/// All objects of a kind, as much of them as is shown; nothing where the kind is not served.
+async fn list_of(
+    connected: &Connected,
+    kind: &Kind,
+    api: &Api<DynamicObject>,
+    selector: Option<&str>,
+) -> Result<Option<Vec<DynamicObject>>, Error> {
+    if !kind.is_definitions() {
+        return list(connected, api, selector).await;
+    }
+    let metadata = pages(connected, selector, async |params| {
+        api.list_metadata(&params).await
+    });
+    let metadata = metadata.await?;
+    Ok(metadata.map(|all| {
+        let object = |partial: PartialObjectMeta<DynamicObject>| DynamicObject {
+            types: partial.types,
+            metadata: partial.metadata,
+            data: json!({}),
+        };
+        all.into_iter().map(object).collect()
+    }))
+}
+
 /// All objects; nothing where the kind is not served.
 async fn list(
     connected: &Connected,
     api: &Api<DynamicObject>,
     selector: Option<&str>,
 ) -> Result<Option<Vec<DynamicObject>>, Error> {
+    pages(connected, selector, async |params| api.list(&params).await).await
+}
+
+/// All items of a list that is read page by page; nothing where the kind is not served.
+async fn pages<K: Clone>(
+    connected: &Connected,
+    selector: Option<&str>,
+    page_of: impl AsyncFn(ListParams) -> Result<ObjectList<K>, kube::Error>,
+) -> Result<Option<Vec<K>>, Error> {
     let mut params = ListParams::default().limit(PAGE_SIZE);
     if let Some(selector) = selector {
         params = params.labels(selector);
     }
     let mut all = Vec::new();
     loop {
-        let page = match connected.within(api.list(&params)).await {
+        let page = match connected.within(page_of(params.clone())).await {
             Ok(page) => page,
             Err(Error::Client(kube::Error::Api(status))) if status.code == 404 => return Ok(None),
             Err(error) => return Err(error),

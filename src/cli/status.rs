@@ -181,7 +181,7 @@ async fn first(
     }
     if scope.has_followed {
         let wanted = Wanted::Followed(selection.selector.as_deref());
-        for kind in &mutating::WEBHOOKS {
+        for kind in &mutating::OTHERS {
             match mutating::policies(connected, kind, wanted).await {
                 Ok((found, _)) => report = report.with_mutating(kind, &found, &exclusion),
                 Err(Trouble::Fatal(error)) => return Err(error),

@@ -34,8 +34,8 @@ use crate::telemetry::Metrics;
 #[derive(Debug)]
 pub(crate) struct CheckResult {
     generation: Generation,
-    /// The revision of the resources that it was matched with.
-    revision: u64,
+    /// The revision of the resources that it was matched with, where it was.
+    revision: Option<u64>,
     /// The documents that it asked for, by group version; policies that ask for the same share them.
     group_versions: Arc<BTreeSet<GroupVersion>>,
     /// A hash of their addresses at that time.
@@ -62,6 +62,19 @@ pub(crate) enum CheckOutcome {
 }
 
 impl CheckResult {
+    /// The result of judging a CustomResourceDefinition, which depends on nothing beside.
+    pub(crate) fn of_definition(entry: &Entry, outcome: CheckOutcome) -> Self {
+        let group_versions = Arc::default();
+        Self {
+            generation: entry.generation(),
+            revision: None,
+            addresses: addresses(&group_versions, &Index::default()),
+            group_versions,
+            missing: Vec::new(),
+            outcome,
+        }
+    }
+
     /// Reports whether it is about this very generation of the policy.
     pub(crate) fn is_of(&self, generation: &Generation) -> bool {
         self.generation == *generation
@@ -76,7 +89,8 @@ impl CheckResult {
 
     /// Reports whether everything that the result depends on is unchanged in `snapshot`.
     pub(crate) fn is_current_in(&self, snapshot: &ClusterSnapshot) -> bool {
-        self.revision == snapshot.revision
+        self.revision
+            .is_none_or(|revision| revision == snapshot.revision)
             && self.addresses == addresses(&self.group_versions, &snapshot.index)
     }
 
@@ -189,7 +203,7 @@ pub(crate) async fn check(
 ) -> Result<Option<CheckResult>, Interrupted> {
     let result = |group_versions: BTreeSet<GroupVersion>, missing, outcome| CheckResult {
         generation: entry.generation(),
-        revision: snapshot.revision,
+        revision: Some(snapshot.revision),
         addresses: addresses(&group_versions, &snapshot.index),
         group_versions: schemas.shared(group_versions),
         missing,
@@ -335,7 +349,7 @@ fn addresses(group_versions: &BTreeSet<GroupVersion>, index: &Index) -> u64 {
 pub(crate) struct Interrupted;
 
 /// Runs a part of a check apart from everything else; `None` if it panicked.
-async fn guard<T: Send + 'static>(
+pub(super) async fn guard<T: Send + 'static>(
     policy: &str,
     metrics: &Metrics,
     work: impl FnOnce() -> T + Send + 'static,

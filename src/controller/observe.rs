@@ -6,12 +6,13 @@ use std::sync::Arc;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::binding_state::{self, Bindings};
-use super::check::{CheckOutcome, CheckResult, Interrupted, check};
+use super::check::{CheckOutcome, CheckResult, check};
 use super::cluster_snapshot::ClusterSnapshot;
 use super::context::Context;
 use super::crds::{self, Crds};
-use super::followed::{self, Followed};
+use super::followed::{self, Followed, definitions};
 use super::probe_runner::{self, Probed};
+use super::reconcile::Failure;
 use super::store::Entry;
 use crate::policy;
 use crate::policy::nearest::is_respelt;
@@ -32,8 +33,8 @@ pub(crate) struct Facts {
     /// The kind, of what is followed besides ValidatingAdmissionPolicies.
     kind: Option<&'static str>,
     fails_closed: bool,
-    /// True if there are webhooks to call.
-    is_called: bool,
+    /// True if there are webhooks to call, or rules to ask.
+    is_asked: bool,
     policy: Arc<ValidatingAdmissionPolicy>,
     result: Arc<CheckResult>,
     params: ParamKindState,
@@ -43,13 +44,13 @@ pub(crate) struct Facts {
 
 /// Observes a policy in `snapshot`.
 ///
-/// The answer is `None` where schemas are on their way that it is not judged without; there is a sign when
-/// they are there.
+/// The answer is `None` where schemas are on their way that it is not judged without, or a change of it; there is a sign
+/// when they are there.
 pub(crate) async fn observe(
     context: &Arc<Context>,
     entry: &Entry,
     snapshot: &ClusterSnapshot,
-) -> Result<Option<Facts>, Interrupted> {
+) -> Result<Option<Facts>, Failure> {
     let policy = Arc::clone(&entry.policy);
     let known = entry
         .result
@@ -57,6 +58,11 @@ pub(crate) async fn observe(
         .filter(|result| result.holds_for(entry, snapshot));
     let result = if let Some(result) = known {
         Arc::clone(result)
+    } else if entry.subject() == Subject::Definition {
+        match definitions::judge(context, entry).await? {
+            Some(result) => result,
+            None => return Ok(None),
+        }
     } else {
         let Context {
             schemas,
@@ -105,7 +111,7 @@ pub(crate) async fn observe(
         subject: entry.subject(),
         kind: followed::of_key(&entry.key).map(Followed::kind),
         fails_closed: entry.fails_closed(),
-        is_called: !entry.webhooks().is_empty(),
+        is_asked: !entry.webhooks().is_empty() || entry.has_rules(),
         policy,
         result,
         params,
@@ -159,8 +165,13 @@ impl Facts {
 
     /// Returns the actions of the bindings, as metrics report them.
     pub(crate) fn actions(&self) -> String {
-        if self.subject == Subject::Webhooks {
-            return metrics::actions(self.is_called.then_some("Call"));
+        let action = match self.subject {
+            Subject::Webhooks => Some("Call"),
+            Subject::Definition => Some("Deny"),
+            Subject::Validating | Subject::Mutating => None,
+        };
+        if action.is_some() {
+            return metrics::actions(action.filter(|_| self.is_asked));
         }
         match &self.bindings {
             // Their bindings have no actions, and change requests.

@@ -292,6 +292,12 @@ pub(crate) fn names(context: &Context, policy: &str) -> Vec<String> {
         .collect()
 }
 
+/// Reports whether the policy of that name has probes, where that is known.
+pub(crate) fn has_probes(context: &Context, policy: &str) -> Option<bool> {
+    let probes = probes_of(context, policy).ok()?;
+    Some(!probes.is_empty())
+}
+
 /// The probes of the policy of that name, or why they are not known.
 fn probes_of(context: &Context, policy: &str) -> Result<Vec<Arc<Probe>>, ProbesState> {
     match context.readiness.refusal(Source::Probes) {
@@ -395,7 +401,11 @@ async fn look(context: &Arc<Context>, name: &str, lane: Lane) -> bool {
     let Ok(probes) = probes_of(context, name) else {
         return false;
     };
-    let Some(entry) = context.store.get(name) else {
+    let state = context.followed.by_key(name);
+    // Definitions are known also where their conditions have no place.
+    let is_followed = state.is_none_or(|state| state.obstacle().is_none());
+    let entry = context.store.get(name).filter(|_| is_followed);
+    let Some(entry) = entry else {
         return match target::missing(context, name, &probes) {
             Missing::Unknown => false,
             Missing::Absent(why) => not_evaluated(context, name, probes, &why, None).await,
@@ -408,7 +418,6 @@ async fn look(context: &Arc<Context>, name: &str, lane: Lane) -> bool {
             }
         };
     };
-    let state = context.followed.by_key(name);
     if state.is_some_and(|state| !state.is_known()) {
         // There is a sign when it is.
         return false;
@@ -480,9 +489,10 @@ async fn run(
     let probe_runner = &context.probe_runner;
     let bindings = inputs.bindings().iter().map(|binding| &**binding);
     let needed = namespaces::needed(entry, bindings, &probes);
-    let (params, definitions, namespaces) = tokio::join!(
+    let (params, definitions, definition, namespaces) = tokio::join!(
         inputs.read_params(context, policy, snapshot),
         target::definitions(context, entry, &probes, snapshot),
+        target::definition(context, entry),
         Given::read(
             &probe_runner.namespaces,
             &context.client,
@@ -495,6 +505,7 @@ async fn run(
     let subject = Task {
         entry: entry.clone(),
         definitions,
+        definition,
         probes: probes.clone(),
         bindings: inputs.ready_bindings(),
         params,

@@ -304,6 +304,6 @@ mod tests {
                 .all(|(_, problem)| problem.is_none())
         );
         // Probes and params are not there in every cluster, nor is what is followed besides.
-        assert_eq!(NEEDED.len() + 9, Source::ALL.len());
+        assert_eq!(NEEDED.len() + 10, Source::ALL.len());
     }
 }

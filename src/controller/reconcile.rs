@@ -23,6 +23,7 @@ use super::params::Referrer;
 use super::probe_runner::{self, Probed};
 use super::store::Entry;
 use super::supervisor::WORK_LIMIT;
+use crate::status::compute::Subject;
 use crate::status::condition::{ConditionStatus, ConditionType, Reason};
 use crate::status::object::StatusObject;
 use crate::status::{DesiredStatus, compute};
@@ -57,6 +58,9 @@ impl Reconciled {
 pub(crate) enum Failure {
     #[error(transparent)]
     Request(#[from] Error),
+    /// A failure to read the object that is to be judged.
+    #[error("{0}")]
+    Unread(Error),
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
 }
@@ -64,7 +68,7 @@ pub(crate) enum Failure {
 impl Failure {
     pub(crate) fn reason(&self) -> ErrorReason {
         match self {
-            Self::Request(error) => error.reason(),
+            Self::Request(error) | Self::Unread(error) => error.reason(),
             Self::Interrupted(_) => ErrorReason::Other,
         }
     }
@@ -88,17 +92,10 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
             retries_with_backoff: false,
         });
     };
-    if let Some(state) = context.followed.by_key(name) {
-        if entry.excluded.is_some() {
-            return gone(context, state, name).await;
-        }
-        if !state.is_known() {
-            // There is a sign when it is.
-            return Ok(Reconciled::unchanged());
-        }
-        let object = state.object(name);
-        let status = object.and_then(|object| object.status_of(&entry));
-        Arc::make_mut(&mut entry.policy).status = status;
+    if let Some(state) = context.followed.by_key(name)
+        && let Some(ended) = take_status(context, state, &mut entry).await?
+    {
+        return Ok(ended);
     }
     if let Some(excluded) = entry.excluded {
         return exclude::leave(context, &entry.policy, excluded).await;
@@ -179,6 +176,39 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
     })
 }
 
+/// Gives the policy `entry`, which is of a kind that has no status of ours, the status that its object holds; or the
+/// outcome, where it is not judged.
+async fn take_status(
+    context: &Arc<Context>,
+    state: &FollowedState,
+    entry: &mut Entry,
+) -> Result<Option<Reconciled>, Failure> {
+    let name = entry.key.as_str();
+    if entry.excluded.is_some() {
+        return gone(context, state, name).await.map(Some);
+    }
+    if !state.is_known() {
+        // There is a sign when it is. Where there will be none, its probes say so.
+        if state.obstacle().is_some() {
+            context.metrics.remove_policy(name);
+            context.probe_runner.add(name);
+        }
+        return Ok(Some(Reconciled::unchanged()));
+    }
+    if entry.subject() == Subject::Definition && !entry.has_rules() {
+        match probe_runner::has_probes(context, name) {
+            // Whether there is something to say is known when they are.
+            None => return Ok(Some(Reconciled::unchanged())),
+            Some(false) => return gone(context, state, name).await.map(Some),
+            Some(true) => {}
+        }
+    }
+    let object = state.object(name);
+    let status = object.and_then(|object| object.status_of(entry));
+    Arc::make_mut(&mut entry.policy).status = status;
+    Ok(None)
+}
+
 /// The object that a status was written to.
 enum Judged {
     /// The policy itself.
@@ -219,7 +249,13 @@ async fn gone(
         retries_with_backoff: false,
     };
     let Some(object) = state.orphan(key) else {
-        return Ok(ended(ReconcileOutcome::Deleted));
+        // Of a definition without rules there never was one.
+        let outcome = if context.store.has(key) {
+            ReconcileOutcome::Unchanged
+        } else {
+            ReconcileOutcome::Deleted
+        };
+        return Ok(ended(outcome));
     };
     let Some(deadline) = context.leadership.may_write() else {
         return Ok(ended(ReconcileOutcome::Observed));
@@ -352,7 +388,14 @@ fn complain(context: &Context, name: &str, failure: &Failure, retry_in: f64) {
         tracing::debug!(policy = name, error = %failure, retry_in, "cannot write the status");
         return;
     }
-    if reason == ErrorReason::Forbidden
+    if let Failure::Unread(_) = failure {
+        tracing::warn!(
+            policy = name,
+            error = %failure,
+            retry_in,
+            "cannot read this CustomResourceDefinition, retrying; similar failures are not logged"
+        );
+    } else if reason == ErrorReason::Forbidden
         && let Some(followed) = followed::of_key(name)
     {
         tracing::error!(

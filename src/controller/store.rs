@@ -14,7 +14,7 @@ use super::cluster_snapshot::Change;
 use super::dependencies::Dependencies;
 use super::event_source::EventSource;
 use super::exclude::{self, Excluded};
-use super::followed;
+use super::followed::{self, definitions::Rules};
 use super::generation::Generation;
 use super::packed::{Identity, Packed};
 use crate::policy;
@@ -57,6 +57,8 @@ pub(crate) enum Body {
     },
     /// A configuration of webhooks, each as a policy of its name: the policy has the metadata alone.
     Webhooks(Vec<ValidatingAdmissionPolicy>),
+    /// A CustomResourceDefinition, of which nothing else is kept: the policy has the metadata alone.
+    Definition(Rules),
 }
 
 impl Body {
@@ -64,7 +66,7 @@ impl Body {
     pub(crate) fn mutations(&self) -> &[Mutation] {
         match self {
             Self::Mutating { mutations, .. } => mutations,
-            Self::Webhooks(_) => &[],
+            Self::Webhooks(_) | Self::Definition(_) => &[],
         }
     }
 
@@ -72,7 +74,7 @@ impl Body {
     pub(crate) fn webhooks(&self) -> &[ValidatingAdmissionPolicy] {
         match self {
             Self::Webhooks(webhooks) => webhooks,
-            Self::Mutating { .. } => &[],
+            Self::Mutating { .. } | Self::Definition(_) => &[],
         }
     }
 
@@ -81,6 +83,7 @@ impl Body {
         match self {
             Self::Mutating { .. } => Subject::Mutating,
             Self::Webhooks(_) => Subject::Webhooks,
+            Self::Definition(_) => Subject::Definition,
         }
     }
 
@@ -105,6 +108,7 @@ impl Body {
         match self {
             Self::Mutating { mutations, .. } => mutations.clear(),
             Self::Webhooks(webhooks) => webhooks.clear(),
+            Self::Definition(rules) => *rules = Rules::default(),
         }
     }
 }
@@ -157,6 +161,11 @@ impl Entry {
     /// The webhooks of a configuration.
     pub(crate) fn webhooks(&self) -> &[ValidatingAdmissionPolicy] {
         self.body.as_ref().map_or(&[], Body::webhooks)
+    }
+
+    /// Reports whether it is a CustomResourceDefinition with rules.
+    pub(crate) fn has_rules(&self) -> bool {
+        matches!(&self.body, Some(Body::Definition(rules)) if rules.has_some)
     }
 
     /// Reports whether a request for which it fails is denied; of webhooks, for which one of them fails.

@@ -19,6 +19,7 @@ use super::error::Error;
 use super::event_source::EventSource;
 use super::follow::{self, Event, Follower};
 use super::followed::Followed;
+use super::followed::definitions::{Listener, ReadDefinition, WithRules};
 use super::list_watch::{Form, Listing, Plan};
 use super::received::ReceivedPolicy;
 use super::refresh::Signal;
@@ -174,33 +175,65 @@ pub(super) async fn follow_by_policy_at<R, K>(
 
 /// Follows the CRDs.
 pub(crate) async fn crds(context: Arc<Context>, signals: UnboundedSender<Signal>) {
+    match Listener::new(&context) {
+        None => crds_as::<CustomResourceDefinition>(&context, &signals, None).await,
+        listener => crds_as::<WithRules>(&context, &signals, listener).await,
+    }
+}
+
+/// The same, where they are read as `K`; who follows them beside what is served is told what it is about.
+async fn crds_as<K: ReadDefinition>(
+    context: &Context,
+    signals: &UnboundedSender<Signal>,
+    mut listener: Option<Listener<'_>>,
+) {
     let mut listed = Crds::new();
     // Those of the list that cannot be read: what is known of them stands.
     let mut kept = BTreeSet::new();
-    follow::<CustomResourceDefinition>(&context, Source::Crds, |event| {
+    let put = |read: K, listener: &mut Option<Listener<'_>>, from| {
+        let (crd, rules) = read.parts();
+        if let (Some(listener), Some(rules)) = (listener, rules) {
+            listener.put(&crd.metadata, rules, from);
+        }
+        (name(&crd), Crd::from(crd))
+    };
+    follow::<K>(context, Source::Crds, |event| {
         let signal = match event {
             Event::Init => {
                 listed.clear();
                 kept.clear();
+                listener.iter_mut().for_each(Listener::begin);
                 return;
             }
             Event::InitKeep(name) => {
+                if let Some(listener) = &mut listener {
+                    listener.keep(&name);
+                }
                 kept.insert(name);
                 return;
             }
             Event::InitApply(crd) => {
-                listed.insert(name(&crd), Crd::from(crd));
+                listed.extend([put(crd, &mut listener, EventSource::Listed)]);
                 return;
             }
-            Event::InitDone => Signal::CrdsListed {
-                crds: std::mem::take(&mut listed),
-                kept: std::mem::take(&mut kept),
-            },
-            Event::Apply(crd) => Signal::CrdApplied(name(&crd), Crd::from(crd)),
+            Event::InitDone => {
+                listener.iter_mut().for_each(Listener::end);
+                Signal::CrdsListed {
+                    crds: std::mem::take(&mut listed),
+                    kept: std::mem::take(&mut kept),
+                }
+            }
+            Event::Apply(crd) => {
+                let (name, crd) = put(crd, &mut listener, EventSource::Watched);
+                Signal::CrdApplied(name, crd)
+            }
             Event::Delete(crd) => {
-                let name = name(&crd);
+                let name = crd.meta().name.clone().unwrap_or_default();
                 listed.remove(&name);
                 kept.remove(&name);
+                if let Some(listener) = &mut listener {
+                    listener.delete(&name);
+                }
                 Signal::CrdDeleted(name)
             }
         };

@@ -38,15 +38,38 @@ pub struct Definition {
 /// Runs all cases of a probe, in order.
 #[must_use]
 pub fn run(probe: &PolicyProbeSpec, definition: &Definition) -> Vec<CaseResult> {
-    let mut versions = Vec::new();
-    let mut schemas = SchemaSet::default();
-    if let Ok(crd) = Crd::from_value(&definition.value) {
-        schemas.add_crd(&crd, &mut Interner::default());
-    }
+    let mut runner = Runner::new(definition);
     let cases = probe.cases.iter();
-    cases
-        .map(|case| of_case(case, definition, &schemas, &mut versions))
-        .collect()
+    cases.map(|case| runner.run(case)).collect()
+}
+
+/// A definition that is ready to run cases.
+#[derive(Debug)]
+pub struct Runner<'a> {
+    definition: &'a Definition,
+    schemas: SchemaSet,
+    versions: Vec<Version>,
+}
+
+impl<'a> Runner<'a> {
+    /// A runner of cases about `definition`.
+    #[must_use]
+    pub fn new(definition: &'a Definition) -> Self {
+        let mut schemas = SchemaSet::default();
+        if let Ok(crd) = Crd::from_value(&definition.value) {
+            schemas.add_crd(&crd, &mut Interner::default());
+        }
+        Self {
+            definition,
+            schemas,
+            versions: Vec::new(),
+        }
+    }
+
+    /// Runs a case.
+    pub fn run(&mut self, case: &Case) -> CaseResult {
+        of_case(case, self.definition, &self.schemas, &mut self.versions)
+    }
 }
 
 /// The fields of the objects of `request` that the definition does not have: that they are dropped is hardly meant.

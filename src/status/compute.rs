@@ -26,7 +26,7 @@ use super::type_checked::{type_checked, uncompiled};
 pub use super::verdict::Subject;
 use super::verdict::{Effect, Evidence, Verdict};
 use super::warnings::Warning;
-use super::{bindings, matched, params, probes, warnings};
+use super::{bindings, definition, matched, params, probes, warnings};
 use crate::policy::analysis::{BEYOND, TypeCheck, UncheckedKind};
 use crate::policy::compile::{CompileFinding, CompileFindingKind};
 use crate::policy::consequence::Consequence;
@@ -402,6 +402,9 @@ fn standing(
 /// The effect on a request of an expression that fails.
 pub(super) fn when_evaluated(consequence: Consequence, effect: Effect) -> &'static str {
     match consequence {
+        Consequence::Denied if effect.subject == Subject::Definition => {
+            "an object that it is asked about is refused"
+        }
         Consequence::Denied => "with failurePolicy Fail a request that reaches it is denied",
         Consequence::LetThrough if effect.subject == Subject::Webhooks => {
             "with failurePolicy Ignore the webhook is not called about a request that reaches it"
@@ -478,6 +481,7 @@ fn compiled(observed: &Observed<'_>) -> Verdict {
         );
     }
     let text = match n_expressions {
+        0 if observed.subject == Subject::Definition => definition::NO_RULES.to_owned(),
         1 => "the expression compiles".to_owned(),
         n => format!("all {n} expressions compile"),
     };

@@ -176,7 +176,7 @@ reasons! {
     CompilationFailed,
     /// `Compiled` False: the API server accepts an expression that it cannot evaluate safely.
     UnsafeExpression,
-    /// `Compiled` Unknown: valid CEL beyond what is implemented here.
+    /// `Compiled` Unknown: valid CEL beyond what is implemented here. `TypeChecked` of a definition Unknown: likewise.
     UnsupportedExpression,
     /// `Compiled`, `TypeChecked`, `ResourcesMatched` Unknown: the check of this policy broke off.
     InternalError,

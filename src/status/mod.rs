@@ -6,6 +6,7 @@
 pub mod bindings;
 pub mod compute;
 pub mod condition;
+pub mod definition;
 pub mod exclusion;
 pub mod lease;
 mod matched;

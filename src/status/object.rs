@@ -51,11 +51,19 @@ impl ObjectKind {
         plural: "mutatingwebhookconfigurationstatuses",
     };
 
+    /// About CustomResourceDefinitions.
+    pub const OF_DEFINITIONS: Self = Self {
+        about: "CustomResourceDefinition",
+        kind: "CustomResourceDefinitionStatus",
+        plural: "customresourcedefinitionstatuses",
+    };
+
     /// All of them.
-    pub const ALL: [Self; 3] = [
+    pub const ALL: [Self; 4] = [
         Self::OF_MUTATING,
         Self::OF_VALIDATING_WEBHOOKS,
         Self::OF_MUTATING_WEBHOOKS,
+        Self::OF_DEFINITIONS,
     ];
 }
 

@@ -3,16 +3,19 @@
 use std::collections::BTreeSet;
 
 use super::compute::{
-    Checked, Compiled, Observed, Typed, TypedByWildcard, Types, when_evaluated, worst,
+    Checked, Compiled, Observed, Subject, Typed, TypedByWildcard, Types, when_evaluated, worst,
 };
 use super::condition::{ConditionStatus, Reason};
-use super::message;
 use super::verdict::{Evidence, Verdict};
+use super::{definition, message};
 use crate::policy::analysis::BEYOND;
 use crate::policy::compile::{CompileFinding, CompileFindingKind};
 
 /// The condition `TypeChecked`.
 pub(super) fn type_checked(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>) -> Verdict {
+    if observed.subject == Subject::Definition {
+        return definition::type_checked(observed, uncompiled);
+    }
     let Checked::Done(Types {
         outcome: types,
         waiting,
@@ -121,7 +124,7 @@ pub(super) fn uncompiled<'a>(observed: &Observed<'a>) -> BTreeSet<&'a str> {
 }
 
 /// Reports whether no expression is left whose types could be checked.
-fn is_all_uncompiled(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>) -> bool {
+pub(super) fn is_all_uncompiled(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>) -> bool {
     match observed.compiled {
         Checked::Done(Compiled { n_expressions, .. }) => {
             !uncompiled.is_empty() && uncompiled.len() >= n_expressions

@@ -30,19 +30,26 @@ pub enum Subject {
     Mutating,
     /// A configuration of webhooks, each of which is called or not.
     Webhooks,
+    /// A CustomResourceDefinition, whose rules are about objects and not about requests.
+    Definition,
 }
 
 impl Subject {
     /// Reports whether there is something to say by a condition of that type.
     pub(super) fn has(self, type_: ConditionType) -> bool {
-        let is_of_policies = matches!(type_, ConditionType::ParamsResolved | ConditionType::Bound);
-        !(self == Self::Webhooks && is_of_policies)
+        match type_ {
+            ConditionType::ParamsResolved | ConditionType::Bound => {
+                !matches!(self, Self::Webhooks | Self::Definition)
+            }
+            ConditionType::ResourcesMatched => self != Self::Definition,
+            _ => true,
+        }
     }
 
     /// The one whom an API server asks about a request.
     pub(super) const fn asked(self) -> &'static str {
         match self {
-            Self::Validating | Self::Mutating => "policy",
+            Self::Validating | Self::Mutating | Self::Definition => "policy",
             Self::Webhooks => "webhook",
         }
     }
@@ -50,7 +57,7 @@ impl Subject {
     /// The consequence where no request matches.
     pub(super) const fn never(self) -> &'static str {
         match self {
-            Self::Validating | Self::Mutating => "the policy never runs",
+            Self::Validating | Self::Mutating | Self::Definition => "the policy never runs",
             Self::Webhooks => "the webhook is never called",
         }
     }

@@ -1,11 +1,12 @@
-//! Following MutatingAdmissionPolicies and configurations of webhooks besides ValidatingAdmissionPolicies, where that
-//! is asked for.
+//! Following MutatingAdmissionPolicies, configurations of webhooks and CustomResourceDefinitions besides
+//! ValidatingAdmissionPolicies, where that is asked for.
 //!
 //! A mutating policy is read as a validating one with mutations, and a configuration as one policy for each of its
 //! webhooks. It has its place in the same store and the same queue, and is judged in the same way. Its name there has a
 //! prefix, as objects of several kinds may have the same name. It has no status, so that its conditions are those of
 //! an object of ours (ADR 31).
 
+pub(crate) mod definitions;
 mod received;
 mod watch;
 mod write;
@@ -37,20 +38,26 @@ pub enum Followed {
     /// `MutatingWebhookConfigurations`, likewise
     #[value(name = "mutatingwebhookconfigurations")]
     MutatingWebhookConfigurations,
+    /// `CustomResourceDefinitions` with validation rules: these rules
+    #[value(name = "customresourcedefinitions")]
+    CustomResourceDefinitions,
 }
 
 /// All that tells kinds apart which are followed.
 pub(crate) struct Row {
     /// The resource, which is the value of the flag, and the text before the slash in keys.
     pub(crate) resource: &'static str,
+    /// Their API group.
+    group: &'static str,
     /// The versions, the best first.
     versions: &'static [&'static str],
     /// The resource of bindings, where there are some.
     bindings: Option<&'static str>,
     /// The objects that hold the conditions.
     pub(crate) objects: ObjectKind,
-    /// The watches of the objects that are followed, of their bindings, and of the objects that hold their conditions.
-    sources: (Source, Option<Source>, Source),
+    /// The watches of the objects that are followed, of their bindings, and of the objects that hold their conditions;
+    /// of the first, nothing where another task watches them anyway.
+    sources: (Option<Source>, Option<Source>, Source),
     /// Advice where they are not served.
     remedy: &'static str,
     /// The name of the task.
@@ -59,11 +66,12 @@ pub(crate) struct Row {
 
 const MUTATING: Row = Row {
     resource: "mutatingadmissionpolicies",
+    group: received::GROUP,
     versions: &["v1", "v1beta1", "v1alpha1"],
     bindings: Some("mutatingadmissionpolicybindings"),
     objects: ObjectKind::OF_MUTATING,
     sources: (
-        Source::MutatingPolicies,
+        Some(Source::MutatingPolicies),
         Some(Source::MutatingBindings),
         Source::PolicyStatuses,
     ),
@@ -73,11 +81,12 @@ const MUTATING: Row = Row {
 
 const VALIDATING_WEBHOOKS: Row = Row {
     resource: "validatingwebhookconfigurations",
+    group: received::GROUP,
     versions: &["v1"],
     bindings: None,
     objects: ObjectKind::OF_VALIDATING_WEBHOOKS,
     sources: (
-        Source::ValidatingWebhooks,
+        Some(Source::ValidatingWebhooks),
         None,
         Source::ValidatingWebhookStatuses,
     ),
@@ -87,11 +96,12 @@ const VALIDATING_WEBHOOKS: Row = Row {
 
 const MUTATING_WEBHOOKS: Row = Row {
     resource: "mutatingwebhookconfigurations",
+    group: received::GROUP,
     versions: &["v1"],
     bindings: None,
     objects: ObjectKind::OF_MUTATING_WEBHOOKS,
     sources: (
-        Source::MutatingWebhooks,
+        Some(Source::MutatingWebhooks),
         None,
         Source::MutatingWebhookStatuses,
     ),
@@ -99,12 +109,24 @@ const MUTATING_WEBHOOKS: Row = Row {
     task: "watch-mutating-webhooks",
 };
 
+const DEFINITIONS: Row = Row {
+    resource: "customresourcedefinitions",
+    group: "apiextensions.k8s.io",
+    versions: &["v1"],
+    bindings: None,
+    objects: ObjectKind::OF_DEFINITIONS,
+    sources: (None, None, Source::DefinitionStatuses),
+    remedy: "",
+    task: "watch-definitions",
+};
+
 impl Followed {
     /// All of them.
-    pub(crate) const ALL: [Self; 3] = [
+    pub(crate) const ALL: [Self; 4] = [
         Self::MutatingAdmissionPolicies,
         Self::ValidatingWebhookConfigurations,
         Self::MutatingWebhookConfigurations,
+        Self::CustomResourceDefinitions,
     ];
 
     /// The state that is told apart by the kind.
@@ -113,7 +135,14 @@ impl Followed {
             Self::MutatingAdmissionPolicies => &MUTATING,
             Self::ValidatingWebhookConfigurations => &VALIDATING_WEBHOOKS,
             Self::MutatingWebhookConfigurations => &MUTATING_WEBHOOKS,
+            Self::CustomResourceDefinitions => &DEFINITIONS,
         }
+    }
+
+    /// Reports whether another task watches them, followed or not.
+    const fn is_watched_anyway(self) -> bool {
+        let (watch, ..) = self.row().sources;
+        watch.is_none()
     }
 
     /// The resource, which is the value of the flag.
@@ -141,7 +170,7 @@ impl Followed {
     pub(crate) fn of_source(source: Source) -> Option<Self> {
         Self::ALL.into_iter().find(|followed| {
             let (objects, bindings, statuses) = followed.row().sources;
-            objects == source || bindings == Some(source) || statuses == source
+            objects == Some(source) || bindings == Some(source) || statuses == source
         })
     }
 
@@ -168,7 +197,7 @@ pub(crate) fn of_key(key: &str) -> Option<Followed> {
 
 /// The states of all kinds that can be followed.
 #[derive(Debug)]
-pub(crate) struct AllFollowed([FollowedState; 3]);
+pub(crate) struct AllFollowed([FollowedState; 4]);
 
 impl Default for AllFollowed {
     fn default() -> Self {
@@ -179,11 +208,12 @@ impl Default for AllFollowed {
 impl AllFollowed {
     /// The state of one kind.
     pub(crate) const fn of(&self, followed: Followed) -> &FollowedState {
-        let [policies, validating, mutating] = &self.0;
+        let [policies, validating, mutating, definitions] = &self.0;
         match followed {
             Followed::MutatingAdmissionPolicies => policies,
             Followed::ValidatingWebhookConfigurations => validating,
             Followed::MutatingWebhookConfigurations => mutating,
+            Followed::CustomResourceDefinitions => definitions,
         }
     }
 
@@ -255,7 +285,15 @@ impl FollowedState {
     fn forget(&self) -> Vec<String> {
         let mut state = self.lock();
         let objects = std::mem::take(&mut state.objects);
-        *state = State::default();
+        *state = if self.followed.is_watched_anyway() {
+            State {
+                are_policies_listed: state.are_policies_listed,
+                unreadable: std::mem::take(&mut state.unreadable),
+                ..State::default()
+            }
+        } else {
+            State::default()
+        };
         drop(state);
         self.bindings.retain(&BTreeSet::new());
         objects.into_keys().collect()
@@ -263,7 +301,7 @@ impl FollowedState {
 
     /// The `apiVersion` in which the policies are served.
     pub(crate) fn api_version(&self) -> String {
-        format!("{}/{}", received::GROUP, self.lock().version)
+        format!("{}/{}", self.followed.row().group, self.lock().version)
     }
 
     fn set_version(&self, version: &'static str) {
@@ -406,12 +444,16 @@ mod tests {
             let states = AllFollowed::default();
             assert_eq!(states.of(followed).followed, followed);
             let (source, _, statuses) = followed.row().sources;
-            assert_eq!(Followed::of_source(source), Some(followed));
+            if let Some(source) = source {
+                assert_eq!(Followed::of_source(source), Some(followed));
+            }
             assert_eq!(Followed::of_source(statuses), Some(followed));
         }
         assert_eq!(parts_of("a"), None);
         assert_eq!(parts_of("b/a"), None);
         assert_eq!(Followed::of_source(Source::Policies), None);
+        // The watch of definitions is permitted by the controller's own role.
+        assert_eq!(Followed::of_source(Source::Crds), None);
     }
 
     #[test]

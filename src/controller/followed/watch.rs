@@ -12,7 +12,7 @@ use super::super::context::Context;
 use super::super::event_source::EventSource;
 use super::super::follow::Event;
 use super::super::watch::{follow_at, follow_by_policy_at};
-use super::received::{GROUP, Received, ReceivedBinding, ReceivedMutating, ReceivedWebhooks};
+use super::received::{Received, ReceivedBinding, ReceivedMutating, ReceivedWebhooks};
 use super::{Followed, FollowedState, Row};
 use crate::schema::Gvr;
 use crate::status::object::StatusObject;
@@ -37,7 +37,7 @@ fn served(context: &Context, row: &Row) -> Option<Served> {
     let serves = |gvr: &Gvr| mapper.resource(gvr).is_some();
     let version = row.versions.iter().copied().find(|version| {
         let mut needed = std::iter::once(row.resource).chain(row.bindings);
-        needed.all(|resource| serves(&Gvr::new(GROUP, *version, resource)))
+        needed.all(|resource| serves(&Gvr::new(row.group, *version, resource)))
     });
     let objects = Gvr::new(
         StatusObject::group(&row.objects),
@@ -98,15 +98,18 @@ async fn until_other(context: &Context, row: &Row, served_now: Served) {
 
 fn tell(row: &Row, served: Served) {
     let Row {
-        resource, remedy, ..
+        resource,
+        group,
+        remedy,
+        ..
     } = row;
     match served {
-        Served::All(version) => tracing::info!(version, "following {resource}.{GROUP}"),
+        Served::All(version) => tracing::info!(version, "following {resource}.{group}"),
         Served::NoPolicies => tracing::info!(
-            "{resource}.{GROUP} are not served: they are followed when they are{remedy}"
+            "{resource}.{group} are not served: they are followed when they are{remedy}"
         ),
         Served::NoObjects => tracing::warn!(
-            "{resource}.{GROUP} cannot be followed: install the CRD {}.vap-status.dev, which holds their \
+            "{resource}.{group} cannot be followed: install the CRD {}.vap-status.dev, which holds their \
              conditions",
             row.objects.plural
         ),
@@ -116,15 +119,14 @@ fn tell(row: &Row, served: Served) {
 /// Forgets what was known. The objects stay: nothing tells that what they say is wrong.
 fn forget(context: &Context, state: &FollowedState) {
     let (policies, bindings, objects) = state.followed.row().sources;
-    for source in [Some(policies), bindings, Some(objects)]
-        .into_iter()
-        .flatten()
-    {
+    for source in [policies, bindings, Some(objects)].into_iter().flatten() {
         context.readiness.forget(source);
         context.metrics.forget_source(source);
     }
     let mut gone = state.forget();
-    gone.extend(retain(context, state.followed, &BTreeSet::new()));
+    if !state.followed.is_watched_anyway() {
+        gone.extend(retain(context, state.followed, &BTreeSet::new()));
+    }
     for key in gone {
         context.queue.add(&key);
     }
@@ -137,8 +139,8 @@ fn retain(context: &Context, followed: Followed, keys: &BTreeSet<String>) -> Vec
         .retain_among(|key| super::of_key(key) == Some(followed), keys)
 }
 
-fn path(version: &str, resource: &str) -> String {
-    format!("/apis/{GROUP}/{version}/{resource}")
+fn path(row: &Row, version: &str, resource: &str) -> String {
+    format!("/apis/{}/{version}/{resource}", row.group)
 }
 
 async fn policies(context: &Context, followed: Followed, version: &str) {
@@ -149,6 +151,8 @@ async fn policies(context: &Context, followed: Followed, version: &str) {
         Followed::ValidatingWebhookConfigurations | Followed::MutatingWebhookConfigurations => {
             of_kind::<ReceivedWebhooks>(context, followed, version).await;
         }
+        // They are told of by the watch of what is served.
+        Followed::CustomResourceDefinitions => std::future::pending().await,
     }
 }
 
@@ -166,10 +170,12 @@ async fn of_kind<K: Received>(context: &Context, followed: Followed, version: &s
             context.queue.add(&key);
         }
     };
-    let (source, ..) = row.sources;
+    let (Some(source), ..) = row.sources else {
+        return std::future::pending().await;
+    };
     let at = (
-        path(version, row.resource),
-        format!("{}.{GROUP}", row.resource),
+        path(row, version, row.resource),
+        format!("{}.{}", row.resource, row.group),
     );
     follow_at::<K>(context, source, at, |event| match event {
         Event::Init => {
@@ -217,7 +223,7 @@ async fn bindings(context: &Context, state: &FollowedState, version: &str) {
     };
     follow_by_policy_at::<ReceivedBinding, _>(
         context,
-        (source, path(version, resource)),
+        (source, path(row, version, resource)),
         &state.bindings,
         |ReceivedBinding(binding)| binding,
         listed_all,

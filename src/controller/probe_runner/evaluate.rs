@@ -23,6 +23,7 @@ use crate::policy;
 use crate::policy::admission::mutation::KindsOf;
 use crate::policy::admission::{Authorizer, Binding, ParamList, ParamSource};
 use crate::probe::api::CaseStatus;
+use crate::probe::custom_resource::{self, Definition};
 use crate::probe::mutation::Mutating;
 use crate::probe::run::{self, Runner, Setting, Target};
 use crate::schema::crd::Crd;
@@ -107,6 +108,8 @@ pub(super) struct Task {
     pub(super) entry: Entry,
     /// The CustomResourceDefinitions that it takes to mutate the objects of the cases.
     pub(super) definitions: Result<Vec<Crd>, Unavailable>,
+    /// The CustomResourceDefinition itself, where the probes are about one.
+    pub(super) definition: Result<Option<Definition>, Unavailable>,
     pub(super) probes: Vec<Arc<Probe>>,
     pub(super) bindings: Result<Vec<Binding>, Unavailable>,
     pub(super) params: Result<ParamList, Unavailable>,
@@ -141,6 +144,7 @@ pub(super) async fn evaluate(
 ) -> Evaluated {
     let is_transient = [
         subject.definitions.as_ref().err(),
+        subject.definition.as_ref().err(),
         subject.bindings.as_ref().err(),
         subject.params.as_ref().err(),
     ];
@@ -287,6 +291,14 @@ impl Job {
     fn run(&self, cases: &mut Cases) {
         let subject = &self.subject;
         let policy = &subject.entry.policy;
+        match &subject.definition {
+            Ok(None) => {}
+            Ok(Some(definition)) => return self.run_definition(definition, cases),
+            Err(why) => {
+                let cases = subject.probes.iter().zip(cases);
+                return cases.for_each(|(probe, cases)| pending(probe, cases, &why.text));
+            }
+        }
         let ready = Ready::new(&self.context, &subject.entry);
         let param_kind = policy::param_kind(policy);
         let definitions = match &subject.definitions {
@@ -343,7 +355,7 @@ impl Job {
                         continue;
                     }
                 },
-                Subject::Validating | Subject::Mutating => None,
+                Subject::Validating | Subject::Mutating | Subject::Definition => None,
             };
             let of_webhook = webhook.as_ref().map(|admission| Setting {
                 admission,
@@ -367,6 +379,21 @@ impl Job {
                     Some(why) => run::pending(case, &why).status,
                     None => result.status,
                 });
+            }
+        }
+    }
+
+    /// The same of cases about a CustomResourceDefinition.
+    fn run_definition(&self, definition: &Definition, cases: &mut Cases) {
+        let mut runner = custom_resource::Runner::new(definition);
+        for (probe, cases) in self.subject.probes.iter().zip(cases) {
+            cases.resize(probe.spec.cases.len(), None);
+            let open = probe.spec.cases.iter().zip(cases);
+            for (case, outcome) in open.filter(|(_, outcome)| outcome.is_none()) {
+                if self.is_cancelled.load(Ordering::Relaxed) {
+                    return;
+                }
+                *outcome = Some(runner.run(case).status);
             }
         }
     }

@@ -5,18 +5,14 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use k8s_openapi::api::admissionregistration::v1::Mutation;
-use kube::Resource;
-use kube::core::Request;
 use serde_json::Value;
 
 use super::super::cluster_snapshot::ClusterSnapshot;
 use super::super::context::Context;
-use super::super::crds::{self, CustomResourceDefinition};
-use super::super::error::within;
-use super::super::followed;
+use super::super::crds;
+use super::super::followed::{self, definitions};
 use super::super::params::Unavailable;
 use super::super::probe::Probe;
 use super::super::schemas::Schemas;
@@ -24,12 +20,11 @@ use super::super::store::{Body, Entry};
 use crate::policy::admission::mutation::MutatingAdmission;
 use crate::policy::admission::{Admission, Object};
 use crate::policy::compile::CompiledPolicy;
+use crate::probe::custom_resource::Definition;
 use crate::schema::crd::{Crd, CrdVersion};
 use crate::schema::resolver::{Resolution, SchemaResolver};
 use crate::schema::{Builtin, Gvk};
-
-/// How long reading a definition may take.
-const TIMEOUT: Duration = Duration::from_secs(10);
+use crate::status::compute::Subject;
 
 /// The most definitions that are read for the probes of a policy.
 const MAX_DEFINITIONS: usize = 16;
@@ -193,7 +188,7 @@ pub(super) async fn definitions(
     }
     let mut definitions = Vec::with_capacity(names.len());
     for name in names {
-        let Some(value) = definition(context, name).await? else {
+        let Some(value) = read(context, name).await? else {
             continue;
         };
         match Crd::from_value(&value) {
@@ -207,19 +202,36 @@ pub(super) async fn definitions(
     Ok(definitions)
 }
 
-/// The definition of that name as the API server has it.
-async fn definition(context: &Context, name: &str) -> Result<Option<Value>, Unavailable> {
-    // A list of one: definitions may be listed, and need not be permitted to be got.
-    let params = kube::api::ListParams::default().fields(&format!("metadata.name={name}"));
-    let request = Request::new(CustomResourceDefinition::url_path(&(), None)).list(&params);
-    let failed = |error: &dyn std::fmt::Display| {
+/// The CustomResourceDefinition `entry`, where it is one, as it was known when its probes were to be run.
+///
+/// It is stored, so that no API server refuses it.
+///
+/// # Errors
+/// Why it cannot be had.
+pub(super) async fn definition(
+    context: &Context,
+    entry: &Entry,
+) -> Result<Option<Definition>, Unavailable> {
+    if entry.subject() != Subject::Definition {
+        return Ok(None);
+    }
+    let name = entry.policy.metadata.name.as_deref().unwrap_or_default();
+    match read(context, name).await? {
+        Some(value) if definitions::is_of(&value, entry) => Ok(Some(Definition {
+            value,
+            refusal: None,
+        })),
+        _ => Err(Unavailable::passing(format!(
+            "the CustomResourceDefinition {name} is being changed"
+        ))),
+    }
+}
+
+async fn read(context: &Context, name: &str) -> Result<Option<Value>, Unavailable> {
+    let definition = definitions::read(context, name).await;
+    definition.map_err(|error| {
         Unavailable::passing(format!(
             "the CustomResourceDefinition {name} cannot be read now: {error}"
         ))
-    };
-    let request = request.map_err(|error| failed(&error))?;
-    let list = within(TIMEOUT, context.client.request::<Value>(request)).await;
-    let mut list = list.map_err(|error| failed(&error))?;
-    let items = list.get_mut("items").and_then(Value::as_array_mut);
-    Ok(items.and_then(Vec::pop))
+    })
 }

@@ -27,6 +27,7 @@ use crate::policy::matching::{MatchedResource, Matches, UnservedResource};
 use crate::policy::rule::Rule;
 use crate::schema::{Gvk, Gvr};
 
+mod definition;
 mod exempt;
 mod merge;
 mod mutating;

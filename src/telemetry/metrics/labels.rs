@@ -111,6 +111,8 @@ label_values! {
         MutatingWebhooks = "mutatingwebhooks",
         /// The watch of the objects that hold their conditions.
         MutatingWebhookStatuses = "mutatingwebhookstatuses",
+        /// The watch of the objects that hold conditions of CustomResourceDefinitions, where these are followed.
+        DefinitionStatuses = "definitionstatuses",
         /// The watch of API services.
         ApiServices = "apiservices",
         /// The list of served resources.

@@ -131,6 +131,29 @@ pub fn judge(definition: &Json) -> DefinitionVerdict {
     verdict
 }
 
+/// Reports whether a version of `definition` has a rule, in whatever part of its schema.
+#[must_use]
+pub fn has_rules(definition: &Json) -> bool {
+    let versions = definition.pointer("/spec/versions");
+    let versions = versions.and_then(Json::as_array);
+    let mut schemas = versions
+        .into_iter()
+        .flatten()
+        .filter_map(|version| version.pointer("/schema/openAPIV3Schema")?.as_object());
+    schemas.any(schema_has_rules)
+}
+
+fn schema_has_rules(schema: &Map<String, Json>) -> bool {
+    if !ValidationRule::of_schema(schema).is_empty() {
+        return true;
+    }
+    let below = ["additionalProperties", "items"].into_iter();
+    let mut below = below.filter_map(|keyword| schema.get(keyword)?.as_object());
+    below.any(schema_has_rules)
+        || keywords::schemas_of(schema, "properties").any(|(_, schema)| schema_has_rules(schema))
+        || keywords::junctors(schema).any(|(_, _, schema)| schema_has_rules(schema))
+}
+
 fn judge_schema(schema: &Json, path: &Path<'_>, budget: &mut Budget) -> DefinitionVerdict {
     let unjudged = DefinitionVerdict {
         is_partial: true,

@@ -3,6 +3,7 @@
 //!
 //! - [`judge`]: what the API server says of the rules of a definition when it is created: errors in its words, and
 //!   what each rule may cost.
+//! - [`has_rules`]: whether there is anything to judge.
 //! - [`validate`]: an object held against the rules of a definition, on creation or on an update: for tests of a
 //!   definition that Rust types make, such as those of `kube`'s derive macro.
 //! - [`Validator`]: the same for many objects of one schema.
@@ -29,7 +30,7 @@ use serde_json::Value as Json;
 
 pub use compile::{ExpressionError, Trouble};
 pub use cost::{STATIC_ESTIMATED_COST_LIMIT, STATIC_ESTIMATED_CRD_COST_LIMIT};
-pub use definition::{DefinitionError, DefinitionVerdict, RuleCost, judge};
+pub use definition::{DefinitionError, DefinitionVerdict, RuleCost, has_rules, judge};
 pub use field_error::{FieldError, FieldErrorKind};
 pub use path::PathStep;
 pub use rule::ValidationRule;
