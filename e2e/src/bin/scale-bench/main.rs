@@ -287,6 +287,9 @@ async fn at_rest(controller: &Controller, time: Duration, row: &mut Row) -> Resu
     Ok(())
 }
 
+/// The pause between two looks at the API server's index, which is large: each costs the API server milliseconds.
+const INDEX_PAUSE: Duration = Duration::from_millis(50);
+
 /// Changes the type of a field of a CRD, so that all its dependants get a warning.
 async fn change_crd(
     client: &Client,
@@ -299,10 +302,6 @@ async fn change_crd(
         .list_metadata(&ListParams::default().labels(labels))
         .await?
         .items;
-    let dependants = dependants.into_iter();
-    let dependants: Vec<String> = dependants
-        .filter_map(|policy| policy.metadata.name)
-        .collect();
     let n_dependants = dependants.len();
     let path = format!("apis/{}/v1", group(0));
     let address = |index: Value| {
@@ -312,6 +311,8 @@ async fn change_crd(
             .cloned()
     };
     let before = address(index(client).await?);
+    let warned = Expected("TypeChecked", "ExpressionWarnings");
+    let turned = wait::watch_condition(policies, labels, n_dependants, warned).await?;
     let processor = controller.processor_seconds()?;
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
     let started = Instant::now();
@@ -322,12 +323,10 @@ async fn change_crd(
         .await?;
     while address(index(client).await?) == before {
         ensure!(started.elapsed() < TIMEOUT, "the change is not published");
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        tokio::time::sleep(INDEX_PAUSE).await;
     }
     let published = started.elapsed();
-    let warned = Expected("TypeChecked", "ExpressionWarnings");
-    await_condition(policies, labels, dependants, warned).await?;
-    let last = started.elapsed();
+    let last = turned.await??.saturating_duration_since(started);
     row.add(
         "dependants of the CRD that changes",
         n_dependants.to_string(),

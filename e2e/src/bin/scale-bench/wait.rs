@@ -3,14 +3,17 @@
 //! The API server shares the machine with what is measured, so that a look at thousands of policies would cost
 //! what is being measured. Few of them are looked at as long as these are not so far.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use e2e::controller::Controller;
+use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kube::Client;
-use kube::api::{Api, ListParams};
+use kube::api::{Api, ListParams, WatchEvent, WatchParams};
 use serde_json::Value;
+use tokio::task::JoinHandle;
 
 use crate::metric;
 
@@ -78,6 +81,36 @@ pub(crate) async fn await_condition(
         lacking = policies.filter_map(|policy| policy.metadata.name).collect();
     }
     Ok(())
+}
+
+/// Watches the policies that `labels` select, and tells when the last of these `n_policies` came to have the condition
+/// with the reason: one watch costs the API server less than reads of each.
+pub(crate) async fn watch_condition(
+    api: &Api<ValidatingAdmissionPolicy>,
+    labels: &str,
+    n_policies: usize,
+    expected: Expected,
+) -> Result<JoinHandle<Result<Instant>>> {
+    let params = ListParams::default().labels(labels);
+    let listed = api.list_metadata(&params).await?.metadata;
+    let since = listed.resource_version.unwrap_or_default();
+    let params = WatchParams::default().labels(labels).timeout(290);
+    let mut events = api.watch(&params, &since).await?.boxed();
+    let last = async move {
+        let mut turned = BTreeSet::new();
+        while turned.len() < n_policies {
+            let event = events.try_next().await?;
+            match event.context("the watch ended before all had turned")? {
+                WatchEvent::Modified(policy) if expected.is_met_by(&policy) => {
+                    turned.extend(policy.metadata.name);
+                }
+                WatchEvent::Error(status) => bail!("the watch failed: {}", status.message),
+                _ => {}
+            }
+        }
+        Ok(Instant::now())
+    };
+    Ok(tokio::spawn(last))
 }
 
 /// The text of the API server's index of documents.
