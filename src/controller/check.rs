@@ -21,7 +21,7 @@ use super::schemas::{Asked, Missing, SchemaCache, Schemas};
 use super::store::{Body, Entry};
 use crate::policy;
 use crate::policy::admission::Admission;
-use crate::policy::analysis::{Profile, kinds_to_check, type_check_matched};
+use crate::policy::analysis::{Profile, TypeCheck, kinds_to_check, type_check_matched};
 use crate::policy::compile::{CompileFinding, CompiledPolicy};
 use crate::policy::matching::{self, RuleMatches, describing};
 use crate::policy::webhooks;
@@ -120,15 +120,8 @@ struct Part {
 }
 
 impl Part {
-    fn typed(&self, schemas: &Schemas, profile: Profile) -> Typed {
-        let checked = type_check_matched(&self.compiled, &self.matches, schemas, profile);
-        let mut typed = Typed::from(checked);
-        if let Some((n, _, _)) = &self.webhook {
-            for warning in &mut typed.warnings {
-                warning.field_ref = webhooks::of_field(*n, &warning.field_ref);
-            }
-        }
-        typed
+    fn type_checked(&self, schemas: &Schemas, profile: Profile) -> TypeCheck {
+        type_check_matched(&self.compiled, &self.matches, schemas, profile)
     }
 
     fn findings(&self) -> Vec<CompileFinding> {
@@ -145,13 +138,15 @@ impl Part {
 /// The outcome of type checking all parts.
 fn typed(parts: &[Part], schemas: &Schemas, profile: Profile) -> Typed {
     match parts {
-        [part] if part.webhook.is_none() => part.typed(schemas, profile),
-        parts => Typed::of_webhooks(
-            parts
-                .iter()
-                .map(|part| part.typed(schemas, profile))
-                .collect(),
-        ),
+        [part] if part.webhook.is_none() => Typed::from(part.type_checked(schemas, profile)),
+        parts => {
+            let parts = parts.iter();
+            Typed::of_webhooks(
+                parts
+                    .map(|part| part.type_checked(schemas, profile))
+                    .collect(),
+            )
+        }
     }
 }
 
@@ -293,9 +288,11 @@ fn parts_of(
         let webhooks = webhooks.iter().enumerate();
         let parts = webhooks.map(|(n, webhook)| {
             let matches = match_cache.get(webhook, mapper);
-            let (asked, n_reviews) = matching::asked_of_webhook(webhook, matches.matches());
+            let (asked, reviews) = matching::asked_of_webhook(webhook, matches.matches());
             let mut matched = Matched::from(&asked);
-            matched.n_resources = matched.n_resources.saturating_add(n_reviews);
+            let by_wildcard = reviews.iter().filter(|review| review.by_wildcard);
+            matched.n_resources = matched.n_resources.saturating_add(reviews.len());
+            matched.n_by_wildcard = matched.n_by_wildcard.saturating_add(by_wildcard.count());
             let name = webhook.metadata.name.clone().unwrap_or_default();
             Part {
                 compiled: CompiledPolicy::of_parts(webhook, None),

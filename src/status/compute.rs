@@ -32,6 +32,7 @@ use crate::policy::compile::{CompileFinding, CompileFindingKind};
 use crate::policy::consequence::Consequence;
 use crate::policy::fails_closed;
 use crate::policy::matching::{Matches, UnservedResource};
+use crate::policy::webhooks;
 use crate::schema::Gvk;
 
 /// The observations about a policy.
@@ -179,10 +180,21 @@ pub struct TypedByWildcard {
 }
 
 impl Typed {
-    /// The outcomes for the webhooks of a configuration as one.
+    /// The outcomes for the webhooks of a configuration, in their order, as one; a kind that several of them match
+    /// counts once.
     #[must_use]
-    pub fn of_webhooks(webhooks: Vec<Self>) -> Self {
-        let mut all = Self::default();
+    pub fn of_webhooks(webhooks: Vec<TypeCheck>) -> Self {
+        let kinds = webhooks.iter().flat_map(|webhook| &webhook.checked);
+        let named: BTreeSet<Gvk> = kinds.cloned().collect();
+        let kinds = webhooks
+            .iter()
+            .flat_map(|webhook| &webhook.by_wildcard.checked);
+        let by_wildcard: BTreeSet<&Gvk> = kinds.filter(|kind| !named.contains(kind)).collect();
+        let mut all = Self {
+            n_checked: named.len(),
+            ..Self::default()
+        };
+        all.by_wildcard.n_checked = by_wildcard.len();
         let mut warnings = Vec::new();
         let add = |known: &mut Vec<UncheckedKind>, kinds: Vec<UncheckedKind>| {
             for kind in kinds {
@@ -191,13 +203,15 @@ impl Typed {
                 }
             }
         };
-        for webhook in webhooks {
-            warnings.extend(webhook.warnings);
-            all.n_checked = all.n_checked.saturating_add(webhook.n_checked);
+        for (n, webhook) in webhooks.into_iter().enumerate() {
+            let webhook = Self::from(webhook);
+            warnings.extend(webhook.warnings.into_iter().map(|mut warning| {
+                warning.field_ref = webhooks::of_field(n, &warning.field_ref);
+                warning
+            }));
             add(&mut all.unchecked, webhook.unchecked);
             let by_wildcard = *webhook.by_wildcard;
             let known = &mut *all.by_wildcard;
-            known.n_checked = known.n_checked.saturating_add(by_wildcard.n_checked);
             add(&mut known.unchecked, by_wildcard.unchecked);
             known.has_more |= by_wildcard.has_more;
             all.has_foreign_kinds |= webhook.has_foreign_kinds;
@@ -482,6 +496,7 @@ fn compiled(observed: &Observed<'_>) -> Verdict {
     }
     let text = match n_expressions {
         0 if observed.subject == Subject::Definition => definition::NO_RULES.to_owned(),
+        0 => "there are no expressions".to_owned(),
         1 => "the expression compiles".to_owned(),
         n => format!("all {n} expressions compile"),
     };

@@ -333,12 +333,15 @@ pub fn of_webhook(policy: &ValidatingAdmissionPolicy, mut matches: Matches) -> (
     (matches, has_reviews)
 }
 
-/// The same, with how many of the resources are such reviews.
+/// The same, with those of the resources that are such reviews.
 #[must_use]
-pub fn asked_of_webhook(policy: &ValidatingAdmissionPolicy, matches: &Matches) -> (Matches, usize) {
+pub fn asked_of_webhook(
+    policy: &ValidatingAdmissionPolicy,
+    matches: &Matches,
+) -> (Matches, Vec<ExemptResource>) {
     let is_review = |of: &&ExemptResource| !of.resource.starts_with(exempt::CONFIGURATION_GROUP);
-    let n_reviews = matches.exempt.iter().filter(is_review).count();
-    (of_webhook(policy, matches.clone()).0, n_reviews)
+    let reviews = matches.exempt.iter().filter(is_review).cloned().collect();
+    (of_webhook(policy, matches.clone()).0, reviews)
 }
 
 /// The field of the rule `n`.

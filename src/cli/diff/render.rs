@@ -141,6 +141,11 @@ fn summary(report: &DiffReport, terminal: Terminal) -> String {
     ];
     let parts = counts(parts, terminal);
     let came_to = match (parts.as_slice(), summary.objects + summary.cases) {
+        ([], _) if summary.policies == 0 => painted(
+            "nothing to compare: name two versions of a policy",
+            YELLOW,
+            terminal,
+        ),
         ([], 0) => painted(
             "nothing to compare them by: name probes or objects",
             YELLOW,

@@ -192,7 +192,8 @@ impl DiffReport {
     #[must_use]
     pub fn exit(&self) -> Exit {
         let summary = &self.summary;
-        if summary.errors > 0 || summary.unread > 0 || summary.objects + summary.cases == 0 {
+        let is_empty = summary.policies == 0 || summary.objects + summary.cases == 0;
+        if summary.errors > 0 || summary.unread > 0 || is_empty {
             Exit::WrongUse
         } else if self.groups.is_empty() {
             Exit::Clean

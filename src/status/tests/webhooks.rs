@@ -76,3 +76,25 @@ fn bindings_params_and_probes_are_no_affair_of_webhooks() {
         }
     }
 }
+
+#[test]
+fn a_kind_that_several_webhooks_match_counts_once() {
+    let kinds = |names: &[&str]| -> Vec<Gvk> {
+        let names = names.iter();
+        names.map(|name| Gvk::new("", "v1", *name)).collect()
+    };
+    let check = |named: &[&str], by_wildcard: &[&str]| TypeCheck {
+        checked: kinds(named),
+        by_wildcard: WildcardKinds {
+            checked: kinds(by_wildcard),
+            ..WildcardKinds::default()
+        },
+        ..TypeCheck::default()
+    };
+    let outcome = Typed::of_webhooks(vec![
+        check(&["Pod"], &[]),
+        check(&["Pod", "Service"], &["Node", "Secret"]),
+        check(&["Secret"], &["Node", "Pod"]),
+    ]);
+    assert_eq!((outcome.n_checked, outcome.by_wildcard.n_checked), (3, 1));
+}
