@@ -20,6 +20,7 @@ use e2e::controller::{
     install_policy_statuses,
 };
 use e2e::trouble::Trouble;
+use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::Client;
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
@@ -526,7 +527,7 @@ async fn nothing_is_asked_that_is_not_to_be_followed() {
     controller.finish().await.unwrap();
 }
 
-/// Without rights everything else works, and the log says what to grant; with them it goes on.
+/// Without rights everything else works, and the log and the readiness say what to grant; with them it goes on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_missing_right_costs_mutating_policies_alone() {
     let cluster = Cluster::start(&[]).await;
@@ -540,9 +541,7 @@ async fn a_missing_right_costs_mutating_policies_alone() {
         "validations": [{"expression": "object.spec.replicas <= 5"}],
     });
     cluster.create(&validating, "validating", spec).await;
-    let controller = Controller::start(&cluster.control_plane, &[FOLLOW])
-        .await
-        .unwrap();
+    let mut controller = Controller::spawn(&cluster.control_plane, &[FOLLOW]).unwrap();
     controller.announce([
         Trouble::error("ClusterRole vap-status-controller-mutatingadmissionpolicies").certain(),
         Trouble::any_sync("forbidden").certain(),
@@ -563,10 +562,62 @@ async fn a_missing_right_costs_mutating_policies_alone() {
         assert!(Instant::now() < deadline, "{}", controller.log().unwrap());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    let (ready, text) = controller.get("/readyz").await.unwrap();
-    assert_eq!(ready, 200, "{text}");
+    not_ready(&controller, "mutatingpolicies").await;
     grant_mutating_policies(&cluster.control_plane).unwrap();
     cluster.wait("sound", "Ready", "True/Ready").await;
+    controller.await_ready().await.unwrap();
+    controller.finish().await.unwrap();
+}
+
+/// Checks that the readiness names the right that a source lacks, and that the caches are not in step.
+async fn not_ready(controller: &Controller, source: &str) {
+    let (status, text) = controller.get("/readyz").await.unwrap();
+    assert_eq!(status, 503, "{text}");
+    assert!(text.contains(&format!("[-]{source} failed")), "{text}");
+    let role = "ClusterRole vap-status-controller-mutatingadmissionpolicies";
+    assert!(text.contains(role), "{text}");
+    let (_, metrics) = controller.get("/metrics").await.unwrap();
+    assert!(metrics.contains("\nvap_in_step 0\n"), "{metrics}");
+}
+
+/// Bindings that were read before say nothing of today.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_right_on_bindings_that_is_taken_away_is_a_condition() {
+    let cluster = Cluster::ready().await;
+    cluster
+        .policy("sound", "apps", "deployments", REPLICAS)
+        .await;
+    cluster.bind("sound").await;
+    // A watch that goes on is not asked for its right again.
+    let args = [FOLLOW, "--watch-timeout=5s"];
+    let mut controller = Controller::start(&cluster.control_plane, &args)
+        .await
+        .unwrap();
+    cluster.wait("sound", "Bound", "True/BindingsFound").await;
+
+    controller.announce([
+        Trouble::error("cannot watch mutatingadmissionpolicybindings").certain(),
+        Trouble::sync("mutatingbindings", "forbidden").certain(),
+    ]);
+    let roles: Api<ClusterRole> = Api::all(cluster.client.clone());
+    let name = "vap-status-controller-mutatingadmissionpolicies";
+    let mut less = roles.get(name).await.unwrap().rules.unwrap();
+    for resources in less.iter_mut().filter_map(|rule| rule.resources.as_mut()) {
+        resources.retain(|resource| resource != "mutatingadmissionpolicybindings");
+    }
+    let patch = Patch::Merge(json!({"rules": less}));
+    roles
+        .patch(name, &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+    let delete = DeleteParams::default();
+    cluster.wait("sound", "Bound", "Unknown/NotPermitted").await;
+    not_ready(&controller, "mutatingbindings").await;
+    cluster.bindings().delete("sound", &delete).await.unwrap();
+
+    grant_mutating_policies(&cluster.control_plane).unwrap();
+    cluster.wait("sound", "Bound", "False/NoBindings").await;
+    controller.await_ready().await.unwrap();
     controller.finish().await.unwrap();
 }
 

@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use crate::telemetry::metrics::Source;
 
-/// Sources that must be in sync with the cluster before a verdict is given. Probes are not there in
-/// every cluster.
+/// Sources that must be in sync with the cluster before a verdict is given. Probes, and kinds that are followed
+/// besides, are not there in every cluster.
 const NEEDED: [Source; 6] = [
     Source::Policies,
     Source::Bindings,
@@ -68,7 +68,19 @@ struct Refusal {
     is_told: bool,
 }
 
+/// The sources that are to be in step: the needed ones, and of the others those that are watched, since the cluster
+/// serves them. What is served no longer is forgotten.
+fn watched(states: &BTreeMap<Source, State>) -> impl Iterator<Item = Source> {
+    let others = states.keys().filter(|source| !NEEDED.contains(source));
+    NEEDED.into_iter().chain(others.copied())
+}
+
 impl State {
+    /// Reports whether it was read and has not failed since.
+    const fn is_in_step(&self) -> bool {
+        self.is_synced && self.refusal.is_none() && self.failure.is_none()
+    }
+
     /// The permission that is missing, once that is certain.
     fn lacking(&self) -> Option<&Refusal> {
         let refusal = self.refusal.as_ref()?;
@@ -85,13 +97,7 @@ impl Readiness {
     #[must_use]
     pub fn checks(&self) -> Vec<(&'static str, Option<String>)> {
         let states = self.lock();
-        // Probes are not there in every cluster; where their kind is served they are to be read.
-        let probes = states
-            .contains_key(&Source::Probes)
-            .then_some(Source::Probes);
-        NEEDED
-            .into_iter()
-            .chain(probes)
+        watched(&states)
             .map(|source| {
                 let state = states.get(&source).cloned().unwrap_or_default();
                 let lacking = state.lacking().map(|refusal| refusal.text.clone());
@@ -141,16 +147,16 @@ impl Readiness {
     }
 
     /// Reports whether `source` was read and has not failed since.
+    #[cfg(test)]
     pub(crate) fn is_in_step(&self, source: Source) -> bool {
-        self.lock().get(&source).is_some_and(|state| {
-            state.is_synced && state.refusal.is_none() && state.failure.is_none()
-        })
+        self.lock().get(&source).is_some_and(State::is_in_step)
     }
 
     /// Reports whether all sources that a verdict depends on are in sync with the cluster now.
     #[must_use]
     pub fn is_all_in_step(&self) -> bool {
-        NEEDED.into_iter().all(|source| self.is_in_step(source))
+        let states = self.lock();
+        watched(&states).all(|source| states.get(&source).is_some_and(State::is_in_step))
     }
 
     /// Returns the permission that `source` lacks, if it is certain that it does.
@@ -262,6 +268,40 @@ mod tests {
         assert_eq!(problem(&readiness).as_deref(), Some("grant list"));
         readiness.synced(Source::Crds);
         assert_eq!(problem(&readiness), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_watched_besides_counts_for_as_long_as_it_is() {
+        let readiness = Readiness::default();
+        for source in NEEDED {
+            readiness.synced(source);
+        }
+        assert!(readiness.is_all_in_step());
+        for source in [
+            Source::Probes,
+            Source::MutatingPolicies,
+            Source::MutatingBindings,
+            Source::ValidatingWebhooks,
+            Source::PolicyStatuses,
+        ] {
+            let problem = || {
+                let mut checks = readiness.checks().into_iter();
+                let check = checks.find(|(name, _)| *name == source.as_str());
+                check.map(|(_, problem)| problem)
+            };
+            assert_eq!(problem(), None);
+            readiness.synced(source);
+            assert_eq!(problem(), Some(None));
+            assert!(readiness.is_all_in_step());
+            readiness.refused(source, "grant list".into());
+            assert!(!readiness.is_all_in_step());
+            assert_eq!(problem(), Some(None));
+            tokio::time::advance(REVOKED_AFTER).await;
+            assert_eq!(problem(), Some(Some("grant list".into())));
+            readiness.forget(source);
+            assert_eq!(problem(), None);
+            assert!(readiness.is_all_in_step());
+        }
     }
 
     #[test]

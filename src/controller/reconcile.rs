@@ -381,10 +381,21 @@ async fn process(context: &Arc<Context>, name: &str) {
     context.metrics.reconciled(outcome, seconds);
 }
 
-/// Says what went wrong, once a minute for all policies together: they mostly fail for one cause.
+/// The key by which a failure is logged once a minute: policies mostly fail for one cause. Rights are given for each
+/// kind that is followed, and a missing one is to be named for each.
+fn failure_key(name: &str, reason: ErrorReason) -> String {
+    match followed::of_key(name) {
+        Some(followed) if reason == ErrorReason::Forbidden => {
+            format!("{} {}", reason.as_str(), followed.resource())
+        }
+        _ => reason.as_str().to_owned(),
+    }
+}
+
+/// Says what went wrong, once a minute for all policies that fail for one cause.
 fn complain(context: &Context, name: &str, failure: &Failure, retry_in: f64) {
     let reason = failure.reason();
-    if !context.log_throttle.is_due(reason.as_str()) {
+    if !context.log_throttle.is_due(&failure_key(name, reason)) {
         tracing::debug!(policy = name, error = %failure, retry_in, "cannot write the status");
         return;
     }
@@ -429,4 +440,28 @@ pub(crate) fn random() -> f64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     let bits = RandomState::new().build_hasher().finish();
     f64::from(u16::try_from(bits & 0xffff).unwrap_or_default()) / f64::from(u16::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::followed::Followed;
+    use super::*;
+
+    #[test]
+    fn a_missing_right_is_named_for_each_kind() {
+        let forbidden = |name: &str| failure_key(name, ErrorReason::Forbidden);
+        let mut keys: BTreeSet<String> = Followed::ALL
+            .into_iter()
+            .map(|followed| forbidden(&followed.key("a")))
+            .collect();
+        keys.insert(forbidden("a"));
+        assert_eq!(keys.len(), Followed::ALL.len() + 1);
+        // An API server that does not answer is one failure.
+        let of_kind = Followed::MutatingAdmissionPolicies.key("a");
+        for reason in [ErrorReason::Timeout, ErrorReason::Connection] {
+            assert_eq!(failure_key(&of_kind, reason), failure_key("a", reason));
+        }
+    }
 }

@@ -405,7 +405,9 @@ fn go_on_without(context: &Context, source: Source) -> bool {
         Source::Probes => context.set_probes_listed(),
         Source::MutatingBindings => {
             let followed = Followed::MutatingAdmissionPolicies;
-            return context.followed.of(followed).set_bindings_listed();
+            if context.followed.of(followed).set_bindings_listed() {
+                context.touch_followed();
+            }
         }
         _ => return false,
     }

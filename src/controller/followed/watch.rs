@@ -281,9 +281,12 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::controller::binding_state::bindings_of;
     use crate::controller::testing::{Reply, client};
     use crate::controller::tests::settings;
+    use crate::status::bindings::BindingsState;
     use crate::telemetry::Metrics;
+    use crate::telemetry::metrics::Source;
 
     fn event(type_: &str, object: &Value) -> String {
         format!("{}\n", json!({"type": type_, "object": object}))
@@ -292,6 +295,87 @@ mod tests {
     fn policy(name: &str, version: u32, mutations: &Value) -> Value {
         json!({"metadata": {"name": name, "uid": name, "resourceVersion": version.to_string()},
                "spec": {"mutations": mutations}})
+    }
+
+    async fn queued(context: &Context) -> Vec<String> {
+        let mut keys = Vec::new();
+        let second = Duration::from_secs(1);
+        while let Ok(key) = tokio::time::timeout(second, context.queue.next()).await {
+            context.queue.done(&key);
+            keys.push(key);
+        }
+        keys
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_right_on_bindings_that_is_taken_away_is_seen_and_so_is_that_it_is_back() {
+        let start = tokio::time::Instant::now();
+        let end = json!({"kind": "MutatingAdmissionPolicyBinding", "apiVersion": "v1", "metadata": {
+            "resourceVersion": "3", "annotations": {"k8s.io/initial-events-end": "true"}}});
+        let (client, _) = client(move |request| {
+            Some(match start.elapsed().as_secs() {
+                // The watch ends when its time is over.
+                _ if request.path.contains("sendInitialEvents") => {
+                    Reply::ended_watch(&[event("BOOKMARK", &end)])
+                }
+                0..120 => Reply::failure(403, "cannot list resource"),
+                _ => Reply::watch(&[]),
+            })
+        });
+        let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
+        let followed = Followed::MutatingAdmissionPolicies;
+        let key = followed.key("a");
+        let object = json!({"metadata": {"name": "a", "resourceVersion": "1"}});
+        let object = serde_json::from_value(object).unwrap();
+        context
+            .followed
+            .of(followed)
+            .put(object, EventSource::Listed);
+        let at_work = Arc::clone(&context);
+        tokio::spawn(async move { bindings(&at_work, at_work.followed.of(followed), "v1").await });
+        let of_a = || bindings_of(&context, &key);
+        tokio::time::sleep(Duration::from_secs(15)).await;
+        assert_eq!(of_a().unwrap().len(), 0);
+        assert_eq!(queued(&context).await, [key.as_str()]);
+        assert!(!context.readiness.is_in_step(Source::MutatingBindings));
+
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        assert_eq!(of_a().unwrap_err(), BindingsState::NotPermitted);
+        assert_eq!(queued(&context).await, [key.as_str()]);
+        let mut checks = context.readiness.checks().into_iter();
+        let check = checks.find(|(name, _)| *name == "mutatingbindings");
+        let problem = check.unwrap().1.unwrap();
+        let grant = "grant `list` and `watch` on it in the ClusterRole \
+                     vap-status-controller-mutatingadmissionpolicies";
+        assert!(problem.contains(grant), "{problem}");
+        // It is told once, however often it is found again.
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(queued(&context).await, Vec::<String>::new());
+
+        tokio::time::sleep(Duration::from_secs(25)).await;
+        assert_eq!(of_a().unwrap().len(), 0);
+        assert_eq!(queued(&context).await, [key.as_str()]);
+        assert!(context.readiness.is_in_step(Source::MutatingBindings));
+    }
+
+    /// Bindings that were never read hold up no policy for ever, whatever it is that fails.
+    #[tokio::test(start_paused = true)]
+    async fn bindings_that_cannot_be_listed_hold_nothing_up() {
+        for code in [403, 500] {
+            let (client, _) = client(move |_| Some(Reply::failure(code, "broken")));
+            let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
+            let followed = Followed::MutatingAdmissionPolicies;
+            let state = context.followed.of(followed);
+            let object = json!({"metadata": {"name": "a", "resourceVersion": "1"}});
+            let object = serde_json::from_value(object).unwrap();
+            state.put(object, EventSource::Listed);
+            state.set_objects_listed();
+            state.set_policies_listed(BTreeSet::new());
+            let following = bindings(&context, state, "v1");
+            drop(tokio::time::timeout(Duration::from_secs(30), following).await);
+            assert!(state.is_known(), "{code}");
+            assert_eq!(queued(&context).await, [followed.key("a")], "{code}");
+        }
     }
 
     /// One that cannot be read costs itself: the watch goes on, and its object is not taken for one without a policy.
