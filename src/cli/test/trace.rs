@@ -339,6 +339,9 @@ fn of_ast(
 ) -> Option<(Vec<TracePart>, Option<Changes>)> {
     let parts = parts::parts(ast).into_iter().filter_map(|part| {
         let seen = recording.get(&(index, part.id.index()))?;
+        if seen.is_without_text() {
+            return None;
+        }
         Some(TracePart {
             text: part.text,
             depth: part.depth,

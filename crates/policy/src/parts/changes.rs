@@ -267,7 +267,8 @@ impl Evaluation<'_> {
             .into_iter()
             .filter_map(|operand| {
                 let seen = self.seen(operand)?;
-                let value = seen.values.first().filter(|_| seen.n == 1)?;
+                let value = seen.values.first();
+                let value = value.filter(|_| seen.n == 1 && !seen.is_without_text())?;
                 Some(format!("{} is {value}", text(self.ast, operand)))
             })
             .collect();

@@ -121,6 +121,17 @@ fn terms_that_decide_are_told_with_what_they_compare() {
 }
 
 #[test]
+fn values_without_a_text_are_not_told() {
+    let check = "authorizer.group('apps').resource('deployments').check('list').allowed()";
+    assert!(of(check).is_empty());
+    assert_eq!(of(&format!("!{check}")), [format!("{check}")]);
+    assert_eq!(
+        of(&format!("{check} && object.d")),
+        [format!("{check} and object.d (not evaluated)")]
+    );
+}
+
+#[test]
 fn the_element_that_decides_is_named_by_its_index_or_key() {
     assert_eq!(
         of("object.m.all(k, object.m[k] < 5)"),
