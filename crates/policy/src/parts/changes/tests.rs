@@ -124,7 +124,7 @@ fn terms_that_decide_are_told_with_what_they_compare() {
 fn values_without_a_text_are_not_told() {
     let check = "authorizer.group('apps').resource('deployments').check('list').allowed()";
     assert!(of(check).is_empty());
-    assert_eq!(of(&format!("!{check}")), [format!("{check}")]);
+    assert_eq!(of(&format!("!{check}")), [check]);
     assert_eq!(
         of(&format!("{check} && object.d")),
         [format!("{check} and object.d (not evaluated)")]
