@@ -539,3 +539,61 @@ fn a_type_without_a_witness_is_named_unproven() {
     let guarded = "object.metadata.name.charAt(3) + object.metadata.name.charAt(1) != 'zq' || object.spec.replicas < '5'";
     assert_eq!(proof("no-matching-overload", guarded), (Value::Null, true));
 }
+
+/// The help on the first finding of an expression of a match condition.
+fn help_on(expression: &str) -> String {
+    let spec = format!(
+        "  matchConditions:\n  - name: a\n    expression: {}\n  validations:\n  - expression: 'true'\n",
+        json!(expression)
+    );
+    let found = absences(&policy(POD, "CREATE", &spec), &[]);
+    found[0]["help"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_guard_of_what_is_negated_stands_within_the_negation() {
+    let has = "has(object.metadata.labels) && has(object.metadata.labels.app)";
+    for negated in [
+        "!(object.metadata.labels.app == 'x')",
+        "object.metadata.name != 'a' && !(object.metadata.labels.app == 'x')",
+        "!object.metadata.labels.app.startsWith('x')",
+        "!(!(object.metadata.labels.app == 'x'))",
+    ] {
+        let help = help_on(negated);
+        let guard = format!("guard it within the `!`: `!({has} && ...)`");
+        assert!(help.contains(&guard), "{negated}: {help}");
+    }
+    for plain in [
+        "object.metadata.labels.app == 'x'",
+        "object.metadata.labels.app != ''",
+        "!(object.metadata.labels.app == '')",
+    ] {
+        let help = help_on(plain);
+        assert!(
+            help.contains(&format!("guard it: `{has} && ...`")),
+            "{plain}: {help}"
+        );
+    }
+    for (expression, guard) in [
+        (
+            "object.metadata.labels.app != 'x'",
+            "guard it: `(!has(object.metadata.labels) || !has(object.metadata.labels.app) || \
+             object.metadata.labels.app != 'x')`",
+        ),
+        (
+            "!('k' in object.metadata.labels)",
+            "guard it within the `!`: `!(has(object.metadata.labels) && ...)`",
+        ),
+        (
+            "!object.spec.containers.exists(c, c.securityContext.privileged)",
+            "guard it: `has(c.securityContext) && has(c.securityContext.privileged) && ...`",
+        ),
+        (
+            "object.spec.containers.all(c, !c.securityContext.privileged)",
+            "guard it within the `!`: `!(has(c.securityContext) && has(c.securityContext.privileged) && ...)`",
+        ),
+    ] {
+        let help = help_on(expression);
+        assert!(help.contains(guard), "{expression}: {help}");
+    }
+}

@@ -192,6 +192,16 @@ impl CompiledPolicy {
         &self.expressions
     }
 
+    /// The variables that could be parsed, by their names.
+    #[must_use]
+    pub fn variables(&self) -> Vec<(String, &cel::ast::Ast)> {
+        let variables = self.expressions.iter();
+        let variables = variables.filter(|it| it.role == Role::Variable);
+        variables
+            .filter_map(|it| Some((it.name.clone()?, &**it.parsed().ok()?)))
+            .collect()
+    }
+
     /// The expressions that do not compile, in the order of the policy's fields.
     #[must_use]
     pub fn findings(&self) -> &[CompileFinding] {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use cel::ast::{Ast, Expr, ExprId, Literal};
 
-pub use changes::{changes, deciding_element};
+pub use changes::{Variables, changes, deciding_element};
 
 /// The longest text of a part, in characters.
 const MAX_TEXT: usize = 100;

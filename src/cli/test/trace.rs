@@ -138,7 +138,7 @@ pub(in crate::cli) fn of_case(
 pub(in crate::cli) fn of_rules(result: &CaseResult, definition: &Object<Crd>) -> Traces {
     let shown = result.rules.iter().filter_map(|rule| {
         let (ast, _) = syntax::parse(&rule.expression);
-        let (parts, mut changes) = of_ast(&ast?, 0, &rule.recording)?;
+        let (parts, mut changes) = of_ast(&ast?, 0, &rule.recording, &[])?;
         let decides = rule.error.is_some();
         if !decides && result.status.outcome != CaseOutcome::Failed {
             changes = None;
@@ -315,7 +315,7 @@ pub(in crate::cli) fn of_expression(
 ) -> Option<Trace> {
     let expression = compiled.expressions().get(index)?;
     let ast = expression.parsed().ok()?;
-    let (parts, changes) = of_ast(ast, index, &result.recording)?;
+    let (parts, changes) = of_ast(ast, index, &result.recording, &compiled.variables())?;
     let place = policy.places_in_field(&expression.field_ref).start();
     Some(Trace {
         field_ref: expression.field_ref.clone(),
@@ -335,9 +335,13 @@ fn of_ast(
     ast: &Ast,
     index: usize,
     recording: &Recording,
+    variables: &parts::Variables<'_>,
 ) -> Option<(Vec<TracePart>, Option<Changes>)> {
     let parts = parts::parts(ast).into_iter().filter_map(|part| {
         let seen = recording.get(&(index, part.id.index()))?;
+        if seen.is_without_text() {
+            return None;
+        }
         Some(TracePart {
             text: part.text,
             depth: part.depth,
@@ -355,7 +359,7 @@ fn of_ast(
     let changes = whole.filter(|whole| whole.is_true != whole.is_false);
     let changes = changes.map(|whole| Changes {
         value: !whole.is_true,
-        ways: parts::changes(ast, index, recording, !whole.is_true),
+        ways: parts::changes(ast, index, recording, variables, !whole.is_true),
     });
     Some((parts, changes.filter(|changes| !changes.ways.is_empty())))
 }

@@ -5,13 +5,122 @@ use std::fmt::Write as _;
 
 use super::path::is_name;
 use super::symbol::{Place, Reader};
-use cel::ast::{Expr, ExprId, Literal};
+use crate::parts;
+use cel::ast::{Ast, Expr, ExprId, Literal};
+
+/// How deep expressions are looked into.
+const MAX_DEPTH: usize = 150;
 
 /// A selection or an index.
 enum Link {
     Field(String),
     Key(String),
     Index(i64),
+}
+
+/// The sense in which an expression asks for a part: what may be absent is to count as unlike what it is compared with,
+/// so that a guard goes into a negation and not before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Sense {
+    /// As it is.
+    Plain,
+    /// Within `!`.
+    Negated,
+    /// On one side of `!=`, with the text of the comparison.
+    Unequal(String),
+}
+
+impl Sense {
+    /// The sense of the part `id`, whose text begins with the variable `root`.
+    pub(super) fn of(reader: &Reader<'_>, n: usize, id: ExprId) -> Self {
+        let Some(ast) = reader.ast(n) else {
+            return Self::Plain;
+        };
+        let root = links(reader, n, id).map(|(root, _)| root);
+        let mut way = Vec::new();
+        if !find(ast, ast.root(), id, &mut way) {
+            return Self::Plain;
+        }
+        let mut below = id;
+        for above in way.into_iter().rev() {
+            match ast.expr(above) {
+                Expr::Call { function, args, .. } => match &**function {
+                    "!_" => return Self::Negated,
+                    "_==_" if args.iter().any(|arg| is_empty(ast, *arg)) => return Self::Plain,
+                    "_!=_" if !args.iter().any(|arg| is_empty(ast, *arg)) => {
+                        return Self::Unequal(parts::text(ast, above));
+                    }
+                    _ => {}
+                },
+                // The guard of what is gone through stands within the macro.
+                Expr::Comprehension(fold) if below != fold.iter_range => {
+                    let own = [Some(&fold.iter_var), fold.iter_var2.as_ref()];
+                    let mut own = own.into_iter().flatten();
+                    if own.any(|name| root.as_deref() == Some(&**name)) {
+                        return Self::Plain;
+                    }
+                }
+                _ => {}
+            }
+            below = above;
+        }
+        Self::Plain
+    }
+
+    /// The guard with `tests`, each of which excludes what fails.
+    pub(super) fn guard(&self, tests: &[String]) -> String {
+        match self {
+            Self::Plain => format!("guard it: `{} && ...`", tests.join(" && ")),
+            Self::Negated => format!(
+                "guard it within the `!`: `!({} && ...)`",
+                tests.join(" && ")
+            ),
+            Self::Unequal(text) => {
+                let negated = tests.iter().map(|test| {
+                    if test.starts_with("has(") {
+                        format!("!{test}")
+                    } else {
+                        format!("!({test})")
+                    }
+                });
+                let negated: Vec<String> = negated.collect();
+                format!("guard it: `({} || {text})`", negated.join(" || "))
+            }
+        }
+    }
+}
+
+/// Reports whether `id` is a literal that stands in for what is absent.
+fn is_empty(ast: &Ast, id: ExprId) -> bool {
+    match ast.expr(id) {
+        Expr::Literal(literal) => match literal {
+            Literal::String(text) => text.is_empty(),
+            Literal::Int(value) => *value == 0,
+            Literal::Bool(value) => !value,
+            _ => false,
+        },
+        Expr::List { elements, .. } => elements.is_empty(),
+        Expr::Map(entries) => entries.is_empty(),
+        _ => false,
+    }
+}
+
+/// Finds the way from `from` to `to`: the parts above it, outermost first.
+fn find(ast: &Ast, from: ExprId, to: ExprId, way: &mut Vec<ExprId>) -> bool {
+    if from == to {
+        return true;
+    }
+    if way.len() > MAX_DEPTH {
+        return false;
+    }
+    way.push(from);
+    let mut children = Vec::new();
+    ast.for_each_child(from, |child| children.push(child));
+    let is_found = children.into_iter().any(|child| find(ast, child, to, way));
+    if !is_found {
+        way.pop();
+    }
+    is_found
 }
 
 /// The mend for the chain of selections at `chain`, of which the nodes `optional` may select what is absent; with
@@ -60,7 +169,7 @@ pub(super) fn mend(
     if guards.is_empty() {
         return None;
     }
-    let guard = format!("guard it: `{} && ...`", guards.join(" && "));
+    let guard = Sense::of(reader, n, chain).guard(&guards);
     Some(match stand_in.filter(|_| is_tolerant) {
         Some(stand_in) => format!("{guard}, or write `{tolerant}.orValue({stand_in}`"),
         None => guard,

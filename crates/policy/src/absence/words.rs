@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use super::candidates::{Candidate, Cause};
 use super::failures::Failure;
-use super::guard;
+use super::guard::{self, Sense};
 use super::path::{self, Path, Root, Segment};
 use super::symbol::{Place, Reader, Scope, Symbol};
 use super::witness::Made;
@@ -137,7 +137,8 @@ impl Words<'_, '_> {
                     return None;
                 };
                 let divisor = self.plain(candidate.place.n, *args.last()?)?;
-                Some(format!("guard it: `{divisor} != 0 && ...`"))
+                let sense = Sense::of(self.reader, candidate.place.n, candidate.place.id);
+                Some(sense.guard(&[format!("{divisor} != 0")]))
             }
         }
     }
@@ -174,7 +175,8 @@ impl Words<'_, '_> {
             "semver" => format!("isSemver({text})"),
             _ => format!("size({text}) > ..."),
         };
-        Some(format!("guard it: `{test} && ...`"))
+        let sense = Sense::of(self.reader, candidate.place.n, candidate.place.id);
+        Some(sense.guard(&[test]))
     }
 
     /// The text of a chain of selections.

@@ -9,6 +9,9 @@ use cel::eval::Observer;
 use cel::value::{EvalError, Map, Value};
 use kubernetes::library::mutation::{JsonPatchValue, ObjectValue};
 
+/// A value that has no text.
+const NO_TEXT: &str = "…";
+
 /// The most values of one part that are kept as text: within a macro it has several.
 const MAX_VALUES: usize = 4;
 
@@ -51,6 +54,12 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// Reports whether none of its values has a text, such as those of `authorizer`.
+    #[must_use]
+    pub fn is_without_text(&self) -> bool {
+        !self.values.is_empty() && self.values.iter().all(|value| value == NO_TEXT)
+    }
+
     /// Adds what became of the same part in another evaluation.
     pub fn add(&mut self, other: &Self) {
         self.n = self.n.saturating_add(other.n);
@@ -252,9 +261,11 @@ fn show(value: &Value, out: &mut String, depth: usize) {
         Value::Error(error) => {
             let _ = write!(out, "error: {error}");
         }
+        // Go wraps an error for those that have no text, such as `authorizer`.
+        Value::Opaque(opaque) if opaque.native_type() == "*types.Err" => out.push_str(NO_TEXT),
         other => {
             let text = other.to_go_string();
-            out.push_str(if text.is_empty() { "…" } else { &text });
+            out.push_str(if text.is_empty() { NO_TEXT } else { &text });
         }
     }
 }

@@ -1,10 +1,14 @@
 //! Changes that would give an expression the other value: of `a && b`, the terms that are false.
 //!
 //! They follow from what was evaluated and from how the expression is put together. That a request can be changed so
-//! is not said, nor that the change has no other effect.
+//! is not said. A way relies on the other parts as they were: those that the change may change, since they read the
+//! same, are told with it.
+
+mod reads;
 
 use cel::ast::{Ast, Comprehension, Expr, ExprId};
 
+use self::reads::Atom;
 use super::{MAX_DEPTH, operand_of, text};
 use crate::admission::{Recording, Seen};
 
@@ -13,16 +17,44 @@ const MAX_WAYS: usize = 3;
 const MAX_TERMS: usize = 6;
 
 /// Terms that must hold together.
-type Way = Vec<String>;
+#[derive(Clone, Debug, Default)]
+struct Way {
+    /// Those that do not hold yet, or were not evaluated.
+    changed: Vec<Atom>,
+    /// Those that hold.
+    kept: Vec<Atom>,
+}
+
+/// The expressions of variables by their names.
+pub type Variables<'a> = [(String, &'a Ast)];
 
 /// The ways in which the expression of the index `n` would be `wanted`, of which each is terms that must hold
-/// together: those that do not hold yet, or were not evaluated. There are none where it is so already, or where there
-/// would be too many.
+/// together: those that do not hold yet, or were not evaluated, and with `still` those that hold and may not after the
+/// change. There are none where it is so already, or where there would be too many, or where they would only repeat
+/// the expression.
 #[must_use]
-pub fn changes(ast: &Ast, n: usize, recording: &Recording, wanted: bool) -> Vec<Vec<String>> {
-    let evaluation = Evaluation { ast, n, recording };
+pub fn changes(
+    ast: &Ast,
+    n: usize,
+    recording: &Recording,
+    variables: &Variables<'_>,
+    wanted: bool,
+) -> Vec<Vec<String>> {
+    let evaluation = Evaluation {
+        ast,
+        n,
+        recording,
+        variables,
+    };
     let ways = evaluation.ways(ast.root(), wanted, 0).unwrap_or_default();
-    ways.into_iter().filter(|way| !way.is_empty()).collect()
+    let ways: Vec<Vec<String>> = (ways.iter())
+        .filter(|way| !way.changed.is_empty())
+        .filter_map(|way| evaluation.told(way))
+        .collect();
+    match &*ways {
+        [way] if **way == [text(ast, ast.root())] => Vec::new(),
+        _ => ways,
+    }
 }
 
 /// The element or entry because of which the macro `id`, `all` or `exists`, is false or true, as an expression; `None`
@@ -32,7 +64,12 @@ pub fn deciding_element(ast: &Ast, n: usize, recording: &Recording, id: ExprId) 
     let Expr::Comprehension(fold) = ast.expr(id) else {
         return None;
     };
-    let evaluation = Evaluation { ast, n, recording };
+    let evaluation = Evaluation {
+        ast,
+        n,
+        recording,
+        variables: &[],
+    };
     let (is_all, test) = evaluation.test(fold)?;
     evaluation
         .is(id, !is_all)
@@ -46,9 +83,55 @@ struct Evaluation<'a> {
     ast: &'a Ast,
     n: usize,
     recording: &'a Recording,
+    variables: &'a Variables<'a>,
 }
 
 impl Evaluation<'_> {
+    /// The terms of a way; `None` where they contradict each other, or are too many.
+    fn told(&self, way: &Way) -> Option<Vec<String>> {
+        let all: Vec<Atom> = way.changed.iter().chain(&way.kept).copied().collect();
+        let contradicts = |one: &Atom| all.iter().any(|other| self.contradict(*one, *other));
+        if way.changed.iter().any(contradicts) {
+            return None;
+        }
+        let changed = way.changed.iter();
+        let changed = changed.map(|(id, wanted)| self.term(*id, *wanted));
+        let kept = way.kept.iter().filter(|kept| {
+            let mut changed = way.changed.iter();
+            changed.any(|changed| self.disturbs(changed.0, kept.0))
+                && !self.follows(**kept, &way.changed, 0)
+        });
+        let kept = kept.map(|(id, wanted)| format!("still {}", self.condition(*id, *wanted)));
+        let terms: Vec<String> = changed.chain(kept).collect();
+        (terms.len() <= MAX_TERMS).then_some(terms)
+    }
+
+    /// The parts by whose values `id` is `wanted`, as it was.
+    fn kept(&self, id: ExprId, wanted: bool, depth: usize, found: &mut Vec<Atom>) {
+        if depth < MAX_DEPTH
+            && let Expr::Call {
+                function,
+                target: None,
+                args,
+            } = self.ast.expr(id)
+        {
+            match (&**function, &**args) {
+                ("!_", [negated]) => return self.kept(*negated, !wanted, depth + 1, found),
+                ("_&&_" | "_||_", terms)
+                    if (&**function == "_&&_") == wanted
+                        && terms.iter().all(|term| self.is(*term, wanted)) =>
+                {
+                    for term in terms {
+                        self.kept(*term, wanted, depth + 1, found);
+                    }
+                    return;
+                }
+                _ => {}
+            }
+        }
+        found.push((id, wanted));
+    }
+
     fn seen(&self, id: ExprId) -> Option<&Seen> {
         self.recording.get(&(self.n, id.index()))
     }
@@ -68,7 +151,9 @@ impl Evaluation<'_> {
     /// The ways in which `id` would be `wanted`; `None` where they are too many.
     fn ways(&self, id: ExprId, wanted: bool, depth: usize) -> Option<Vec<Way>> {
         if self.is(id, wanted) {
-            return Some(vec![Vec::new()]);
+            let mut way = Way::default();
+            self.kept(id, wanted, depth, &mut way.kept);
+            return Some(vec![way]);
         }
         let next = depth + 1;
         if depth < MAX_DEPTH
@@ -85,10 +170,10 @@ impl Evaluation<'_> {
                 }
                 ("_&&_" | "_||_", terms) => return self.any(terms, wanted, next),
                 ("_?_:_", [condition, truthy, _]) if self.is(*condition, true) => {
-                    return self.ways(*truthy, wanted, next);
+                    return self.branch((*condition, true), (*truthy, wanted), next);
                 }
                 ("_?_:_", [condition, _, falsy]) if self.is(*condition, false) => {
-                    return self.ways(*falsy, wanted, next);
+                    return self.branch((*condition, false), (*falsy, wanted), next);
                 }
                 _ => {}
             }
@@ -96,7 +181,19 @@ impl Evaluation<'_> {
         if self.is_constant(id) {
             return Some(Vec::new());
         }
-        Some(vec![vec![self.term(id, wanted)]])
+        Some(vec![Way {
+            changed: vec![(id, wanted)],
+            kept: Vec::new(),
+        }])
+    }
+
+    /// The ways in which the branch of `?:` that was taken would have its value.
+    fn branch(&self, condition: Atom, (branch, wanted): Atom, depth: usize) -> Option<Vec<Way>> {
+        let mut ways = self.ways(branch, wanted, depth)?;
+        for way in &mut ways {
+            self.kept(condition.0, condition.1, depth, &mut way.kept);
+        }
+        Some(ways)
     }
 
     /// Reports whether nothing of a request can change `id`: it has no variables but those of its own macros.
@@ -130,16 +227,19 @@ impl Evaluation<'_> {
 
     /// The ways in which all of `terms` would be `wanted`.
     fn all(&self, terms: &[ExprId], wanted: bool, depth: usize) -> Option<Vec<Way>> {
-        let mut ways = vec![Vec::new()];
+        let mut ways = vec![Way::default()];
         for term in terms {
             let of_term = self.ways(*term, wanted, depth)?;
             let with = |way: &Way| {
                 let of_term = of_term.iter();
-                let ways = of_term.map(|more| [&**way, &**more].concat());
+                let ways = of_term.map(|more| Way {
+                    changed: [&*way.changed, &*more.changed].concat(),
+                    kept: [&*way.kept, &*more.kept].concat(),
+                });
                 ways.collect::<Vec<_>>()
             };
             ways = ways.iter().flat_map(with).collect();
-            let is_long = |way: &Way| way.len() > MAX_TERMS;
+            let is_long = |way: &Way| way.changed.len() > MAX_TERMS;
             if ways.len() > MAX_WAYS || ways.iter().any(is_long) {
                 return None;
             }
@@ -167,7 +267,8 @@ impl Evaluation<'_> {
             .into_iter()
             .filter_map(|operand| {
                 let seen = self.seen(operand)?;
-                let value = seen.values.first().filter(|_| seen.n == 1)?;
+                let value = seen.values.first();
+                let value = value.filter(|_| seen.n == 1 && !seen.is_without_text())?;
                 Some(format!("{} is {value}", text(self.ast, operand)))
             })
             .collect();

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kubernetes::schema::Gvr;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::changes;
 use crate::admission::{
@@ -13,11 +13,19 @@ use crate::compile::CompiledPolicy;
 
 /// The changes that would give `expression` the other value for an object, each way as one text.
 fn of(expression: &str) -> Vec<String> {
+    with_variables(&[], expression)
+}
+
+fn with_variables(variables: &[(&str, &str)], expression: &str) -> Vec<String> {
+    let variables: Vec<Value> = (variables.iter())
+        .map(|(name, expression)| json!({"name": name, "expression": expression}))
+        .collect();
     let policy: ValidatingAdmissionPolicy = serde_json::from_value(json!({
         "metadata": {"name": "p"},
         "spec": {
             "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
                 "operations": ["CREATE"], "resources": ["pods"]}]},
+            "variables": variables,
             "validations": [{"expression": expression}],
         },
     }))
@@ -42,9 +50,11 @@ fn of(expression: &str) -> Vec<String> {
     let binding = Binding::new(&binding);
     drop(Admission::from_compiled(&compiled).review(&request, &[binding], &context));
     let recording = recorder.take();
-    let ast = compiled.expressions()[0].parsed().unwrap();
-    let is_true = recording[&(0, ast.root().index())].is_true;
-    let ways = changes(ast, 0, &recording, !is_true);
+    let index = compiled.expressions().len() - 1;
+    let ast = compiled.expressions()[index].parsed().unwrap();
+    let variables = compiled.variables();
+    let is_true = recording[&(index, ast.root().index())].is_true;
+    let ways = changes(ast, index, &recording, &variables, !is_true);
     ways.iter().map(|way| way.join(" and ")).collect()
 }
 
@@ -76,8 +86,9 @@ fn terms_that_decide_are_told_with_what_they_compare() {
                 "!object.d and object.b.startsWith('a') (not evaluated)",
             ],
         ),
-        ("has(object.e)", &["has(object.e)"]),
-        ("!has(object.a)", &["!has(object.a)"]),
+        // What only repeats the expression is not told.
+        ("has(object.e)", &[]),
+        ("!has(object.a)", &[]),
         (
             "object.d ? object.a < 3 : true",
             &["object.a < 3 (object.a is 7)"],
@@ -98,10 +109,7 @@ fn terms_that_decide_are_told_with_what_they_compare() {
             "object.c.exists(x, x > 5)",
             &["x > 5 for some x of object.c"],
         ),
-        (
-            "object.c.exists_one(x, x > 1)",
-            &["object.c.exists_one(x, …)"],
-        ),
+        ("object.c.exists_one(x, x > 1)", &[]),
         (
             "object.a in [1, 2]",
             &["object.a in [1, 2] (object.a is 7)"],
@@ -110,6 +118,17 @@ fn terms_that_decide_are_told_with_what_they_compare() {
     for (expression, expect) in table {
         assert_eq!(of(expression), expect, "{expression}");
     }
+}
+
+#[test]
+fn values_without_a_text_are_not_told() {
+    let check = "authorizer.group('apps').resource('deployments').check('list').allowed()";
+    assert!(of(check).is_empty());
+    assert_eq!(of(&format!("!{check}")), [check]);
+    assert_eq!(
+        of(&format!("{check} && object.d")),
+        [format!("{check} and object.d (not evaluated)")]
+    );
 }
 
 #[test]
@@ -160,4 +179,92 @@ fn where_there_are_too_many_ways_none_is_told() {
     let pair = "(object.a == 1 || object.a == 2)";
     assert_eq!(of(&format!("{pair} && {pair}")), [""; 0]);
     assert_eq!(of(&["object.a == 1"; 7].join(" && ")), [""; 0]);
+}
+
+#[test]
+fn terms_that_the_change_may_change_are_told_with_it() {
+    let table: [(&str, &[&str]); 14] = [
+        // Without `a`, the first term would be false, unless `b` goes as well.
+        (
+            "(has(object.a) == has(object.b)) && (!has(object.a) || string(object.a) == object.b)",
+            &[
+                "!has(object.a) and still has(object.a) == has(object.b)",
+                "string(object.a) == object.b (string(object.a) is \"7\", object.b is \"text\")",
+            ],
+        ),
+        (
+            "object.a >= 1 && object.a <= 5",
+            &["object.a <= 5 (object.a is 7) and still object.a >= 1"],
+        ),
+        // What is compared is there before and after the change.
+        (
+            "has(object.a) && object.a <= 5",
+            &["object.a <= 5 (object.a is 7)"],
+        ),
+        (
+            "has(object.m) && has(object.m.x) && object.m.x > 5",
+            &["object.m.x > 5 (object.m.x is 1)"],
+        ),
+        (
+            "'x' in object.m && object.m['x'] > 5",
+            &["object.m['x'] > 5 (object.m['x'] is 1)"],
+        ),
+        (
+            "'x' in object.m && object.m == {'y': 9}",
+            &["object.m == {…} (object.m is {\"x\": 1, \"y\": 9}) and still 'x' in object.m"],
+        ),
+        // No object is so.
+        (
+            "has(object.a) && (!has(object.a) || object.a == 1)",
+            &["object.a == 1 (object.a is 7)"],
+        ),
+        (
+            "object.m.y == 9 && (!has(object.m) || object.m.x > 5)",
+            &["object.m.x > 5 (object.m.x is 1)"],
+        ),
+        // What is needed anyway is not told.
+        (
+            "has(object.a) && has(object.e) && object.e == object.a",
+            &["has(object.e) and object.e == object.a (not evaluated)"],
+        ),
+        (
+            "(!has(object.e) || object.a == 1) && object.b == 'x'",
+            &["object.b == 'x' (object.b is \"text\")"],
+        ),
+        (
+            "(has(object.e) || object.a > 1) && object.a < 5",
+            &["object.a < 5 (object.a is 7) and still has(object.e) || (object.a > 1)"],
+        ),
+        (
+            "object.c.exists(x, x == 1) && object.c[0] == 2",
+            &["object.c[0] == 2 (object.c[0] is 1) and still x == 1 for some x of object.c"],
+        ),
+        (
+            "object.a > 1 ? object.a < 5 : true",
+            &["object.a < 5 (object.a is 7) and still object.a > 1"],
+        ),
+        (
+            "object.?e.orValue(1) == 1 && (has(object.e) || object.a == 1)",
+            &[
+                "has(object.e) and still object.?e.orValue(1) == 1",
+                "object.a == 1 (object.a is 7)",
+            ],
+        ),
+    ];
+    for (expression, expect) in table {
+        assert_eq!(of(expression), expect, "{expression}");
+    }
+}
+
+#[test]
+fn a_variable_reads_as_its_expression_does() {
+    let variables = [("big", "object.a > 5"), ("text", "object.b == 'text'")];
+    assert_eq!(
+        with_variables(&variables, "variables.big && object.a < 3"),
+        ["object.a < 3 (object.a is 7) and still variables.big"]
+    );
+    assert_eq!(
+        with_variables(&variables, "variables.text && object.a < 3"),
+        ["object.a < 3 (object.a is 7)"]
+    );
 }

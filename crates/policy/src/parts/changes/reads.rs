@@ -1,0 +1,290 @@
+//! The paths that parts of an expression read, and with that: whether what changes one part may change another.
+
+use cel::ast::{Ast, Expr, ExprId, Literal};
+
+use super::{Evaluation, MAX_DEPTH};
+
+/// The most paths of one part: where there are more, it counts as reading anything.
+const MAX_READS: usize = 500;
+
+/// A path that a part reads, its root first; the empty path stands for any.
+#[derive(Clone, Debug)]
+pub(super) struct Read {
+    path: Vec<String>,
+    /// How many of its steps must be there, as the part fails without them.
+    n_needed: usize,
+    /// True if only the presence of the last step matters.
+    is_presence: bool,
+    /// True if it was read, without an error.
+    is_seen: bool,
+    /// True if the part cannot be evaluated without it.
+    is_always: bool,
+}
+
+/// A part that must have a value.
+pub(super) type Atom = (ExprId, bool);
+
+/// A chain of selections: what is behind an index that is no text belongs to the list.
+struct Chain {
+    path: Vec<String>,
+    n_needed: usize,
+    is_tolerant: bool,
+    is_cut: bool,
+    indices: Vec<ExprId>,
+}
+
+impl Chain {
+    fn push(&mut self, step: &str) {
+        if !self.is_cut {
+            self.path.push(step.to_owned());
+            self.n_needed += usize::from(!self.is_tolerant);
+        }
+    }
+}
+
+fn chain(ast: &Ast, id: ExprId, depth: usize) -> Option<Chain> {
+    if depth > MAX_DEPTH {
+        return None;
+    }
+    match ast.expr(id) {
+        Expr::Ident(name) => Some(Chain {
+            path: vec![name.to_string()],
+            n_needed: 1,
+            is_tolerant: false,
+            is_cut: false,
+            indices: Vec::new(),
+        }),
+        Expr::Select {
+            operand,
+            field,
+            test_only: false,
+        } => {
+            let mut found = chain(ast, *operand, depth + 1)?;
+            found.push(field);
+            Some(found)
+        }
+        Expr::Call {
+            function,
+            target: None,
+            args,
+        } if matches!(&**function, "_[_]" | "_[?_]" | "_?._") => {
+            let [operand, index] = &**args else {
+                return None;
+            };
+            let mut found = chain(ast, *operand, depth + 1)?;
+            found.is_tolerant |= &**function != "_[_]";
+            if let Expr::Literal(Literal::String(key)) = ast.expr(*index) {
+                found.push(key);
+            } else {
+                found.is_cut = true;
+                found.indices.push(*index);
+            }
+            Some(found)
+        }
+        _ => None,
+    }
+}
+
+impl Evaluation<'_> {
+    /// The paths that `id` reads.
+    pub(super) fn reads(&self, id: ExprId) -> Vec<Read> {
+        let mut found = Vec::new();
+        self.read(id, (&mut Vec::new(), true, 0), &mut found);
+        found
+    }
+
+    fn read(
+        &self,
+        id: ExprId,
+        (own, is_always, depth): (&mut Vec<String>, bool, usize),
+        found: &mut Vec<Read>,
+    ) {
+        let anything = Read {
+            path: Vec::new(),
+            n_needed: 0,
+            is_presence: false,
+            is_seen: false,
+            is_always: false,
+        };
+        if depth > MAX_DEPTH || found.len() > MAX_READS {
+            found.push(anything);
+            return;
+        }
+        let depth = depth + 1;
+        if let Some((chain, is_presence)) = self.chain_or_test(id) {
+            for index in &chain.indices {
+                self.read(*index, (own, is_always, depth), found);
+            }
+            match chain.path.first().map(String::as_str) {
+                // What is gone through is read as a whole.
+                Some(root) if own.iter().any(|name| name == root) => {}
+                Some("variables") => {
+                    let definition = chain.path.get(1).and_then(|name| {
+                        let mut all = self.variables.iter();
+                        all.find(|(known, _)| known == name)
+                    });
+                    let Some((_, ast)) = definition else {
+                        found.push(anything);
+                        return;
+                    };
+                    // How it reads them is not looked into.
+                    let of_it = Evaluation { ast, ..*self };
+                    let n_before = found.len();
+                    of_it.read(ast.root(), (&mut Vec::new(), false, depth), found);
+                    for read in found.iter_mut().skip(n_before) {
+                        let path = std::mem::take(&mut read.path);
+                        *read = Read {
+                            path,
+                            ..anything.clone()
+                        };
+                    }
+                }
+                _ => found.push(Read {
+                    is_presence: is_presence && !chain.is_cut,
+                    n_needed: chain.n_needed,
+                    is_seen: self.seen(id).is_some_and(|seen| !seen.is_error),
+                    is_always,
+                    path: chain.path,
+                }),
+            }
+            return;
+        }
+        match self.ast.expr(id) {
+            Expr::Comprehension(fold) => {
+                self.read(fold.iter_range, (own, is_always, depth), found);
+                self.read(fold.accu_init, (own, is_always, depth), found);
+                let n_own = own.len();
+                own.extend([fold.iter_var.to_string(), fold.accu_var.to_string()]);
+                own.extend(fold.iter_var2.as_deref().map(str::to_owned));
+                for below in [fold.loop_condition, fold.loop_step, fold.result] {
+                    self.read(below, (own, false, depth), found);
+                }
+                own.truncate(n_own);
+            }
+            expr => {
+                let is_always = is_always
+                    && !matches!(expr, Expr::Call { function, .. }
+                        if matches!(&**function, "_&&_" | "_||_" | "_?_:_"));
+                let mut below = Vec::new();
+                self.ast.for_each_child(id, |child| below.push(child));
+                for child in below {
+                    self.read(child, (own, is_always, depth), found);
+                }
+            }
+        }
+    }
+
+    /// The chain of selections that `id` is, or whose presence it tests.
+    fn chain_or_test(&self, id: ExprId) -> Option<(Chain, bool)> {
+        let tested = |operand: ExprId, key: &str| {
+            let mut found = chain(self.ast, operand, 0)?;
+            found.is_tolerant = true;
+            found.push(key);
+            Some((found, true))
+        };
+        match self.ast.expr(id) {
+            Expr::Select {
+                operand,
+                field,
+                test_only: true,
+            } => tested(*operand, field),
+            Expr::Call {
+                function,
+                target: None,
+                args,
+            } if matches!(&**function, "@in" | "_in_") => match &**args {
+                [key, operand] => match self.ast.expr(*key) {
+                    Expr::Literal(Literal::String(key)) => tested(*operand, key),
+                    _ => None,
+                },
+                _ => None,
+            },
+            _ => Some((chain(self.ast, id, 0)?, false)),
+        }
+    }
+
+    /// The path whose presence `id` tests, where it is such a test.
+    fn tests(&self, id: ExprId) -> Option<Vec<String>> {
+        let (chain, is_presence) = self.chain_or_test(id)?;
+        (is_presence && !chain.is_cut).then_some(chain.path)
+    }
+
+    /// The paths without which an atom does not have its value.
+    fn needed(&self, (id, wanted): Atom) -> Vec<Vec<String>> {
+        let reads = self.reads(id).into_iter().filter(|read| read.is_always);
+        let needed = reads.map(|read| read.path.into_iter().take(read.n_needed).collect());
+        let tested = self.tests(id).filter(|_| wanted);
+        needed.chain(tested).collect()
+    }
+
+    /// Reports whether no object can give both atoms their values, as the one needs what the other excludes.
+    pub(super) fn contradict(&self, one: Atom, other: Atom) -> bool {
+        let excludes = |one: Atom, other: Atom| {
+            let absent = self.tests(one.0).filter(|_| !one.1);
+            absent.is_some_and(|absent| {
+                let needed = self.needed(other);
+                needed.iter().any(|path| path.starts_with(&absent))
+            })
+        };
+        excludes(one, other) || excludes(other, one)
+    }
+
+    /// Reports whether `atom` has its value whenever those of `way` have theirs.
+    pub(super) fn follows(&self, (id, wanted): Atom, way: &[Atom], depth: usize) -> bool {
+        let is_same = |known: &Atom| known.1 == wanted && self.is_same(known.0, id);
+        if depth > MAX_DEPTH || way.iter().any(is_same) {
+            return depth <= MAX_DEPTH;
+        }
+        if let Some(tested) = self.tests(id).filter(|_| wanted) {
+            let mut needed = way.iter().flat_map(|known| self.needed(*known));
+            return needed.any(|path| path.starts_with(&tested));
+        }
+        let Expr::Call {
+            function,
+            target: None,
+            args,
+        } = self.ast.expr(id)
+        else {
+            return false;
+        };
+        let mut each = args.iter();
+        match &**function {
+            "!_" => each.any(|arg| self.follows((*arg, !wanted), way, depth + 1)),
+            "_&&_" | "_||_" if (&**function == "_&&_") == wanted => {
+                each.all(|arg| self.follows((*arg, wanted), way, depth + 1))
+            }
+            "_&&_" | "_||_" => each.any(|arg| self.follows((*arg, wanted), way, depth + 1)),
+            _ => false,
+        }
+    }
+
+    /// Reports whether two parts are written alike.
+    fn is_same(&self, one: ExprId, other: ExprId) -> bool {
+        one == other || {
+            let text = super::text(self.ast, one);
+            !text.contains('…') && text == super::text(self.ast, other)
+        }
+    }
+
+    /// Reports whether the change of one part may change the other, as far as the paths tell that they read.
+    pub(super) fn disturbs(&self, changed: ExprId, other: ExprId) -> bool {
+        let of_other = self.reads(other);
+        self.reads(changed).iter().any(|read| {
+            let mut all = of_other.iter();
+            all.any(|other| read.touches(other))
+        })
+    }
+}
+
+impl Read {
+    /// Reports whether a change of what is read here may change `other`.
+    fn touches(&self, other: &Self) -> bool {
+        let is_related = self.path.starts_with(&other.path) || other.path.starts_with(&self.path);
+        // A value that is there before and after the change: only it changes.
+        let stays = self.is_seen
+            && other.is_presence
+            && other.path.len() <= self.n_needed
+            && self.path.starts_with(&other.path);
+        is_related && !stays
+    }
+}
