@@ -634,6 +634,9 @@ async fn of_two_replicas_one_writes_of_definitions() {
         .await
         .unwrap();
     let names: Vec<String> = (0..5).map(|n| format!("kind{n}")).collect();
+    // One of them must lead, which then writes of the definition of probes: that has rules too.
+    let of_probes = "policyprobes.vap-status.dev";
+    cluster.wait(of_probes, "Ready", "True/Ready").await;
     cluster.settle().await;
     let before = cluster.n_writes();
     for name in &names {
