@@ -114,7 +114,7 @@ impl<'p> Machine<'p> {
         };
         match &*root {
             Value::Error(_) | Value::Optional(_) => None,
-            _ => Some(walk_from(root, path)),
+            _ => Some(walk_held(&root, path)),
         }
     }
 
@@ -267,14 +267,6 @@ impl<'p> Machine<'p> {
 }
 
 /// The value at the end of a path, whose keys are constants, and the last may be tested for.
-#[inline]
-fn walk_from(root: Cow<'_, Value>, path: &[Qualifier]) -> Walked {
-    match root {
-        Cow::Borrowed(root) => walk_held(root, path),
-        Cow::Owned(root) => walk_held(&root, path),
-    }
-}
-
 fn walk_held(root: &Value, path: &[Qualifier]) -> Walked {
     let mut current = root;
     for (n_found, qualifier) in path.iter().enumerate() {
