@@ -36,15 +36,20 @@ fn webhooks(configuration: &Object<Value>) -> &[Node] {
     webhooks.map_or(&[], Node::items)
 }
 
-/// The findings about a configuration: its shape, and the rules and the match conditions of its webhooks.
+/// The findings about a configuration: its shape, if it is of a file, and the rules and the match conditions of its
+/// webhooks.
 pub(in crate::cli) fn check(
     configuration: &Object<Value>,
     known: &Known,
-    profile: Profile,
-    version: Version,
+    (profile, version): (Profile, Version),
+    is_of_file: bool,
 ) -> Vec<Finding> {
     let mut findings = shape::check(configuration);
     let has_shape = !findings.iter().any(|found| found.refused);
+    if !is_of_file {
+        // What is in a cluster was accepted, and has fields that nobody may set who creates it.
+        findings.clear();
+    }
     for (n, webhook) in webhooks(configuration).iter().enumerate() {
         match as_policy(configuration, webhook) {
             Ok(policy) => findings.extend(of_webhook(n, &policy, (known, profile, version))),
