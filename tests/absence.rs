@@ -615,7 +615,7 @@ fn the_guard_of_what_is_negated_stands_within_the_negation() {
     }
 }
 
-/// What `wildcard-kinds` says of a validation on `resources` of the group apps, with the kind of the witness.
+/// The findings of `wildcard-kinds` about a validation on `resources` of the group apps, with the kind of the witness.
 fn of_wildcards(resources: &str, spec: &str, expression: &str) -> Vec<String> {
     let spec = format!(
         "{spec}  validations:\n  - expression: {}\n",

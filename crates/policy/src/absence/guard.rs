@@ -28,7 +28,7 @@ pub(super) enum Sense {
     Negated,
     /// On one side of `!=`, with the text of the comparison.
     Unequal(String),
-    /// What `all()` goes through: of nothing, everything holds.
+    /// The range of `all()`: of nothing, everything holds.
     Universal,
 }
 
