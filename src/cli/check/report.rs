@@ -432,7 +432,7 @@ impl CheckReport {
     }
 }
 
-/// What a cluster has of one sort of policies and bindings.
+/// Facts of a cluster about one sort of policies and bindings.
 #[derive(Clone, Copy)]
 struct Around<'a> {
     /// True if a cluster was asked.

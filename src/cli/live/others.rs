@@ -1,4 +1,4 @@
-//! What a check reads of a cluster beside validating policies and their bindings: mutating policies and theirs,
+//! Objects of a cluster that a check reads beside validating policies and their bindings: mutating policies and theirs,
 //! configurations of webhooks, and CustomResourceDefinitions with rules.
 //!
 //! What may not be read costs itself alone, and is said in a note: nothing else of the check depends on it.
@@ -168,9 +168,10 @@ impl Reading<'_> {
         match list_resource(self.connected, resource, selector).await {
             Ok(listed) => Some(listed),
             Err(error) => {
+                let kinds = kinds_of(plural);
                 self.gaps.push(Gap {
                     message: format!(
-                        "the {plural} of the cluster cannot be read: {}",
+                        "the {kinds} of the cluster cannot be read: {}",
                         told(&error)
                     ),
                     help: format!("ask for `list` on {plural}.{group}; they are not checked"),
