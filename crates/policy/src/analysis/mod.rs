@@ -77,6 +77,8 @@ pub struct TypeCheck {
     pub subresource_kinds: Vec<Gvk>,
     /// The comparisons of values that are never equal, as their types are unlike for all kinds.
     pub unlike: Vec<Unlike>,
+    /// The indices of the match conditions that are false for every request that the rules match.
+    pub always_false: Vec<usize>,
     /// The expressions that fail for some of the kinds that rules match by wildcards only, in the order of the
     /// policy's fields.
     pub partial: Vec<Partial>,
@@ -339,6 +341,7 @@ fn check_truthfully(
     let checked = outcome.checked.iter();
     outcome.subresource_kinds = checked.filter(of_subresource).cloned().collect();
     outcome.unlike = report.unlike(policy, scope);
+    outcome.always_false = report.always_false(policy, scope);
     outcome.partial = report.partial(policy);
     outcome.findings = report.into_findings(policy, scope);
 }

@@ -17,7 +17,7 @@ use super::{Partial, Unlike};
 use crate::compile::CompiledPolicy;
 use crate::expressions::{PolicyExpression, TextLeft};
 use crate::finding::{ExpressionFindings, KindFindings, Note};
-use cel::ast::ExprId;
+use cel::ast::{Expr, ExprId};
 use cel::diagnostic::Code;
 use cel::source::SourceMap;
 use kubernetes::schema::Gvk;
@@ -53,6 +53,8 @@ pub(super) struct Report {
     sound: BTreeMap<usize, Vec<bool>>,
     /// Comparisons of values that are never equal for their types, by expression and place, with why.
     unlike: BTreeMap<(usize, usize), (ExprId, String)>,
+    /// The match conditions that some kind comes to, and whether each is false for all of them.
+    is_false: BTreeMap<usize, bool>,
     /// The comparisons that are meaningful for some kind.
     alike: HashSet<(usize, usize)>,
 }
@@ -96,6 +98,9 @@ impl Report {
     }
 
     fn add_comparisons(&mut self, analysis: &mut KindAnalysis) {
+        for (n, is_false) in std::mem::take(&mut analysis.is_false) {
+            *self.is_false.entry(n).or_insert(true) &= is_false && !analysis.fails(n);
+        }
         for (n, id, why) in std::mem::take(&mut analysis.unlike) {
             self.unlike.insert((n, id.index()), (id, why));
         }
@@ -120,6 +125,20 @@ impl Report {
             })
         });
         found.collect()
+    }
+
+    /// The match conditions that read something and are false for every request, whatever the kind.
+    pub(super) fn always_false(&self, policy: &CompiledPolicy, scope: Scope) -> Vec<usize> {
+        if scope != Scope::Checked {
+            return Vec::new();
+        }
+        let reads = |n: usize| {
+            let expression = policy.expressions().get(n);
+            let ast = expression.and_then(|expression| expression.parsed().ok());
+            ast.is_some_and(|ast| ast.iter().any(|(_, expr)| matches!(expr, Expr::Ident(_))))
+        };
+        let is_false = self.is_false.iter().filter(|(_, is_false)| **is_false);
+        is_false.map(|(n, _)| *n).filter(|n| reads(*n)).collect()
     }
 
     /// The expressions that fail for some of the kinds of wildcards at what others evaluate, each with the place at
