@@ -91,6 +91,8 @@ fn is_told(field: &str, ours: &[Refusal]) -> bool {
         "spec.paramRef.selector" if has("spec.paramRef.name") => true,
         // Keys have the name of the policy before them.
         "spec.auditAnnotations.key" if has("metadata.name") || has("metadata.generateName") => true,
+        // The name is made of it.
+        "metadata.name" if has("metadata.generateName") => true,
         // They read a variable that has no expression.
         path if path.to_lowercase().ends_with("expression") && has("spec.variables.expression") => {
             true
