@@ -592,8 +592,72 @@ fn the_guard_of_what_is_negated_stands_within_the_negation() {
             "object.spec.containers.all(c, !c.securityContext.privileged)",
             "guard it within the `!`: `!(has(c.securityContext) && has(c.securityContext.privileged) && ...)`",
         ),
+        // As with orValue([]), all of nothing hold.
+        (
+            "object.spec.volumes.all(v, !has(v.hostPath))",
+            "guard it: `(!has(object.spec.volumes) || ...)`, or write `object.spec.?volumes.orValue([])`",
+        ),
+        (
+            "!object.spec.volumes.filter(v, has(v.hostPath)).all(v, v.name == 'a')",
+            "guard it: `(!has(object.spec.volumes) || ...)`",
+        ),
+        (
+            "object.spec.volumes.exists(v, has(v.hostPath))",
+            "guard it: `has(object.spec.volumes) && ...`",
+        ),
+        (
+            "object.spec.containers.all(c, c.ports.all(p, p.containerPort > 0))",
+            "guard it: `(!has(c.ports) || ...)`",
+        ),
     ] {
         let help = help_on(expression);
         assert!(help.contains(guard), "{expression}: {help}");
     }
+}
+
+/// The findings of `wildcard-kinds` about a validation on `resources` of the group apps, with the kind of the witness.
+fn of_wildcards(resources: &str, spec: &str, expression: &str) -> Vec<String> {
+    let spec = format!(
+        "{spec}  validations:\n  - expression: {}\n",
+        json!(expression)
+    );
+    let findings = manifest::findings(&policy(("apps", "v1", resources), "CREATE", &spec), &[]);
+    let partial = findings
+        .iter()
+        .filter(|found| found["rule"] == "wildcard-kinds");
+    let shown = partial.map(|found| {
+        assert_eq!(found["severity"], "note", "{found}");
+        let kind = &found["witness"]["request"]["kind"]["kind"];
+        format!(
+            "{}: {}",
+            kind.as_str().unwrap(),
+            found["message"].as_str().unwrap()
+        )
+    });
+    shown.collect()
+}
+
+#[test]
+fn kinds_of_wildcards_for_which_an_expression_fails_are_told() {
+    let found = of_wildcards("*", "", "object.spec.replicas > 1");
+    let said = "the expression fails for 2 of the 5 kinds that the rules match by wildcards";
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].ends_with(said), "{found:?}");
+    assert!(
+        found[0].starts_with("ControllerRevision: ") || found[0].starts_with("DaemonSet: "),
+        "{found:?}"
+    );
+    for sound in [
+        "!has(object.spec) || !has(object.spec.replicas) || object.spec.replicas > 1",
+        "object.kind in ['ControllerRevision', 'DaemonSet'] || object.spec.replicas > 1",
+        "object.metadata.name != 'a'",
+    ] {
+        assert!(of_wildcards("*", "", sound).is_empty(), "{sound}");
+    }
+    let narrowed =
+        "  matchConditions:\n  - {name: a, expression: 'object.kind == \"Deployment\"'}\n";
+    assert!(of_wildcards("*", narrowed, "object.spec.replicas > 1").is_empty());
+    // A rule that names the kind means it, and what fails for all kinds is a warning.
+    assert!(of_wildcards("deployments", "", "object.spec.replicas > 1").is_empty());
+    assert!(of_wildcards("*", "", "object.spec.replica > 1").is_empty());
 }

@@ -1,5 +1,9 @@
 //! Findings about what can hardly be meant, and none about what is meant.
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+#![allow(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
 
 use std::fmt::Write as _;
 
@@ -489,5 +493,35 @@ fn bindings() {
             .filter(|found| found.binding.is_some());
         let rules: Vec<_> = of_binding.map(|found| found.rule.id()).collect();
         assert_eq!(rules, expect, "{text}");
+    }
+}
+
+#[test]
+fn match_conditions_that_no_request_meets_are_told() {
+    let of_condition = |expression: &str| {
+        let sound = "object.metadata.name != 'a'";
+        let mut spec = spec(&["apps"], &["deployments"], &["CREATE", "UPDATE"], sound);
+        spec["matchConditions"] = json!([{"name": "a", "expression": expression}]);
+        found(&spec)
+    };
+    for expression in [
+        "object.kind == 'Pod'",
+        "object.kind != 'Deployment'",
+        "object.apiVersion == 'apps/v1beta1' && object.metadata.name != 'a'",
+        "request.kind.version == 'v2'",
+        "request.kind.kind in ['Pod', 'Job']",
+    ] {
+        let found = of_condition(expression);
+        assert_eq!(found.len(), 1, "{expression}: {found:?}");
+        let is_it = found[0].starts_with("note constant-condition");
+        assert!(is_it, "{expression}: {found:?}");
+    }
+    for sound in [
+        "object.kind != 'Pod' || object.metadata.name == 'a'",
+        "object.kind == 'Deployment' && object.metadata.name == 'a'",
+        "request.operation == 'CREATE'",
+        "request.kind.version == 'v1'",
+    ] {
+        assert!(of_condition(sound).is_empty(), "{sound}");
     }
 }

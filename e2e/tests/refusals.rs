@@ -1,14 +1,66 @@
 //! Refusals of the API server at create are what `kubectl vap check` calls refused, and nothing else.
 
 #![allow(
+    clippy::indexing_slicing,
     clippy::print_stdout,
     clippy::unwrap_used,
     reason = "a test fails by a panic, and tells what it compared"
 )]
 
+use std::collections::BTreeMap;
+
 use e2e::ControlPlane;
+use e2e::controller::repository;
 use e2e::random::from_environment;
-use e2e::refusals::{self, Refusal, Verdict};
+use e2e::refusals::{self, Mutant, Refusal, Sort, Verdict};
+use serde::Deserialize;
+
+/// The file of cases.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Cases {
+    bases: BTreeMap<String, String>,
+    cases: Vec<Case>,
+}
+
+/// A text with changes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    base: String,
+    changes: Vec<Change>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, untagged)]
+enum Change {
+    Replace { from: String, to: String },
+    Add { add: String },
+}
+
+/// The texts of `e2e/refusals/cases.yaml`.
+fn cases() -> Vec<Mutant> {
+    let path = repository().join("e2e/refusals/cases.yaml");
+    let text = std::fs::read_to_string(path).unwrap();
+    let Cases { bases, cases } = serde_norway::from_str(&text).unwrap();
+    let made = cases.iter().map(|case| {
+        let mut text = bases[&case.base].clone();
+        for change in &case.changes {
+            match change {
+                Change::Replace { from, to } => {
+                    assert!(text.contains(from.as_str()), "{}: {from}", case.name);
+                    text = text.replacen(from.as_str(), to, 1);
+                }
+                Change::Add { add } => text.push_str(add),
+            }
+        }
+        let mut kinds = text.lines().filter_map(|line| line.strip_prefix("kind: "));
+        let sort = kinds.next().and_then(Sort::of_kind).unwrap();
+        Mutant { sort, text }
+    });
+    made.collect()
+}
 
 /// A reference to a field without the indices, which the API server leaves out in some.
 fn plain(field: &str) -> String {
@@ -39,6 +91,8 @@ fn is_told(field: &str, ours: &[Refusal]) -> bool {
         "spec.paramRef.selector" if has("spec.paramRef.name") => true,
         // Keys have the name of the policy before them.
         "spec.auditAnnotations.key" if has("metadata.name") || has("metadata.generateName") => true,
+        // The name is made of it.
+        "metadata.name" if has("metadata.generateName") => true,
         // They read a variable that has no expression.
         path if path.to_lowercase().ends_with("expression") && has("spec.variables.expression") => {
             true
@@ -54,6 +108,7 @@ async fn what_the_api_server_refuses_is_refused() {
     let seed = from_environment("VAP_REFUSALS_SEED", 1).unwrap();
     let mut mutants = refusals::mutants(seed, n).unwrap();
     mutants.extend(refusals::written());
+    mutants.extend(cases());
     if let Some(folder) = std::env::var_os("VAP_REFUSALS_DIR") {
         mutants.extend(refusals::of_files(folder.as_ref()).unwrap());
     }

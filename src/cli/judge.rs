@@ -9,7 +9,7 @@ use super::connection::Connected;
 use super::error::CliError;
 use super::input::Input;
 use super::live::objects::Kind;
-use super::live::{self, Gap};
+use super::live::{self, Gap, Wider};
 use crate::status::compute::DesiredStatus;
 
 /// The statuses of policies of the cluster as the controller would write them, by name, and what could not be read;
@@ -25,7 +25,9 @@ pub(super) async fn judge(
     for policy in policies {
         live::add(&mut input, Kind::Policy, policy);
     }
-    let (asked, served) = live::read(connected, None, &mut input, &Input::default()).await?;
+    let no_crds = Input::default();
+    let asked = live::read(connected, None, (&mut input, &no_crds), Wider::Nothing);
+    let (asked, served) = asked.await?;
     let known = Known::of_cluster(std::iter::empty(), served)?;
     let mut judged = BTreeMap::new();
     for policy in &input.policies {

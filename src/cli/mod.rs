@@ -96,7 +96,8 @@ fn run_check(
         }
         connection::block_on(async {
             let connected = args.connection.connect().await?;
-            let asked = live::read(&connected, subjects.selection.as_ref(), input, crds);
+            let selection = subjects.selection.as_ref();
+            let asked = live::read(&connected, selection, (input, crds), live::Wider::Admission);
             asked.await.map(Some)
         })
     })?;

@@ -83,7 +83,45 @@ pub(super) fn check(
         found.witness = Some(Box::new(mismatch.witness));
         findings.push(found);
     }
+    partial(policy, answers, &context, findings);
     absence::typed_witnesses(answers.compiled(), &context)
+}
+
+/// Adds the expressions that fail for some of the kinds of wildcards, where a request shows it and nothing else is told
+/// of the types of the expression.
+///
+/// They are notes: bindings that are not among the input, or selectors, may leave out the kinds for which they fail.
+fn partial(
+    policy: &Object<ValidatingAdmissionPolicy>,
+    answers: &Answers,
+    context: &Context<'_>,
+    findings: &mut Vec<Finding>,
+) {
+    let partial = &answers.typed.partial;
+    for proof in absence::partial_witnesses(answers.compiled(), context, partial) {
+        let Some(partial) = partial.iter().find(|it| it.index == proof.index) else {
+            continue;
+        };
+        let mut typed = answers.typed.findings.iter();
+        if typed.any(|found| found.index == partial.index) {
+            continue;
+        }
+        let message = format!(
+            "{}: the expression fails for {} of the {} kinds that the rules match by wildcards",
+            partial.message, partial.n_failing, partial.n_all
+        );
+        let place = (partial.field_ref.as_str(), partial.location);
+        let sort = (Severity::Note, Rule::WildcardKinds);
+        let mut found = finding_at(policy, answers, place, sort, &message);
+        found.kinds = partial.kinds.iter().map(message::kind).collect();
+        found.help =
+            Some("name the resources, or ask for `object.kind` or the field first".to_owned());
+        found.witness = Some(Box::new(proof.witness));
+        if let Some(consequence) = answers.consequence(&partial.field_ref) {
+            found = found.with_consequence(consequence);
+        }
+        findings.push(found);
+    }
 }
 
 /// How bad it is that an expression fails.

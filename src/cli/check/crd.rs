@@ -33,6 +33,24 @@ pub(in crate::cli) fn check(crds: &[Object<Crd>]) -> Vec<Finding> {
     parallel::map(&crds, |crd| faults(crd)).concat()
 }
 
+/// The faults of the rules of definitions that a cluster has: it accepted them, in this version or another, and refuses
+/// them where they are created anew.
+#[must_use]
+pub(in crate::cli) fn check_stored(crds: &[Object<Crd>]) -> Vec<Finding> {
+    let mut findings = check(crds);
+    for found in &mut findings {
+        if found.refused {
+            found.refused = false;
+            found.severity = Severity::Warning;
+            found.help = Some(
+                "the cluster has accepted it, and the API server refuses it in a new definition"
+                    .to_owned(),
+            );
+        }
+    }
+    findings
+}
+
 fn faults(crd: &Object<Crd>) -> Vec<Finding> {
     let definition = crd.value.definition();
     if definition.get("apiVersion").and_then(Json::as_str) != Some("apiextensions.k8s.io/v1") {
@@ -204,4 +222,37 @@ pub(in crate::cli) fn nearest<'a>(root: &'a Node, steps: &[PathStep]) -> &'a Nod
         }
     }
     node
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::cli::input::{Input, Wanted};
+
+    #[test]
+    fn what_a_cluster_has_accepted_is_not_called_refused() {
+        let text = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
+                    metadata: {name: boxes.example.com}\nspec:\n  group: example.com\n  scope: Namespaced\n  \
+                    names: {kind: Box, plural: boxes}\n  versions:\n  - name: v1\n    served: true\n    \
+                    storage: true\n    schema:\n      openAPIV3Schema:\n        type: object\n        \
+                    x-kubernetes-validations: [{rule: self.nope}]\n";
+        let paths = [PathBuf::from("-")];
+        let input = Input::load(&paths, Wanted::Crds, &mut text.as_bytes());
+        let (new, stored) = (check(&input.crds), check_stored(&input.crds));
+        assert!(!new.is_empty() && new.len() == stored.len());
+        assert!(
+            new.iter()
+                .all(|found| found.refused && found.severity == Severity::Error)
+        );
+        for found in stored {
+            assert!(!found.refused && found.severity == Severity::Warning);
+            assert!(
+                found
+                    .help
+                    .is_some_and(|help| help.contains("new definition"))
+            );
+        }
+    }
 }

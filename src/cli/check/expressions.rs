@@ -292,9 +292,13 @@ fn notes(found: &ExpressionFindings) -> Vec<String> {
         .collect()
 }
 
-/// A message in one line.
+/// A message in one line, without the container of names, which no policy has, and with what `dyn` is.
 fn one_line(message: &str) -> String {
-    message.lines().map(str::trim).collect::<Vec<_>>().join(" ")
+    let line = message.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    line.replace(" (in container '')", "").replace(
+        "but got dyn",
+        "but got dyn, a type that is known only when it is evaluated",
+    )
 }
 
 /// The text of an expression, in which places are marked.

@@ -51,7 +51,7 @@ use crate::schema::SchemaError;
 
 use super::input::files::Reading;
 use super::input::{Input, Wanted};
-use super::live::{Asked, Served};
+use super::live::{Asked, OfFiles, Served};
 use super::parallel;
 use known::Known;
 use report::CheckReport;
@@ -118,7 +118,10 @@ pub(super) fn run_beside<E: From<SchemaError>>(
             || Input::load(&options.crds, Wanted::Crds, &mut std::io::empty()),
         )
     };
-    let cluster = ask(&mut input, &crds)?;
+    let (asked, served) = match ask(&mut input, &crds)? {
+        Some((asked, served)) => (asked, Some(served)),
+        None => (Asked::default(), None),
+    };
     let no_crds = report::no_crds(&options.crds, &crds);
     input.problems.extend(crds.problems);
     let all_crds: Vec<_> = input.crds.iter().chain(&crds.crds).collect();
@@ -129,15 +132,13 @@ pub(super) fn run_beside<E: From<SchemaError>>(
     if let Some(dir) = &settings.static_dir {
         of_input.extend(manifests::check(dir, &input));
     }
-    of_input.extend(crd::check(&input.crds));
-    let own_crds = std::mem::take(&mut input.crds);
+    let mut own_crds = std::mem::take(&mut input.crds);
     let n_crds = own_crds.len();
+    let of_cluster = own_crds.split_off(asked.of_files.crds.min(n_crds));
+    of_input.extend(crd::check(&own_crds));
+    of_input.extend(crd::check_stored(&of_cluster));
     let all_crds = own_crds.into_iter().chain(crds.crds);
     let all_crds = all_crds.map(|crd| crd.value);
-    let (asked, served) = match cluster {
-        Some((asked, served)) => (asked, Some(served)),
-        None => (Asked::default(), None),
-    };
     let version = options
         .version
         .or(served.as_ref().and_then(|it| it.version));
@@ -156,7 +157,7 @@ pub(super) fn run_beside<E: From<SchemaError>>(
     let outcomes = parallel::map(&policies, |(n, policy)| {
         let mut outcome = policy::check(policy, &input.bindings, &known, options.profile);
         // What is in a cluster was accepted, and has fields that nobody may set who creates it.
-        if asked.is_of_file(*n) {
+        if *n < asked.of_files.policies {
             outcome.findings.extend(shape::check(policy));
             outcome.findings.extend(validation::policy(policy));
         }
@@ -171,17 +172,21 @@ pub(super) fn run_beside<E: From<SchemaError>>(
     for (policy, outcome) in input.policies.iter().zip(outcomes) {
         report.add(policy, outcome);
     }
-    for binding in input.bindings.iter().take(asked.n_own_bindings()) {
+    for binding in input.bindings.iter().take(asked.of_files.bindings) {
         let mut findings = shape::check(binding);
         findings.extend(validation::binding(binding));
         cascade::without(&mut findings);
         report.findings.extend(findings);
     }
-    check_mutating(&input, &known, (options.profile, version), &mut report);
-    let webhooks: Vec<_> = input.webhooks.iter().collect();
-    let found = parallel::map(&webhooks, |configuration| {
-        let mut findings = webhook::check(configuration, &known, options.profile, version);
-        findings.extend(validation::webhooks(configuration));
+    let languages = (options.profile, version);
+    check_mutating(&input, &known, languages, (asked.of_files, &mut report));
+    let webhooks: Vec<_> = input.webhooks.iter().enumerate().collect();
+    let found = parallel::map(&webhooks, |(n, configuration)| {
+        let is_of_file = *n < asked.of_files.webhooks;
+        let mut findings = webhook::check(configuration, &known, languages, is_of_file);
+        if is_of_file {
+            findings.extend(validation::webhooks(configuration));
+        }
         cascade::without(&mut findings);
         findings
     });
@@ -200,14 +205,16 @@ fn check_mutating(
     input: &Input,
     known: &Known,
     (profile, version): (Profile, Version),
-    report: &mut CheckReport,
+    (of_files, report): (OfFiles, &mut CheckReport),
 ) {
-    let policies: Vec<_> = input.mutating_policies.iter().collect();
-    let outcomes = parallel::map(&policies, |policy| {
+    let policies: Vec<_> = input.mutating_policies.iter().enumerate().collect();
+    let outcomes = parallel::map(&policies, |(n, policy)| {
         let (shared, bindings) = (&policy.shared, &input.mutating_bindings);
         let mut outcome = policy::check_mutating(policy, bindings, known, profile);
-        outcome.findings.extend(shape::check(shared));
-        outcome.findings.extend(validation::mutating_policy(shared));
+        if *n < of_files.mutating_policies {
+            outcome.findings.extend(shape::check(shared));
+            outcome.findings.extend(validation::mutating_policy(shared));
+        }
         if !is_whole_in(version) {
             let mutations = Some(policy.mutations.as_slice());
             let newer = versions::check(shared, mutations, version);
@@ -219,7 +226,11 @@ fn check_mutating(
     for (policy, outcome) in input.mutating_policies.iter().zip(outcomes) {
         report.add_mutating(&policy.shared, outcome);
     }
-    for binding in &input.mutating_bindings {
+    for binding in input
+        .mutating_bindings
+        .iter()
+        .take(of_files.mutating_bindings)
+    {
         let mut findings = shape::check(binding);
         findings.extend(validation::mutating_binding(binding));
         cascade::without(&mut findings);

@@ -288,13 +288,23 @@ impl CheckReport {
     /// Notes policies without a binding and bindings without a policy, where the input has bindings, or
     /// a cluster was asked for them.
     pub(in crate::cli) fn add_bindings(&mut self, input: &Input, asked: &Asked) {
+        let is_live = asked.server.is_some();
         let validating: Vec<_> = input.policies.iter().collect();
-        self.add_bindings_of(&validating, &input.bindings, asked);
-        // A cluster is not asked for mutating policies.
-        if asked.server.is_none() {
+        let around = Around {
+            is_live,
+            other_policies: &asked.other_policies,
+            has_bindings: asked.has_bindings,
+        };
+        self.add_bindings_of(&validating, &input.bindings, around);
+        if !is_live || asked.has_mutating_bindings {
             let mutating = input.mutating_policies.iter();
             let mutating: Vec<_> = mutating.map(|policy| &policy.shared).collect();
-            self.add_bindings_of(&mutating, &input.mutating_bindings, asked);
+            let around = Around {
+                is_live,
+                other_policies: &asked.other_mutating,
+                has_bindings: asked.has_mutating_bindings,
+            };
+            self.add_bindings_of(&mutating, &input.mutating_bindings, around);
         }
     }
 
@@ -302,9 +312,9 @@ impl CheckReport {
         &mut self,
         of_sort: &[&Object<ValidatingAdmissionPolicy>],
         bindings: &[Object<ValidatingAdmissionPolicyBinding>],
-        asked: &Asked,
+        around: Around<'_>,
     ) {
-        let is_live = asked.server.is_some();
+        let is_live = around.is_live;
         let names =
             |policy: &&Object<ValidatingAdmissionPolicy>| policy.value.metadata.name.clone();
         let policies: BTreeSet<String> = of_sort.iter().filter_map(names).collect();
@@ -314,7 +324,7 @@ impl CheckReport {
             .collect();
         for binding in bindings {
             let name = binding.value.spec.policy_name.as_str();
-            if !name.is_empty() && !policies.contains(name) && !asked.other_policies.contains(name)
+            if !name.is_empty() && !policies.contains(name) && !around.other_policies.contains(name)
             {
                 let place = if is_live {
                     "neither among the input nor in the cluster"
@@ -348,7 +358,7 @@ impl CheckReport {
         }
         for policy in of_sort.iter().copied() {
             let name = policy.value.metadata.name.as_deref().unwrap_or_default();
-            let is_known = !bound.is_empty() && !is_live || asked.has_bindings;
+            let is_known = !bound.is_empty() && !is_live || around.has_bindings;
             if is_known && !bound.contains(name) {
                 let place = if is_live {
                     "of the cluster"
@@ -420,6 +430,17 @@ impl CheckReport {
             Exit::Clean
         }
     }
+}
+
+/// Facts of a cluster about one sort of policies and bindings.
+#[derive(Clone, Copy)]
+struct Around<'a> {
+    /// True if a cluster was asked.
+    is_live: bool,
+    /// The policies that it has, and that are not among the input.
+    other_policies: &'a BTreeSet<String>,
+    /// True if all bindings of the policies are among the input.
+    has_bindings: bool,
 }
 
 /// The rules of notes about what could not be checked.

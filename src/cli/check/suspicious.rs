@@ -11,6 +11,7 @@ use super::finding::{Finding, Severity};
 use super::known::Known;
 use super::mend;
 use super::policy::{Answers, bindings_of, finding};
+use crate::cel::source::SourceMap;
 use crate::cli::input::Object;
 use crate::policy::rule::Rule;
 use crate::policy::suspicious::{self, Suspicion};
@@ -36,7 +37,8 @@ pub(super) fn check(
     let found = suspicious::find(answers.compiled(), answers.matched(), &known.mapper);
     let all = found.into_iter().chain(unlike);
     let told = all.filter(|suspicion| !answers.is_told(suspicion));
-    let told: Vec<Suspicion> = told.collect();
+    let mut told: Vec<Suspicion> = told.collect();
+    always_false(answers, &mut told);
     // A rule of groups that cannot be is more than one of which nothing is known.
     let mut n_groups: HashMap<&str, usize> = HashMap::new();
     for suspicion in &told {
@@ -63,6 +65,36 @@ pub(super) fn check(
         findings.push(Finding {
             fix,
             ..shown(policy, answers, suspicion)
+        });
+    }
+}
+
+/// Adds the match conditions that are false for every request, where nothing that is `told` of them says why. A
+/// validation may be meant to deny all.
+fn always_false(answers: &Answers, told: &mut Vec<Suspicion>) {
+    for n in &answers.typed.always_false {
+        let Some(expression) = answers.compiled().expressions().get(*n) else {
+            continue;
+        };
+        let field_ref = &expression.field_ref;
+        let mut typed = answers.typed.findings.iter();
+        let is_told = told.iter().any(|it| it.field_ref == *field_ref);
+        if is_told || typed.any(|found| found.index == *n) {
+            continue;
+        }
+        let location = expression.parsed().ok().map(|ast| {
+            let offset = ast.offset(ast.root());
+            SourceMap::new(&expression.text).location(offset)
+        });
+        told.push(Suspicion {
+            rule: Rule::ConstantCondition,
+            field_ref: field_ref.clone(),
+            location,
+            message: "this is false for every request that the rules match, so that the policy does nothing"
+                .to_owned(),
+            mend: Some("hold it against the resources and operations of the rules".to_owned()),
+            // It may be about kinds of an older cluster.
+            is_harmless: true,
         });
     }
 }

@@ -2,13 +2,13 @@
 //!
 //! A webhook asks about its match conditions what a policy asks about its own: the same variables, without params, the
 //! same limits, the same treatment of failures. So each webhook is read as a policy that has its rules, selectors and
-//! match conditions and nothing else; the findings get the names and the fields of the webhook back.
+//! match conditions and nothing else (`input::webhook`); the findings get the names and the fields of the webhook back.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/apis/admissionregistration/validation/validation.go`, `validateMatchConditions`;
 //! `k8s.io/apiserver` `pkg/admission/plugin/webhook/accessors.go`, `GetCompiledMatcher`.
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::finding::{Finding, Severity};
 use super::known::Known;
@@ -17,12 +17,11 @@ use super::shape;
 use super::subject::Subject;
 use super::versions;
 use crate::cel::decls::Version;
-use crate::cli::input::yaml::{Entry, Node};
-use crate::cli::input::{Object, decode};
+use crate::cli::input::Object;
+use crate::cli::input::webhook::{as_policy, webhooks};
 use crate::library::environment::is_whole_in;
 use crate::policy::analysis::Profile;
 use crate::policy::rule::Rule;
-use crate::policy::webhooks::{CONSTRAINTS, SPEC};
 
 pub(in crate::cli) use crate::policy::webhooks::of_field;
 
@@ -31,20 +30,20 @@ pub(super) fn count(configuration: &Object<Value>) -> usize {
     webhooks(configuration).len()
 }
 
-fn webhooks(configuration: &Object<Value>) -> &[Node] {
-    let webhooks = configuration.document.node.get("webhooks");
-    webhooks.map_or(&[], Node::items)
-}
-
-/// The findings about a configuration: its shape, and the rules and the match conditions of its webhooks.
+/// The findings about a configuration: its shape, if it is of a file, and the rules and the match conditions of its
+/// webhooks.
 pub(in crate::cli) fn check(
     configuration: &Object<Value>,
     known: &Known,
-    profile: Profile,
-    version: Version,
+    (profile, version): (Profile, Version),
+    is_of_file: bool,
 ) -> Vec<Finding> {
     let mut findings = shape::check(configuration);
     let has_shape = !findings.iter().any(|found| found.refused);
+    if !is_of_file {
+        // What is in a cluster was accepted, and has fields that nobody may set who creates it.
+        findings.clear();
+    }
     for (n, webhook) in webhooks(configuration).iter().enumerate() {
         match as_policy(configuration, webhook) {
             Ok(policy) => findings.extend(of_webhook(n, &policy, (known, profile, version))),
@@ -79,51 +78,4 @@ fn of_webhook(
         found.field_ref = field_ref.map(|field_ref| of_field(n, &field_ref));
     }
     findings
-}
-
-/// A webhook that is read as a policy.
-pub(in crate::cli) struct Webhook {
-    /// The place among the webhooks of its configuration.
-    pub(in crate::cli) n: usize,
-    /// A policy with its rules, selectors and match conditions, and with its name.
-    pub(in crate::cli) policy: Object<ValidatingAdmissionPolicy>,
-}
-
-/// The webhooks of a configuration that can be read.
-pub(in crate::cli) fn as_policies(configuration: &Object<Value>) -> Vec<Webhook> {
-    let webhooks = webhooks(configuration).iter().enumerate();
-    let read = |(n, webhook)| {
-        let policy = as_policy(configuration, webhook).ok()?;
-        Some(Webhook { n, policy })
-    };
-    webhooks.filter_map(read).collect()
-}
-
-/// A policy with the rules, selectors and match conditions of a webhook, each at its place.
-fn as_policy(
-    configuration: &Object<Value>,
-    webhook: &Node,
-) -> Result<Object<ValidatingAdmissionPolicy>, serde_json::Error> {
-    let root = &configuration.document.node;
-    let own = |node: &Node, name: &str| node.entry(name).cloned();
-    let entry = |node| Entry::new(webhook.span.start..webhook.span.start, node);
-    let constraints = CONSTRAINTS.iter();
-    let constraints = constraints.filter_map(|(name, theirs)| Some((*name, own(webhook, theirs)?)));
-    let constraints = entry(Node::of_entries(webhook.span.clone(), constraints));
-    let spec = SPEC.iter();
-    let spec = spec.filter_map(|name| Some((*name, own(webhook, name)?)));
-    let spec = spec.chain([("matchConstraints", constraints)]);
-    let spec = entry(Node::of_entries(webhook.span.clone(), spec));
-    let entries = ["apiVersion", "kind"].into_iter();
-    let entries = entries.filter_map(|name| Some((name, own(root, name)?)));
-    let document = Node::of_entries(root.span.clone(), entries.chain([("spec", spec)]));
-    let mut value = document.to_json();
-    if let Value::Object(fields) = &mut value {
-        let name = webhook.get("name").and_then(Node::as_str);
-        fields.insert("kind".to_owned(), "ValidatingAdmissionPolicy".into());
-        fields.insert("metadata".to_owned(), json!({ "name": name }));
-    }
-    let value = decode::policy(value)?;
-    let document = configuration.document.with(document);
-    Ok(Object::new(document, &configuration.source, value))
 }

@@ -12,7 +12,7 @@ use super::world::Around;
 use crate::cli::connection::Connected;
 use crate::cli::error::CliError;
 use crate::cli::input::Input;
-use crate::cli::live::{self, Asked, Gap, Selection, Served, objects, objects::Kind};
+use crate::cli::live::{self, Asked, Gap, Selection, Served, Wider, objects, objects::Kind};
 use crate::cluster::error::Error;
 use crate::cluster::http;
 use crate::policy;
@@ -241,7 +241,8 @@ pub(in crate::cli) async fn read(
 ) -> Result<(Asked, Served, Around, Vec<Crd>), CliError> {
     let n_own_policies = input.policies.len();
     let n_own_mutating = input.mutating_policies.len();
-    let (mut asked, served) = live::read(connected, selection, input, crds).await?;
+    let asked = live::read(connected, selection, (input, crds), Wider::Nothing);
+    let (mut asked, served) = asked.await?;
     mutating(connected, selection, input, (&served, &mut asked)).await;
     let mut around = Around {
         n_own_policies,

@@ -12,6 +12,7 @@ pub mod object;
 pub mod passed_over;
 pub mod place;
 pub mod scalar;
+pub(in crate::cli) mod webhook;
 pub mod yaml;
 
 use std::io::Read;

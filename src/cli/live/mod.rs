@@ -5,6 +5,7 @@
 //! read is a gap, which a report names.
 
 pub(super) mod objects;
+mod others;
 mod params;
 mod plan;
 mod schemas;
@@ -24,6 +25,7 @@ pub(super) use self::schemas::{Served, with_crds};
 use super::connection::Connected;
 use super::error::CliError;
 use super::input::files::ReadFile;
+use super::input::webhook::{Webhook, as_policies};
 use super::input::{Input, Wanted};
 use super::yaml_text;
 use crate::cluster::discovery::Discovery;
@@ -73,6 +75,53 @@ pub(super) struct Gap {
     pub(super) is_fatal: bool,
 }
 
+/// How many objects of the input are of files; those of the cluster follow them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OfFiles {
+    pub(super) policies: usize,
+    pub(super) bindings: usize,
+    pub(super) mutating_policies: usize,
+    pub(super) mutating_bindings: usize,
+    pub(super) webhooks: usize,
+    pub(super) crds: usize,
+}
+
+impl OfFiles {
+    fn of(input: &Input) -> Self {
+        Self {
+            policies: input.policies.len(),
+            bindings: input.bindings.len(),
+            mutating_policies: input.mutating_policies.len(),
+            mutating_bindings: input.mutating_bindings.len(),
+            webhooks: input.webhooks.len(),
+            crds: input.crds.len(),
+        }
+    }
+}
+
+/// Without a cluster, all are.
+impl Default for OfFiles {
+    fn default() -> Self {
+        Self {
+            policies: usize::MAX,
+            bindings: usize::MAX,
+            mutating_policies: usize::MAX,
+            mutating_bindings: usize::MAX,
+            webhooks: usize::MAX,
+            crds: usize::MAX,
+        }
+    }
+}
+
+/// Which objects a cluster is asked for beside policies and their bindings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wider {
+    /// None: they are of no use, or are read by who asks.
+    Nothing,
+    /// Mutating policies and their bindings, configurations of webhooks, and CustomResourceDefinitions with rules.
+    Admission,
+}
+
 /// A cluster that was asked, apart from what it serves; without an address none was.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
@@ -80,42 +129,31 @@ pub(super) struct Asked {
     pub(super) server: Option<String>,
     /// The policies of the cluster that bindings name and that were not asked for.
     pub(super) other_policies: BTreeSet<String>,
-    /// How many policies and bindings of the input are of files; those of the cluster follow them.
-    n_of_files: (usize, usize),
+    /// How many objects of the input are of files.
+    pub(super) of_files: OfFiles,
     /// True if all bindings of the policies are among the input.
     pub(super) has_bindings: bool,
+    /// The mutating policies of the cluster that bindings may name and that were not asked for.
+    pub(super) other_mutating: BTreeSet<String>,
+    /// True if the mutating policies of the cluster, and the bindings of those of the input, are known.
+    pub(super) has_mutating_bindings: bool,
     /// The gaps.
     pub(super) gaps: Vec<Gap>,
 }
 
-impl Asked {
-    /// Reports whether the policy of that index is out of a file.
-    pub(super) fn is_of_file(&self, index: usize) -> bool {
-        self.server.is_none() || index < self.n_of_files.0
-    }
-
-    /// How many bindings of the input are out of files.
-    pub(super) fn n_own_bindings(&self) -> usize {
-        match self.server {
-            Some(_) => self.n_of_files.1,
-            None => usize::MAX,
-        }
-    }
-}
-
-/// Reads the policies of `selection`, where there is one, with all bindings that matter, into `input`; then what
-/// the policies of `input` need.
+/// Reads the policies of `selection`, where there is one, with all bindings that matter, and what is asked for beside
+/// them, into `input`; then what the policies and webhooks of `input` need.
 ///
 /// # Errors
 /// Where the cluster cannot be asked at all, or has none of the policies that were named.
 pub(super) async fn read(
     connected: &Connected,
     selection: Option<&Selection>,
-    input: &mut Input,
-    crds: &Input,
+    (input, crds): (&mut Input, &Input),
+    wider: Wider,
 ) -> Result<(Asked, Served), CliError> {
     let mut gaps = Vec::new();
-    let n_of_files = (input.policies.len(), input.bindings.len());
+    let of_files = OfFiles::of(input);
     if let Some(selection) = selection {
         for policy in policies(connected, selection, &mut gaps).await?.items {
             add(input, Kind::Policy, policy);
@@ -128,9 +166,17 @@ pub(super) async fn read(
     let mapper = connected.within(discovery.refresh(&connected.client)).await;
     let mapper = mapper.map_err(|error| connected.explain(&error, None))?;
     let mapper = mapper.unwrap_or_default();
-    let policies = input.all_policies();
+    let others = match wider {
+        Wider::Nothing => others::Others::default(),
+        Wider::Admission => others::read(connected, selection, input, &mapper, &mut gaps).await,
+    };
+    let webhooks = input.webhooks.iter().flat_map(as_policies);
+    let webhooks: Vec<Webhook> = webhooks.collect();
+    let webhooks = webhooks.iter().map(|webhook| &webhook.policy.value);
+    let policies = input.all_policies().chain(webhooks);
     undiscovered(policies.clone(), &mapper, &mut gaps);
-    let crds = input.crds.iter().chain(&crds.crds).map(|crd| &crd.value);
+    let own_crds = input.crds.iter().take(of_files.crds);
+    let crds = own_crds.chain(&crds.crds).map(|crd| &crd.value);
     let mut served = schemas::read(connected, policies, mapper, crds.clone(), &mut gaps).await?;
     let mut mapper = schemas::with_crds(&served.mapper, crds);
     mapper.incomplete.clone_from(&served.mapper.incomplete);
@@ -139,8 +185,10 @@ pub(super) async fn read(
     let asked = Asked {
         server: Some(connected.server.clone()),
         other_policies,
-        n_of_files,
+        of_files,
         has_bindings,
+        other_mutating: others.other_policies,
+        has_mutating_bindings: others.is_known,
         gaps,
     };
     Ok((asked, served))

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::cli::connection::Connected;
 use crate::cli::input::POLICY_VERSION;
 use crate::cluster::error::Error;
+use crate::schema::rest_mapper;
 
 /// Objects asked for at once, so that a large cluster is read in bounded pieces.
 const PAGE_SIZE: u32 = 500;
@@ -68,15 +69,20 @@ impl Kind {
 
     /// An object as JSON; those of a list do not say what they are.
     pub(in crate::cli) fn json(self, object: DynamicObject) -> Result<Value, Error> {
-        let value = serde_json::to_value(object);
-        let mut value = value.map_err(|error| Error::Decode(error.to_string()))?;
-        if let Value::Object(fields) = &mut value {
-            fields.insert("apiVersion".to_owned(), self.api_version().into());
-            let [kind, ..] = self.names();
-            fields.insert("kind".to_owned(), kind.into());
-        }
-        Ok(value)
+        let [kind, ..] = self.names();
+        json((self.api_version(), kind), object)
     }
+}
+
+/// An object of that apiVersion and kind as JSON.
+fn json((api_version, kind): (&str, &str), object: DynamicObject) -> Result<Value, Error> {
+    let value = serde_json::to_value(object);
+    let mut value = value.map_err(|error| Error::Decode(error.to_string()))?;
+    if let Value::Object(fields) = &mut value {
+        fields.insert("apiVersion".to_owned(), api_version.into());
+        fields.insert("kind".to_owned(), kind.into());
+    }
+    Ok(value)
 }
 
 /// A list with the version of the cluster that it is of.
@@ -97,7 +103,42 @@ pub(in crate::cli) async fn list(
     kind: Kind,
     selector: Option<&str>,
 ) -> Result<Listed, Error> {
-    let api = kind.api(connected);
+    list_of(connected, &kind.api(connected), selector, |object| {
+        kind.json(object)
+    })
+    .await
+}
+
+/// All objects of a resource that the selector selects, in order of name.
+///
+/// # Errors
+/// Where they cannot be read.
+pub(super) async fn list_resource(
+    connected: &Connected,
+    resource: &rest_mapper::ApiResource,
+    selector: Option<&str>,
+) -> Result<Vec<Value>, Error> {
+    let (api_version, kind) = (resource.gvk.api_version(), resource.gvk.kind.as_str());
+    let of_kind = ApiResource {
+        group: resource.gvr.group.clone(),
+        version: resource.gvr.version.clone(),
+        api_version: api_version.clone(),
+        kind: kind.to_owned(),
+        plural: resource.gvr.resource.clone(),
+    };
+    let api: Api<DynamicObject> = Api::all_with(connected.client.clone(), &of_kind);
+    let listed = list_of(connected, &api, selector, |object| {
+        json((&api_version, kind), object)
+    });
+    listed.await.map(|listed| listed.items)
+}
+
+async fn list_of(
+    connected: &Connected,
+    api: &Api<DynamicObject>,
+    selector: Option<&str>,
+    read: impl Fn(DynamicObject) -> Result<Value, Error>,
+) -> Result<Listed, Error> {
     let mut listed = Listed::default();
     let mut params = ListParams::default().limit(PAGE_SIZE);
     if let Some(selector) = selector {
@@ -106,7 +147,7 @@ pub(in crate::cli) async fn list(
     loop {
         let page = connected.within(api.list(&params)).await?;
         for object in page.items {
-            listed.items.push(kind.json(object)?);
+            listed.items.push(read(object)?);
         }
         match page.metadata.continue_ {
             Some(token) if !token.is_empty() => params = params.continue_token(&token),

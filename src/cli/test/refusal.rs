@@ -127,7 +127,8 @@ pub(super) fn of_webhooks(
         let why = of_configurations
             .entry(std::ptr::from_ref(configuration))
             .or_insert_with(|| {
-                let mut found = webhook::check(configuration, known, Profile::Upstream, LATEST);
+                let mut found =
+                    webhook::check(configuration, known, (Profile::Upstream, LATEST), true);
                 found.extend(validation::webhooks(configuration));
                 keep_refusals(&mut found);
                 let why = found.first().map(with_place);

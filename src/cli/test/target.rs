@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::{Value as Json, json};
 
-use crate::cli::check::webhook;
 use crate::cli::input::Object;
+use crate::cli::input::webhook;
 use crate::probe::api::Target;
 use crate::probe::target::{self, DEFINITION};
 use crate::probe::validation::Violation;

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::path::is_name;
 use super::symbol::{Place, Reader};
 use crate::parts;
-use cel::ast::{Ast, Expr, ExprId, Literal};
+use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 
 /// How deep expressions are looked into.
 const MAX_DEPTH: usize = 150;
@@ -28,6 +28,8 @@ pub(super) enum Sense {
     Negated,
     /// On one side of `!=`, with the text of the comparison.
     Unequal(String),
+    /// The range of `all()`: of nothing, everything holds.
+    Universal,
 }
 
 impl Sense {
@@ -42,7 +44,23 @@ impl Sense {
             return Self::Plain;
         }
         let mut below = id;
+        let mut is_range = true;
         for above in way.into_iter().rev() {
+            match ast.expr(above) {
+                Expr::Comprehension(fold) if is_range && below == fold.iter_range => {
+                    if is_all(ast, fold) {
+                        return Self::Universal;
+                    }
+                    below = above;
+                    continue;
+                }
+                Expr::Select { .. } => {
+                    below = above;
+                    continue;
+                }
+                _ => {}
+            }
+            is_range = false;
             match ast.expr(above) {
                 Expr::Call { function, args, .. } => match &**function {
                     "!_" => return Self::Negated,
@@ -75,19 +93,30 @@ impl Sense {
                 "guard it within the `!`: `!({} && ...)`",
                 tests.join(" && ")
             ),
-            Self::Unequal(text) => {
-                let negated = tests.iter().map(|test| {
-                    if test.starts_with("has(") {
-                        format!("!{test}")
-                    } else {
-                        format!("!({test})")
-                    }
-                });
-                let negated: Vec<String> = negated.collect();
-                format!("guard it: `({} || {text})`", negated.join(" || "))
-            }
+            Self::Unequal(text) => format!("guard it: `({} || {text})`", negated(tests)),
+            Self::Universal => format!("guard it: `({} || ...)`", negated(tests)),
         }
     }
+}
+
+/// The opposite of all `tests` together.
+fn negated(tests: &[String]) -> String {
+    let negated = tests.iter().map(|test| {
+        if test.starts_with("has(") {
+            format!("!{test}")
+        } else {
+            format!("!({test})")
+        }
+    });
+    let negated: Vec<String> = negated.collect();
+    negated.join(" || ")
+}
+
+/// Reports whether `fold` is that of `all()`.
+fn is_all(ast: &Ast, fold: &Comprehension) -> bool {
+    let is_true = matches!(ast.expr(fold.accu_init), Expr::Literal(Literal::Bool(true)));
+    let step = ast.expr(fold.loop_step);
+    is_true && matches!(step, Expr::Call { function, .. } if **function == *"_&&_")
 }
 
 /// Reports whether `id` is a literal that stands in for what is absent.

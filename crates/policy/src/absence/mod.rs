@@ -59,7 +59,7 @@ use need::{Edit, Needs};
 use path::{Path, Root};
 pub use scope::{ScopeMismatch, scope_mismatch};
 use symbol::Reader;
-pub use typed::{TypedWitness, typed_witnesses};
+pub use typed::{TypedWitness, partial_witnesses, typed_witnesses};
 pub use witness::Witness;
 use witness::{Budget, Made, Maker};
 use words::Words;

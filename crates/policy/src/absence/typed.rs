@@ -12,6 +12,7 @@ use super::path::Path;
 use super::symbol::{Place, Reader};
 use super::witness::{Budget, Made, Maker, Witness};
 use super::{Context, MAX_MENDS, MAX_STEPS, goals, least_needs, missing};
+use crate::analysis::Partial;
 use crate::compile::CompiledPolicy;
 use crate::expressions::PolicyExpression;
 use crate::matching::{self, Target};
@@ -22,6 +23,9 @@ use kubernetes::schema::Gvk;
 
 /// The most kinds that are tried.
 const MAX_KINDS: usize = 6;
+
+/// The most kinds that are tried for one expression that fails for some of the kinds of wildcards.
+const MAX_KINDS_OF_PARTIAL: usize = 2;
 
 /// The most requests that are evaluated for one policy, and what they may cost together.
 const BUDGET: Budget = Budget {
@@ -43,7 +47,34 @@ pub struct TypedWitness {
 /// Finds witnesses of the findings of type checking, as many as there are to be had.
 #[must_use]
 pub fn typed_witnesses(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<TypedWitness> {
-    let wanted = wanted(context);
+    search(policy, context, wanted(context))
+}
+
+/// Finds witnesses of what fails for some of the kinds of wildcards, as many as there are to be had.
+#[must_use]
+pub fn partial_witnesses(
+    policy: &CompiledPolicy,
+    context: &Context<'_>,
+    partial: &[Partial],
+) -> Vec<TypedWitness> {
+    let wanted = partial.iter().map(|partial| Wanted {
+        index: partial.index,
+        location: partial.location,
+        kinds: partial
+            .kinds
+            .iter()
+            .take(MAX_KINDS_OF_PARTIAL)
+            .cloned()
+            .collect(),
+    });
+    search(policy, context, wanted.collect())
+}
+
+fn search(
+    policy: &CompiledPolicy,
+    context: &Context<'_>,
+    wanted: Vec<Wanted>,
+) -> Vec<TypedWitness> {
     if wanted.is_empty() {
         return Vec::new();
     }

@@ -78,6 +78,8 @@ pub(super) struct KindAnalysis {
     pub(super) unlike: Vec<(usize, ExprId, String)>,
     /// The other comparisons.
     pub(super) alike: Vec<(usize, ExprId)>,
+    /// The match conditions that are evaluated, and whether each is false for all sorts of requests.
+    pub(super) is_false: BTreeMap<usize, bool>,
     /// How many sorts of requests evaluate each expression, and in how many of them it selects from null.
     evaluated: BTreeMap<usize, (usize, Vec<ExprId>)>,
     /// The parts of each expression that are evaluated, by its index.
@@ -218,6 +220,7 @@ impl<'a> Driver<'a> {
         facts.set_root("namespaceObject", namespace);
         for (n, outcome) in conditions {
             let Some(outcome) = outcome else { continue };
+            analysis.decide(n, &outcome);
             // A match condition that is false hides all else, the errors of others too.
             if outcome.value.as_bool() == Some(false) {
                 return;
@@ -355,6 +358,12 @@ fn expressions(
 }
 
 impl KindAnalysis {
+    /// Adds the value of a match condition for one sort of requests.
+    fn decide(&mut self, n: usize, outcome: &Interpretation) {
+        let is_false = outcome.value.as_bool() == Some(false) && !outcome.gave_up;
+        *self.is_false.entry(n).or_insert(true) &= is_false;
+    }
+
     fn add(&mut self, n: usize, outcome: Interpretation) {
         self.present
             .extend(outcome.present.into_iter().map(|id| (n, id)));

@@ -77,6 +77,11 @@ pub struct TypeCheck {
     pub subresource_kinds: Vec<Gvk>,
     /// The comparisons of values that are never equal, as their types are unlike for all kinds.
     pub unlike: Vec<Unlike>,
+    /// The indices of the match conditions that are false for every request that the rules match.
+    pub always_false: Vec<usize>,
+    /// The expressions that fail for some of the kinds that rules match by wildcards only, in the order of the
+    /// policy's fields.
+    pub partial: Vec<Partial>,
     /// The kind of the params with whether its schema was found, where the policy has a paramKind.
     pub params: Option<(Gvk, bool)>,
 }
@@ -90,6 +95,27 @@ pub struct Unlike {
     pub location: Location,
     /// Why it is always the same.
     pub message: String,
+}
+
+/// An expression that fails for some of the kinds that rules match by wildcards only, at what others evaluate.
+///
+/// It is no warning of type checking: the author may know that bindings or selectors leave those kinds out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partial {
+    /// The index of the expression among those of the policy.
+    pub index: usize,
+    /// The field of the policy, `spec.validations[0].expression`.
+    pub field_ref: String,
+    /// The place at which it fails for most of them.
+    pub location: Location,
+    /// Why it fails there.
+    pub message: String,
+    /// Some of the kinds for which it fails there, the usual ones first.
+    pub kinds: Vec<Gvk>,
+    /// For how many kinds it fails, there or elsewhere.
+    pub n_failing: usize,
+    /// How many kinds were checked that wildcards match.
+    pub n_all: usize,
 }
 
 /// The outcome for the kinds that rules match by wildcards only.
@@ -315,6 +341,8 @@ fn check_truthfully(
     let checked = outcome.checked.iter();
     outcome.subresource_kinds = checked.filter(of_subresource).cloned().collect();
     outcome.unlike = report.unlike(policy, scope);
+    outcome.always_false = report.always_false(policy, scope);
+    outcome.partial = report.partial(policy);
     outcome.findings = report.into_findings(policy, scope);
 }
 

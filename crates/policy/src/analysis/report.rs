@@ -11,13 +11,13 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use super::Unlike;
 use super::driver::{self, Finding, KindAnalysis};
 use super::interpret::Issue;
+use super::{Partial, Unlike};
 use crate::compile::CompiledPolicy;
 use crate::expressions::{PolicyExpression, TextLeft};
 use crate::finding::{ExpressionFindings, KindFindings, Note};
-use cel::ast::ExprId;
+use cel::ast::{Expr, ExprId};
 use cel::diagnostic::Code;
 use cel::source::SourceMap;
 use kubernetes::schema::Gvk;
@@ -36,6 +36,12 @@ pub(super) enum Scope {
 /// How long a warning may become by kinds that wildcards match, in bytes.
 const MAX_SHOWN_BYTES: usize = 32 * 1024;
 
+/// The most kinds that are named of those of wildcards for which an expression fails.
+const MAX_PARTIAL_KINDS: usize = 6;
+
+/// The kinds that are named first of those of wildcards.
+const USUAL_KINDS: [&str; 5] = ["Pod", "Deployment", "ConfigMap", "Secret", "Service"];
+
 /// How many places in the source are remembered.
 const MAX_PLACES: usize = 8;
 
@@ -47,6 +53,8 @@ pub(super) struct Report {
     sound: BTreeMap<usize, Vec<bool>>,
     /// Comparisons of values that are never equal for their types, by expression and place, with why.
     unlike: BTreeMap<(usize, usize), (ExprId, String)>,
+    /// The match conditions that some kind comes to, and whether each is false for all of them.
+    is_false: BTreeMap<usize, bool>,
     /// The comparisons that are meaningful for some kind.
     alike: HashSet<(usize, usize)>,
 }
@@ -90,6 +98,9 @@ impl Report {
     }
 
     fn add_comparisons(&mut self, analysis: &mut KindAnalysis) {
+        for (n, is_false) in std::mem::take(&mut analysis.is_false) {
+            *self.is_false.entry(n).or_insert(true) &= is_false && !analysis.fails(n);
+        }
         for (n, id, why) in std::mem::take(&mut analysis.unlike) {
             self.unlike.insert((n, id.index()), (id, why));
         }
@@ -114,6 +125,65 @@ impl Report {
             })
         });
         found.collect()
+    }
+
+    /// The match conditions that read something and are false for every request, whatever the kind.
+    pub(super) fn always_false(&self, policy: &CompiledPolicy, scope: Scope) -> Vec<usize> {
+        if scope != Scope::Checked {
+            return Vec::new();
+        }
+        let reads = |n: usize| {
+            let expression = policy.expressions().get(n);
+            let ast = expression.and_then(|expression| expression.parsed().ok());
+            ast.is_some_and(|ast| ast.iter().any(|(_, expr)| matches!(expr, Expr::Ident(_))))
+        };
+        let is_false = self.is_false.iter().filter(|(_, is_false)| **is_false);
+        is_false.map(|(n, _)| *n).filter(|n| reads(*n)).collect()
+    }
+
+    /// The expressions that fail for some of the kinds of wildcards at what others evaluate, each with the place at
+    /// which most do.
+    pub(super) fn partial(&self, policy: &CompiledPolicy) -> Vec<Partial> {
+        let expressions = policy.expressions().iter().enumerate();
+        let found = expressions.filter_map(|(n, expression)| self.partly(n, expression));
+        found.collect()
+    }
+
+    fn partly(&self, n: usize, expression: &PolicyExpression) -> Option<Partial> {
+        let ast = expression.parsed().ok()?;
+        let mut places: BTreeMap<usize, (&Issue, Vec<&Gvk>)> = BTreeMap::new();
+        let mut n_failing = 0;
+        for kind in self.kinds.iter().filter(|kind| kind.is_by_wildcard) {
+            let Some(Finding::Issues(issues)) = kind.analysis.found.get(&n) else {
+                continue;
+            };
+            let mut issues = issues.iter();
+            if let Some(issue) = issues.find(|issue| self.is_evaluated_by_some(n, issue.id)) {
+                n_failing += 1;
+                let place = places.entry(issue.id.index());
+                place.or_insert((issue, Vec::new())).1.push(&kind.gvk);
+            }
+        }
+        // Of places with as many the first.
+        let (issue, mut kinds) = places
+            .into_values()
+            .rev()
+            .max_by_key(|(_, kinds)| kinds.len())?;
+        let rank = |gvk: &&Gvk| {
+            let usual = USUAL_KINDS.iter().position(|kind| *kind == gvk.kind);
+            usual.unwrap_or(USUAL_KINDS.len())
+        };
+        kinds.sort_by(|left, right| (rank(left), left).cmp(&(rank(right), right)));
+        kinds.truncate(MAX_PARTIAL_KINDS);
+        Some(Partial {
+            index: n,
+            field_ref: expression.field_ref.clone(),
+            location: SourceMap::new(&expression.text).location(ast.offset(issue.id)),
+            message: issue.message.clone(),
+            kinds: kinds.into_iter().cloned().collect(),
+            n_failing,
+            n_all: self.kinds.iter().filter(|kind| kind.is_by_wildcard).count(),
+        })
     }
 
     /// Reports whether a kind of the wildcards evaluates `id` and the whole expression of the index `n`.

@@ -54,16 +54,19 @@ rules! {
             "object.spec.template.spec.containers[1].image != ''",
             "size(object.spec.template.spec.containers) < 2 || object.spec.template.spec.containers[1].image != ''",
         ),
-        "Ask for the length first, write `[?1]` and `orValue()`, or iterate with all() or exists(). The finding has a \
-         request for which the expression fails.";
+        "Ask for the length first, write `[?1]` and `orValue()`, or iterate with all() or exists(). A guard belongs \
+         within the negation of what it guards: `!(size(l) > 1 && ...)`. The finding has a request for which the \
+         expression fails.";
     AbsentField "absent-field":
         "an optional field is read that some valid request does not have",
         expression(
             "object.spec.template.spec.securityContext.runAsNonRoot == true",
             "object.spec.template.spec.securityContext.?runAsNonRoot.orValue(false) == true",
         ),
-        "Test for the field with has() before it is read, or write `.?` and `orValue()`. Another validation is no \
-         guard, since each is evaluated. The finding has a request for which the expression fails.";
+        "Test for the field with has() before it is read, or write `.?` and `orValue()`. Within a negation the guard \
+         stands beside what it guards: `!(has(a.b) && ...)` holds for an object without the field, and \
+         `has(a.b) && !(...)` does not. Another validation is no guard, since each is evaluated. The finding has a \
+         request for which the expression fails.";
     AbsentKey "absent-key":
         "a key is read of a map that some valid request has without it",
         expression(
@@ -71,7 +74,8 @@ rules! {
             "'team' in object.spec.template.metadata.labels && object.spec.template.metadata.labels['team'] != ''",
         ),
         "Test with `in` before the key is read, or write `[?'key']` and `orValue()`; the map itself may be absent too. \
-         The finding has a request for which the expression fails.";
+         Within a negation the guard stands beside what it guards: `!('key' in m && ...)` holds for an object without \
+         the key, and `'key' in m && !(...)` does not. The finding has a request for which the expression fails.";
     AbsentObject "absent-object":
         "`object`, `oldObject` or `namespaceObject` is read where it is null: on DELETE, on CREATE, or for what has no \
          namespace",
@@ -82,12 +86,13 @@ rules! {
             "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    \
              operations: [CREATE]\n    resources: [deployments]\nvalidations:\n- expression: object.metadata.name != 'a'",
         ),
-        "Leave the operation out of the rule, or ask for null first: `object == null || ...`. The finding has a request \
-         for which the expression fails.";
+        "Leave the operation out of the rule, or ask for null first: `object == null || ...`, and within a negation \
+         `!(object != null && ...)`. The finding has a request for which the expression fails.";
     AbsentParams "absent-params":
         "`params` is read under a binding that gives none",
         words("A policy with a paramKind reads `params.data`, and one of its bindings has no paramRef."),
-        "Give the binding a paramRef, or ask for null first: `params == null || ...`.";
+        "Give the binding a paramRef, or ask for null first: `params == null || ...`, and within a negation \
+         `!(params != null && ...)`.";
     BrokenCheck "broken-check":
         "the check of a policy broke off on an error of this program",
         words("No policy should ever have it."),
@@ -526,6 +531,20 @@ rules! {
         "a field that the policy reads is changed by a subresource that no rule matches",
         spec("matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE, UPDATE]\n    resources: [deployments]\nvalidations:\n- expression: object.spec.replicas < 5", "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE, UPDATE]\n    resources: [deployments, deployments/scale]\nvalidations:\n- expression: object.spec.replicas < 5"),
         "Add the subresource to the rules. What a policy does not match it cannot deny: `kubectl scale` and `kubectl debug` do not send the resource itself.";
+    WildcardKinds "wildcard-kinds":
+        "an expression fails for some of the kinds that the rules match by wildcards",
+        spec(
+            "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    \
+             operations: [CREATE, UPDATE]\n    resources: ['*']\nvalidations:\n- expression: object.spec.replicas < 5",
+            "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    \
+             operations: [CREATE, UPDATE]\n    resources: ['*']\nmatchConditions:\n- name: scaled\n  \
+             expression: object.kind in ['Deployment', 'ReplicaSet', 'StatefulSet']\nvalidations:\n\
+             - expression: object.spec.replicas < 5",
+        ),
+        "Name the resources in the rules, ask for the kind or the field first, in a match condition or with has(), or \
+         narrow the rules by the binding's matchResources. The finding has a request for which the expression fails. \
+         It is a note, since bindings that are not among the input, or selectors, may leave these kinds out: \
+         `--warn wildcard-kinds` makes it a warning.";
     WrongApiVersion "wrong-api-version":
         "no API has the kind under this apiVersion",
         file(

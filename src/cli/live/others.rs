@@ -1,0 +1,191 @@
+//! Objects of a cluster that a check reads beside validating policies and their bindings: mutating policies and theirs,
+//! configurations of webhooks, and CustomResourceDefinitions with rules.
+//!
+//! What may not be read costs itself alone, and is said in a note: nothing else of the check depends on it.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::objects::{self, list_resource};
+use super::{Gap, Selection, add_named, told};
+use crate::cli::connection::Connected;
+use crate::cli::input::Input;
+use crate::schema::RestMapper;
+use crate::schema::rest_mapper::ApiResource;
+
+const GROUP: &str = "admissionregistration.k8s.io";
+const CRD_GROUP: &str = "apiextensions.k8s.io";
+
+/// The versions that are read, the best first.
+const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
+
+/// The names of the kinds of a resource, as messages have them.
+fn kinds_of(plural: &str) -> &'static str {
+    match plural {
+        "mutatingadmissionpolicies" => "MutatingAdmissionPolicies",
+        "mutatingadmissionpolicybindings" => "MutatingAdmissionPolicyBindings",
+        "validatingwebhookconfigurations" => "ValidatingWebhookConfigurations",
+        "mutatingwebhookconfigurations" => "MutatingWebhookConfigurations",
+        _ => "CustomResourceDefinitions",
+    }
+}
+
+/// The keyword of a schema's rules, without which a definition has nothing to be judged.
+const RULES: &str = "x-kubernetes-validations";
+
+/// Facts about what was read.
+#[derive(Debug, Default)]
+pub(super) struct Others {
+    /// The mutating policies of the cluster that bindings name and that are not among the input.
+    pub(super) other_policies: BTreeSet<String>,
+    /// True if all mutating policies, and all bindings of those of the input, are known.
+    pub(super) is_known: bool,
+}
+
+/// Adds to `input` what `selection` selects, and the bindings that matter; where there is no selection, the bindings of
+/// the mutating policies of files.
+pub(super) async fn read(
+    connected: &Connected,
+    selection: Option<&Selection>,
+    input: &mut Input,
+    mapper: &RestMapper,
+    gaps: &mut Vec<Gap>,
+) -> Others {
+    let mut reading = Reading {
+        connected,
+        mapper,
+        gaps,
+    };
+    // Names are those of validating policies.
+    let selection = selection.filter(|selection| selection.names.is_empty());
+    let selector = selection.and_then(|selection| selection.selector.as_deref());
+    let others = reading.mutating(selection, selector, input).await;
+    if selection.is_some() {
+        for sort in ["validating", "mutating"] {
+            let plural = format!("{sort}webhookconfigurations");
+            let listed = reading.list((GROUP, &plural), selector).await;
+            let own = names(input.webhooks.iter().map(|it| (it.kind(), it.name())));
+            for object in listed.into_iter().flatten() {
+                let kind = object.get("kind").and_then(Value::as_str);
+                let key = (kind.unwrap_or_default(), objects::name(&object));
+                if !own.contains(&(key.0.to_owned(), key.1.to_owned())) {
+                    add_named(input, &format!("{sort}webhookconfiguration"), object);
+                }
+            }
+        }
+        let resource = (CRD_GROUP, "customresourcedefinitions");
+        let listed = reading.list(resource, selector).await;
+        let own = names(input.crds.iter().map(|it| (it.kind(), it.name())));
+        let own: BTreeSet<&String> = own.iter().map(|(_, name)| name).collect();
+        for object in listed.into_iter().flatten() {
+            let is_own = own.contains(&objects::name(&object).to_owned());
+            if !is_own && object.to_string().contains(RULES) {
+                add_named(input, "customresourcedefinition", object);
+            }
+        }
+    }
+    others
+}
+
+/// Kinds and names.
+fn names<'a>(
+    objects: impl Iterator<Item = (&'a str, Option<&'a str>)>,
+) -> BTreeSet<(String, String)> {
+    let named = objects.filter_map(|(kind, name)| Some((kind.to_owned(), name?.to_owned())));
+    named.collect()
+}
+
+struct Reading<'a> {
+    connected: &'a Connected,
+    mapper: &'a RestMapper,
+    gaps: &'a mut Vec<Gap>,
+}
+
+impl Reading<'_> {
+    /// Adds mutating policies and bindings.
+    async fn mutating(
+        &mut self,
+        selection: Option<&Selection>,
+        selector: Option<&str>,
+        input: &mut Input,
+    ) -> Others {
+        let is_needed = !input.mutating_policies.is_empty() || !input.mutating_bindings.is_empty();
+        if selection.is_none() && !is_needed {
+            return Others::default();
+        }
+        // Those that are not selected may be named by bindings.
+        let resource = (GROUP, "mutatingadmissionpolicies");
+        let all = self.list(resource, None).await;
+        let selected = match (selection, selector) {
+            (None, _) => Some(Vec::new()),
+            (Some(_), None) => all.clone(),
+            (Some(_), Some(_)) if all.is_none() => None,
+            (Some(_), Some(_)) => self.list(resource, selector).await,
+        };
+        let of_files = policies(input);
+        for object in selected.into_iter().flatten() {
+            if !of_files.contains(objects::name(&object)) {
+                add_named(input, "mutatingadmissionpolicy", object);
+            }
+        }
+        let policies = policies(input);
+        let own = input.mutating_bindings.iter();
+        let own: BTreeSet<String> = own.filter_map(|it| it.name().map(str::to_owned)).collect();
+        let bindings = (GROUP, "mutatingadmissionpolicybindings");
+        let bindings = self.list(bindings, None).await;
+        let is_known = all.is_some() && bindings.is_some();
+        let is_all = selection.is_some_and(Selection::is_all);
+        for binding in bindings.into_iter().flatten() {
+            let policy = binding.pointer("/spec/policyName").and_then(Value::as_str);
+            let is_of_input = policy.is_some_and(|name| policies.contains(name));
+            // A file says what the binding is going to be.
+            if (is_all || is_of_input) && !own.contains(objects::name(&binding)) {
+                add_named(input, "mutatingadmissionpolicybinding", binding);
+            }
+        }
+        let all = all.iter().flatten().map(objects::name);
+        Others {
+            other_policies: all.map(str::to_owned).collect(),
+            is_known,
+        }
+    }
+
+    /// The objects of a resource in the best version that is served: none where it is not served, nothing where they
+    /// may not be read.
+    async fn list(
+        &mut self,
+        (group, plural): (&str, &str),
+        selector: Option<&str>,
+    ) -> Option<Vec<Value>> {
+        let resources = self.mapper.resources.iter();
+        let of_name = resources.filter(|it| it.gvr.group == group && it.gvr.resource == plural);
+        let rank = |it: &&ApiResource| VERSIONS.iter().position(|of| *of == it.gvr.version);
+        let known = of_name.filter(|it| rank(it).is_some());
+        let Some(resource) = known.min_by_key(rank) else {
+            return Some(Vec::new());
+        };
+        match list_resource(self.connected, resource, selector).await {
+            Ok(listed) => Some(listed),
+            Err(error) => {
+                let kinds = kinds_of(plural);
+                self.gaps.push(Gap {
+                    message: format!(
+                        "the {kinds} of the cluster cannot be read: {}",
+                        told(&error)
+                    ),
+                    help: format!("ask for `list` on {plural}.{group}; they are not checked"),
+                    is_fatal: false,
+                });
+                None
+            }
+        }
+    }
+}
+
+/// The names of the mutating policies of the input.
+fn policies(input: &Input) -> BTreeSet<String> {
+    let policies = input.mutating_policies.iter();
+    let names = policies.filter_map(|policy| policy.shared.name().map(str::to_owned));
+    names.collect()
+}
