@@ -53,3 +53,35 @@ pub fn of_controller(directory: &Path) -> Result<Vec<Value>> {
     }
     Ok(events)
 }
+
+/// The verbs and resources of what the controller asked, as `patch mutatingadmissionpolicystatuses/status`; probes are
+/// none of what is followed.
+///
+/// # Errors
+/// As [`of_controller`].
+pub fn asked(directory: &Path) -> Result<Vec<String>> {
+    let text = |event: &Value, pointer: &str| {
+        let text = event.pointer(pointer).and_then(Value::as_str);
+        text.unwrap_or_default().to_owned()
+    };
+    let mut asked = Vec::new();
+    for event in of_controller(directory)? {
+        let mut resource = text(&event, "/objectRef/resource");
+        if resource == "policyprobes" {
+            continue;
+        }
+        let subresource = text(&event, "/objectRef/subresource");
+        if !subresource.is_empty() {
+            resource = format!("{resource}/{subresource}");
+        }
+        asked.push(format!("{} {resource}", text(&event, "/verb")));
+    }
+    Ok(asked)
+}
+
+/// How many of these are neither lists nor watches.
+#[must_use]
+pub fn n_writes(asked: &[String]) -> usize {
+    let is_read = |asked: &str| asked.starts_with("list ") || asked.starts_with("watch ");
+    asked.iter().filter(|asked| !is_read(asked)).count()
+}

@@ -24,6 +24,7 @@ pub mod policies;
 pub mod random;
 pub mod refusals;
 pub mod soak;
+pub mod statuses;
 pub mod trouble;
 
 pub use control_plane::{ControlPlane, User};

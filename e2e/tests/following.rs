@@ -12,20 +12,19 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use e2e::audit::{audited, of_controller};
-use e2e::conditions::{condition, settled, wait_for, wait_for_policy};
+use e2e::audit::{asked, audited, n_writes};
+use e2e::conditions::{condition, settled, wait_for_policy};
 use e2e::control_plane::ControlPlane;
 use e2e::controller::{
-    Controller, SERVICE_ACCOUNT, await_served, binary, grant_mutating_policies,
-    install_policy_statuses,
+    Controller, SERVICE_ACCOUNT, binary, grant_mutating_policies, install_policy_statuses,
 };
+use e2e::statuses::Statuses;
 use e2e::trouble::Trouble;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::Client;
-use kube::api::{
-    Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
-};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
+use vap_status_controller::status::object::ObjectKind;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -70,10 +69,8 @@ impl Cluster {
     }
 
     async fn install(&self) {
-        grant_mutating_policies(&self.control_plane).unwrap();
-        install_policy_statuses(&self.control_plane).unwrap();
-        let statuses = "vap-status.dev/v1alpha1/mutatingadmissionpolicystatuses";
-        await_served(&self.client, statuses).await.unwrap();
+        let kind = ObjectKind::OF_MUTATING;
+        Statuses::install(&self.control_plane, kind).await.unwrap();
     }
 
     fn api(&self, group: &str, version: &str, kind: &str, plural: &str) -> Api<DynamicObject> {
@@ -102,13 +99,8 @@ impl Cluster {
         )
     }
 
-    fn statuses(&self) -> Api<DynamicObject> {
-        self.api(
-            "vap-status.dev",
-            "v1alpha1",
-            "MutatingAdmissionPolicyStatus",
-            "mutatingadmissionpolicystatuses",
-        )
+    fn statuses(&self) -> Statuses {
+        Statuses::of(&self.client, ObjectKind::OF_MUTATING)
     }
 
     fn crds(&self) -> Api<DynamicObject> {
@@ -136,35 +128,20 @@ impl Cluster {
     }
 
     async fn status(&self, name: &str) -> Value {
-        match self.statuses().get_opt(name).await.unwrap() {
-            Some(object) => serde_json::to_value(object).unwrap(),
-            None => Value::Null,
-        }
+        self.statuses().object(name).await.unwrap()
     }
 
     async fn wait(&self, name: &str, type_: &str, wanted: &str) -> String {
-        let status = async || Ok(self.status(name).await["status"].clone());
-        wait_for(name, type_, wanted, TIMEOUT, status)
-            .await
-            .unwrap()
+        self.statuses().wait(name, type_, wanted).await.unwrap()
     }
 
     async fn wait_until_gone(&self, name: &str) {
-        let deadline = Instant::now() + TIMEOUT;
-        while self.statuses().get_opt(name).await.unwrap().is_some() {
-            assert!(Instant::now() < deadline, "{name} still has conditions");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        self.statuses().wait_until_gone(name).await.unwrap();
     }
 
     /// The resource versions of all of our objects.
     async fn versions(&self) -> Vec<(String, String)> {
-        let list = self.statuses().list(&ListParams::default()).await.unwrap();
-        let version = |object: DynamicObject| {
-            let metadata = object.metadata;
-            (metadata.name.unwrap(), metadata.resource_version.unwrap())
-        };
-        list.items.into_iter().map(version).collect()
+        self.statuses().versions().await.unwrap()
     }
 
     /// Waits until nothing is written for a second.
@@ -172,30 +149,12 @@ impl Cluster {
         settled(|| self.versions()).await
     }
 
-    /// The verbs and resources of what the controller asked, as `patch mutatingadmissionpolicystatuses/status`.
     fn asked(&self) -> Vec<String> {
-        let events = of_controller(self.directory.path()).unwrap();
-        events
-            .iter()
-            .filter(|event| event["objectRef"]["resource"] != "policyprobes")
-            .map(|event| {
-                let of = &event["objectRef"];
-                let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-                let subresource = text(&of["subresource"]);
-                let slash = if subresource.is_empty() { "" } else { "/" };
-                format!(
-                    "{} {}{slash}{subresource}",
-                    text(&event["verb"]),
-                    text(&of["resource"])
-                )
-            })
-            .collect()
+        asked(self.directory.path()).unwrap()
     }
 
     fn n_writes(&self) -> usize {
-        let asked = self.asked().into_iter();
-        let is_write = |asked: &String| !asked.starts_with("list") && !asked.starts_with("watch");
-        asked.filter(is_write).count()
+        n_writes(&self.asked())
     }
 }
 
@@ -383,7 +342,12 @@ async fn conditions_rest_and_go() {
     cluster.wait("sound", "Bound", "False/NoBindings").await;
 
     // Our object, which somebody deletes; and the policy.
-    cluster.statuses().delete("sound", &delete).await.unwrap();
+    cluster
+        .statuses()
+        .api()
+        .delete("sound", &delete)
+        .await
+        .unwrap();
     cluster.wait("sound", "Ready", "True/Ready").await;
     cluster.policies().delete("goes", &delete).await.unwrap();
     cluster.wait_until_gone("goes").await;

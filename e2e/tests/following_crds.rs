@@ -14,12 +14,11 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use e2e::audit::{audited, of_controller};
+use e2e::audit::{asked, audited, n_writes};
 use e2e::conditions::{condition, settled, wait_for};
 use e2e::control_plane::ControlPlane;
-use e2e::controller::{
-    Controller, await_served, binary, grant_following, install_probes, install_statuses,
-};
+use e2e::controller::{Controller, binary, install_probes};
+use e2e::statuses::Statuses;
 use e2e::trouble::Trouble;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::events::v1::Event;
@@ -31,6 +30,7 @@ use kube::api::{
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use vap_status_controller::status::object::ObjectKind;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -57,6 +57,7 @@ struct Cluster {
     control_plane: ControlPlane,
     client: Client,
     directory: tempfile::TempDir,
+    statuses: Statuses,
 }
 
 impl Cluster {
@@ -64,31 +65,18 @@ impl Cluster {
         let (control_plane, directory) = audited(AUDIT_POLICY, &[]).await.unwrap();
         let client = control_plane.client().await.unwrap();
         install_probes(&client).await.unwrap();
-        grant_following(&control_plane, "customresourcedefinitions").unwrap();
-        install_statuses(&control_plane, STATUSES).unwrap();
-        let statuses = format!("vap-status.dev/v1alpha1/{STATUSES}");
-        await_served(&client, &statuses).await.unwrap();
+        let kind = ObjectKind::OF_DEFINITIONS;
+        let statuses = Statuses::install(&control_plane, kind).await.unwrap();
         Self {
             control_plane,
             client,
             directory,
+            statuses,
         }
     }
 
     fn definitions(&self) -> Api<CustomResourceDefinition> {
         Api::all(self.client.clone())
-    }
-
-    fn statuses(&self) -> Api<DynamicObject> {
-        let gvk = GroupVersionKind::gvk(
-            "vap-status.dev",
-            "v1alpha1",
-            "CustomResourceDefinitionStatus",
-        );
-        Api::all_with(
-            self.client.clone(),
-            &ApiResource::from_gvk_with_plural(&gvk, STATUSES),
-        )
     }
 
     fn probes(&self) -> Api<DynamicObject> {
@@ -115,36 +103,20 @@ impl Cluster {
     }
 
     async fn object(&self, name: &str) -> Value {
-        match self.statuses().get_opt(name).await.unwrap() {
-            Some(object) => serde_json::to_value(object).unwrap(),
-            None => Value::Null,
-        }
+        self.statuses.object(name).await.unwrap()
     }
 
     async fn wait(&self, name: &str, type_: &str, wanted: &str) -> String {
-        let status = async || Ok(self.object(name).await["status"].clone());
-        wait_for(name, type_, wanted, TIMEOUT, status)
-            .await
-            .unwrap()
+        self.statuses.wait(name, type_, wanted).await.unwrap()
     }
 
     async fn wait_until_gone(&self, name: &str) {
-        let deadline = Instant::now() + TIMEOUT;
-        while !self.object(name).await.is_null() {
-            assert!(Instant::now() < deadline, "{name} still has conditions");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        self.statuses.wait_until_gone(name).await.unwrap();
     }
 
     /// The resource versions of all of our objects.
     async fn versions(&self) -> Vec<(String, String)> {
-        let list = self.statuses().list(&ListParams::default()).await;
-        let objects = list.unwrap().items.into_iter();
-        let versions = objects.map(|object| {
-            let metadata = object.metadata;
-            (metadata.name.unwrap(), metadata.resource_version.unwrap())
-        });
-        versions.collect()
+        self.statuses.versions().await.unwrap()
     }
 
     /// Waits until nothing is written for a second.
@@ -152,24 +124,12 @@ impl Cluster {
         settled(|| self.versions()).await
     }
 
-    /// The verbs and resources of what the controller asked.
     fn asked(&self) -> Vec<String> {
-        let events = of_controller(self.directory.path()).unwrap();
-        let text = |event: &Value, pointer: &str| {
-            let text = event.pointer(pointer).and_then(Value::as_str);
-            text.unwrap_or_default().to_owned()
-        };
-        let asked = events.iter().map(|event| {
-            let resource = text(event, "/objectRef/resource");
-            format!("{} {resource}", text(event, "/verb"))
-        });
-        asked.collect()
+        asked(self.directory.path()).unwrap()
     }
 
     fn n_writes(&self) -> usize {
-        let asked = self.asked();
-        let is_read = |asked: &str| asked.starts_with("list ") || asked.starts_with("watch ");
-        asked.iter().filter(|asked| !is_read(asked)).count()
+        n_writes(&self.asked())
     }
 
     /// Puts a definition into etcd with what `change` makes of it, as it would stand there if an API server had taken it.
@@ -570,7 +530,10 @@ async fn conditions_have_a_place_first() {
     let followed = "vap_followed{kind=\"CustomResourceDefinition\"} 0";
     assert!(metrics.contains(followed), "{metrics}");
 
-    install_statuses(&cluster.control_plane, STATUSES).unwrap();
+    let kind = ObjectKind::OF_DEFINITIONS;
+    Statuses::install_definition(&cluster.control_plane, kind)
+        .await
+        .unwrap();
     cluster
         .wait("sound.example.com", "Ready", "True/Ready")
         .await;

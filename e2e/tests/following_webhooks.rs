@@ -11,18 +11,17 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use e2e::audit::{audited, of_controller};
-use e2e::conditions::{condition, settled, wait_for};
+use e2e::audit::{asked, audited, n_writes};
+use e2e::conditions::{condition, settled};
 use e2e::control_plane::ControlPlane;
-use e2e::controller::{
-    Controller, await_served, binary, grant_following, install_probes, install_statuses,
-};
+use e2e::controller::{Controller, binary, install_probes};
+use e2e::statuses::Statuses;
 use kube::Client;
 use kube::api::{
-    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch,
-    PatchParams, PostParams,
+    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
 };
 use serde_json::{Value, json};
+use vap_status_controller::status::object::ObjectKind;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -67,11 +66,10 @@ impl Cluster {
             directory,
         };
         for sort in SORTS {
-            let kind = format!("{sort}WebhookConfiguration").to_lowercase();
-            grant_following(&cluster.control_plane, &format!("{kind}s")).unwrap();
-            install_statuses(&cluster.control_plane, &format!("{kind}statuses")).unwrap();
-            let statuses = format!("vap-status.dev/v1alpha1/{kind}statuses");
-            await_served(&cluster.client, &statuses).await.unwrap();
+            let kind = object_kind(sort);
+            Statuses::install(&cluster.control_plane, kind)
+                .await
+                .unwrap();
         }
         cluster
     }
@@ -82,12 +80,8 @@ impl Cluster {
         Api::all_with(self.client.clone(), &ApiResource::from_gvk(&gvk))
     }
 
-    fn statuses(&self, sort: &str) -> Api<DynamicObject> {
-        let kind = format!("{sort}WebhookConfigurationStatus");
-        let gvk = GroupVersionKind::gvk("vap-status.dev", "v1alpha1", &kind);
-        let plural = format!("{}es", kind.to_lowercase());
-        let resource = ApiResource::from_gvk_with_plural(&gvk, &plural);
-        Api::all_with(self.client.clone(), &resource)
+    fn statuses(&self, sort: &str) -> Statuses {
+        Statuses::of(&self.client, object_kind(sort))
     }
 
     async fn create(&self, sort: &str, name: &str, webhooks: Value) {
@@ -100,28 +94,19 @@ impl Cluster {
     }
 
     async fn object(&self, sort: &str, name: &str) -> Value {
-        match self.statuses(sort).get_opt(name).await.unwrap() {
-            Some(object) => serde_json::to_value(object).unwrap(),
-            None => Value::Null,
-        }
+        self.statuses(sort).object(name).await.unwrap()
     }
 
     async fn wait(&self, (sort, name): (&str, &str), type_: &str, wanted: &str) -> String {
-        let status = async || Ok(self.object(sort, name).await["status"].clone());
-        wait_for(name, type_, wanted, TIMEOUT, status)
-            .await
-            .unwrap()
+        let statuses = self.statuses(sort);
+        statuses.wait(name, type_, wanted).await.unwrap()
     }
 
     /// The resource versions of all of our objects.
     async fn versions(&self) -> Vec<(String, String)> {
         let mut versions = Vec::new();
         for sort in SORTS {
-            let list = self.statuses(sort).list(&ListParams::default()).await;
-            versions.extend(list.unwrap().items.into_iter().map(|object| {
-                let metadata = object.metadata;
-                (metadata.name.unwrap(), metadata.resource_version.unwrap())
-            }));
+            versions.extend(self.statuses(sort).versions().await.unwrap());
         }
         versions
     }
@@ -131,19 +116,21 @@ impl Cluster {
         settled(|| self.versions()).await
     }
 
-    /// The verbs and resources of what the controller asked.
     fn asked(&self) -> Vec<String> {
-        let events = of_controller(self.directory.path()).unwrap();
-        events
-            .iter()
-            .map(|event| format!("{} {}", event["verb"], event["objectRef"]["resource"]))
-            .collect()
+        asked(self.directory.path()).unwrap()
     }
 
     fn n_writes(&self) -> usize {
-        let is_write =
-            |asked: &&String| !asked.contains("\"list\"") && !asked.contains("\"watch\"");
-        self.asked().iter().filter(is_write).count()
+        n_writes(&self.asked())
+    }
+}
+
+/// The kind of the objects that hold the conditions of configurations of that sort.
+fn object_kind(sort: &str) -> ObjectKind {
+    if sort == "Validating" {
+        ObjectKind::OF_VALIDATING_WEBHOOKS
+    } else {
+        ObjectKind::OF_MUTATING_WEBHOOKS
     }
 }
 

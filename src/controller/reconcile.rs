@@ -246,7 +246,8 @@ async fn gone(
     context.probe_runner.add(key);
     let ended = |outcome| Reconciled {
         outcome,
-        retries_with_backoff: false,
+        // The watch tells of what it is now; should it be late, it comes back after a pause.
+        retries_with_backoff: outcome == ReconcileOutcome::Conflict,
     };
     let Some(object) = state.orphan(key) else {
         // Of a definition without rules there never was one.
@@ -260,8 +261,8 @@ async fn gone(
     let Some(deadline) = context.leadership.may_write() else {
         return Ok(ended(ReconcileOutcome::Observed));
     };
-    followed::delete(context, &deadline, (key, state), &object).await?;
-    Ok(ended(ReconcileOutcome::Deleted))
+    let outcome = followed::delete(context, &deadline, (key, state), &object).await?;
+    Ok(ended(outcome))
 }
 
 /// `True`, or the status of `Ready` with its reason.

@@ -21,6 +21,9 @@ use serde_json::{Value, json};
 /// How often the memory of the plugin is looked at.
 const INTERVAL: Duration = Duration::from_millis(2);
 
+/// How often the suite is run with mutants and without, in turns: the difference is small beside each.
+const TURNS: usize = 8;
+
 /// The cases of a probe.
 const CASES: usize = 125;
 
@@ -121,43 +124,75 @@ fn main() -> Result<()> {
             serde_json::to_string(&probe)?,
         )?;
     }
-    let mut without_mutants = 0.0;
-    for (what, flags) in [
-        ("test", &["test", "-o", "json"][..]),
-        ("test --mutants", &["test", "--mutants", "-o", "json"]),
-    ] {
-        let run = run(&args.plugin, flags, std::slice::from_ref(&suite))?;
-        let count = |pointer: &str| run.report.pointer(pointer).and_then(Value::as_u64);
-        let cases = count("/summary/cases").context("no count of cases")?;
-        if count("/summary/passed") != Some(cases) {
-            bail!("a case does not pass: {}", run.report);
-        }
-        let more = count("/mutants/evaluations").unwrap_or_default();
-        print(
-            &format!("{what}, {cases} cases"),
-            &run,
-            cases + more,
-            "cases",
-        );
-        if more == 0 {
-            without_mutants = run.processor;
-        } else {
-            // Beside what reading the suite and running its cases takes.
-            let run = Run {
-                processor: run.processor - without_mutants,
-                ..run
-            };
-            print("  of that the mutants", &run, more, "cases");
+    suite_and_mutants(&args.plugin, &suite)
+}
+
+/// Prints what the suite takes without mutants and with them, each the mean of some turns.
+fn suite_and_mutants(plugin: &Path, suite: &PathBuf) -> Result<()> {
+    let mut plain = Vec::new();
+    let mut mutants = Vec::new();
+    for _ in 0..TURNS {
+        for (flags, runs) in [
+            (&["test", "-o", "json"][..], &mut plain),
+            (&["test", "--mutants", "-o", "json"], &mut mutants),
+        ] {
+            let run = run(plugin, flags, std::slice::from_ref(suite))?;
+            let summary = run.report.get("summary");
+            let count = |field: &str| summary?.get(field)?.as_u64();
+            if count("cases").is_none() || count("passed") != count("cases") {
+                bail!("a case does not pass: {}", run.report);
+            }
+            runs.push(run);
         }
     }
+    let (plain, mutants) = (mean(plain)?, mean(mutants)?);
+    let count = |run: &Run, pointer: &str| run.report.pointer(pointer).and_then(Value::as_u64);
+    let cases = count(&plain, "/summary/cases").context("no count of cases")?;
+    let evaluations = count(&mutants, "/mutants/evaluations").context("no count of evaluations")?;
+    print(&format!("test, {cases} cases"), &plain, cases, "cases");
+    print(
+        &format!("test --mutants, {cases} cases"),
+        &mutants,
+        cases + evaluations,
+        "cases",
+    );
+    let of_mutants = Run {
+        seconds: mutants.seconds - plain.seconds,
+        processor: mutants.processor - plain.processor,
+        ..mutants
+    };
+    print(
+        &format!("  of that {evaluations} of mutants"),
+        &of_mutants,
+        evaluations,
+        "cases",
+    );
     Ok(())
+}
+
+/// The mean of the runs, with the report of the last and the largest peak.
+fn mean(runs: Vec<Run>) -> Result<Run> {
+    #[expect(clippy::cast_precision_loss, reason = "a handful")]
+    let n = runs.len() as f64;
+    let total = runs.into_iter().reduce(|sum, run| Run {
+        seconds: sum.seconds + run.seconds,
+        processor: sum.processor + run.processor,
+        peak_mib: sum.peak_mib.max(run.peak_mib),
+        ..run
+    });
+    let total = total.context("no run")?;
+    Ok(Run {
+        seconds: total.seconds / n,
+        processor: total.processor / n,
+        ..total
+    })
 }
 
 fn print(what: &str, run: &Run, n: u64, noun: &str) {
     #[expect(clippy::cast_precision_loss, reason = "a figure to look at")]
-    let rate = n as f64 / run.processor.max(0.01);
+    let rate = n as f64 / run.processor.max(0.001);
     println!(
-        "{what:34}{:>9.2}{:>11.2}{:>22}{:>12}",
+        "{what:34}{:>9.3}{:>11.3}{:>22}{:>12}",
         run.seconds,
         run.processor,
         format!("{rate:.0} {noun}"),

@@ -21,7 +21,7 @@ use super::super::store::Entry;
 use super::{Followed, FollowedState, Object};
 use crate::status::DesiredStatus;
 use crate::status::object::{ObjectStatus, StatusObject};
-use crate::telemetry::metrics::ErrorReason;
+use crate::telemetry::metrics::{ErrorReason, ReconcileOutcome};
 
 /// Writes what is to be said of the policy `entry`, before `deadline`.
 ///
@@ -137,7 +137,8 @@ async fn write(
         .await
 }
 
-/// Deletes an object of ours as it was seen; one that is gone already is deleted.
+/// Deletes an object of ours as it was seen; one that is gone already is deleted. Where the API server says that it is
+/// another by now, it stays known, and it is to be looked at again: whether it is, the watch tells.
 ///
 /// # Errors
 /// Where the API server does not take it, or not in time.
@@ -146,31 +147,74 @@ pub(crate) async fn delete(
     deadline: &Deadline,
     (key, state): (&str, &FollowedState),
     object: &Object,
-) -> Result<(), Error> {
+) -> Result<ReconcileOutcome, Error> {
     let metadata = object.content.meta();
     let name = metadata.name.as_deref().unwrap_or_default();
     let params = DeleteParams::default().preconditions(Preconditions {
         uid: metadata.uid.clone(),
         resource_version: None,
     });
-    match deadline
-        .within(api(context, state.followed).delete(name, &params))
-        .await
-    {
+    let api = api(context, state.followed);
+    match deadline.within(api.delete(name, &params)).await {
         Ok(_) => {}
-        // It is gone, or another of that name has taken its place, of which the watch tells.
-        Err(error)
-            if matches!(
-                error.reason(),
-                ErrorReason::NotFound | ErrorReason::Conflict
-            ) => {}
-        Err(error) => return Err(error),
+        Err(error) => match error.reason() {
+            ErrorReason::NotFound => {}
+            ErrorReason::Conflict => return Ok(ReconcileOutcome::Conflict),
+            _ => return Err(error),
+        },
     }
     state.remove(key);
     tracing::info!(policy = key, "deleted the conditions of a policy");
-    Ok(())
+    Ok(ReconcileOutcome::Deleted)
 }
 
 fn api(context: &Context, followed: Followed) -> Api<StatusObject> {
     Api::all_with(context.client.clone(), &followed.row().objects)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use kube::Resource as _;
+    use serde_json::json;
+
+    use super::*;
+    use crate::controller::reconcile::reconcile;
+    use crate::controller::testing::{Reply, client};
+    use crate::controller::tests::settings;
+    use crate::telemetry::Metrics;
+
+    /// A conflict may be the API server's own, or that of a webhook: what is taken for deleted then would stay for ever.
+    #[tokio::test(start_paused = true)]
+    async fn conditions_whose_deletion_is_refused_are_deleted_later() {
+        let n = std::sync::atomic::AtomicUsize::new(0);
+        let (client, seen) = client(move |request| {
+            assert_eq!(request.method, http::Method::DELETE);
+            let is_first = n.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;
+            Some(if is_first {
+                Reply::failure(409, "try again")
+            } else {
+                Reply::json(&json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}))
+            })
+        });
+        let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
+        let state = context.followed.of(Followed::MutatingAdmissionPolicies);
+        let object = json!({"metadata": {"name": "a", "uid": "o", "resourceVersion": "1"}});
+        let object: StatusObject = serde_json::from_value(object).unwrap();
+        assert_eq!(object.meta().uid.as_deref(), Some("o"));
+        state.put(object, EventSource::Listed);
+        state.set_objects_listed();
+        state.set_bindings_listed();
+        state.set_policies_listed(std::collections::BTreeSet::new());
+        let key = state.followed.key("a");
+
+        let first = reconcile(&context, &key).await.unwrap();
+        assert_eq!(first.outcome, ReconcileOutcome::Conflict);
+        assert!(first.retries_with_backoff);
+        let second = reconcile(&context, &key).await.unwrap();
+        assert_eq!(second.outcome, ReconcileOutcome::Deleted);
+        assert!(state.object(&key).is_none());
+        assert_eq!(seen.lock().unwrap().len(), 2);
+    }
 }

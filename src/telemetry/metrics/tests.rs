@@ -286,3 +286,13 @@ fn equal_samples_are_one_and_those_of_no_policy_are_dropped() {
     assert!(samples.n_distinct() < 1000, "{}", samples.n_distinct());
     assert_eq!(samples.snapshot().n_policies(), 2);
 }
+
+/// An engineer who is paged looks up the source that the alert names.
+#[test]
+fn the_runbook_of_silent_watches_names_each_source() {
+    let runbook = include_str!("../../../docs/runbooks/VapStatusControllerWatchSilent.md");
+    for source in Source::ALL {
+        let name = format!("`{}`", source.as_str());
+        assert!(runbook.contains(&name), "{name}");
+    }
+}

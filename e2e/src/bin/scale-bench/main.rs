@@ -38,7 +38,9 @@ use self::content::{
     param_name,
 };
 use self::usage::Usage;
-use self::wait::{Expected, TIMEOUT, await_condition, await_rest, index};
+use self::wait::{
+    Expected, TIMEOUT, await_condition, await_rest, await_samples, await_writes, ensure_met, index,
+};
 
 /// How many params change, one after the other.
 const N_PARAM_EVENTS: usize = 20;
@@ -139,7 +141,8 @@ async fn measure(size: Size, rest: Duration) -> Result<Row> {
     row.seconds("ready after the start", started.elapsed());
     let names: Vec<String> = (0..size.policies).map(name).collect();
     let unbound = Expected("Bound", "NoBindings");
-    await_condition(&policies, "", names.clone(), unbound).await?;
+    await_samples(&policies, &names, unbound).await?;
+    await_writes(&controller, size.policies).await?;
     let judged = started.elapsed();
     row.seconds("all have a complete status after the start", judged);
     row.add("  ratio to bare patches", ratio(judged, bare));
@@ -149,6 +152,8 @@ async fn measure(size: Size, rest: Duration) -> Result<Row> {
         format!("{:.2}", processor / bare_processor),
     );
     row.add("  requests, writes", requests(&controller).await?);
+    // The clock stands: a list of all costs the API server a second.
+    ensure_met(&policies, unbound).await?;
 
     let created = bind_all(&client, size).await?;
     let started = Instant::now();

@@ -83,6 +83,52 @@ pub(crate) async fn await_condition(
     Ok(())
 }
 
+/// Waits for some of the policies, the last ones first.
+pub(crate) async fn await_samples(
+    api: &Api<ValidatingAdmissionPolicy>,
+    names: &[String],
+    expected: Expected,
+) -> Result<()> {
+    let started = Instant::now();
+    let apart = names.len().div_ceil(N_SAMPLES).max(1);
+    for name in names.iter().rev().step_by(apart) {
+        while !expected.is_met_by(&api.get(name).await?) {
+            ensure!(
+                started.elapsed() < TIMEOUT,
+                "{name} does not come to {expected:?}"
+            );
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+    Ok(())
+}
+
+/// Waits until the controller has counted so many writes of statuses.
+pub(crate) async fn await_writes(controller: &Controller, n_policies: usize) -> Result<()> {
+    let started = Instant::now();
+    #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
+    let wanted = n_policies as f64;
+    while metric(controller, "vap_reconciles_total", "outcome=\"applied\"").await? < wanted {
+        ensure!(
+            started.elapsed() < TIMEOUT,
+            "fewer than {n_policies} statuses are written"
+        );
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(())
+}
+
+/// Fails where a policy lacks the condition with the reason.
+pub(crate) async fn ensure_met(
+    api: &Api<ValidatingAdmissionPolicy>,
+    expected: Expected,
+) -> Result<()> {
+    let policies = api.list(&ListParams::default().match_any()).await?.items;
+    let lacking = policies.iter().filter(|it| !expected.is_met_by(it)).count();
+    ensure!(lacking == 0, "{lacking} policies lack {expected:?}");
+    Ok(())
+}
+
 /// Watches the policies that `labels` select, and tells when the last of these `n_policies` came to have the condition
 /// with the reason: one watch costs the API server less than reads of each.
 pub(crate) async fn watch_condition(
