@@ -75,6 +75,7 @@ impl Dependencies {
             || change
                 .resources
                 .iter()
+                .chain(&change.schemas)
                 .any(|gv| self.probe_groups.contains(&gv.group))
             || change
                 .resources
@@ -201,7 +202,9 @@ mod tests {
         apps.probe_groups = ["example.com".to_owned()].into();
         assert!(apps.are_touched_by(&resources("example.com/v3"), Profile::Truthful));
         assert!(!apps.are_touched_by(&resources("example.org/v3"), Profile::Truthful));
-        assert!(!apps.are_touched_by(&schemas("example.com/v3"), Profile::Truthful));
+        // Sample objects are held against them.
+        assert!(apps.are_touched_by(&schemas("example.com/v3"), Profile::Truthful));
+        assert!(!apps.are_touched_by(&schemas("example.org/v3"), Profile::Truthful));
     }
 
     #[test]

@@ -187,12 +187,20 @@ impl SchemaCache {
         Some(schemas)
     }
 
-    /// The types of those of `group_versions` that are there; asks for none, and nobody waits.
-    pub(crate) fn at_hand(&self, group_versions: &BTreeSet<GroupVersion>) -> Schemas {
+    /// The types of those of `group_versions` that are there as `index` has them; asks for none, and nobody waits.
+    ///
+    /// What is no longer served, or served otherwise, may be at hand until it is cleaned up: nothing tells of that, so that it
+    /// must count for nothing from the change on.
+    pub(crate) fn at_hand(
+        &self,
+        group_versions: &BTreeSet<GroupVersion>,
+        index: &Index,
+    ) -> Schemas {
         let mut schemas = Schemas::default();
         let state = self.shared.lock();
         for gv in group_versions {
             let document = state.documents.get(gv);
+            let document = document.filter(|document| index.get(gv) == Some(&document.address));
             if let Some(Load::Loaded(types)) = document.map(|document| &document.load) {
                 schemas.documents.insert(gv.clone(), Arc::clone(types));
             }

@@ -125,7 +125,7 @@ impl Inputs {
             revision: snapshot.revision,
             bindings,
             params,
-            schemas: context.schemas.at_hand(&group_versions),
+            schemas: context.schemas.at_hand(&group_versions, &snapshot.index),
         }
     }
 

@@ -102,6 +102,22 @@ async fn a_new_address_is_a_new_document() {
     assert_eq!(paths(&log), ["/a?hash=1", "/a?hash=2"]);
 }
 
+/// Documents that are not served any more are there until they are cleaned up, without a sign when that is.
+#[tokio::test]
+async fn only_what_is_served_is_at_hand() {
+    let (cache, _) = cache(|_| Some(Reply::json(&apps())));
+    let needed = BTreeSet::from([gv("apps/v1")]);
+    let served = index(&[("apps/v1", "/a?hash=1")]);
+    get(&cache, &needed, &served).await;
+    let at_hand = |index: &Index| {
+        let schemas = cache.at_hand(&needed, index);
+        is_found(&schemas, "apps", "v1", "Deployment")
+    };
+    assert!(at_hand(&served));
+    assert!(!at_hand(&index(&[("apps/v1", "/a?hash=2")])));
+    assert!(!at_hand(&Index::default()));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_failure_is_tried_again_and_not_by_each() {
     let failing = Arc::new(std::sync::atomic::AtomicBool::new(true));
