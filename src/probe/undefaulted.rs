@@ -16,21 +16,23 @@ use crate::policy::fields::{FieldRead, Look, Step};
 #[derive(Clone, Debug)]
 pub(crate) struct Undefaulted {
     why: String,
-    /// True if the old object has been read from a cluster, and is whole.
-    is_old_whole: bool,
+    /// True if the object has been read from a cluster, and has its defaults.
+    is_stored: bool,
+    /// The same of the old object, of which nothing is set anew.
+    is_old_stored: bool,
 }
 
 impl Undefaulted {
     /// A request as it is written; `why` says what is not known.
     pub(super) fn new(request: &Request, why: String) -> Self {
-        let uid = |object: &Value| {
-            object
-                .pointer("/metadata/uid")
-                .is_some_and(Value::is_string)
+        let is_stored = |object: &Option<Value>| {
+            let uid = object.as_ref().and_then(|it| it.pointer("/metadata/uid"));
+            uid.is_some_and(Value::is_string)
         };
         Self {
             why,
-            is_old_whole: request.old_object.as_ref().is_some_and(uid),
+            is_stored: is_stored(&request.object),
+            is_old_stored: is_stored(&request.old_object),
         }
     }
 
@@ -40,12 +42,17 @@ impl Undefaulted {
     /// Which field it reads that the API server may set.
     pub(crate) fn decides(&self, policy: &Admission, request: &Request) -> Result<(), String> {
         let is_open = |read: &&FieldRead| {
-            let (object, is_whole) = if read.is_old {
-                (request.old_object.as_ref(), self.is_old_whole)
+            let object = if read.is_old {
+                &request.old_object
             } else {
-                (request.object.as_ref(), false)
+                &request.object
             };
-            object.is_some_and(|object| !is_whole && !is_settled(object, read))
+            let is_stored = if read.is_old {
+                self.is_old_stored
+            } else {
+                self.is_stored && !is_set_anew(read)
+            };
+            (object.as_ref()).is_some_and(|object| !is_stored && !is_settled(object, read))
         };
         match policy.field_reads().iter().find(is_open) {
             None => Ok(()),
@@ -53,6 +60,22 @@ impl Undefaulted {
                 "the policy reads `{read}`, which the API server may set: {}",
                 self.why
             )),
+        }
+    }
+}
+
+/// Reports whether the API server sets the field whatever a client sends.
+fn is_set_anew(read: &FieldRead) -> bool {
+    let name = |step: Option<&Step>| match step {
+        Some(Step::Field(name)) => Some(name.clone()),
+        _ => None,
+    };
+    let mut steps = read.path.iter();
+    match (name(steps.next()), name(steps.next())) {
+        (None, _) => true,
+        (Some(first), None) => first == "status" || first == "metadata",
+        (Some(first), Some(second)) => {
+            first == "status" || (first == "metadata" && second == "generation")
         }
     }
 }
@@ -66,9 +89,8 @@ fn is_settled(object: &Value, read: &FieldRead) -> bool {
     let fields: Vec<Option<&str>> = fields.collect();
     match fields.as_slice() {
         // That there is an object is a matter of the operation.
-        [] => read.look == Look::Presence,
+        [] | [Some("metadata")] => read.look == Look::Presence,
         [Some("apiVersion" | "kind")] => true,
-        [Some("metadata")] => read.look == Look::Presence,
         [Some("metadata"), Some("generation"), ..] | [Some("status"), ..] => false,
         [Some("metadata"), Some(name), ..] => {
             let value = object.get("metadata").and_then(|of| of.get(name));
@@ -144,13 +166,21 @@ mod tests {
 
     #[track_caller]
     fn check(validation: &str, expected: Option<&str>) {
+        check_stored(validation, expected, false);
+    }
+
+    #[track_caller]
+    fn check_stored(validation: &str, expected: Option<&str>, is_stored: bool) {
         let policy = json!({"metadata": {"name": "a"}, "spec": {"validations": [{"expression": validation}]}});
         let policy = serde_json::from_value(policy).unwrap();
         let admission = Admission::from_compiled(&CompiledPolicy::new(&policy));
-        let object = json!({"apiVersion": "a.k8s.io/v1", "kind": "A",
+        let mut object = json!({"apiVersion": "a.k8s.io/v1", "kind": "A",
             "metadata": {"name": "a", "labels": {"b": ""}},
             "spec": {"group": "c", "off": false, "size": "1Gi", "text": "a\nb c", "bytes": "YWJj\nZA==",
                 "names": ["d", "e"], "list": [{"name": "f", "on": true}, {"name": "g"}]}});
+        if is_stored {
+            object["metadata"]["uid"] = json!("1-2");
+        }
         let request: Request = serde_json::from_value(json!({"object": object})).unwrap();
         let undefaulted = Undefaulted::new(&request, "not known".to_owned());
         let found = undefaulted.decides(&admission, &request);
@@ -204,5 +234,18 @@ mod tests {
             "dyn(object) == null || size(dyn(object)) > 1",
             Some("object"),
         );
+    }
+
+    #[test]
+    fn an_object_of_a_cluster_has_its_defaults() {
+        check_stored("has(object.spec.other)", None, true);
+        check_stored("object.spec.all(k, k != 'x')", None, true);
+        check_stored("has(object.status)", Some("object.status"), true);
+        check_stored(
+            "object.metadata.generation == 1",
+            Some("object.metadata.generation"),
+            true,
+        );
+        check_stored("object == oldObject", Some("object"), true);
     }
 }

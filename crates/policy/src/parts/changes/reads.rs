@@ -307,10 +307,10 @@ impl Read {
     /// Reports whether it may be the operation of the request.
     pub(super) fn is_of_operation(&self) -> bool {
         let mut steps = self.path.iter().map(String::as_str);
-        match (steps.next(), steps.next()) {
-            (None, _) | (Some("request"), None | Some("operation")) => true,
-            _ => false,
-        }
+        matches!(
+            (steps.next(), steps.next()),
+            (None, _) | (Some("request"), None | Some("operation"))
+        )
     }
 
     /// Reports whether a change of what is read here may change `other`.
