@@ -1,4 +1,4 @@
-//! What failing cases of `kubectl vap test` show of how they were decided, and where.
+//! Traces and places of failing cases of `kubectl vap test`.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,

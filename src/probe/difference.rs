@@ -236,7 +236,7 @@ pub fn explain(outcome: &ReviewOutcome) -> String {
     }
 }
 
-/// What is said of constraints that do not match, with the part because of which they do not.
+/// Sentence about constraints that do not match, with the part because of which they do not.
 pub(super) fn unmatched(what: &str, outcome: &ReviewOutcome) -> String {
     match outcome.definition.unmatched {
         Some(unmatched) => format!("{what}: {}", unmatched.words()),

@@ -31,7 +31,7 @@ pub enum Step {
     Each,
 }
 
-/// What of a value is looked at.
+/// Parts of a value that are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Look {
     /// That it is there.
@@ -49,7 +49,7 @@ pub struct FieldRead {
     pub is_old: bool,
     /// The steps from the object.
     pub path: Vec<Step>,
-    /// What is looked at.
+    /// Part of the value that is looked at.
     pub look: Look,
 }
 
