@@ -22,7 +22,7 @@ fn report() -> TestReport {
 
 #[track_caller]
 fn case<'a>(report: &'a TestReport, name: &str) -> &'a CaseReport {
-    let mut cases = report.probes[0].cases.iter();
+    let mut cases = report.probes.iter().flat_map(|probe| &probe.cases);
     cases.find(|case| case.name.ends_with(name)).unwrap()
 }
 
@@ -84,7 +84,8 @@ fn rows_of_a_table_have_places_of_their_own() {
     let ways = case(&report, "more ways than are told");
     assert!(at(ways.line, ways.column).starts_with("more ways"));
     let fault = &case(&report, "a field that is none").invalid[0];
-    assert!(at(fault.line, fault.column).starts_with("replicaz"));
+    assert_eq!(at(fault.line, fault.column), "6");
+    assert!(at(fault.line, 1).contains("replicaz"));
     assert_eq!(fault.field, "spec.cases[0].rows[4].patch.spec.replicaz");
 }
 

@@ -5,13 +5,10 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 
 use cel::ast::{Ast, Expr, ExprId, Literal};
+use cel::syntax;
 use kubernetes::schema::escape::unescape;
-
-use crate::compile::CompiledPolicy;
-use crate::expressions::Role;
 
 /// How deep expressions are looked into; what is deeper counts as reading both objects.
 const MAX_DEPTH: usize = 200;
@@ -66,35 +63,28 @@ impl std::fmt::Display for FieldRead {
     }
 }
 
-/// The parsed expressions of a policy, from which its reads are told.
-#[derive(Clone, Debug, Default)]
-pub struct Sources {
-    variables: Vec<(String, Arc<Ast>)>,
-    others: Vec<Arc<Ast>>,
+/// The expressions of a policy, from which its reads are told.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    variables: Vec<(String, Ast)>,
+    others: Vec<Ast>,
 }
 
 impl Sources {
-    /// The expressions of a policy. One that cannot be parsed fails whatever it reads.
-    #[must_use]
-    pub fn new(compiled: &CompiledPolicy) -> Self {
-        let mut sources = Self::default();
-        for expression in compiled.expressions() {
-            let Ok(ast) = expression.parsed() else {
-                continue;
-            };
-            match (expression.role, &expression.name) {
-                (Role::Variable, Some(name)) => {
-                    sources.variables.push((name.clone(), Arc::clone(ast)));
-                }
-                _ => sources.others.push(Arc::clone(ast)),
-            }
+    /// Adds an expression; `variable` is the name of the variable that it defines, if it does. One that cannot be parsed
+    /// fails whatever it reads.
+    pub(crate) fn add(&mut self, variable: Option<&str>, text: &str) {
+        let (Some(ast), _) = syntax::parse(text) else {
+            return;
+        };
+        match variable {
+            Some(name) => self.variables.push((name.to_owned(), ast)),
+            None => self.others.push(ast),
         }
-        sources
     }
 
     /// The fields that are read, sorted.
-    #[must_use]
-    pub fn reads(&self) -> Vec<FieldRead> {
+    pub(crate) fn reads(&self) -> Vec<FieldRead> {
         let variables = self.variables.iter();
         let mut walk = Walk {
             variables: variables.map(|(name, ast)| (name.as_str(), ast)).collect(),
@@ -127,7 +117,7 @@ impl Path {
 type Bound = Vec<(String, Vec<Path>)>;
 
 struct Walk<'a> {
-    variables: HashMap<&'a str, &'a Arc<Ast>>,
+    variables: HashMap<&'a str, &'a Ast>,
     found: BTreeSet<FieldRead>,
     n_visits: usize,
 }
@@ -253,11 +243,8 @@ impl Walk<'_> {
 
     fn variable(&mut self, name: &str, depth: usize) -> Vec<Path> {
         let name = unescape(name).unwrap_or(Cow::Borrowed(name));
-        match self.variables.get(&*name) {
-            Some(ast) => {
-                let ast = Arc::clone(ast);
-                self.paths(&ast, ast.root(), &mut Vec::new(), depth)
-            }
+        match self.variables.get(&*name).copied() {
+            Some(ast) => self.paths(ast, ast.root(), &mut Vec::new(), depth),
             None => Vec::new(),
         }
     }
@@ -328,21 +315,15 @@ fn is_variables(ast: &Ast, id: ExprId) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[track_caller]
     fn check(expression: &str, expected: &[&str]) {
-        let policy = json!({"metadata": {"name": "a"}, "spec": {
-            "variables": [
-                {"name": "spec", "expression": "object.spec"},
-                {"name": "all", "expression": "variables.spec.list"},
-            ],
-            "validations": [{"expression": expression}],
-        }});
-        let policy = serde_json::from_value(policy).unwrap();
-        let found = Sources::new(&CompiledPolicy::new(&policy)).reads();
+        let mut sources = Sources::default();
+        sources.add(Some("spec"), "object.spec");
+        sources.add(Some("all"), "variables.spec.list");
+        sources.add(None, expression);
+        let found = sources.reads();
         let told = found.iter().map(|read| format!("{read} {:?}", read.look));
         assert_eq!(told.collect::<Vec<_>>(), expected, "{expression}");
     }

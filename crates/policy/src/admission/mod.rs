@@ -58,7 +58,7 @@ use self::evaluate::Evaluator;
 use self::failure::FailurePolicy;
 use self::rules::{Constraints, Matched};
 use super::compile::CompiledPolicy;
-use super::fields::{FieldRead, Sources};
+use super::fields::FieldRead;
 use kubernetes::library::limits::RUNTIME_CEL_COST_BUDGET;
 use kubernetes::schema::{Gvk, Gvr};
 
@@ -70,7 +70,6 @@ pub struct Admission {
     has_param_kind: bool,
     constraints: Option<Constraints>,
     evaluator: Evaluator,
-    sources: Sources,
     reads: OnceLock<Vec<FieldRead>>,
 }
 
@@ -144,7 +143,6 @@ impl Admission {
                 .and_then(|spec| spec.match_constraints.as_ref())
                 .map(Constraints::new),
             evaluator: Evaluator::new(compiled),
-            sources: Sources::new(compiled),
             reads: OnceLock::new(),
         }
     }
@@ -157,7 +155,8 @@ impl Admission {
 
     /// The fields of objects that its expressions read.
     pub fn field_reads(&self) -> &[FieldRead] {
-        self.reads.get_or_init(|| self.sources.reads())
+        self.reads
+            .get_or_init(|| self.evaluator.programs().field_reads())
     }
 
     fn failure_policy(&self) -> &FailurePolicy {

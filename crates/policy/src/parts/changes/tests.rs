@@ -213,7 +213,7 @@ fn that_an_object_is_there_is_not_repeated() {
         // What is within the object may go.
         (
             "object.m != null && object.m.x > 5",
-            &["object.m.x > 5 (object.m.x is 1)"],
+            &["object.m.x > 5 (object.m.x is 1) and still object.m != null"],
         ),
     ];
     for (expression, ways) in table {
