@@ -75,7 +75,10 @@ fn custom_resources_are_held_against_their_definition() {
     let case = &probe["cases"][4];
     assert_eq!(
         (&case["decision"], &case["reason"]),
-        (&"Deny".into(), &"Invalid".into())
+        (
+            &"Deny".into(),
+            &"FieldValueNotSupported, FieldValueInvalid".into()
+        )
     );
     assert_eq!(case["errors"].as_array().unwrap().len(), 3);
 }
@@ -90,7 +93,7 @@ fn failing_custom_resources_show_the_rules_that_decided() {
         &test::render::text(&report, PLAIN, false),
     );
     let summary = report.summary;
-    assert_eq!((summary.passed, summary.failed, summary.pending), (2, 6, 0));
+    assert_eq!((summary.passed, summary.failed, summary.pending), (2, 7, 0));
     let trace = |case: usize| &report.probes[0].cases[case].trace;
     let decides = |case: usize| {
         let deciding = trace(case).iter().filter(|trace| trace.decides);
@@ -113,6 +116,7 @@ fn failing_custom_resources_show_the_rules_that_decided() {
     assert_eq!(decides(2).len(), 4);
     assert_eq!(report.probes[0].cases[2].not_traced.len(), 2);
     assert!(decides(3).is_empty() && !trace(3).is_empty());
+    assert!(trace(8).is_empty());
     let difference = report.probes[0].cases[5].difference.as_deref().unwrap();
     assert_eq!(difference.lines().count(), 4, "{difference}");
 }

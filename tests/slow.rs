@@ -14,6 +14,7 @@ mod cli_commands;
 mod cli_hints;
 mod cli_mutating;
 mod cli_test;
+mod cli_traces;
 mod custom_resources;
 mod distribution;
 mod docs;
@@ -28,3 +29,4 @@ mod schema_golden;
 mod static_manifests;
 #[cfg(unix)]
 mod terminal;
+mod undefaulted;

@@ -35,7 +35,11 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const REFUSED: [&str; 2] = ["syntax-error", "wrong-reason"];
 
 /// Files with policies and probes of them that bring their bindings and params.
-const FILES: [&str; 2] = ["../tests/cli_test/traps.yaml", "../config/samples"];
+const FILES: [&str; 3] = [
+    "../tests/cli_test/traps.yaml",
+    "../config/samples",
+    "targets/defaulted.yaml",
+];
 
 /// Files with targets and probes of them, in the form of the CRD.
 const TARGETS: [&str; 3] = [

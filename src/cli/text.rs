@@ -70,17 +70,28 @@ fn head(text: &str, max: usize) -> &str {
 /// `text` in lines of at most `max` columns, broken between words where that is possible.
 ///
 /// More than `max_lines` lines end in `…`. The first line begins at once, the others are indented
-/// by `indent`. White space counts as one space. The work is linear in the text, which others
+/// by `indent`. Between words of a line white space stays, as spaces; around the text, and where a line is
+/// broken, it goes. The work is linear in the text, which others
 /// wrote and which may be long.
 pub(crate) fn wrap(text: &str, max: usize, max_lines: usize, indent: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
     // The columns of `line`, and whether there is nothing but the indent in it.
     let (mut used, mut is_empty) = (0, true);
-    for word in text.split_whitespace() {
-        let mut rest = word;
+    let mut left = text;
+    loop {
+        let word = left.trim_start();
+        let gap = left.get(..left.len() - word.len()).unwrap_or_default();
+        let gap = gap.chars().count();
+        let end_of_word = word.find(char::is_whitespace).unwrap_or(word.len());
+        let (mut rest, after) = word.split_at_checked(end_of_word).unwrap_or((word, ""));
+        if rest.is_empty() {
+            break;
+        }
+        left = after;
+        let mut is_first = true;
         while !rest.is_empty() {
-            let space = usize::from(!is_empty);
+            let space = if is_empty || !is_first { 0 } else { gap };
             let room = max.saturating_sub(used + space);
             let mut part = head(rest, room);
             if part.len() < rest.len() && !is_empty {
@@ -90,10 +101,10 @@ pub(crate) fn wrap(text: &str, max: usize, max_lines: usize, indent: &str) -> Ve
                 part = rest.graphemes(true).next().unwrap_or(rest);
             }
             if !part.is_empty() {
-                line.extend((!is_empty).then_some(' '));
+                line.extend(std::iter::repeat_n(' ', space));
                 line.push_str(part);
                 used += space + width(part);
-                is_empty = false;
+                (is_empty, is_first) = (false, false);
                 rest = rest.get(part.len()..).unwrap_or_default();
             }
             if !rest.is_empty() {
@@ -204,6 +215,12 @@ mod tests {
         assert_eq!(wrap("漢字漢字", 5, 9, ""), ["漢字", "漢字"]);
         assert_eq!(wrap("漢字", 1, 9, ""), ["漢", "字"]);
         assert_eq!(wrap(" \n ", 5, 9, ""), Vec::<String>::new());
+        assert_eq!(wrap(" a  b\n\n  c ", 9, 9, ""), ["a  b    c"]);
+        assert_eq!(
+            wrap("one  two   three", 9, 9, "  "),
+            ["one  two", "  three"]
+        );
+        assert_eq!(wrap("a             b", 5, 9, ""), ["a", "b"]);
         assert_eq!(wrap("a b", usize::MAX, usize::MAX, ""), ["a b"]);
     }
 

@@ -156,7 +156,7 @@ fn of_case(
     match validator.validate_watched(object, before, namespace, Some(&watcher)) {
         Ok(verdict) => {
             let mut result = of_verdict(case, definition, &verdict);
-            (result.rules, result.n_more_rules) = watcher.take(version);
+            (result.rules, result.n_more_rules) = watcher.take(version, &verdict);
             result
         }
         Err(Error::Unread(why)) => judged(case, &[Found::unread(why)], 0, 400, None),
@@ -190,10 +190,10 @@ struct Rules {
 }
 
 impl Watcher {
-    /// The rules that decided, or the first that were true, and how many more decided.
-    fn take(self, version: &str) -> (Vec<EvaluatedRule>, usize) {
+    /// The rules that decided, or of a valid object the first that were true, and how many more decided.
+    fn take(self, version: &str, verdict: &Verdict) -> (Vec<EvaluatedRule>, usize) {
         let rules = self.rules.into_inner();
-        let mut shown = if rules.deciding.is_empty() {
+        let mut shown = if rules.deciding.is_empty() && verdict.errors.is_empty() {
             rules.holding
         } else {
             rules.deciding
@@ -302,7 +302,7 @@ fn judged(case: &Case, found: &[Found], cost: u64, code: u16, subject: Option<&s
     let cause = texts.join("; ");
     let denial = (!found.is_empty()).then(|| Status {
         code,
-        reason: if code == 422 { "Invalid" } else { "BadRequest" }.to_owned(),
+        reason: reasons(found),
         message: match (subject, texts.as_slice()) {
             (None, _) => cause.clone(),
             (Some(subject), [text]) => format!("{subject}: {text}"),
@@ -339,6 +339,18 @@ fn judged(case: &Case, found: &[Found], cost: u64, code: u16, subject: Option<&s
         rules: Vec::new(),
         n_more_rules: 0,
     }
+}
+
+/// The reasons of the errors, each once: what `reason` is held against. That of the status, which says `Invalid` of
+/// all of them, tells nothing apart.
+fn reasons(found: &[Found]) -> String {
+    let mut reasons: Vec<&str> = Vec::new();
+    for error in found.iter().filter(|error| error.counts) {
+        if !reasons.contains(&error.reason) {
+            reasons.push(error.reason);
+        }
+    }
+    reasons.join(", ")
 }
 
 /// How the errors differ from what is expected; `None` where they do not.

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::policy::admission::ReviewOutcome;
 use crate::policy::admission::mutation::Step;
+use crate::policy::admission::{Admission, AdmissionRequest, NamespaceSource, ReviewOutcome};
 
 /// The outcome of a case, before it is held against what is expected.
 #[derive(Debug)]
@@ -19,6 +19,20 @@ pub(super) struct Decided {
 }
 
 impl Decided {
+    /// Says which part of the constraints does not match the request, where they do not.
+    pub(super) fn note_unmatched(
+        &mut self,
+        policy: &Admission,
+        request: &AdmissionRequest,
+        namespaces: &dyn NamespaceSource,
+    ) {
+        let is_asked = self.outcome.not_asked.is_none();
+        let definition = &mut self.outcome.definition;
+        if is_asked && definition.matched.is_none() {
+            definition.unmatched = policy.unmatched(request, namespaces);
+        }
+    }
+
     /// A decision, and nothing beside it.
     pub(super) fn of(outcome: ReviewOutcome) -> Self {
         Self {

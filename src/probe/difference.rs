@@ -190,7 +190,10 @@ pub fn explain(outcome: &ReviewOutcome) -> String {
         );
     }
     if outcome.definition.matched.is_none() {
-        return "the match constraints of the policy do not match the request".to_owned();
+        return unmatched(
+            "the match constraints of the policy do not match the request",
+            outcome,
+        );
     }
     if outcome.bindings.is_empty() {
         return "the policy has no binding".to_owned();
@@ -230,6 +233,14 @@ pub fn explain(outcome: &ReviewOutcome) -> String {
             decision.message
         ),
         None => "all validations passed".to_owned(),
+    }
+}
+
+/// Sentence about constraints that do not match, with the part because of which they do not.
+pub(super) fn unmatched(what: &str, outcome: &ReviewOutcome) -> String {
+    match outcome.definition.unmatched {
+        Some(unmatched) => format!("{what}: {}", unmatched.words()),
+        None => what.to_owned(),
     }
 }
 
@@ -369,26 +380,43 @@ fn warnings(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-fn audit_annotations(expect: &Expect, policy: &str, outcome: &ReviewOutcome) -> Option<String> {
-    let differing: Vec<String> = expect
+/// The expected audit annotations that `outcome` does not have so: key, value, and the value there is.
+fn differing_annotations<'a>(
+    expect: &'a Expect,
+    policy: &str,
+    outcome: &'a ReviewOutcome,
+) -> impl Iterator<Item = (&'a str, &'a str, Option<&'a String>)> {
+    let annotations = &outcome.audit_annotations;
+    expect
         .audit_annotations
         .iter()
-        .filter_map(|(key, wanted)| {
-            let full = format!("{policy}/{key}");
-            let given = outcome
-                .audit_annotations
-                .get(&full)
-                .or_else(|| outcome.audit_annotations.get(key));
-            match given {
-                Some(given) if given == wanted => None,
-                Some(given) => Some(format!(
-                    "expected the audit annotation {key} to be {wanted:?}, got {given:?}"
-                )),
-                None => Some(format!(
-                    "expected the audit annotation {key} to be {wanted:?}, got none"
-                )),
-            }
+        .filter_map(move |(key, wanted)| {
+            let given = annotations.get(&format!("{policy}/{key}"));
+            let given = given.or_else(|| annotations.get(key));
+            (given != Some(wanted)).then_some((key.as_str(), wanted.as_str(), given))
         })
-        .collect();
+}
+
+/// The keys of the audit annotations because of which a case of `policy` fails, whose decision is as expected.
+#[must_use]
+pub fn failing_annotations<'a>(
+    expect: &'a Expect,
+    policy: &str,
+    outcome: &'a ReviewOutcome,
+) -> Vec<&'a str> {
+    if decision(expect, outcome).is_some() {
+        return Vec::new();
+    }
+    differing_annotations(expect, policy, outcome)
+        .map(|(key, ..)| key)
+        .collect()
+}
+
+fn audit_annotations(expect: &Expect, policy: &str, outcome: &ReviewOutcome) -> Option<String> {
+    let differing = differing_annotations(expect, policy, outcome).map(|(key, wanted, given)| {
+        let given = given.map_or_else(|| "none".to_owned(), |given| format!("{given:?}"));
+        format!("expected the audit annotation {key} to be {wanted:?}, got {given}")
+    });
+    let differing: Vec<String> = differing.collect();
     (!differing.is_empty()).then(|| differing.join("; "))
 }

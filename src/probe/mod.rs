@@ -15,6 +15,7 @@ pub mod run;
 pub mod sample;
 pub mod self_test;
 pub mod target;
+pub(crate) mod undefaulted;
 pub mod validation;
 mod webhook;
-pub use difference::explain;
+pub use difference::{explain, failing_annotations};

@@ -10,10 +10,29 @@ use serde_json::Value;
 use super::api::{Request, Samples};
 use super::run::admission_request;
 use super::sample;
+use super::undefaulted::Undefaulted;
 use crate::defaulting::{self, Stage};
 use crate::policy::admission::{AdmissionRequest, Object, Operation};
 use crate::schema::resolver::SchemaResolver;
 use crate::schema::{Gvk, RestMapper};
+
+/// A request with prepared objects.
+#[derive(Debug)]
+pub(crate) struct Prepared<'a> {
+    /// The request.
+    pub(crate) request: Cow<'a, Request>,
+    /// Where the defaults of its kind are not known: which policies can be decided all the same.
+    pub(crate) undefaulted: Option<Undefaulted>,
+}
+
+impl<'a> Prepared<'a> {
+    const fn as_written(request: &'a Request) -> Self {
+        Self {
+            request: Cow::Borrowed(request),
+            undefaulted: None,
+        }
+    }
+}
 
 /// The request with prepared objects.
 ///
@@ -25,40 +44,55 @@ pub(crate) fn objects<'a>(
     stage: Stage,
     mapper: &RestMapper,
     schemas: &dyn SchemaResolver,
-) -> Result<Cow<'a, Request>, String> {
+) -> Result<Prepared<'a>, String> {
     let raw = admission_request(request, mapper)?;
     let is_status = raw.subresource == "status";
     if raw.is_exempt() {
-        return Ok(Cow::Borrowed(request));
+        return Ok(Prepared::as_written(request));
     }
     if !(raw.subresource.is_empty() || is_status) {
-        return Ok(of_subresource(request, &raw));
+        return Ok(Prepared {
+            request: of_subresource(request, &raw),
+            undefaulted: None,
+        });
     }
     let operation = match raw.operation {
         Operation::Create => defaulting::Operation::Create,
         Operation::Update => defaulting::Operation::Update,
         Operation::Delete => defaulting::Operation::Delete,
-        Operation::Connect => return Ok(Cow::Borrowed(request)),
+        Operation::Connect => return Ok(Prepared::as_written(request)),
     };
     let custom = schemas.custom(&raw.gvk);
-    if custom.is_none() && !defaulting::has(&raw.gvk) && !is_kubernetes(&raw.gvk) {
+    let is_unknown = custom.is_none() && !defaulting::has(&raw.gvk);
+    if is_unknown && stage == Stage::Mutation && !is_kubernetes(&raw.gvk) {
         // In a cluster nothing more is known of the kind than its types.
-        return Ok(Cow::Borrowed(request));
+        return Ok(Prepared::as_written(request));
     }
+    let is_passed_over = is_unknown && stage == Stage::Validation && !is_status;
+    let custom = custom.map(|(_, version)| defaulting::Custom {
+        schema: version.schema.as_deref(),
+        has_status: version.has_status,
+    });
+    // What the API server sets of all objects is set of those too whose kind is not known.
+    let custom = custom.or(is_passed_over.then_some(defaulting::Custom {
+        schema: None,
+        has_status: true,
+    }));
     let prepared = defaulting::prepare(&defaulting::Request {
         operation,
         stage,
         gvk: &raw.gvk,
-        custom: custom.map(|(_, version)| defaulting::Custom {
-            schema: version.schema.as_deref(),
-            has_status: version.has_status,
-        }),
+        custom,
         namespace: &raw.namespace,
         is_status,
         object: request.object.as_ref(),
         old_object: request.old_object.as_ref(),
     });
     let prepared = prepared.map_err(|error| error.to_string())?;
+    let undefaulted = is_passed_over.then(|| {
+        let kind = format!("{} {}", raw.gvk.api_version(), raw.gvk.kind);
+        Undefaulted::new(request, defaulting::Error::Kind(kind).to_string())
+    });
     let mut result = request.clone();
     result.object = prepared.object;
     result.old_object = prepared.old_object;
@@ -77,7 +111,10 @@ pub(crate) fn objects<'a>(
     // A name that the server makes is not the one of the request.
     result.name = Some(raw.name);
     result.namespace = Some(raw.namespace);
-    Ok(Cow::Owned(result))
+    Ok(Prepared {
+        request: Cow::Owned(result),
+        undefaulted,
+    })
 }
 
 /// The request with the objects of its subresource; those of kinds that are not known are what they are sent as.
@@ -163,8 +200,20 @@ pub(crate) fn convert(
         request.old_object = named(case.old_object.as_ref());
         return Ok(request);
     }
-    if !defaulting::has(&request.gvk) || !request.subresource.is_empty() {
+    if !request.subresource.is_empty() {
         return Ok(request);
+    }
+    if !defaulting::has(&request.gvk) {
+        return Err(format!(
+            "the policy matches {} as {}: {}",
+            request.gvk.kind,
+            to.api_version(),
+            defaulting::Error::Conversion(format!(
+                "{} {}",
+                request.gvk.api_version(),
+                request.gvk.kind
+            ))
+        ));
     }
     let from = request.gvk.clone();
     let converted = |object: Option<&Value>| {
@@ -192,7 +241,7 @@ mod tests {
         let mapper = RestMapper::new(builtin.resources().to_vec());
         let (samples, schemas) = (Samples::Whole, SchemaSet::default());
         let prepared = objects(&request, samples, stage, &mapper, &schemas).unwrap();
-        prepared.into_owned().object.unwrap()
+        prepared.request.into_owned().object.unwrap()
     }
 
     #[test]

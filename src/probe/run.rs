@@ -312,8 +312,8 @@ impl<'a> Prepared<'a> {
         let stage = setting.target.kind().stage();
         let prepared = prepare::objects(&case.request, self.samples, stage, mapper, schemas);
         let request = prepared.and_then(|prepared| {
-            let request = admission_request(&prepared, setting.mapper)?;
-            Ok(Box::new(Asked::new(prepared.into_owned(), request)))
+            let request = admission_request(&prepared.request, setting.mapper)?;
+            Ok(Box::new(Asked::new(prepared, request)))
         });
         CaseRequest(request.map_err(|why| Box::new(pending(case, &why))))
     }
@@ -331,6 +331,11 @@ impl<'a> Prepared<'a> {
         };
         let namespaces = asked.namespaces(setting.namespaces);
         let to = (setting.admission).matched_kind(&asked.request, &namespaces);
+        if to.is_some()
+            && let Err(why) = asked.decides(setting.admission)
+        {
+            return pending(case, &why);
+        }
         let request = match asked.as_kind(to, setting.schemas) {
             Ok(request) => request,
             Err(why) => return pending(case, &why),
@@ -370,10 +375,11 @@ impl<'a> Prepared<'a> {
                 mutation::decide(mutating, case, (&request, object), &self.bindings, &context)
             }
         };
-        let decided = match decided {
+        let mut decided = match decided {
             Ok(decided) => decided,
             Err(why) => return pending(case, &why),
         };
+        decided.note_unmatched(setting.admission, &request, &namespaces);
         let recording = recorder.map(|recorder| recorder.take());
         self.judged(case, setting, decided, recording.unwrap_or_default())
     }

@@ -6,7 +6,7 @@
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/generic/webhook.go`, `ShouldCallHook`.
 
 use super::api::Expect;
-use super::difference::{self, has_applied};
+use super::difference::{self, has_applied, unmatched};
 use crate::policy::admission::ReviewOutcome;
 
 /// How `outcome`, of a webhook that is read as a policy, differs from `expect`; `None` where it does not.
@@ -44,7 +44,10 @@ pub(super) fn explain(outcome: &ReviewOutcome) -> String {
         return format!("the webhook is not called, since failurePolicy ignores that: {error}");
     }
     if outcome.definition.matched.is_none() {
-        return "the rules and selectors of the webhook do not match the request".to_owned();
+        return unmatched(
+            "the rules and selectors of the webhook do not match the request",
+            outcome,
+        );
     }
     if is_called(outcome) {
         return "the webhook is called".to_owned();

@@ -36,6 +36,7 @@ pub mod cost;
 mod environment;
 pub mod exempt;
 pub mod expressions;
+pub mod fields;
 pub mod finding;
 pub mod lockout;
 pub mod matching;

@@ -1,12 +1,14 @@
 //! The parts of an expression as they are shown beside their values: in the order of the text, without what macros add.
 
 mod changes;
+mod nearest;
 
 use std::fmt::Write as _;
 
 use cel::ast::{Ast, Expr, ExprId, Literal};
 
-pub use changes::{Variables, changes, deciding_element};
+pub use changes::{Variables, Ways, changes, deciding_element};
+pub use nearest::keep_nearest;
 
 /// The longest text of a part, in characters.
 const MAX_TEXT: usize = 100;
@@ -138,7 +140,15 @@ fn mentions(ast: &Ast, id: ExprId, name: &str, depth: usize) -> bool {
         return true;
     }
     let mut found = false;
-    ast.for_each_child(id, |child| found |= mentions(ast, child, name, depth + 1));
+    let mut look = |child| found |= mentions(ast, child, name, depth + 1);
+    match ast.expr(id) {
+        // Macros name their accumulators alike: that of one within another hides the outer.
+        Expr::Comprehension(fold) if *fold.accu_var == *name => {
+            look(fold.iter_range);
+            look(fold.accu_init);
+        }
+        _ => ast.for_each_child(id, look),
+    }
     found
 }
 
@@ -348,6 +358,16 @@ mod tests {
                 ("x.c", PartRole::Other),
                 ("'d' in x", PartRole::Other),
                 ("x", PartRole::Other),
+            ],
+        );
+        check(
+            "a.all(x, x.b.exists(y, y))",
+            &[
+                ("a.all(x, …)", PartRole::Whole),
+                ("a", PartRole::Other),
+                ("x.b.exists(y, …)", PartRole::Test),
+                ("x.b", PartRole::Other),
+                ("y", PartRole::Test),
             ],
         );
         check(

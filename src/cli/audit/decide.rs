@@ -21,6 +21,7 @@ use crate::policy::matching;
 use crate::probe::api::{self, Request, Samples};
 use crate::probe::mutation::{self, Mutated, patch};
 use crate::probe::run::{self, Target, case_namespaces};
+use crate::probe::undefaulted::Undefaulted;
 use crate::probe::{prepare, sample};
 use crate::schema::rest_mapper::ApiResource;
 use crate::schema::{Gvk, Gvr};
@@ -79,6 +80,9 @@ pub struct PolicyResult {
     pub violations: Vec<Violation>,
     /// The evaluations that failed.
     pub errors: Vec<Failure>,
+    /// Why it is not known what the policy, which matches, decides: then nothing else is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undecided: Option<String>,
     /// The change of the object by a mutating policy, as a JSON patch; absent where it stays as it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<Vec<Value>>,
@@ -126,6 +130,13 @@ pub(in crate::cli) struct Judged {
     pub(in crate::cli) id: ObjectId,
     /// Decisions of the policies that were asked; an error says why none was.
     pub(in crate::cli) results: Result<Vec<PolicyResult>, String>,
+}
+
+/// An object as the API server has it.
+struct Complete<'a> {
+    value: Cow<'a, Value>,
+    /// Where its defaults are not known: which policies can be decided all the same.
+    undefaulted: Option<Undefaulted>,
 }
 
 /// Resource of a kind.
@@ -202,11 +213,10 @@ impl<'a> Auditor<'a> {
         let Some(served) = self.served(&gvk) else {
             return self.unserved(&gvk, policies);
         };
-        let value = self.complete(value, &gvk, policies, &served)?;
-        let Some(value) = value else {
+        let Some(complete) = self.complete(value, &gvk, policies, &served)? else {
             return Ok(Vec::new());
         };
-        let object = Object::new(&value);
+        let object = Object::new(&complete.value);
         let mut results = Vec::new();
         let mut requests: [Option<AdmissionRequest>; 2] = [None, None];
         for index in policies {
@@ -227,7 +237,7 @@ impl<'a> Auditor<'a> {
                 if request.is_exempt() {
                     break;
                 }
-                if let Some(result) = self.by_policy(*index, policy, request, &value)? {
+                if let Some(result) = self.by_policy(*index, policy, request, &complete) {
                     results.push(result);
                     break;
                 }
@@ -243,10 +253,13 @@ impl<'a> Auditor<'a> {
         gvk: &Gvk,
         policies: &[usize],
         served: &Served,
-    ) -> Result<Option<Cow<'b, Value>>, String> {
+    ) -> Result<Option<Complete<'b>>, String> {
         let is_stored = value.pointer("/metadata/uid").is_some_and(Value::is_string);
         if self.is_stored || is_stored {
-            return Ok(Some(Cow::Borrowed(value)));
+            return Ok(Some(Complete {
+                value: Cow::Borrowed(value),
+                undefaulted: None,
+            }));
         }
         let is_of_interest = |gvr: &Gvr| self.has_rule(policies, |group| group == gvr.group);
         if !is_of_interest(&served.gvr)
@@ -278,7 +291,11 @@ impl<'a> Auditor<'a> {
             &known.mapper,
             known,
         )?;
-        Ok(prepared.into_owned().object.map(Cow::Owned))
+        let (request, undefaulted) = (prepared.request, prepared.undefaulted);
+        Ok(request.into_owned().object.map(|object| Complete {
+            value: Cow::Owned(object),
+            undefaulted,
+        }))
     }
 
     fn request(&self, served: &Served, object: &Object, operation: Operation) -> AdmissionRequest {
@@ -308,40 +325,37 @@ impl<'a> Auditor<'a> {
     }
 
     /// Decision of one policy; nothing where it does not match.
-    #[expect(
-        clippy::unnecessary_wraps,
-        reason = "a failure is one of the policy, not of the object"
-    )]
     fn by_policy(
         &self,
         index: usize,
         policy: &Ready<'_>,
         request: &AdmissionRequest,
-        value: &Value,
-    ) -> Result<Option<PolicyResult>, String> {
+        complete: &Complete<'_>,
+    ) -> Option<PolicyResult> {
+        let value = &*complete.value;
         let case = Request::default();
         let namespaces = case_namespaces(&case, &request.namespace, &self.world.namespaces);
         let admission = &policy.admission;
         let to = admission.matched_kind(request, &namespaces);
+        let is_mutating = policy.mutating.is_some();
+        if let Some(undefaulted) = complete.undefaulted.as_ref().filter(|_| to.is_some()) {
+            let case = self::case(request, value);
+            let decides = undefaulted.decides(admission, &case);
+            // What mutations make of an object is not known without its defaults.
+            if let Err(why) = decides
+                && !is_mutating
+            {
+                return Some(undecided(index, policy, request, why));
+            }
+        }
         let converted = match &to {
             Some(to) if *to != request.gvk => {
-                let object = |is_there: bool| is_there.then(|| value.clone());
-                let case = Request {
-                    object: object(request.object.is_some()),
-                    old_object: object(request.old_object.is_some()),
-                    ..Request::default()
-                };
+                let case = self::case(request, value);
                 let to = Some(to.clone());
                 let converted = prepare::convert(&case, request.clone(), to, self.world.known);
                 match converted {
                     Ok(converted) => Cow::Owned(converted),
-                    Err(why) => {
-                        let why = Failure {
-                            field_ref: "spec.matchConstraints".to_owned(),
-                            message: why,
-                        };
-                        return Ok(Some(failed(index, policy, request, why)));
-                    }
+                    Err(why) => return Some(undecided(index, policy, request, why)),
                 }
             }
             _ => Cow::Borrowed(request),
@@ -353,32 +367,20 @@ impl<'a> Auditor<'a> {
             context.params = match &policy.params {
                 Ok(list) => Ok(list as &dyn ParamSource),
                 Err(why) => {
-                    if to.is_none() {
-                        return Ok(None);
-                    }
-                    let why = Failure {
-                        field_ref: "spec.paramKind".to_owned(),
-                        message: why.clone(),
-                    };
-                    return Ok(Some(failed(index, policy, request, why)));
+                    to.as_ref()?;
+                    return Some(undecided(index, policy, request, why.clone()));
                 }
             };
         }
         let mut mutated = None;
-        let outcome = if policy.mutating.is_some() {
+        let outcome = if is_mutating {
             match self.mutated(policy, (request, value), &context) {
                 Ok((outcome, of_object)) => {
                     mutated = of_object;
                     outcome
                 }
-                Err(_) if to.is_none() => return Ok(None),
-                Err(message) => {
-                    let why = Failure {
-                        field_ref: "spec.mutations".to_owned(),
-                        message,
-                    };
-                    return Ok(Some(failed(index, policy, request, why)));
-                }
+                Err(_) if to.is_none() => return None,
+                Err(why) => return Some(undecided(index, policy, request, why)),
             }
         } else {
             admission.review(&converted, &policy.bindings, &context)
@@ -389,13 +391,13 @@ impl<'a> Auditor<'a> {
                     .bindings
                     .iter()
                     .any(|it| it.matches || it.error.is_some()));
-        Ok(is_asked.then(|| {
+        is_asked.then(|| {
             let mut result = result_of(index, policy, request.operation, &outcome);
             if let Some(mutated) = &mutated {
                 result.mutate(mutated);
             }
             result
-        }))
+        })
     }
 
     /// Outcome of a mutating policy for the object, and the object after it.
@@ -491,16 +493,28 @@ impl PolicyResult {
     }
 }
 
-/// A policy that could not be evaluated.
-fn failed(
+/// A policy of which it is not known what it decides.
+fn undecided(
     index: usize,
     policy: &Ready<'_>,
     request: &AdmissionRequest,
-    why: Failure,
+    why: String,
 ) -> PolicyResult {
-    let mut result = result_of(index, policy, request.operation, &ReviewOutcome::default());
-    result.errors.push(why);
-    result
+    let result = result_of(index, policy, request.operation, &ReviewOutcome::default());
+    PolicyResult {
+        undecided: Some(why),
+        ..result
+    }
+}
+
+/// The request as one of a case, with `value` where it has an object.
+fn case(request: &AdmissionRequest, value: &Value) -> Request {
+    let object = |is_there: bool| is_there.then(|| value.clone());
+    Request {
+        object: object(request.object.is_some()),
+        old_object: object(request.old_object.is_some()),
+        ..Request::default()
+    }
 }
 
 /// Result of a policy out of the outcome of a review.
@@ -580,6 +594,7 @@ pub(in crate::cli) fn result_of(
         excluded_by: excluded_by.filter(|_| n_excluded == outcome.evaluations.len()),
         violations,
         errors,
+        undecided: None,
         patch: None,
         change: None,
         cost_used,

@@ -136,6 +136,7 @@ fn of_policies(world: &World<'_>, assumptions: Assumptions<'_>) -> Vec<PolicyAud
         violating: 0,
         denied: 0,
         failing: 0,
+        undecided: 0,
         changed: 0,
         changes: Vec::new(),
         validations: Vec::new(),
@@ -271,7 +272,7 @@ impl<'a> Sink<'a> {
         if self.shows_progress && !judged.is_empty() {
             let n = self.report.summary.objects;
             // Whether it is shown changes nothing.
-            let _ = write!(self.err, "\r{n} objects audited").and_then(|()| self.err.flush());
+            let _ = write!(self.err, "\r{n} objects read").and_then(|()| self.err.flush());
         }
         Ok(())
     }

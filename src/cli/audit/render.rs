@@ -82,9 +82,13 @@ fn of_policy(policy: &PolicyAudit, say: &mut dyn FnMut(&str, &str)) {
         None => format!("{} with violations", policy.violating),
         Some(_) => format!("{} would change", policy.changed),
     };
+    let undecided = match policy.undecided {
+        0 => String::new(),
+        n => format!("; {n} more not decided"),
+    };
     say(
         &format!(
-            "{} matched{excluded}: {came_to}, {} denied, {} with failed evaluations",
+            "{} matched{excluded}: {came_to}, {} denied, {} with failed evaluations{undecided}",
             objects(policy.matched),
             policy.denied,
             policy.failing
@@ -201,13 +205,17 @@ fn summary(report: &AuditReport, terminal: Terminal) -> String {
         Some(server) => format!(" of {}", clean(server)),
         None => String::new(),
     };
+    let audited = match summary.unread {
+        0 => format!("{} audited", objects(summary.objects)),
+        _ => format!(
+            "{} of {} audited",
+            summary.audited,
+            objects(summary.objects)
+        ),
+    };
     format!(
         "{} by {}{place}, {} matched, {} evaluations: {came_to}",
-        painted(
-            &format!("{} audited", objects(summary.objects)),
-            BOLD,
-            terminal
-        ),
+        painted(&audited, BOLD, terminal),
         policies(report.policies.len()),
         summary.matched,
         summary.evaluations,

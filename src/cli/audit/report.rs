@@ -53,8 +53,10 @@ pub struct AuditReport {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
-    /// Objects that were read.
+    /// Objects that there were.
     pub objects: u64,
+    /// Those that were audited: all but `unread`.
+    pub audited: u64,
     /// Objects that some policy was asked about.
     pub matched: u64,
     /// Evaluations: a policy and an object that it matches.
@@ -68,7 +70,7 @@ pub struct Summary {
     /// Objects that a mutating policy would change.
     #[serde(skip_serializing_if = "is_zero")]
     pub changed: u64,
-    /// Objects that could not be read, or not be evaluated at all.
+    /// Objects that could not be read, or not be evaluated by every policy that matches them.
     pub unread: u64,
     /// Findings that are errors.
     pub errors: usize,
@@ -116,6 +118,9 @@ pub struct PolicyAudit {
     pub denied: u64,
     /// Those for which its evaluation fails.
     pub failing: u64,
+    /// Objects that it matches and of which it is not known what it decides; they are in no other count.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub undecided: u64,
     /// Those that a mutating policy would change.
     #[serde(skip_serializing_if = "is_zero")]
     pub changed: u64,
@@ -193,7 +198,10 @@ impl<'a> ObjectReport<'a> {
             Err(why) => (Some(why.as_str()), Vec::new()),
             Ok(results) => {
                 let is_told = |it: &&PolicyResult| {
-                    !it.violations.is_empty() || !it.errors.is_empty() || it.patch.is_some()
+                    !it.violations.is_empty()
+                        || !it.errors.is_empty()
+                        || it.patch.is_some()
+                        || it.undecided.is_some()
                 };
                 (None, results.iter().filter(is_told).collect())
             }
@@ -214,6 +222,15 @@ impl Summary {
 }
 
 impl AuditReport {
+    /// Notes an object that could not be read or evaluated.
+    fn add_unread(&mut self, id: &ObjectId, reason: String) {
+        self.summary.unread += 1;
+        if self.unread.len() < MAX_UNREAD {
+            let id = id.clone();
+            self.unread.push(Unread { id, reason });
+        }
+    }
+
     /// Counts an object.
     pub(in crate::cli) fn add(&mut self, judged: &Judged) {
         let summary = &mut self.summary;
@@ -221,17 +238,29 @@ impl AuditReport {
         let results = match &judged.results {
             Ok(results) => results,
             Err(reason) => {
-                summary.unread += 1;
-                if self.unread.len() < MAX_UNREAD {
-                    self.unread.push(Unread {
-                        id: judged.id.clone(),
-                        reason: reason.clone(),
-                    });
-                }
+                self.add_unread(&judged.id, reason.clone());
                 return;
             }
         };
         let count = |is: bool| u64::from(is);
+        let mut reasons = Vec::new();
+        for result in results {
+            if let Some(why) = &result.undecided {
+                reasons.push(format!("not by {}: {why}", result.policy));
+                if let Some(policy) = self.policies.get_mut(result.index) {
+                    policy.undecided += 1;
+                }
+            }
+        }
+        let summary = &mut self.summary;
+        if reasons.is_empty() {
+            summary.audited += 1;
+        } else {
+            self.add_unread(&judged.id, reasons.join("; "));
+        }
+        let decided = |result: &&PolicyResult| result.undecided.is_none();
+        let results: Vec<&PolicyResult> = results.iter().filter(decided).collect();
+        let summary = &mut self.summary;
         let n = u64::try_from(results.len()).unwrap_or(u64::MAX);
         summary.evaluations = summary.evaluations.saturating_add(n);
         summary.matched += count(!results.is_empty());

@@ -375,6 +375,14 @@ impl Differ<'_> {
             let [n_old, n_new] = pair.sides;
             let before = find(of_old, n_old).and_then(|n| of_old.get(n));
             let now = find(of_new, n_new).and_then(|n| of_new.get(n));
+            let mut both = [before, now].into_iter().flatten();
+            if let Some(why) = both.find_map(|it| it.undecided.as_ref()) {
+                let place = place.as_ref().map(|place| format!(" ({place})"));
+                let reason = format!("not by {}: {why}", pair.name);
+                self.report
+                    .unread(format!("{name}{}", place.unwrap_or_default()), &reason);
+                continue;
+            }
             let [old, new] = pair.decisions([before, now]);
             if let Some(found) = compare(old, new, &pair.pairs) {
                 let subject = (name.as_str(), place.as_deref());

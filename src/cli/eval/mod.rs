@@ -65,7 +65,7 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
         .around
         .as_ref()
         .is_some_and(|around| around.has_bindings);
-    let of_policy = |policy: &Ready<'_>, request: &Request, prepared: Option<&AdmissionRequest>| {
+    let of_policy = |policy: &Ready<'_>, request: &Request| {
         if let Some(why) = &policy.refusal {
             return PolicyEval::without(policy, Verdict::Refused, why.clone());
         }
@@ -74,13 +74,11 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
             return PolicyEval::without(policy, Verdict::NotBound, why);
         }
         let result = evaluate(policy, request, &world);
-        PolicyEval::new(policy, &result, prepared, &world.namespaces)
+        PolicyEval::new(policy, &result)
     };
     let is_mutating = |policy: &&Ready<'_>| policy.mutating.is_some();
     let mutating: Vec<&Ready<'_>> = world.policies.iter().filter(is_mutating).collect();
-    let evals = mutating
-        .iter()
-        .map(|policy| of_policy(policy, &request, prepared.as_ref()));
+    let evals = mutating.iter().map(|policy| of_policy(policy, &request));
     let evals: Vec<PolicyEval> = evals.collect();
     // Validating policies are asked about the object that the mutating ones leave.
     let mutated = mutations::of_all(&mutating, &evals, &request, &world);
@@ -97,7 +95,7 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
         .policies
         .iter()
         .filter(|policy| policy.mutating.is_none());
-    let policies = validating.map(|policy| of_policy(policy, request, prepared.as_ref()));
+    let policies = validating.map(|policy| of_policy(policy, request));
     let policies: Vec<PolicyEval> = policies.collect();
     findings.extend(hints(&setup, &world, evals.iter().chain(&policies)));
     let mut report = EvalReport {
@@ -187,7 +185,8 @@ fn prepared(request: &Request, known: &Known) -> Option<AdmissionRequest> {
         &known.mapper,
         known,
     );
-    let request = prepared.as_deref().unwrap_or(request);
+    let prepared = prepared.as_ref().map(|prepared| &*prepared.request);
+    let request = prepared.unwrap_or(request);
     run::admission_request(request, &known.mapper).ok()
 }
 

@@ -38,7 +38,8 @@ pub(super) fn of_all(
         Stage::Mutation,
         &known.mapper,
         known,
-    )?;
+    )?
+    .request;
     let asked = run::admission_request(&prepared, &known.mapper)?;
     let asks = policies
         .iter()

@@ -11,8 +11,7 @@ use crate::cli::exit::Exit;
 use crate::cli::test::trace::{self, Trace};
 use crate::cli::unified;
 use crate::policy::admission::{
-    Action, AdmissionRequest, Evaluation, EvaluationResult, NamespaceSource, ReviewOutcome,
-    Unmatched,
+    Action, AdmissionRequest, Evaluation, EvaluationResult, ReviewOutcome, Unmatched,
 };
 use crate::policy::expressions::Role;
 use crate::probe::mutation::patch;
@@ -298,18 +297,12 @@ impl PolicyEval {
     }
 
     /// Decision of a policy.
-    pub(super) fn new(
-        policy: &Ready<'_>,
-        result: &CaseResult,
-        request: Option<&AdmissionRequest>,
-        namespaces: &dyn NamespaceSource,
-    ) -> Self {
+    pub(super) fn new(policy: &Ready<'_>, result: &CaseResult) -> Self {
         let Some(outcome) = &result.outcome else {
             let why = result.status.difference.clone().unwrap_or_default();
             return Self::without(policy, Verdict::Unknown, why);
         };
-        let unmatched = request.and_then(|request| policy.admission.unmatched(request, namespaces));
-        let (mut verdict, mut why) = verdict(outcome, unmatched);
+        let (mut verdict, mut why) = verdict(outcome);
         let mutated = result.mutated.as_deref();
         let mut object = None;
         if let Some(mutated) = mutated
@@ -344,7 +337,7 @@ impl PolicyEval {
             cost_used: step.cost,
         });
         let denial = outcome.denial.as_ref();
-        let deciding = trace::of_case(result, &policy.compiled, policy.object);
+        let deciding = trace::of_case(result, &[], &policy.compiled, policy.object);
         let decides = |field: &str| {
             let shown = deciding.shown.iter();
             let mut shown = shown.filter(|it| it.decides);
@@ -382,7 +375,7 @@ impl PolicyEval {
     }
 }
 
-fn verdict(outcome: &ReviewOutcome, unmatched: Option<Unmatched>) -> (Verdict, String) {
+fn verdict(outcome: &ReviewOutcome) -> (Verdict, String) {
     if let Some(why) = &outcome.not_asked {
         return (Verdict::NotMatched, why.clone());
     }
@@ -398,8 +391,8 @@ fn verdict(outcome: &ReviewOutcome, unmatched: Option<Unmatched>) -> (Verdict, S
     if outcome.definition.matched.is_none() {
         return (
             Verdict::NotMatched,
-            unmatched
-                .map_or("its match constraints do not match", words)
+            (outcome.definition.unmatched)
+                .map_or("its match constraints do not match", Unmatched::words)
                 .to_owned(),
         );
     }
@@ -453,19 +446,6 @@ fn failed(outcome: &ReviewOutcome) -> bool {
     decisions
         .into_iter()
         .any(|decision| decision.action == Action::Deny)
-}
-
-/// The part of match constraints that does not match, in words.
-fn words(unmatched: Unmatched) -> &'static str {
-    match unmatched {
-        Unmatched::NamespaceSelector => "its namespaceSelector does not select the namespace",
-        Unmatched::ObjectSelector => "its objectSelector does not select the object",
-        Unmatched::ExcludeResourceRules => "its excludeResourceRules exclude the request",
-        Unmatched::Resource => "no rule is for the resource",
-        Unmatched::Operation => "no rule for the resource has the operation",
-        Unmatched::Scope => "no rule for the resource has the scope",
-        Unmatched::ResourceName => "no rule for the resource has the name of the object",
-    }
 }
 
 fn evaluation(policy: &Ready<'_>, evaluation: &Evaluation) -> EvaluationReport {

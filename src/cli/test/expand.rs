@@ -26,8 +26,32 @@ const MAX_DEPTH: usize = 128;
 pub(super) struct Expanded {
     /// The probe. It may have more cases than one in a cluster.
     pub(super) probe: Json,
-    /// For each case the index of the one that it comes from.
-    pub(super) origins: Vec<usize>,
+    /// For each case where it comes from.
+    pub(super) origins: Vec<Origin>,
+}
+
+/// The place of a case among those that are written: a case, or a row of its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cli) struct Origin {
+    /// The index of the case.
+    pub(in crate::cli) case: usize,
+    /// The index of the row.
+    pub(in crate::cli) row: Option<usize>,
+}
+
+impl Origin {
+    /// The field of the case.
+    pub(in crate::cli) fn case_field(self) -> String {
+        format!("spec.cases[{}]", self.case)
+    }
+
+    /// The field of the row, or of the case where it has no table.
+    pub(in crate::cli) fn field(self) -> String {
+        match self.row {
+            Some(row) => format!("{}.rows[{row}]", self.case_field()),
+            None => self.case_field(),
+        }
+    }
 }
 
 /// Writes out a probe of the file `file`.
@@ -70,9 +94,9 @@ impl Expander {
         if let Some(Json::Array(cases)) = spec.get("cases") {
             let mut written = Vec::new();
             for (n, case) in cases.clone().iter().enumerate() {
-                for case in self.case(case, &format!("spec.cases[{n}]")) {
+                for (case, row) in self.case(case, &format!("spec.cases[{n}]")) {
                     written.push(case);
-                    origins.push(n);
+                    origins.push(Origin { case: n, row });
                 }
                 if written.len() > MAX_CASES {
                     let message = format!("makes more than {MAX_CASES} cases");
@@ -105,16 +129,16 @@ impl Expander {
         names.into_iter().map(of_policy).collect()
     }
 
-    /// A case, or the rows of its table.
-    fn case(&mut self, case: &Json, path: &str) -> Vec<Json> {
+    /// A case, or the rows of its table with their indices.
+    fn case(&mut self, case: &Json, path: &str) -> Vec<(Json, Option<usize>)> {
         let mut case = case.clone();
         let Some(fields) = case.as_object_mut() else {
-            return vec![case];
+            return vec![(case, None)];
         };
         let rows = match fields.remove("rows") {
             None => {
                 self.request_of(fields, path);
-                return vec![case];
+                return vec![(case, None)];
             }
             Some(Json::Array(rows)) if !rows.is_empty() => rows,
             Some(_) => {
@@ -159,7 +183,7 @@ impl Expander {
                 }
             }
             self.request_of(&mut of_row, path);
-            written.push(Json::Object(of_row));
+            written.push((Json::Object(of_row), Some(n)));
         }
         written
     }

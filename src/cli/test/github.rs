@@ -89,6 +89,9 @@ fn of_case<'a>(probe: &'a ProbeReport, case: &CaseReport) -> Annotation<'a> {
             let indent = "  ".repeat(part.depth + 1);
             let _ = write!(text, "\n{indent}{} = {}", part.text, part.shown());
         }
+        if let Some(more) = trace.more() {
+            let _ = write!(text, "\n  {more}");
+        }
         if let Some(changes) = &trace.changes {
             let _ = write!(text, "\n{}", changes.shown());
         }
@@ -97,7 +100,9 @@ fn of_case<'a>(probe: &'a ProbeReport, case: &CaseReport) -> Annotation<'a> {
         let _ = write!(text, "\n{more}");
     }
     let invalid = case.invalid.first();
-    let place = invalid.map_or((case.line, 1), |invalid| (invalid.line, invalid.column));
+    let place = invalid.map_or((case.line, case.column), |invalid| {
+        (invalid.line, invalid.column)
+    });
     Annotation {
         file: &probe.file,
         place: Some(place),

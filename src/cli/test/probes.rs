@@ -15,7 +15,7 @@ use crate::probe::api::{PolicyProbeSpec, Target};
 use crate::probe::run::TargetKind;
 use crate::probe::validation::{Validator, Violation};
 
-use super::expand::{self, Expanded};
+use super::expand::{self, Expanded, Origin};
 use super::target;
 
 /// A probe that can be run.
@@ -23,8 +23,8 @@ use super::target;
 pub(in crate::cli) struct Probe {
     /// As it is written.
     pub(in crate::cli) object: Arc<Object<Value>>,
-    /// For each case the index of the one as it is written.
-    pub(in crate::cli) origins: Vec<usize>,
+    /// For each case where it is written.
+    pub(in crate::cli) origins: Vec<Origin>,
     /// Spec of the probe; the policy is one that stands for the target, where it has one.
     pub(in crate::cli) spec: PolicyProbeSpec,
     /// The object that it is about, if that is no validating policy.
@@ -43,23 +43,57 @@ impl Probe {
         of_target.unwrap_or(TargetKind::Policy)
     }
 
-    /// Where the name of a case is written.
+    /// Where the name of a case is written, or of its row where it is one of a table.
     pub(in crate::cli) fn place_of_case(&self, n: usize) -> Place {
-        let n = self.origins.get(n).copied().unwrap_or(n);
-        self.object.place_of_field(&format!("spec.cases[{n}].name"))
+        let field = origin_of(&self.origins, n).field();
+        self.object.place_of_field(&format!("{field}.name"))
     }
 
     /// The field of a fault in the case at `n`, and where it is written.
     pub(in crate::cli) fn place_of_violation(&self, n: usize, field: &str) -> (String, Place) {
-        let field = if field.starts_with("spec.") {
-            field.to_owned()
-        } else {
-            let n = self.origins.get(n).copied().unwrap_or(n);
-            format!("spec.cases[{n}].{field}")
-        };
-        let place = self.object.place_of_field(&field);
-        (field, place)
+        if field.starts_with("spec.") {
+            return (field.to_owned(), self.object.place_of_field(field));
+        }
+        written_field(&self.object, origin_of(&self.origins, n), field)
     }
+}
+
+/// The origin of a case of a probe that has `origins`.
+fn origin_of(origins: &[Origin], n: usize) -> Origin {
+    let itself = Origin { case: n, row: None };
+    origins.get(n).copied().unwrap_or(itself)
+}
+
+/// The field as which `field` of a case is written, and its place: in a row of a table, or else in the case; the row
+/// where neither has it.
+fn written_field(object: &Object<Value>, origin: Origin, field: &str) -> (String, Place) {
+    let of_case = format!("{}.{field}", origin.case_field());
+    if origin.row.is_none() {
+        let place = object.place_of_field(&of_case);
+        return (of_case, place);
+    }
+    let row = origin.field();
+    let of_row = match field.strip_prefix("request.object.") {
+        Some(rest) => format!("{row}.patch.{rest}"),
+        None => format!("{row}.{field}"),
+    };
+    let other = format!("{row}.{field}");
+    let mut written = [&of_row, &other, &of_case].into_iter();
+    let written = written.find(|field| has_field(&object.value, field));
+    let place = object.place_of_field(written.unwrap_or(&row));
+    (written.unwrap_or(&of_case).clone(), place)
+}
+
+/// Reports whether a value has a field, whose names have no dots.
+fn has_field(value: &Value, field: &str) -> bool {
+    let mut steps = field
+        .split(['.', '['])
+        .map(|step| step.trim_end_matches(']'));
+    let found = steps.try_fold(value, |value, step| match value {
+        Value::Array(items) => items.get(step.parse::<usize>().ok()?),
+        value => value.get(step),
+    });
+    found.is_some()
 }
 
 /// The probes that can be run; what is wrong with the others goes to `findings`. Those of targets are left out where
@@ -156,16 +190,21 @@ pub(in crate::cli) fn read(
 }
 
 /// The fault of a field, of a case as it is written.
-fn invalid(object: &Object<Value>, origins: &[usize], violation: Violation) -> Finding {
+fn invalid(object: &Object<Value>, origins: &[Origin], violation: Violation) -> Finding {
     let Violation { field_ref, message } = violation;
     let origin = || {
         let rest = field_ref.strip_prefix("spec.cases[")?;
         let (n, rest) = rest.split_once(']')?;
-        let n = origins.get(n.parse::<usize>().ok()?)?;
-        Some(format!("spec.cases[{n}]{rest}"))
+        let origin = *origins.get(n.parse::<usize>().ok()?)?;
+        Some(match rest.strip_prefix('.') {
+            Some(field) => written_field(object, origin, field),
+            None => (origin.field(), object.place_of_field(&origin.field())),
+        })
     };
-    let field_ref = origin().unwrap_or_else(|| field_ref.clone());
-    let place = object.place_of_field(&field_ref);
+    let (field_ref, place) = origin().unwrap_or_else(|| {
+        let place = object.place_of_field(&field_ref);
+        (field_ref.clone(), place)
+    });
     let message = format!("{field_ref}: {message}");
     let mut found = error(object, Rule::InvalidProbe, &message, place);
     found.help = object.advice_on_key(&field_ref);

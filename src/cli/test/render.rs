@@ -165,7 +165,8 @@ fn render(
     }
     if case.outcome != CaseOutcome::Passed && case.invalid.is_empty() {
         let arrow = painted("-->", BLUE, terminal);
-        let _ = writeln!(out, "{INDENT}{arrow} {}:{}", clean(&probe.file), case.line);
+        let file = clean(&probe.file);
+        let _ = writeln!(out, "{INDENT}{arrow} {file}:{}:{}", case.line, case.column);
     }
 }
 
@@ -199,6 +200,13 @@ pub(in crate::cli) fn render_trace(out: &mut String, trace: &Trace, margin: &str
         for line in wrap(&text, room, usize::MAX, "  ") {
             let _ = writeln!(out, "{margin}{indent}{line}");
         }
+    }
+    for line in trace
+        .more()
+        .iter()
+        .flat_map(|more| wrap(more, room, usize::MAX, "  "))
+    {
+        let _ = writeln!(out, "{margin}  {line}");
     }
     if let Some(changes) = &trace.changes {
         for line in wrap(&clean(&changes.shown()), room, usize::MAX, "  ") {

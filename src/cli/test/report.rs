@@ -19,6 +19,7 @@ use crate::cli::unified;
 use crate::policy::compile::CompiledPolicy;
 use crate::probe::api::{CaseOutcome, Decision, Target};
 use crate::probe::crd::outcome_schema;
+use crate::probe::failing_annotations;
 use crate::probe::mutation::patch;
 use crate::probe::run::{CaseResult, TargetKind};
 use crate::schema::Crd;
@@ -105,8 +106,10 @@ pub struct CaseReport {
     /// `Passed`, `Failed`, or `Pending` where it could not be evaluated.
     #[schemars(schema_with = "outcome_schema")]
     pub outcome: CaseOutcome,
-    /// The line of its name.
+    /// The line of its name, or of its row where it is one of a table.
     pub line: usize,
+    /// The column there.
+    pub column: usize,
     /// `Allow` or `Deny`; absent where it could not be evaluated, as is all that follows but
     /// `difference`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,7 +120,8 @@ pub struct CaseReport {
     /// How that differs from what was expected, or why it could not be evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub difference: Option<String>,
-    /// The reason of a denial.
+    /// The reason of a denial, as `expect.reason` is held against it; of the errors of a custom resource each
+    /// reason once, with commas between them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The warnings to the client.
@@ -187,10 +191,19 @@ impl CaseReport {
     fn new(result: &CaseResult, probe: &Probe, n: usize, about: About<'_>) -> Self {
         let status = &result.status;
         let outcome = result.outcome.as_ref();
+        let place = probe.place_of_case(n);
         let mutated = result.mutated.as_deref();
         let after = mutated.and_then(|mutated| Some((mutated, mutated.after.as_ref()?)));
         let traces = match (about.policy, about.definition) {
-            (Some((object, compiled)), _) => trace::of_case(result, compiled, object),
+            (Some((object, compiled)), _) => {
+                let expect = probe.spec.cases.get(n).map(|case| &case.expect);
+                let policy = object.name().unwrap_or_default();
+                let annotations = outcome
+                    .zip(expect)
+                    .map(|(outcome, expect)| failing_annotations(expect, policy, outcome));
+                let annotations = annotations.unwrap_or_default();
+                trace::of_case(result, &annotations, compiled, object)
+            }
             (None, Some(definition)) => trace::of_rules(result, definition),
             (None, None) => Traces::default(),
         };
@@ -206,7 +219,8 @@ impl CaseReport {
             }),
             name: status.name.clone(),
             outcome: status.outcome,
-            line: probe.place_of_case(n).line,
+            line: place.line,
+            column: place.column,
             decision: status.decision.map(Decision::as_str),
             explanation: outcome.map(|outcome| probe.target_kind().explain(outcome)),
             difference: status.difference.clone(),

@@ -53,11 +53,22 @@ pub struct Trace {
     pub value_at: Option<String>,
     /// True if the decision is due to it.
     pub decides: bool,
-    /// The parts that were evaluated, the whole first.
+    /// The parts that were evaluated, the whole first; of many those nearest to what decided.
     pub parts: Vec<TracePart>,
+    /// How many more parts were evaluated.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub more_parts: usize,
     /// The changes that would give it the other value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes: Option<Changes>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the form that serde asks for"
+)]
+const fn is_zero(n: &usize) -> bool {
+    *n == 0
 }
 
 /// The expressions of a case that are shown.
@@ -77,6 +88,9 @@ pub struct Changes {
     pub value: bool,
     /// The ways to it, of which each is terms that must hold together.
     pub ways: Vec<Vec<String>>,
+    /// How many more ways there are.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub more: usize,
 }
 
 /// A part of an expression.
@@ -98,16 +112,21 @@ pub struct TracePart {
     pub element: Option<String>,
 }
 
-/// The expressions that decided on a case; where none did, the validations that were true.
+/// The expressions that decided on a case, or else those of the audit annotations that are not as the case expects;
+/// where there are none, the validations that were true.
 pub(in crate::cli) fn of_case(
     result: &CaseResult,
+    annotations: &[&str],
     compiled: &CompiledPolicy,
     policy: &Object<ValidatingAdmissionPolicy>,
 ) -> Traces {
     let Some(outcome) = &result.outcome else {
         return Traces::default();
     };
-    let deciding = deciding(outcome, compiled, &result.recording);
+    let mut deciding = deciding(outcome, compiled, &result.recording);
+    if deciding.is_empty() || !annotations.is_empty() {
+        deciding.extend(of_annotations(annotations, compiled));
+    }
     let all = if deciding.is_empty() {
         let mut all = of_role(compiled, Role::Validation);
         all.extend(mutations(compiled));
@@ -138,7 +157,7 @@ pub(in crate::cli) fn of_case(
 pub(in crate::cli) fn of_rules(result: &CaseResult, definition: &Object<Crd>) -> Traces {
     let shown = result.rules.iter().filter_map(|rule| {
         let (ast, _) = syntax::parse(&rule.expression);
-        let (parts, mut changes) = of_ast(&ast?, 0, &rule.recording, &[])?;
+        let (shown, mut changes) = of_ast(&ast?, 0, &rule.recording, &[])?;
         let decides = rule.error.is_some();
         if !decides && result.status.outcome != CaseOutcome::Failed {
             changes = None;
@@ -156,7 +175,8 @@ pub(in crate::cli) fn of_rules(result: &CaseResult, definition: &Object<Crd>) ->
                 path => path,
             }),
             decides,
-            parts,
+            parts: shown.parts,
+            more_parts: shown.n_more,
             changes,
         })
     });
@@ -223,6 +243,17 @@ fn of_role(compiled: &CompiledPolicy, role: Role) -> Vec<usize> {
         .collect()
 }
 
+/// The indices of the audit annotations with these keys.
+fn of_annotations(keys: &[&str], compiled: &CompiledPolicy) -> Vec<usize> {
+    let mut all = of_role(compiled, Role::AuditAnnotation);
+    all.retain(|index| {
+        let expression = compiled.expressions().get(*index);
+        let key = expression.and_then(|expression| expression.name.as_deref());
+        key.is_some_and(|key| keys.contains(&key))
+    });
+    all
+}
+
 /// The indices of the mutations.
 fn mutations(compiled: &CompiledPolicy) -> Vec<usize> {
     let roles = [Role::ApplyConfiguration, Role::JsonPatch];
@@ -274,6 +305,12 @@ fn deciding(
                     found.push(*index);
                 }
             }
+            let annotations = of_role(compiled, Role::AuditAnnotation);
+            for (index, annotation) in annotations.iter().zip(&evaluation.audit_annotations) {
+                if !annotation.error.is_empty() {
+                    found.push(*index);
+                }
+            }
         }
     }
     if outcome.denial.is_some() || !outcome.errors.is_empty() {
@@ -315,7 +352,7 @@ pub(in crate::cli) fn of_expression(
 ) -> Option<Trace> {
     let expression = compiled.expressions().get(index)?;
     let ast = expression.parsed().ok()?;
-    let (parts, changes) = of_ast(ast, index, &result.recording, &compiled.variables())?;
+    let (shown, changes) = of_ast(ast, index, &result.recording, &compiled.variables())?;
     let place = policy.places_in_field(&expression.field_ref).start();
     Some(Trace {
         field_ref: expression.field_ref.clone(),
@@ -324,9 +361,16 @@ pub(in crate::cli) fn of_expression(
         column: place.column,
         value_at: None,
         decides: false,
-        parts,
+        parts: shown.parts,
+        more_parts: shown.n_more,
         changes,
     })
+}
+
+/// The parts of an expression that are shown.
+struct ShownParts {
+    parts: Vec<TracePart>,
+    n_more: usize,
 }
 
 /// The parts of the expression with the index `index`, and the changes that would give it the other value; `None` where
@@ -336,12 +380,16 @@ fn of_ast(
     index: usize,
     recording: &Recording,
     variables: &parts::Variables<'_>,
-) -> Option<(Vec<TracePart>, Option<Changes>)> {
-    let parts = parts::parts(ast).into_iter().filter_map(|part| {
+) -> Option<(ShownParts, Option<Changes>)> {
+    let mut all = parts::parts(ast);
+    all.retain(|part| {
+        let seen = recording.get(&(index, part.id.index()));
+        seen.is_some_and(|seen| !seen.is_without_text())
+    });
+    let n_all = all.len();
+    parts::keep_nearest(&mut all, MAX_PARTS, ast, index, recording);
+    let parts = all.into_iter().filter_map(|part| {
         let seen = recording.get(&(index, part.id.index()))?;
-        if seen.is_without_text() {
-            return None;
-        }
         Some(TracePart {
             text: part.text,
             depth: part.depth,
@@ -351,20 +399,36 @@ fn of_ast(
             element: parts::deciding_element(ast, index, recording, part.id),
         })
     });
-    let parts: Vec<TracePart> = parts.take(MAX_PARTS).collect();
+    let parts: Vec<TracePart> = parts.collect();
     if parts.is_empty() {
         return None;
     }
+    let n_more = n_all.saturating_sub(parts.len());
     let whole = recording.get(&(index, ast.root().index()));
     let changes = whole.filter(|whole| whole.is_true != whole.is_false);
-    let changes = changes.map(|whole| Changes {
-        value: !whole.is_true,
-        ways: parts::changes(ast, index, recording, variables, !whole.is_true),
+    let changes = changes.map(|whole| {
+        let wanted = !whole.is_true;
+        let ways = parts::changes(ast, index, recording, variables, wanted);
+        Changes {
+            value: wanted,
+            ways: ways.told,
+            more: ways.n_more,
+        }
     });
-    Some((parts, changes.filter(|changes| !changes.ways.is_empty())))
+    let shown = ShownParts { parts, n_more };
+    Some((shown, changes.filter(|changes| !changes.ways.is_empty())))
 }
 
 impl Trace {
+    /// How many parts are not shown, in one line; `None` where all are.
+    pub(in crate::cli) fn more(&self) -> Option<String> {
+        match self.more_parts {
+            0 => None,
+            1 => Some("and 1 more part, which is not shown".to_owned()),
+            n => Some(format!("and {n} more parts, which are not shown")),
+        }
+    }
+
     /// The place and the reason why it is shown, in one line.
     pub(in crate::cli) fn head(&self) -> String {
         let what = if self.decides {
@@ -405,7 +469,12 @@ impl Changes {
     /// The changes in one line.
     pub(in crate::cli) fn shown(&self) -> String {
         let ways: Vec<String> = self.ways.iter().map(|way| way.join(" and ")).collect();
-        format!("would be {} with {}", self.value, ways.join(", or with "))
+        let ways = ways.join(", or with ");
+        match self.more {
+            0 => format!("would be {} with {ways}", self.value),
+            1 => format!("would be {} with {ways}, and in 1 more way", self.value),
+            n => format!("would be {} with {ways}, and in {n} more ways", self.value),
+        }
     }
 }
 

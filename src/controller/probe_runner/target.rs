@@ -156,7 +156,7 @@ impl SchemaResolver for WithDefinitions<'_> {
     }
 }
 
-/// The definitions of the custom kinds of the cases, where it takes them: an object is merged and completed by them.
+/// The definitions of the custom kinds of the cases, where it takes them: an object is completed by them, and merged.
 ///
 /// # Errors
 /// Why they cannot be read.
@@ -166,7 +166,7 @@ pub(super) async fn definitions(
     probes: &[Arc<Probe>],
     snapshot: &ClusterSnapshot,
 ) -> Result<Vec<Crd>, Unavailable> {
-    if !matches!(entry.body, Some(Body::Mutating { .. })) {
+    if !matches!(entry.subject(), Subject::Validating | Subject::Mutating) {
         return Ok(Vec::new());
     }
     let cases = probes.iter().flat_map(|probe| &probe.spec.cases);

@@ -6,9 +6,10 @@ use std::sync::{Arc, OnceLock};
 use serde_json::json;
 
 use super::super::api::{AuthorizerDecision as Answer, AuthorizerRule as Rule, Request};
-use super::super::prepare;
+use super::super::prepare::{self, Prepared};
+use super::super::undefaulted::Undefaulted;
 use crate::policy::admission::{
-    AdmissionRequest, Authorizer, AuthorizerAnswer, AuthorizerDecision, AuthorizerList,
+    Admission, AdmissionRequest, Authorizer, AuthorizerAnswer, AuthorizerDecision, AuthorizerList,
     AuthorizerRule, Namespace, NamespaceSource,
 };
 use crate::schema::Gvk;
@@ -19,6 +20,8 @@ use crate::schema::resolver::SchemaResolver;
 pub(super) struct Asked {
     /// The request of the case with complete objects.
     prepared: Request,
+    /// Which policies can be decided, where the objects are not complete.
+    undefaulted: Option<Undefaulted>,
     /// The request as the API server would see it.
     pub(super) request: AdmissionRequest,
     /// The namespace that the case brings.
@@ -32,14 +35,28 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    pub(super) fn new(prepared: Request, request: AdmissionRequest) -> Self {
+    pub(super) fn new(prepared: Prepared<'_>, request: AdmissionRequest) -> Self {
+        let undefaulted = prepared.undefaulted;
+        let prepared = prepared.request.into_owned();
         Self {
+            undefaulted,
             given: prepared.namespace_object.as_ref().map(Namespace::new),
             bare: Arc::default(),
             authorizer: Arc::new(authorizer(&prepared)),
             converted: OnceLock::new(),
             prepared,
             request,
+        }
+    }
+
+    /// Reports whether a policy that matches the request can be decided.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    pub(super) fn decides(&self, policy: &Admission) -> Result<(), String> {
+        match &self.undefaulted {
+            Some(undefaulted) => undefaulted.decides(policy, &self.prepared),
+            None => Ok(()),
         }
     }
 

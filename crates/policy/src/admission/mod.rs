@@ -31,8 +31,8 @@ pub(crate) mod trace;
 mod visible;
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 pub use binding::Binding;
 pub use kubernetes::library::authz::{
@@ -58,6 +58,7 @@ use self::evaluate::Evaluator;
 use self::failure::FailurePolicy;
 use self::rules::{Constraints, Matched};
 use super::compile::CompiledPolicy;
+use super::fields::FieldRead;
 use kubernetes::library::limits::RUNTIME_CEL_COST_BUDGET;
 use kubernetes::schema::{Gvk, Gvr};
 
@@ -69,6 +70,7 @@ pub struct Admission {
     has_param_kind: bool,
     constraints: Option<Constraints>,
     evaluator: Evaluator,
+    reads: OnceLock<Vec<FieldRead>>,
 }
 
 /// The sources that a review asks besides the policy and the request.
@@ -141,6 +143,7 @@ impl Admission {
                 .and_then(|spec| spec.match_constraints.as_ref())
                 .map(Constraints::new),
             evaluator: Evaluator::new(compiled),
+            reads: OnceLock::new(),
         }
     }
 
@@ -148,6 +151,12 @@ impl Admission {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The fields of objects that its expressions read.
+    pub fn field_reads(&self) -> &[FieldRead] {
+        self.reads
+            .get_or_init(|| self.evaluator.programs().field_reads())
     }
 
     fn failure_policy(&self) -> &FailurePolicy {

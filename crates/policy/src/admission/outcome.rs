@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use super::rules::Unmatched;
 use kubernetes::schema::{Gvk, Gvr};
 
 /// Everything that reviewing a request by a policy and its bindings came to.
@@ -80,6 +81,8 @@ pub struct DefinitionMatch {
     pub matched: Option<(Gvr, Gvk)>,
     /// Why it could not be told.
     pub error: Option<String>,
+    /// The part because of which they do not match, where someone has asked for it.
+    pub unmatched: Option<Unmatched>,
 }
 
 /// The result of matching a request with a binding.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::compile::CompiledPolicy;
 use crate::expressions::Role;
+use crate::fields::{FieldRead, Sources};
 use cel::ast::{Ast, Expr};
 use cel::eval::Program;
 
@@ -127,6 +128,29 @@ impl Programs {
             Some(known) => *known = variable,
             None => self.variables.push(variable),
         }
+    }
+
+    /// The fields of objects that the expressions read. Those that did not compile fail whatever they read.
+    pub(super) fn field_reads(&self) -> Vec<FieldRead> {
+        let mut sources = Sources::default();
+        let mut add = |variable: Option<&str>, expression: &Expression| {
+            if expression.program.is_ok() {
+                sources.add(variable, &expression.text);
+            }
+        };
+        for variable in &self.variables {
+            add(Some(&variable.name), &variable.expression);
+        }
+        let conditions = self.match_conditions.iter().map(|(_, it)| it);
+        let mutations = self.mutations.iter().map(|(_, it)| it);
+        let annotations = self.audit_annotations.iter().map(|(_, it)| it);
+        let others = conditions
+            .chain(&self.validations)
+            .chain(self.messages.iter().flatten())
+            .chain(mutations)
+            .chain(annotations);
+        others.for_each(|expression| add(None, expression));
+        sources.reads()
     }
 
     /// The place of the variable `name`.

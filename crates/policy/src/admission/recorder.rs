@@ -47,7 +47,8 @@ pub struct Seen {
     pub first_false: Option<u64>,
     /// When the first of its evaluations were, by a clock that ticks for each part that is evaluated.
     pub times: Vec<u64>,
-    /// The keys of its first value, where that is a map: the first of them, in the order in which macros go through it.
+    /// The keys of the last of its values, where that is a map: the first of them, in the order in which macros go
+    /// through it. They are of the last evaluation whose time is kept.
     pub keys: Vec<String>,
     /// The cost of it and its parts, in cost units.
     pub cost: u64,
@@ -122,7 +123,8 @@ impl Observer for OfExpression<'_> {
         match result {
             Ok(Value::Bool(true)) if !seen.is_true => seen.first_true = Some(seen.n),
             Ok(Value::Bool(false)) if !seen.is_false => seen.first_false = Some(seen.n),
-            Ok(Value::Map(map)) if seen.n == 0 => seen.keys = keys(map),
+            Ok(Value::Map(map)) if seen.times.len() < MAX_TIMES => seen.keys = keys(map),
+            Ok(_) => seen.keys.clear(),
             _ => {}
         }
         if seen.times.len() < MAX_TIMES {

@@ -75,6 +75,7 @@ impl Review<'_> {
         self.outcome.definition = DefinitionMatch {
             matched: matched.as_ref().ok().cloned().flatten(),
             error: matched.as_ref().err().cloned(),
+            unmatched: None,
         };
         let (gvr, gvk) = match matched {
             Err(error) => {

@@ -34,10 +34,29 @@ pub enum Unmatched {
     Resource,
     /// No rule that has the resource has the operation.
     Operation,
+    /// No rule that has the resource has it in this version.
+    Version,
     /// No such rule has the scope.
     Scope,
     /// No such rule has the name.
     ResourceName,
+}
+
+impl Unmatched {
+    /// The part in words, as what is said of a policy or webhook.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::NamespaceSelector => "its namespaceSelector does not select the namespace",
+            Self::ObjectSelector => "its objectSelector does not select the object",
+            Self::ExcludeResourceRules => "its excludeResourceRules exclude the request",
+            Self::Resource => "no rule is for the resource",
+            Self::Version => "no rule for the resource has the version",
+            Self::Operation => "no rule for the resource has the operation",
+            Self::Scope => "no rule for the resource has the scope",
+            Self::ResourceName => "no rule for the resource has the name of the object",
+        }
+    }
 }
 
 /// Where constraints match, the resource and kind as which the request is evaluated.
@@ -138,6 +157,13 @@ impl Constraints {
             rule.operations = all();
         }) {
             Some(Unmatched::Operation)
+        } else if matches_without(&|rule| {
+            rule.resource_names = None;
+            rule.scope = None;
+            rule.operations = all();
+            rule.api_versions = all();
+        }) {
+            Some(Unmatched::Version)
         } else {
             Some(Unmatched::Resource)
         }

@@ -6,15 +6,61 @@
 
 mod reads;
 
-use cel::ast::{Ast, Comprehension, Expr, ExprId};
+use std::collections::BTreeSet;
 
-use self::reads::Atom;
+use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
+
+use self::reads::{Atom, Read};
 use super::{MAX_DEPTH, operand_of, text};
 use crate::admission::{Recording, Seen};
 
 /// The most ways that are told, and the most terms of one.
 const MAX_WAYS: usize = 3;
 const MAX_TERMS: usize = 6;
+
+/// The most ways that are looked at; of the others it is only known how many they are.
+const MAX_KNOWN: usize = 32;
+
+/// The variables that a request has or has not, whatever they hold.
+const ROOTS: [&str; 4] = ["object", "oldObject", "params", "namespaceObject"];
+
+/// The ways in which an expression would have the other value.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ways {
+    /// The first of them, each as terms that must hold together.
+    pub told: Vec<Vec<String>>,
+    /// How many more there are.
+    pub n_more: usize,
+}
+
+/// Ways while they are collected.
+#[derive(Clone, Debug, Default)]
+struct Found {
+    ways: Vec<Way>,
+    /// How many there are beside those.
+    n_more: usize,
+}
+
+impl Found {
+    fn of(way: Way) -> Self {
+        Self {
+            ways: vec![way],
+            n_more: 0,
+        }
+    }
+
+    /// Cuts the ways to as many as are looked at.
+    fn cut(mut self) -> Self {
+        let n_over = self.ways.len().saturating_sub(MAX_KNOWN);
+        self.n_more = self.n_more.saturating_add(n_over);
+        self.ways.truncate(MAX_KNOWN);
+        self
+    }
+
+    fn len(&self) -> usize {
+        self.ways.len().saturating_add(self.n_more)
+    }
+}
 
 /// Terms that must hold together.
 #[derive(Clone, Debug, Default)]
@@ -30,8 +76,8 @@ pub type Variables<'a> = [(String, &'a Ast)];
 
 /// The ways in which the expression of the index `n` would be `wanted`, of which each is terms that must hold
 /// together: those that do not hold yet, or were not evaluated, and with `still` those that hold and may not after the
-/// change. There are none where it is so already, or where there would be too many, or where they would only repeat
-/// the expression.
+/// change. There are none where it is so already, or where they would only repeat the expression. Of many, those of
+/// the fewest terms are told.
 #[must_use]
 pub fn changes(
     ast: &Ast,
@@ -39,21 +85,31 @@ pub fn changes(
     recording: &Recording,
     variables: &Variables<'_>,
     wanted: bool,
-) -> Vec<Vec<String>> {
+) -> Ways {
     let evaluation = Evaluation {
         ast,
         n,
         recording,
         variables,
     };
-    let ways = evaluation.ways(ast.root(), wanted, 0).unwrap_or_default();
-    let ways: Vec<Vec<String>> = (ways.iter())
+    let found = evaluation.ways(ast.root(), wanted, 0);
+    let mut told: Vec<Vec<String>> = (found.ways.iter())
         .filter(|way| !way.changed.is_empty())
         .filter_map(|way| evaluation.told(way))
         .collect();
-    match &*ways {
-        [way] if **way == [text(ast, ast.root())] => Vec::new(),
-        _ => ways,
+    let mut seen = BTreeSet::new();
+    told.retain(|way| seen.insert(way.clone()));
+    if matches!(&*told, [way] if **way == [text(ast, ast.root())]) {
+        return Ways::default();
+    }
+    if told.len() > MAX_WAYS {
+        told.sort_by_key(Vec::len);
+    }
+    let n_more = told.len().saturating_sub(MAX_WAYS);
+    told.truncate(MAX_WAYS);
+    Ways {
+        told,
+        n_more: n_more.saturating_add(found.n_more),
     }
 }
 
@@ -71,8 +127,8 @@ pub fn deciding_element(ast: &Ast, n: usize, recording: &Recording, id: ExprId) 
         variables: &[],
     };
     let (is_all, test) = evaluation.test(fold)?;
-    evaluation
-        .is(id, !is_all)
+    let decides = evaluation.is(id, !is_all) || evaluation.ends_with(id, !is_all);
+    decides
         .then(|| evaluation.element(id, fold, test, !is_all))
         .flatten()
 }
@@ -94,16 +150,65 @@ impl Evaluation<'_> {
         if way.changed.iter().any(contradicts) {
             return None;
         }
-        let changed = way.changed.iter();
-        let changed = changed.map(|(id, wanted)| self.term(*id, *wanted));
+        let mut changed: Vec<String> = Vec::new();
+        for (n, (id, wanted)) in way.changed.iter().enumerate() {
+            let mut before = way.changed.iter().take(n);
+            if !before.any(|known| known.1 == *wanted && self.is_same(known.0, *id)) {
+                changed.push(self.term(*id, *wanted));
+            }
+        }
         let kept = way.kept.iter().filter(|kept| {
             let mut changed = way.changed.iter();
             changed.any(|changed| self.disturbs(changed.0, kept.0))
+                && !self.stays(**kept, &way.changed)
                 && !self.follows(**kept, &way.changed, 0)
         });
         let kept = kept.map(|(id, wanted)| format!("still {}", self.condition(*id, *wanted)));
-        let terms: Vec<String> = changed.chain(kept).collect();
+        let terms: Vec<String> = changed.into_iter().chain(kept).collect();
         (terms.len() <= MAX_TERMS).then_some(terms)
+    }
+
+    /// Reports whether `atom` says that the request has a variable at all, which no change of what that holds takes
+    /// away: the operation decides that.
+    fn stays(&self, atom: Atom, changed: &[Atom]) -> bool {
+        let Some(root) = self.root_there(atom) else {
+            return false;
+        };
+        changed.iter().all(|(id, wanted)| {
+            let is_of_root = |wanted| self.root_there((*id, wanted)) == Some(root);
+            let reads_operation = || {
+                let reads = self.reads(*id);
+                reads.iter().any(Read::is_of_operation)
+            };
+            !is_of_root(*wanted) && !is_of_root(!*wanted) && !reads_operation()
+        })
+    }
+
+    /// The variable of the request that is not null where `atom` has its value, and that is all it says.
+    fn root_there(&self, (id, wanted): Atom) -> Option<&str> {
+        let Expr::Call {
+            function,
+            target: None,
+            args,
+        } = self.ast.expr(id)
+        else {
+            return None;
+        };
+        let is_there = match &**function {
+            "_!=_" => wanted,
+            "_==_" => !wanted,
+            _ => return None,
+        };
+        let name = match &**args {
+            [one, other] => match (self.ast.expr(*one), self.ast.expr(*other)) {
+                (Expr::Ident(name), Expr::Literal(Literal::Null))
+                | (Expr::Literal(Literal::Null), Expr::Ident(name)) => name,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let root = ROOTS.into_iter().find(|root| **root == **name);
+        root.filter(|_| is_there)
     }
 
     /// The parts by whose values `id` is `wanted`, as it was.
@@ -148,12 +253,25 @@ impl Evaluation<'_> {
         })
     }
 
-    /// The ways in which `id` would be `wanted`; `None` where they are too many.
-    fn ways(&self, id: ExprId, wanted: bool, depth: usize) -> Option<Vec<Way>> {
+    /// Reports whether the last evaluation of `id`, of several, is the first that came to `value`: where a macro is
+    /// within another, that ended both.
+    fn ends_with(&self, id: ExprId, value: bool) -> bool {
+        self.seen(id).is_some_and(|seen| {
+            let first = if value {
+                seen.first_true
+            } else {
+                seen.first_false
+            };
+            first.is_some() && first == seen.n.checked_sub(1) && !seen.is_error
+        })
+    }
+
+    /// The ways in which `id` would be `wanted`.
+    fn ways(&self, id: ExprId, wanted: bool, depth: usize) -> Found {
         if self.is(id, wanted) {
             let mut way = Way::default();
             self.kept(id, wanted, depth, &mut way.kept);
-            return Some(vec![way]);
+            return Found::of(way);
         }
         let next = depth + 1;
         if depth < MAX_DEPTH
@@ -179,21 +297,21 @@ impl Evaluation<'_> {
             }
         }
         if self.is_constant(id) {
-            return Some(Vec::new());
+            return Found::default();
         }
-        Some(vec![Way {
+        Found::of(Way {
             changed: vec![(id, wanted)],
             kept: Vec::new(),
-        }])
+        })
     }
 
     /// The ways in which the branch of `?:` that was taken would have its value.
-    fn branch(&self, condition: Atom, (branch, wanted): Atom, depth: usize) -> Option<Vec<Way>> {
-        let mut ways = self.ways(branch, wanted, depth)?;
-        for way in &mut ways {
+    fn branch(&self, condition: Atom, (branch, wanted): Atom, depth: usize) -> Found {
+        let mut found = self.ways(branch, wanted, depth);
+        for way in &mut found.ways {
             self.kept(condition.0, condition.1, depth, &mut way.kept);
         }
-        Some(ways)
+        found
     }
 
     /// Reports whether nothing of a request can change `id`: it has no variables but those of its own macros.
@@ -226,34 +344,40 @@ impl Evaluation<'_> {
     }
 
     /// The ways in which all of `terms` would be `wanted`.
-    fn all(&self, terms: &[ExprId], wanted: bool, depth: usize) -> Option<Vec<Way>> {
-        let mut ways = vec![Way::default()];
+    fn all(&self, terms: &[ExprId], wanted: bool, depth: usize) -> Found {
+        let mut found = Found::of(Way::default());
         for term in terms {
-            let of_term = self.ways(*term, wanted, depth)?;
+            let of_term = self.ways(*term, wanted, depth);
+            let n_all = found.len().saturating_mul(of_term.len());
+            let n_known = found.ways.len().saturating_mul(of_term.ways.len());
             let with = |way: &Way| {
-                let of_term = of_term.iter();
+                let of_term = of_term.ways.iter();
                 let ways = of_term.map(|more| Way {
                     changed: [&*way.changed, &*more.changed].concat(),
                     kept: [&*way.kept, &*more.kept].concat(),
                 });
-                ways.collect::<Vec<_>>()
+                // Of a way that takes more than can be told nothing is said.
+                let is_short = |way: &Way| way.changed.len() <= MAX_TERMS;
+                ways.filter(is_short).collect::<Vec<_>>()
             };
-            ways = ways.iter().flat_map(with).collect();
-            let is_long = |way: &Way| way.changed.len() > MAX_TERMS;
-            if ways.len() > MAX_WAYS || ways.iter().any(is_long) {
-                return None;
+            found = Found {
+                ways: found.ways.iter().flat_map(with).collect(),
+                n_more: n_all.saturating_sub(n_known),
             }
+            .cut();
         }
-        Some(ways)
+        found
     }
 
     /// The ways in which one of `terms` would be `wanted`.
-    fn any(&self, terms: &[ExprId], wanted: bool, depth: usize) -> Option<Vec<Way>> {
-        let mut ways = Vec::new();
+    fn any(&self, terms: &[ExprId], wanted: bool, depth: usize) -> Found {
+        let mut found = Found::default();
         for term in terms {
-            ways.extend(self.ways(*term, wanted, depth)?);
+            let of_term = self.ways(*term, wanted, depth);
+            found.ways.extend(of_term.ways);
+            found.n_more = found.n_more.saturating_add(of_term.n_more);
         }
-        (ways.len() <= MAX_WAYS).then_some(ways)
+        found.cut()
     }
 
     /// A term that must be `wanted`, with the values that it compares as they are.
@@ -403,10 +527,7 @@ impl Evaluation<'_> {
         if is_list {
             return Some(format!("{place}[{index}]"));
         }
-        let key = range
-            .filter(|_| whole.n == 1)?
-            .keys
-            .get(usize::try_from(index).ok()?)?;
+        let key = range?.keys.get(usize::try_from(index).ok()?)?;
         Some(format!("{place}[{key}]"))
     }
 }

@@ -226,7 +226,34 @@ impl Evaluation<'_> {
                 needed.iter().any(|path| path.starts_with(&absent))
             })
         };
-        excludes(one, other) || excludes(other, one)
+        excludes(one, other) || excludes(other, one) || self.are_of_two_values(one, other)
+    }
+
+    /// Reports whether both atoms say what one operand is equal to, and say two things.
+    fn are_of_two_values(&self, one: Atom, other: Atom) -> bool {
+        let equality = |(id, wanted): Atom| match self.ast.expr(id) {
+            Expr::Call {
+                function,
+                target: None,
+                args,
+            } if (&**function == "_==_") && wanted || (&**function == "_!=_") && !wanted => {
+                match &**args {
+                    [operand, value] => match self.ast.expr(*value) {
+                        Expr::Literal(literal) => Some((*operand, literal)),
+                        _ => None,
+                    },
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        let of_both = equality(one).zip(equality(other));
+        of_both.is_some_and(|((left, value), (right, other))| {
+            // A number may be written in several ways.
+            let are_texts = matches!((value, other), (Literal::String(_), Literal::String(_)));
+            let are_ints = matches!((value, other), (Literal::Int(_), Literal::Int(_)));
+            (are_texts || are_ints) && value != other && self.is_same(left, right)
+        })
     }
 
     /// Reports whether `atom` has its value whenever those of `way` have theirs.
@@ -259,7 +286,7 @@ impl Evaluation<'_> {
     }
 
     /// Reports whether two parts are written alike.
-    fn is_same(&self, one: ExprId, other: ExprId) -> bool {
+    pub(super) fn is_same(&self, one: ExprId, other: ExprId) -> bool {
         one == other || {
             let text = super::text(self.ast, one);
             !text.contains('…') && text == super::text(self.ast, other)
@@ -277,6 +304,15 @@ impl Evaluation<'_> {
 }
 
 impl Read {
+    /// Reports whether it may be the operation of the request.
+    pub(super) fn is_of_operation(&self) -> bool {
+        let mut steps = self.path.iter().map(String::as_str);
+        matches!(
+            (steps.next(), steps.next()),
+            (None, _) | (Some("request"), None | Some("operation"))
+        )
+    }
+
     /// Reports whether a change of what is read here may change `other`.
     fn touches(&self, other: &Self) -> bool {
         let is_related = self.path.starts_with(&other.path) || other.path.starts_with(&self.path);

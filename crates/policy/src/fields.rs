@@ -1,0 +1,380 @@
+//! Fields of the objects of a request that the expressions of a policy read.
+//!
+//! Takes expressions, gives paths from `object` and `oldObject` with what of the values there is looked at. It follows
+//! variables and what macros bind. More may be told than an evaluation comes to, never less.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
+
+use cel::ast::{Ast, Expr, ExprId, Literal};
+use cel::syntax;
+use kubernetes::schema::escape::unescape;
+
+/// How deep expressions are looked into; what is deeper counts as reading both objects.
+const MAX_DEPTH: usize = 200;
+
+/// The most reads that are told apart; where there are more, both objects count as read.
+const MAX_READS: usize = 2_000;
+
+/// The most expressions, variables once for each use, that are looked into.
+const MAX_VISITS: usize = 50_000;
+
+/// A step of a path.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Step {
+    /// A field, or a key of a map.
+    Field(String),
+    /// Every element of a list, or value of a map.
+    Each,
+}
+
+/// Parts of a value that are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Look {
+    /// That it is there.
+    Presence,
+    /// Which elements or keys it has.
+    Elements,
+    /// All of it.
+    Whole,
+}
+
+/// A path that is read; an empty one is the object itself.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FieldRead {
+    /// True of `oldObject`.
+    pub is_old: bool,
+    /// The steps from the object.
+    pub path: Vec<Step>,
+    /// Part of the value that is looked at.
+    pub look: Look,
+}
+
+impl std::fmt::Display for FieldRead {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.is_old { "oldObject" } else { "object" })?;
+        for step in &self.path {
+            match step {
+                Step::Field(name) => write!(f, ".{name}")?,
+                Step::Each => f.write_str("[*]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The expressions of a policy, from which its reads are told.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    variables: Vec<(String, Ast)>,
+    others: Vec<Ast>,
+}
+
+impl Sources {
+    /// Adds an expression; `variable` is the name of the variable that it defines, if it does. One that cannot be parsed
+    /// fails whatever it reads.
+    pub(crate) fn add(&mut self, variable: Option<&str>, text: &str) {
+        let (Some(ast), _) = syntax::parse(text) else {
+            return;
+        };
+        match variable {
+            Some(name) => self.variables.push((name.to_owned(), ast)),
+            None => self.others.push(ast),
+        }
+    }
+
+    /// The fields that are read, sorted.
+    pub(crate) fn reads(&self) -> Vec<FieldRead> {
+        let variables = self.variables.iter();
+        let mut walk = Walk {
+            variables: variables.map(|(name, ast)| (name.as_str(), ast)).collect(),
+            found: BTreeSet::new(),
+            n_visits: 0,
+        };
+        for ast in &self.others {
+            walk.use_of(ast, ast.root(), &mut Vec::new(), 0);
+        }
+        walk.found.into_iter().collect()
+    }
+}
+
+/// A path as far as it is known.
+#[derive(Clone, Debug)]
+struct Path {
+    is_old: bool,
+    steps: Vec<Step>,
+}
+
+impl Path {
+    fn then(&self, step: &Step) -> Self {
+        let mut steps = self.steps.clone();
+        steps.push(step.clone());
+        Self { steps, ..*self }
+    }
+}
+
+/// The names that macros bind, each with the paths whose values it may have.
+type Bound = Vec<(String, Vec<Path>)>;
+
+struct Walk<'a> {
+    variables: HashMap<&'a str, &'a Ast>,
+    found: BTreeSet<FieldRead>,
+    n_visits: usize,
+}
+
+impl Walk<'_> {
+    fn note(&mut self, paths: &[Path], look: Look) {
+        for path in paths {
+            self.found.insert(FieldRead {
+                is_old: path.is_old,
+                path: path.steps.clone(),
+                look,
+            });
+        }
+        if self.found.len() > MAX_READS {
+            self.found.clear();
+            self.note_all();
+        }
+    }
+
+    fn note_all(&mut self) {
+        for is_old in [false, true] {
+            let path = Vec::new();
+            self.found.insert(FieldRead {
+                is_old,
+                path,
+                look: Look::Whole,
+            });
+        }
+    }
+
+    /// Reads the value of `id`.
+    fn use_of(&mut self, ast: &Ast, id: ExprId, bound: &mut Bound, depth: usize) {
+        let paths = self.paths(ast, id, bound, depth);
+        self.note(&paths, Look::Whole);
+    }
+
+    /// The paths whose values `id` may have; what is read to come to it is noted.
+    fn paths(&mut self, ast: &Ast, id: ExprId, bound: &mut Bound, depth: usize) -> Vec<Path> {
+        self.n_visits += 1;
+        if depth > MAX_DEPTH || self.n_visits > MAX_VISITS {
+            self.note_all();
+            return Vec::new();
+        }
+        let depth = depth + 1;
+        match ast.expr(id) {
+            Expr::Literal(_) | Expr::Unspecified => Vec::new(),
+            Expr::Ident(name) => self.named(name, bound),
+            Expr::Select {
+                operand,
+                field,
+                test_only,
+            } => {
+                let paths = if is_variables(ast, *operand) {
+                    self.variable(field, depth)
+                } else {
+                    let name = unescape(field).map_or_else(|| field.to_string(), Cow::into_owned);
+                    let step = Step::Field(name);
+                    let of = self.paths(ast, *operand, bound, depth);
+                    of.iter().map(|path| path.then(&step)).collect()
+                };
+                if !*test_only {
+                    return paths;
+                }
+                self.note(&paths, Look::Presence);
+                Vec::new()
+            }
+            Expr::Call {
+                function,
+                target,
+                args,
+            } => self.call(ast, (function, *target, args), bound, depth),
+            Expr::Comprehension(fold) => {
+                let range = self.paths(ast, fold.iter_range, bound, depth);
+                self.note(&range, Look::Elements);
+                let elements: Vec<Path> = range.iter().map(|path| path.then(&Step::Each)).collect();
+                let init = self.paths(ast, fold.accu_init, bound, depth);
+                let n_bound = bound.len();
+                bound.push((fold.accu_var.to_string(), init));
+                match &fold.iter_var2 {
+                    Some(second) => {
+                        bound.push((fold.iter_var.to_string(), Vec::new()));
+                        bound.push((second.to_string(), elements));
+                    }
+                    None => bound.push((fold.iter_var.to_string(), elements)),
+                }
+                self.use_of(ast, fold.loop_condition, bound, depth);
+                self.use_of(ast, fold.loop_step, bound, depth);
+                let result = self.paths(ast, fold.result, bound, depth);
+                bound.truncate(n_bound);
+                result
+            }
+            Expr::List { .. } | Expr::Map(_) | Expr::Struct { .. } => {
+                let mut children = Vec::new();
+                ast.for_each_child(id, |child| children.push(child));
+                for child in children {
+                    self.use_of(ast, child, bound, depth);
+                }
+                Vec::new()
+            }
+        }
+    }
+
+    fn named(&mut self, name: &str, bound: &Bound) -> Vec<Path> {
+        if let Some((_, paths)) = bound.iter().rev().find(|(known, _)| known == name) {
+            return paths.clone();
+        }
+        let root = |is_old| {
+            vec![Path {
+                is_old,
+                steps: Vec::new(),
+            }]
+        };
+        match name.trim_start_matches('.') {
+            "object" => root(false),
+            "oldObject" => root(true),
+            "variables" => {
+                self.note_all();
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn variable(&mut self, name: &str, depth: usize) -> Vec<Path> {
+        let name = unescape(name).unwrap_or(Cow::Borrowed(name));
+        match self.variables.get(&*name).copied() {
+            Some(ast) => self.paths(ast, ast.root(), &mut Vec::new(), depth),
+            None => Vec::new(),
+        }
+    }
+
+    fn call(
+        &mut self,
+        ast: &Ast,
+        (function, target, args): (&str, Option<ExprId>, &[ExprId]),
+        bound: &mut Bound,
+        depth: usize,
+    ) -> Vec<Path> {
+        let is_null = |id: &ExprId| matches!(ast.expr(*id), Expr::Literal(Literal::Null));
+        match (function, target.as_ref(), args) {
+            ("_[_]" | "_[?_]" | "_?._", None, [operand, index]) => {
+                let step = match ast.expr(*index) {
+                    Expr::Literal(Literal::String(key)) => Step::Field(key.to_string()),
+                    _ => {
+                        self.use_of(ast, *index, bound, depth);
+                        Step::Each
+                    }
+                };
+                let of = self.paths(ast, *operand, bound, depth);
+                return of.iter().map(|path| path.then(&step)).collect();
+            }
+            ("dyn", None, [same]) | ("value", Some(same), []) => {
+                return self.paths(ast, *same, bound, depth);
+            }
+            ("_?_:_", None, [condition, truthy, falsy]) => {
+                self.use_of(ast, *condition, bound, depth);
+                let mut paths = self.paths(ast, *truthy, bound, depth);
+                paths.extend(self.paths(ast, *falsy, bound, depth));
+                return paths;
+            }
+            ("orValue" | "or", Some(optional), [other]) => {
+                let mut paths = self.paths(ast, *optional, bound, depth);
+                paths.extend(self.paths(ast, *other, bound, depth));
+                return paths;
+            }
+            ("_==_" | "_!=_", None, [one, other]) if is_null(one) || is_null(other) => {
+                for side in [one, other] {
+                    let paths = self.paths(ast, *side, bound, depth);
+                    self.note(&paths, Look::Presence);
+                }
+                return Vec::new();
+            }
+            ("hasValue", Some(optional), []) => {
+                let paths = self.paths(ast, *optional, bound, depth);
+                self.note(&paths, Look::Presence);
+                return Vec::new();
+            }
+            ("size", Some(of), []) | ("size", None, [of]) => {
+                let paths = self.paths(ast, *of, bound, depth);
+                self.note(&paths, Look::Elements);
+                return Vec::new();
+            }
+            _ => {}
+        }
+        for child in target.iter().chain(args) {
+            self.use_of(ast, *child, bound, depth);
+        }
+        Vec::new()
+    }
+}
+
+fn is_variables(ast: &Ast, id: ExprId) -> bool {
+    matches!(ast.expr(id), Expr::Ident(name) if name.trim_start_matches('.') == "variables")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(expression: &str, expected: &[&str]) {
+        let mut sources = Sources::default();
+        sources.add(Some("spec"), "object.spec");
+        sources.add(Some("all"), "variables.spec.list");
+        sources.add(None, expression);
+        let found = sources.reads();
+        let told = found.iter().map(|read| format!("{read} {:?}", read.look));
+        assert_eq!(told.collect::<Vec<_>>(), expected, "{expression}");
+    }
+
+    #[test]
+    fn fields_are_told_with_what_is_looked_at() {
+        check(
+            "object.spec.group == 'a' || oldObject == null",
+            &["object.spec.group Whole", "oldObject Presence"],
+        );
+        check("has(object.spec.a.b)", &["object.spec.a.b Presence"]);
+        check(
+            "object.spec.list.all(x, x.name != '')",
+            &[
+                "object.spec.list Elements",
+                "object.spec.list[*].name Whole",
+            ],
+        );
+        check(
+            "variables.all.size() > 0 && variables.spec.x__dash__y",
+            &["object.spec.list Elements", "object.spec.x-y Whole"],
+        );
+        check(
+            "object.?spec.?a.orValue(oldObject.spec.b) == 1",
+            &["object.spec.a Whole", "oldObject.spec.b Whole"],
+        );
+        check(
+            "(has(object.spec.a) ? object.spec : oldObject.spec).b == dyn(object)['c'][request.name]",
+            &[
+                "object.c[*] Whole",
+                "object.spec.a Presence",
+                "object.spec.b Whole",
+                "oldObject.spec.b Whole",
+            ],
+        );
+        check("object == oldObject", &["object Whole", "oldObject Whole"]);
+        check(
+            "[object.spec.a].exists(x, x == object.spec.b)",
+            &["object.spec.a Whole", "object.spec.b Whole"],
+        );
+        check(
+            "object.metadata.labels.all(k, v, v != '')",
+            &[
+                "object.metadata.labels Elements",
+                "object.metadata.labels[*] Whole",
+            ],
+        );
+        check("request.object == params.object", &[]);
+        check(
+            "dyn(variables) == null",
+            &["object Whole", "oldObject Whole"],
+        );
+    }
+}

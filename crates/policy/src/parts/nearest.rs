@@ -1,0 +1,125 @@
+//! Choice of the parts that are shown of a large expression: those nearest to what decided.
+
+use cel::ast::{Ast, Expr, ExprId};
+
+use super::{MAX_DEPTH, Part};
+use crate::admission::{Recording, Seen};
+
+/// Keeps of `parts`, of the expression of the index `n`, no more than `max`: first those on the ways to what decided,
+/// the outer before the inner; then those beside them. The order stays.
+pub fn keep_nearest(parts: &mut Vec<Part>, max: usize, ast: &Ast, n: usize, recording: &Recording) {
+    if parts.len() <= max {
+        return;
+    }
+    let evaluation = Evaluation { ast, n, recording };
+    let mut off = vec![usize::MAX; ast.len()];
+    evaluation.walk(ast.root(), 0, 0, &mut off);
+    let distance = |part: &Part| off.get(part.id.index()).copied().unwrap_or(usize::MAX);
+    let mut ranked: Vec<(usize, usize, usize)> = parts
+        .iter()
+        .enumerate()
+        .map(|(at, part)| (distance(part), part.depth, at))
+        .collect();
+    ranked.sort_unstable();
+    let mut kept: Vec<bool> = vec![false; parts.len()];
+    for (_, _, at) in ranked.into_iter().take(max) {
+        if let Some(kept) = kept.get_mut(at) {
+            *kept = true;
+        }
+    }
+    let mut kept = kept.into_iter();
+    parts.retain(|_| kept.next().unwrap_or_default());
+}
+
+struct Evaluation<'a> {
+    ast: &'a Ast,
+    n: usize,
+    recording: &'a Recording,
+}
+
+impl Evaluation<'_> {
+    fn seen(&self, id: ExprId) -> Option<&Seen> {
+        self.recording.get(&(self.n, id.index()))
+    }
+
+    /// Notes for each part how many steps on the way to it leave the ways to what decided.
+    fn walk(&self, id: ExprId, distance: usize, depth: usize, off: &mut [usize]) {
+        if let Some(off) = off.get_mut(id.index()) {
+            *off = distance;
+        }
+        if depth > MAX_DEPTH {
+            return;
+        }
+        let mut children = Vec::new();
+        self.ast.for_each_child(id, |child| children.push(child));
+        for child in children {
+            let step = usize::from(!self.decides(id, child));
+            self.walk(child, distance + step, depth + 1, off);
+        }
+    }
+
+    /// Reports whether the value of `id` is due to that of its part `child`.
+    fn decides(&self, id: ExprId, child: ExprId) -> bool {
+        let Expr::Call {
+            function,
+            target: None,
+            args,
+        } = self.ast.expr(id)
+        else {
+            return true;
+        };
+        let (Some(whole), Some(part)) = (self.seen(id), self.seen(child)) else {
+            // What was not evaluated has not decided; of a macro's own calls nothing is seen.
+            return self.seen(id).is_none();
+        };
+        match &**function {
+            "_&&_" | "_||_" => {
+                let decisive = &**function == "_||_";
+                let has =
+                    |seen: &Seen, value: bool| if value { seen.is_true } else { seen.is_false };
+                if whole.is_error {
+                    return part.is_error;
+                }
+                !has(whole, decisive) || has(part, decisive)
+            }
+            "_?_:_" => args.first() == Some(&child) || part.n > 0,
+            _ => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parts::parts;
+    use cel::syntax;
+
+    #[test]
+    fn what_decided_is_kept_and_what_is_beside_it_goes_first() {
+        let (ast, _) = syntax::parse("a.x == 1 && b.y == 2 && c.z == 3");
+        let ast = ast.unwrap();
+        let mut all = parts(&ast);
+        let mut recording = Recording::new();
+        for part in &all {
+            let decides = part.text.contains('c');
+            recording.insert(
+                (0, part.id.index()),
+                Seen {
+                    n: 1,
+                    is_true: !decides,
+                    is_false: decides,
+                    ..Seen::default()
+                },
+            );
+        }
+        keep_nearest(&mut all, 3, &ast, 0, &recording);
+        let kept: Vec<&str> = all.iter().map(|part| part.text.as_str()).collect();
+        assert_eq!(kept.last(), Some(&"c.z"), "{kept:?}");
+        assert!(
+            !kept
+                .iter()
+                .any(|text| text.starts_with('a') || text.starts_with('b')),
+            "{kept:?}"
+        );
+    }
+}
