@@ -79,8 +79,10 @@ fn without_time(message: &str) -> String {
     })
 }
 
+/// Defaults must obey rules, which are not compiled where one does not.
 fn is_about_rules(cause: &Cause) -> bool {
-    cause.field.contains("x-kubernetes-validations[")
+    cause.field.contains(".default")
+        || cause.field.contains("x-kubernetes-validations[")
         || cause.field.ends_with("x-kubernetes-validations") && cause.reason == "InternalError"
         || cause
             .message

@@ -161,7 +161,9 @@ fn own(trial: &Trial, kinds: &KnownKinds, namespace: &Value, params: &[Value]) -
 /// The parts of an object that mutations change.
 fn parts(object: &Value) -> Value {
     let metadata = &object["metadata"];
-    json!({"spec": object["spec"], "labels": metadata["labels"], "annotations": metadata["annotations"]})
+    // Maps that are empty are left out of what is stored.
+    let part = |name: &str| Some(&metadata[name]).filter(|part| *part != &json!({}));
+    json!({"spec": object["spec"], "labels": part("labels"), "annotations": part("annotations")})
 }
 
 /// A message without the object at its end, which has fields there that the API server makes up.

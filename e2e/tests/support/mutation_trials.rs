@@ -417,7 +417,15 @@ pub(crate) fn with_params(seed: u64, n: u64) -> Trial {
         conditions.push(json!({"name": "of-params", "expression": expression}));
     }
     if !random.permille(80) {
-        trial.binding = json!({"paramRef": random.choose(&param_refs())});
+        let reference = random.choose(&param_refs()).unwrap().clone();
+        if reference["selector"]["matchLabels"] == json!({"set": "all"}) {
+            // It is chance which of several params comes first.
+            let each =
+                "Object{metadata: Object.metadata{labels: {params.metadata.name: \"used\"}}}";
+            trial.policy["spec"]["mutations"] = json!([{"patchType": "ApplyConfiguration",
+                "applyConfiguration": {"expression": each}}]);
+        }
+        trial.binding = json!({"paramRef": reference});
     }
     trial
 }

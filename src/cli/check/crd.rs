@@ -1,8 +1,8 @@
 //! The schemas and rules of CustomResourceDefinitions in files: what the API server refuses of them when they are
 //! created, with the places in the files.
 //!
-//! Takes definitions as they are written, gives findings. What is refused of a definition beside its schemas and rules,
-//! and defaults that do not fit their schema, are not looked at.
+//! Takes definitions as they are written, gives findings. What is refused of a definition beside its schemas with their
+//! defaults and rules is not looked at.
 
 use serde_json::Value as Json;
 
@@ -41,8 +41,8 @@ fn faults(crd: &Object<Crd>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let of_schemas = schema_errors(definition);
     findings.extend(of_schemas.iter().map(|error| about_schema(crd, error)));
-    let has_rules = crd.source.text().contains("x-kubernetes-validations");
-    if !has_rules {
+    let text = crd.source.text();
+    if !text.contains("x-kubernetes-validations") && !text.contains("default") {
         return findings;
     }
     let verdict = judge(definition);
@@ -114,7 +114,9 @@ fn about(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
         ..found
     };
     let Some(expression) = &error.expression else {
+        let is_of_default = error.place.last() == Some(&PathStep::Field("default".to_owned()));
         let message = match error.error.detail.as_str() {
+            _ if is_of_default => format!("default: {}", error.error.body()),
             "" => error.error.body(),
             detail => detail.to_owned(),
         };

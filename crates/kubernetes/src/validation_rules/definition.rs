@@ -1,11 +1,11 @@
 //! The verdict on the rules of a CustomResourceDefinition at its creation.
 //!
-//! Takes the definition as JSON, gives the errors about its rules that the API server gives, in its words. What else
-//! may be wrong with a definition is not told; where it keeps the API server from compiling rules, they are not
-//! compiled here either.
+//! Takes the definition as JSON, gives the errors about its rules that the API server gives, in its words, and those of
+//! defaults, which must obey them. What else may be wrong with a definition is not told; where it keeps the API server
+//! from compiling rules, they are not compiled here either.
 //!
-//! Differs: defaults are not held against the schema, which the API server does before it compiles rules; errors come
-//! in the order of the names of properties, which upstream leaves to chance.
+//! Differs: defaults in the metadata of resources are not looked at; errors come in the order of the names of
+//! properties, which upstream leaves to chance.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
 //! (`validateCustomResourceDefinitionValidation`, `ValidateCustomResourceDefinitionOpenAPISchema`),
@@ -23,6 +23,7 @@ use super::field_path;
 use super::keywords;
 use super::path::{Path, PathStep};
 use super::rule::ValidationRule;
+use crate::custom_resource::default_errors;
 use crate::go_json;
 use crate::schema::Interner;
 use crate::schema::crd::{MAX_JSON_DEPTH, is_shallower};
@@ -162,8 +163,15 @@ fn judge_schema(schema: &Json, path: &Path<'_>, budget: &mut Budget) -> Definiti
     if !is_shallower(schema, MAX_JSON_DEPTH) {
         return unjudged;
     }
+    let whole = schema;
     let Some(schema) = schema.as_object() else {
         return unjudged;
+    };
+    let is_structural = is_structural(schema);
+    let of_defaults = if is_structural {
+        default_errors(whole, path)
+    } else {
+        Vec::new()
     };
     let mut judging = Judging {
         budget,
@@ -172,9 +180,11 @@ fn judge_schema(schema: &Json, path: &Path<'_>, budget: &mut Budget) -> Definiti
         costs: Vec::new(),
         is_partial: false,
     };
-    let context = is_structural(schema).then(|| Context::root(schema));
+    let is_sound = is_structural && of_defaults.is_empty();
+    let context = is_sound.then(|| Context::root(schema));
     let found = judging.schema(schema, path, &Way::ROOT, context.as_ref());
-    let mut errors = found.about_rules;
+    let mut errors = of_defaults;
+    errors.extend(found.about_rules);
     errors.extend(found.of_expressions);
     if context.is_some() && judging.total.exceeds_limit() {
         for (place, field) in judging.total.most_expensive() {
