@@ -155,7 +155,7 @@ fn own(trial: &Trial, kinds: &KnownKinds, namespace: &Value, params: &[Value]) -
         ),
     };
     let policies = [(trial.policy.clone(), vec![trial.binding.clone()])];
-    mutate_requests::outcome(&policies, params, kinds, &request, &object, namespace).unwrap()
+    mutate_requests::outcome(&policies, &params, kinds, &request, &object, namespace).unwrap()
 }
 
 /// The parts of an object that mutations change.

@@ -174,7 +174,7 @@ pub fn own(case: &Value) -> Result<std::result::Result<String, String>> {
     }
     let outcome = outcome(
         &policies,
-        Ok(ParamList::default()),
+        &Ok(ParamList::default()),
         &kinds,
         &request,
         &part("object"),
@@ -195,7 +195,7 @@ pub fn own(case: &Value) -> Result<std::result::Result<String, String>> {
 /// When a policy or a binding cannot be read.
 pub fn outcome(
     policies: &[(Value, Vec<Value>)],
-    params: std::result::Result<ParamList, String>,
+    params: &std::result::Result<ParamList, String>,
     kinds: &KnownKinds,
     request: &AdmissionRequest,
     object: &Value,
@@ -210,7 +210,7 @@ pub fn outcome(
         });
         read.push((policy, bindings.collect::<Result<Vec<_>>>()?));
     }
-    let params = match &params {
+    let params = match params {
         Ok(params) => Ok(params as &dyn ParamSource),
         Err(why) => Err(why.clone()),
     };

@@ -4,12 +4,14 @@
 //! Takes definitions as they are written, gives findings. What is refused of a definition beside its schemas with their
 //! defaults and rules is not looked at.
 
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::Value as Json;
 
 use super::finding::{Finding, Severity};
 use super::policy::finding;
+use super::suggestion::Suggestions;
 use super::validation::help;
-use crate::cel::diagnostic::Diagnostic;
+use crate::cel::diagnostic::{Diagnostic, Hint};
 use crate::cel::source::SourceMap;
 use crate::cel::syntax;
 use crate::cli::input::Object;
@@ -144,9 +146,29 @@ fn about(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
         let message: Vec<_> = issue.message.lines().map(str::trim).collect();
         let mut found = whole(severity, rule, &message.join(" "));
         mark(&mut found, crd, node, text, issue);
-        if is_refused { refused(found) } else { found }
+        let mut found = if is_refused { refused(found) } else { found };
+        if let Some(meant) = meant(issue) {
+            let help = found.help.map(|help| format!(" {help}"));
+            found.help = Some(format!(
+                "did you mean `{meant}`?{}",
+                help.unwrap_or_default()
+            ));
+        }
+        found
     };
     found.iter().map(issue).collect()
+}
+
+/// The name that was probably meant by one that nothing declares.
+fn meant(issue: &Diagnostic) -> Option<String> {
+    let meant = match issue.hint.as_ref()? {
+        Hint::Name(name) => nearest_name(name, ["self", "oldSelf"].into_iter()).map(str::to_owned),
+        // A rule has no variables, which a policy would have.
+        hint @ Hint::Field { .. } => Suggestions::default()
+            .field(&ValidatingAdmissionPolicy::default(), hint)
+            .map(|(meant, _)| meant),
+    };
+    meant.filter(|meant| issue.hint.as_ref().is_some_and(|hint| hint.name() != meant))
 }
 
 /// The rule of an error that is not of an expression's text.
