@@ -24,11 +24,9 @@ use e2e::parity::custom_resources::Cause;
 use e2e::random::from_environment;
 use kube::Client;
 use serde_json::{Value, json};
-use vap_status_controller::custom_resource::{Error, Validator};
+use vap_status_controller::custom_resource::{Error, Validator, judge};
 use vap_status_controller::schema::Gvk;
-use vap_status_controller::validation_rules::{
-    DefinitionError, UNKNOWN_KEYWORD, judge, schema_errors,
-};
+use vap_status_controller::validation_rules::{DefinitionError, UNKNOWN_KEYWORD, schema_errors};
 
 use dry_run::{Target, post, send, served, target_of};
 

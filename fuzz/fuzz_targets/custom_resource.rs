@@ -4,11 +4,11 @@
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use vap_status_controller::custom_resource::Validator;
+use vap_status_controller::custom_resource::{Validator, judge};
 use vap_status_controller::json_patch::{self, Operation};
 use vap_status_controller::merge::{self, Applied, Types};
 use vap_status_controller::schema::{Crd, Gvk};
-use vap_status_controller::validation_rules::{judge, schema_errors};
+use vap_status_controller::validation_rules::schema_errors;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(input) = serde_json::from_slice::<Value>(bytes) else {

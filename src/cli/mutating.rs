@@ -26,7 +26,7 @@ use crate::status::object::{ObjectKind, StatusObject};
 pub(super) struct Kind {
     group: &'static str,
     plural: &'static str,
-    /// What arguments call it.
+    /// Names of the resource in arguments.
     pub(super) resources: &'static [&'static str],
     /// The versions, the best first.
     versions: &'static [&'static str],

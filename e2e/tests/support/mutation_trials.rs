@@ -89,7 +89,7 @@ impl Trial {
         target_of(gvk, &self.gvr.resource, true)
     }
 
-    /// What is tried.
+    /// Sort of request.
     pub(crate) fn sort(&self) -> &'static str {
         match (&self.old, self.params, &*self.gvr.resource) {
             (None, Params::None, "boxes") => "Boxes",
@@ -147,7 +147,7 @@ const CONDITIONS_OF_PARAMS: [&str; 5] = [
     "params.spec.max > 3",
 ];
 
-/// What a binding says of its params.
+/// References to params that bindings have.
 fn param_refs() -> Vec<Value> {
     let all = json!({"matchLabels": {"set": "all"}});
     let mut refs = Vec::new();

@@ -17,12 +17,12 @@ use crate::cel::syntax;
 use crate::cli::input::Object;
 use crate::cli::input::yaml::{Data, Node};
 use crate::cli::parallel;
+use crate::custom_resource::judge;
 use crate::policy::nearest::nearest as nearest_name;
 use crate::policy::rule::Rule;
 use crate::schema::Crd;
 use crate::validation_rules::{
-    DefinitionError, FieldErrorKind, KEYWORDS, PathStep, Trouble, UNKNOWN_KEYWORD, judge,
-    schema_errors,
+    DefinitionError, FieldErrorKind, KEYWORDS, PathStep, Trouble, UNKNOWN_KEYWORD, schema_errors,
 };
 
 /// The most findings about one definition.

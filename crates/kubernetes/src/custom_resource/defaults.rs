@@ -12,11 +12,21 @@ use super::outcome::shown;
 use super::schema::{Schema, any_below};
 use super::value::{Place, Walk};
 use crate::defaulting;
+use crate::validation_rules::definition::judge_with;
 use crate::validation_rules::path::Path;
-use crate::validation_rules::{DefinitionError, FieldError, FieldErrorKind, Validator};
+use crate::validation_rules::{
+    DefinitionError, DefinitionVerdict, FieldError, FieldErrorKind, Validator,
+};
+
+/// Judges the rules of `definition` as [`judge`](crate::validation_rules::judge) does, and the defaults, which the API
+/// server holds against the schema before it compiles rules.
+#[must_use]
+pub fn judge(definition: &Json) -> DefinitionVerdict {
+    judge_with(definition, &default_errors)
+}
 
 /// The errors of the defaults in `schema`, the structural schema of a resource, which does not nest too deeply.
-pub(crate) fn default_errors(schema: &Json, path: &Path<'_>) -> Vec<DefinitionError> {
+fn default_errors(schema: &Json, path: &Path<'_>) -> Vec<DefinitionError> {
     let mut errors = Vec::new();
     if any_below(schema, |schema| of(schema).is_some()) {
         walk(schema, path, true, &mut errors);
@@ -112,5 +122,66 @@ fn below(path: &str, field: &str) -> String {
         "<nil>" => path.to_owned(),
         field if field.starts_with(['[', '.']) => format!("{path}{field}"),
         field => format!("{path}.{field}"),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::indexing_slicing, reason = "a test fails by a panic")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(spec: &Json, expect: &[&str]) {
+        let schema = json!({"type": "object", "properties": {"spec": spec}});
+        let definition = json!({"spec": {"versions": [
+            {"name": "v1", "schema": {"openAPIV3Schema": schema}}]}});
+        let verdict = judge(&definition);
+        let below = "spec.validation.openAPIV3Schema.properties[spec]";
+        let found: Vec<_> = verdict
+            .errors
+            .iter()
+            .map(|found| found.error.to_string().replace(below, "~"))
+            .collect();
+        assert_eq!(found, expect);
+    }
+
+    /// Source: the answers of a real API server, `e2e/tests/custom_resources.rs`.
+    #[test]
+    fn defaults_are_held_against_schema_and_rules() {
+        let rule = json!([{"rule": "self.n > 3", "message": "too few"}]);
+        let integer = json!({"type": "integer"});
+        check(
+            &json!({"type": "object", "default": {"n": 4}, "properties": {"n": integer},
+                "x-kubernetes-validations": rule}),
+            &[],
+        );
+        check(
+            &json!({"type": "object", "default": {"n": 1}, "properties": {"n": integer},
+                "x-kubernetes-validations": rule}),
+            &["~.default: Invalid value: too few"],
+        );
+        check(
+            &json!({"type": "object", "default": {"m": 1}, "properties": {"n": integer}}),
+            &["~.default: Invalid value: {\"m\":1}: must not have unknown fields"],
+        );
+        check(
+            &json!({"type": "array", "default": ["a", 1], "items": {"type": "string"}}),
+            &[
+                "~.default.[1]: Invalid value: \"integer\": [1] in body must be of type string: \"integer\"",
+            ],
+        );
+        check(
+            &json!({"type": "array", "items": {"type": "object", "properties": {"a": {
+                "type": "string", "maxLength": 1, "default": "ab"}}}}),
+            &["~.items.properties[a].default: Too long: may not be more than 1 bytes"],
+        );
+        // No rule is compiled where a default is refused.
+        check(
+            &json!({"type": "string", "maxLength": 1, "default": "ab",
+                "x-kubernetes-validations": [{"rule": "self +"}]}),
+            &["~.default: Too long: may not be more than 1 bytes"],
+        );
     }
 }

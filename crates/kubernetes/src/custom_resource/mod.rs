@@ -36,7 +36,7 @@ use serde_json::{Map, Value as Json, json};
 
 pub use crate::validation_rules::{FieldError, FieldErrorKind, RuleWatcher, WatchedRule};
 
-pub(crate) use defaults::default_errors;
+pub use defaults::judge;
 
 use crate::defaulting::{NOW, UID};
 use crate::schema::SchemaError;

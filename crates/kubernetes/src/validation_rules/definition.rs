@@ -1,11 +1,12 @@
 //! The verdict on the rules of a CustomResourceDefinition at its creation.
 //!
-//! Takes the definition as JSON, gives the errors about its rules that the API server gives, in its words, and those of
-//! defaults, which must obey them. What else may be wrong with a definition is not told; where it keeps the API server
-//! from compiling rules, they are not compiled here either.
+//! Takes the definition as JSON, gives the errors about its rules that the API server gives, in its words. What else
+//! may be wrong with a definition is not told; where it keeps the API server from compiling rules, they are not
+//! compiled here either.
 //!
-//! Differs: defaults in the metadata of resources are not looked at; errors come in the order of the names of
-//! properties, which upstream leaves to chance.
+//! Differs: [`judge`] does not hold defaults against the schema, which the API server does before it compiles rules, as
+//! [`judge`](crate::custom_resource) of custom resources does; errors come in the order of the names of properties,
+//! which upstream leaves to chance.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
 //! (`validateCustomResourceDefinitionValidation`, `ValidateCustomResourceDefinitionOpenAPISchema`),
@@ -23,7 +24,6 @@ use super::field_path;
 use super::keywords;
 use super::path::{Path, PathStep};
 use super::rule::ValidationRule;
-use crate::custom_resource::default_errors;
 use crate::go_json;
 use crate::schema::Interner;
 use crate::schema::crd::{MAX_JSON_DEPTH, is_shallower};
@@ -88,6 +88,17 @@ pub struct DefinitionVerdict {
 /// ```
 #[must_use]
 pub fn judge(definition: &Json) -> DefinitionVerdict {
+    judge_with(definition, &|_, _| Vec::new())
+}
+
+/// Finds the errors of the defaults of a structural schema at a path.
+pub(crate) type DefaultErrors<'a> = &'a dyn Fn(&Json, &Path<'_>) -> Vec<DefinitionError>;
+
+/// As [`judge`], with the errors that `default_errors` finds; no rules are compiled where there are any.
+pub(crate) fn judge_with(
+    definition: &Json,
+    default_errors: DefaultErrors<'_>,
+) -> DefinitionVerdict {
     let mut verdict = DefinitionVerdict::default();
     let versions = definition.pointer("/spec/versions");
     let versions = versions.and_then(Json::as_array);
@@ -114,7 +125,12 @@ pub fn judge(definition: &Json) -> DefinitionVerdict {
         } else {
             written
         };
-        let mut judged = judge_schema(schema, &path.field("openAPIV3Schema"), &mut budget);
+        let mut judged = judge_schema(
+            schema,
+            &path.field("openAPIV3Schema"),
+            &mut budget,
+            default_errors,
+        );
         for error in &mut judged.errors {
             if are_identical {
                 let below = error.place.split_off(2);
@@ -155,7 +171,12 @@ fn schema_has_rules(schema: &Map<String, Json>) -> bool {
         || keywords::junctors(schema).any(|(_, _, schema)| schema_has_rules(schema))
 }
 
-fn judge_schema(schema: &Json, path: &Path<'_>, budget: &mut Budget) -> DefinitionVerdict {
+fn judge_schema(
+    schema: &Json,
+    path: &Path<'_>,
+    budget: &mut Budget,
+    default_errors: DefaultErrors<'_>,
+) -> DefinitionVerdict {
     let unjudged = DefinitionVerdict {
         is_partial: true,
         ..DefinitionVerdict::default()
