@@ -105,9 +105,9 @@ impl Trial {
 pub(crate) enum Params {
     /// It has none.
     None,
-    /// ConfigMaps, which have namespaces.
+    /// Objects that have namespaces.
     ConfigMaps,
-    /// Limits, which have none.
+    /// Limits, without namespaces.
     Limits,
     /// A kind that nobody serves.
     Unserved,
@@ -284,7 +284,7 @@ pub(crate) fn deployment(seed: u64, n: u64) -> Trial {
     let mutations: Vec<Value> = (0..count)
         .map(|_| mutation(&mut random, &APPLIED, &PATCHED))
         .collect();
-    let policy = policy_of(&mut random, &name, &["CREATE"], "deployments", mutations);
+    let policy = policy_of(&mut random, &name, &["CREATE"], "deployments", &mutations);
     Trial {
         policy,
         binding: json!({}),
@@ -348,7 +348,7 @@ fn policy_of(
     name: &str,
     operations: &[&str],
     resource: &str,
-    mutations: Vec<Value>,
+    mutations: &[Value],
 ) -> Value {
     let group = if resource == "deployments" {
         "apps"
@@ -464,7 +464,7 @@ pub(crate) fn updating(seed: u64, n: u64) -> Trial {
     let operations: &[&str] = random
         .choose(&[&["UPDATE"][..], &["CREATE", "UPDATE"], &["*"]])
         .unwrap();
-    let policy = policy_of(&mut random, &name, operations, resource, mutations);
+    let policy = policy_of(&mut random, &name, operations, resource, &mutations);
     Trial {
         policy,
         binding: json!({}),

@@ -175,13 +175,13 @@ mod tests {
         check(
             &json!({"type": "array", "items": {"type": "object", "properties": {"a": {
                 "type": "string", "maxLength": 1, "default": "ab"}}}}),
-            &["~.items.properties[a].default: Too long: may not be more than 1 bytes"],
+            &["~.items.properties[a].default: Too long: may not be more than 1 byte"],
         );
         // No rule is compiled where a default is refused.
         check(
             &json!({"type": "string", "maxLength": 1, "default": "ab",
                 "x-kubernetes-validations": [{"rule": "self +"}]}),
-            &["~.default: Too long: may not be more than 1 bytes"],
+            &["~.default: Too long: may not be more than 1 byte"],
         );
     }
 }
