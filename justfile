@@ -113,6 +113,10 @@ conformance *args:
 refusals *args:
     @./dev refusals {{args}}
 
+# definitions, custom resources and mutating policies on a real API server, with those of VAP_CORPUS_DIR if it is set: `custom-resources [N] [SEED]`
+custom-resources *args:
+    @./dev custom-resources {{args}}
+
 # random changes under faults, beside a model: `soak [--minutes N] [--seed N] [--faults all|none|each|pairs|LIST]`
 soak *args:
     @./dev soak {{args}}

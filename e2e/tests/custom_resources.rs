@@ -2,7 +2,8 @@
 //! definition, and the causes of refusals of custom resources, beside what is said here.
 //!
 //! `VAP_CUSTOM_RESOURCES_SEED` sets what is made, `VAP_CUSTOM_RESOURCES` how many requests and `VAP_DEFINITIONS` how many
-//! definitions. Where `VAP_CORPUS_DIR` names a corpus, its definitions are sent too.
+//! changed definitions. Where `VAP_CORPUS_DIR` names a corpus, its definitions are sent too, and the changed ones are
+//! those of the corpus alone.
 
 #![allow(
     clippy::indexing_slicing,
@@ -23,11 +24,9 @@ use e2e::parity::custom_resources::Cause;
 use e2e::random::from_environment;
 use kube::Client;
 use serde_json::{Value, json};
-use vap_status_controller::custom_resource::{Error, Validator};
+use vap_status_controller::custom_resource::{Error, Validator, judge};
 use vap_status_controller::schema::Gvk;
-use vap_status_controller::validation_rules::{
-    DefinitionError, UNKNOWN_KEYWORD, judge, schema_errors,
-};
+use vap_status_controller::validation_rules::{DefinitionError, UNKNOWN_KEYWORD, schema_errors};
 
 use dry_run::{Target, post, send, served, target_of};
 
@@ -78,8 +77,10 @@ fn without_time(message: &str) -> String {
     })
 }
 
+/// Defaults must obey rules, which are not compiled where one does not.
 fn is_about_rules(cause: &Cause) -> bool {
-    cause.field.contains("x-kubernetes-validations[")
+    cause.field.contains(".default")
+        || cause.field.contains("x-kubernetes-validations[")
         || cause.field.ends_with("x-kubernetes-validations") && cause.reason == "InternalError"
         || cause
             .message
@@ -99,21 +100,25 @@ async fn rules_are_judged_as_by_the_api_server() {
     let control_plane = control_plane().await.unwrap();
     let client = control_plane.client().await.unwrap();
     let mut definitions = of_corpus();
-    definitions.extend(rules::definitions(seed, 40));
-    let mutants = rules::mutants(&definitions, seed, count);
+    let made = rules::definitions(seed, 40);
+    let n_corpus = definitions.len();
+    let bases = if n_corpus > 0 { &definitions } else { &made };
+    let mutants = rules::mutants(bases, seed, count);
+    let n_mutants = mutants.len();
+    definitions.extend(made);
     definitions.extend(mutants);
     let (mut n_refused, mut n_errors, mut n_compared) = (0, 0, 0);
+    let (mut n_unread, mut n_defaults) = (0, 0);
     let mut differences = Vec::new();
     for definition in &definitions {
         let answer = post(&client, &format!("{CRDS}?dryRun=All"), definition).await;
         if ![201, 422].contains(&answer.status) {
             // What is no definition is refused before its rules are looked at.
+            n_unread += 1;
             continue;
         }
         let theirs = causes(&answer);
-        if theirs.iter().any(|cause| cause.field.contains(".default")) {
-            continue;
-        }
+        n_defaults += usize::from(theirs.iter().any(|cause| cause.field.contains(".default")));
         let theirs: Vec<Cause> = theirs
             .into_iter()
             .filter(is_about_rules)
@@ -142,7 +147,8 @@ async fn rules_are_judged_as_by_the_api_server() {
         }
     }
     println!(
-        "{n_compared} definitions sent, seed {seed}: {n_refused} refused for their rules with {n_errors} errors, {} different",
+        "{n_compared} definitions compared, seed {seed} ({n_corpus} of the corpus, {n_mutants} changed): {n_refused} refused \
+         for their rules with {n_errors} errors, {n_defaults} also for defaults, {} different; {n_unread} are no definitions",
         differences.len()
     );
     assert!(differences.is_empty(), "{}", differences.join("\n"));
@@ -372,8 +378,10 @@ async fn custom_resources_are_held_against_their_definition() {
     let client = control_plane.client().await.unwrap();
     let mut definitions = of_corpus();
     definitions.extend(custom_resources::definitions(seed, 60));
+    let n_corpus = of_corpus().len();
+    let mut n_of_corpus = 0;
     let mut created = Vec::new();
-    for mut definition in definitions {
+    for (n, mut definition) in definitions.into_iter().enumerate() {
         // No webhook is there that converts objects.
         definition["spec"]
             .as_object_mut()
@@ -381,6 +389,7 @@ async fn custom_resources_are_held_against_their_definition() {
             .remove("conversion");
         let answer = post(&client, CRDS, &definition).await;
         if answer.status == 201 {
+            n_of_corpus += usize::from(n < n_corpus);
             created.push(definition);
         }
     }
@@ -410,7 +419,8 @@ async fn custom_resources_are_held_against_their_definition() {
         }
     }
     println!(
-        "requests for custom resources of {n_created} definitions, seed {seed}: {:?}, {} different",
+        "requests for custom resources of {n_created} definitions ({n_of_corpus} of the corpus' {n_corpus}), seed {seed}: \
+         {:?}, {} different",
         tally.counts,
         tally.differences.len()
     );

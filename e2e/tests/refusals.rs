@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use e2e::ControlPlane;
 use e2e::controller::repository;
+use e2e::corpus;
 use e2e::random::from_environment;
 use e2e::refusals::{self, Mutant, Refusal, Sort, Verdict};
 use serde::Deserialize;
@@ -102,6 +103,9 @@ fn is_told(field: &str, ours: &[Refusal]) -> bool {
 }
 
 /// `VAP_REFUSALS` sets how many mutants there are, `VAP_REFUSALS_SEED` which; `VAP_REFUSALS_DIR` adds what is in files.
+///
+/// Where `VAP_CORPUS_DIR` names a corpus, its webhook configurations and mutants of them are added, as many as
+/// `VAP_WEBHOOK_REFUSALS` says.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_api_server_refuses_is_refused() {
     let n = from_environment("VAP_REFUSALS", 600).unwrap();
@@ -111,6 +115,16 @@ async fn what_the_api_server_refuses_is_refused() {
     mutants.extend(cases());
     if let Some(folder) = std::env::var_os("VAP_REFUSALS_DIR") {
         mutants.extend(refusals::of_files(folder.as_ref()).unwrap());
+    }
+    if std::env::var_os("VAP_CORPUS_DIR").is_some() {
+        let folder = corpus::directory().unwrap().join("webhooks");
+        let n = from_environment("VAP_WEBHOOK_REFUSALS", 200).unwrap();
+        let webhooks = refusals::of_corpus::webhooks(&folder, seed, n).unwrap();
+        println!(
+            "{} webhook configurations of the corpus and their mutants",
+            webhooks.len()
+        );
+        mutants.extend(webhooks);
     }
     let n = mutants.len();
     let texts: Vec<&str> = mutants.iter().map(|mutant| mutant.text.as_str()).collect();

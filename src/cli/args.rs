@@ -186,7 +186,8 @@ pub enum Command {
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
-    /// The policies to show, in full if it is one: NAME, vap/NAME, or the resource with names behind it
+    /// The policies to show, in full if it is one: NAME, vap/NAME, or the resource with names behind it; map/NAME,
+    /// vwc/NAME, mwc/NAME and crd/NAME name what else the controller follows
     #[arg(value_name = "NAME|vap/NAME")]
     pub names: Vec<String>,
     /// Show the policies whose labels the selector selects

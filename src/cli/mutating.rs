@@ -26,6 +26,8 @@ use crate::status::object::{ObjectKind, StatusObject};
 pub(super) struct Kind {
     group: &'static str,
     plural: &'static str,
+    /// Names of the resource in arguments.
+    pub(super) resources: &'static [&'static str],
     /// The versions, the best first.
     versions: &'static [&'static str],
     objects: ObjectKind,
@@ -35,6 +37,12 @@ pub(super) struct Kind {
 pub(super) const POLICIES: Kind = Kind {
     group: GROUP,
     plural: "mutatingadmissionpolicies",
+    resources: &[
+        "map",
+        "maps",
+        "mutatingadmissionpolicy",
+        "mutatingadmissionpolicies",
+    ],
     versions: &["v1", "v1beta1", "v1alpha1"],
     objects: ObjectKind::OF_MUTATING,
 };
@@ -44,27 +52,55 @@ pub(super) const OTHERS: [Kind; 3] = [
     Kind {
         group: GROUP,
         plural: "validatingwebhookconfigurations",
+        resources: &[
+            "vwc",
+            "validatingwebhookconfiguration",
+            "validatingwebhookconfigurations",
+        ],
         versions: &["v1"],
         objects: ObjectKind::OF_VALIDATING_WEBHOOKS,
     },
     Kind {
         group: GROUP,
         plural: "mutatingwebhookconfigurations",
+        resources: &[
+            "mwc",
+            "mutatingwebhookconfiguration",
+            "mutatingwebhookconfigurations",
+        ],
         versions: &["v1"],
         objects: ObjectKind::OF_MUTATING_WEBHOOKS,
     },
     Kind {
         group: "apiextensions.k8s.io",
         plural: "customresourcedefinitions",
+        resources: &[
+            "crd",
+            "crds",
+            "customresourcedefinition",
+            "customresourcedefinitions",
+        ],
         versions: &["v1"],
         objects: ObjectKind::OF_DEFINITIONS,
     },
 ];
 
+/// All of them.
+pub(super) const ALL: [&Kind; 4] = {
+    let [validating, mutating, definitions] = &OTHERS;
+    [&POLICIES, validating, mutating, definitions]
+};
+
 impl Kind {
     /// The name.
     pub(super) const fn name(&self) -> &'static str {
         self.objects.about
+    }
+
+    /// The resource of the objects that hold its statuses, with its group.
+    pub(super) fn statuses(&self) -> String {
+        let group = StatusObject::group(&self.objects);
+        format!("{}.{group}", self.objects.plural)
     }
 
     /// Reports whether it is that of definitions, which are large, and of which nothing but the metadata is shown.
@@ -89,6 +125,17 @@ pub(super) enum Wanted<'a> {
     Named(&'a [String]),
 }
 
+/// Objects of a kind.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Those that are wanted, in order of name, as validating policies that have the status of their objects.
+    pub(super) policies: Vec<ValidatingAdmissionPolicy>,
+    /// The names that the cluster does not have.
+    pub(super) missing: Vec<String>,
+    /// True if the cluster serves the objects that hold their statuses.
+    pub(super) has_statuses: bool,
+}
+
 /// Why they are not shown.
 #[derive(Debug)]
 pub(super) enum Trouble {
@@ -107,8 +154,7 @@ struct Read {
     spec: Option<k8s_openapi::api::admissionregistration::v1::MutatingAdmissionPolicySpec>,
 }
 
-/// The objects of a kind that are `wanted`, in order of name, as validating ones that have the status of their
-/// objects; and the names that the cluster does not have.
+/// The objects of a kind that are `wanted`.
 ///
 /// # Errors
 /// Where they cannot be read.
@@ -116,7 +162,7 @@ pub(super) async fn policies(
     connected: &Connected,
     kind: &Kind,
     wanted: Wanted<'_>,
-) -> Result<(Vec<ValidatingAdmissionPolicy>, Vec<String>), Trouble> {
+) -> Result<Found, Trouble> {
     let is_asked_for = !matches!(wanted, Wanted::Followed(_));
     let trouble = |what: &str, error: &Error| {
         if is_asked_for {
@@ -133,12 +179,14 @@ pub(super) async fn policies(
     let plural = kind.objects.plural;
     let objects = api(connected, (&group, &version, kind.objects.kind, plural));
     let objects = match list(connected, &objects, None).await {
-        Ok(objects) => objects.unwrap_or_default(),
+        Ok(objects) => objects,
         Err(error) => return Err(trouble(plural, &error)),
     };
+    let has_statuses = objects.is_some();
+    let objects = objects.unwrap_or_default();
     // What the controller does not follow it has written nothing of.
     if objects.is_empty() && !is_asked_for {
-        return Ok((Vec::new(), Vec::new()));
+        return Ok(Found::default());
     }
     let selector = match wanted {
         Wanted::Followed(selector) | Wanted::All(selector) => selector,
@@ -180,7 +228,11 @@ pub(super) async fn policies(
     }
     policies.sort_by(|left, right| left.metadata.name.cmp(&right.metadata.name));
     let Wanted::Named(names) = wanted else {
-        return Ok((policies, Vec::new()));
+        return Ok(Found {
+            policies,
+            missing: Vec::new(),
+            has_statuses,
+        });
     };
     let (mut named, mut missing) = (Vec::new(), Vec::new());
     for name in names {
@@ -192,7 +244,11 @@ pub(super) async fn policies(
             None => missing.push(name.clone()),
         }
     }
-    Ok((named, missing))
+    Ok(Found {
+        policies: named,
+        missing,
+        has_statuses,
+    })
 }
 
 fn api(connected: &Connected, names: (&str, &str, &str, &str)) -> Api<DynamicObject> {

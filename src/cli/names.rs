@@ -38,19 +38,19 @@ pub fn of_resource(text: &str) -> Option<&str> {
     is_resource(resource).then_some(name)
 }
 
-/// The names of mutating policies that `arguments` give apart from those of others, which are left in `arguments`;
-/// nothing where no mutating policy and not their type is named, no name where all are.
+/// The names of objects of a type, `resources` being what it is called, that `arguments` give apart from those of
+/// others, which are left in `arguments`; nothing where no object and not the type is named, no name where all are.
 ///
 /// # Errors
 /// Where one names none.
-pub fn take_mutating(arguments: &mut Vec<String>) -> Result<Option<Vec<String>>, String> {
+pub fn take(
+    arguments: &mut Vec<String>,
+    resources: &[&str],
+) -> Result<Option<Vec<String>>, String> {
     let is_type = |text: &str| {
         let text = text.to_ascii_lowercase();
         let resource = text.split('.').next().unwrap_or_default();
-        matches!(
-            resource,
-            "map" | "maps" | "mutatingadmissionpolicy" | "mutatingadmissionpolicies"
-        )
+        resources.contains(&resource)
     };
     let has_type = arguments.first().is_some_and(|first| is_type(first));
     if has_type {
@@ -70,7 +70,7 @@ pub fn take_mutating(arguments: &mut Vec<String>) -> Result<Option<Vec<String>>,
         match argument.split_once('/') {
             Some((resource, name)) if is_type(resource) => {
                 if name.is_empty() || name.contains('/') {
-                    return Err(format!("`{argument}` names no policy; write map/NAME"));
+                    return Err(format!("`{argument}` names nothing; write {resource}/NAME"));
                 }
                 found.push(name.to_owned());
             }
@@ -128,10 +128,16 @@ mod tests {
     }
 
     #[test]
-    fn mutating_policies_are_named_beside_others() {
+    fn other_types_are_named_beside_policies() {
+        let map = [
+            "map",
+            "maps",
+            "mutatingadmissionpolicy",
+            "mutatingadmissionpolicies",
+        ];
         let take = |arguments: &[&str]| {
             let mut arguments: Vec<String> = arguments.iter().map(|it| (*it).to_owned()).collect();
-            let taken = take_mutating(&mut arguments);
+            let taken = take(&mut arguments, &map);
             (taken, arguments.join(" "))
         };
         let names = |names: &[&str]| Ok(Some(names.iter().map(|it| (*it).to_owned()).collect()));

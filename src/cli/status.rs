@@ -43,13 +43,17 @@ pub(super) fn run(
     err: &mut dyn Write,
 ) -> Result<Exit, CliError> {
     let mut names = args.names.clone();
-    let mutating = names::take_mutating(&mut names).map_err(CliError::Usage)?;
+    let asked = mutating::ALL.map(|kind| names::take(&mut names, kind.resources));
+    let asked = asked
+        .into_iter()
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(CliError::Usage)?;
     let selection = Selection {
         names: names::parse(&names).map_err(CliError::Usage)?,
         selector: args.selector.clone(),
     };
     let selection = selection.checked()?;
-    let scope = Scope::new(args, &selection, mutating)?;
+    let scope = Scope::new(args, &selection, asked)?;
     let exit = connection::block_on(async {
         let connected = args.connection.connect().await?;
         let (report, exclusion, listed) = first(&connected, args, &selection, &scope, err).await?;
@@ -100,9 +104,9 @@ pub(super) fn run(
 #[derive(Debug)]
 struct Scope {
     has_validating: bool,
-    /// The names of mutating policies, or their type alone.
-    mutating: Option<Vec<String>>,
-    /// True if mutating policies are shown where the controller follows them.
+    /// The names of objects of each of the other kinds, or their type alone.
+    asked: Vec<Option<Vec<String>>>,
+    /// True if these are shown where the controller follows them.
     has_followed: bool,
 }
 
@@ -110,37 +114,48 @@ impl Scope {
     fn new(
         args: &StatusArgs,
         selection: &Selection,
-        mutating: Option<Vec<String>>,
+        asked: Vec<Option<Vec<String>>>,
     ) -> Result<Self, CliError> {
-        if mutating.is_some() && args.watch {
-            let what = "--watch shows changes of ValidatingAdmissionPolicies; `kubectl get \
-                        mutatingadmissionpolicystatuses --watch` those of mutating ones";
-            return Err(CliError::Usage(what.to_owned()));
+        let mut kinds = mutating::ALL.iter().zip(&asked);
+        let watched = kinds.find_map(|(kind, names)| names.as_ref().map(|_| kind));
+        if let (Some(kind), true) = (watched, args.watch) {
+            return Err(CliError::Usage(format!(
+                "--watch shows changes of ValidatingAdmissionPolicies; `kubectl get {} --watch` those of the others",
+                kind.statuses()
+            )));
         }
-        let has_names = mutating.as_ref().is_some_and(|names| !names.is_empty());
+        let has_names = asked.iter().flatten().any(|names| !names.is_empty());
         if has_names && selection.selector.is_some() {
             let what = "names and a selector do not go together";
             return Err(CliError::Usage(what.to_owned()));
         }
         Ok(Self {
-            has_validating: mutating.is_none() || !selection.names.is_empty(),
-            has_followed: mutating.is_none() && selection.names.is_empty() && !args.watch,
-            mutating,
+            has_validating: watched.is_none() || !selection.names.is_empty(),
+            has_followed: watched.is_none() && selection.names.is_empty() && !args.watch,
+            asked,
         })
     }
 
-    fn wanted<'a>(&'a self, selection: &'a Selection) -> Option<Wanted<'a>> {
+    fn wanted<'a>(
+        &'a self,
+        selection: &'a Selection,
+    ) -> impl Iterator<Item = (&'static mutating::Kind, Wanted<'a>)> {
         let selector = selection.selector.as_deref();
-        match self.mutating.as_deref() {
-            Some([]) => Some(Wanted::All(selector)),
-            Some(names) => Some(Wanted::Named(names)),
-            None => self.has_followed.then_some(Wanted::Followed(selector)),
-        }
+        let kinds = mutating::ALL.into_iter().zip(&self.asked);
+        kinds.filter_map(move |(kind, asked)| {
+            let wanted = match asked.as_deref() {
+                Some([]) => Wanted::All(selector),
+                Some(names) => Wanted::Named(names),
+                None if self.has_followed => Wanted::Followed(selector),
+                None => return None,
+            };
+            Some((kind, wanted))
+        })
     }
 
     /// Reports whether one policy is asked for, and no more.
     fn is_one(&self, selection: &Selection) -> bool {
-        selection.names.len() + self.mutating.as_ref().map_or(0, Vec::len) == 1
+        selection.names.len() + self.asked.iter().flatten().map(Vec::len).sum::<usize>() == 1
     }
 }
 
@@ -165,28 +180,27 @@ async fn first(
     let controller = ControllerReport::of(&args.lease(), &lease, now());
     let exclusion = lease.exclusion();
     let mut report = judged(connected, args, policies.items.clone(), &exclusion).await?;
-    if let Some(wanted) = scope.wanted(selection) {
-        match mutating::policies(connected, &mutating::POLICIES, wanted).await {
-            Ok((mutating, missing)) => {
-                report = report.with_mutating(&mutating::POLICIES, &mutating, &exclusion);
-                for name in missing {
+    for (kind, wanted) in scope.wanted(selection) {
+        match mutating::policies(connected, kind, wanted).await {
+            Ok(found) => {
+                report = report.with_mutating(kind, &found.policies, &exclusion);
+                for name in found.missing {
+                    let short = kind.resources.first().copied().unwrap_or_default();
                     report.gaps.push(format!(
-                        "the cluster has no MutatingAdmissionPolicy `{name}`; `kubectl vap status map` lists all"
+                        "the cluster has no {} `{name}`; `kubectl vap status {short}` lists all",
+                        kind.name()
                     ));
+                }
+                if !found.has_statuses && !matches!(wanted, Wanted::Followed(_)) {
+                    let statuses = kind.statuses();
+                    let _ = writeln!(
+                        err,
+                        "warning: the cluster has no {statuses}: without their CRD the controller writes no conditions"
+                    );
                 }
             }
             Err(Trouble::Fatal(error)) => return Err(error),
             Err(Trouble::Note(text)) => drop(writeln!(err, "warning: {text}")),
-        }
-    }
-    if scope.has_followed {
-        let wanted = Wanted::Followed(selection.selector.as_deref());
-        for kind in &mutating::OTHERS {
-            match mutating::policies(connected, kind, wanted).await {
-                Ok((found, _)) => report = report.with_mutating(kind, &found, &exclusion),
-                Err(Trouble::Fatal(error)) => return Err(error),
-                Err(Trouble::Note(text)) => drop(writeln!(err, "warning: {text}")),
-            }
         }
     }
     report.controller = Some(controller);

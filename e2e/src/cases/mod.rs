@@ -86,6 +86,12 @@ fn choices(seed: u64, key: &str, n: u64) -> Choices<'static> {
     Choices::Seeded(Random::of(seed, key, n).number())
 }
 
+/// `expression` with a mistake as people make them, always the same one of a seed.
+#[must_use]
+pub fn changed_expression(seed: u64, expression: &str) -> String {
+    mutate::change(&mut Choices::Seeded(seed), expression)
+}
+
 /// Writes everything below `directory`: `crds/`, `policies/`, `mutating/`, `eval.jsonl` and `admit.jsonl`.
 ///
 /// # Errors

@@ -12,7 +12,7 @@ use vap_status_controller::policy::admission::mutation::{
     Bound, KnownKinds, MutatingAdmission, MutationContext, MutationOutcome, mutate,
 };
 use vap_status_controller::policy::admission::{
-    AdmissionRequest, AuthorizerList, Binding, Namespace, Object, Operation, ParamList,
+    AdmissionRequest, AuthorizerList, Binding, Namespace, Object, Operation, ParamList, ParamSource,
 };
 use vap_status_controller::policy::mutations::shared_part_of_binding;
 use vap_status_controller::schema::{Builtin, Crd, Gvr};
@@ -174,6 +174,7 @@ pub fn own(case: &Value) -> Result<std::result::Result<String, String>> {
     }
     let outcome = outcome(
         &policies,
+        &Ok(ParamList::default()),
         &kinds,
         &request,
         &part("object"),
@@ -187,12 +188,14 @@ pub fn own(case: &Value) -> Result<std::result::Result<String, String>> {
     })
 }
 
-/// The outcome of `request` about `object` in `namespace`, with policies in their order, each with its bindings.
+/// The outcome of `request` about `object` in `namespace`, with policies in their order, each with its bindings, and
+/// the params of all.
 ///
 /// # Errors
 /// When a policy or a binding cannot be read.
 pub fn outcome(
     policies: &[(Value, Vec<Value>)],
+    params: &std::result::Result<ParamList, String>,
     kinds: &KnownKinds,
     request: &AdmissionRequest,
     object: &Value,
@@ -207,13 +210,16 @@ pub fn outcome(
         });
         read.push((policy, bindings.collect::<Result<Vec<_>>>()?));
     }
-    let params = ParamList::default();
+    let params = match params {
+        Ok(params) => Ok(params as &dyn ParamSource),
+        Err(why) => Err(why.clone()),
+    };
     let bound: Vec<_> = read
         .iter()
         .map(|(policy, bindings)| Bound {
             policy,
             bindings,
-            params: Ok(&params),
+            params: params.clone(),
         })
         .collect();
     let namespace = Some(Namespace::new(namespace));

@@ -5,6 +5,7 @@
 
 mod bases;
 pub mod mutate;
+pub mod of_corpus;
 mod tree;
 mod values;
 mod written;

@@ -211,21 +211,34 @@ const FIELDS: [(&str, &[&str]); 19] = [
 /// # Errors
 /// When there is nothing to make them of.
 pub fn mutants(seed: u64, n: u64) -> Result<Vec<Mutant>> {
-    let bases = bases()?;
+    mutants_of(&bases()?, "refusals", seed, n, |_, _| false)
+}
+
+/// `n` mutants of `bases`. `change_one` may make the first change and report so; the others are of any sort.
+pub(super) fn mutants_of(
+    bases: &[Value],
+    key: &str,
+    seed: u64,
+    n: u64,
+    change_one: impl Fn(&mut Value, &mut Random) -> bool,
+) -> Result<Vec<Mutant>> {
     (0..n)
         .map(|n| {
-            let mut random = Random::of(seed, "refusals", n);
-            let base = random.choose(&bases).context("no bases")?;
+            let mut random = Random::of(seed, key, n);
+            let mut base = random.choose(bases).context("no bases")?.clone();
             let kind = base.get("kind").and_then(Value::as_str);
             let sort = kind.and_then(Sort::of_kind);
             let sort = sort.context("a base of no kind")?;
-            let mut tree = Tree::from(base.clone());
             // One in ten stays sound, and some have two mistakes.
-            let n_changes = match random.below(20) {
+            let mut n_changes = match random.below(20) {
                 0 => 0,
                 1..=15 => 1,
                 _ => 2,
             };
+            if n_changes > 0 && change_one(&mut base, &mut random) {
+                n_changes -= 1;
+            }
+            let mut tree = Tree::from(base);
             for _ in 0..n_changes {
                 change(&mut tree, &mut random);
             }

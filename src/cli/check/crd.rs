@@ -1,26 +1,28 @@
 //! The schemas and rules of CustomResourceDefinitions in files: what the API server refuses of them when they are
 //! created, with the places in the files.
 //!
-//! Takes definitions as they are written, gives findings. What is refused of a definition beside its schemas and rules,
-//! and defaults that do not fit their schema, are not looked at.
+//! Takes definitions as they are written, gives findings. What is refused of a definition beside its schemas with their
+//! defaults and rules is not looked at.
 
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::Value as Json;
 
 use super::finding::{Finding, Severity};
 use super::policy::finding;
+use super::suggestion::Suggestions;
 use super::validation::help;
-use crate::cel::diagnostic::Diagnostic;
+use crate::cel::diagnostic::{Diagnostic, Hint};
 use crate::cel::source::SourceMap;
 use crate::cel::syntax;
 use crate::cli::input::Object;
 use crate::cli::input::yaml::{Data, Node};
 use crate::cli::parallel;
+use crate::custom_resource::judge;
 use crate::policy::nearest::nearest as nearest_name;
 use crate::policy::rule::Rule;
 use crate::schema::Crd;
 use crate::validation_rules::{
-    DefinitionError, FieldErrorKind, KEYWORDS, PathStep, Trouble, UNKNOWN_KEYWORD, judge,
-    schema_errors,
+    DefinitionError, FieldErrorKind, KEYWORDS, PathStep, Trouble, UNKNOWN_KEYWORD, schema_errors,
 };
 
 /// The most findings about one definition.
@@ -59,8 +61,8 @@ fn faults(crd: &Object<Crd>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let of_schemas = schema_errors(definition);
     findings.extend(of_schemas.iter().map(|error| about_schema(crd, error)));
-    let has_rules = crd.source.text().contains("x-kubernetes-validations");
-    if !has_rules {
+    let text = crd.source.text();
+    if !text.contains("x-kubernetes-validations") && !text.contains("default") {
         return findings;
     }
     let verdict = judge(definition);
@@ -132,7 +134,9 @@ fn about(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
         ..found
     };
     let Some(expression) = &error.expression else {
+        let is_of_default = error.place.last() == Some(&PathStep::Field("default".to_owned()));
         let message = match error.error.detail.as_str() {
+            _ if is_of_default => format!("default: {}", error.error.body()),
             "" => error.error.body(),
             detail => detail.to_owned(),
         };
@@ -160,9 +164,29 @@ fn about(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
         let message: Vec<_> = issue.message.lines().map(str::trim).collect();
         let mut found = whole(severity, rule, &message.join(" "));
         mark(&mut found, crd, node, text, issue);
-        if is_refused { refused(found) } else { found }
+        let mut found = if is_refused { refused(found) } else { found };
+        if let Some(meant) = meant(issue) {
+            let help = found.help.map(|help| format!(" {help}"));
+            found.help = Some(format!(
+                "did you mean `{meant}`?{}",
+                help.unwrap_or_default()
+            ));
+        }
+        found
     };
     found.iter().map(issue).collect()
+}
+
+/// The name that was probably meant by one that nothing declares.
+fn meant(issue: &Diagnostic) -> Option<String> {
+    let meant = match issue.hint.as_ref()? {
+        Hint::Name(name) => nearest_name(name, ["self", "oldSelf"].into_iter()).map(str::to_owned),
+        // A rule has no variables, which a policy would have.
+        hint @ Hint::Field { .. } => Suggestions::default()
+            .field(&ValidatingAdmissionPolicy::default(), hint)
+            .map(|(meant, _)| meant),
+    };
+    meant.filter(|meant| issue.hint.as_ref().is_some_and(|hint| hint.name() != meant))
 }
 
 /// The rule of an error that is not of an expression's text.

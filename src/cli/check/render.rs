@@ -221,12 +221,13 @@ fn summary(report: &CheckReport, terminal: Terminal) -> String {
     };
     let policies = policies(summary.policies);
     let webhooks = (summary.webhooks > 0).then(|| count(summary.webhooks, "webhook"));
-    // Beside policies, CRDs are there for their schemas.
-    let checked = match (summary.policies, webhooks) {
-        (0, Some(webhooks)) => webhooks,
-        (0, None) if summary.crds > 0 => count(summary.crds, "CustomResourceDefinition"),
-        (_, Some(webhooks)) => format!("{policies} and {webhooks}"),
-        (_, None) => policies,
+    let crds = (summary.crds > 0).then(|| count(summary.crds, "CustomResourceDefinition"));
+    let has_others = webhooks.is_some() || crds.is_some();
+    let policies = Some(policies).filter(|_| summary.policies > 0 || !has_others);
+    let checked: Vec<String> = [policies, webhooks, crds].into_iter().flatten().collect();
+    let checked = match checked.split_last() {
+        Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        _ => checked.concat(),
     };
     // Policies of a cluster are in no file.
     let of_files = match (&report.cluster, summary.files) {

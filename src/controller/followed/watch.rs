@@ -390,6 +390,10 @@ mod tests {
                 Reply::ended_watch(&[
                     event("ADDED", &policy("odd", 1, &json!("none"))),
                     event("ADDED", &policy("null", 2, &Value::Null)),
+                    event(
+                        "ADDED",
+                        &json!({"surprise": {"of": ["an", "unknown", "shape"]}}),
+                    ),
                     event("BOOKMARK", &end),
                     event("ADDED", &policy("later", 4, &json!([]))),
                 ])
@@ -415,7 +419,7 @@ mod tests {
         assert!(state.orphan(&key("gone")).is_some());
         let text = context.metrics.encode().unwrap();
         assert!(
-            text.contains("vap_unreadable_objects{source=\"mutatingpolicies\"} 1\n"),
+            text.contains("vap_unreadable_objects{source=\"mutatingpolicies\"} 2\n"),
             "{text}"
         );
     }

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
+use kube::Resource;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -99,7 +100,7 @@ pub(super) enum Page {
 ///
 /// # Errors
 /// Where it is no list.
-pub(super) fn read_page<K: DeserializeOwned>(
+pub(super) fn read_page<K: Resource + DeserializeOwned>(
     body: &[u8],
 ) -> Result<(VecDeque<Result<K, Unreadable>>, Page), Error> {
     let page: ListPage<'_> =
@@ -120,7 +121,7 @@ pub(super) fn read_page<K: DeserializeOwned>(
 ///
 /// # Errors
 /// Where it is no event.
-pub(super) fn read<K: DeserializeOwned>(
+pub(super) fn read<K: Resource + DeserializeOwned>(
     line: &[u8],
 ) -> Result<(WireEvent<K>, Option<String>), Error> {
     let decode = |error: serde_json::Error| Error::Decode(error.to_string());
@@ -179,15 +180,20 @@ pub(crate) fn full_name(namespace: Option<&str>, name: Option<&str>) -> String {
     }
 }
 
-/// Reads an object.
-fn object<K: DeserializeOwned>(object: &RawValue) -> Result<K, Unreadable> {
-    serde_json::from_str(object.get()).map_err(|error| {
-        let OutlineMetadata {
-            name, namespace, ..
-        } = outline(object);
-        Unreadable {
-            name: full_name(namespace.as_deref(), name.as_deref()),
-            problem: error.to_string(),
+/// Reads an object. One without a name is none: a type without a field that must be there reads any shape.
+fn object<K: Resource + DeserializeOwned>(object: &RawValue) -> Result<K, Unreadable> {
+    let problem = match serde_json::from_str::<K>(object.get()) {
+        Ok(read) if read.meta().name.as_deref().is_some_and(|it| !it.is_empty()) => {
+            return Ok(read);
         }
+        Ok(_) => "it has no name".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let OutlineMetadata {
+        name, namespace, ..
+    } = outline(object);
+    Err(Unreadable {
+        name: full_name(namespace.as_deref(), name.as_deref()),
+        problem,
     })
 }

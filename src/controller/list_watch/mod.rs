@@ -22,8 +22,8 @@ use std::time::Duration;
 
 use http::{Request, StatusCode, header};
 use http_body_util::{BodyExt, Collected, Limited};
-use kube::Client;
 use kube::client::Body;
+use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout_at};
 
@@ -157,7 +157,7 @@ enum State<K> {
     },
 }
 
-impl<K: DeserializeOwned> ListWatch<K> {
+impl<K: Resource + DeserializeOwned> ListWatch<K> {
     /// Nothing is asked before the first call of [`Self::next`].
     pub(crate) fn new(client: Client, plan: Plan) -> Self {
         Self {

@@ -16,6 +16,7 @@
 //! Source: apiextensions-apiserver `pkg/registry/customresource` (`strategy.go`, `validator.go`); apiserver
 //! `pkg/registry/rest` (`create.go`, `update.go`).
 
+mod defaults;
 mod embedded;
 mod format;
 mod lists;
@@ -34,6 +35,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value as Json, json};
 
 pub use crate::validation_rules::{FieldError, FieldErrorKind, RuleWatcher, WatchedRule};
+
+pub use defaults::judge;
 
 use crate::defaulting::{NOW, UID};
 use crate::schema::SchemaError;

@@ -186,6 +186,13 @@ fn set_defaults(fields: &mut Map<String, Value>, declared: Fields<'_>) {
     }
 }
 
+/// Reports whether `value` has unknown fields.
+pub(crate) fn has_unknown(value: &Value, schema: &Value, is_resource: bool) -> bool {
+    let mut pruned = value.clone();
+    prune(&mut pruned, Some(schema), is_resource, 0);
+    pruned != *value
+}
+
 fn prune(value: &mut Value, schema: Option<&Value>, is_resource: bool, depth: usize) {
     if depth >= MAX_DEPTH {
         return;

@@ -24,8 +24,8 @@ mod typed;
 use serde_json::Value;
 
 pub use convert::convert;
-pub(crate) use custom::prune_unknown;
 pub use custom::{complete, complete_defaults};
+pub(crate) use custom::{has_unknown, prune_unknown};
 pub use kind_rules::has_generation;
 pub use prepare::{Custom, Operation, Prepared, Request, Stage, prepare};
 pub use subresource::{SubresourceRequest, subresource};

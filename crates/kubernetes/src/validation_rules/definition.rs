@@ -4,8 +4,9 @@
 //! may be wrong with a definition is not told; where it keeps the API server from compiling rules, they are not
 //! compiled here either.
 //!
-//! Differs: defaults are not held against the schema, which the API server does before it compiles rules; errors come
-//! in the order of the names of properties, which upstream leaves to chance.
+//! Differs: [`judge`] does not hold defaults against the schema, which the API server does before it compiles rules, as
+//! [`judge`](crate::custom_resource) of custom resources does; errors come in the order of the names of properties,
+//! which upstream leaves to chance.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
 //! (`validateCustomResourceDefinitionValidation`, `ValidateCustomResourceDefinitionOpenAPISchema`),
@@ -87,6 +88,17 @@ pub struct DefinitionVerdict {
 /// ```
 #[must_use]
 pub fn judge(definition: &Json) -> DefinitionVerdict {
+    judge_with(definition, &|_, _| Vec::new())
+}
+
+/// Finds the errors of the defaults of a structural schema at a path.
+pub(crate) type DefaultErrors<'a> = &'a dyn Fn(&Json, &Path<'_>) -> Vec<DefinitionError>;
+
+/// As [`judge`], with the errors that `default_errors` finds; no rules are compiled where there are any.
+pub(crate) fn judge_with(
+    definition: &Json,
+    default_errors: DefaultErrors<'_>,
+) -> DefinitionVerdict {
     let mut verdict = DefinitionVerdict::default();
     let versions = definition.pointer("/spec/versions");
     let versions = versions.and_then(Json::as_array);
@@ -113,7 +125,12 @@ pub fn judge(definition: &Json) -> DefinitionVerdict {
         } else {
             written
         };
-        let mut judged = judge_schema(schema, &path.field("openAPIV3Schema"), &mut budget);
+        let mut judged = judge_schema(
+            schema,
+            &path.field("openAPIV3Schema"),
+            &mut budget,
+            default_errors,
+        );
         for error in &mut judged.errors {
             if are_identical {
                 let below = error.place.split_off(2);
@@ -154,7 +171,12 @@ fn schema_has_rules(schema: &Map<String, Json>) -> bool {
         || keywords::junctors(schema).any(|(_, _, schema)| schema_has_rules(schema))
 }
 
-fn judge_schema(schema: &Json, path: &Path<'_>, budget: &mut Budget) -> DefinitionVerdict {
+fn judge_schema(
+    schema: &Json,
+    path: &Path<'_>,
+    budget: &mut Budget,
+    default_errors: DefaultErrors<'_>,
+) -> DefinitionVerdict {
     let unjudged = DefinitionVerdict {
         is_partial: true,
         ..DefinitionVerdict::default()
@@ -162,8 +184,15 @@ fn judge_schema(schema: &Json, path: &Path<'_>, budget: &mut Budget) -> Definiti
     if !is_shallower(schema, MAX_JSON_DEPTH) {
         return unjudged;
     }
+    let whole = schema;
     let Some(schema) = schema.as_object() else {
         return unjudged;
+    };
+    let is_structural = is_structural(schema);
+    let of_defaults = if is_structural {
+        default_errors(whole, path)
+    } else {
+        Vec::new()
     };
     let mut judging = Judging {
         budget,
@@ -172,9 +201,11 @@ fn judge_schema(schema: &Json, path: &Path<'_>, budget: &mut Budget) -> Definiti
         costs: Vec::new(),
         is_partial: false,
     };
-    let context = is_structural(schema).then(|| Context::root(schema));
+    let is_sound = is_structural && of_defaults.is_empty();
+    let context = is_sound.then(|| Context::root(schema));
     let found = judging.schema(schema, path, &Way::ROOT, context.as_ref());
-    let mut errors = found.about_rules;
+    let mut errors = of_defaults;
+    errors.extend(found.about_rules);
     errors.extend(found.of_expressions);
     if context.is_some() && judging.total.exceeds_limit() {
         for (place, field) in judging.total.most_expensive() {

@@ -16,7 +16,7 @@ mod compile;
 mod context;
 pub(crate) mod correlation;
 mod cost;
-mod definition;
+pub(crate) mod definition;
 mod field_error;
 mod field_path;
 mod keywords;

@@ -4,7 +4,7 @@
 //! missing or not known, keywords that are not supported, patterns. Whatever else keeps a schema from being structural
 //! is told of the schema as a whole.
 //!
-//! Not looked at are defaults, which must fit the schema, list types with their keys, and what is not a schema.
+//! Not looked at are defaults, which are held against the rules too, list types with their keys, and what is not a schema.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
 //! (`ValidateCustomResourceDefinitionOpenAPISchema`, `specStandardValidatorV3.validate`),

@@ -94,6 +94,11 @@ impl Validator {
     /// # Errors
     /// If the schema nests too deeply, or is too large.
     pub fn new(schema: &Json) -> Result<Self, SchemaError> {
+        Self::of_part(schema, true)
+    }
+
+    /// As [`Self::new`], of a part of a schema, which is that of a resource or not.
+    pub(crate) fn of_part(schema: &Json, is_resource: bool) -> Result<Self, SchemaError> {
         if !is_shallower(schema, MAX_JSON_DEPTH) {
             return Err(SchemaError::TooDeep);
         }
@@ -101,12 +106,12 @@ impl Validator {
         let map = schema.as_object().unwrap_or(&empty);
         let mut interner = Interner::default();
         let root = if has_rules(map) {
-            let type_ = rule_type(map, true, &mut interner)?;
+            let type_ = rule_type(map, is_resource, &mut interner)?;
             let mut building = Building {
                 interner,
                 budget: Budget::default(),
             };
-            building.node(schema, map, true, type_.as_ref())?
+            building.node(schema, map, is_resource, type_.as_ref())?
         } else {
             None
         };

@@ -11,6 +11,32 @@ use kubernetes::schema::Gvk;
 /// Labels: keys and values.
 pub type Labels = BTreeMap<String, String>;
 
+/// The groups of which an API server has typed informers.
+///
+/// Source: `k8s.io/client-go` `informers/generic.go` (`ForResource`).
+const TYPED_GROUPS: [&str; 20] = [
+    "",
+    "admissionregistration.k8s.io",
+    "apps",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "extensions",
+    "flowcontrol.apiserver.k8s.io",
+    "internal.apiserver.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+    "storagemigration.k8s.io",
+];
+
 /// An object: of a request, or params. Copies share it.
 #[derive(Clone, Debug)]
 pub struct Object(Arc<Inner>);
@@ -65,6 +91,22 @@ impl Object {
         fields.push(("apiVersion".into(), Value::string(gvk.api_version())));
         fields.push(("kind".into(), Value::from(&*gvk.kind)));
         Value::Map(Map::from_fields(fields))
+    }
+
+    /// The object as expressions see it as params: those of Kubernetes' own kinds have no apiVersion and no kind.
+    ///
+    /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/policy_source.go` (`ensureParamsForPolicyLocked`),
+    /// which takes the typed informer where there is one; `k8s.io/apimachinery` `pkg/runtime/helper.go`
+    /// (`WithoutVersionDecoder`), by which typed objects lose their kind.
+    pub(super) fn value_as_params(&self) -> Value {
+        if !TYPED_GROUPS.contains(&&*self.gvk().group) {
+            return self.value().clone();
+        }
+        let fields = self.value().as_map().and_then(Map::as_fields);
+        let fields = fields.unwrap_or_default().iter();
+        let is_kept = |name: &str| name != "apiVersion" && name != "kind";
+        let kept = fields.filter(|(name, _)| is_kept(name)).cloned();
+        Value::Map(Map::from_fields(kept.collect()))
     }
 
     /// The kind that the object says it has.

@@ -186,11 +186,11 @@ fn objects_equal_params_by_what_they_hold() {
         ("oldObject == params", false),
         ("params == null", false),
     ];
-    let same = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"n": "1"}});
+    let same = json!({"apiVersion": "example.com/v1", "kind": "Limit", "metadata": {"name": "a"}, "data": {"n": "1"}});
     let mut other = same.clone();
     other["data"]["n"] = json!("2");
     for (param, is_same) in [(&same, true), (&other, false)] {
-        let gvr = Gvr::new("", "v1", "configmaps");
+        let gvr = Gvr::new("example.com", "v1", "limits");
         let request = AdmissionRequest::create(gvr, Object::new(&same));
         let params = ParamList::default();
         let context = ReviewContext::new(&params, &None, Arc::new(AuthorizerList::default()));
@@ -198,7 +198,7 @@ fn objects_equal_params_by_what_they_hold() {
         let param = Object::new(param);
         for (expression, holds) in expressions {
             let spec = json!({
-                "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+                "paramKind": {"apiVersion": "example.com/v1", "kind": "Limit"},
                 "validations": [{"expression": expression}],
             });
             let admission = admission(&spec);
@@ -206,6 +206,39 @@ fn objects_equal_params_by_what_they_hold() {
             let holds = holds && is_same;
             let found = *decision(&evaluation) == Decision::admit();
             assert_eq!(found, holds, "{expression}: {evaluation:?}");
+        }
+    }
+}
+
+/// Source: the answers of a real API server, `e2e/tests/mutating_dry_runs.rs`.
+#[test]
+fn params_of_kubernetes_own_kinds_say_no_kind() {
+    for (api_version, kind, is_said) in [
+        ("v1", "ConfigMap", false),
+        ("rbac.authorization.k8s.io/v1", "ClusterRole", false),
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition", true),
+        ("example.com/v1", "Limit", true),
+    ] {
+        let request = deployment();
+        let params = ParamList::default();
+        let context = ReviewContext::new(&params, &None, Arc::new(AuthorizerList::default()));
+        let matched = (&request.gvr, &request.gvk);
+        let param = Object::new(
+            &json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}}),
+        );
+        for expression in [
+            "has(params.kind)",
+            "has(params.apiVersion)",
+            "size(params) == 3",
+        ] {
+            let spec = json!({
+                "paramKind": {"apiVersion": api_version, "kind": kind},
+                "validations": [{"expression": expression}],
+            });
+            let evaluation =
+                admission(&spec).evaluate(&request, matched, Some(&param), None, &context);
+            let found = *decision(&evaluation) == Decision::admit();
+            assert_eq!(found, is_said, "{kind}: {expression}: {evaluation:?}");
         }
     }
 }

@@ -1,0 +1,187 @@
+//! The defaults of a structural schema, held against the schema that they stand in.
+//!
+//! Takes a schema and the path to it, gives the errors for which a definition is refused at its creation. Defaults
+//! within the metadata of resources are not looked at.
+//!
+//! Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/validation.go` (`ValidateDefaults`).
+
+use serde_json::{Map, Value as Json};
+
+use super::embedded;
+use super::outcome::shown;
+use super::schema::{Schema, any_below};
+use super::value::{Place, Walk};
+use crate::defaulting;
+use crate::validation_rules::definition::judge_with;
+use crate::validation_rules::path::Path;
+use crate::validation_rules::{
+    DefinitionError, DefinitionVerdict, FieldError, FieldErrorKind, Validator,
+};
+
+/// Judges the rules of `definition` as [`judge`](crate::validation_rules::judge) does, and the defaults, which the API
+/// server holds against the schema before it compiles rules.
+#[must_use]
+pub fn judge(definition: &Json) -> DefinitionVerdict {
+    judge_with(definition, &default_errors)
+}
+
+/// The errors of the defaults in `schema`, the structural schema of a resource, which does not nest too deeply.
+fn default_errors(schema: &Json, path: &Path<'_>) -> Vec<DefinitionError> {
+    let mut errors = Vec::new();
+    if any_below(schema, |schema| of(schema).is_some()) {
+        walk(schema, path, true, &mut errors);
+    }
+    errors
+}
+
+/// The default of a schema; null is none.
+fn of(schema: &Json) -> Option<&Json> {
+    schema.get("default").filter(|default| !default.is_null())
+}
+
+fn walk(schema: &Json, path: &Path<'_>, is_root: bool, errors: &mut Vec<DefinitionError>) {
+    let is_resource = is_root || embedded::is_embedded(schema);
+    if let Some(default) = of(schema) {
+        let path = path.field("default");
+        let faults = faults(schema, default, is_resource);
+        errors.extend(faults.into_iter().map(|fault| DefinitionError {
+            error: FieldError {
+                field: below(&path.text(), &fault.field),
+                ..fault
+            },
+            place: path.steps(),
+            expression: None,
+        }));
+    }
+    // Defaults are forbidden beneath additionalProperties.
+    if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
+        walk(items, &path.field("items"), false, errors);
+    }
+    let properties = schema.get("properties").and_then(Json::as_object);
+    let of_metadata =
+        |name: &str| is_resource && ["apiVersion", "kind", "metadata"].contains(&name);
+    let path = path.field("properties");
+    for (name, property) in properties.into_iter().flatten() {
+        if !of_metadata(name) {
+            walk(property, &path.key(name), false, errors);
+        }
+    }
+}
+
+/// The faults of a default, with paths from its root.
+fn faults(schema: &Json, default: &Json, is_resource: bool) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if defaulting::has_unknown(default, schema, embedded::is_embedded(schema)) {
+        errors.push(FieldError {
+            kind: FieldErrorKind::Invalid,
+            field: Path::ROOT.text(),
+            value: Some(shown(default)),
+            detail: "must not have unknown fields".to_owned(),
+        });
+    }
+    let n_unknown = errors.len();
+    embedded::validate(schema, default, &Path::ROOT, &mut errors);
+    if errors.len() > n_unknown {
+        return errors;
+    }
+    let empty = Map::new();
+    let read = Schema::read(schema.as_object().unwrap_or(&empty));
+    let outcome = Walk::new().value(&read, default, &Place::Root, None);
+    if !outcome.faults.is_empty() {
+        errors.extend(outcome.faults.into_iter().map(|fault| child(fault.error)));
+        return errors;
+    }
+    // What cannot be compiled is told of the rules.
+    let Ok(rules) = Validator::of_part(schema, is_resource) else {
+        return errors;
+    };
+    if rules.has_rules() {
+        // As it is in an update that does not change it, and where it is new.
+        let mut found = rules.validate(default, Some(default)).errors;
+        if found.is_empty() {
+            found = rules.validate(default, None).errors;
+        }
+        errors.append(&mut found);
+    }
+    errors
+}
+
+/// An error about a value, whose path begins with a dot where it is below another, even before an index.
+///
+/// Source: apiextensions-apiserver `pkg/apiserver/validation/validation.go` (`kubeOpenAPIResultToFieldErrors`).
+fn child(mut error: FieldError) -> FieldError {
+    if error.field.starts_with('[') {
+        error.field.insert(0, '.');
+    }
+    error
+}
+
+/// The path of a field below `path`.
+fn below(path: &str, field: &str) -> String {
+    match field {
+        "<nil>" => path.to_owned(),
+        field if field.starts_with(['[', '.']) => format!("{path}{field}"),
+        field => format!("{path}.{field}"),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::indexing_slicing, reason = "a test fails by a panic")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(spec: &Json, expect: &[&str]) {
+        let schema = json!({"type": "object", "properties": {"spec": spec}});
+        let definition = json!({"spec": {"versions": [
+            {"name": "v1", "schema": {"openAPIV3Schema": schema}}]}});
+        let verdict = judge(&definition);
+        let below = "spec.validation.openAPIV3Schema.properties[spec]";
+        let found: Vec<_> = verdict
+            .errors
+            .iter()
+            .map(|found| found.error.to_string().replace(below, "~"))
+            .collect();
+        assert_eq!(found, expect);
+    }
+
+    /// Source: the answers of a real API server, `e2e/tests/custom_resources.rs`.
+    #[test]
+    fn defaults_are_held_against_schema_and_rules() {
+        let rule = json!([{"rule": "self.n > 3", "message": "too few"}]);
+        let integer = json!({"type": "integer"});
+        check(
+            &json!({"type": "object", "default": {"n": 4}, "properties": {"n": integer},
+                "x-kubernetes-validations": rule}),
+            &[],
+        );
+        check(
+            &json!({"type": "object", "default": {"n": 1}, "properties": {"n": integer},
+                "x-kubernetes-validations": rule}),
+            &["~.default: Invalid value: too few"],
+        );
+        check(
+            &json!({"type": "object", "default": {"m": 1}, "properties": {"n": integer}}),
+            &["~.default: Invalid value: {\"m\":1}: must not have unknown fields"],
+        );
+        check(
+            &json!({"type": "array", "default": ["a", 1], "items": {"type": "string"}}),
+            &[
+                "~.default.[1]: Invalid value: \"integer\": [1] in body must be of type string: \"integer\"",
+            ],
+        );
+        check(
+            &json!({"type": "array", "items": {"type": "object", "properties": {"a": {
+                "type": "string", "maxLength": 1, "default": "ab"}}}}),
+            &["~.items.properties[a].default: Too long: may not be more than 1 byte"],
+        );
+        // No rule is compiled where a default is refused.
+        check(
+            &json!({"type": "string", "maxLength": 1, "default": "ab",
+                "x-kubernetes-validations": [{"rule": "self +"}]}),
+            &["~.default: Too long: may not be more than 1 byte"],
+        );
+    }
+}

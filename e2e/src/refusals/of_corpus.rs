@@ -1,0 +1,89 @@
+//! The webhook configurations of a corpus, as they are written and completed, and mutants of them.
+
+use std::path::Path;
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use super::mutate::{Mutant, mutants_of};
+use super::of_files;
+use crate::random::Random;
+
+/// The configurations in the files below `folder`, each also with what it lacks to be taken, and `n` mutants of these,
+/// always the same ones of a seed.
+///
+/// # Errors
+/// When there are none.
+pub fn webhooks(folder: &Path, seed: u64, n: u64) -> Result<Vec<Mutant>> {
+    let mut found = of_files(folder)?;
+    let mut whole = Vec::new();
+    for written in &found {
+        let mut configuration: Value = serde_json::from_str(&written.text)?;
+        complete(&mut configuration);
+        whole.push(configuration);
+    }
+    let as_written = found.clone();
+    for (written, configuration) in as_written.iter().zip(&whole) {
+        found.push(Mutant {
+            sort: written.sort,
+            text: configuration.to_string(),
+        });
+    }
+    found.extend(mutants_of(&whole, "refusals of webhooks", seed, n, change)?);
+    Ok(found)
+}
+
+/// Adds what an API server asks for and a part of a configuration, such as one of a test's, leaves out.
+fn complete(configuration: &mut Value) {
+    let set = |object: &mut Value, field: &str, value: Value| {
+        if let Some(fields) = object.as_object_mut() {
+            fields.entry(field).or_insert(value);
+        }
+    };
+    set(configuration, "metadata", json!({}));
+    if let Some(metadata) = configuration.get_mut("metadata") {
+        set(metadata, "name", json!("of-the-corpus"));
+    }
+    let webhooks = configuration
+        .get_mut("webhooks")
+        .and_then(Value::as_array_mut);
+    for (n, webhook) in webhooks.into_iter().flatten().enumerate() {
+        set(webhook, "name", json!(format!("w{n}.example.com")));
+        set(webhook, "admissionReviewVersions", json!(["v1"]));
+        set(webhook, "sideEffects", json!("None"));
+        let own = json!({"url": "https://example.com/a"});
+        set(webhook, "clientConfig", own.clone());
+        if let Some(config) = webhook.get_mut("clientConfig")
+            && config.get("url").is_none()
+            && config.pointer("/service/namespace").is_none()
+        {
+            *config = own;
+        }
+    }
+}
+
+/// Changes the text of a condition's expression, in three of five where there is one, and reports whether it did.
+fn change(configuration: &mut Value, random: &mut Random) -> bool {
+    let webhooks = configuration
+        .get_mut("webhooks")
+        .and_then(Value::as_array_mut);
+    let mut expressions: Vec<&mut Value> = webhooks
+        .into_iter()
+        .flatten()
+        .filter_map(|webhook| webhook.get_mut("matchConditions")?.as_array_mut())
+        .flatten()
+        .filter_map(|condition| condition.get_mut("expression"))
+        .collect();
+    let n = expressions.len().try_into().unwrap_or(0);
+    if n == 0 || random.permille(400) {
+        return false;
+    }
+    let at = usize::try_from(random.below(n)).unwrap_or(0);
+    let seed = random.number();
+    if let Some(expression) = expressions.get_mut(at)
+        && let Some(text) = expression.as_str()
+    {
+        **expression = crate::cases::changed_expression(seed, text).into();
+    }
+    true
+}

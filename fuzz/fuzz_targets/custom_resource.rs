@@ -1,0 +1,73 @@
+//! Any JSON object is a definition with an object, the one before it, what is merged into it and a patch of it: the
+//! definition is judged, the object held against it, merged and patched.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use serde_json::Value;
+use vap_status_controller::custom_resource::{Validator, judge};
+use vap_status_controller::json_patch::{self, Operation};
+use vap_status_controller::merge::{self, Applied, Types};
+use vap_status_controller::schema::{Crd, Gvk};
+use vap_status_controller::validation_rules::schema_errors;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(input) = serde_json::from_slice::<Value>(bytes) else {
+        return;
+    };
+    let part = |name: &str| input.get(name).cloned().unwrap_or_default();
+    let (definition, object) = (part("definition"), part("object"));
+    let before = input.get("before");
+
+    let _ = judge(&definition);
+    let _ = schema_errors(&definition);
+    if let Ok(validator) = Validator::new(&definition, "v1") {
+        let verdict = validator.validate(&object, before, "default");
+        let again = validator.validate(&object, before, "default");
+        assert_eq!(
+            format!("{verdict:?}"),
+            format!("{again:?}"),
+            "the same request has one answer"
+        );
+    }
+
+    let operations = part("patch");
+    let operations: Vec<_> = operations
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(operation)
+        .collect();
+    let _ = json_patch::apply(&object, &operations);
+    if let Ok(same) = json_patch::apply(&object, &[]) {
+        assert_eq!(same, object, "a patch of nothing changes nothing");
+    }
+
+    let Ok(crd) = Crd::from_value(&definition) else {
+        return;
+    };
+    let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str);
+    let gvk = Gvk::new(
+        text("/spec/group").unwrap_or_default(),
+        "v1",
+        text("/spec/names/kind").unwrap_or_default(),
+    );
+    let applied = Applied::from(&part("applied"));
+    for version in &crd.versions {
+        if let Ok(types) = Types::of_crd(&crd, version) {
+            let _ = merge::apply(&types, &gvk, &object, &applied);
+            let _ = merge::undeclared(&types, &gvk, &object);
+        }
+    }
+});
+
+/// An operation as JSON writes it.
+fn operation(json: &Value) -> Operation {
+    let text = |name: &str| json.get(name).and_then(Value::as_str);
+    let mut operation = Operation::new(
+        text("op").unwrap_or_default(),
+        text("path").unwrap_or_default(),
+    );
+    operation.from = text("from").map(str::to_owned);
+    operation.value = json.get("value").cloned();
+    operation
+}
