@@ -97,7 +97,7 @@ fn faults(schema: &Json, default: &Json, is_resource: bool) -> Vec<FieldError> {
     };
     if rules.has_rules() {
         // As it is in an update that does not change it, and where it is new.
-        let mut found = rules.validate(default, Some(default)).errors;
+        let mut found = rules.validate_unchanged(default).errors;
         if found.is_empty() {
             found = rules.validate(default, None).errors;
         }
@@ -176,6 +176,15 @@ mod tests {
             &json!({"type": "array", "items": {"type": "object", "properties": {"a": {
                 "type": "string", "maxLength": 1, "default": "ab"}}}}),
             &["~.items.properties[a].default: Too long: may not be more than 1 byte"],
+        );
+        // Each error is told, also where one of them is none of the value itself.
+        check(
+            &json!({"type": "number", "default": 1e300, "x-kubernetes-validations": [
+                {"rule": "int(self) > 2"}, {"rule": "self < 5.0", "message": "no"}]}),
+            &[
+                "~.default: Invalid value: \"number\": integer overflow evaluating rule: int(self) > 2",
+                "~.default: Invalid value: no",
+            ],
         );
         // No rule is compiled where a default is refused.
         check(

@@ -154,12 +154,30 @@ impl Validator {
         before: Option<&Json>,
         watcher: Option<&dyn RuleWatcher>,
     ) -> ValidationResult {
+        let before_rules = before.filter(|_| self.has_rules());
+        let correlated = before_rules.map(|before| Correlated::new(object, before, &self.schema));
+        self.walk((object, before), correlated.as_ref(), watcher)
+    }
+
+    /// As [`Self::validate`], and without leniency towards what an update does not change: a value is its own value before.
+    ///
+    /// Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/validation.go` (`validate`), which does not ask for
+    /// ratcheting.
+    pub(crate) fn validate_unchanged(&self, object: &Json) -> ValidationResult {
+        self.walk((object, Some(object)), None, None)
+    }
+
+    fn walk(
+        &self,
+        (object, before): (&Json, Option<&Json>),
+        correlated: Option<&Correlated<'_>>,
+        watcher: Option<&dyn RuleWatcher>,
+    ) -> ValidationResult {
         let mut outcome = ValidationResult::default();
         let Some(root) = &self.root else {
             outcome.is_complete = true;
             return outcome;
         };
-        let correlated = before.map(|before| Correlated::new(object, before, &self.schema));
         let mut walk = Walk {
             left: RUNTIME_CEL_COST_BUDGET,
             is_over: false,
@@ -168,7 +186,7 @@ impl Validator {
             watcher,
         };
         let ratchet = Ratchet {
-            current: correlated.as_ref(),
+            current: correlated,
             around: None,
         };
         walk.node(root, &Path::ROOT, object, before, ratchet);
