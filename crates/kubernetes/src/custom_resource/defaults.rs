@@ -183,7 +183,7 @@ mod tests {
                 {"rule": "int(self) > 2"}, {"rule": "self < 5.0", "message": "no"}]}),
             &[
                 "~.default: Invalid value: \"number\": integer overflow evaluating rule: int(self) > 2",
-                "~.default: Invalid value: no",
+                "~.default: Invalid value: 1e+300: no",
             ],
         );
         // No rule is compiled where a default is refused.
