@@ -39,7 +39,8 @@ impl UnreadableObjects {
         }
     }
 
-    /// Notes an object that cannot be read, and says so, once a minute for all of the kind.
+    /// Notes an object that cannot be read, and says so, once a minute for all of the kind. One without a name is not
+    /// counted: nothing would ever tell that it is gone.
     pub(super) fn note(&mut self, context: &Context, object: Unreadable) {
         let Unreadable { name, problem } = object;
         let resource = &self.resource;
@@ -54,6 +55,9 @@ impl UnreadableObjects {
                 "an object cannot be read, so the statuses that depend on it are out of date; further \
                  unreadable objects are only counted, in vap_unreadable_objects"
             );
+        }
+        if name.is_empty() {
+            return;
         }
         self.names.insert(name.clone());
         if let Some(listed) = &mut self.listed {

@@ -419,7 +419,7 @@ mod tests {
         assert!(state.orphan(&key("gone")).is_some());
         let text = context.metrics.encode().unwrap();
         assert!(
-            text.contains("vap_unreadable_objects{source=\"mutatingpolicies\"} 2\n"),
+            text.contains("vap_unreadable_objects{source=\"mutatingpolicies\"} 1\n"),
             "{text}"
         );
     }
