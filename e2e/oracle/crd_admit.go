@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -200,6 +201,12 @@ func (s *servedVersion) admitRead(object, old *unstructured.Unstructured, namesp
 	return object, causesOf(rest.BeforeUpdate(s.strategy, ctx, object, old))
 }
 
+// isOfSomeField reports whether a cause is about the first field of an object that a rule has come to, in the order of
+// Go's maps: objects that are compared as wholes are read field by field.
+func isOfSomeField(cause Cause) bool {
+	return strings.Contains(cause.Message, "invalid data, ")
+}
+
 func (s *servedVersion) outcomes(objectData, oldData []byte, namespace string) AdmittedObject {
 	answer := AdmittedObject{Outcomes: [][]Cause{}}
 	object, old, err := s.readBoth(objectData, oldData)
@@ -216,7 +223,7 @@ func (s *servedVersion) outcomes(objectData, oldData []byte, namespace string) A
 			if len(causes) == 0 {
 				answer.Result = result.Object
 			}
-			if (len(causes) < 2 || len(answer.Outcomes) > 1) && try+1 >= fewestTries {
+			if !slices.ContainsFunc(causes, isOfSomeField) && (len(causes) < 2 || len(answer.Outcomes) > 1) && try+1 >= fewestTries {
 				return
 			}
 		}
