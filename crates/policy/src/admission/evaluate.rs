@@ -97,7 +97,7 @@ impl Evaluator {
         let mut shared = Arc::new(Inputs {
             object: object(&request.object),
             old_object: object(&request.old_object),
-            params: params.map_or(Value::Null, Object::value_as_params),
+            params: params.map_or(Value::Null, |params| params.value().clone()),
             request: Value::Null,
             namespace: Value::Null,
             authorizer: None,

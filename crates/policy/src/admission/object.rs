@@ -93,12 +93,13 @@ impl Object {
         Value::Map(Map::from_fields(fields))
     }
 
-    /// The object as expressions see it as params: those of Kubernetes' own kinds have no apiVersion and no kind.
+    /// The object as expressions of a mutating policy see it as params: those of Kubernetes' own kinds have no apiVersion and
+    /// no kind. For validating policies the API server puts them back (`validating/dispatcher.go`, `wrappedParam`).
     ///
     /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/policy_source.go` (`ensureParamsForPolicyLocked`),
     /// which takes the typed informer where there is one; `k8s.io/apimachinery` `pkg/runtime/helper.go`
     /// (`WithoutVersionDecoder`), by which typed objects lose their kind.
-    pub(super) fn value_as_params(&self) -> Value {
+    pub(super) fn value_as_mutating_params(&self) -> Value {
         if !TYPED_GROUPS.contains(&&*self.gvk().group) {
             return self.value().clone();
         }

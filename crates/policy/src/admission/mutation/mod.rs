@@ -571,7 +571,7 @@ impl Run<'_> {
             params: invocation
                 .params
                 .as_ref()
-                .map_or(Value::Null, Object::value_as_params),
+                .map_or(Value::Null, Object::value_as_mutating_params),
             request: visible::request(request, gvr, &invocation.gvk),
             namespace: namespace.map_or(Value::Null, |namespace| namespace.visible().clone()),
             authorizer: Some(visible::authorizer(request, &self.context.authorizer)),
