@@ -195,6 +195,19 @@ impl Ast {
         self.exprs.get(id.index()).unwrap_or(&UNSPECIFIED)
     }
 
+    /// The function and the arguments of `id` where it is a call without a target, as those of operators are.
+    #[must_use]
+    pub fn global_call(&self, id: ExprId) -> Option<(&str, &[ExprId])> {
+        match self.expr(id) {
+            Expr::Call {
+                function,
+                target: None,
+                args,
+            } => Some((function, args)),
+            _ => None,
+        }
+    }
+
     /// The place of `id`: an offset in code points.
     #[must_use]
     pub fn offset(&self, id: ExprId) -> u32 {

@@ -186,20 +186,13 @@ impl Evaluation<'_> {
 
     /// The variable of the request that is not null where `atom` has its value, and that is all it says.
     fn root_there(&self, (id, wanted): Atom) -> Option<&str> {
-        let Expr::Call {
-            function,
-            target: None,
-            args,
-        } = self.ast.expr(id)
-        else {
-            return None;
-        };
-        let is_there = match &**function {
+        let (function, args) = self.ast.global_call(id)?;
+        let is_there = match function {
             "_!=_" => wanted,
             "_==_" => !wanted,
             _ => return None,
         };
-        let name = match &**args {
+        let name = match args {
             [one, other] => match (self.ast.expr(*one), self.ast.expr(*other)) {
                 (Expr::Ident(name), Expr::Literal(Literal::Null))
                 | (Expr::Literal(Literal::Null), Expr::Ident(name)) => name,

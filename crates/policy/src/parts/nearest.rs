@@ -1,6 +1,6 @@
 //! Choice of the parts that are shown of a large expression: those nearest to what decided.
 
-use cel::ast::{Ast, Expr, ExprId};
+use cel::ast::{Ast, ExprId};
 
 use super::{MAX_DEPTH, Part};
 use crate::admission::{Recording, Seen};
@@ -60,21 +60,16 @@ impl Evaluation<'_> {
 
     /// Reports whether the value of `id` is due to that of its part `child`.
     fn decides(&self, id: ExprId, child: ExprId) -> bool {
-        let Expr::Call {
-            function,
-            target: None,
-            args,
-        } = self.ast.expr(id)
-        else {
+        let Some((function, args)) = self.ast.global_call(id) else {
             return true;
         };
         let (Some(whole), Some(part)) = (self.seen(id), self.seen(child)) else {
             // What was not evaluated has not decided; of a macro's own calls nothing is seen.
             return self.seen(id).is_none();
         };
-        match &**function {
+        match function {
             "_&&_" | "_||_" => {
-                let decisive = &**function == "_||_";
+                let decisive = function == "_||_";
                 let has =
                     |seen: &Seen, value: bool| if value { seen.is_true } else { seen.is_false };
                 if whole.is_error {

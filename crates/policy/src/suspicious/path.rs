@@ -95,15 +95,8 @@ impl Operator {
 
 /// The operands of a binary operator, and which it is.
 pub(super) fn operands(ast: &Ast, id: ExprId) -> Option<(Operator, ExprId, ExprId)> {
-    let Expr::Call {
-        function,
-        target: None,
-        args,
-    } = ast.expr(id)
-    else {
-        return None;
-    };
-    let [left, right] = &**args else { return None };
+    let (function, args) = ast.global_call(id)?;
+    let [left, right] = args else { return None };
     Some((Operator::of(function)?, *left, *right))
 }
 

@@ -266,18 +266,13 @@ impl Evaluation<'_> {
             let mut needed = way.iter().flat_map(|known| self.needed(*known));
             return needed.any(|path| path.starts_with(&tested));
         }
-        let Expr::Call {
-            function,
-            target: None,
-            args,
-        } = self.ast.expr(id)
-        else {
+        let Some((function, args)) = self.ast.global_call(id) else {
             return false;
         };
         let mut each = args.iter();
-        match &**function {
+        match function {
             "!_" => each.any(|arg| self.follows((*arg, !wanted), way, depth + 1)),
-            "_&&_" | "_||_" if (&**function == "_&&_") == wanted => {
+            "_&&_" | "_||_" if (function == "_&&_") == wanted => {
                 each.all(|arg| self.follows((*arg, wanted), way, depth + 1))
             }
             "_&&_" | "_||_" => each.any(|arg| self.follows((*arg, wanted), way, depth + 1)),
