@@ -94,14 +94,6 @@ pub fn grant_access_reviews(control_plane: &ControlPlane) -> Result<()> {
     )
 }
 
-/// Installs the CRD of the objects that hold the conditions of mutating policies.
-///
-/// # Errors
-/// When kubectl refuses the manifest.
-pub fn install_policy_statuses(control_plane: &ControlPlane) -> Result<()> {
-    install_statuses(control_plane, "mutatingadmissionpolicystatuses")
-}
-
 /// Installs the CRD of the objects of that resource, which hold conditions.
 ///
 /// # Errors
@@ -128,14 +120,6 @@ pub async fn await_served(client: &Client, resource: &str) -> Result<()> {
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
     }
-}
-
-/// Grants the controller's user to follow mutating policies, as the component of that name does.
-///
-/// # Errors
-/// When kubectl refuses the manifests.
-pub fn grant_mutating_policies(control_plane: &ControlPlane) -> Result<()> {
-    grant_following(control_plane, "mutatingadmissionpolicies")
 }
 
 /// Grants the controller's user to follow a resource, as the component of that name does.

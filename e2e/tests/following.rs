@@ -15,9 +15,7 @@ use std::time::{Duration, Instant};
 use e2e::audit::{asked, audited, n_writes};
 use e2e::conditions::{condition, settled, wait_for_policy};
 use e2e::control_plane::ControlPlane;
-use e2e::controller::{
-    Controller, SERVICE_ACCOUNT, binary, grant_mutating_policies, install_policy_statuses,
-};
+use e2e::controller::{Controller, SERVICE_ACCOUNT, binary, grant_following, install_statuses};
 use e2e::statuses::Statuses;
 use e2e::trouble::Trouble;
 use k8s_openapi::api::rbac::v1::ClusterRole;
@@ -495,7 +493,7 @@ async fn nothing_is_asked_that_is_not_to_be_followed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_missing_right_costs_mutating_policies_alone() {
     let cluster = Cluster::start(&[]).await;
-    install_policy_statuses(&cluster.control_plane).unwrap();
+    install_statuses(&cluster.control_plane, ObjectKind::OF_MUTATING.plural).unwrap();
     cluster
         .policy("sound", "apps", "deployments", REPLICAS)
         .await;
@@ -527,7 +525,7 @@ async fn a_missing_right_costs_mutating_policies_alone() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     not_ready(&controller, "mutatingpolicies").await;
-    grant_mutating_policies(&cluster.control_plane).unwrap();
+    grant_following(&cluster.control_plane, "mutatingadmissionpolicies").unwrap();
     cluster.wait("sound", "Ready", "True/Ready").await;
     controller.await_ready().await.unwrap();
     controller.finish().await.unwrap();
@@ -579,7 +577,7 @@ async fn a_right_on_bindings_that_is_taken_away_is_a_condition() {
     not_ready(&controller, "mutatingbindings").await;
     cluster.bindings().delete("sound", &delete).await.unwrap();
 
-    grant_mutating_policies(&cluster.control_plane).unwrap();
+    grant_following(&cluster.control_plane, "mutatingadmissionpolicies").unwrap();
     cluster.wait("sound", "Bound", "False/NoBindings").await;
     controller.await_ready().await.unwrap();
     controller.finish().await.unwrap();

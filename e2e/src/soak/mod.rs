@@ -18,15 +18,14 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::ValueEnum;
 use kube::Client;
 use serde_json::json;
+use vap_status_controller::status::object::ObjectKind;
 
 use self::universe::{Change, World};
 use crate::ControlPlane;
-use crate::controller::{
-    Controller, await_served, control_plane, grant_mutating_policies, install_policy_statuses,
-    install_probes,
-};
+use crate::controller::{Controller, control_plane, install_probes};
 use crate::fault_proxy::{BlackHoles, Fault, FaultProxy, Schedule};
 use crate::random::Random;
+use crate::statuses::Statuses;
 use crate::trouble::Trouble;
 
 /// How long after the last fault everything must be as the model foretells.
@@ -217,13 +216,7 @@ impl<'a> Soak<'a> {
             install_probes(&client).await?;
         }
         if settings.follows {
-            grant_mutating_policies(&control_plane)?;
-            install_policy_statuses(&control_plane)?;
-            await_served(
-                &client,
-                "vap-status.dev/v1alpha1/mutatingadmissionpolicystatuses",
-            )
-            .await?;
+            Statuses::install(&control_plane, ObjectKind::OF_MUTATING).await?;
         }
         let proxy = FaultProxy::start(&control_plane).await?;
         match settings.aggregation {

@@ -39,7 +39,8 @@ use self::content::{
 };
 use self::usage::Usage;
 use self::wait::{
-    Expected, TIMEOUT, await_condition, await_rest, await_samples, await_writes, ensure_met, index,
+    Expected, N_SAMPLES, TIMEOUT, await_condition, await_rest, await_samples, await_writes,
+    ensure_met, index,
 };
 
 /// How many params change, one after the other.
@@ -141,7 +142,7 @@ async fn measure(size: Size, rest: Duration) -> Result<Row> {
     row.seconds("ready after the start", started.elapsed());
     let names: Vec<String> = (0..size.policies).map(name).collect();
     let unbound = Expected("Bound", "NoBindings");
-    await_samples(&policies, &names, unbound).await?;
+    await_samples(&policies, &names, N_SAMPLES, unbound).await?;
     await_writes(&controller, size.policies).await?;
     let judged = started.elapsed();
     row.seconds("all have a complete status after the start", judged);

@@ -24,7 +24,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(900);
 const QUIET: Duration = Duration::from_secs(4);
 
 /// How many policies are waited for, one after the other, between two looks at all.
-const N_SAMPLES: usize = 8;
+pub(crate) const N_SAMPLES: usize = 8;
 
 /// How many policies are rather read one by one than in a list of all.
 const FEW: usize = 200;
@@ -56,22 +56,14 @@ pub(crate) async fn await_condition(
     let started = Instant::now();
     let mut lacking = names;
     while !lacking.is_empty() {
+        ensure!(
+            started.elapsed() < TIMEOUT,
+            "{} policies do not come to {expected:?}",
+            lacking.len()
+        );
         let is_few = lacking.len() <= FEW;
-        let apart = if is_few {
-            1
-        } else {
-            lacking.len().div_ceil(N_SAMPLES)
-        };
-        // From the end: what is written in the order of a list has all written then.
-        for name in lacking.iter().rev().step_by(apart) {
-            while !expected.is_met_by(&api.get(name).await?) {
-                ensure!(
-                    started.elapsed() < TIMEOUT,
-                    "{name} does not come to {expected:?}"
-                );
-                tokio::time::sleep(PAUSE).await;
-            }
-        }
+        let n_samples = if is_few { lacking.len() } else { N_SAMPLES };
+        await_samples(api, &lacking, n_samples, expected).await?;
         if is_few {
             return Ok(());
         }
@@ -83,14 +75,15 @@ pub(crate) async fn await_condition(
     Ok(())
 }
 
-/// Waits for some of the policies, the last ones first.
+/// Waits for so many of the policies, from the end: what is written in the order of a list has all written then.
 pub(crate) async fn await_samples(
     api: &Api<ValidatingAdmissionPolicy>,
     names: &[String],
+    n_samples: usize,
     expected: Expected,
 ) -> Result<()> {
     let started = Instant::now();
-    let apart = names.len().div_ceil(N_SAMPLES).max(1);
+    let apart = names.len().div_ceil(n_samples).max(1);
     for name in names.iter().rev().step_by(apart) {
         while !expected.is_met_by(&api.get(name).await?) {
             ensure!(
