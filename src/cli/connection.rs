@@ -230,7 +230,7 @@ impl Connected {
                 let reason = innermost(error);
                 return CliError::Unreachable { server, reason };
             }
-            Error::Timeout(_) | Error::Decode(_) | Error::Broken(_) => {
+            Error::Timeout(_) | Error::Decode(_) | Error::Broken(_) | Error::Unpublished => {
                 let reason = one_line(&error.to_string());
                 return CliError::Unreachable { server, reason };
             }

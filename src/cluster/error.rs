@@ -30,6 +30,11 @@ pub enum Error {
     /// The answer broke off.
     #[error("{0}")]
     Broken(String),
+    /// The answer is empty: so the API server answers for a group version that it has no OpenAPI document of.
+    ///
+    /// Source: kube-openapi `pkg/handler3/handler.go`, `HandleGroupVersion`.
+    #[error("the API server publishes no schemas of it at the moment")]
+    Unpublished,
 }
 
 impl Error {
@@ -38,6 +43,7 @@ impl Error {
     pub fn reason(&self) -> ErrorReason {
         match self {
             Self::Timeout(_) => ErrorReason::Timeout,
+            Self::Unpublished => ErrorReason::NotFound,
             Self::Decode(_) => ErrorReason::Decode,
             Self::Status { code, message } => status_reason(*code, message),
             Self::Client(kube::Error::Api(status)) => status_reason(status.code, &status.message),

@@ -189,6 +189,11 @@ impl DiscoveryLag {
         self.may_change.insert(gv, (address, now + MAY_CHANGE));
     }
 
+    /// The group versions whose documents may still change, or come back as they were.
+    pub(crate) fn expected(&self) -> impl Iterator<Item = &GroupVersion> {
+        self.may_change.keys()
+    }
+
     /// Compares a snapshot with the CRDs and with what was `published` before, forgets what has shown or is
     /// waited for no longer, and says what of the snapshot is held back.
     pub(crate) fn progress(

@@ -241,7 +241,8 @@ impl Refresher {
                 self.in_step(Source::OpenApi);
                 if let Some(index) = index {
                     is_news = true;
-                    self.index = Some(Arc::new(index));
+                    let before = self.index.replace(Arc::new(index));
+                    self.note_documents(before.as_deref());
                 }
             }
             Err(error) => {
@@ -272,10 +273,24 @@ impl Refresher {
         } else {
             self.progress(time)
         };
+        for gv in self.lag.expected() {
+            self.context.schemas.flush_backoff(Some(gv));
+        }
         let pace = if is_news { PACE } else { 1 };
         self.rest = STEPS.0.max(pace * took).min(STEPS.1);
         self.due = self.last + self.pause(has_failed, progress).max(self.rest);
         self.clean().await;
+    }
+
+    /// Has the documents asked for again that the index names otherwise than `before`: one that comes back with the address
+    /// that it had is else known as one that is not there.
+    fn note_documents(&self, before: Option<&Index>) {
+        let index = self.index.iter().flat_map(|index| index.iter());
+        for (gv, address) in index {
+            if before.and_then(|before| before.get(gv)) != Some(address) {
+                self.context.schemas.flush_backoff(Some(gv));
+            }
+        }
     }
 
     /// Drops schemas that nobody needs any more.

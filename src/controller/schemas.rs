@@ -83,9 +83,15 @@ struct Document {
     /// The policies that asked for it and went away without, with how many documents they need: those that
     /// need few come first, as what is matched by wildcards takes long to check.
     waiting: BTreeSet<(usize, String)>,
-    /// Ends the pause before the next attempt.
+    /// Ends the pause before the next attempt, and makes those after it short again.
     flush: Arc<Notify>,
     task: AbortHandle,
+}
+
+impl Document {
+    fn flush(&self) {
+        self.flush.notify_one();
+    }
 }
 
 impl Drop for Document {
@@ -222,12 +228,18 @@ impl SchemaCache {
         set
     }
 
-    /// Ends the pauses of the documents that could not be had: of this group version, or of all.
+    /// Has the documents asked for at once that could not be had, of this group version or of all, and then as often
+    /// as at first.
     pub(crate) fn flush_backoff(&self, group_version: Option<&GroupVersion>) {
         let state = self.shared.lock();
-        let wanted = |gv: &&GroupVersion| group_version.is_none_or(|wanted| wanted == *gv);
-        let documents = state.documents.iter().filter(|(gv, _)| wanted(gv));
-        documents.for_each(|(_, document)| document.flush.notify_one());
+        match group_version {
+            Some(gv) => state
+                .documents
+                .get(gv)
+                .into_iter()
+                .for_each(Document::flush),
+            None => state.documents.values().for_each(Document::flush),
+        }
     }
 
     /// Forgets all documents but those of `needed` and those that a policy waits for that `exists`; whether

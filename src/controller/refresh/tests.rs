@@ -24,6 +24,8 @@ struct Served {
     others: usize,
     /// Time that it takes for an answer.
     delay: Duration,
+    /// True if the documents are there that the index names.
+    is_described: bool,
 }
 
 struct Cluster {
@@ -62,6 +64,13 @@ fn answer(served: &Served, request: &Seen) -> Reply {
             let items: Vec<Value> = others.chain(widgets).collect();
             json!({"kind": "APIGroupDiscoveryList", "items": items})
         }
+        path if path.starts_with("/openapi/v3/") && !served.is_described => {
+            return Reply {
+                body: String::new(),
+                ..Reply::json(&Value::Null)
+            };
+        }
+        path if path.starts_with("/openapi/v3/") => json!({"components": {"schemas": {}}}),
         _ => json!({"kind": "APIGroupDiscoveryList", "items": []}),
     };
     Reply::json(&document).after(served.delay)
@@ -262,6 +271,41 @@ async fn a_busy_api_server_is_asked_on_while_a_change_is_expected() {
     let snapshot = cluster.context.snapshot();
     let address = snapshot.index.get(&GroupVersion::new("example.com", "v1"));
     assert_eq!(address.map(String::as_str), Some("/openapi/v3/a?hash=2"));
+}
+
+/// A CRD that is deleted and created again as it was has the address that it had. An API server that has been asked for
+/// the document in between, and had none, must be asked again.
+#[tokio::test(start_paused = true)]
+async fn a_crd_that_comes_back_as_it_was_has_its_document_soon() {
+    for is_gone_from_the_index in [false, true] {
+        let cluster = cluster();
+        let address = Some("/openapi/v3/a?hash=1");
+        let widgets = GroupVersion::new("example.com", "v1");
+        let needed = BTreeSet::from([widgets.clone()]);
+        cluster.serve(true, address);
+        cluster.signal(listed([(WIDGETS.to_owned(), widget())].into()));
+        cluster.queued(SOON).await;
+        let schemas = &cluster.context.schemas;
+        let index = Arc::clone(&cluster.context.snapshot().index);
+        drop(schemas.get("on-widgets", &needed, &index).await);
+        let is_there = || schemas.loaded("on-widgets", &needed, &index).is_some();
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        assert!(!is_there(), "the pauses are of a minute by now");
+
+        cluster.signal(Signal::CrdDeleted(WIDGETS.into()));
+        if is_gone_from_the_index {
+            cluster.serve(false, None);
+            tokio::time::sleep(SOON).await;
+        }
+        let mut again = widget();
+        again.revision.1 += 1;
+        cluster.signal(Signal::CrdApplied(WIDGETS.into(), again));
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        cluster.serve(true, address);
+        cluster.served.lock().unwrap().is_described = true;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(is_there(), "{is_gone_from_the_index}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use kube::Client;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 use super::{Load, Shared, Types};
 use crate::controller::blocking;
@@ -33,6 +34,12 @@ const DEADLINE: Duration = Duration::from_secs(10);
 
 /// The pause after the first failure, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// For how long it is ordinary that a document cannot be read: the index names one for a moment longer than it is there.
+const ORDINARY: Duration = Duration::from_secs(1);
+
+/// The same of a document that is not published: its CRD may be deleted and created again.
+const ORDINARY_UNPUBLISHED: Duration = Duration::from_secs(10);
 
 /// How many bytes of documents may be in memory at once, and of those that failed before.
 const BUDGETS: (usize, usize) = (32 << 20, 16 << 20);
@@ -105,6 +112,9 @@ impl Loader {
             }
             fetched => fetched?,
         };
+        if document.body.is_empty() {
+            return Err(Error::Unpublished);
+        }
         let interner = Arc::clone(&self.interner);
         let read = move || {
             let parsed = OpenApiDocument::parse(&document.body);
@@ -147,17 +157,18 @@ pub(super) async fn until_there(
     address: String,
     flush: Arc<Notify>,
 ) {
-    let mut n_failures = 0_u32;
-    let mut n_passing = 0_u32;
+    let mut failing: Option<Failing> = None;
+    let mut n_pauses = 0_u32;
     loop {
-        let error = match attempt(&shared, &gv, &address, n_failures > 0).await {
+        let error = match attempt(&shared, &gv, &address, failing.is_some()).await {
             Ok(Read {
                 types,
                 is_transient,
             }) => {
                 shared.metrics.schema_lookup(Lookup::Fetched);
-                if n_failures > 0 {
+                if failing.take().is_some() {
                     tracing::info!(group_version = %gv, "schemas can be read again");
+                    n_pauses = 0;
                 }
                 tracing::debug!(group_version = %gv, kinds = types.len(), is_transient, "read schemas");
                 if !is_transient {
@@ -165,37 +176,66 @@ pub(super) async fn until_there(
                     return;
                 }
                 shared.note(&gv, &address, Load::Passing(types));
-                n_failures = 0;
-                drop(tokio::time::timeout(pause(n_passing), flush.notified()).await);
-                n_passing = n_passing.saturating_add(1);
+                n_pauses = wait(n_pauses, &flush).await;
                 continue;
             }
             Err(error) => error,
         };
         shared.metrics.schema_lookup(Lookup::Failed);
-        let pause = pause(n_failures);
-        n_failures = n_failures.saturating_add(1);
-        if n_failures == 1 {
+        if failing.is_none() {
             // Later failures are no news to those who wait.
             shared.note(&gv, &address, Load::Missing(error.to_string()));
+            n_pauses = 0;
         }
-        if n_failures == 2 {
-            tracing::warn!(group_version = %gv, %error, "cannot get schemas, retrying");
-        } else {
-            // A single one is ordinary: a group that is on its way out has an address and no document.
-            let retry_in = pause.as_secs();
-            tracing::debug!(group_version = %gv, %error, retry_in, "cannot get schemas");
-        }
-        drop(tokio::time::timeout(pause, flush.notified()).await);
+        failing
+            .get_or_insert_with(Failing::new)
+            .tell(&gv, &error, pause(n_pauses));
+        n_pauses = wait(n_pauses, &flush).await;
     }
 }
 
-/// The pause after so many failures before the last: doubled each time.
-fn pause(n_failures: u32) -> Duration {
-    PAUSES
-        .0
-        .saturating_mul(1 << n_failures.min(16))
-        .min(PAUSES.1)
+/// A document that could not be read, one time after the other.
+struct Failing {
+    since: Instant,
+    is_told: bool,
+}
+
+impl Failing {
+    fn new() -> Self {
+        Self {
+            since: Instant::now(),
+            is_told: false,
+        }
+    }
+
+    /// Logs another failure: once as a warning, when it is not ordinary any more.
+    fn tell(&mut self, gv: &GroupVersion, error: &Error, pause: Duration) {
+        let ordinary = match error {
+            Error::Unpublished => ORDINARY_UNPUBLISHED,
+            _ => ORDINARY,
+        };
+        if !self.is_told && self.since.elapsed() >= ordinary {
+            self.is_told = true;
+            tracing::warn!(group_version = %gv, %error, "cannot get schemas, retrying");
+        } else {
+            let retry_in = pause.as_secs();
+            tracing::debug!(group_version = %gv, %error, retry_in, "cannot get schemas");
+        }
+    }
+}
+
+/// Waits before the next attempt, and returns how many pauses there were: none where a sign came that the document may be
+/// there, from which on it is asked for as often as at first.
+async fn wait(n_pauses: u32, sign: &Notify) -> u32 {
+    match tokio::time::timeout(pause(n_pauses), sign.notified()).await {
+        Ok(()) => 0,
+        Err(_) => n_pauses.saturating_add(1),
+    }
+}
+
+/// The pause after so many others: doubled each time.
+fn pause(n_pauses: u32) -> Duration {
+    PAUSES.0.saturating_mul(1 << n_pauses.min(16)).min(PAUSES.1)
 }
 
 /// One attempt to read a document.

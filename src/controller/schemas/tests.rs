@@ -277,6 +277,40 @@ async fn a_document_that_cannot_be_read_is_a_failure() {
     assert!(reason.starts_with("cannot read the answer: "), "{reason}");
 }
 
+/// So the API server answers for a CRD that was deleted since the index was read.
+#[tokio::test(start_paused = true)]
+async fn an_empty_document_is_not_published() {
+    let is_published = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (cache, log) = cache({
+        let is_published = Arc::clone(&is_published);
+        move |_| {
+            let mut reply = Reply::json(&apps());
+            if !is_published.load(Ordering::Relaxed) {
+                reply.body = String::new();
+            }
+            Some(reply)
+        }
+    });
+    let needed = BTreeSet::from([gv("apps/v1")]);
+    let index = index(&[("apps/v1", "/a?hash=1")]);
+    let schemas = get(&cache, &needed, &index).await;
+    let reason = &schemas.waiting[&gv("apps/v1")].reason;
+    assert_eq!(
+        reason,
+        "the API server publishes no schemas of it at the moment"
+    );
+    // A sign that it may be there makes the pauses short again, which are of a minute by now.
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    cache.flush_backoff(Some(&gv("apps/v1")));
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    let n_requests = paths(&log).len();
+    is_published.store(true, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(paths(&log).len(), n_requests + 1);
+    let schemas = get(&cache, &needed, &index).await;
+    assert!(is_found(&schemas, "apps", "v1", "Deployment"));
+}
+
 #[tokio::test]
 async fn documents_that_nobody_needs_are_dropped() {
     let (cache, log) = cache(|_| Some(Reply::json(&apps())));
