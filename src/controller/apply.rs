@@ -9,7 +9,7 @@
 
 use k8s_openapi::api::admissionregistration::v1::{ExpressionWarning, ValidatingAdmissionPolicy};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::api::{Api, Patch, PatchParams};
+use kube::api::{Api, Patch, PatchParams, ValidationDirective};
 use serde::Serialize;
 
 use super::context::Context;
@@ -82,6 +82,18 @@ struct TypeChecking<'a> {
     expression_warnings: &'a [ExpressionWarning],
 }
 
+/// Parameters of our server-side applies.
+///
+/// Without `fieldValidation` the API server reads each patch a second time, to warn of duplicate fields, which nobody would see.
+///
+/// Source: k8s.io/apiserver `pkg/endpoints/handlers/patch.go`, `applyPatcher.applyPatchToCurrentObject`.
+pub(crate) fn params() -> PatchParams {
+    PatchParams {
+        field_validation: Some(ValidationDirective::Ignore),
+        ..PatchParams::apply(FIELD_MANAGER).force()
+    }
+}
+
 /// Writes the status of `policy`, before `deadline`.
 ///
 /// # Errors
@@ -109,7 +121,7 @@ pub(crate) async fn apply(
             conditions: &desired.conditions,
         },
     };
-    let params = PatchParams::apply(FIELD_MANAGER).force();
+    let params = params();
     let patch = Patch::Apply(&applied);
     // The answer is read as far as it is needed.
     let policies: Api<ReceivedPolicy> = Api::all(context.client.clone());

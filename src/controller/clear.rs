@@ -15,14 +15,13 @@ use futures::StreamExt;
 use futures::stream;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{DeleteParams, ListParams, ObjectList, PartialObjectMeta, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, ObjectList, PartialObjectMeta, Patch};
 use kube::{Api, Client, Config, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use self::leader::Leader;
-use super::FIELD_MANAGER;
-use super::apply::Written;
+use super::apply::{self, Written};
 use super::error::{Error, within};
 use super::exclude::has_ours;
 use crate::probe::api::PolicyProbe;
@@ -302,7 +301,7 @@ where
         "kind": K::kind(&()),
         "metadata": metadata,
     });
-    let params = PatchParams::apply(FIELD_MANAGER).force();
+    let params = apply::params();
     let patch = Patch::Apply(&nothing);
     match within(TIMEOUT, api.patch_status(name, &params, &patch)).await {
         Ok(written) => Ok(Written::Applied(Box::new(written))),

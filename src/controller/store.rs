@@ -185,6 +185,18 @@ impl Entry {
     }
 }
 
+/// Reports whether `policy` takes the place of what is known by that name.
+fn supersedes(
+    entries: &HashMap<String, Kept>,
+    name: &str,
+    policy: &ValidatingAdmissionPolicy,
+    from: EventSource,
+) -> bool {
+    let known = entries.get(name);
+    let known = known.map(|known| known.policy.identity.state());
+    from.supersedes((&policy.metadata).into(), known)
+}
+
 impl Store {
     /// A store that leaves some policies alone.
     pub(crate) fn new(exclusion: Exclusion) -> Self {
@@ -229,6 +241,10 @@ impl Store {
         mut body: Option<Body>,
         from: EventSource,
     ) -> bool {
+        // Every other event tells of a write of ours, whose answer was put in before: packing it would be for nothing.
+        if !supersedes(&self.lock(), &name, &policy, from) {
+            return false;
+        }
         let excluded = exclude::excluded(&self.exclusion, &policy);
         if excluded.is_some() {
             // Nothing of it is read, and so it depends on nothing.
@@ -238,9 +254,7 @@ impl Store {
         let packed = Arc::new(PackedPolicy::new(&policy, body.as_ref()));
         let webhooks = body.as_ref().map_or(&[][..], Body::webhooks);
         let mut entries = self.lock();
-        let known = entries.get(&name);
-        let known = known.map(|known| known.policy.identity.state());
-        if !from.supersedes((&policy.metadata).into(), known) {
+        if !supersedes(&entries, &name, &policy, from) {
             return false;
         }
         let Some(known) = entries.get_mut(&name) else {

@@ -24,7 +24,7 @@ use crate::telemetry::metrics::{ErrorReason, ReconcileOutcome};
 
 const DOCUMENT: &str = "/openapi/v3/apis/apps/v1?hash=1";
 const STATUS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/a/status?\
-                      &force=true&fieldManager=vap-status-controller";
+                      &force=true&fieldManager=vap-status-controller&fieldValidation=Ignore";
 
 pub(super) fn settings() -> Settings {
     Settings {

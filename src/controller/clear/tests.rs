@@ -88,7 +88,9 @@ async fn what_is_ours_is_cleared_and_said() {
     assert_eq!(patches[0].body, expect);
     assert_eq!(
         patches[0].path,
-        format!("{POLICIES}/a/status?&force=true&fieldManager=vap-status-controller")
+        format!(
+            "{POLICIES}/a/status?&force=true&fieldManager=vap-status-controller&fieldValidation=Ignore"
+        )
     );
 }
 

@@ -7,12 +7,12 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::Resource;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, Patch, PostParams, Preconditions};
 use kube::core::Request;
 use serde_json::json;
 
 use super::super::FIELD_MANAGER;
-use super::super::apply::Written;
+use super::super::apply::{self, Written};
 use super::super::context::Context;
 use super::super::error::Error;
 use super::super::event_source::EventSource;
@@ -130,7 +130,7 @@ async fn write(
         "metadata": {"name": name, "uid": seen.uid, "resourceVersion": seen.resource_version},
         "status": ObjectStatus::new(desired, seen.generation),
     });
-    let params = PatchParams::apply(FIELD_MANAGER).force();
+    let params = apply::params();
     let patch = Patch::Apply(&applied);
     deadline
         .within(api(context, followed).patch_status(name, &params, &patch))

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{Patch, PatchParams};
+use kube::api::Patch;
 use kube::{Api, Resource};
 use serde_json::json;
 
-use super::super::FIELD_MANAGER;
+use super::super::apply;
 use super::super::context::Context;
 use super::super::error::{Error, within};
 use super::super::event_source::EventSource;
@@ -109,7 +109,7 @@ async fn write_one(
         },
         "status": desired,
     });
-    let params = PatchParams::apply(FIELD_MANAGER).force();
+    let params = apply::params();
     let patch = Patch::Apply(&applied);
     let Some(deadline) = context.leadership.may_write() else {
         // Whoever leads writes it; on becoming leader everything is looked at again.
