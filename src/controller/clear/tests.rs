@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use http::Method;
 use serde_json::{Value, json};
 
+use super::super::FIELD_MANAGER;
 use super::*;
 use crate::controller::testing::{Log, Reply, Seen, client};
 

@@ -29,9 +29,9 @@ pub(crate) const N_SAMPLES: usize = 8;
 /// How many policies are rather read one by one than in a list of all.
 const FEW: usize = 200;
 
-/// The pause between two looks at one policy: short beside what is measured, and long beside what a look costs
-/// the API server.
-const PAUSE: Duration = Duration::from_millis(50);
+/// The pause between two looks at one policy, or at the controller's metrics: short beside what is measured, and long
+/// beside what a look costs. A scrape with thousands of policies takes the controller a tenth of a second.
+const PAUSE: Duration = Duration::from_millis(250);
 
 /// A condition with its reason.
 #[derive(Clone, Copy, Debug)]
