@@ -133,6 +133,43 @@ fn who_asks_a_policy_of_nothing_is_told() {
     );
 }
 
+#[test]
+fn bindings_that_do_not_match_say_why() {
+    let binding = |name: &str, resources: &str| {
+        format!(
+            "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\
+             metadata: {{name: {name}}}\nspec: {{policyName: replica-limit, validationActions: [Deny], \
+             matchResources: {{{resources}}}}}\n"
+        )
+    };
+    let of_team = binding("of-team", "namespaceSelector: {matchLabels: {team: a}}");
+    let of_pods = binding(
+        "of-pods",
+        "resourceRules: [{apiGroups: [''], apiVersions: [v1], resources: [pods], operations: ['*']}]",
+    );
+    let object = deployment("web", 9).to_string();
+    let case = format!(
+        "  policyName: replica-limit\n  cases:\n  - name: a\n    request: {{object: {object}}}\n    \
+         expect: {{applies: true}}\n"
+    );
+    let files = [
+        ("bindings.yaml", format!("{of_team}---\n{of_pods}")),
+        ("web.json", object),
+        ("probe.yaml", probe(&case)),
+    ];
+    let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
+    let folder = directory("hints_bindings", &files);
+    let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let why = "no binding matches the request (\"of-team\": its namespaceSelector does not select the namespace; \
+               \"of-pods\": no rule is for the resource)";
+    let bindings = file("bindings.yaml");
+    says(
+        &["eval", POLICY, &bindings, "--object", &file("web.json")],
+        &[why],
+    );
+    says(&["test", POLICY, &bindings, &file("probe.yaml")], &[why]);
+}
+
 /// Policies are asked about what `kubectl get -o yaml` wrote before the storage refuses it.
 #[test]
 fn policies_decide_on_an_object_that_has_a_resource_version() {

@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use crate::policy::admission::mutation::Step;
-use crate::policy::admission::{Admission, AdmissionRequest, NamespaceSource, ReviewOutcome};
+use crate::policy::admission::{
+    Admission, AdmissionRequest, Binding, NamespaceSource, ReviewOutcome,
+};
 
 /// The outcome of a case, before it is held against what is expected.
 #[derive(Debug)]
@@ -19,17 +21,27 @@ pub(super) struct Decided {
 }
 
 impl Decided {
-    /// Says which part of the constraints does not match the request, where they do not.
+    /// Says which part of the constraints of `policy` does not match the request, or of each of its `bindings` where
+    /// none of these does.
     pub(super) fn note_unmatched(
         &mut self,
-        policy: &Admission,
+        (policy, bindings): (&Admission, &[Binding]),
         request: &AdmissionRequest,
         namespaces: &dyn NamespaceSource,
     ) {
-        let is_asked = self.outcome.not_asked.is_none();
+        if self.outcome.not_asked.is_some() {
+            return;
+        }
         let definition = &mut self.outcome.definition;
-        if is_asked && definition.matched.is_none() {
+        if definition.matched.is_none() {
             definition.unmatched = policy.unmatched(request, namespaces);
+        }
+        let matches = &mut self.outcome.bindings;
+        if matches.iter().any(|binding| binding.matches) {
+            return;
+        }
+        for (found, binding) in matches.iter_mut().zip(bindings) {
+            found.unmatched = binding.unmatched(request, namespaces);
         }
     }
 

@@ -206,7 +206,7 @@ pub fn explain(outcome: &ReviewOutcome) -> String {
         return format!("a binding cannot be used, and failurePolicy ignores that: {error}");
     }
     if !outcome.bindings.iter().any(|binding| binding.matches) {
-        return "no binding matches the request".to_owned();
+        return unbound(outcome);
     }
     if outcome.evaluations.is_empty() {
         return "there are no params, and the bindings allow that".to_owned();
@@ -242,6 +242,32 @@ pub(super) fn unmatched(what: &str, outcome: &ReviewOutcome) -> String {
         Some(unmatched) => format!("{what}: {}", unmatched.words()),
         None => what.to_owned(),
     }
+}
+
+/// Sentence about bindings of which none matches, with the part of each because of which it does not.
+#[must_use]
+pub fn unbound(outcome: &ReviewOutcome) -> String {
+    /// How many bindings are told of.
+    const MAX_TOLD: usize = 3;
+    let what = "no binding matches the request";
+    let bindings = outcome.bindings.iter();
+    let told = bindings.filter_map(|binding| {
+        Some(format!(
+            "{:?}: {}",
+            binding.name,
+            binding.unmatched?.words()
+        ))
+    });
+    let mut told: Vec<String> = told.collect();
+    if told.is_empty() {
+        return what.to_owned();
+    }
+    let n_more = told.len().saturating_sub(MAX_TOLD);
+    told.truncate(MAX_TOLD);
+    if n_more > 0 {
+        told.push(format!("and {n_more} more"));
+    }
+    format!("{what} ({})", told.join("; "))
 }
 
 /// Reports whether an evaluation got as far as the validations.

@@ -18,4 +18,4 @@ pub mod target;
 pub(crate) mod undefaulted;
 pub mod validation;
 mod webhook;
-pub use difference::{explain, failing_annotations};
+pub use difference::{explain, failing_annotations, unbound};

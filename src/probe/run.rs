@@ -379,7 +379,7 @@ impl<'a> Prepared<'a> {
             Ok(decided) => decided,
             Err(why) => return pending(case, &why),
         };
-        decided.note_unmatched(setting.admission, &request, &namespaces);
+        decided.note_unmatched((setting.admission, &self.bindings), &request, &namespaces);
         let recording = recorder.map(|recorder| recorder.take());
         self.judged(case, setting, decided, recording.unwrap_or_default())
     }

@@ -14,6 +14,7 @@ use crate::policy::admission::{
     Action, AdmissionRequest, Evaluation, EvaluationResult, ReviewOutcome, Unmatched,
 };
 use crate::policy::expressions::Role;
+use crate::probe;
 use crate::probe::mutation::patch;
 use crate::probe::run::CaseResult;
 
@@ -406,10 +407,7 @@ fn verdict(outcome: &ReviewOutcome) -> (Verdict, String) {
                 Verdict::Allowed,
                 format!("failurePolicy Ignore passes over an error: {error}"),
             ),
-            None => (
-                Verdict::NotBound,
-                "none of its bindings matches the request".to_owned(),
-            ),
+            None => (Verdict::NotBound, probe::unbound(outcome)),
         };
     }
     if let Some(error) = outcome.errors.first() {

@@ -4,7 +4,9 @@ use k8s_openapi::api::admissionregistration::v1::{
     ParamRef, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
 };
 
-use super::rules::Constraints;
+use super::namespace::NamespaceSource;
+use super::request::AdmissionRequest;
+use super::rules::{Constraints, Unmatched};
 
 /// A binding of a policy whose selectors have been read.
 #[derive(Clone, Debug)]
@@ -55,6 +57,16 @@ impl Binding {
             labels.is_some_and(|labels| !labels.is_empty())
                 || expressions.is_some_and(|expressions| !expressions.is_empty())
         })
+    }
+
+    /// The part of its constraints because of which they do not match `request`, where they do not.
+    #[must_use]
+    pub fn unmatched(
+        &self,
+        request: &AdmissionRequest,
+        namespaces: &dyn NamespaceSource,
+    ) -> Option<Unmatched> {
+        self.constraints()?.unmatched(request, namespaces)
     }
 
     pub(super) fn param_ref(&self) -> Option<&ParamRef> {

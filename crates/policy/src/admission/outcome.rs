@@ -94,6 +94,8 @@ pub struct BindingMatch {
     pub matches: bool,
     /// Why it could not be told.
     pub error: Option<String>,
+    /// The part because of which it does not match, where someone has asked for it.
+    pub unmatched: Option<Unmatched>,
 }
 
 /// An evaluation of a policy, with one of the params.

@@ -102,6 +102,7 @@ impl Review<'_> {
                 name: binding.name().to_owned(),
                 matches: matches == Ok(true),
                 error: matches.as_ref().err().cloned(),
+                unmatched: None,
             });
             match matches {
                 Err(error) => self.configuration_error(&error, Some(binding)),

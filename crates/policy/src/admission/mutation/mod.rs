@@ -365,6 +365,7 @@ impl Run<'_> {
                     name: binding.name().to_owned(),
                     matches: matches == Ok(true),
                     error: matches.clone().err(),
+                    unmatched: None,
                 });
                 match matches {
                     Err(error) => config(Some(binding), &error),
