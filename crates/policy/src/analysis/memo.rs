@@ -46,6 +46,8 @@ pub(super) struct Memo<'a> {
     params: Option<Arc<str>>,
     /// The steps that were taken for kinds of the key.
     steps: HashMap<Key, u32>,
+    /// The steps that were taken for kinds that were not looked at, by the sorts of their requests.
+    unseen: HashMap<Vec<Sort>, u32>,
 }
 
 /// Everything that the analysis of a kind depends on.
@@ -93,6 +95,7 @@ impl<'a> Memo<'a> {
             distinctions: Distinctions::of(policy),
             params,
             steps: HashMap::new(),
+            unseen: HashMap::new(),
         }
     }
 
@@ -129,11 +132,43 @@ impl<'a> Memo<'a> {
         analysis
     }
 
+    /// The analysis for objects of `gvk`, which `targets` hold, where all that is known of them is the type `object` of
+    /// all kinds that were not looked at; an empty one where it would repeat that of another of these kinds.
+    pub(super) fn analyse_unseen(
+        &mut self,
+        driver: &mut Driver<'_>,
+        gvk: &Gvk,
+        object: &Type,
+        targets: &[&Target<'_>],
+    ) -> KindAnalysis {
+        let is_alike = self.fields.is_some() && !self.is_apart(gvk);
+        let key = is_alike.then(|| sorts(self.distinctions, gvk, targets));
+        let known = key.as_ref().and_then(|key| self.unseen.get(key));
+        if let Some(n_steps) = known
+            && driver.takes(*n_steps)
+        {
+            return KindAnalysis::default();
+        }
+        let before = driver.n_steps_left();
+        let analysis = driver.analyse(gvk, object, targets);
+        if let Some(key) = key
+            && !driver.is_exhausted()
+        {
+            self.unseen.insert(key, before - driver.n_steps_left());
+        }
+        analysis
+    }
+
+    /// Reports whether the analysis of a kind may differ from that of others for its name.
+    fn is_apart(&self, gvk: &Gvk) -> bool {
+        let is_of_params = |name: &Arc<str>| **name == *gvk.type_name();
+        is_written_in_full(gvk) || self.params.as_ref().is_some_and(is_of_params)
+    }
+
     fn key(&self, gvk: &Gvk, schema: &DeclType, targets: &[&Target<'_>]) -> Option<Key> {
         let fields = self.fields.as_ref()?;
         let object = schema.as_object()?;
-        let is_of_params = |name: &Arc<str>| **name == *gvk.type_name();
-        if is_written_in_full(gvk) || self.params.as_ref().is_some_and(is_of_params) {
+        if self.is_apart(gvk) {
             return None;
         }
         let fields = fields.iter().map(|name| match schema.property(name) {

@@ -324,7 +324,8 @@ fn check_truthfully(
         if unseen.len() > MAX_SCHEMALESS_KINDS || driver.is_exhausted() {
             break;
         }
-        let mut analysis = driver.analyse(&unchecked.gvk, &object, of_kind(&unchecked.gvk));
+        let gvk = &unchecked.gvk;
+        let mut analysis = memo.analyse_unseen(&mut driver, gvk, &object, of_kind(gvk));
         report.add_succeeding(&mut analysis);
     }
     let scope = if is_complete {

@@ -16,6 +16,9 @@ struct Kinds {
 
 const KINDS: [&str; 7] = ["A", "B", "C", "D", "Namespace", "Role", "Open"];
 
+/// Kinds without a schema.
+const UNSEEN: [&str; 3] = ["X", "Y", "Z"];
+
 fn schema(n: usize, kind: &str) -> Value {
     let spec = if n.is_multiple_of(2) { "Even" } else { "Odd" };
     let reference = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
@@ -61,7 +64,7 @@ impl Kinds {
             namespaced: *kind != "Namespace",
         };
         Self {
-            mapper: RestMapper::new(KINDS.iter().map(resource).collect()),
+            mapper: RestMapper::new(KINDS.iter().chain(&UNSEEN).map(resource).collect()),
             types,
         }
     }
@@ -175,6 +178,29 @@ fn kinds_that_are_alike_are_analysed_once() {
         2
     );
     assert_eq!(n_analysed("object.kind != ''"), 0);
+}
+
+#[test]
+fn kinds_that_are_not_looked_at_are_analysed_once() {
+    let n_steps = |expression: &str, kinds: &[&str]| {
+        let policy = policy(&[expression]);
+        let mut memo = Memo::new(&policy, None);
+        let mut driver = Driver::new(&policy, None);
+        let before = driver.n_steps_left();
+        for kind in kinds {
+            let gvk = Gvk::new("", "v1", *kind);
+            let object = super::super::requests::schemaless_type(None);
+            memo.analyse_unseen(&mut driver, &gvk, &object, &[]);
+        }
+        (memo.unseen.len(), before - driver.n_steps_left())
+    };
+    let one = n_steps("object.spec.size > 3", &UNSEEN[..1]).1;
+    assert_eq!(n_steps("object.spec.size > 3", &UNSEEN), (1, 3 * one));
+    assert_eq!(
+        n_steps("object.spec.size > 3", &["X", "Namespace", "Y"]).0,
+        2
+    );
+    assert_eq!(n_steps("object.kind != ''", &UNSEEN).0, 0);
 }
 
 #[test]
