@@ -32,7 +32,14 @@ const MAX_FINDINGS: usize = 200;
 #[must_use]
 pub(in crate::cli) fn check(crds: &[Object<Crd>]) -> Vec<Finding> {
     let crds: Vec<_> = crds.iter().collect();
-    parallel::map(&crds, |crd| faults(crd)).concat()
+    let of_each = parallel::map(&crds, |crd| {
+        let mut findings = faults(crd);
+        for found in &mut findings {
+            found.crd = crd.name().map(str::to_owned);
+        }
+        findings
+    });
+    of_each.concat()
 }
 
 /// The faults of the rules of definitions that a cluster has: it accepted them, in this version or another, and refuses

@@ -69,6 +69,12 @@ pub struct Finding {
     /// The name of the webhook, where it is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub webhook: Option<String>,
+    /// The name of the webhook configuration, where it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<String>,
+    /// The name of the CustomResourceDefinition, where it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub crd: Option<String>,
     /// The field of the object, `spec.validations[0].expression`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field_ref: Option<String>,
@@ -111,6 +117,8 @@ impl Finding {
             policy: None,
             binding: None,
             webhook: None,
+            configuration: None,
+            crd: None,
             field_ref: None,
             kinds: Vec::new(),
             witness: None,
@@ -120,10 +128,16 @@ impl Finding {
         }
     }
 
-    /// The name of the policy, binding or webhook that it is about.
+    /// The name of the policy, binding, webhook, configuration of webhooks or CustomResourceDefinition that it is about.
     #[must_use]
     pub(super) fn owner(&self) -> Option<&str> {
-        let names = [&self.policy, &self.binding, &self.webhook];
+        let names = [
+            &self.policy,
+            &self.binding,
+            &self.webhook,
+            &self.configuration,
+            &self.crd,
+        ];
         names.into_iter().find_map(Option::as_deref)
     }
 

@@ -188,6 +188,9 @@ pub(super) fn run_beside<E: From<SchemaError>>(
             findings.extend(validation::webhooks(configuration));
         }
         cascade::without(&mut findings);
+        for found in &mut findings {
+            found.configuration = configuration.name().map(str::to_owned);
+        }
         findings
     });
     report.findings.extend(found.into_iter().flatten());

@@ -114,6 +114,8 @@ fn notes(found: &Finding) -> Vec<String> {
         ("policy", &found.policy),
         ("binding", &found.binding),
         ("webhook", &found.webhook),
+        ("configuration", &found.configuration),
+        ("CustomResourceDefinition", &found.crd),
     ] {
         let name = name.as_deref();
         about.extend(name.map(|name| format!("{noun} {}", clean(name))));

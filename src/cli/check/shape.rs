@@ -23,6 +23,8 @@ use crate::policy::rule::Rule;
 /// The most findings about the shape of one document.
 const MAX_FINDINGS: usize = 20;
 
+const CRD: &str = "CustomResourceDefinition";
+
 /// The longest text that advice repeats, in bytes.
 const MAX_SHOWN: usize = 40;
 
@@ -52,14 +54,17 @@ pub fn invalid(object: &Object<String>) -> Vec<Finding> {
     } else {
         format!("cannot read this object: {message}")
     };
-    let error = Severity::Error;
-    vec![finding(
-        object,
-        error,
-        Rule::InvalidObject,
-        &message,
-        object.place(),
-    )]
+    let (severity, rule) = (Severity::Error, Rule::InvalidObject);
+    let mut found = finding(object, severity, rule, &message, object.place());
+    // Half a definition is mostly a patch, which lies beside the whole one.
+    if object.kind() == CRD && message.ends_with("is missing") {
+        let help = "if it is a patch of kustomize, check what `kubectl kustomize` prints, and leave this file out";
+        found.help = Some(help.to_owned());
+    }
+    if object.kind() == CRD {
+        found.crd = object.name().map(str::to_owned);
+    }
+    vec![found]
 }
 
 struct Walk<'a, T> {
