@@ -117,7 +117,7 @@ refusals *args:
 custom-resources *args:
     @./dev custom-resources {{args}}
 
-# random changes under faults, beside a model: `soak [--minutes N] [--seed N] [--faults all|none|each|pairs|LIST]`
+# random changes under faults, beside a model: `soak [--minutes N] [--seed N] [--faults all|none|each|pairs|LIST] [--skip N]`
 soak *args:
     @./dev soak {{args}}
 

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Parser;
 use e2e::fault_proxy::{Fault, parse_faults};
 use e2e::soak::{Aggregation, Settings, in_pairs, one_by_one, run};
@@ -25,6 +25,10 @@ struct Arguments {
     /// The faults: `all` at once, `none`, `each` alone, in `pairs`, or names at once, separated by commas
     #[arg(long, default_value = "each", value_parser = rounds)]
     faults: Rounds,
+
+    /// How many sets of faults to leave out at the beginning: `pairs` are 78
+    #[arg(long, default_value_t = 0)]
+    skip: usize,
 
     /// How many changes a round has
     #[arg(long, default_value_t = 40)]
@@ -62,7 +66,10 @@ fn rounds(text: &str) -> Result<Rounds> {
 #[tokio::main]
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    let mut settings = Settings::new(arguments.seed, arguments.faults.0);
+    let rounds = arguments.faults.0.into_iter().skip(arguments.skip);
+    let rounds: Vec<Vec<Fault>> = rounds.collect();
+    ensure!(!rounds.is_empty(), "--skip leaves no faults");
+    let mut settings = Settings::new(arguments.seed, rounds);
     settings.time = Duration::from_secs(60 * arguments.minutes);
     settings.n_changes = arguments.changes;
     settings.has_probes = !arguments.without_probes;
