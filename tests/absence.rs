@@ -32,7 +32,12 @@ pub(crate) fn absences(manifest: &str, crds: &[PathBuf]) -> Vec<Value> {
     );
     let is_absence = |found: &Value| {
         let rule = found["rule"].as_str().unwrap();
-        let others = ["param-scope", "failing-conversion", "division-by-zero"];
+        let others = [
+            "param-scope",
+            "failing-conversion",
+            "division-by-zero",
+            "int-or-string",
+        ];
         found["witness"].is_object() && (rule.starts_with("absent-") || others.contains(&rule))
     };
     findings.into_iter().filter(is_absence).collect()

@@ -125,6 +125,31 @@ fn expressions() {
         ),
         ("request.operation == 'DELETE' || object.kind == 'Pod'", &[]),
         ("request.resource.resource == 'deployments'", &[]),
+        // Groups and versions.
+        (
+            "object.apiVersion == 'v1'",
+            &["warning impossible-value at =="],
+        ),
+        (
+            "request.kind.group == 'apps/v1'",
+            &["warning impossible-value at =="],
+        ),
+        (
+            "request.operation == 'CREATE' && request.resource.group in ['core']",
+            &["warning impossible-value at in"],
+        ),
+        (
+            "request.requestKind.version != 'apps/v1'",
+            &["warning impossible-value at !="],
+        ),
+        ("object.apiVersion == 'apps/v1'", &[]),
+        ("object.apiVersion == 'apps/v1beta1'", &[]),
+        ("request.requestKind.group == 'extensions'", &[]),
+        ("request.kind.group == '' || object.spec.replicas < 5", &[]),
+        (
+            "object.apiVersion == 'batch/v1' ? true : object.spec.replicas < 5",
+            &[],
+        ),
     ];
     check_all(cases, |text| {
         spec(&["apps"], &["deployments"], &["CREATE"], text)

@@ -83,6 +83,41 @@ fn params_are_for_their_author_to_see() {
     assert_eq!(shown(&found), [""; 0]);
 }
 
+/// Integers where a text is taken, and texts where an integer is: with the value that an API server takes.
+#[test]
+fn values_that_may_be_integers_or_texts() {
+    const UNAVAILABLE: &str = "object.spec.strategy.rollingUpdate.maxUnavailable";
+    let guard = "!has(object.spec.strategy.rollingUpdate) || ";
+    let found = ["int-or-string object.spec.strategy.rollingUpdate.maxUnavailable"];
+    for call in [
+        "X <= 1",
+        "X + 1 < 3",
+        "int(X) > 0",
+        "X.endsWith('%')",
+        "X / 2 == 0",
+        "-X < 0",
+        "quantity(X).isInteger()",
+    ] {
+        let expression = format!("{guard}{}", call.replace('X', UNAVAILABLE));
+        fails(DEPLOYMENT, "CREATE", &expression, &found);
+    }
+    for call in [
+        "type(X) == int && X <= 1",
+        "(type(X) == string ? X.endsWith('%') : X <= 1)",
+        "X == 1",
+        "X != '25%'",
+        "string(X).endsWith('%')",
+        "X == 1 || X == '25%'",
+    ] {
+        let expression = format!("{guard}{}", call.replace('X', UNAVAILABLE));
+        holds(DEPLOYMENT, "CREATE", &expression);
+    }
+    let port = "object.spec.containers.all(c, !has(c.livenessProbe) || !has(c.livenessProbe.httpGet) || \
+                c.livenessProbe.httpGet.port > 1024)";
+    let found = ["int-or-string object.spec.containers[0].livenessProbe.httpGet.port"];
+    fails(POD, "CREATE", port, &found);
+}
+
 #[test]
 fn indices_of_lists_that_are_made() {
     let list = ["absent-element object.spec.template.spec.containers"];

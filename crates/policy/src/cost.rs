@@ -35,8 +35,12 @@ pub const USUAL_OBJECT_BYTES: i64 = 64 * 1024;
 /// The part of a limit from which on a cost is near it, in percent.
 pub const NEAR_PERCENT: u64 = 80;
 
-/// A cost from which on an estimate says nothing: a size that nothing bounds went into it.
+/// A cost from which on an estimate says nothing where the smallest objects have it too: a size that nothing bounds went
+/// into it.
 const UNBOUNDED: u64 = 1 << 53;
+
+/// The greatest cost that is told, as of nested loops over long lists; a greater one is given as this.
+pub const GREATEST_COST: u64 = UNBOUNDED - 1;
 
 /// The most visits of nodes for all estimates of a policy; what is beyond has no estimate.
 const MAX_VISITS: usize = 10_000_000;
@@ -159,14 +163,20 @@ impl WorstCase {
     /// The greatest cost for the largest request; none if it has no bound.
     #[must_use]
     pub fn max(&self) -> Option<u64> {
-        bounded(self.estimate.max)
+        self.bounded(self.estimate.max)
     }
 
     /// The greatest cost for an object of [`USUAL_OBJECT_BYTES`]; none if it has no bound.
     #[must_use]
     pub fn of_usual_object(&self) -> Option<u64> {
         let (cost, _) = self.by_size().find(|(_, n)| *n == USUAL_OBJECT_BYTES)?;
-        bounded(cost)
+        self.bounded(cost)
+    }
+
+    /// The cost as it is told; none if it has no bound, which the smallest objects show.
+    fn bounded(&self, cost: u64) -> Option<u64> {
+        let of_smallest = self.by_size.first()?;
+        (*of_smallest < UNBOUNDED).then_some(cost.min(GREATEST_COST))
     }
 
     /// The size of the largest objects that cannot reach `limit`, in bytes, as far as it was looked at; none if
@@ -208,10 +218,6 @@ impl WorstCase {
             by_size,
         }
     }
-}
-
-fn bounded(cost: u64) -> Option<u64> {
-    (cost < UNBOUNDED).then_some(cost)
 }
 
 /// The sizes of objects that costs are estimated for, in bytes.

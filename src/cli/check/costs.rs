@@ -10,7 +10,9 @@ use super::policy::finding;
 use crate::cli::input::Object;
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::consequence::Consequence;
-use crate::policy::cost::{ExpressionCost, PolicyCosts, Stage, USUAL_OBJECT_BYTES, WorstCase};
+use crate::policy::cost::{
+    ExpressionCost, GREATEST_COST, PolicyCosts, Stage, USUAL_OBJECT_BYTES, WorstCase,
+};
 use crate::policy::rule::Rule;
 use crate::status::message;
 
@@ -136,9 +138,12 @@ fn note(
 ) -> Option<Finding> {
     let cost = worst.of_usual_object().filter(|_| worst.is_near(limit))?;
     let n_bytes = kib(USUAL_OBJECT_BYTES);
+    let cost = match digits(cost) {
+        greatest if cost == GREATEST_COST => format!("{greatest} cost units and more"),
+        cost => format!("up to {cost} cost units"),
+    };
     let message = format!(
-        "{what} may cost up to {} cost units for an object of {n_bytes}; the API server stops at {}",
-        digits(cost),
+        "{what} may cost {cost} for an object of {n_bytes}; the API server stops at {}",
         digits(limit)
     );
     let place = policy.place_of_field(field_ref);

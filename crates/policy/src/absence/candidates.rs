@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use serde_json::json;
 
+use super::free::ints_and_texts;
 use super::need::Edit;
 use super::path::{Path, Root};
 use super::symbol::{Form, Goal, Place, Reader, Scope, Symbol, form};
@@ -50,6 +51,8 @@ pub(super) enum Cause {
     FewElements(usize),
     /// The number 0, or nothing to be counted, in a divisor.
     Zero,
+    /// An integer where a text is taken, or a text where an integer is: it may be either.
+    OtherType,
 }
 
 impl Candidate {
@@ -73,6 +76,7 @@ impl Candidate {
             Cause::Zero if is_collection && is_own => vec![Edit::Absent],
             Cause::Zero if is_collection => vec![Edit::Absent, Edit::MaxLen(0)],
             Cause::Zero => vec![Edit::Equals(json!(0))],
+            Cause::OtherType => ints_and_texts(&self.path).map(Edit::Equals).to_vec(),
         }
     }
 }
@@ -349,6 +353,7 @@ impl Finder<'_, '_> {
             ("_/_" | "_%_", None, [dividend, divisor]) => {
                 self.visit(here(*dividend), None, scope, goals, depth);
                 self.visit(here(*divisor), None, scope, goals, depth);
+                self.add_other_types(place, scope, goals, (function, target, args));
                 for symbol in self.reader.symbols(here(*divisor), scope) {
                     if let Symbol::At { path, .. } | Symbol::Size(path) = symbol
                         && self.reader.may_be_zero(&path)
@@ -375,6 +380,7 @@ impl Finder<'_, '_> {
                 for id in target.iter().chain(args) {
                     self.visit(here(*id), None, scope, goals, depth);
                 }
+                self.add_other_types(place, scope, goals, (function, target, args));
                 if let Some(text) = taken_text(function, target, args) {
                     for symbol in self.reader.symbols(here(text), scope) {
                         if let Symbol::At { path, .. } = symbol
@@ -383,6 +389,34 @@ impl Finder<'_, '_> {
                             self.add_cause(place, path, Cause::Text, goals);
                         }
                     }
+                }
+            }
+        }
+    }
+
+    /// Adds a call of which an operand may be an integer or a text.
+    fn add_other_types(
+        &mut self,
+        place: Place,
+        scope: &Scope,
+        goals: &Goals,
+        (function, target, args): (&str, Option<ExprId>, &[ExprId]),
+    ) {
+        if takes_any_type(function) {
+            return;
+        }
+        for id in target.iter().chain(args) {
+            for symbol in self.reader.symbols(
+                Place {
+                    n: place.n,
+                    id: *id,
+                },
+                scope,
+            ) {
+                if let Symbol::At { path, .. } = symbol
+                    && self.reader.is_int_or_text(&path)
+                {
+                    self.add_cause(place, path, Cause::OtherType, goals);
                 }
             }
         }
@@ -520,6 +554,24 @@ impl Finder<'_, '_> {
             goals: goals.clone(),
         });
     }
+}
+
+/// Reports whether a function takes integers and texts alike.
+fn takes_any_type(function: &str) -> bool {
+    matches!(
+        function,
+        "_==_"
+            | "_!=_"
+            | "@in"
+            | "type"
+            | "string"
+            | "dyn"
+            | "orValue"
+            | "or"
+            | "hasValue"
+            | "optional.of"
+            | "optional.ofNonZeroValue"
+    )
 }
 
 /// The text that a call takes, and for some texts fails.

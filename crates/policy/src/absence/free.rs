@@ -3,6 +3,8 @@
 //! A text of Kubernetes' own kinds of which nothing is said here may have a form that validation asks for, so that
 //! no value can be made up for it.
 
+use serde_json::{Value as Json, json};
+
 use super::path::{Path, Root, Segment};
 use super::symbol::Reader;
 
@@ -65,6 +67,14 @@ impl Reader<'_> {
             _ => return false,
         };
         shape.is_number() && (!shape.is_own() || ZERO_FIELDS.contains(&name))
+    }
+
+    /// Reports whether the value at `path` may be an integer or a text, by the choice of a user.
+    pub(super) fn is_int_or_text(&self, path: &Path) -> bool {
+        let shape = self.shape(path);
+        matches!(path.root, Root::Object | Root::OldObject)
+            && shape.is_some_and(|shape| shape.is_int_or_text())
+            && !self.is_ruled(path)
     }
 
     /// Reports whether the text at `path` is one that a user chooses.
@@ -135,6 +145,26 @@ impl Reader<'_> {
             next = path.parent();
         }
         false
+    }
+}
+
+/// A text and an integer that may stand at `path`, where either may: a port has a name, and all else is a share.
+///
+/// Source: `k8s.io/kubernetes` `pkg/apis/apps/validation/validation.go` (`ValidatePositiveIntOrPercent`),
+/// `pkg/apis/core/validation/validation.go` (`ValidatePortNumOrName`).
+pub(super) fn ints_and_texts(path: &Path) -> [Json; 2] {
+    let is_port = path
+        .segments
+        .iter()
+        .rev()
+        .find_map(|segment| match segment {
+            Segment::Field(name) => Some(matches!(&**name, "port" | "targetPort")),
+            Segment::Index(_) => None,
+        });
+    if is_port == Some(true) {
+        [json!("http"), json!(80)]
+    } else {
+        [json!("25%"), json!(1)]
     }
 }
 

@@ -337,6 +337,10 @@ impl<'a> Analysis<'a> {
             Cause::Zero => {
                 ["division by zero", "modulus by zero"].contains(&failure.message.as_str())
             }
+            Cause::OtherType => {
+                let is_either = |value: &Json| value.is_string() || value.is_number();
+                !is_reason(&failure.message) && made.at(path).is_some_and(is_either)
+            }
         }
     }
 

@@ -88,6 +88,15 @@ impl<'a> Shape<'a> {
         matches!(self.type_.kind, DeclKind::Int | DeclKind::Double)
     }
 
+    /// Reports whether it is an integer or a text, and nothing else is asked of either.
+    pub(super) fn is_int_or_text(&self) -> bool {
+        let is_limited = |written: &Json| {
+            let words = ["pattern", "enum", "minimum", "maximum", "maxLength"];
+            words.into_iter().any(|word| written.get(word).is_some())
+        };
+        matches!(self.type_.kind, DeclKind::IntOrString) && !self.written.is_some_and(is_limited)
+    }
+
     /// Reports whether it is a text without a list of values or a format.
     pub(super) fn is_free_text(&self) -> bool {
         matches!(self.type_.kind, DeclKind::String)

@@ -35,6 +35,7 @@ impl Words<'_, '_> {
             Cause::Text => return Rule::FailingConversion,
             Cause::FewParts(_) | Cause::FewElements(_) => return Rule::AbsentElement,
             Cause::Zero => return Rule::DivisionByZero,
+            Cause::OtherType => return Rule::IntOrString,
         }
         match (path.root, path.segments.last()) {
             (Root::Params, None) => Rule::AbsentParams,
@@ -118,6 +119,11 @@ impl Words<'_, '_> {
             Cause::Zero => {
                 format!("`{shown}` may be 0: {subject} {with} fails with `{error}`")
             }
+            Cause::OtherType => {
+                format!(
+                    "`{shown}` may be an integer or a string: {subject} {with} fails with `{error}`"
+                )
+            }
         }
     }
 
@@ -129,6 +135,7 @@ impl Words<'_, '_> {
         match candidate.cause {
             Cause::Absent => self.guard(by_place, candidate),
             Cause::Text => self.test_of_text(candidate),
+            Cause::OtherType => self.test_of_type(candidate),
             Cause::FewParts(index) | Cause::FewElements(index) => Some(format!(
                 "ask for the size of the list first: `size(...) > {index} && ...`, or write `[?{index}]` and `orValue()`"
             )),
@@ -141,6 +148,44 @@ impl Words<'_, '_> {
                 Some(sense.guard(&[format!("{divisor} != 0")]))
             }
         }
+    }
+
+    /// The guard of a call that takes an integer or a text, and not both.
+    fn test_of_type(self, candidate: &Candidate) -> Option<String> {
+        let Expr::Call {
+            function,
+            target,
+            args,
+        } = self.reader.expr(candidate.place)
+        else {
+            return None;
+        };
+        let here = |id| Place {
+            n: candidate.place.n,
+            id,
+        };
+        let is_text = |id: &ExprId| {
+            matches!(
+                self.reader.expr(here(*id)),
+                Expr::Literal(Literal::String(_))
+            )
+        };
+        let takes_text = target.is_some()
+            || args.iter().any(is_text)
+            || !function.starts_with('_')
+                && !["int", "uint", "double", "-_"].contains(&&**function);
+        let type_ = if takes_text { "string" } else { "int" };
+        let mut operands = target.iter().chain(args);
+        let operand = operands.find(|id| {
+            let symbols = self.reader.symbols(here(**id), &Scope::default());
+            let mut symbols = symbols.into_iter();
+            symbols
+                .any(|symbol| matches!(symbol, Symbol::At { path, .. } if path == candidate.path))
+        });
+        let operand = operand.and_then(|id| self.plain(candidate.place.n, *id));
+        let operand = operand.unwrap_or_else(|| "x".to_owned());
+        let sense = Sense::of(self.reader, candidate.place.n, candidate.place.id);
+        Some(sense.guard(&[format!("type({operand}) == {type_}")]))
     }
 
     /// The guard of a call that takes a text.

@@ -237,6 +237,15 @@ rules! {
         "a field of the request is compared with a value that it never has",
         expression("request.operation == 'create'", "request.operation == 'CREATE'"),
         "Write the value as requests have it: operations in capitals, kinds as in a manifest, resources in the plural.";
+    IntOrString "int-or-string":
+        "a value that may be an integer or a string meets what takes one of them",
+        expression(
+            "!has(object.spec.strategy.rollingUpdate) || object.spec.strategy.rollingUpdate.maxUnavailable <= 1",
+            "!has(object.spec.strategy.rollingUpdate) || type(object.spec.strategy.rollingUpdate.maxUnavailable) == int && \
+             object.spec.strategy.rollingUpdate.maxUnavailable <= 1",
+        ),
+        "Ask for the type first: `type(x) == int && ...`. The default of Deployments is the string `25%`, and ports may \
+         be names. The finding has a request for which the expression fails.";
     InvalidLiteral "invalid-literal":
         "a function refuses its literal argument",
         expression("object.metadata.name.matches('[')", r"object.metadata.name.matches('\\[')"),

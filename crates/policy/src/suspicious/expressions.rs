@@ -50,7 +50,7 @@ pub(super) fn find(
             request_resource: true,
             mutation: policy.is_mutating(),
         }),
-        names: Names::of(resources),
+        names: Names::of(policy, resources),
         mapper,
         has_params,
         calls_left: MAX_CALLS,
@@ -71,10 +71,24 @@ pub(super) fn find(
 struct Names {
     kinds: BTreeSet<String>,
     resources: BTreeSet<String>,
+    api_versions: BTreeSet<String>,
+    /// The API groups of the rules and of the kinds that they match, served or not; `None` where rules have all groups.
+    groups: Option<BTreeSet<String>>,
 }
 
 impl Names {
-    fn of(resources: &[MatchedResource]) -> Self {
+    fn of(policy: &CompiledPolicy, resources: &[MatchedResource]) -> Self {
+        let rules = policy.policy().spec.iter();
+        let rules = rules.filter_map(|spec| spec.match_constraints.as_ref());
+        let rules = rules.flat_map(|constraints| constraints.resource_rules.iter().flatten());
+        let of_rules = rules.flat_map(|rule| rule.api_groups.iter().flatten());
+        let of_rules: Vec<&String> = of_rules.collect();
+        // Constraints without rules match everything.
+        let has_all = of_rules.is_empty() || of_rules.iter().any(|group| *group == "*");
+        let of_kinds = resources.iter().map(|matched| &matched.gvk.group);
+        // Objects of subresources are of other groups than their resource, as scales are.
+        let groups: BTreeSet<String> = of_rules.into_iter().chain(of_kinds).cloned().collect();
+        let api_versions = resources.iter().map(|matched| matched.gvk.api_version());
         let kinds = resources.iter().map(|matched| matched.gvk.kind.clone());
         let names = resources.iter().filter_map(|matched| {
             let name = matched.gvr.resource.split('/').next()?;
@@ -83,7 +97,47 @@ impl Names {
         Self {
             kinds: kinds.collect(),
             resources: names.collect(),
+            api_versions: api_versions.collect(),
+            groups: (!has_all).then_some(groups),
         }
+    }
+
+    /// Reports whether the rules may be for the API group.
+    fn may_be_of(&self, group: &str) -> bool {
+        self.groups
+            .as_ref()
+            .is_none_or(|groups| groups.contains(group))
+    }
+
+    /// Reports whether no request has `text` as its `field`, the version of its kind or resource or the group, and what
+    /// was meant.
+    fn no_group_or_version(&self, field: &str, text: &str) -> Option<Option<String>> {
+        let (before, after) = text.rsplit_once('/').unwrap_or(("", text));
+        let meant = match field {
+            "object.apiVersion" | "oldObject.apiVersion" if !self.may_be_of(before) => {
+                let of_version = |known: &&String| known.rsplit('/').next() == Some(after);
+                let mut meant = self.api_versions.iter().filter(of_version);
+                meant.next().filter(|_| meant.next().is_none()).cloned()
+            }
+            "request.kind.group" | "request.resource.group"
+                if text.contains('/') || !self.may_be_of(text) =>
+            {
+                (text.contains('/') && self.may_be_of(before)).then(|| before.to_owned())
+            }
+            "request.requestKind.group" | "request.requestResource.group" if text.contains('/') => {
+                Some(before.to_owned())
+            }
+            "request.kind.version"
+            | "request.resource.version"
+            | "request.requestKind.version"
+            | "request.requestResource.version"
+                if text.contains('/') =>
+            {
+                Some(after.to_owned())
+            }
+            _ => return None,
+        };
+        Some(meant)
     }
 
     /// The name of these that was most likely meant by `text`, which is none of them, and if it is
@@ -252,7 +306,14 @@ impl Search<'_> {
                         Some(meant),
                     )
                 }
-                _ => continue,
+                _ => match self.names.no_group_or_version(&path, text) {
+                    // Policies for pods and workloads share expressions that ask which of them it is.
+                    Some(meant) if is_conjunct(ast, id) => {
+                        let what = path.rsplit('.').next().unwrap_or_default();
+                        (format!("no {what} that the rules match is `{text}`"), meant)
+                    }
+                    _ => continue,
+                },
             };
             let message = match texts.as_slice() {
                 [_] => format!("{message}, {always}"),
@@ -344,6 +405,22 @@ fn shown_at(rule: Rule, expr: &Expr) -> Option<ExprId> {
         }
         _ => None,
     }
+}
+
+/// Reports whether the expression as a whole is true only where the node `id` is.
+fn is_conjunct(ast: &Ast, id: ExprId) -> bool {
+    let mut open = vec![ast.root()];
+    while let Some(next) = open.pop() {
+        if next == id {
+            return true;
+        }
+        if let Expr::Call { function, args, .. } = ast.expr(next)
+            && &**function == "_&&_"
+        {
+            open.extend(args);
+        }
+    }
+    false
 }
 
 fn text(expr: &Expr) -> Option<&str> {
