@@ -109,9 +109,8 @@ impl Names {
             .is_none_or(|groups| groups.contains(group))
     }
 
-    /// Reports whether no request has `text` as its `field`, the version of its kind or resource or the group, and what
-    /// was meant.
-    fn no_group_or_version(&self, field: &str, text: &str) -> Option<Option<String>> {
+    /// The fault where no request has `text` as its `field`, a group or version of its kind or resource.
+    fn group_or_version(&self, field: &str, text: &str) -> Option<NoSuch> {
         let (before, after) = text.rsplit_once('/').unwrap_or(("", text));
         let meant = match field {
             "object.apiVersion" | "oldObject.apiVersion" if !self.may_be_of(before) => {
@@ -137,7 +136,7 @@ impl Names {
             }
             _ => return None,
         };
-        Some(meant)
+        Some(NoSuch { meant })
     }
 
     /// The name of these that was most likely meant by `text`, which is none of them, and if it is
@@ -154,6 +153,12 @@ impl Names {
             (None, _) => nearest(text, names.iter().map(String::as_str)).map(str::to_owned),
         }
     }
+}
+
+/// A name that no request has.
+struct NoSuch {
+    /// The name that was most likely meant.
+    meant: Option<String>,
 }
 
 struct Search<'m> {
@@ -306,9 +311,9 @@ impl Search<'_> {
                         Some(meant),
                     )
                 }
-                _ => match self.names.no_group_or_version(&path, text) {
+                _ => match self.names.group_or_version(&path, text) {
                     // Policies for pods and workloads share expressions that ask which of them it is.
-                    Some(meant) if is_conjunct(ast, id) => {
+                    Some(NoSuch { meant }) if is_conjunct(ast, id) => {
                         let what = path.rsplit('.').next().unwrap_or_default();
                         (format!("no {what} that the rules match is `{text}`"), meant)
                     }
