@@ -14,7 +14,7 @@ use crate::manifest;
 
 /// The rules of this sort that a check of `policy` finds, with the severity and the text at the place.
 fn found(spec: &serde_json::Value) -> Vec<String> {
-    const RULES: [Rule; 14] = [
+    const RULES: [Rule; 15] = [
         Rule::ConstantCondition,
         Rule::ContradictorySelector,
         Rule::DuplicateVariable,
@@ -22,6 +22,7 @@ fn found(spec: &serde_json::Value) -> Vec<String> {
         Rule::ImpossibleGroup,
         Rule::ImpossibleOperation,
         Rule::ImpossibleValue,
+        Rule::IneffectiveSelector,
         Rule::LockOut,
         Rule::RemovableLabel,
         Rule::ShadowedVariable,
@@ -433,6 +434,29 @@ fn selectors_that_select_nothing() {
     assert_eq!(of(both), ["warning contradictory-selector"]);
     let one = json!({"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "c", "operator": "DoesNotExist"}]});
     assert_eq!(of(one), [""; 0]);
+}
+
+#[test]
+fn selectors_of_namespaces_for_what_has_none() {
+    let of = |group: &str, resources: &[&str], selector: serde_json::Value| {
+        let mut spec = spec(
+            &[group],
+            resources,
+            &["CREATE"],
+            "object.metadata.name != ''",
+        );
+        spec["matchConstraints"]["namespaceSelector"] = selector;
+        found(&spec)
+            .iter()
+            .any(|found| found.starts_with("warning ineffective-selector"))
+    };
+    let labels = || json!({"matchLabels": {"a": "b"}});
+    assert!(of("", &["persistentvolumes", "nodes"], labels()));
+    assert!(!of("", &["persistentvolumes", "pods"], labels()));
+    assert!(!of("", &["namespaces"], labels()));
+    assert!(!of("", &["*"], labels()));
+    assert!(!of("", &["persistentvolumes"], json!({})));
+    assert!(!of("example.com", &["widgets"], labels()));
 }
 
 /// Params of a CRD that cannot be installed while it is not there.

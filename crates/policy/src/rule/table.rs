@@ -237,6 +237,15 @@ rules! {
         "a field of the request is compared with a value that it never has",
         expression("request.operation == 'create'", "request.operation == 'CREATE'"),
         "Write the value as requests have it: operations in capitals, kinds as in a manifest, resources in the plural.";
+    IneffectiveSelector "ineffective-selector":
+        "a namespaceSelector stands beside rules for resources that have no namespace",
+        spec(
+            "matchConstraints:\n  namespaceSelector: {matchLabels: {team: a}}\n  resourceRules:\n  - apiGroups: ['']\n    \
+             apiVersions: [v1]\n    operations: [CREATE]\n    resources: [persistentvolumes]",
+            "matchConstraints:\n  objectSelector: {matchLabels: {team: a}}\n  resourceRules:\n  - apiGroups: ['']\n    \
+             apiVersions: [v1]\n    operations: [CREATE]\n    resources: [persistentvolumes]",
+        ),
+        "Select by objectSelector or a match condition: an object without a namespace passes each namespaceSelector.";
     IntOrString "int-or-string":
         "a value that may be an integer or a string meets what takes one of them",
         expression(

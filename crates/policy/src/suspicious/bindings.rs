@@ -27,7 +27,13 @@ pub fn find_in_binding(
         disjoint_rules(policy, binding, mapper),
     ];
     let resources = binding.spec.match_resources.iter();
-    let selectors = resources.flat_map(|of| selectors::find(of, "spec.matchResources"));
+    let selectors = resources.flat_map(|of| {
+        let field_ref = "spec.matchResources";
+        let ineffective = selectors::ineffective(policy, mapper, of, field_ref);
+        selectors::find(of, field_ref)
+            .into_iter()
+            .chain(ineffective)
+    });
     found.into_iter().flatten().chain(selectors).collect()
 }
 

@@ -33,7 +33,14 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Suspicio
         found.extend(operations(rule, &field_ref).take(MAX_FOUND));
     }
     ways_around(policy, rules, &mut found);
-    found.extend(selectors::find(constraints, "spec.matchConstraints"));
+    let field_ref = "spec.matchConstraints";
+    found.extend(selectors::find(constraints, field_ref));
+    found.extend(selectors::ineffective(
+        policy.policy(),
+        mapper,
+        constraints,
+        field_ref,
+    ));
     found.extend(own_params(policy, mapper));
     found
 }

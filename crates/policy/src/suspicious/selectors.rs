@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::admissionregistration::v1::MatchResources;
+use k8s_openapi::api::admissionregistration::v1::{MatchResources, ValidatingAdmissionPolicy};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
+use kubernetes::schema::rest_mapper::RestMapper;
+
 use super::Suspicion;
+use crate::matching;
 use crate::rule::Rule;
 
 /// The demands of a selector on one label.
@@ -64,6 +67,50 @@ pub(super) fn find(resources: &MatchResources, field_ref: &str) -> Vec<Suspicion
         })
     });
     found.collect()
+}
+
+/// Finds the namespaceSelector of `resources`, the field `field_ref`, where all that `policy` matches has no namespace: it
+/// is met by each request for that.
+///
+/// Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/namespace/matcher.go`, `MatchNamespaceSelector`.
+pub(super) fn ineffective(
+    policy: &ValidatingAdmissionPolicy,
+    mapper: &RestMapper,
+    resources: &MatchResources,
+    field_ref: &str,
+) -> Option<Suspicion> {
+    let selector = resources.namespace_selector.as_ref()?;
+    let has_labels = selector.match_labels.iter().flatten().next().is_some();
+    if !has_labels && selector.match_expressions.iter().flatten().next().is_none() {
+        return None;
+    }
+    let targets = matching::targets(policy, mapper);
+    // What is not served may have a namespace.
+    let constraints = policy.spec.as_ref()?.match_constraints.as_ref()?;
+    let rules = constraints.resource_rules.iter().flatten();
+    let mut named = rules.flat_map(|rule| rule.resources.iter().flatten());
+    let is_target = |name: &String| {
+        let mut targets = targets.iter();
+        targets.any(|target| target.resource.gvr.resource == **name)
+    };
+    if !named.all(is_target) {
+        return None;
+    }
+    // Namespaces are selected by their own labels.
+    let has_none = |target: &matching::Target<'_>| {
+        !target.resource.namespaced
+            && !target.by_wildcard
+            && target.resource.gvr.resource != "namespaces"
+    };
+    let is_ineffective = !targets.is_empty() && targets.iter().all(has_none);
+    is_ineffective.then(|| Suspicion {
+        rule: Rule::IneffectiveSelector,
+        field_ref: format!("{field_ref}.namespaceSelector"),
+        location: None,
+        message: "this restricts nothing: what the rules match has no namespace".to_owned(),
+        mend: Some("select by objectSelector or a match condition".to_owned()),
+        is_harmless: false,
+    })
 }
 
 /// The first label by name that no object can have as `selector` wants it.
