@@ -509,6 +509,14 @@ fn bindings() {
              resources: [{resource}]}}]}}"
         )
     };
+    let with_selector = |of_policy: &str, of_binding: &str| {
+        let whole = file(
+            "",
+            &format!("matchResources: {{namespaceSelector: {of_binding}}}"),
+        );
+        let constraints = format!("matchConstraints:\n    namespaceSelector: {of_policy}\n");
+        whole.replacen("matchConstraints:\n", &constraints, 1)
+    };
     let kind = "paramKind: {apiVersion: v1, kind: ConfigMap}";
     let reference = "paramRef: {name: x, namespace: default, parameterNotFoundAction: Deny}";
     let cases = [
@@ -533,6 +541,17 @@ fn bindings() {
             vec!["contradictory-selector"],
         ),
         (file("", &rules("example.com", "things", "CREATE")), vec![]),
+        (
+            with_selector("{matchLabels: {a: b}}", "{matchLabels: {a: c}}"),
+            vec!["contradictory-selector"],
+        ),
+        (
+            with_selector(
+                "{matchLabels: {a: b}}",
+                "{matchExpressions: [{key: a, operator: In, values: [b, c]}]}",
+            ),
+            vec![],
+        ),
     ];
     for (text, expect) in cases {
         let report = manifest::report(&text, &[]);

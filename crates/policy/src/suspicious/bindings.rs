@@ -33,6 +33,7 @@ pub fn find_in_binding(
         selectors::find(of, field_ref)
             .into_iter()
             .chain(ineffective)
+            .chain(selectors::apart(policy, mapper, of))
     });
     found.into_iter().flatten().chain(selectors).collect()
 }

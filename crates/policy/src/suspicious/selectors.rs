@@ -54,7 +54,7 @@ pub(super) fn find(resources: &MatchResources, field_ref: &str) -> Vec<Suspicion
         ("objectSelector", "object", &resources.object_selector),
     ];
     let found = selectors.into_iter().filter_map(|(field, noun, selector)| {
-        let label = contradiction(selector.as_ref()?)?;
+        let label = contradiction([selector.as_ref()?])?;
         Some(Suspicion {
             rule: Rule::ContradictorySelector,
             field_ref: format!("{field_ref}.{field}"),
@@ -113,16 +113,56 @@ pub(super) fn ineffective(
     })
 }
 
-/// The first label by name that no object can have as `selector` wants it.
-fn contradiction(selector: &LabelSelector) -> Option<&str> {
+/// Finds the namespaceSelector of a binding that no namespace meets together with that of its policy.
+///
+/// Objects are not looked at: of an UPDATE the object may meet one selector and the old object the other.
+pub(super) fn apart(
+    policy: &ValidatingAdmissionPolicy,
+    mapper: &RestMapper,
+    of_binding: &MatchResources,
+) -> Option<Suspicion> {
+    let constraints = policy.spec.as_ref()?.match_constraints.as_ref()?;
+    let ours = of_binding.namespace_selector.as_ref()?;
+    let both = [constraints.namespace_selector.as_ref()?, ours];
+    if both
+        .iter()
+        .any(|selector| contradiction([*selector]).is_some())
+    {
+        return None;
+    }
+    let label = contradiction(both)?;
+    // What has no namespace meets both.
+    let targets = matching::targets(policy, mapper);
+    let has_labels = |target: &matching::Target<'_>| {
+        target.resource.namespaced || target.resource.gvr.resource == "namespaces"
+    };
+    (!targets.is_empty() && targets.iter().all(has_labels)).then(|| Suspicion {
+        rule: Rule::ContradictorySelector,
+        field_ref: "spec.matchResources.namespaceSelector".to_owned(),
+        location: None,
+        message: format!(
+            "no namespace is selected by this and by the policy's namespaceSelector, which exclude each other by the \
+             label `{label}`"
+        ),
+        mend: Some("remove one of them: the namespace must meet both".to_owned()),
+        is_harmless: false,
+    })
+}
+
+/// The first label by name that no object can have as all `selectors` want it.
+fn contradiction<'a>(
+    selectors: impl IntoIterator<Item = &'a LabelSelector> + Clone,
+) -> Option<&'a str> {
     let mut labels: BTreeMap<&str, Demands<'_>> = BTreeMap::new();
-    for (key, value) in selector.match_labels.iter().flatten() {
+    let of_all = selectors.clone().into_iter();
+    for (key, value) in of_all.flat_map(|selector| selector.match_labels.iter().flatten()) {
         labels
             .entry(key)
             .or_default()
             .allow(std::iter::once(value.as_str()));
     }
-    for requirement in selector.match_expressions.iter().flatten() {
+    let of_all = selectors.into_iter();
+    for requirement in of_all.flat_map(|selector| selector.match_expressions.iter().flatten()) {
         let demands = labels.entry(&requirement.key).or_default();
         let values = requirement.values.iter().flatten().map(String::as_str);
         match requirement.operator.as_str() {
@@ -150,7 +190,7 @@ mod tests {
     fn requirements_that_exclude_each_other_are_found() {
         let found = |selector| {
             let selector: LabelSelector = k8s_openapi::serde_json::from_value(selector).unwrap();
-            contradiction(&selector).map(str::to_owned)
+            contradiction([&selector]).map(str::to_owned)
         };
         let requirement = |operator: &str, values: &[&str]| json!({"key": "a", "operator": operator, "values": values});
         for (requirements, is_found) in [
