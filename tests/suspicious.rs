@@ -296,6 +296,23 @@ fn operations() {
 }
 
 #[test]
+fn names_that_are_meant_as_patterns() {
+    for (name, expect) in [("*", true), ("team-*", true), ("team-a", false)] {
+        for field in ["resourceRules", "excludeResourceRules"] {
+            let mut spec = spec(&[""], &["pods"], &["CREATE"], "object.metadata.name != ''");
+            let mut rule = spec["matchConstraints"]["resourceRules"][0].clone();
+            rule["resourceNames"] = json!([name]);
+            spec["matchConstraints"][field] = json!([rule]);
+            let found = found(&spec);
+            let is_found = found
+                .iter()
+                .any(|found| found.starts_with("warning impossible-value"));
+            assert_eq!(is_found, expect, "{field} {name}: {found:?}");
+        }
+    }
+}
+
+#[test]
 fn ways_around_a_rule() {
     let ephemeral = "object.spec.?ephemeralContainers.orValue([]).all(c, c.image != '')";
     let selected = "!has(object.spec.ephemeralContainers)";

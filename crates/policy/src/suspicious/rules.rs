@@ -31,6 +31,12 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Suspicio
         let field_ref = format!("spec.matchConstraints.resourceRules[{n}]");
         found.extend(groups(rule, &field_ref, &served).take(MAX_FOUND));
         found.extend(operations(rule, &field_ref).take(MAX_FOUND));
+        found.extend(names(rule, &field_ref).take(MAX_FOUND));
+    }
+    let excluded = constraints.exclude_resource_rules.iter().flatten();
+    for (n, rule) in excluded.enumerate() {
+        let field_ref = format!("spec.matchConstraints.excludeResourceRules[{n}]");
+        found.extend(names(rule, &field_ref).take(MAX_FOUND));
     }
     ways_around(policy, rules, &mut found);
     let field_ref = "spec.matchConstraints";
@@ -164,6 +170,33 @@ fn near(group: &str, served: &HashSet<&str>) -> Option<String> {
     let near = served.iter().copied();
     let near = near.filter(|served| served.split('.').next() == Some(group));
     near.min().map(str::to_owned)
+}
+
+/// Names of objects that are meant as patterns.
+///
+/// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/matching/matching.go`, `matchesResourceRules` (names are
+/// compared as they are).
+fn names<'a>(
+    rule: &'a NamedRuleWithOperations,
+    field_ref: &'a str,
+) -> impl Iterator<Item = Suspicion> + 'a {
+    let names = rule.resource_names.iter().flatten().enumerate();
+    let patterns = names.filter(|(_, name)| name.contains('*'));
+    patterns.map(move |(n, name)| Suspicion {
+        rule: Rule::ImpossibleValue,
+        field_ref: format!("{field_ref}.resourceNames[{n}]"),
+        location: None,
+        message: format!(
+            "resourceNames are no patterns: the rule is for objects named `{name}` alone"
+        ),
+        mend: Some(if name == "*" {
+            "leave resourceNames out: the rule is for all names then".to_owned()
+        } else {
+            "ask for the name in a match condition, as by `object.metadata.name.startsWith(...)`"
+                .to_owned()
+        }),
+        is_harmless: false,
+    })
 }
 
 /// Operations of which no request for the resource exists.
