@@ -9,20 +9,6 @@ use vap_status_controller::probe::api::CaseOutcome;
 
 /// The outcome of a case about `request`, which a policy with the validation `expression` must allow, and the difference.
 fn outcome(resources: &[&str], expression: &str, request: &Value) -> (CaseOutcome, String) {
-    with(
-        resources,
-        &json!([{"expression": expression}]),
-        request,
-        &[],
-    )
-}
-
-fn with(
-    resources: &[&str],
-    validations: &Value,
-    request: &Value,
-    others: &[Value],
-) -> (CaseOutcome, String) {
     let policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
         "metadata": {"name": "p"},
@@ -30,7 +16,7 @@ fn with(
             "matchConstraints": {"resourceRules": [{
                 "apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": resources,
             }]},
-            "validations": validations,
+            "validations": [{"expression": expression}],
         },
     });
     let probe = json!({
@@ -40,8 +26,12 @@ fn with(
             "cases": [{"name": "a", "request": request, "expect": {"decision": "Allow"}}],
         },
     });
-    let documents = [policy, probe].into_iter().chain(others.iter().cloned());
-    let documents: Vec<String> = documents.map(|document| document.to_string()).collect();
+    first(&[policy, probe])
+}
+
+/// The outcome of the first case of `documents`, and the difference.
+fn first(documents: &[Value]) -> (CaseOutcome, String) {
+    let documents: Vec<String> = documents.iter().map(Value::to_string).collect();
     let options = Options {
         paths: vec![PathBuf::from("-")],
         ..Options::default()
@@ -154,4 +144,97 @@ fn what_a_cluster_allocates_for_a_service_is_not_decided_on() {
     allowed(services, "object.spec.ports.size() == 1", &outside);
     let named = service(json!({"type": "ExternalName", "externalName": "example.com"}));
     denied(services, "has(object.spec.clusterIP)", &named);
+}
+
+#[test]
+fn params_have_what_is_set_where_they_are_stored() {
+    let params = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "limits"}, "data": {"max": "3"}});
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "p"},
+        "spec": {
+            "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+            "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
+                "resources": ["pods"]}]},
+            "validations": [{"expression": "has(params.metadata.uid) && has(params.metadata.resourceVersion) && \
+                                            has(params.metadata.creationTimestamp) && params.data.max == '3'"}],
+        },
+    });
+    for source in ["FromCluster", "Inline"] {
+        let inline = json!([params]);
+        let is_inline = source == "Inline";
+        let probe = json!({
+            "apiVersion": "vap-status.dev/v1alpha1", "kind": "PolicyProbe", "metadata": {"name": "p"},
+            "spec": {
+                "policyName": "p", "bindings": "Implied", "params": source,
+                "inlineParams": if is_inline { inline } else { json!([]) },
+                "cases": [{"name": "a", "request": pod(&json!({"name": "a"})), "expect": {"decision": "Allow"}}],
+            },
+        });
+        let (outcome, why) = first(&[policy.clone(), probe, params.clone()]);
+        assert_eq!(outcome, CaseOutcome::Passed, "{source}: {why}");
+    }
+}
+
+#[test]
+fn the_selector_of_a_scale_is_known_where_it_is_told() {
+    let scale = |status: Value| {
+        let scale = |replicas: i64| {
+            json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "a"},
+                "spec": {"replicas": replicas}, "status": status})
+        };
+        json!({"operation": "UPDATE", "resource": {"group": "apps", "version": "v1", "resource": "deployments"},
+            "subResource": "scale", "object": scale(2), "oldObject": scale(1)})
+    };
+    let scales = &["deployments/scale"];
+    let expression = "object.status.selector == 'app=a'";
+    allowed(
+        scales,
+        expression,
+        &scale(json!({"replicas": 1, "selector": "app=a"})),
+    );
+    unknown(
+        scales,
+        expression,
+        &scale(json!({"replicas": 1})),
+        "a Scale is made of what is scaled",
+    );
+    allowed(
+        scales,
+        "object.spec.replicas == 2",
+        &scale(json!({"replicas": 1})),
+    );
+}
+
+#[test]
+fn a_mutation_into_another_namespace_is_refused() {
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy",
+        "metadata": {"name": "p"},
+        "spec": {
+            "failurePolicy": "Fail", "reinvocationPolicy": "Never",
+            "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
+                "operations": ["CREATE"], "resources": ["pods"]}]},
+            "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {
+                "expression": "Object{metadata: Object.metadata{namespace: object.metadata.name}}"}}],
+        },
+    });
+    let probe = |name: &str| {
+        json!({
+            "apiVersion": "vap-status.dev/v1alpha1", "kind": "PolicyProbe", "metadata": {"name": "p"},
+            "spec": {
+                "target": {"kind": "MutatingAdmissionPolicy", "name": "p"}, "bindings": "Implied",
+                "cases": [{"name": "a", "request": pod(&json!({"name": name, "namespace": "shop"})),
+                    "expect": {"applies": true}}],
+            },
+        })
+    };
+    let (outcome, why) = first(&[policy.clone(), probe("shop")]);
+    assert_eq!(outcome, CaseOutcome::Passed, "{why}");
+    let (outcome, why) = first(&[policy, probe("other")]);
+    assert_eq!(outcome, CaseOutcome::Failed, "{why}");
+    assert!(
+        why.contains("does not match the namespace sent on the request"),
+        "{why}"
+    );
 }

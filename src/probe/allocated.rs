@@ -1,25 +1,50 @@
-//! Fields that an API server fills from what only a cluster knows: the addresses and ports of a Service.
+//! Fields that an API server fills from what only a cluster knows: the addresses and ports of a Service, and the status of
+//! a Scale.
 //!
 //! Takes an object with its defaults, gives the paths whose values are open in it. Policies that read one of them are
 //! not decided ([`super::undefaulted`]).
 //!
 //! Source: `k8s.io/kubernetes` `pkg/registry/core/service/storage/storage.go` (`beginCreate`, `normalizeClusterIPs`),
-//! `alloc.go` (`allocateCreate`, `initIPFamilyFields`, `allocHealthCheckNodePort`), which come before policies are asked.
+//! `alloc.go` (`allocateCreate`, `initIPFamilyFields`, `allocHealthCheckNodePort`), which come before policies are asked;
+//! `pkg/registry/apps/deployment/storage/storage.go` (`scaleFromDeployment`).
 
 use serde_json::Value;
 
 use crate::policy::fields::{FieldRead, Look, Step};
 use crate::schema::Gvk;
 
-/// The reason why the value of such a field is not known.
-pub(super) const WHY: &str =
-    "addresses and node ports of a Service are allocated in the cluster, before policies are asked";
+/// The reason why such fields of the kind `gvk` are not known.
+pub(super) fn why(gvk: &Gvk) -> &'static str {
+    match &*gvk.kind {
+        "Scale" => "a Scale is made of what is scaled, of which the request has no status",
+        _ => {
+            "addresses and node ports of a Service are allocated in the cluster, before policies are asked"
+        }
+    }
+}
 
 /// The paths within `object` that an API server fills from what is allocated in the cluster.
 pub(super) fn open(gvk: &Gvk, object: &Value) -> Vec<Vec<Step>> {
-    if !gvk.group.is_empty() || gvk.kind != "Service" {
-        return Vec::new();
+    match (&*gvk.group, &*gvk.kind) {
+        ("", "Service") => of_service(object),
+        ("autoscaling", "Scale") => of_scale(object),
+        _ => Vec::new(),
     }
+}
+
+fn to_steps(names: &[&str]) -> Vec<Step> {
+    let steps = names.iter().map(|name| Step::Field((*name).to_owned()));
+    steps.collect()
+}
+
+/// The selector alone: of one that is not told the number of replicas counts as 0.
+fn of_scale(object: &Value) -> Vec<Vec<Step>> {
+    let is_told = object.pointer("/status/selector").is_some();
+    let open = (!is_told).then(|| to_steps(&["status", "selector"]));
+    open.into_iter().collect()
+}
+
+fn of_service(object: &Value) -> Vec<Vec<Step>> {
     let field = |name: &str| object.get("spec").and_then(|spec| spec.get(name));
     let text = |name: &str| field(name).and_then(Value::as_str).unwrap_or_default();
     let is_given = |name: &str| match field(name) {
@@ -45,12 +70,6 @@ pub(super) fn open(gvk: &Gvk, object: &Value) -> Vec<Vec<Step>> {
     if is_balanced && text("externalTrafficPolicy") == "Local" && !is_given("healthCheckNodePort") {
         names.push("healthCheckNodePort");
     }
-    let to_steps = |names: &[&str]| {
-        names
-            .iter()
-            .map(|name| Step::Field((*name).to_owned()))
-            .collect()
-    };
     let mut open: Vec<Vec<Step>> = names.iter().map(|name| to_steps(&["spec", name])).collect();
     let allocates = field("allocateLoadBalancerNodePorts").and_then(Value::as_bool) != Some(false);
     if type_ == "NodePort" || (is_balanced && allocates) {

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::api::{Request, Samples};
 use super::run::admission_request;
@@ -111,9 +111,10 @@ pub(crate) fn objects<'a>(
         return Ok(Prepared::as_written(request));
     }
     if !(raw.subresource.is_empty() || is_status) {
+        let prepared = of_subresource(request, &raw);
         return Ok(Prepared {
-            request: of_subresource(request, &raw),
-            undefaulted: None,
+            undefaulted: Undefaulted::allocated(request, &prepared, &raw.gvk),
+            request: prepared,
             generated: None,
         });
     }
@@ -209,6 +210,27 @@ fn of_subresource<'a>(request: &'a Request, raw: &AdmissionRequest) -> Cow<'a, R
     Cow::Owned(result)
 }
 
+/// Sets the metadata that an object has which is stored, where it is written without: params are read from the cluster.
+pub(crate) fn store(object: &mut Value) {
+    let Some(fields) = object.as_object_mut() else {
+        return;
+    };
+    let metadata = fields.entry("metadata").or_insert_with(|| json!({}));
+    let Some(metadata) = metadata.as_object_mut() else {
+        return;
+    };
+    for (field, value) in [
+        ("uid", defaulting::UID),
+        ("creationTimestamp", defaulting::NOW),
+        ("resourceVersion", "1"),
+    ] {
+        let known = metadata.entry(field).or_insert(Value::Null);
+        if known.is_null() {
+            *known = value.into();
+        }
+    }
+}
+
 /// Takes a null out of an object: what a sample was cut down by has some value in the cluster, and never null.
 fn leave_out(object: &mut Value, field: &str) {
     let (parents, last) = field.rsplit_once('.').unwrap_or(("", field));
@@ -301,8 +323,6 @@ pub(crate) fn convert(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::schema::Builtin;
     use crate::schema::resolver::SchemaSet;

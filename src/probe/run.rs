@@ -534,6 +534,7 @@ fn inline_params(params: &[Value], setting: &Setting<'_>) -> ParamList {
                 .entry("kind")
                 .or_insert_with(|| kind.kind.clone().into());
         }
+        prepare::store(&mut param);
         Object::new(&param)
     };
     let objects: Vec<Object> = params.iter().map(object).collect();

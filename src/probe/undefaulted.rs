@@ -44,7 +44,7 @@ impl Undefaulted {
     /// A request as it is written, of which `prepared` is the same with defaults; nothing where these are all that the API
     /// server sets of objects of the kind `gvk`.
     pub(super) fn allocated(written: &Request, prepared: &Request, gvk: &Gvk) -> Option<Self> {
-        let whole = Self::new(written, allocated::WHY.to_owned());
+        let whole = Self::new(written, allocated::why(gvk).to_owned());
         let open = |object: &Option<Value>, is_stored: bool| {
             let object = object.as_ref().filter(|_| !is_stored);
             object.map_or_else(Vec::new, |object| allocated::open(gvk, object))
