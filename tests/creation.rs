@@ -353,3 +353,95 @@ fn what_a_merge_key_brings_is_not_given_twice() {
                 .contains("kubectl sends the last one")
     }));
 }
+
+/// The policy with the validation `expression`, as YAML.
+fn validating(expression: &str) -> String {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "p"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
+                "operations": ["CREATE"], "resources": ["pods"]}]},
+            "validations": [{"expression": expression}],
+        },
+    })
+    .to_string()
+}
+
+#[track_caller]
+fn check_help(expression: &str, help: &str) {
+    let found = findings(&validating(expression)).into_iter();
+    let found: Vec<_> = found.filter(|it| it.severity != Severity::Note).collect();
+    let [only] = &*found else {
+        panic!("{expression}: {found:?}")
+    };
+    let told = only.help.as_deref().unwrap_or_default();
+    assert!(told.contains(help), "{expression}: {told}");
+}
+
+#[test]
+fn words_of_other_languages_are_known() {
+    check_help(
+        "object.metadata.name != 'a' and true",
+        "write `&&` for `and`",
+    );
+    check_help("object.metadata.name == 'a' OR true", "write `||` for `or`");
+    check_help("not has(object.metadata.labels)", "write `!` for `not`");
+    check_help("object.metadata.name <> 'a'", "write `!=` for `<>`");
+    check_help("5.0 % 2.0 == 1.0", "`%` takes two values of `int`");
+    check_help(
+        "object.metadata.labels.app-name == 'x'",
+        "write `['app-name']`",
+    );
+    check_help(
+        "object.metadata.labels.my-app-name == 'x'",
+        "write `['my-app-name']`",
+    );
+    check_help(
+        "object.metadata.__namespace__ == 'a'",
+        "did you mean `namespace`?",
+    );
+}
+
+#[test]
+fn what_is_misspelt_or_of_another_type_is_named() {
+    let kind = |kind: &str| {
+        let object = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "p"}});
+        let found = findings(&object.to_string());
+        found
+            .iter()
+            .filter_map(|found| found.help.clone())
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert!(kind("ValidatingAdmissionBinding").contains("`ValidatingAdmissionPolicyBinding`"));
+    let mut policy: Value =
+        serde_json::from_str(&validating("object.metadata.name != 'a'")).unwrap();
+    policy
+        .pointer_mut("/spec")
+        .unwrap()
+        .as_object_mut()
+        .unwrap()
+        .insert("failurePolicy".to_owned(), json!(true));
+    let binding = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "p"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}});
+    let found = findings(&format!("{policy}\n---\n{binding}"));
+    let helps: Vec<_> = found.iter().filter_map(|it| it.help.as_deref()).collect();
+    assert!(
+        helps
+            .iter()
+            .any(|help| help.contains("write `Fail` or `Ignore`")),
+        "{helps:?}"
+    );
+    // The policy is there, though it is refused.
+    assert!(
+        found.iter().all(|it| it.rule != Rule::UnknownPolicy),
+        "{found:?}"
+    );
+    let log = validating("true").replace("\"pods\"", "\"pods/log\"");
+    assert!(
+        findings(&log)
+            .iter()
+            .any(|it| it.message.contains("is only read"))
+    );
+}

@@ -148,7 +148,8 @@ fn what_a_cluster_allocates_for_a_service_is_not_decided_on() {
 
 #[test]
 fn params_have_what_is_set_where_they_are_stored() {
-    let params = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "limits"}, "data": {"max": "3"}});
+    let params = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "limits", "namespace": "default"},
+        "data": {"max": "3"}});
     let policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
         "metadata": {"name": "p"},

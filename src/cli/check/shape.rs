@@ -226,7 +226,10 @@ impl<T> Walk<'_, T> {
             self.add(invalid, &message, place, path, length);
             let is_scalar = matches!(node.data, Data::Scalar(..));
             self.help(match wanted {
-                "a string" if is_scalar => Some("put it in quotation marks".to_owned()),
+                "a string" if is_scalar => Some(match choices(path) {
+                    Some(choices) => format!("write {choices}"),
+                    None => "put it in quotation marks".to_owned(),
+                }),
                 "a list" if !text.is_empty() && text.len() <= MAX_SHOWN => {
                     Some(format!("write `[{text}]`"))
                 }
@@ -301,6 +304,22 @@ impl<T> Walk<'_, T> {
             last.help = Some(validation::help(Some(&advice)));
         }
     }
+}
+
+/// The texts that the field at `path` takes, where it takes no others: one of them was meant, and quotation marks do not
+/// help.
+fn choices(path: &str) -> Option<&'static str> {
+    let field = path.rsplit('.').next().unwrap_or(path);
+    Some(match field.split('[').next().unwrap_or(field) {
+        "failurePolicy" => "`Fail` or `Ignore`",
+        "matchPolicy" => "`Exact` or `Equivalent`",
+        "parameterNotFoundAction" => "`Allow` or `Deny`",
+        "patchType" => "`ApplyConfiguration` or `JSONPatch`",
+        "reinvocationPolicy" => "`Never` or `IfNeeded`",
+        "sideEffects" => "`None` or `NoneOnDryRun`",
+        "validationActions" => "`Deny`, `Warn` or `Audit`",
+        _ => return None,
+    })
 }
 
 /// How many code points a key has as it is written.
