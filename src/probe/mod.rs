@@ -3,6 +3,7 @@
 //! A `PolicyProbe` is an object in the cluster, which the controller keeps evaluating, or a document
 //! in a file, which `kubectl vap test` evaluates; both mean the same.
 
+mod allocated;
 pub mod api;
 mod contradiction;
 pub mod crd;

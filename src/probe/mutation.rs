@@ -137,6 +137,13 @@ pub fn outcome(
     };
     if review.denial.is_none()
         && let Some(after) = &mutated.after
+        && let Some(denial) = misplaced(after, request)
+    {
+        review.errors.push(denial.cause.clone());
+        review.denial = Some(denial);
+    }
+    if review.denial.is_none()
+        && let Some(after) = &mutated.after
         && let Some(denial) = invalid(
             (&mutated.before, after),
             &request.gvk,
@@ -269,6 +276,33 @@ impl Kinds for Asked<'_> {
     fn completed(&self, gvk: &Gvk, object: Value) -> Result<Value, (Value, String)> {
         self.kinds.completed(gvk, object)
     }
+}
+
+/// The refusal of an object that mutations have put into another namespace than that of the request.
+///
+/// Source: `k8s.io/apiserver` `pkg/registry/rest/meta.go` (`EnsureObjectNamespaceMatchesRequestNamespace`), of which
+/// `BeforeCreate` and `BeforeUpdate` ask behind all mutations.
+fn misplaced(after: &Value, request: &AdmissionRequest) -> Option<Status> {
+    let namespace = after.pointer("/metadata/namespace").and_then(Value::as_str);
+    let namespace = namespace.unwrap_or_default();
+    let is_namespaces = request.gvr.group.is_empty() && request.gvr.resource == "namespaces";
+    if namespace.is_empty()
+        || request.namespace.is_empty()
+        || is_namespaces
+        || namespace == request.namespace
+    {
+        return None;
+    }
+    let cause =
+        "the namespace of the provided object does not match the namespace sent on the request";
+    Some(Status {
+        code: 400,
+        reason: "BadRequest".to_owned(),
+        message: cause.to_owned(),
+        cause: cause.to_owned(),
+        binding: None,
+        by: DeniedBy::Error,
+    })
 }
 
 /// The refusal of an object that mutations have left without a required field, or with a value of another type.

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::api::{Request, Samples};
 use super::run::admission_request;
@@ -23,6 +23,8 @@ pub(crate) struct Prepared<'a> {
     pub(crate) request: Cow<'a, Request>,
     /// Where the defaults of its kind are not known: which policies can be decided all the same.
     pub(crate) undefaulted: Option<Undefaulted>,
+    /// The name that the API server makes where policies are asked about it: the request has it, like the object.
+    generated: Option<String>,
 }
 
 impl<'a> Prepared<'a> {
@@ -30,11 +32,69 @@ impl<'a> Prepared<'a> {
         Self {
             request: Cow::Borrowed(request),
             undefaulted: None,
+            generated: None,
         }
+    }
+
+    /// The request as the API server asks about it.
+    ///
+    /// # Errors
+    /// Why there is no such request.
+    pub(crate) fn admission_request(
+        &self,
+        mapper: &RestMapper,
+    ) -> Result<AdmissionRequest, String> {
+        let mut asked = admission_request(&self.request, mapper)?;
+        if let Some(name) = &self.generated {
+            asked.name.clone_from(name);
+        }
+        Ok(asked)
+    }
+
+    /// The same request with other names that the API server could have made; none where it makes none.
+    pub(crate) fn renamed(&self) -> Vec<Self> {
+        let Some(name) = &self.generated else {
+            return Vec::new();
+        };
+        let prefix = name.strip_suffix(defaulting::SUFFIX).unwrap_or(name);
+        let renamed = OTHER_SUFFIXES.iter().map(|suffix| {
+            let other = format!("{prefix}{suffix}");
+            let mut request = self.request.clone().into_owned();
+            if let Some(object) = &mut request.object {
+                rename(object, (name, &other));
+            }
+            Self {
+                request: Cow::Owned(request),
+                undefaulted: self.undefaulted.clone(),
+                generated: Some(other),
+            }
+        });
+        renamed.collect()
     }
 }
 
-/// The request with prepared objects.
+/// Other ends of made names, of the characters that they may have: letters alone, digits alone.
+///
+/// Source: `k8s.io/apimachinery` `pkg/util/rand/rand.go` (`alphanums`).
+const OTHER_SUFFIXES: [&str; 2] = ["bcdfg", "24569"];
+
+/// Writes another name wherever the made one is.
+fn rename(value: &mut Value, (from, to): (&str, &str)) {
+    match value {
+        Value::String(text) if text == from => to.clone_into(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| rename(item, (from, to))),
+        Value::Object(fields) => fields
+            .values_mut()
+            .for_each(|item| rename(item, (from, to))),
+        _ => {}
+    }
+}
+
+/// The request with prepared objects. A name that the API server makes is there for those alone who are asked after all
+/// mutations, and a Namespace with such a name has none in its request.
+///
+/// Source: `k8s.io/apiserver` `pkg/registry/rest/create.go` (`AdmissionToValidateObjectFunc`, "in case the generated name
+/// is populated"), `pkg/endpoints/handlers/create.go`.
 ///
 /// # Errors
 /// Why the API server's doing is not known.
@@ -51,9 +111,11 @@ pub(crate) fn objects<'a>(
         return Ok(Prepared::as_written(request));
     }
     if !(raw.subresource.is_empty() || is_status) {
+        let prepared = of_subresource(request, &raw);
         return Ok(Prepared {
-            request: of_subresource(request, &raw),
-            undefaulted: None,
+            undefaulted: Undefaulted::allocated(request, &prepared, &raw.gvk),
+            request: prepared,
+            generated: None,
         });
     }
     let operation = match raw.operation {
@@ -108,12 +170,24 @@ pub(crate) fn objects<'a>(
             }
         }
     }
-    // A name that the server makes is not the one of the request.
+    let undefaulted = match stage {
+        Stage::Validation => {
+            undefaulted.or_else(|| Undefaulted::allocated(request, &result, &raw.gvk))
+        }
+        Stage::Mutation => None,
+    };
+    let is_made = stage == Stage::Validation
+        && operation == defaulting::Operation::Create
+        && raw.name.is_empty();
+    let made = (result.object.as_ref()).and_then(|object| object.pointer("/metadata/name"));
+    let generated = made.filter(|_| is_made).and_then(Value::as_str);
+    let generated = generated.map(str::to_owned);
     result.name = Some(raw.name);
     result.namespace = Some(raw.namespace);
     Ok(Prepared {
         request: Cow::Owned(result),
         undefaulted,
+        generated,
     })
 }
 
@@ -134,6 +208,27 @@ fn of_subresource<'a>(request: &'a Request, raw: &AdmissionRequest) -> Cow<'a, R
     result.object = prepared.object;
     result.old_object = prepared.old_object;
     Cow::Owned(result)
+}
+
+/// Sets the metadata that an object has which is stored, where it is written without: params are read from the cluster.
+pub(crate) fn store(object: &mut Value) {
+    let Some(fields) = object.as_object_mut() else {
+        return;
+    };
+    let metadata = fields.entry("metadata").or_insert_with(|| json!({}));
+    let Some(metadata) = metadata.as_object_mut() else {
+        return;
+    };
+    for (field, value) in [
+        ("uid", defaulting::UID),
+        ("creationTimestamp", defaulting::NOW),
+        ("resourceVersion", "1"),
+    ] {
+        let known = metadata.entry(field).or_insert(Value::Null);
+        if known.is_null() {
+            *known = value.into();
+        }
+    }
 }
 
 /// Takes a null out of an object: what a sample was cut down by has some value in the cluster, and never null.
@@ -228,8 +323,6 @@ pub(crate) fn convert(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::schema::Builtin;
     use crate::schema::resolver::SchemaSet;

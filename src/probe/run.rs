@@ -23,6 +23,7 @@ use super::decided::{Decided, Mutated};
 use super::mutation;
 use super::validation::Violation;
 use super::{prepare, sample};
+use crate::defaulting::Stage;
 use crate::policy::admission::{
     Admission, Authorizer, Binding, NamespaceSource, Object, ParamList, ParamSource, Recorder,
     Recording, ReviewContext, ReviewOutcome,
@@ -311,10 +312,7 @@ impl<'a> Prepared<'a> {
         let (mapper, schemas) = (setting.mapper, setting.schemas);
         let stage = setting.target.kind().stage();
         let prepared = prepare::objects(&case.request, self.samples, stage, mapper, schemas);
-        let request = prepared.and_then(|prepared| {
-            let request = admission_request(&prepared.request, setting.mapper)?;
-            Ok(Box::new(Asked::new(prepared, request)))
-        });
+        let request = prepared.and_then(|prepared| Ok(Box::new(Asked::new(prepared, mapper)?)));
         CaseRequest(request.map_err(|why| Box::new(pending(case, &why))))
     }
 
@@ -336,7 +334,7 @@ impl<'a> Prepared<'a> {
         {
             return pending(case, &why);
         }
-        let request = match asked.as_kind(to, setting.schemas) {
+        let request = match asked.as_kind(to.clone(), setting.schemas) {
             Ok(request) => request,
             Err(why) => return pending(case, &why),
         };
@@ -379,6 +377,13 @@ impl<'a> Prepared<'a> {
             Ok(decided) => decided,
             Err(why) => return pending(case, &why),
         };
+        context.recorder = None;
+        if setting.target.kind().stage() == Stage::Validation
+            && let Err(why) =
+                asked.is_settled(setting, (&self.bindings, to), &context, &decided.outcome)
+        {
+            return pending(case, &why);
+        }
         decided.note_unmatched((setting.admission, &self.bindings), &request, &namespaces);
         let recording = recorder.map(|recorder| recorder.take());
         self.judged(case, setting, decided, recording.unwrap_or_default())
@@ -529,6 +534,7 @@ fn inline_params(params: &[Value], setting: &Setting<'_>) -> ParamList {
                 .entry("kind")
                 .or_insert_with(|| kind.kind.clone().into());
         }
+        prepare::store(&mut param);
         Object::new(&param)
     };
     let objects: Vec<Object> = params.iter().map(object).collect();

@@ -8,9 +8,11 @@
 
 use serde_json::Value;
 
+use super::allocated;
 use super::api::Request;
 use crate::policy::admission::Admission;
 use crate::policy::fields::{FieldRead, Look, Step};
+use crate::schema::Gvk;
 
 /// A request whose objects lack the defaults of their kind, as these are not known.
 #[derive(Clone, Debug)]
@@ -20,6 +22,8 @@ pub(crate) struct Undefaulted {
     is_stored: bool,
     /// The same of the old object, of which nothing is set anew.
     is_old_stored: bool,
+    /// The only fields that are not known of the object and the old one; `None` where all are that the kind may have.
+    open: Option<[Vec<Vec<Step>>; 2]>,
 }
 
 impl Undefaulted {
@@ -33,7 +37,27 @@ impl Undefaulted {
             why,
             is_stored: is_stored(&request.object),
             is_old_stored: is_stored(&request.old_object),
+            open: None,
         }
+    }
+
+    /// A request as it is written, of which `prepared` is the same with defaults; nothing where these are all that the API
+    /// server sets of objects of the kind `gvk`.
+    pub(super) fn allocated(written: &Request, prepared: &Request, gvk: &Gvk) -> Option<Self> {
+        let whole = Self::new(written, allocated::why(gvk).to_owned());
+        let open = |object: &Option<Value>, is_stored: bool| {
+            let object = object.as_ref().filter(|_| !is_stored);
+            object.map_or_else(Vec::new, |object| allocated::open(gvk, object))
+        };
+        let open = [
+            open(&prepared.object, whole.is_stored),
+            open(&prepared.old_object, whole.is_old_stored),
+        ];
+        let has_open = open.iter().any(|paths| !paths.is_empty());
+        has_open.then_some(Self {
+            open: Some(open),
+            ..whole
+        })
     }
 
     /// Reports whether defaults matter for what `policy`, which matches the request, decides about it.
@@ -42,6 +66,10 @@ impl Undefaulted {
     /// Which field it reads that the API server may set.
     pub(crate) fn decides(&self, policy: &Admission, request: &Request) -> Result<(), String> {
         let is_open = |read: &&FieldRead| {
+            if let Some([new, old]) = &self.open {
+                let paths = if read.is_old { old } else { new };
+                return paths.iter().any(|path| allocated::is_touched(read, path));
+            }
             let object = if read.is_old {
                 &request.old_object
             } else {

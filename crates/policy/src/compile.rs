@@ -20,6 +20,7 @@ use super::expressions::{ExpressionCheck, PolicyExpression, Role, TextLeft, Word
 use super::fails_closed;
 use super::mutations;
 use super::rule::Rule;
+use cel::ast::{Expr, StructField};
 use cel::checker::CheckedAst;
 use cel::cost::{CostEstimate, SizeEstimator};
 use cel::decls::Version;
@@ -29,7 +30,7 @@ use cel::eval::Program;
 use cel::stack::run_on_deep_stack;
 use cel::types::Type;
 use kubernetes::library::estimate;
-use kubernetes::library::mutation::{json_patch_type, object_type};
+use kubernetes::library::mutation::{JSON_PATCH, is_object, json_patch_type, object_type};
 use kubernetes::library::runtime::KubernetesRuntime;
 use kubernetes::library::version::{self, TooNew};
 
@@ -135,7 +136,12 @@ impl CompiledPolicy {
         };
         let mut programs = vec![None; compiled.expressions.len()];
         let mut found = Vec::new();
+        let mut panicking = Vec::new();
         compiled.compile_each(CompileMode::Stored, Words::Ours, |expression, sound| {
+            let misplaced = sound
+                .as_ref()
+                .and_then(|sound| object_in_list(&sound.checked));
+            panicking.extend(misplaced.map(|type_| panics(expression.field_ref.clone(), &type_)));
             if let Some(planned) = programs.get_mut(expression.index) {
                 *planned = sound.map(|sound| Arc::new(sound.program));
             }
@@ -148,6 +154,7 @@ impl CompiledPolicy {
         let failed: HashSet<&str> = failed.collect();
         let self_reading = self_reading_variables(&compiled.expressions, &failed);
         found.extend(self_reading);
+        found.extend(panicking);
         let by_field: HashMap<&str, Consequence> = compiled
             .expressions
             .iter()
@@ -622,6 +629,62 @@ fn check_result_type(role: Role, checked: &CheckedAst) -> Result<Type, CompileEr
             message: format!("{expected} but got {}", type_.declared_string()),
         },
     })
+}
+
+/// The finding that the API server panics where it makes JSON of an object of the type `name`.
+fn panics(field_ref: String, name: &str) -> (String, CompileFindingKind, Cause) {
+    let message = format!(
+        "`{name}` stands within a list or a map that is the `value` of a JSONPatch: the API server accepts the policy, and \
+         panics on each request that comes to it; write maps instead of `{name}{{...}}`, or a JSONPatch for each of them"
+    );
+    let rule = Rule::UnsafeExpression;
+    let cause = Cause::Whole { rule, message };
+    (field_ref, CompileFindingKind::Unsafe, cause)
+}
+
+/// The type of an object that stands within a list, a map or an optional value which is the `value` of a JSONPatch.
+///
+/// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/mutating/patch/json_patch.go` (`evaluatePatchExpression`
+/// converts values to `structpb.Value`); cel-go `common/types/{list,map}.go` (`ConvertToNative`, which wants messages of
+/// their elements); `pkg/cel/mutation/dynamic/objects.go` (`ObjectVal.ConvertToNative`).
+fn object_in_list(checked: &CheckedAst) -> Option<String> {
+    let ast = checked.ast();
+    let literals = ast.iter().filter_map(|(_, expr)| match expr {
+        Expr::Struct { type_name, fields } if is_json_patch(type_name) => Some(fields),
+        _ => None,
+    });
+    let values = literals.flatten().filter(|field| &*field.field == "value");
+    let misplaced = |value: &StructField| {
+        // What `dyn` hides is of its type all the same.
+        let mut id = value.value;
+        while let Some(("dyn", [inner])) = ast.global_call(id) {
+            id = *inner;
+        }
+        let type_ = checked.type_of(id);
+        match &type_ {
+            Type::Opaque(held) if value.optional => held.params.iter().find_map(object_below),
+            _ => object_below(&type_),
+        }
+    };
+    values.into_iter().find_map(misplaced)
+}
+
+fn is_json_patch(type_name: &str) -> bool {
+    type_name.strip_prefix('.').unwrap_or(type_name) == JSON_PATCH
+}
+
+/// The type of an object among the types that values of `type_` hold.
+fn object_below(type_: &Type) -> Option<String> {
+    let of_held = |held: &Type| match held {
+        Type::Struct(object) if is_object(&object.name) => Some(object.name.to_string()),
+        _ => object_below(held),
+    };
+    match type_ {
+        Type::List(elem) => of_held(elem),
+        Type::Map(of) => of_held(&of.1),
+        Type::Opaque(of) => of.params.iter().find_map(of_held),
+        _ => None,
+    }
 }
 
 /// Variables that evaluate themselves without end, which ends the API server's process: of two of one name the second

@@ -67,6 +67,8 @@ impl Operations {
             None => &["CREATE", "UPDATE", "DELETE"],
             Some((_, "binding" | "eviction" | "token")) => &["CREATE"],
             Some((_, "exec" | "attach" | "portforward" | "proxy")) => &["CONNECT"],
+            // It is only read.
+            Some(("pods", "log")) => &[],
             Some(_) => &["UPDATE"],
         };
         Self(names.iter().fold(0, |bits, name| bits | Self::bit(name)))

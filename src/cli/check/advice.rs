@@ -24,6 +24,7 @@ pub(super) fn about(
 ) -> Option<String> {
     match (rule, expression.parsed()) {
         (Rule::InvalidMacroCall, Err(_)) => of_has(&expression.text, location),
+        (Rule::Syntax, Err(_)) => of_word(&expression.text, location),
         (Rule::NoMatchingOverload, Ok(ast)) => {
             let byte = SourceMap::new(&expression.text).byte(location)?;
             let offset = expression.text.get(..byte)?.chars().count();
@@ -40,6 +41,45 @@ pub(super) fn about(
         }
         _ => None,
     }
+}
+
+/// An operator of another language at a place where the text cannot be read on.
+fn of_word(text: &str, location: Location) -> Option<String> {
+    let byte = SourceMap::new(text).byte(location)?;
+    let (before, after) = (text.get(..byte)?, text.get(byte..)?);
+    let word = |text: &str| {
+        text.split(|c: char| !c.is_alphanumeric())
+            .next()
+            .map(str::to_lowercase)
+    };
+    let last = before
+        .trim_end()
+        .rsplit(|c: char| !c.is_alphanumeric())
+        .next();
+    let written = match (word(after)?.as_str(), last?.to_lowercase().as_str()) {
+        ("and", _) => "write `&&` for `and`",
+        ("or", _) => "write `||` for `or`",
+        ("not", _) | (_, "not") => "write `!` for `not`",
+        _ if after.starts_with('>') && before.ends_with('<') => "write `!=` for `<>`",
+        _ => return None,
+    };
+    Some(written.to_owned())
+}
+
+/// A key with a dash behind a dot, of which the part before the name at `location` is taken for a value of its own.
+pub(super) fn of_dash(text: &str, location: Location, name: &str) -> Option<String> {
+    let byte = SourceMap::new(text).byte(location)?;
+    let first = text.get(..byte)?.strip_suffix('-')?;
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let rest = text.get(byte..)?.strip_prefix(name)?;
+    let end = rest
+        .find(|c: char| !is_part(c) && c != '-')
+        .unwrap_or(rest.len());
+    let more = rest.get(..end)?;
+    let parts = first.trim_end_matches(|c: char| is_part(c) || c == '-');
+    let first = first.strip_prefix(parts)?;
+    (parts.ends_with('.') && !first.is_empty() && first.len() <= MAX_SHOWN)
+        .then(|| format!("write `['{first}-{name}{more}']` for a key with a dash"))
 }
 
 /// A test of a key or of membership that stands in `has()`.
@@ -172,7 +212,10 @@ fn of_operator(operator: &str) -> Option<String> {
         "_-_" => "-",
         "_*_" => "*",
         "_/_" => "/",
-        "_%_" => "%",
+        "_%_" => {
+            let advice = "`%` takes two values of `int`, or two of `uint`: convert them, as in `int(a) % int(b)`";
+            return Some(advice.to_owned());
+        }
         "@in" => {
             let advice = "`in` looks for an item of a list, or a key of a map; for a part of a text write `a.contains(b)`";
             return Some(advice.to_owned());

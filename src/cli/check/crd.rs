@@ -1,14 +1,14 @@
-//! The schemas and rules of CustomResourceDefinitions in files: what the API server refuses of them when they are
+//! CustomResourceDefinitions in files, with their schemas and rules: what the API server refuses of them when they are
 //! created, with the places in the files.
 //!
-//! Takes definitions as they are written, gives findings. What is refused of a definition beside its schemas with their
-//! defaults and rules is not looked at.
+//! Takes definitions as they are written, gives findings.
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
-use serde_json::Value as Json;
 
+use super::api_version;
 use super::finding::{Finding, Severity};
 use super::policy::finding;
+use super::shape;
 use super::suggestion::Suggestions;
 use super::validation::help;
 use crate::cel::diagnostic::{Diagnostic, Hint};
@@ -22,7 +22,8 @@ use crate::policy::nearest::nearest as nearest_name;
 use crate::policy::rule::Rule;
 use crate::schema::Crd;
 use crate::validation_rules::{
-    DefinitionError, FieldErrorKind, KEYWORDS, PathStep, Trouble, UNKNOWN_KEYWORD, schema_errors,
+    DefinitionError, FieldErrorKind, KEYWORDS, PathStep, Trouble, UNKNOWN_KEYWORD,
+    definition_errors, schema_errors,
 };
 
 /// The most findings about one definition.
@@ -62,12 +63,31 @@ pub(in crate::cli) fn check_stored(crds: &[Object<Crd>]) -> Vec<Finding> {
 
 fn faults(crd: &Object<Crd>) -> Vec<Finding> {
     let definition = crd.value.definition();
-    if definition.get("apiVersion").and_then(Json::as_str) != Some("apiextensions.k8s.io/v1") {
-        return Vec::new();
+    if let Some(found) = api_version::of_definition(crd) {
+        return vec![found];
     }
-    let mut findings = Vec::new();
+    let shape = shape::check(crd);
+    let is_undecodable = shape.iter().any(|found| found.rule == Rule::InvalidObject);
     let of_schemas = schema_errors(definition);
-    findings.extend(of_schemas.iter().map(|error| about_schema(crd, error)));
+    let of_schemas = of_schemas.iter().map(|error| about_schema(crd, error));
+    // A fault is told once: of a value that cannot be decoded its type, of a keyword that there is not the keyword.
+    let is_told = |found: &Finding| {
+        let of_shape = shape.iter().filter(|it| it.rule == Rule::InvalidObject);
+        let mut places = of_shape.map(|it| it.location.place);
+        places.any(|place| place == found.location.place)
+    };
+    let mut findings: Vec<Finding> = of_schemas.filter(|found| !is_told(found)).collect();
+    let known: Vec<_> = findings.iter().map(|found| found.location.place).collect();
+    let is_new = |found: &Finding| !known.contains(&found.location.place);
+    findings.extend(shape.into_iter().filter(is_new));
+    findings.extend(
+        definition_errors(definition)
+            .iter()
+            .map(|error| about_definition(crd, error)),
+    );
+    if is_undecodable {
+        return findings;
+    }
     let text = crd.source.text();
     if !text.contains("x-kubernetes-validations") && !text.contains("default") {
         return findings;
@@ -123,6 +143,21 @@ fn about_schema(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
     found.refused = true;
     let meant = nearest_name(keyword, KEYWORDS.into_iter()).filter(|_| is_unknown);
     found.help = Some(meant.map_or_else(|| help(None), |meant| format!("did you mean `{meant}`?")));
+    found
+}
+
+/// The finding of an error beside the schemas.
+fn about_definition(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
+    let node = nearest(&crd.document.node, &error.place);
+    let field = &error.error.field;
+    let name = field.rsplit('.').next().unwrap_or(field);
+    let message = format!("{name}: {}", error.error.body());
+    let place = crd.place_of(node);
+    let mut found = finding(crd, Severity::Error, rule_of(error), &message, place);
+    found.location.length = crd.length_of(node);
+    found.field_ref = Some(field.clone());
+    found.refused = true;
+    found.help = Some(help(None));
     found
 }
 

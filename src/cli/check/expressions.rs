@@ -83,7 +83,9 @@ pub(super) fn errors(
                 }
                 (Rule::UndeclaredReference, Some(Hint::Name(name))) => {
                     let is_call = text.as_ref().is_some_and(|it| it.is_call(issue.location));
-                    suggestion::reference(name, (is_call, is_match_condition))
+                    let dashed =
+                        expression.and_then(|it| advice::of_dash(&it.text, issue.location, name));
+                    dashed.or_else(|| suggestion::reference(name, (is_call, is_match_condition)))
                 }
                 (Rule::UndefinedField, Some(hint)) => {
                     let own_name = expression.and_then(|expression| expression.name.as_deref());

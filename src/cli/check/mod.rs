@@ -6,6 +6,7 @@
 mod absence;
 mod advice;
 pub mod annotations;
+mod api_version;
 pub mod baseline;
 mod cascade;
 pub(super) mod command;
@@ -174,6 +175,7 @@ pub(super) fn run_beside<E: From<SchemaError>>(
     }
     for binding in input.bindings.iter().take(asked.of_files.bindings) {
         let mut findings = shape::check(binding);
+        findings.extend(api_version::of_policy(binding, &known));
         findings.extend(validation::binding(binding));
         cascade::without(&mut findings);
         report.findings.extend(findings);
@@ -235,6 +237,7 @@ fn check_mutating(
         .take(of_files.mutating_bindings)
     {
         let mut findings = shape::check(binding);
+        findings.extend(api_version::of_policy(binding, known));
         findings.extend(validation::mutating_binding(binding));
         cascade::without(&mut findings);
         report.findings.extend(findings);

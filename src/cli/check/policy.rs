@@ -11,9 +11,9 @@ use k8s_openapi::api::admissionregistration::v1::{
 use super::finding::{Finding, Location, Severity};
 use super::known::{self, Known};
 use super::subject::Subject;
-use super::{absence, costs, expressions, lockout, suspicious};
+use super::{absence, api_version, costs, expressions, lockout, suspicious};
 use crate::cli::input::yaml::Node;
-use crate::cli::input::{MutatingPolicy, Object, POLICY_VERSION, Place};
+use crate::cli::input::{MutatingPolicy, Object, Place};
 use crate::policy::analysis::{Profile, TypeCheck, type_check};
 use crate::policy::compile::{Cause, CompileFindingKind, CompiledPolicy};
 use crate::policy::consequence::Consequence;
@@ -22,7 +22,7 @@ use crate::policy::expressions::PolicyExpression;
 use crate::policy::matching::{self, MatchedResource, Matches};
 use crate::policy::rule::Rule;
 use crate::policy::suspicious::Suspicion;
-use crate::schema::{GroupVersion, Gvk, Gvr};
+use crate::schema::Gvk;
 use crate::status::Effect;
 use crate::status::bindings::BindingsState;
 use crate::status::compute::{
@@ -199,7 +199,7 @@ pub(super) fn check_as(
     };
     let mut findings = Vec::new();
     if subject != Subject::Webhook {
-        version(policy, known, &mut findings);
+        findings.extend(api_version::of_policy(policy, known));
     }
     expressions::errors(policy, &answers, &mut findings);
     expressions::warnings(policy, &answers, proofs.as_deref(), &mut findings);
@@ -320,34 +320,6 @@ fn answers(
         costs,
         params,
         status,
-    }
-}
-
-/// The version of the document, where Kubernetes does not serve it any more.
-fn version(policy: &Object<ValidatingAdmissionPolicy>, known: &Known, findings: &mut Vec<Finding>) {
-    let api_version = policy.api_version();
-    let Some(GroupVersion { group, version }) = GroupVersion::parse(api_version) else {
-        return;
-    };
-    let kind = policy.kind();
-    let resource = match kind {
-        "MutatingAdmissionPolicy" => "mutatingadmissionpolicies",
-        _ => "validatingadmissionpolicies",
-    };
-    let gvr = Gvr::new(group, version, resource);
-    if known.mapper.resource(&gvr).is_none() {
-        let message = format!(
-            "Kubernetes {} does not serve {kind} as {api_version}",
-            known.kubernetes()
-        );
-        let place = policy.place_of_field("apiVersion");
-        let mut found = finding(policy, Severity::Note, Rule::OldVersion, &message, place);
-        found.help = Some(format!("it was read as {POLICY_VERSION}: write that"));
-        let document = &policy.document;
-        let node = document.node.get("apiVersion");
-        found.fix = node.and_then(|node| document.edit_value(&policy.source, node, POLICY_VERSION));
-        found.field_ref = Some("apiVersion".to_owned());
-        findings.push(found);
     }
 }
 

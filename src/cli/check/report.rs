@@ -290,21 +290,27 @@ impl CheckReport {
     pub(in crate::cli) fn add_bindings(&mut self, input: &Input, asked: &Asked) {
         let is_live = asked.server.is_some();
         let validating: Vec<_> = input.policies.iter().collect();
+        let invalid = |kind: &str| {
+            let of_kind = input.invalid.iter().filter(|it| it.kind() == kind);
+            of_kind.filter_map(Object::name).collect()
+        };
         let around = Around {
             is_live,
+            invalid: invalid("ValidatingAdmissionPolicy"),
             other_policies: &asked.other_policies,
             has_bindings: asked.has_bindings,
         };
-        self.add_bindings_of(&validating, &input.bindings, around);
+        self.add_bindings_of(&validating, &input.bindings, &around);
         if !is_live || asked.has_mutating_bindings {
             let mutating = input.mutating_policies.iter();
             let mutating: Vec<_> = mutating.map(|policy| &policy.shared).collect();
             let around = Around {
                 is_live,
+                invalid: invalid("MutatingAdmissionPolicy"),
                 other_policies: &asked.other_mutating,
                 has_bindings: asked.has_mutating_bindings,
             };
-            self.add_bindings_of(&mutating, &input.mutating_bindings, around);
+            self.add_bindings_of(&mutating, &input.mutating_bindings, &around);
         }
     }
 
@@ -312,7 +318,7 @@ impl CheckReport {
         &mut self,
         of_sort: &[&Object<ValidatingAdmissionPolicy>],
         bindings: &[Object<ValidatingAdmissionPolicyBinding>],
-        around: Around<'_>,
+        around: &Around<'_>,
     ) {
         let is_live = around.is_live;
         let names =
@@ -324,8 +330,10 @@ impl CheckReport {
             .collect();
         for binding in bindings {
             let name = binding.value.spec.policy_name.as_str();
-            if !name.is_empty() && !policies.contains(name) && !around.other_policies.contains(name)
-            {
+            let is_there = policies.contains(name)
+                || around.other_policies.contains(name)
+                || around.invalid.contains(name);
+            if !name.is_empty() && !is_there {
                 let place = if is_live {
                     "neither among the input nor in the cluster"
                 } else {
@@ -433,10 +441,12 @@ impl CheckReport {
 }
 
 /// Facts of a cluster about one sort of policies and bindings.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Around<'a> {
     /// True if a cluster was asked.
     is_live: bool,
+    /// The policies of the input that cannot be read, of which that is told.
+    invalid: BTreeSet<&'a str>,
     /// The policies that it has, and that are not among the input.
     other_policies: &'a BTreeSet<String>,
     /// True if all bindings of the policies are among the input.

@@ -1,4 +1,4 @@
-//! The document of a policy or binding decoded as strictly as the API server does it: fields that the kind does
+//! The document of a policy, binding, webhook or CustomResourceDefinition decoded as strictly as the API server does it: fields that the kind does
 //! not have, keys given twice, values of the wrong type.
 //!
 //! It walks what is written, so that each finding has its place; null is as good as left out. What a value that
@@ -9,6 +9,7 @@
 
 use serde_json::{Number, Value};
 
+use super::api_version;
 use super::finding::{Finding, Severity};
 use super::policy::finding;
 use super::suggestion::{nearest, nearest_only};
@@ -25,6 +26,9 @@ const MAX_FINDINGS: usize = 20;
 
 const CRD: &str = "CustomResourceDefinition";
 
+/// The version of CustomResourceDefinitions whose types are known.
+const CRD_VERSION: &str = "apiextensions.k8s.io/v1";
+
 /// The longest text that advice repeats, in bytes.
 const MAX_SHOWN: usize = 40;
 
@@ -34,8 +38,10 @@ pub fn check<T>(object: &Object<T>) -> Vec<Finding> {
     let mut walk = Walk {
         object,
         findings: Vec::new(),
+        n_lax: 0,
     };
-    if let Some(type_) = types::of_kind(object.kind()) {
+    let is_read = object.kind() != CRD || object.api_version() == CRD_VERSION;
+    if let Some(type_) = types::of_kind(object.kind()).filter(|_| is_read) {
         walk.node(&object.document.node, type_, "");
     }
     walk.findings
@@ -44,6 +50,9 @@ pub fn check<T>(object: &Object<T>) -> Vec<Finding> {
 /// The faults of a document that does not have the shape of its kind.
 #[must_use]
 pub fn invalid(object: &Object<String>) -> Vec<Finding> {
+    if let Some(found) = api_version::of_definition(object) {
+        return vec![found];
+    }
     let findings = check(object);
     if findings.iter().any(|found| found.refused) {
         return findings;
@@ -70,10 +79,12 @@ pub fn invalid(object: &Object<String>) -> Vec<Finding> {
 struct Walk<'a, T> {
     object: &'a Object<T>,
     findings: Vec<Finding>,
+    /// How many values that decode themselves are around what is looked at: there unknown fields are dropped.
+    n_lax: usize,
 }
 
 impl<T> Walk<'_, T> {
-    /// Holds `node`, at `path`, against its type. Types nest in bounds, and so does what is read.
+    /// Holds `node`, at `path`, against its type. What is read nests in bounds.
     fn node(&mut self, node: &Node, type_: Type, path: &str) {
         if node.is_null() {
             return;
@@ -85,24 +96,26 @@ impl<T> Walk<'_, T> {
                     self.repeats(entry, name, &path);
                     match fields.iter().find(|(field, _)| *field == name) {
                         Some((_, type_)) => self.node(&entry.node, *type_, &path),
-                        None => {
-                            let message = format!("unknown field `{path}`");
-                            let place = self.object.place_of_bytes(&entry.key);
-                            self.add(
-                                Rule::UnknownField,
-                                &message,
-                                place,
-                                &path,
-                                length(&entry.key, name),
-                            );
-                            let names = fields.iter().map(|(field, _)| *field);
-                            let advice = self.object.advice_on_key_at(&entry.key, name);
-                            let meant = || nearest(name, names.clone()).map(did_you_mean);
-                            self.help(advice.or_else(meant));
-                            self.rename(&entry.key, &path, nearest_only(name, names));
-                            self.node(&entry.node, Type::Any, &path);
-                        }
+                        None => self.unknown((name, entry), fields, &path),
                     }
+                }
+            }
+            (Type::Either(fields, _), Data::Map(_)) => {
+                self.n_lax += 1;
+                self.node(node, Type::Object(fields), path);
+                self.n_lax -= 1;
+            }
+            (Type::Either(_, Type::List(_)), Data::Scalar(..)) => {}
+            (Type::Either(_, other), _) => {
+                self.n_lax += 1;
+                self.node(node, *other, path);
+                self.n_lax -= 1;
+            }
+            (Type::Map(value), Data::Map(entries)) => {
+                for (name, entry) in entries.iter() {
+                    let path = format!("{path}[{name}]");
+                    self.repeats(entry, name, &path);
+                    self.node(&entry.node, *value, &path);
                 }
             }
             (Type::List(item), Data::List(items)) => {
@@ -141,7 +154,29 @@ impl<T> Walk<'_, T> {
         }
     }
 
-    /// Adds the repetitions of a key.
+    /// Adds a field that an object with these `fields` does not have.
+    fn unknown(
+        &mut self,
+        (name, entry): (&str, &Entry),
+        fields: &'static [types::Field],
+        path: &str,
+    ) {
+        let message = format!("unknown field `{path}`");
+        let place = self.object.place_of_bytes(&entry.key);
+        let length = length(&entry.key, name);
+        self.add(Rule::UnknownField, &message, place, path, length);
+        let names = fields.iter().map(|(field, _)| *field);
+        let advice = self.object.advice_on_key_at(&entry.key, name);
+        let meant = || nearest(name, names.clone()).map(did_you_mean);
+        self.help(advice.or_else(meant));
+        self.rename(&entry.key, path, nearest_only(name, names));
+        self.node(&entry.node, Type::Any, path);
+    }
+
+    /// Adds the repetitions of a key. One that a merge key brings as well is none: what is written beside it counts.
+    ///
+    /// kubectl and all clients that send JSON take the last of them without a word (`sigs.k8s.io/yaml`, `YAMLToJSON`;
+    /// `k8s.io/cli-runtime` `pkg/resource/visitor.go`, `StreamVisitor`); the API server refuses YAML with one.
     fn repeats(&mut self, entry: &Entry, name: &str, path: &str) {
         for repeat in &entry.repeats {
             let message = format!("`{name}` is given twice");
@@ -153,20 +188,9 @@ impl<T> Walk<'_, T> {
                 path,
                 length(repeat, name),
             );
-            self.help(Some("remove one of the two".to_owned()));
-        }
-        if !entry.merged.is_empty() {
-            let message = format!("`{name}` is given twice, by a merge key (`<<`) and beside it");
-            let place = self.object.place_of_bytes(&entry.key);
-            self.add(
-                Rule::DuplicateKey,
-                &message,
-                place,
-                path,
-                length(&entry.key, name),
-            );
             self.help(Some(
-                "write out what differs instead of merging it".to_owned(),
+                "remove one of the two: kubectl sends the last one without a word, where the API server gets the YAML"
+                    .to_owned(),
             ));
         }
     }
@@ -182,10 +206,10 @@ impl<T> Walk<'_, T> {
         };
         let wanted = match type_ {
             Type::Bool => "a boolean",
-            Type::Int | Type::Int32 | Type::Byte => "a number",
+            Type::Int | Type::Int32 | Type::Byte | Type::Number => "a number",
             Type::Text | Type::Time | Type::Bytes => "a string",
             Type::List(_) => "a list",
-            Type::Texts | Type::Object(_) => "an object",
+            Type::Texts | Type::Object(_) | Type::Map(_) | Type::Either(..) => "an object",
             Type::Any => return,
         };
         let place = self.object.place_of(node);
@@ -202,7 +226,10 @@ impl<T> Walk<'_, T> {
             self.add(invalid, &message, place, path, length);
             let is_scalar = matches!(node.data, Data::Scalar(..));
             self.help(match wanted {
-                "a string" if is_scalar => Some("put it in quotation marks".to_owned()),
+                "a string" if is_scalar => Some(match choices(path) {
+                    Some(choices) => format!("write {choices}"),
+                    None => "put it in quotation marks".to_owned(),
+                }),
                 "a list" if !text.is_empty() && text.len() <= MAX_SHOWN => {
                     Some(format!("write `[{text}]`"))
                 }
@@ -277,6 +304,22 @@ impl<T> Walk<'_, T> {
             last.help = Some(validation::help(Some(&advice)));
         }
     }
+}
+
+/// The texts that the field at `path` takes, where it takes no others: one of them was meant, and quotation marks do not
+/// help.
+fn choices(path: &str) -> Option<&'static str> {
+    let field = path.rsplit('.').next().unwrap_or(path);
+    Some(match field.split('[').next().unwrap_or(field) {
+        "failurePolicy" => "`Fail` or `Ignore`",
+        "matchPolicy" => "`Exact` or `Equivalent`",
+        "parameterNotFoundAction" => "`Allow` or `Deny`",
+        "patchType" => "`ApplyConfiguration` or `JSONPatch`",
+        "reinvocationPolicy" => "`Never` or `IfNeeded`",
+        "sideEffects" => "`None` or `NoneOnDryRun`",
+        "validationActions" => "`Deny`, `Warn` or `Audit`",
+        _ => return None,
+    })
 }
 
 /// How many code points a key has as it is written.

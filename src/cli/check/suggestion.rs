@@ -35,8 +35,18 @@ impl Suggestions {
     ) -> Option<(String, Option<String>)> {
         match self.field(policy, hint) {
             Some((meant, is_only)) => {
-                let advice = format!("did you mean `{meant}`?");
-                Some((advice, is_only.then_some(meant)))
+                let Some(real) = unescape(&meant).filter(|real| *real != *meant) else {
+                    let advice = format!("did you mean `{meant}`?");
+                    return Some((advice, is_only.then_some(meant)));
+                };
+                // Policies see fields by their names, and rules of CustomResourceDefinitions alone as they are escaped.
+                if is_name(&real) {
+                    let advice =
+                        format!("did you mean `{real}`? names are not escaped in policies;");
+                    return Some((advice, is_only.then(|| real.into_owned())));
+                }
+                let advice = format!("write `['{real}']` instead of `.{}`:", hint.name());
+                Some((format!("{advice} names are not escaped in policies;"), None))
             }
             None if self.0 > 0 => elsewhere(hint).map(|advice| (advice, None)),
             None => None,
@@ -159,6 +169,11 @@ fn is_respelt(name: &str, declared: &str) -> bool {
         letters.collect::<String>().to_lowercase()
     };
     unescape(declared).is_some_and(|real| real != declared && plain(&real) == plain(name))
+}
+
+/// Reports whether a field of the name can be written behind a dot.
+fn is_name(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// Fields that hold the parts of an object.

@@ -1,9 +1,13 @@
-//! The types that the API server decodes policies, bindings and webhooks into: their fields, and the values that each takes.
+//! The types that the API server decodes policies, bindings, webhooks and CustomResourceDefinitions into: their fields, and
+//! the values that each takes.
 //!
 //! It is not the published schema: what that requires, decoding does not ask for, and what it leaves open,
 //! such as times, decoding reads.
 //!
-//! Source: `k8s.io/api` `admissionregistration/v1/types.go`; `k8s.io/apimachinery` `pkg/apis/meta/v1/types.go`.
+//! Source: `k8s.io/api` `admissionregistration/v1/types.go`; `k8s.io/apimachinery` `pkg/apis/meta/v1/types.go`;
+//! `k8s.io/apiextensions-apiserver` `pkg/apis/apiextensions/v1/{types,types_jsonschema,marshal}.go`.
+
+mod definition;
 
 /// The type of a field.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +34,13 @@ pub(super) enum Type {
     List(&'static Type),
     /// An object with these fields and no others.
     Object(&'static [Field]),
+    /// A number.
+    Number,
+    /// Values by name.
+    Map(&'static Type),
+    /// An object with these fields, whose others are dropped, or a value of the other type. What is neither counts as
+    /// left out where that is a list.
+    Either(&'static [Field], &'static Type),
 }
 
 /// The name of a field, and its type.
@@ -46,6 +57,7 @@ pub(super) fn of_kind(kind: &str) -> Option<Type> {
         "MutatingAdmissionPolicyBinding" => Some(Object(MUTATING_BINDING)),
         "ValidatingWebhookConfiguration" => Some(Object(VALIDATING_WEBHOOKS)),
         "MutatingWebhookConfiguration" => Some(Object(MUTATING_WEBHOOKS)),
+        "CustomResourceDefinition" => Some(Object(definition::DEFINITION)),
         _ => None,
     }
 }

@@ -185,9 +185,10 @@ fn prepared(request: &Request, known: &Known) -> Option<AdmissionRequest> {
         &known.mapper,
         known,
     );
-    let prepared = prepared.as_ref().map(|prepared| &*prepared.request);
-    let request = prepared.unwrap_or(request);
-    run::admission_request(request, &known.mapper).ok()
+    match prepared {
+        Ok(prepared) => prepared.admission_request(&known.mapper).ok(),
+        Err(_) => run::admission_request(request, &known.mapper).ok(),
+    }
 }
 
 /// Asks one policy. An error of this program costs this policy, and is told.

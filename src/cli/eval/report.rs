@@ -78,7 +78,7 @@ pub struct RequestReport {
     pub kind: String,
     /// The namespace; empty where there is none.
     pub namespace: String,
-    /// The name; empty where the API server makes it.
+    /// The name; one of those that the API server could make of `generateName` where it makes it.
     pub name: String,
     /// The user.
     pub user: String,

@@ -56,6 +56,13 @@ pub(super) fn kind_of(api_version: &str, kind: &str) -> Kind {
         return Kind::Other;
     }
     let meant = nearest(kind, CHECKED.into_iter().chain(OTHERS));
+    let is_binding = kind.to_lowercase().contains("binding");
+    // Without `Policy` the name of a binding is nearer to that of a policy.
+    let meant = meant.map(|meant| match meant {
+        "ValidatingAdmissionPolicy" if is_binding => "ValidatingAdmissionPolicyBinding",
+        "MutatingAdmissionPolicy" if is_binding => "MutatingAdmissionPolicyBinding",
+        other => other,
+    });
     if group == GROUP {
         return Kind::Unknown(meant);
     }
@@ -84,6 +91,9 @@ mod tests {
             policy
         );
         assert_eq!(kind_of(v1, "Policy"), Kind::Unknown(None));
+        let binding = Kind::Unknown(Some("ValidatingAdmissionPolicyBinding"));
+        assert_eq!(kind_of(v1, "ValidatingAdmissionBinding"), binding);
+        assert_eq!(kind_of(v1, "ValidatingAdmissionPolicyBindings"), binding);
         for (api_version, kind) in [
             (v1, "MutatingAdmissionPolicy"),
             (v1, "ValidatingWebhookConfigurationList"),

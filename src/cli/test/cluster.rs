@@ -17,6 +17,7 @@ use crate::policy::compile::CompiledPolicy;
 use crate::probe::api::{Case, CaseOutcome, PolicyProbeSpec};
 use crate::probe::custom_resource;
 use crate::probe::mutation::Mutating;
+use crate::probe::prepare;
 use crate::probe::run::{self, CaseRequest, CaseResult, Setting, Target};
 
 use super::refusal::{ProbedDefinition, Refusals};
@@ -348,6 +349,7 @@ pub(in crate::cli) fn params(
         {
             metadata.insert("namespace".to_owned(), DEFAULT_NAMESPACE.into());
         }
+        prepare::store(&mut value);
         let param = admission::Object::new(&value);
         (
             (param.namespace().to_owned(), param.name().to_owned()),

@@ -197,6 +197,9 @@ pub fn percent(coverage: &[Coverage]) -> usize {
 #[must_use]
 pub fn text(coverage: &[Coverage]) -> String {
     let mut out = String::new();
+    if coverage.iter().all(|of_policy| of_policy.total == 0) {
+        return "coverage: not known, as there is nothing to measure\n".to_owned();
+    }
     for of_policy in coverage {
         let _ = writeln!(
             out,

@@ -8,12 +8,13 @@ use serde_json::json;
 use super::super::api::{AuthorizerDecision as Answer, AuthorizerRule as Rule, Request};
 use super::super::prepare::{self, Prepared};
 use super::super::undefaulted::Undefaulted;
+use super::Setting;
 use crate::policy::admission::{
     Admission, AdmissionRequest, Authorizer, AuthorizerAnswer, AuthorizerDecision, AuthorizerList,
-    AuthorizerRule, Namespace, NamespaceSource,
+    AuthorizerRule, Binding, Namespace, NamespaceSource, ReviewContext, ReviewOutcome,
 };
-use crate::schema::Gvk;
 use crate::schema::resolver::SchemaResolver;
+use crate::schema::{Gvk, RestMapper};
 
 /// A request with all that is the same for all versions of a policy.
 #[derive(Debug)]
@@ -32,21 +33,63 @@ pub(super) struct Asked {
     pub(super) authorizer: Arc<dyn Authorizer>,
     /// The request as one for another kind, the first that a policy matched it as.
     converted: OnceLock<(Gvk, Result<AdmissionRequest, String>)>,
+    /// The same with other names that the API server could have made.
+    renamed: Vec<Self>,
 }
 
 impl Asked {
-    pub(super) fn new(prepared: Prepared<'_>, request: AdmissionRequest) -> Self {
+    /// Makes a request ready to be asked about.
+    ///
+    /// # Errors
+    /// Why there is no such request.
+    pub(super) fn new(prepared: Prepared<'_>, mapper: &RestMapper) -> Result<Self, String> {
+        let renamed = prepared.renamed().into_iter();
+        let renamed = renamed.map(|prepared| Self::one(prepared, mapper));
+        let renamed: Vec<Self> = renamed.collect::<Result<_, _>>()?;
+        Ok(Self {
+            renamed,
+            ..Self::one(prepared, mapper)?
+        })
+    }
+
+    fn one(prepared: Prepared<'_>, mapper: &RestMapper) -> Result<Self, String> {
+        let request = prepared.admission_request(mapper)?;
         let undefaulted = prepared.undefaulted;
         let prepared = prepared.request.into_owned();
-        Self {
+        Ok(Self {
             undefaulted,
             given: prepared.namespace_object.as_ref().map(Namespace::new),
             bare: Arc::default(),
             authorizer: Arc::new(authorizer(&prepared)),
             converted: OnceLock::new(),
+            renamed: Vec::new(),
             prepared,
             request,
+        })
+    }
+
+    /// Checks that `outcome` is the same for other names that the API server could have made.
+    ///
+    /// # Errors
+    /// That it is not.
+    pub(super) fn is_settled(
+        &self,
+        setting: &Setting<'_>,
+        (bindings, to): (&[Binding], Option<Gvk>),
+        context: &ReviewContext<'_>,
+        outcome: &ReviewOutcome,
+    ) -> Result<(), String> {
+        for other in &self.renamed {
+            let request = other.as_kind(to.clone(), setting.schemas)?;
+            let other = setting.admission.review(&request, bindings, context);
+            if !is_alike(outcome, &other) {
+                return Err(
+                    "the decision depends on the end of the name that the API server makes of `generateName`"
+                        .to_owned(),
+                );
+            }
         }
+        Ok(())
     }
 
     /// Reports whether a policy that matches the request can be decided.
@@ -138,6 +181,25 @@ fn bare_namespace(name: &str) -> Namespace {
         "kind": "Namespace",
         "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
     }))
+}
+
+/// Reports whether two outcomes differ in texts alone.
+fn is_alike(a: &ReviewOutcome, b: &ReviewOutcome) -> bool {
+    let results = |outcome: &ReviewOutcome| {
+        let of = outcome.evaluations.iter().map(|evaluation| {
+            let conditions = evaluation.match_conditions.as_ref();
+            conditions.and_then(|conditions| conditions.failed_condition.clone())
+        });
+        of.collect::<Vec<_>>()
+    };
+    a.is_allowed() == b.is_allowed()
+        && a.definition.matched == b.definition.matched
+        && a.bindings.len() == b.bindings.len()
+        && (a.bindings.iter().zip(&b.bindings)).all(|(a, b)| a.matches == b.matches)
+        && results(a) == results(b)
+        && a.warnings.len() == b.warnings.len()
+        && a.errors.len() == b.errors.len()
+        && a.audit_annotations.keys().eq(b.audit_annotations.keys())
 }
 
 /// The answers that a case gives.

@@ -27,7 +27,7 @@ pub use convert::convert;
 pub use custom::{complete, complete_defaults};
 pub(crate) use custom::{has_unknown, prune_unknown};
 pub use kind_rules::has_generation;
-pub use prepare::{Custom, Operation, Prepared, Request, Stage, prepare};
+pub use prepare::{Custom, Operation, Prepared, Request, SUFFIX, Stage, prepare};
 pub use subresource::{SubresourceRequest, subresource};
 
 use crate::schema::Gvk;

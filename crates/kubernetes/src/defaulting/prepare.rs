@@ -10,7 +10,7 @@ use super::{Error, NOW, Typed, UID, custom, daemon_set, kind_rules, plugins};
 use crate::schema::Gvk;
 
 /// The end that a name gets which the API server makes.
-const SUFFIX: &str = "x7x7x";
+pub const SUFFIX: &str = "x7x7x";
 
 /// The revision of objects that have none.
 const REVISION: &str = "1";

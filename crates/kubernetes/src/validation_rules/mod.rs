@@ -20,9 +20,11 @@ pub(crate) mod definition;
 mod field_error;
 mod field_path;
 mod keywords;
+mod list_errors;
 pub(crate) mod path;
 mod rule;
 mod schema_errors;
+mod spec_errors;
 mod validator;
 mod walk;
 
@@ -35,6 +37,7 @@ pub use field_error::{FieldError, FieldErrorKind};
 pub use path::PathStep;
 pub use rule::ValidationRule;
 pub use schema_errors::{KEYWORDS, UNKNOWN_KEYWORD, schema_errors};
+pub use spec_errors::definition_errors;
 pub use validator::{ValidationResult, Validator};
 pub use walk::{RuleWatcher, WatchedRule};
 

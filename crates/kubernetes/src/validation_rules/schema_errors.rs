@@ -4,7 +4,7 @@
 //! missing or not known, keywords that are not supported, patterns. Whatever else keeps a schema from being structural
 //! is told of the schema as a whole.
 //!
-//! Not looked at are defaults, which are held against the rules too, list types with their keys, and what is not a schema.
+//! Not looked at are defaults, which are held against the rules too, and what is not a schema ([`super::spec_errors`]).
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
 //! (`ValidateCustomResourceDefinitionOpenAPISchema`, `specStandardValidatorV3.validate`),
@@ -15,7 +15,8 @@ use serde_json::{Map, Value as Json};
 
 use super::definition::DefinitionError;
 use super::field_error::{FieldError, FieldErrorKind};
-use super::path::Path;
+use super::list_errors;
+use super::path::{Path, PathStep, written};
 use crate::schema::crd::{MAX_JSON_DEPTH, is_shallower};
 use crate::schema::extensions::{INT_OR_STRING, PRESERVE_UNKNOWN_FIELDS};
 use crate::schema::structural::is_structural;
@@ -256,6 +257,37 @@ fn keywords(
         );
     }
     types(schema, path, level, errors);
+    if level == Level::Junctor {
+        return;
+    }
+    for (fields, kind, value, detail) in list_errors::faults(schema) {
+        let mut at = path.steps();
+        let is_named = |n: usize| n > 0 && fields.get(n - 1) == Some(&"properties");
+        at.extend(fields.iter().enumerate().map(|(n, field)| {
+            let field = (*field).to_owned();
+            if is_named(n) {
+                PathStep::Key(field)
+            } else {
+                PathStep::Field(field)
+            }
+        }));
+        // One of no type is told above.
+        let field = written(&at);
+        if kind == FieldErrorKind::Required && errors.iter().any(|it| it.error.field == field) {
+            continue;
+        }
+        let error = FieldError {
+            kind,
+            field,
+            value,
+            detail,
+        };
+        errors.push(DefinitionError {
+            error,
+            place: at,
+            expression: None,
+        });
+    }
 }
 
 /// The faults of the type of one schema, and of what goes with it.

@@ -159,7 +159,8 @@ rules! {
     DuplicateKey "duplicate-key":
         "a key is given twice",
         spec("failurePolicy: Fail\nfailurePolicy: Ignore", "failurePolicy: Fail"),
-        "Remove one of the two.";
+        "Remove one of the two. kubectl sends the last one without a word, since it makes JSON of the YAML first; the API \
+         server refuses YAML that has a key twice. A key beside a merge key (`<<`) is none that is given twice.";
     DuplicateName "duplicate-name":
         "two objects of one kind have the same name",
         words("Two files of the input hold a ValidatingAdmissionPolicy of the same name."),
@@ -352,7 +353,7 @@ rules! {
         words("A rule matches a custom resource whose CustomResourceDefinition has no schema."),
         "Name the CustomResourceDefinition with --crds, or among the input; with --strict the note counts as a finding.";
     OldVersion "old-version":
-        "the policy is of a version that Kubernetes does not serve",
+        "an object is of a version that an API server does not serve by itself",
         file(
             "apiVersion: admissionregistration.k8s.io/v1alpha1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: p}\n\
              spec:\n  matchConstraints:\n    resourceRules:\n    - {apiGroups: [apps], apiVersions: [v1], \
@@ -361,7 +362,8 @@ rules! {
              spec:\n  matchConstraints:\n    resourceRules:\n    - {apiGroups: [apps], apiVersions: [v1], \
              operations: [CREATE], resources: [deployments]}\n  validations:\n  - expression: 'true'",
         ),
-        "Write admissionregistration.k8s.io/v1.";
+        "Write admissionregistration.k8s.io/v1, and apiextensions.k8s.io/v1 of a CustomResourceDefinition. Of policies and \
+         bindings, older versions are served where --runtime-config switches them on, so that this is a warning.";
     ParamKindNotFound "param-kind-not-found":
         "nothing serves the paramKind",
         spec(
@@ -519,7 +521,8 @@ rules! {
             "variables:\n- name: names\n  expression: \"['a']\"\n- name: more\n  expression: variables.names + ['b']\n\
              validations:\n- expression: object.metadata.name in variables.more",
         ),
-        "Change the expression before the policy is bound: evaluating it can end the API server's process.";
+        "Change the expression before the policy is bound: evaluating it can end the API server's process, or the API server \
+         panics on each request that comes to it.";
     UnservedResource "unserved-resource":
         "a rule names a resource that Kubernetes does not serve",
         spec(
@@ -569,5 +572,6 @@ rules! {
             "apiVersion: apps/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: p}\nspec: {}",
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: p}",
         ),
-        "Write admissionregistration.k8s.io/v1.";
+        "Write admissionregistration.k8s.io/v1, and apiextensions.k8s.io/v1 of a CustomResourceDefinition. Of policies and \
+         bindings, older versions are served where --runtime-config switches them on, so that this is a warning.";
 }

@@ -217,15 +217,22 @@ fn operations<'a>(
             return None;
         }
         let names: Vec<&str> = possible.names().collect();
+        let (message, mend) = if names.is_empty() {
+            let message = format!("{resource} is only read, and no policy is asked about a read");
+            (message, "remove it: access is a matter of RBAC".to_owned())
+        } else {
+            let message = format!(
+                "requests for {resource} are {}, which the operations of the rule leave out: it matches none",
+                names.join(", ")
+            );
+            (message, format!("add `{}` to the operations", names.join("`, `")))
+        };
         Some(Suspicion {
             rule: Rule::ImpossibleOperation,
             field_ref: format!("{field_ref}.resources[{n}]"),
             location: None,
-            message: format!(
-                "requests for {resource} are {}, which the operations of the rule leave out: it matches none",
-                names.join(", ")
-            ),
-            mend: Some(format!("add `{}` to the operations", names.join("`, `"))),
+            message,
+            mend: Some(mend),
             is_harmless: false,
         })
     })

@@ -1,0 +1,86 @@
+//! The versions of their APIs as which policies, bindings and CustomResourceDefinitions are written: which of them an
+//! API server serves.
+//!
+//! Source: `k8s.io/kubernetes` `pkg/controlplane/instance.go` (`DefaultAPIResourceConfigSource`: versions that are not
+//! stable are off unless they are switched on), `pkg/registry/admissionregistration/rest/storage_apiserver.go`;
+//! `k8s.io/apiextensions-apiserver` `pkg/apiserver/apiserver.go`, which serves `v1` alone.
+
+use super::finding::{Finding, Severity};
+use super::known::Known;
+use super::policy::finding;
+use crate::cli::input::{Object, POLICY_VERSION};
+use crate::policy::rule::Rule;
+use crate::schema::{GroupVersion, Gvr};
+
+const DEFINITION: &str = "CustomResourceDefinition";
+
+const DEFINITION_VERSION: &str = "apiextensions.k8s.io/v1";
+
+/// The version of a policy or binding, where an API server serves it not at all or not by itself.
+pub(super) fn of_policy<T>(object: &Object<T>, known: &Known) -> Option<Finding> {
+    let api_version = object.api_version();
+    let GroupVersion { group, version } = GroupVersion::parse(api_version)?;
+    let kind = object.kind();
+    let (resource, optional): (_, &[&str]) = match kind {
+        "MutatingAdmissionPolicy" => ("mutatingadmissionpolicies", &["v1beta1", "v1alpha1"]),
+        "MutatingAdmissionPolicyBinding" => {
+            ("mutatingadmissionpolicybindings", &["v1beta1", "v1alpha1"])
+        }
+        "ValidatingAdmissionPolicyBinding" => ("validatingadmissionpolicybindings", &["v1beta1"]),
+        _ => ("validatingadmissionpolicies", &["v1beta1"]),
+    };
+    let is_served = if known.is_of_cluster() {
+        let gvr = Gvr::new(group, version.clone(), resource);
+        known.mapper.resource(&gvr).is_some()
+    } else {
+        version == "v1"
+    };
+    if is_served {
+        return None;
+    }
+    let kubernetes = known.kubernetes();
+    let message = if !known.is_of_cluster() && optional.contains(&version.as_str()) {
+        format!(
+            "Kubernetes {kubernetes} serves {kind} as {api_version} only where that is switched on"
+        )
+    } else {
+        format!("Kubernetes {kubernetes} does not serve {kind} as {api_version}")
+    };
+    let mut found = about(object, Severity::Warning, &message, POLICY_VERSION);
+    found.help = Some(format!(
+        "it was read as {POLICY_VERSION}: write that, or an API server refuses it"
+    ));
+    Some(found)
+}
+
+/// The version of a CustomResourceDefinition, where no API server serves it.
+pub(super) fn of_definition<T>(object: &Object<T>) -> Option<Finding> {
+    let api_version = object.api_version();
+    if object.kind() != DEFINITION || api_version == DEFINITION_VERSION {
+        return None;
+    }
+    let since = match api_version {
+        "apiextensions.k8s.io/v1beta1" => " since 1.22",
+        _ => "",
+    };
+    let message = format!("no Kubernetes{since} serves {DEFINITION} as {api_version}");
+    let mut found = about(object, Severity::Error, &message, DEFINITION_VERSION);
+    // Another version has its schemas elsewhere.
+    found.fix = None;
+    found.help = Some(format!(
+        "write {DEFINITION_VERSION}, with a schema in each of `spec.versions`; the API server refuses it"
+    ));
+    found.refused = true;
+    found.crd = object.name().map(str::to_owned);
+    Some(found)
+}
+
+fn about<T>(object: &Object<T>, severity: Severity, message: &str, meant: &str) -> Finding {
+    let place = object.place_of_field("apiVersion");
+    let mut found = finding(object, severity, Rule::OldVersion, message, place);
+    let document = &object.document;
+    let node = document.node.get("apiVersion");
+    found.fix = node.and_then(|node| document.edit_value(&object.source, node, meant));
+    found.field_ref = Some("apiVersion".to_owned());
+    found
+}

@@ -1,0 +1,101 @@
+//! Fields that an API server fills from what only a cluster knows: the addresses and ports of a Service, and the status of
+//! a Scale.
+//!
+//! Takes an object with its defaults, gives the paths whose values are open in it. Policies that read one of them are
+//! not decided ([`super::undefaulted`]).
+//!
+//! Source: `k8s.io/kubernetes` `pkg/registry/core/service/storage/storage.go` (`beginCreate`, `normalizeClusterIPs`),
+//! `alloc.go` (`allocateCreate`, `initIPFamilyFields`, `allocHealthCheckNodePort`), which come before policies are asked;
+//! `pkg/registry/apps/deployment/storage/storage.go` (`scaleFromDeployment`).
+
+use serde_json::Value;
+
+use crate::policy::fields::{FieldRead, Look, Step};
+use crate::schema::Gvk;
+
+/// The reason why such fields of the kind `gvk` are not known.
+pub(super) fn why(gvk: &Gvk) -> &'static str {
+    match &*gvk.kind {
+        "Scale" => "a Scale is made of what is scaled, of which the request has no status",
+        _ => {
+            "addresses and node ports of a Service are allocated in the cluster, before policies are asked"
+        }
+    }
+}
+
+/// The paths within `object` that an API server fills from what is allocated in the cluster.
+pub(super) fn open(gvk: &Gvk, object: &Value) -> Vec<Vec<Step>> {
+    match (&*gvk.group, &*gvk.kind) {
+        ("", "Service") => of_service(object),
+        ("autoscaling", "Scale") => of_scale(object),
+        _ => Vec::new(),
+    }
+}
+
+fn to_steps(names: &[&str]) -> Vec<Step> {
+    let steps = names.iter().map(|name| Step::Field((*name).to_owned()));
+    steps.collect()
+}
+
+/// The selector alone: of one that is not told the number of replicas counts as 0.
+fn of_scale(object: &Value) -> Vec<Vec<Step>> {
+    let is_told = object.pointer("/status/selector").is_some();
+    let open = (!is_told).then(|| to_steps(&["status", "selector"]));
+    open.into_iter().collect()
+}
+
+fn of_service(object: &Value) -> Vec<Vec<Step>> {
+    let field = |name: &str| object.get("spec").and_then(|spec| spec.get(name));
+    let text = |name: &str| field(name).and_then(Value::as_str).unwrap_or_default();
+    let is_given = |name: &str| match field(name) {
+        Some(Value::String(text)) => !text.is_empty(),
+        Some(Value::Array(items)) => !items.is_empty(),
+        Some(Value::Number(number)) => number.as_i64() != Some(0),
+        _ => false,
+    };
+    let type_ = text("type");
+    if type_ == "ExternalName" {
+        return Vec::new();
+    }
+    let is_single = text("ipFamilyPolicy") == "SingleStack";
+    let mut names = Vec::new();
+    for name in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+        // A second family gets an address of its own.
+        let may_grow = name.ends_with('s') && !is_single && is_given("ipFamilyPolicy");
+        if !is_given(name) || may_grow {
+            names.push(name);
+        }
+    }
+    let is_balanced = type_ == "LoadBalancer";
+    if is_balanced && text("externalTrafficPolicy") == "Local" && !is_given("healthCheckNodePort") {
+        names.push("healthCheckNodePort");
+    }
+    let mut open: Vec<Vec<Step>> = names.iter().map(|name| to_steps(&["spec", name])).collect();
+    let allocates = field("allocateLoadBalancerNodePorts").and_then(Value::as_bool) != Some(false);
+    if type_ == "NodePort" || (is_balanced && allocates) {
+        let ports = field("ports")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        let mut numbers = ports.map(|port| port.get("nodePort").and_then(Value::as_i64));
+        if numbers.any(|number| number.unwrap_or_default() == 0) {
+            let mut path: Vec<Step> = to_steps(&["spec", "ports"]);
+            path.extend([Step::Each, Step::Field("nodePort".to_owned())]);
+            open.push(path);
+        }
+    }
+    open
+}
+
+/// Reports whether the value at `path` matters for what `read` looks at.
+pub(super) fn is_touched(read: &FieldRead, path: &[Step]) -> bool {
+    let is_alike = |(a, b): (&Step, &Step)| a == b || *a == Step::Each || *b == Step::Each;
+    if !read.path.iter().zip(path).all(is_alike) {
+        return false;
+    }
+    match (path.len().saturating_sub(read.path.len()), read.look) {
+        (0, _) | (_, Look::Whole) => true,
+        (1, Look::Elements) => true,
+        (_, Look::Elements | Look::Presence) => false,
+    }
+}

@@ -1,0 +1,241 @@
+//! Requests as an API server makes them before it asks policies: made names, allocated addresses, what params have.
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use vap_status_controller::cli::test::{self, Options};
+use vap_status_controller::probe::api::CaseOutcome;
+
+/// The outcome of a case about `request`, which a policy with the validation `expression` must allow, and the difference.
+fn outcome(resources: &[&str], expression: &str, request: &Value) -> (CaseOutcome, String) {
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "p"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": resources,
+            }]},
+            "validations": [{"expression": expression}],
+        },
+    });
+    let probe = json!({
+        "apiVersion": "vap-status.dev/v1alpha1", "kind": "PolicyProbe", "metadata": {"name": "p"},
+        "spec": {
+            "policyName": "p", "bindings": "Implied",
+            "cases": [{"name": "a", "request": request, "expect": {"decision": "Allow"}}],
+        },
+    });
+    first(&[policy, probe])
+}
+
+/// The outcome of the first case of `documents`, and the difference.
+fn first(documents: &[Value]) -> (CaseOutcome, String) {
+    let documents: Vec<String> = documents.iter().map(Value::to_string).collect();
+    let options = Options {
+        paths: vec![PathBuf::from("-")],
+        ..Options::default()
+    };
+    let report = test::run(&options, &mut documents.join("\n---\n").as_bytes()).unwrap();
+    let case = report.probes.first().and_then(|probe| probe.cases.first());
+    let case = case.unwrap();
+    (case.outcome, case.difference.clone().unwrap_or_default())
+}
+
+#[track_caller]
+fn allowed(resources: &[&str], expression: &str, request: &Value) {
+    let found = outcome(resources, expression, request);
+    assert_eq!(found.0, CaseOutcome::Passed, "{expression}: {}", found.1);
+}
+
+#[track_caller]
+fn denied(resources: &[&str], expression: &str, request: &Value) {
+    let found = outcome(resources, expression, request);
+    assert_eq!(found.0, CaseOutcome::Failed, "{expression}: {}", found.1);
+}
+
+#[track_caller]
+fn unknown(resources: &[&str], expression: &str, request: &Value, why: &str) {
+    let (outcome, difference) = outcome(resources, expression, request);
+    assert_eq!(outcome, CaseOutcome::Pending, "{expression}: {difference}");
+    assert!(difference.contains(why), "{expression}: {difference}");
+}
+
+fn pod(metadata: &Value) -> Value {
+    json!({"object": {"apiVersion": "v1", "kind": "Pod", "metadata": metadata,
+        "spec": {"containers": [{"name": "a", "image": "b:1"}]}}})
+}
+
+#[test]
+fn a_made_name_is_there_when_validating_policies_are_asked() {
+    let made = pod(&json!({"generateName": "x-", "namespace": "default"}));
+    let pods = &["pods"];
+    allowed(
+        pods,
+        "request.name.startsWith('x-') && request.name.size() == 7",
+        &made,
+    );
+    allowed(pods, "request.name == object.metadata.name", &made);
+    allowed(pods, "object.metadata.generateName == 'x-'", &made);
+    denied(pods, "!has(request.name)", &made);
+    allowed(
+        pods,
+        "request.name == 'y'",
+        &pod(&json!({"name": "y", "generateName": "x-"})),
+    );
+    allowed(
+        pods,
+        "request.name.matches('^x-[bcdfghjklmnpqrstvwxz2456789]{5}$')",
+        &made,
+    );
+    // A name by chance is as good as none.
+    denied(pods, "request.name == 'x-abcde'", &made);
+    // The request has no namespace then, as its handler takes it from the name that is written.
+    let namespace = json!({"object": {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "x-"}}});
+    allowed(
+        &["namespaces"],
+        "request.name.startsWith('x-') && !has(request.namespace)",
+        &namespace,
+    );
+}
+
+#[test]
+fn what_depends_on_the_end_of_a_made_name_is_not_decided() {
+    let made = pod(&json!({"generateName": "x-"}));
+    let why = "the end of the name that the API server makes";
+    for expression in [
+        "request.name.matches('^x-[a-z]+$')",
+        "object.metadata.name.matches('[0-9]$')",
+        "!object.metadata.name.endsWith('x')",
+    ] {
+        unknown(&["pods"], expression, &made, why);
+    }
+}
+
+#[test]
+fn what_a_cluster_allocates_for_a_service_is_not_decided_on() {
+    let service = |spec: Value| json!({"object": {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": spec}});
+    let plain = service(json!({"ports": [{"port": 80}]}));
+    let services = &["services"];
+    let why = "are allocated in the cluster";
+    unknown(services, "object.spec.clusterIP == 'None'", &plain, why);
+    unknown(services, "has(object.spec.ipFamilies)", &plain, why);
+    unknown(services, "'clusterIP' in object.spec", &plain, why);
+    unknown(services, "object.spec == oldObject", &plain, why);
+    allowed(
+        services,
+        "object.spec.type == 'ClusterIP' && object.spec.ports[0].targetPort == 80",
+        &plain,
+    );
+    denied(
+        services,
+        "object.spec.ports.all(p, has(p.nodePort))",
+        &plain,
+    );
+    let headless = service(json!({"clusterIP": "None", "ports": [{"port": 80}]}));
+    allowed(services, "object.spec.clusterIP == 'None'", &headless);
+    let outside = service(json!({"type": "NodePort", "ports": [{"port": 80}]}));
+    unknown(
+        services,
+        "object.spec.ports.all(p, p.nodePort > 30000)",
+        &outside,
+        why,
+    );
+    allowed(services, "object.spec.ports.size() == 1", &outside);
+    let named = service(json!({"type": "ExternalName", "externalName": "example.com"}));
+    denied(services, "has(object.spec.clusterIP)", &named);
+}
+
+#[test]
+fn params_have_what_is_set_where_they_are_stored() {
+    let params = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "limits", "namespace": "default"},
+        "data": {"max": "3"}});
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "p"},
+        "spec": {
+            "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+            "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
+                "resources": ["pods"]}]},
+            "validations": [{"expression": "has(params.metadata.uid) && has(params.metadata.resourceVersion) && \
+                                            has(params.metadata.creationTimestamp) && params.data.max == '3'"}],
+        },
+    });
+    for source in ["FromCluster", "Inline"] {
+        let inline = json!([params]);
+        let is_inline = source == "Inline";
+        let probe = json!({
+            "apiVersion": "vap-status.dev/v1alpha1", "kind": "PolicyProbe", "metadata": {"name": "p"},
+            "spec": {
+                "policyName": "p", "bindings": "Implied", "params": source,
+                "inlineParams": if is_inline { inline } else { json!([]) },
+                "cases": [{"name": "a", "request": pod(&json!({"name": "a"})), "expect": {"decision": "Allow"}}],
+            },
+        });
+        let (outcome, why) = first(&[policy.clone(), probe, params.clone()]);
+        assert_eq!(outcome, CaseOutcome::Passed, "{source}: {why}");
+    }
+}
+
+#[test]
+fn the_selector_of_a_scale_is_known_where_it_is_told() {
+    let scale = |status: Value| {
+        let scale = |replicas: i64| {
+            json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "a"},
+                "spec": {"replicas": replicas}, "status": status})
+        };
+        json!({"operation": "UPDATE", "resource": {"group": "apps", "version": "v1", "resource": "deployments"},
+            "subResource": "scale", "object": scale(2), "oldObject": scale(1)})
+    };
+    let scales = &["deployments/scale"];
+    let expression = "object.status.selector == 'app=a'";
+    allowed(
+        scales,
+        expression,
+        &scale(json!({"replicas": 1, "selector": "app=a"})),
+    );
+    unknown(
+        scales,
+        expression,
+        &scale(json!({"replicas": 1})),
+        "a Scale is made of what is scaled",
+    );
+    allowed(
+        scales,
+        "object.spec.replicas == 2",
+        &scale(json!({"replicas": 1})),
+    );
+}
+
+#[test]
+fn a_mutation_into_another_namespace_is_refused() {
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy",
+        "metadata": {"name": "p"},
+        "spec": {
+            "failurePolicy": "Fail", "reinvocationPolicy": "Never",
+            "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
+                "operations": ["CREATE"], "resources": ["pods"]}]},
+            "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {
+                "expression": "Object{metadata: Object.metadata{namespace: object.metadata.name}}"}}],
+        },
+    });
+    let probe = |name: &str| {
+        json!({
+            "apiVersion": "vap-status.dev/v1alpha1", "kind": "PolicyProbe", "metadata": {"name": "p"},
+            "spec": {
+                "target": {"kind": "MutatingAdmissionPolicy", "name": "p"}, "bindings": "Implied",
+                "cases": [{"name": "a", "request": pod(&json!({"name": name, "namespace": "shop"})),
+                    "expect": {"applies": true}}],
+            },
+        })
+    };
+    let (outcome, why) = first(&[policy.clone(), probe("shop")]);
+    assert_eq!(outcome, CaseOutcome::Passed, "{why}");
+    let (outcome, why) = first(&[policy, probe("other")]);
+    assert_eq!(outcome, CaseOutcome::Failed, "{why}");
+    assert!(
+        why.contains("does not match the namespace sent on the request"),
+        "{why}"
+    );
+}
