@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use super::need::Edit;
 use super::path::{Path, Root};
@@ -42,6 +42,8 @@ pub(super) struct Candidate {
 pub(super) enum Cause {
     /// Nothing is there; a root that is absent is null.
     Absent,
+    /// Null is there, which nothing can be done with.
+    Null,
     /// A text that the call cannot take.
     Text,
     /// A text that has fewer parts than the index asks for.
@@ -62,6 +64,7 @@ impl Candidate {
         let is_own = shape.is_some_and(|shape| shape.is_own());
         match self.cause {
             Cause::Absent => vec![Edit::Absent],
+            Cause::Null => vec![Edit::Equals(Json::Null)],
             // The text that the goals ask for is tried first.
             Cause::Text | Cause::FewParts(_) => vec![
                 Edit::Present,
@@ -272,6 +275,9 @@ impl Finder<'_, '_> {
                     Some(chain.unwrap_or(place.id))
                 };
                 self.visit(here(*operand), chain, scope, goals, depth);
+                if !*test_only {
+                    self.add_nulls(place, here(*operand), scope, goals);
+                }
                 if let Some(chain) = chain {
                     for symbol in self.reader.symbols(here(*operand), scope) {
                         self.add_selection(place, chain, &symbol, goals, |path| path.field(field));
@@ -334,6 +340,7 @@ impl Finder<'_, '_> {
                 let chain = chain.unwrap_or(place.id);
                 self.visit(here(*operand), Some(chain), scope, goals, depth);
                 self.visit(here(*index), None, scope, goals, depth);
+                self.add_nulls(place, here(*operand), scope, goals);
                 for symbol in self.reader.symbols(place, scope) {
                     if let Symbol::At {
                         path,
@@ -374,6 +381,9 @@ impl Finder<'_, '_> {
             (_, target, args) => {
                 for id in target.iter().chain(args) {
                     self.visit(here(*id), None, scope, goals, depth);
+                    if !matches!(function, "_==_" | "_!=_") {
+                        self.add_nulls(place, here(*id), scope, goals);
+                    }
                 }
                 if let Some(text) = taken_text(function, target, args) {
                     for symbol in self.reader.symbols(here(text), scope) {
@@ -419,6 +429,17 @@ impl Finder<'_, '_> {
         }
     }
 
+    /// Adds that `place` fails where the operand is null.
+    fn add_nulls(&mut self, place: Place, operand: Place, scope: &Scope, goals: &Goals) {
+        for symbol in self.reader.symbols(operand, scope) {
+            if let Symbol::At { path, .. } = symbol
+                && self.reader.may_be_null(&path)
+            {
+                self.add_cause(place, path, Cause::Null, goals);
+            }
+        }
+    }
+
     fn add_cause(&mut self, place: Place, path: Path, cause: Cause, goals: &Goals) {
         // What params hold is for who wrote the policy to see.
         if path.root == Root::Params || path.segments.is_empty() {
@@ -452,6 +473,8 @@ impl Finder<'_, '_> {
             return;
         }
         self.visit(here(fold.iter_range), None, scope, goals, depth);
+        let range = here(fold.iter_range);
+        self.add_nulls(range, range, scope, goals);
         let mut rounds = self.reader.rounds(place.n, fold, scope, 0);
         if rounds.is_empty() {
             let unknown = scope.with(&fold.iter_var, vec![Symbol::Unknown]);

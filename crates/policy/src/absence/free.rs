@@ -4,6 +4,7 @@
 //! no value can be made up for it.
 
 use super::path::{Path, Root, Segment};
+use super::shape::Shape;
 use super::symbol::Reader;
 
 /// The form that validation asks of a text.
@@ -65,6 +66,12 @@ impl Reader<'_> {
             _ => return false,
         };
         shape.is_number() && (!shape.is_own() || ZERO_FIELDS.contains(&name))
+    }
+
+    /// Reports whether the value at `path` may be null.
+    pub(super) fn may_be_null(&self, path: &Path) -> bool {
+        let is_null = |shape: Shape<'_>| shape.may_be_null(path);
+        self.shape(path).is_some_and(is_null) && !self.is_ruled(path)
     }
 
     /// Reports whether the text at `path` is one that a user chooses.

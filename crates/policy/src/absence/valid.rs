@@ -11,9 +11,10 @@ use super::path::{Path, Root};
 /// `pkg/apis/networking/validation/validation.go` (`ValidateIngressSpec`, `validateHTTPIngressPath`),
 /// `pkg/apis/apps/v1/defaults.go` and `pkg/apis/apps/validation/validation.go` (`ValidateDeploymentStrategy`),
 /// `pkg/apis/core/validation/validation.go` (`ValidateService`, `validateEnvVarValueFrom`, `validateEnvFrom`,
-/// `validateHandler`, `ValidatePodBinding`), `pkg/apis/rbac/validation/validation.go` (`ValidateRoleBindingSubject`),
+/// `validateHandler`, `ValidatePodBinding`, `validateVolumeSource`), `pkg/apis/rbac/validation/validation.go` (`ValidateRoleBindingSubject`),
 /// `pkg/apis/certificates/validation/validation.go` and
 /// `pkg/registry/certificates/certificates/strategy.go` (the user is given),
+/// `pkg/apis/batch/validation/validation.go` (`validateJobSpec`),
 /// `pkg/apis/autoscaling/validation/validation.go` (`validateMetricSpec`), `pkg/registry/core/service/storage`
 /// (ports of nodes are given before policies are asked).
 pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
@@ -97,6 +98,13 @@ pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
         "Deployment" => {
             without_rolling_update(object.get_mut("spec")?.get_mut("strategy")?, "Recreate")
         }
+        "Job" => {
+            let spec = object.get("spec")?;
+            let is_indexed = spec
+                .get("completionMode")
+                .is_some_and(|mode| mode == "Indexed");
+            (!is_indexed || spec.get("completions").is_some()).then_some(())
+        }
         "DaemonSet" => without_rolling_update(
             object.get_mut("spec")?.get_mut("updateStrategy")?,
             "OnDelete",
@@ -133,6 +141,7 @@ pub(super) fn imply(kind: &str, root: Root, needs: &mut Needs) -> Option<()> {
             *needs = of_name;
         } else {
             needs.add(&spec.field("clusterIP")?, Edit::Equals(json!("None")))?;
+            needs.add(&type_, Edit::Equals(json!("ClusterIP")))?;
         }
     }
     let is_external = needs
@@ -170,6 +179,12 @@ fn complete_service(spec: &mut Map<String, Json>) -> Option<()> {
             }
         }
         "NodePort" | "LoadBalancer" => {
+            if spec
+                .get("clusterIP")
+                .is_some_and(|address| address == "None")
+            {
+                return None;
+            }
             let ports = spec.get_mut("ports").and_then(Json::as_array_mut);
             for (port, number) in ports.into_iter().flatten().zip(30_000..) {
                 fill(port.as_object_mut()?, "nodePort", json!(number));
@@ -207,7 +222,35 @@ const UNIONS: [(&[&str], &[&str]); 5] = [
     (&["backend", "defaultBackend"], &["service", "resource"]),
 ];
 
-/// Reports whether each object of [`UNIONS`] has a member.
+/// Members that validation asks for and schemas do not: the field that holds an object or a list of them, the object,
+/// and its member.
+const REQUIRED: [(&str, &str, &str); 9] = [
+    ("volumes", "secret", "secretName"),
+    ("volumes", "configMap", "name"),
+    ("volumes", "ephemeral", "volumeClaimTemplate"),
+    ("sources", "secret", "name"),
+    ("sources", "configMap", "name"),
+    ("valueFrom", "secretKeyRef", "name"),
+    ("valueFrom", "configMapKeyRef", "name"),
+    ("envFrom", "secretRef", "name"),
+    ("envFrom", "configMapRef", "name"),
+];
+
+/// Reports whether `value`, which `holder` holds, has all that [`REQUIRED`] asks for.
+fn has_required(holder: &str, value: &Json) -> bool {
+    let has = |value: &Json| {
+        REQUIRED.iter().all(|(of, object, member)| {
+            let object = value.get(object).filter(|_| *of == holder);
+            object.is_none_or(|object| object.get(member).is_some_and(|member| member != ""))
+        })
+    };
+    match value {
+        Json::Array(items) => items.iter().all(has),
+        value => has(value),
+    }
+}
+
+/// Reports whether each object of [`UNIONS`] has a member, and each of [`REQUIRED`] the one that it must have.
 fn has_members(value: &Json) -> bool {
     match value {
         Json::Array(items) => items.iter().all(has_members),
@@ -225,7 +268,7 @@ fn has_members(value: &Json) -> bool {
                 Json::Array(items) => items.iter().all(is_whole),
                 value => is_whole(value),
             };
-            is_whole && has_members(value)
+            is_whole && has_required(name, value) && has_members(value)
         }),
         _ => true,
     }

@@ -32,6 +32,7 @@ impl Words<'_, '_> {
         let path = &candidate.path;
         match candidate.cause {
             Cause::Absent => {}
+            Cause::Null => return Rule::AbsentField,
             Cause::Text => return Rule::FailingConversion,
             Cause::FewParts(_) | Cause::FewElements(_) => return Rule::AbsentElement,
             Cause::Zero => return Rule::DivisionByZero,
@@ -94,6 +95,8 @@ impl Words<'_, '_> {
                 format!("with {text:?} as {short}")
             }
             Some(Json::Number(number)) => format!("with {number} as {short}"),
+            Some(Json::Null) if self.is_own(path) => format!("without {short}"),
+            Some(Json::Null) => format!("with null as {short}"),
             Some(_) => format!("with such {short}"),
             None => format!("without {short}"),
         };
@@ -101,6 +104,7 @@ impl Words<'_, '_> {
             Cause::Absent => {
                 format!("`{shown}` may be absent: {subject} without {short} fails with `{error}`")
             }
+            Cause::Null => format!("`{shown}` may be null: {subject} {with} fails with `{error}`"),
             Cause::Text => {
                 format!("`{shown}` may be any text: {subject} {with} fails with `{error}`")
             }
@@ -128,6 +132,7 @@ impl Words<'_, '_> {
     ) -> Option<String> {
         match candidate.cause {
             Cause::Absent => self.guard(by_place, candidate),
+            Cause::Null => Some(self.test_of_null(candidate)),
             Cause::Text => self.test_of_text(candidate),
             Cause::FewParts(index) | Cause::FewElements(index) => Some(format!(
                 "ask for the size of the list first: `size(...) > {index} && ...`, or write `[?{index}]` and `orValue()`"
@@ -141,6 +146,38 @@ impl Words<'_, '_> {
                 Some(sense.guard(&[format!("{divisor} != 0")]))
             }
         }
+    }
+
+    fn is_own(self, path: &Path) -> bool {
+        let shape = self.reader.shape(path);
+        shape.is_some_and(|shape| shape.is_own())
+    }
+
+    /// The guard of what may be null, which `has()` finds to be there.
+    fn test_of_null(self, candidate: &Candidate) -> String {
+        let (n, id) = (candidate.place.n, candidate.place.id);
+        let operands = match self.reader.expr(candidate.place) {
+            Expr::Select { operand, .. } => vec![*operand],
+            Expr::Call { target, args, .. } => target.iter().chain(&**args).copied().collect(),
+            _ => Vec::new(),
+        };
+        let is_it = |id: &ExprId| {
+            let symbols = self.reader.symbols(Place { n, id: *id }, &Scope::default());
+            symbols
+                .iter()
+                .any(|symbol| matches!(symbol, Symbol::At { path, .. } if *path == candidate.path))
+        };
+        // The range of a macro is the place itself.
+        let operand = std::iter::once(id).chain(operands).find(is_it);
+        let operand = operand.unwrap_or(id);
+        let sense = Sense::of(self.reader, n, operand);
+        let whole = guard::plain(self.reader, n, operand).or_else(|| {
+            let path = &candidate.path;
+            let has_fields_alone = path.fields().len() == path.segments.len();
+            has_fields_alone.then(|| format!("{}.{path}", path.root.name()))
+        });
+        let whole = whole.unwrap_or_else(|| "x".to_owned());
+        sense.guard(&[format!("{whole} != null")])
     }
 
     /// The guard of a call that takes a text.
@@ -256,6 +293,8 @@ impl Words<'_, '_> {
             candidate.chain,
             &optional,
             stand_in.as_deref(),
+            // Go leaves the number out of a Scale where it is 0.
+            &*self.resource.gvk.kind == "Scale",
         )
     }
 

@@ -144,7 +144,7 @@ impl<'a> Shape<'a> {
         depth: usize,
     ) -> Option<()> {
         let mut certain = Vec::new();
-        if let Some(kind) = &self.own_kind {
+        if let Some(kind) = self.own_kind() {
             let of_type = facts::of_type(|field| self.has(field)).into_iter();
             let facts = of_type
                 .map(|fact| (fact.field, fact.value))
