@@ -244,3 +244,96 @@ fn a_guard_lets_pass_what_is_meant_by_absence() {
     );
     assert!(!help.contains("size("), "{help}");
 }
+
+const GADGETS: (&str, &str, &str) = ("example.com", "v1", "gadgets");
+const GADGET: &str = "---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gadgets.example.com}
+spec:
+  group: example.com
+  names: {kind: Gadget, plural: gadgets}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              note: {type: string, nullable: true}
+              ratio: {type: number}
+              share: {type: number, minimum: 0.1, maximum: 0.9}
+              plain: {type: string}
+";
+
+/// The findings about a validation of a Gadget: rule, what it is about, and help.
+fn of_gadget(expression: &str) -> Vec<[String; 3]> {
+    let guarded = format!("has(object.spec) && {expression}");
+    let spec = format!("  validations:\n  - expression: {}\n", json!(guarded));
+    let manifest = policy(GADGETS, "CREATE", &spec) + GADGET;
+    let found = crate::manifest::findings(&manifest, &[]).into_iter();
+    let found = found.filter(|found| found["witness"].is_object());
+    let text = |found: &serde_json::Value, field: &str| found[field].as_str().unwrap().to_owned();
+    found
+        .map(|found| {
+            let message = text(&found, "message");
+            let subject = message.split(':').next().unwrap().to_owned();
+            let help = text(&found, "help");
+            let help = help.split(';').next().unwrap().to_owned();
+            [text(&found, "rule"), subject, help]
+        })
+        .collect()
+}
+
+#[test]
+fn what_a_definition_calls_nullable_may_be_null() {
+    assert_eq!(
+        of_gadget("has(object.spec.note) && object.spec.note.size() > 0"),
+        [[
+            "absent-field",
+            "`object.spec.note` may be null",
+            "guard it: `object.spec.note != null && ...`"
+        ]]
+    );
+    for guarded in [
+        "has(object.spec.note) && object.spec.note != null && object.spec.note.size() > 0",
+        "has(object.spec.plain) && object.spec.plain.size() > 0",
+    ] {
+        assert_eq!(of_gadget(guarded), <[[String; 3]; 0]>::default());
+    }
+}
+
+#[test]
+fn a_number_may_be_whole_or_not() {
+    let rule = "no-matching-overload";
+    let help = "convert it: `double(object.spec.ratio)`, beside doubles such as `1.0`";
+    assert_eq!(
+        of_gadget("has(object.spec.ratio) && object.spec.ratio + 1.0 > 0.5"),
+        [[
+            rule,
+            "`object.spec.ratio` may be whole, and then is an int",
+            help
+        ]]
+    );
+    assert_eq!(
+        of_gadget("has(object.spec.ratio) && object.spec.ratio * 2 > 0"),
+        [[
+            rule,
+            "`object.spec.ratio` may be a fraction, and then is a double",
+            help
+        ]]
+    );
+    for sound in [
+        "has(object.spec.ratio) && double(object.spec.ratio) + 1.0 > 0.5",
+        "has(object.spec.ratio) && object.spec.ratio < 2",
+        // No whole number is within its limits.
+        "has(object.spec.share) && object.spec.share + 1.0 > 0.5",
+    ] {
+        assert_eq!(of_gadget(sound), <[[String; 3]; 0]>::default());
+    }
+}

@@ -44,6 +44,8 @@ pub(super) enum Cause {
     Absent,
     /// Null is there, which nothing can be done with.
     Null,
+    /// A number of the other sort, whole or not, which the call cannot take beside what it has.
+    Number,
     /// A text that the call cannot take.
     Text,
     /// A text that has fewer parts than the index asks for.
@@ -65,6 +67,11 @@ impl Candidate {
         match self.cause {
             Cause::Absent => vec![Edit::Absent],
             Cause::Null => vec![Edit::Equals(Json::Null)],
+            Cause::Number => vec![
+                Edit::Equals(json!(1)),
+                Edit::Equals(json!(1.5)),
+                Edit::Present,
+            ],
             // The text that the goals ask for is tried first.
             Cause::Text | Cause::FewParts(_) => vec![
                 Edit::Present,
@@ -356,6 +363,9 @@ impl Finder<'_, '_> {
             ("_/_" | "_%_", None, [dividend, divisor]) => {
                 self.visit(here(*dividend), None, scope, goals, depth);
                 self.visit(here(*divisor), None, scope, goals, depth);
+                for id in [*dividend, *divisor] {
+                    self.add_numbers(place, here(id), scope, goals);
+                }
                 for symbol in self.reader.symbols(here(*divisor), scope) {
                     if let Symbol::At { path, .. } | Symbol::Size(path) = symbol
                         && self.reader.may_be_zero(&path)
@@ -383,6 +393,7 @@ impl Finder<'_, '_> {
                     self.visit(here(*id), None, scope, goals, depth);
                     if !matches!(function, "_==_" | "_!=_") {
                         self.add_nulls(place, here(*id), scope, goals);
+                        self.add_numbers(place, here(*id), scope, goals);
                     }
                 }
                 if let Some(text) = taken_text(function, target, args) {
@@ -436,6 +447,17 @@ impl Finder<'_, '_> {
                 && self.reader.may_be_null(&path)
             {
                 self.add_cause(place, path, Cause::Null, goals);
+            }
+        }
+    }
+
+    /// Adds that `place` may fail where the operand is a number of the other sort.
+    fn add_numbers(&mut self, place: Place, operand: Place, scope: &Scope, goals: &Goals) {
+        for symbol in self.reader.symbols(operand, scope) {
+            if let Symbol::At { path, .. } = symbol
+                && self.reader.may_be_whole_or_not(&path)
+            {
+                self.add_cause(place, path, Cause::Number, goals);
             }
         }
     }

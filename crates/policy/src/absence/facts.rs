@@ -423,11 +423,11 @@ pub(super) fn is_never_null(path: &Path) -> bool {
         })
         .collect();
     match &*names {
-        ["metadata" | "status", ..] => true,
-        // Those of the policies of a Job.
-        [.., "podFailurePolicy" | "successPolicy", "rules"] => true,
+        // The rules are those of the policies of a Job.
+        [] | ["metadata" | "status", ..] | [.., "podFailurePolicy" | "successPolicy", "rules"] => {
+            true
+        }
         [.., last] => NEVER_NULL.contains(last),
-        [] => true,
     }
 }
 

@@ -74,6 +74,13 @@ impl Reader<'_> {
         self.shape(path).is_some_and(is_null) && !self.is_ruled(path)
     }
 
+    /// Reports whether there is a number at `path` that may be whole, and an `int`, or not, and a `double`.
+    pub(super) fn may_be_whole_or_not(&self, path: &Path) -> bool {
+        let is_number = |shape: Shape<'_>| shape.is_double() && !shape.is_own();
+        let is_of_object = matches!(path.root, Root::Object | Root::OldObject);
+        is_of_object && self.shape(path).is_some_and(is_number) && !self.is_ruled(path)
+    }
+
     /// Reports whether the text at `path` is one that a user chooses.
     pub(super) fn is_free(&self, path: &Path) -> bool {
         self.form(path).is_some()

@@ -76,9 +76,9 @@ impl<'c, 'a> Makers<'c, 'a> {
             operations,
             object,
             self.params.clone(),
-            custom(self.context, &resource.gvk),
             self.context.least,
         )
+        .defined_by(custom(self.context, &resource.gvk))
     }
 }
 

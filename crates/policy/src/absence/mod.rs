@@ -335,6 +335,10 @@ impl<'a> Analysis<'a> {
         match candidate.cause {
             Cause::Absent => is_reason(&failure.message) && self.lacks(reader, made, candidate),
             Cause::Null => made.at(path).is_some_and(Json::is_null),
+            Cause::Number => {
+                let is_reason = failure.message.starts_with("no such overload");
+                is_reason && made.at(path).is_some_and(Json::is_number)
+            }
             Cause::Text => text().is_some_and(|text| reader.takes(path, text)),
             Cause::FewParts(_) => is_beyond && text().is_some_and(|text| reader.takes(path, text)),
             Cause::FewElements(_) => is_beyond,

@@ -90,6 +90,11 @@ impl<'a> Shape<'a> {
         matches!(self.type_.kind, DeclKind::Int | DeclKind::Double)
     }
 
+    /// Reports whether it is a number that need not be whole.
+    pub(super) fn is_double(&self) -> bool {
+        matches!(self.type_.kind, DeclKind::Double)
+    }
+
     /// Reports whether it is a text without a list of values or a format.
     pub(super) fn is_free_text(&self) -> bool {
         matches!(self.type_.kind, DeclKind::String)

@@ -19,6 +19,7 @@ use super::path::{Path, Root};
 /// (ports of nodes are given before policies are asked).
 pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
     has_members(object).then_some(())?;
+    fill_required("", object);
     match kind {
         "ClusterRoleBinding" | "RoleBinding" => {
             let subjects = object.get_mut("subjects").and_then(Json::as_array_mut);
@@ -202,7 +203,7 @@ fn complete_service(spec: &mut Map<String, Json>) -> Option<()> {
 }
 
 /// Objects of which one member must be there, by the field that holds one or a list of them.
-const UNIONS: [(&[&str], &[&str]); 5] = [
+const UNIONS: [(&[&str], &[&str]); 6] = [
     (
         &["valueFrom"],
         &[
@@ -219,15 +220,15 @@ const UNIONS: [(&[&str], &[&str]); 5] = [
         &["exec", "httpGet", "tcpSocket", "grpc"],
     ),
     (&["clientConfig"], &["url", "service"]),
+    (&["ephemeral"], &["volumeClaimTemplate"]),
     (&["backend", "defaultBackend"], &["service", "resource"]),
 ];
 
 /// Members that validation asks for and schemas do not: the field that holds an object or a list of them, the object,
 /// and its member.
-const REQUIRED: [(&str, &str, &str); 9] = [
+const REQUIRED: [(&str, &str, &str); 8] = [
     ("volumes", "secret", "secretName"),
     ("volumes", "configMap", "name"),
-    ("volumes", "ephemeral", "volumeClaimTemplate"),
     ("sources", "secret", "name"),
     ("sources", "configMap", "name"),
     ("valueFrom", "secretKeyRef", "name"),
@@ -236,21 +237,31 @@ const REQUIRED: [(&str, &str, &str); 9] = [
     ("envFrom", "configMapRef", "name"),
 ];
 
-/// Reports whether `value`, which `holder` holds, has all that [`REQUIRED`] asks for.
-fn has_required(holder: &str, value: &Json) -> bool {
-    let has = |value: &Json| {
-        REQUIRED.iter().all(|(of, object, member)| {
-            let object = value.get(object).filter(|_| *of == holder);
-            object.is_none_or(|object| object.get(member).is_some_and(|member| member != ""))
-        })
-    };
+/// Adds what [`REQUIRED`] asks for to `value` and all within it, which `holder` holds.
+fn fill_required(holder: &str, value: &mut Json) {
     match value {
-        Json::Array(items) => items.iter().all(has),
-        value => has(value),
+        Json::Array(items) => {
+            for item in items {
+                fill_required(holder, item);
+            }
+        }
+        Json::Object(fields) => {
+            for (_, object, member) in REQUIRED.iter().filter(|(of, ..)| *of == holder) {
+                if let Some(Json::Object(object)) = fields.get_mut(*object)
+                    && object.get(*member).is_none_or(|known| known == "")
+                {
+                    object.insert((*member).to_owned(), json!("example"));
+                }
+            }
+            for (name, value) in fields {
+                fill_required(name, value);
+            }
+        }
+        _ => {}
     }
 }
 
-/// Reports whether each object of [`UNIONS`] has a member, and each of [`REQUIRED`] the one that it must have.
+/// Reports whether each object of [`UNIONS`] has a member.
 fn has_members(value: &Json) -> bool {
     match value {
         Json::Array(items) => items.iter().all(has_members),
@@ -268,7 +279,7 @@ fn has_members(value: &Json) -> bool {
                 Json::Array(items) => items.iter().all(is_whole),
                 value => is_whole(value),
             };
-            is_whole && has_required(name, value) && has_members(value)
+            is_whole && has_members(value)
         }),
         _ => true,
     }
@@ -371,6 +382,22 @@ mod tests {
 
     #[test]
     fn what_validation_or_the_registry_asks_for_is_filled_in() {
+        check(
+            "Pod",
+            json!({"spec": {"volumes": [{"name": "a", "secret": {}}, {"name": "b", "emptyDir": {}}]}}),
+            Some(
+                &json!({"spec": {"volumes": [{"name": "a", "secret": {"secretName": "example"}}, {"name": "b", "emptyDir": {}}]}}),
+            ),
+        );
+        check(
+            "Service",
+            json!({"spec": {"type": "NodePort", "clusterIP": "None"}}),
+            None,
+        );
+        let job = |spec: Json| json!({"spec": spec});
+        check("Job", job(json!({"completionMode": "Indexed"})), None);
+        let whole = job(json!({"completionMode": "Indexed", "completions": 2}));
+        check("Job", whole.clone(), Some(&whole));
         check(
             "RoleBinding",
             json!({"subjects": [{"kind": "ServiceAccount", "name": "a", "apiGroup": "x"}]}),

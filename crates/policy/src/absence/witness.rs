@@ -112,11 +112,10 @@ impl<'a> Maker<'a> {
         operations: Vec<Operation>,
         object: Shape<'a>,
         params: Option<Params<'a>>,
-        custom: Option<Custom<'a>>,
         least: &'a LeastObjects,
     ) -> Self {
         Self {
-            custom,
+            custom: None,
             admission,
             policy,
             resource,
@@ -137,6 +136,12 @@ impl<'a> Maker<'a> {
             authorizer: Arc::new(AuthorizerList::default()),
             constraints: constraints(policy.policy()).into_iter().collect(),
         }
+    }
+
+    /// The maker of requests for a kind that a CRD defines, where there is one.
+    pub(super) fn defined_by(mut self, custom: Option<Custom<'a>>) -> Self {
+        self.custom = custom;
+        self
     }
 
     /// The maker of requests that meet the selectors of `constraints` too, those of a binding.

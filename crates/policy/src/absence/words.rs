@@ -33,6 +33,7 @@ impl Words<'_, '_> {
         match candidate.cause {
             Cause::Absent => {}
             Cause::Null => return Rule::AbsentField,
+            Cause::Number => return Rule::NoMatchingOverload,
             Cause::Text => return Rule::FailingConversion,
             Cause::FewParts(_) | Cause::FewElements(_) => return Rule::AbsentElement,
             Cause::Zero => return Rule::DivisionByZero,
@@ -105,6 +106,13 @@ impl Words<'_, '_> {
                 format!("`{shown}` may be absent: {subject} without {short} fails with `{error}`")
             }
             Cause::Null => format!("`{shown}` may be null: {subject} {with} fails with `{error}`"),
+            Cause::Number => {
+                let sort = match made.at(path).and_then(Json::as_i64) {
+                    Some(_) => "whole, and then is an int",
+                    None => "a fraction, and then is a double",
+                };
+                format!("`{shown}` may be {sort}: {subject} {with} fails with `{error}`")
+            }
             Cause::Text => {
                 format!("`{shown}` may be any text: {subject} {with} fails with `{error}`")
             }
@@ -133,6 +141,15 @@ impl Words<'_, '_> {
         match candidate.cause {
             Cause::Absent => self.guard(by_place, candidate),
             Cause::Null => Some(self.test_of_null(candidate)),
+            Cause::Number => {
+                let n = candidate.place.n;
+                let operand = self.operand_at(candidate);
+                let number = operand.and_then(|id| guard::plain(self.reader, n, id));
+                let number = number.unwrap_or_else(|| "x".to_owned());
+                Some(format!(
+                    "convert it: `double({number})`, beside doubles such as `1.0`"
+                ))
+            }
             Cause::Text => self.test_of_text(candidate),
             Cause::FewParts(index) | Cause::FewElements(index) => Some(format!(
                 "ask for the size of the list first: `size(...) > {index} && ...`, or write `[?{index}]` and `orValue()`"
@@ -156,6 +173,20 @@ impl Words<'_, '_> {
     /// The guard of what may be null, which `has()` finds to be there.
     fn test_of_null(self, candidate: &Candidate) -> String {
         let (n, id) = (candidate.place.n, candidate.place.id);
+        let operand = self.operand_at(candidate).unwrap_or(id);
+        let sense = Sense::of(self.reader, n, operand);
+        let whole = guard::plain(self.reader, n, operand).or_else(|| {
+            let path = &candidate.path;
+            let has_fields_alone = path.fields().len() == path.segments.len();
+            has_fields_alone.then(|| format!("{}.{path}", path.root.name()))
+        });
+        let whole = whole.unwrap_or_else(|| "x".to_owned());
+        sense.guard(&[format!("{whole} != null")])
+    }
+
+    /// The part of the place of a candidate, or the place itself, that stands for its path.
+    fn operand_at(self, candidate: &Candidate) -> Option<ExprId> {
+        let (n, id) = (candidate.place.n, candidate.place.id);
         let operands = match self.reader.expr(candidate.place) {
             Expr::Select { operand, .. } => vec![*operand],
             Expr::Call { target, args, .. } => target.iter().chain(&**args).copied().collect(),
@@ -168,16 +199,7 @@ impl Words<'_, '_> {
                 .any(|symbol| matches!(symbol, Symbol::At { path, .. } if *path == candidate.path))
         };
         // The range of a macro is the place itself.
-        let operand = std::iter::once(id).chain(operands).find(is_it);
-        let operand = operand.unwrap_or(id);
-        let sense = Sense::of(self.reader, n, operand);
-        let whole = guard::plain(self.reader, n, operand).or_else(|| {
-            let path = &candidate.path;
-            let has_fields_alone = path.fields().len() == path.segments.len();
-            has_fields_alone.then(|| format!("{}.{path}", path.root.name()))
-        });
-        let whole = whole.unwrap_or_else(|| "x".to_owned());
-        sense.guard(&[format!("{whole} != null")])
+        std::iter::once(id).chain(operands).find(is_it)
     }
 
     /// The guard of a call that takes a text.
@@ -294,7 +316,7 @@ impl Words<'_, '_> {
             &optional,
             stand_in.as_deref(),
             // Go leaves the number out of a Scale where it is 0.
-            &*self.resource.gvk.kind == "Scale",
+            &*self.resource.gvk.kind == "Scale" && absent.fields() == ["spec", "replicas"],
         )
     }
 
