@@ -14,6 +14,7 @@ mod processor;
 mod random;
 
 mod absence;
+mod absence_and_defaults;
 mod advice;
 mod cases;
 mod check_fix;

@@ -1,6 +1,6 @@
 //! Rules of the table about a kind as a whole.
 
-use super::table::{Rule, Table};
+use super::table::{Rule, Shape, Table, Type};
 use crate::schema::Gvk;
 
 fn creates(gvk: &Gvk, is: impl Fn(&Rule) -> bool) -> bool {
@@ -19,6 +19,60 @@ pub fn has_generation(gvk: &Gvk) -> bool {
     creates(gvk, |rule| {
         is_at(rule, "metadata") && rule.field == "generation"
     })
+}
+
+/// Reports whether the API server writes null for a field of one of its own kinds that nobody has set: its Go type is a
+/// list, a map, a pointer or a time, and its tag does not leave it out. `path` leads there, with `None` for an element.
+#[must_use]
+pub fn is_null_unset<'a>(gvk: &Gvk, path: impl IntoIterator<Item = Option<&'a str>>) -> bool {
+    let Ok(table) = Table::get() else {
+        return false;
+    };
+    let Some(kind) = table.kind(gvk) else {
+        return false;
+    };
+    let mut next = Next::Struct(kind.root);
+    let mut is_null = false;
+    for step in path {
+        let type_ = match (next, step) {
+            (Next::Struct(n), Some(name)) => {
+                let mut fields = table.fields(n).iter();
+                let Some(field) = fields.find(|field| field.0 == name) else {
+                    return false;
+                };
+                let type_ = Type(&field.1);
+                is_null = match type_.shape() {
+                    Shape::List(_) | Shape::Map(_) | Shape::Pointer(_) => field.2 == 0,
+                    Shape::Time | Shape::MicroTime => field.2 < 2,
+                    _ => false,
+                };
+                type_
+            }
+            (Next::Of(type_), _) => {
+                is_null = false;
+                type_
+            }
+            (Next::Struct(_), None) => return false,
+        };
+        let within = match type_.shape() {
+            Shape::Pointer(inner) => inner,
+            _ => type_,
+        };
+        next = match within.shape() {
+            Shape::Struct(n) => Next::Struct(n),
+            Shape::List(inner) | Shape::Map(inner) => Next::Of(inner),
+            _ => Next::Of(Type("?")),
+        };
+    }
+    is_null
+}
+
+/// The type that the next step of a path goes into.
+#[derive(Clone, Copy)]
+enum Next<'a> {
+    Struct(usize),
+    /// The elements or entries of a list or a map.
+    Of(Type<'a>),
 }
 
 /// Reports whether the status of such an object is written apart from the rest.

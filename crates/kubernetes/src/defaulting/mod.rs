@@ -26,7 +26,7 @@ use serde_json::Value;
 pub use convert::convert;
 pub use custom::{complete, complete_defaults};
 pub(crate) use custom::{has_unknown, prune_unknown};
-pub use kind_rules::has_generation;
+pub use kind_rules::{has_generation, is_null_unset};
 pub use prepare::{Custom, Operation, Prepared, Request, SUFFIX, Stage, prepare};
 pub use subresource::{SubresourceRequest, subresource};
 

@@ -126,6 +126,19 @@ pub struct DeclType {
 }
 
 impl DeclType {
+    /// Reports whether values are texts, numbers or truth values.
+    #[must_use]
+    pub fn is_scalar(&self) -> bool {
+        matches!(
+            self.kind,
+            DeclKind::Bool
+                | DeclKind::Int
+                | DeclKind::Double
+                | DeclKind::String
+                | DeclKind::IntOrString
+        )
+    }
+
     /// A type of `kind` with no facts but its sizes.
     fn new(kind: DeclKind, max_elements: i64, min_serialized_size: i64) -> Self {
         let (below, exposed) = match &kind {

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use super::free::ints_and_texts;
 use super::need::Edit;
@@ -43,6 +43,10 @@ pub(super) struct Candidate {
 pub(super) enum Cause {
     /// Nothing is there; a root that is absent is null.
     Absent,
+    /// Null is there, which nothing can be done with.
+    Null,
+    /// A number of the other sort, whole or not, which the call cannot take beside what it has.
+    Number,
     /// A text that the call cannot take.
     Text,
     /// A text that has fewer parts than the index asks for.
@@ -65,6 +69,12 @@ impl Candidate {
         let is_own = shape.is_some_and(|shape| shape.is_own());
         match self.cause {
             Cause::Absent => vec![Edit::Absent],
+            Cause::Null => vec![Edit::Equals(Json::Null)],
+            Cause::Number => vec![
+                Edit::Equals(json!(1)),
+                Edit::Equals(json!(1.5)),
+                Edit::Present,
+            ],
             // The text that the goals ask for is tried first.
             Cause::Text | Cause::FewParts(_) => vec![
                 Edit::Present,
@@ -276,6 +286,9 @@ impl Finder<'_, '_> {
                     Some(chain.unwrap_or(place.id))
                 };
                 self.visit(here(*operand), chain, scope, goals, depth);
+                if !*test_only {
+                    self.add_nulls(place, here(*operand), scope, goals);
+                }
                 if let Some(chain) = chain {
                     for symbol in self.reader.symbols(here(*operand), scope) {
                         self.add_selection(place, chain, &symbol, goals, |path| path.field(field));
@@ -338,6 +351,7 @@ impl Finder<'_, '_> {
                 let chain = chain.unwrap_or(place.id);
                 self.visit(here(*operand), Some(chain), scope, goals, depth);
                 self.visit(here(*index), None, scope, goals, depth);
+                self.add_nulls(place, here(*operand), scope, goals);
                 for symbol in self.reader.symbols(place, scope) {
                     if let Symbol::At {
                         path,
@@ -354,6 +368,9 @@ impl Finder<'_, '_> {
                 self.visit(here(*dividend), None, scope, goals, depth);
                 self.visit(here(*divisor), None, scope, goals, depth);
                 self.add_other_types(place, scope, goals, (function, target, args));
+                for id in [*dividend, *divisor] {
+                    self.add_numbers(place, here(id), scope, goals);
+                }
                 for symbol in self.reader.symbols(here(*divisor), scope) {
                     if let Symbol::At { path, .. } | Symbol::Size(path) = symbol
                         && self.reader.may_be_zero(&path)
@@ -379,6 +396,10 @@ impl Finder<'_, '_> {
             (_, target, args) => {
                 for id in target.iter().chain(args) {
                     self.visit(here(*id), None, scope, goals, depth);
+                    if !matches!(function, "_==_" | "_!=_") {
+                        self.add_nulls(place, here(*id), scope, goals);
+                        self.add_numbers(place, here(*id), scope, goals);
+                    }
                 }
                 self.add_other_types(place, scope, goals, (function, target, args));
                 if let Some(text) = taken_text(function, target, args) {
@@ -453,6 +474,28 @@ impl Finder<'_, '_> {
         }
     }
 
+    /// Adds that `place` fails where the operand is null.
+    fn add_nulls(&mut self, place: Place, operand: Place, scope: &Scope, goals: &Goals) {
+        for symbol in self.reader.symbols(operand, scope) {
+            if let Symbol::At { path, .. } = symbol
+                && self.reader.may_be_null(&path)
+            {
+                self.add_cause(place, path, Cause::Null, goals);
+            }
+        }
+    }
+
+    /// Adds that `place` may fail where the operand is a number of the other sort.
+    fn add_numbers(&mut self, place: Place, operand: Place, scope: &Scope, goals: &Goals) {
+        for symbol in self.reader.symbols(operand, scope) {
+            if let Symbol::At { path, .. } = symbol
+                && self.reader.may_be_whole_or_not(&path)
+            {
+                self.add_cause(place, path, Cause::Number, goals);
+            }
+        }
+    }
+
     fn add_cause(&mut self, place: Place, path: Path, cause: Cause, goals: &Goals) {
         // What params hold is for who wrote the policy to see.
         if path.root == Root::Params || path.segments.is_empty() {
@@ -486,6 +529,8 @@ impl Finder<'_, '_> {
             return;
         }
         self.visit(here(fold.iter_range), None, scope, goals, depth);
+        let range = here(fold.iter_range);
+        self.add_nulls(range, range, scope, goals);
         let mut rounds = self.reader.rounds(place.n, fold, scope, 0);
         if rounds.is_empty() {
             let unknown = scope.with(&fold.iter_var, vec![Symbol::Unknown]);

@@ -4,7 +4,7 @@
 //! An object type of a schema has no name here; it is known by fields that only it has together. `default: {}`,
 //! which the schemas give to every field that is a struct in Go, is in the types already.
 
-use super::path::Path;
+use super::path::{Path, Segment};
 
 /// A fact: objects with the fields `of` have the field `field`, with `value` where nothing else is given.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,6 @@ const DEPLOYMENT: &[&str] = &["progressDeadlineSeconds", "replicas", "template"]
 const STATEFUL_SET: &[&str] = &["podManagementPolicy", "replicas", "template"];
 const DAEMON_SET: &[&str] = &["revisionHistoryLimit", "template", "updateStrategy"];
 const REPLICA_SET: &[&str] = &["minReadySeconds", "replicas", "selector", "template"];
-const JOB: &[&str] = &["backoffLimit", "completionMode", "template"];
 const CRON_JOB: &[&str] = &["jobTemplate", "schedule"];
 const CLAIM: &[&str] = &["accessModes", "volumeMode", "volumeName"];
 const VOLUME: &[&str] = &["accessModes", "persistentVolumeReclaimPolicy"];
@@ -38,6 +37,9 @@ const AUTOSCALER: &[&str] = &["maxReplicas", "scaleTargetRef"];
 const WEBHOOK: &[&str] = &["admissionReviewVersions", "clientConfig", "sideEffects"];
 const CSI_DRIVER: &[&str] = &["attachRequired", "podInfoOnMount"];
 const POLICY: &[&str] = &["matchConstraints", "validations"];
+const MATCH: &[&str] = &["matchPolicy", "namespaceSelector", "resourceRules"];
+const SERVICE_REFERENCE: &[&str] = &["name", "namespace", "port"];
+const DEVICES: &[&str] = &["allocationMode", "count", "deviceClassName"];
 const LABELS: &str = r#"{"app": "example"}"#;
 
 /// The facts.
@@ -132,12 +134,6 @@ const FACTS: &[Fact] = &[
     fact(REPLICA_SET, "replicas", "1"),
     fact(REPLICA_SET, "template", ""),
     fact(REPLICA_SET, "selector", ""),
-    fact(JOB, "backoffLimit", "6"),
-    fact(JOB, "completionMode", r#""NonIndexed""#),
-    fact(JOB, "parallelism", "1"),
-    fact(JOB, "suspend", "false"),
-    fact(JOB, "manualSelector", "false"),
-    fact(JOB, "podReplacementPolicy", r#""TerminatingOrFailed""#),
     fact(CRON_JOB, "concurrencyPolicy", r#""Allow""#),
     fact(CRON_JOB, "suspend", "false"),
     fact(CRON_JOB, "successfulJobsHistoryLimit", "3"),
@@ -193,6 +189,12 @@ const FACTS: &[Fact] = &[
     fact(WEBHOOK, "objectSelector", "{}"),
     fact(WEBHOOK, "timeoutSeconds", "10"),
     fact(POLICY, "failurePolicy", r#""Fail""#),
+    fact(MATCH, "matchPolicy", r#""Equivalent""#),
+    fact(MATCH, "namespaceSelector", "{}"),
+    fact(MATCH, "objectSelector", "{}"),
+    fact(SERVICE_REFERENCE, "port", "443"),
+    fact(DEVICES, "allocationMode", r#""ExactCount""#),
+    fact(DEVICES, "count", "1"),
     fact(&["apiGroups", "operations", "resources"], "scope", r#""*""#),
     fact(
         &["apiGroups", "operations", "resources"],
@@ -251,7 +253,6 @@ const FACTS_OF_KINDS: &[(&str, &str, &str, &str)] = &[
         r#"{"kubernetes.io/metadata.name": "example"}"#,
     ),
     ("PersistentVolume", "status", "phase", r#""Pending""#),
-    ("PersistentVolumeClaim", "status", "phase", r#""Pending""#),
     ("ReplicationController", "spec", "replicas", "1"),
     ("ReplicationController", "spec", "template", ""),
     ("ReplicationController", "spec", "selector", LABELS),
@@ -269,6 +270,18 @@ const FACTS_OF_KINDS: &[(&str, &str, &str, &str)] = &[
     ("StatefulSet", "spec.template.metadata", "labels", LABELS),
     ("DaemonSet", "spec.selector", "matchLabels", LABELS),
     ("DaemonSet", "spec.template.metadata", "labels", LABELS),
+    // The template of a CronJob gets none of these.
+    ("Job", "spec", "backoffLimit", "6"),
+    ("Job", "spec", "completionMode", r#""NonIndexed""#),
+    ("Job", "spec", "parallelism", "1"),
+    ("Job", "spec", "suspend", "false"),
+    ("Job", "spec", "manualSelector", "false"),
+    (
+        "Job",
+        "spec",
+        "podReplacementPolicy",
+        r#""TerminatingOrFailed""#,
+    ),
     (
         "Job",
         "spec",
@@ -287,8 +300,6 @@ const FACTS_OF_KINDS: &[(&str, &str, &str, &str)] = &[
         "labels",
         r#"{"batch.kubernetes.io/controller-uid": "0", "batch.kubernetes.io/job-name": "example"}"#,
     ),
-    ("ClusterRole", "", "rules", "[]"),
-    ("Role", "", "rules", "[]"),
     (
         "CustomResourceDefinition",
         "spec.names",
@@ -359,6 +370,66 @@ const NEVER_FALSE: &[&str] = &[
     "controller",
     "globalDefault",
 ];
+
+/// Fields of Kubernetes' own types that are null in Go where nobody sets them, and that validation wants.
+///
+/// Source: `k8s.io/kubernetes` `pkg/apis/*/validation/validation.go`.
+const NEVER_NULL: &[&str] = &[
+    "addresses",
+    "admissionReviewVersions",
+    "apiGroups",
+    "containers",
+    "managedFields",
+    "monitors",
+    "nodeSelectorTerms",
+    "nonResourceURLs",
+    "pathType",
+    "paths",
+    "resources",
+    "secretRef",
+    "selector",
+    "sideEffects",
+    "subjects",
+    "values",
+    "verbs",
+];
+
+/// Lists of Kubernetes' own types that are never empty in a valid object.
+const NEVER_EMPTY: &[&str] = &[
+    "accessModes",
+    "addresses",
+    "admissionReviewVersions",
+    "containers",
+    "monitors",
+    "nodeSelectorTerms",
+    "paths",
+    "verbs",
+];
+
+/// Reports whether the list at `path` always has an element.
+pub(super) fn is_never_empty(path: &Path) -> bool {
+    let last = path.segments.last();
+    matches!(last, Some(Segment::Field(name)) if NEVER_EMPTY.contains(&&**name))
+}
+
+/// Reports whether the field at `path` is never null in a valid object, whatever Go makes of one that nobody sets.
+pub(super) fn is_never_null(path: &Path) -> bool {
+    let names: Vec<&str> = path
+        .segments
+        .iter()
+        .filter_map(|segment| match segment {
+            Segment::Field(name) => Some(&**name),
+            Segment::Index(_) => None,
+        })
+        .collect();
+    match &*names {
+        // The rules are those of the policies of a Job.
+        [] | ["metadata" | "status", ..] | [.., "podFailurePolicy" | "successPolicy", "rules"] => {
+            true
+        }
+        [.., last] => NEVER_NULL.contains(last),
+    }
+}
 
 /// The facts about objects with the fields `has`.
 pub(super) fn of_type(has: impl Fn(&str) -> bool) -> Vec<&'static Fact> {

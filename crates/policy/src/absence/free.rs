@@ -6,6 +6,7 @@
 use serde_json::{Value as Json, json};
 
 use super::path::{Path, Root, Segment};
+use super::shape::Shape;
 use super::symbol::Reader;
 
 /// The form that validation asks of a text.
@@ -75,6 +76,19 @@ impl Reader<'_> {
         matches!(path.root, Root::Object | Root::OldObject)
             && shape.is_some_and(|shape| shape.is_int_or_text())
             && !self.is_ruled(path)
+    }
+
+    /// Reports whether the value at `path` may be null.
+    pub(super) fn may_be_null(&self, path: &Path) -> bool {
+        let is_null = |shape: Shape<'_>| shape.may_be_null(path);
+        self.shape(path).is_some_and(is_null) && !self.is_ruled(path)
+    }
+
+    /// Reports whether there is a number at `path` that may be whole, and an `int`, or not, and a `double`.
+    pub(super) fn may_be_whole_or_not(&self, path: &Path) -> bool {
+        let is_number = |shape: Shape<'_>| shape.is_double() && !shape.is_own();
+        let is_of_object = matches!(path.root, Root::Object | Root::OldObject);
+        is_of_object && self.shape(path).is_some_and(is_number) && !self.is_ruled(path)
     }
 
     /// Reports whether the text at `path` is one that a user chooses.

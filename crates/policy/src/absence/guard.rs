@@ -26,8 +26,9 @@ pub(super) enum Sense {
     Plain,
     /// Within `!`.
     Negated,
-    /// On one side of `!=`, with the text of the comparison.
-    Unequal(String),
+    /// On one side of a comparison that what is absent is to pass, with its text: of `!=`, or of `==` with what is meant
+    /// by absence.
+    Passing(String),
     /// The range of `all()`: of nothing, everything holds.
     Universal,
 }
@@ -45,7 +46,9 @@ impl Sense {
         }
         let mut below = id;
         let mut is_range = true;
-        for above in way.into_iter().rev() {
+        let mut is_size = false;
+        let mut way = way.into_iter().rev();
+        while let Some(above) = way.next() {
             match ast.expr(above) {
                 Expr::Comprehension(fold) if is_range && below == fold.iter_range => {
                     if is_all(ast, fold) {
@@ -64,9 +67,14 @@ impl Sense {
             match ast.expr(above) {
                 Expr::Call { function, args, .. } => match &**function {
                     "!_" => return Self::Negated,
-                    "_==_" if args.iter().any(|arg| is_empty(ast, *arg)) => return Self::Plain,
-                    "_!=_" if !args.iter().any(|arg| is_empty(ast, *arg)) => {
-                        return Self::Unequal(parts::text(ast, above));
+                    "size" => is_size = true,
+                    _ if holds_of_nothing(ast, (function, args), below, is_size) => {
+                        // Of what is meant by absence, the opposite is not to hold of it.
+                        let n_opposites = way.filter(|id| is_opposite(ast, *id)).count();
+                        if &**function != "_!=_" && !n_opposites.is_multiple_of(2) {
+                            return Self::Plain;
+                        }
+                        return Self::Passing(parts::text(ast, above));
                     }
                     _ => {}
                 },
@@ -93,7 +101,7 @@ impl Sense {
                 "guard it within the `!`: `!({} && ...)`",
                 tests.join(" && ")
             ),
-            Self::Unequal(text) => format!("guard it: `({} || {text})`", negated(tests)),
+            Self::Passing(text) => format!("guard it: `({} || {text})`", negated(tests)),
             Self::Universal => format!("guard it: `({} || ...)`", negated(tests)),
         }
     }
@@ -104,6 +112,8 @@ fn negated(tests: &[String]) -> String {
     let negated = tests.iter().map(|test| {
         if test.starts_with("has(") {
             format!("!{test}")
+        } else if let Some(value) = test.strip_suffix(" != null") {
+            format!("{value} == null")
         } else {
             format!("!({test})")
         }
@@ -119,6 +129,58 @@ fn is_all(ast: &Ast, fold: &Comprehension) -> bool {
     is_true && matches!(step, Expr::Call { function, .. } if **function == *"_&&_")
 }
 
+fn is_opposite(ast: &Ast, id: ExprId) -> bool {
+    matches!(ast.expr(id), Expr::Call { function, .. } if **function == *"!_")
+}
+
+/// Reports whether `id` is compared with null, which no value stands in for.
+fn is_compared_with_null(ast: &Ast, id: ExprId) -> bool {
+    let is_null = |id: &ExprId| matches!(ast.expr(*id), Expr::Literal(Literal::Null));
+    ast.iter().any(|(_, expr)| match expr {
+        Expr::Call { function, args, .. } => {
+            matches!(&**function, "_==_" | "_!=_") && args.contains(&id) && args.iter().any(is_null)
+        }
+        _ => false,
+    })
+}
+
+/// Reports whether the comparison of `part`, or of its size, is to hold where the part is absent: it is unlike what it
+/// is compared with, or absence is what that means.
+fn holds_of_nothing(
+    ast: &Ast,
+    (function, args): (&str, &[ExprId]),
+    part: ExprId,
+    is_size: bool,
+) -> bool {
+    let is_of_nothing = || args.iter().any(|arg| is_empty(ast, *arg));
+    match function {
+        "_==_" => is_of_nothing(),
+        "_!=_" => !is_of_nothing(),
+        "_<_" | "_<=_" | "_>_" | "_>=_" => is_size && holds_of_zero(ast, function, args, part),
+        _ => false,
+    }
+}
+
+/// Reports whether the comparison of `part` with a literal holds of 0.
+fn holds_of_zero(ast: &Ast, function: &str, args: &[ExprId], part: ExprId) -> bool {
+    let [left, right] = args else { return false };
+    let number = |id: ExprId| match ast.expr(id) {
+        Expr::Literal(Literal::Int(value)) => Some(*value),
+        _ => None,
+    };
+    let sides = if *left == part {
+        number(*right).map(|value| (0, value))
+    } else {
+        number(*left).map(|value| (value, 0))
+    };
+    sides.is_some_and(|(left, right)| match function {
+        "_<_" => left < right,
+        "_<=_" => left <= right,
+        "_>_" => left > right,
+        _ => left >= right,
+    })
+}
+
 /// Reports whether `id` is a literal that stands in for what is absent.
 fn is_empty(ast: &Ast, id: ExprId) -> bool {
     match ast.expr(id) {
@@ -126,6 +188,7 @@ fn is_empty(ast: &Ast, id: ExprId) -> bool {
             Literal::String(text) => text.is_empty(),
             Literal::Int(value) => *value == 0,
             Literal::Bool(value) => !value,
+            Literal::Null => true,
             _ => false,
         },
         Expr::List { elements, .. } => elements.is_empty(),
@@ -160,6 +223,7 @@ pub(super) fn mend(
     chain: ExprId,
     optional: &HashSet<ExprId>,
     stand_in: Option<&str>,
+    is_scale: bool,
 ) -> Option<String> {
     let (base, links) = links(reader, n, chain)?;
     let mut plain = base.clone();
@@ -199,7 +263,14 @@ pub(super) fn mend(
         return None;
     }
     let guard = Sense::of(reader, n, chain).guard(&guards);
-    Some(match stand_in.filter(|_| is_tolerant) {
+    let is_of_null = reader
+        .ast(n)
+        .is_some_and(|ast| is_compared_with_null(ast, chain));
+    let has_stand_in = is_tolerant && !is_of_null;
+    Some(match stand_in.filter(|_| has_stand_in) {
+        Some(stand_in) if is_scale => {
+            format!("write `{tolerant}.orValue({stand_in}`: a Scale of 0 has none")
+        }
         Some(stand_in) => format!("{guard}, or write `{tolerant}.orValue({stand_in}`"),
         None => guard,
     })

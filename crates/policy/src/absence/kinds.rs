@@ -56,6 +56,14 @@ pub(super) fn kinds_up_to<'a>(
 /// The operations of the requests for a target, the usual one first.
 pub(super) fn operations(target: &Target<'_>) -> Vec<Operation> {
     let names: Vec<_> = target.operations.names().collect();
+    // A status or a scale is read and changed alone.
+    let (_, subresource) = target
+        .resource
+        .gvr
+        .resource
+        .split_once('/')
+        .unwrap_or_default();
+    let is_only_changed = matches!(subresource, "status" | "scale");
     let all = [
         Operation::Create,
         Operation::Update,
@@ -64,6 +72,7 @@ pub(super) fn operations(target: &Target<'_>) -> Vec<Operation> {
     ];
     all.into_iter()
         .filter(|operation| names.contains(&operation.as_str()))
+        .filter(|operation| !is_only_changed || *operation == Operation::Update)
         .collect()
 }
 

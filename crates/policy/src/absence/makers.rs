@@ -6,6 +6,7 @@ use super::witness::{Maker, Params};
 use crate::admission::{Admission, Operation};
 use crate::compile::CompiledPolicy;
 use crate::param_kind;
+use kubernetes::defaulting::Custom;
 use kubernetes::schema::Gvk;
 use kubernetes::schema::resolver::Resolution;
 use kubernetes::schema::rest_mapper::ApiResource;
@@ -77,7 +78,23 @@ impl<'c, 'a> Makers<'c, 'a> {
             self.params.clone(),
             self.context.least,
         )
+        .defined_by(custom(self.context, &resource.gvk))
     }
+}
+
+/// The definition of the kind, where it is one of a CRD.
+fn custom<'a>(context: &Context<'a>, gvk: &Gvk) -> Option<Custom<'a>> {
+    if let Some((_, version)) = context.schemas.custom(gvk) {
+        return Some(Custom {
+            schema: version.schema.as_deref(),
+            has_status: version.has_status,
+        });
+    }
+    // A cluster publishes a schema, and not which subresources there are.
+    (!context.written.is_own(gvk)).then(|| Custom {
+        schema: context.written.written(gvk),
+        has_status: true,
+    })
 }
 
 /// The type of the objects of `gvk`, where it has a schema.
@@ -90,7 +107,7 @@ pub(super) fn shape<'a>(
         return None;
     };
     Some(if context.written.is_own(gvk) {
-        Shape::own(type_, &gvk.kind, is_namespaced)
+        Shape::own(type_, gvk.clone(), is_namespaced)
     } else {
         Shape::custom(type_, context.written.written(gvk), is_namespaced)
     })

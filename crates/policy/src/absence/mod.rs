@@ -228,7 +228,10 @@ impl<'a> Analysis<'a> {
         let (n, path) = (candidate.place.n, &candidate.path);
         let is_chain_told = self.chains.contains(&(n, candidate.chain));
         if candidate.cause != Cause::Absent {
-            return is_chain_told;
+            // What may be absent and null is told once.
+            let is_known =
+                candidate.cause == Cause::Null && self.paths.contains(&(n, path.clone()));
+            return is_chain_told || is_known;
         }
         if self.shared.contains_key(path) {
             return true;
@@ -331,6 +334,11 @@ impl<'a> Analysis<'a> {
         let is_beyond = failure.message.starts_with("index out of bounds");
         match candidate.cause {
             Cause::Absent => is_reason(&failure.message) && self.lacks(reader, made, candidate),
+            Cause::Null => made.at(path).is_some_and(Json::is_null),
+            Cause::Number => {
+                let is_reason = failure.message.starts_with("no such overload");
+                is_reason && made.at(path).is_some_and(Json::is_number)
+            }
             Cause::Text => text().is_some_and(|text| reader.takes(path, text)),
             Cause::FewParts(_) => is_beyond && text().is_some_and(|text| reader.takes(path, text)),
             Cause::FewElements(_) => is_beyond,
@@ -409,7 +417,8 @@ impl<'a> Analysis<'a> {
         if !path.segments.is_empty() {
             self.chains.insert((n, candidate.chain));
         }
-        if is_absent && !path.segments.is_empty() {
+        let is_missing = is_absent || candidate.cause == Cause::Null;
+        if is_missing && !path.segments.is_empty() {
             self.paths.insert((n, path.clone()));
         }
         let chain = chain_of(ast, candidate.chain)

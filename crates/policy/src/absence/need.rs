@@ -159,7 +159,11 @@ fn is_consistent(need: &Need) -> bool {
                 && text.ends_with(suffix.as_str())
         })
     };
-    need.max_len.is_none_or(|max| need.min_len <= max)
+    let is_null = need.equals.as_ref().is_some_and(Json::is_null);
+    let asks_for_more =
+        need.min_len > 0 || !need.holds.is_empty() || need.text.iter().any(|it| !it.is_empty());
+    !(is_null && asks_for_more)
+        && need.max_len.is_none_or(|max| need.min_len <= max)
         && need
             .equals
             .as_ref()

@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use super::path::Root;
 use super::shape::Shape;
 use super::witness::{Params, is_namespace};
+use kubernetes::schema::Gvk;
 use kubernetes::schema::decl_type::{DeclField, DeclKind, DeclType};
 use kubernetes::schema::rest_mapper::ApiResource;
 
@@ -58,7 +59,8 @@ pub(super) fn request_shape(resource: &ApiResource) -> Shape<'static> {
     };
     let type_ = known.get_or_init(|| request_type(is_sub, has_namespace));
     // As in the API server's own kinds, what is empty is left out.
-    Shape::own(Arc::clone(type_), "AdmissionRequest", true)
+    let gvk = Gvk::new("admission.k8s.io", "v1", "AdmissionRequest");
+    Shape::own(Arc::clone(type_), gvk, true)
 }
 
 fn request_type(is_sub: bool, has_namespace: bool) -> Arc<DeclType> {

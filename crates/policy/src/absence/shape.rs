@@ -10,6 +10,8 @@ use serde_json::Value as Json;
 use super::compared::Texts;
 use super::facts;
 use super::path::{Path, Root, Segment};
+use kubernetes::defaulting::is_null_unset;
+use kubernetes::schema::Gvk;
 use kubernetes::schema::decl_type::{DeclField, DeclKind, DeclType};
 use kubernetes::schema::escape::escape;
 /// A type, as far as it tells which values are valid.
@@ -19,7 +21,7 @@ pub(super) struct Shape<'a> {
     /// The schema as written, of a custom resource.
     written: Option<&'a Json>,
     /// The kind, of Kubernetes' own types.
-    own_kind: Option<Arc<str>>,
+    own: Option<Arc<Gvk>>,
     /// True if the objects live in namespaces.
     is_namespaced: bool,
 }
@@ -36,11 +38,11 @@ pub(super) enum Step<'a> {
 
 impl<'a> Shape<'a> {
     /// The type of objects of `kind`, one of Kubernetes' own.
-    pub(super) fn own(type_: Arc<DeclType>, kind: &str, is_namespaced: bool) -> Self {
+    pub(super) fn own(type_: Arc<DeclType>, kind: Gvk, is_namespaced: bool) -> Self {
         Self {
             type_,
             written: None,
-            own_kind: Some(kind.into()),
+            own: Some(Arc::new(kind)),
             is_namespaced,
         }
     }
@@ -54,7 +56,7 @@ impl<'a> Shape<'a> {
         Self {
             type_,
             written,
-            own_kind: None,
+            own: None,
             is_namespaced,
         }
     }
@@ -68,19 +70,19 @@ impl<'a> Shape<'a> {
         Self {
             type_: Arc::clone(type_),
             written,
-            own_kind: self.own_kind.clone(),
+            own: self.own.clone(),
             is_namespaced: self.is_namespaced,
         }
     }
 
     /// Reports whether it is of one of Kubernetes' own kinds.
     pub(super) fn is_own(&self) -> bool {
-        self.own_kind.is_some()
+        self.own.is_some()
     }
 
     /// The kind that it is of, where that is one of Kubernetes' own.
     pub(super) fn own_kind(&self) -> Option<&str> {
-        self.own_kind.as_deref()
+        self.own.as_ref().map(|gvk| &*gvk.kind)
     }
 
     /// Reports whether it is a whole number, or any.
@@ -95,6 +97,11 @@ impl<'a> Shape<'a> {
             words.into_iter().any(|word| written.get(word).is_some())
         };
         matches!(self.type_.kind, DeclKind::IntOrString) && !self.written.is_some_and(is_limited)
+    }
+
+    /// Reports whether it is a number that need not be whole.
+    pub(super) fn is_double(&self) -> bool {
+        matches!(self.type_.kind, DeclKind::Double)
     }
 
     /// Reports whether it is a text without a list of values or a format.
@@ -122,6 +129,22 @@ impl<'a> Shape<'a> {
                     | DeclKind::String
                     | DeclKind::IntOrString
             )
+    }
+
+    /// Reports whether a valid value at `path`, of this type, may be null: one that its CRD calls so, or one that the API
+    /// server writes so where nobody has set it.
+    pub(super) fn may_be_null(&self, path: &Path) -> bool {
+        let Some(gvk) = &self.own else {
+            return self.type_.nullable;
+        };
+        if !matches!(path.root, Root::Object | Root::OldObject) || facts::is_never_null(path) {
+            return false;
+        }
+        let steps = path.segments.iter().map(|segment| match segment {
+            Segment::Field(name) => Some(&**name),
+            Segment::Index(_) => None,
+        });
+        is_null_unset(gvk, steps)
     }
 
     /// Reports whether a CRD has rules about it that are expressions.
@@ -207,13 +230,15 @@ impl<'a> Shape<'a> {
     /// Reports whether there is something behind `segment` of every valid value of the type at `path`.
     pub(super) fn is_certain(&self, path: &Path, segment: &Segment) -> bool {
         let Segment::Field(name) = segment else {
-            return false;
+            return self.is_own() && *segment == Segment::Index(0) && facts::is_never_empty(path);
         };
         let Some(field) = self.declared(name) else {
             return false;
         };
+        // Go leaves out what has its zero value, which many a default of Kubernetes' own types is.
+        let is_left_out = self.is_own() && field.type_.is_scalar();
         field.required
-            || field.has_default
+            || field.has_default && !is_left_out
             || is_root_field(path, name)
             || self.is_system_field(path, name)
             || self.is_fact(path, name)
@@ -224,7 +249,7 @@ impl<'a> Shape<'a> {
     }
 
     fn is_fact(&self, path: &Path, name: &str) -> bool {
-        self.own_kind.as_ref().is_some_and(|kind| {
+        self.own_kind().is_some_and(|kind| {
             facts::has_field(name, |field| self.has(field))
                 || facts::of_place(kind, path).any(|(field, _)| field == name)
         })

@@ -11,13 +11,15 @@ use super::path::{Path, Root};
 /// `pkg/apis/networking/validation/validation.go` (`ValidateIngressSpec`, `validateHTTPIngressPath`),
 /// `pkg/apis/apps/v1/defaults.go` and `pkg/apis/apps/validation/validation.go` (`ValidateDeploymentStrategy`),
 /// `pkg/apis/core/validation/validation.go` (`ValidateService`, `validateEnvVarValueFrom`, `validateEnvFrom`,
-/// `validateHandler`, `ValidatePodBinding`), `pkg/apis/rbac/validation/validation.go` (`ValidateRoleBindingSubject`),
+/// `validateHandler`, `ValidatePodBinding`, `validateVolumeSource`), `pkg/apis/rbac/validation/validation.go` (`ValidateRoleBindingSubject`),
 /// `pkg/apis/certificates/validation/validation.go` and
 /// `pkg/registry/certificates/certificates/strategy.go` (the user is given),
+/// `pkg/apis/batch/validation/validation.go` (`validateJobSpec`),
 /// `pkg/apis/autoscaling/validation/validation.go` (`validateMetricSpec`), `pkg/registry/core/service/storage`
 /// (ports of nodes are given before policies are asked).
 pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
     has_members(object).then_some(())?;
+    fill_required("", object);
     match kind {
         "ClusterRoleBinding" | "RoleBinding" => {
             let subjects = object.get_mut("subjects").and_then(Json::as_array_mut);
@@ -97,6 +99,13 @@ pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
         "Deployment" => {
             without_rolling_update(object.get_mut("spec")?.get_mut("strategy")?, "Recreate")
         }
+        "Job" => {
+            let spec = object.get("spec")?;
+            let is_indexed = spec
+                .get("completionMode")
+                .is_some_and(|mode| mode == "Indexed");
+            (!is_indexed || spec.get("completions").is_some()).then_some(())
+        }
         "DaemonSet" => without_rolling_update(
             object.get_mut("spec")?.get_mut("updateStrategy")?,
             "OnDelete",
@@ -133,6 +142,7 @@ pub(super) fn imply(kind: &str, root: Root, needs: &mut Needs) -> Option<()> {
             *needs = of_name;
         } else {
             needs.add(&spec.field("clusterIP")?, Edit::Equals(json!("None")))?;
+            needs.add(&type_, Edit::Equals(json!("ClusterIP")))?;
         }
     }
     let is_external = needs
@@ -170,6 +180,12 @@ fn complete_service(spec: &mut Map<String, Json>) -> Option<()> {
             }
         }
         "NodePort" | "LoadBalancer" => {
+            if spec
+                .get("clusterIP")
+                .is_some_and(|address| address == "None")
+            {
+                return None;
+            }
             let ports = spec.get_mut("ports").and_then(Json::as_array_mut);
             for (port, number) in ports.into_iter().flatten().zip(30_000..) {
                 fill(port.as_object_mut()?, "nodePort", json!(number));
@@ -187,7 +203,7 @@ fn complete_service(spec: &mut Map<String, Json>) -> Option<()> {
 }
 
 /// Objects of which one member must be there, by the field that holds one or a list of them.
-const UNIONS: [(&[&str], &[&str]); 5] = [
+const UNIONS: [(&[&str], &[&str]); 6] = [
     (
         &["valueFrom"],
         &[
@@ -204,8 +220,46 @@ const UNIONS: [(&[&str], &[&str]); 5] = [
         &["exec", "httpGet", "tcpSocket", "grpc"],
     ),
     (&["clientConfig"], &["url", "service"]),
+    (&["ephemeral"], &["volumeClaimTemplate"]),
     (&["backend", "defaultBackend"], &["service", "resource"]),
 ];
+
+/// Members that validation asks for and schemas do not: the field that holds an object or a list of them, the object,
+/// and its member.
+const REQUIRED: [(&str, &str, &str); 8] = [
+    ("volumes", "secret", "secretName"),
+    ("volumes", "configMap", "name"),
+    ("sources", "secret", "name"),
+    ("sources", "configMap", "name"),
+    ("valueFrom", "secretKeyRef", "name"),
+    ("valueFrom", "configMapKeyRef", "name"),
+    ("envFrom", "secretRef", "name"),
+    ("envFrom", "configMapRef", "name"),
+];
+
+/// Adds what [`REQUIRED`] asks for to `value` and all within it, which `holder` holds.
+fn fill_required(holder: &str, value: &mut Json) {
+    match value {
+        Json::Array(items) => {
+            for item in items {
+                fill_required(holder, item);
+            }
+        }
+        Json::Object(fields) => {
+            for (_, object, member) in REQUIRED.iter().filter(|(of, ..)| *of == holder) {
+                if let Some(Json::Object(object)) = fields.get_mut(*object)
+                    && object.get(*member).is_none_or(|known| known == "")
+                {
+                    object.insert((*member).to_owned(), json!("example"));
+                }
+            }
+            for (name, value) in fields {
+                fill_required(name, value);
+            }
+        }
+        _ => {}
+    }
+}
 
 /// Reports whether each object of [`UNIONS`] has a member.
 fn has_members(value: &Json) -> bool {
@@ -328,6 +382,22 @@ mod tests {
 
     #[test]
     fn what_validation_or_the_registry_asks_for_is_filled_in() {
+        check(
+            "Pod",
+            json!({"spec": {"volumes": [{"name": "a", "secret": {}}, {"name": "b", "emptyDir": {}}]}}),
+            Some(
+                &json!({"spec": {"volumes": [{"name": "a", "secret": {"secretName": "example"}}, {"name": "b", "emptyDir": {}}]}}),
+            ),
+        );
+        check(
+            "Service",
+            json!({"spec": {"type": "NodePort", "clusterIP": "None"}}),
+            None,
+        );
+        let job = |spec: Json| json!({"spec": spec});
+        check("Job", job(json!({"completionMode": "Indexed"})), None);
+        let whole = job(json!({"completionMode": "Indexed", "completions": 2}));
+        check("Job", whole.clone(), Some(&whole));
         check(
             "RoleBinding",
             json!({"subjects": [{"kind": "ServiceAccount", "name": "a", "apiGroup": "x"}]}),

@@ -2,6 +2,7 @@
 
 mod made;
 mod make;
+mod prepare;
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
@@ -26,6 +27,7 @@ use crate::admission::{
 };
 use crate::compile::CompiledPolicy;
 use cel::value::EvalError;
+use kubernetes::defaulting::Custom;
 use kubernetes::library::estimate::AUTHORIZER_CHECK_COST;
 use kubernetes::schema::rest_mapper::ApiResource;
 pub(super) use made::Made;
@@ -56,6 +58,8 @@ pub(super) struct Maker<'a> {
     pub(super) params: Option<Params<'a>>,
     /// True of Kubernetes' own kinds.
     is_own: bool,
+    /// The definition of a custom resource.
+    custom: Option<Custom<'a>>,
     /// True if an expression may read `metadata.generation`.
     reads_generation: bool,
     /// The type of `request`.
@@ -111,6 +115,7 @@ impl<'a> Maker<'a> {
         least: &'a LeastObjects,
     ) -> Self {
         Self {
+            custom: None,
             admission,
             policy,
             resource,
@@ -131,6 +136,12 @@ impl<'a> Maker<'a> {
             authorizer: Arc::new(AuthorizerList::default()),
             constraints: constraints(policy.policy()).into_iter().collect(),
         }
+    }
+
+    /// The maker of requests for a kind that a CRD defines, where there is one.
+    pub(super) fn defined_by(mut self, custom: Option<Custom<'a>>) -> Self {
+        self.custom = custom;
+        self
     }
 
     /// The maker of requests that meet the selectors of `constraints` too, those of a binding.
@@ -211,8 +222,9 @@ impl<'a> Maker<'a> {
                 fields.remove(name);
             }
             let or_null = |object: &Option<Json>| object.clone().unwrap_or(Json::Null);
-            fields.insert("object".to_owned(), or_null(&made.object));
-            fields.insert("oldObject".to_owned(), or_null(&made.old_object));
+            let [object, old_object] = &made.sent;
+            fields.insert("object".to_owned(), or_null(object));
+            fields.insert("oldObject".to_owned(), or_null(old_object));
         }
         let has_params = self.params.is_some();
         Witness {

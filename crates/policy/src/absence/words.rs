@@ -32,6 +32,8 @@ impl Words<'_, '_> {
         let path = &candidate.path;
         match candidate.cause {
             Cause::Absent => {}
+            Cause::Null => return Rule::AbsentField,
+            Cause::Number => return Rule::NoMatchingOverload,
             Cause::Text => return Rule::FailingConversion,
             Cause::FewParts(_) | Cause::FewElements(_) => return Rule::AbsentElement,
             Cause::Zero => return Rule::DivisionByZero,
@@ -95,12 +97,22 @@ impl Words<'_, '_> {
                 format!("with {text:?} as {short}")
             }
             Some(Json::Number(number)) => format!("with {number} as {short}"),
+            Some(Json::Null) if self.is_own(path) => format!("without {short}"),
+            Some(Json::Null) => format!("with null as {short}"),
             Some(_) => format!("with such {short}"),
             None => format!("without {short}"),
         };
         match candidate.cause {
             Cause::Absent => {
                 format!("`{shown}` may be absent: {subject} without {short} fails with `{error}`")
+            }
+            Cause::Null => format!("`{shown}` may be null: {subject} {with} fails with `{error}`"),
+            Cause::Number => {
+                let sort = match made.at(path).and_then(Json::as_i64) {
+                    Some(_) => "whole, and then is an int",
+                    None => "a fraction, and then is a double",
+                };
+                format!("`{shown}` may be {sort}: {subject} {with} fails with `{error}`")
             }
             Cause::Text => {
                 format!("`{shown}` may be any text: {subject} {with} fails with `{error}`")
@@ -134,6 +146,16 @@ impl Words<'_, '_> {
     ) -> Option<String> {
         match candidate.cause {
             Cause::Absent => self.guard(by_place, candidate),
+            Cause::Null => Some(self.test_of_null(candidate)),
+            Cause::Number => {
+                let n = candidate.place.n;
+                let operand = self.operand_at(candidate);
+                let number = operand.and_then(|id| guard::plain(self.reader, n, id));
+                let number = number.unwrap_or_else(|| "x".to_owned());
+                Some(format!(
+                    "convert it: `double({number})`, beside doubles such as `1.0`"
+                ))
+            }
             Cause::Text => self.test_of_text(candidate),
             Cause::OtherType => self.test_of_type(candidate),
             Cause::FewParts(index) | Cause::FewElements(index) => Some(format!(
@@ -175,17 +197,48 @@ impl Words<'_, '_> {
             || !function.starts_with('_')
                 && !["int", "uint", "double", "-_"].contains(&&**function);
         let type_ = if takes_text { "string" } else { "int" };
-        let mut operands = target.iter().chain(args);
-        let operand = operands.find(|id| {
-            let symbols = self.reader.symbols(here(**id), &Scope::default());
-            let mut symbols = symbols.into_iter();
-            symbols
-                .any(|symbol| matches!(symbol, Symbol::At { path, .. } if path == candidate.path))
-        });
-        let operand = operand.and_then(|id| self.plain(candidate.place.n, *id));
+        let operand = self.operand_at(candidate);
+        let operand = operand.and_then(|id| self.plain(candidate.place.n, id));
         let operand = operand.unwrap_or_else(|| "x".to_owned());
         let sense = Sense::of(self.reader, candidate.place.n, candidate.place.id);
         Some(sense.guard(&[format!("type({operand}) == {type_}")]))
+    }
+
+    fn is_own(self, path: &Path) -> bool {
+        let shape = self.reader.shape(path);
+        shape.is_some_and(|shape| shape.is_own())
+    }
+
+    /// The guard of what may be null, which `has()` finds to be there.
+    fn test_of_null(self, candidate: &Candidate) -> String {
+        let (n, id) = (candidate.place.n, candidate.place.id);
+        let operand = self.operand_at(candidate).unwrap_or(id);
+        let sense = Sense::of(self.reader, n, operand);
+        let whole = guard::plain(self.reader, n, operand).or_else(|| {
+            let path = &candidate.path;
+            let has_fields_alone = path.fields().len() == path.segments.len();
+            has_fields_alone.then(|| format!("{}.{path}", path.root.name()))
+        });
+        let whole = whole.unwrap_or_else(|| "x".to_owned());
+        sense.guard(&[format!("{whole} != null")])
+    }
+
+    /// The part of the place of a candidate, or the place itself, that stands for its path.
+    fn operand_at(self, candidate: &Candidate) -> Option<ExprId> {
+        let (n, id) = (candidate.place.n, candidate.place.id);
+        let operands = match self.reader.expr(candidate.place) {
+            Expr::Select { operand, .. } => vec![*operand],
+            Expr::Call { target, args, .. } => target.iter().chain(&**args).copied().collect(),
+            _ => Vec::new(),
+        };
+        let is_it = |id: &ExprId| {
+            let symbols = self.reader.symbols(Place { n, id: *id }, &Scope::default());
+            symbols
+                .iter()
+                .any(|symbol| matches!(symbol, Symbol::At { path, .. } if *path == candidate.path))
+        };
+        // The range of a macro is the place itself.
+        std::iter::once(id).chain(operands).find(is_it)
     }
 
     /// The guard of a call that takes a text.
@@ -301,6 +354,8 @@ impl Words<'_, '_> {
             candidate.chain,
             &optional,
             stand_in.as_deref(),
+            // Go leaves the number out of a Scale where it is 0.
+            &*self.resource.gvk.kind == "Scale" && absent.fields() == ["spec", "replicas"],
         )
     }
 

@@ -7,6 +7,7 @@
 use serde_json::{Value as Json, json};
 
 use crate::admission::{AdmissionRequest, Object, Operation, UserInfo};
+use kubernetes::defaulting::{self, Stage, SubresourceRequest};
 use kubernetes::schema::{Gvk, Gvr};
 
 /// A request that a cluster needs.
@@ -141,7 +142,7 @@ pub(super) fn needed() -> Vec<Needed> {
         of(
             "a node that joins, CREATE of nodes",
             (NODE, Create, Who::Node),
-            &node(),
+            &joining_node(),
         ),
         of(
             "the scheduling of a pod, CREATE of pods/binding",
@@ -239,12 +240,20 @@ fn of(
         let value = object.pointer(&format!("/metadata/{field}"));
         value.and_then(Json::as_str).unwrap_or_default().to_owned()
     };
-    let old_object = (operation != Operation::Create).then(|| Object::new(object));
-    let new_object = (operation != Operation::Delete).then(|| Object::new(object));
+    let old_object = (operation != Operation::Create).then_some(object);
+    let new_object = (operation != Operation::Delete).then_some(object);
+    let gvk = Gvk::new(group, version, kind);
+    let namespace = text("namespace");
+    let [new_object, old_object] = seen(
+        &gvk,
+        operation,
+        (&namespace, subresource),
+        [new_object, old_object],
+    );
     Needed {
         request: AdmissionRequest {
             operation,
-            gvk: Gvk::new(group, version, kind),
+            gvk,
             // A token is asked for of a service account, which is of another group.
             gvr: Gvr::new(
                 if kind == "TokenRequest" { "" } else { group },
@@ -253,7 +262,7 @@ fn of(
             ),
             subresource: subresource.to_owned(),
             name: text("name"),
-            namespace: text("namespace"),
+            namespace,
             object: new_object,
             old_object,
             user_info: who.user(),
@@ -261,6 +270,53 @@ fn of(
         },
         name,
         is_vital: true,
+    }
+}
+
+/// The objects as policies see them: with what the API server sets, as far as that is known.
+fn seen(
+    gvk: &Gvk,
+    operation: Operation,
+    (namespace, subresource): (&str, &str),
+    [object, old_object]: [Option<&Json>; 2],
+) -> [Option<Object>; 2] {
+    let verb = match operation {
+        Operation::Create => Some(defaulting::Operation::Create),
+        Operation::Update => Some(defaulting::Operation::Update),
+        Operation::Delete => Some(defaulting::Operation::Delete),
+        Operation::Connect => None,
+    };
+    let is_status = subresource == "status";
+    let prepared = if subresource.is_empty() || is_status {
+        verb.and_then(|operation| {
+            let request = defaulting::Request {
+                operation,
+                stage: Stage::Validation,
+                gvk,
+                custom: None,
+                namespace,
+                is_status,
+                object,
+                old_object,
+            };
+            defaulting::prepare(&request).ok()
+        })
+    } else {
+        let name = object.and_then(|object| object.pointer("/metadata/name"));
+        defaulting::subresource(&SubresourceRequest {
+            gvk,
+            name: name.and_then(Json::as_str).unwrap_or_default(),
+            namespace,
+            dry_run: false,
+            object,
+            old_object,
+        })
+    };
+    match prepared {
+        Some(prepared) => {
+            [prepared.object, prepared.old_object].map(|object| object.as_ref().map(Object::new))
+        }
+        None => [object, old_object].map(|object| object.map(Object::new)),
     }
 }
 
@@ -370,6 +426,15 @@ fn node() -> Json {
     });
     if let Some(metadata) = node.get_mut("metadata").and_then(Json::as_object_mut) {
         metadata.insert("labels".to_owned(), labels);
+    }
+    node
+}
+
+/// A node before the controller manager has given it addresses for its pods.
+fn joining_node() -> Json {
+    let mut node = node();
+    if let Some(fields) = node.as_object_mut() {
+        fields.insert("spec".to_owned(), json!({}));
     }
     node
 }

@@ -550,8 +550,8 @@ rules! {
         "Remove the variable, or read it: one that nothing reads is never evaluated.";
     UnwatchedSubresource "unwatched-subresource":
         "a field that the policy reads is changed by a subresource that no rule matches",
-        spec("matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE, UPDATE]\n    resources: [deployments]\nvalidations:\n- expression: object.spec.replicas < 5", "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE, UPDATE]\n    resources: [deployments, deployments/scale]\nvalidations:\n- expression: object.spec.replicas < 5"),
-        "Add the subresource to the rules. What a policy does not match it cannot deny: `kubectl scale` and `kubectl debug` do not send the resource itself.";
+        spec("matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE, UPDATE]\n    resources: [deployments]\nvalidations:\n- expression: object.spec.replicas < 5", "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE, UPDATE]\n    resources: [deployments, deployments/scale]\nvalidations:\n- expression: '!has(object.spec.replicas) || object.spec.replicas < 5'"),
+        "Add the subresource to the rules. What a policy does not match it cannot deny: `kubectl scale` and `kubectl debug` do not send the resource itself. The object of a scale subresource is a Scale, which has no spec.replicas where it is 0: ask with has(), or write `object.spec.?replicas.orValue(0)`.";
     WildcardKinds "wildcard-kinds":
         "an expression fails for some of the kinds that the rules match by wildcards",
         spec(

@@ -328,7 +328,7 @@ fn ways_around(
                     } else {
                         format!(
                             "add a rule for `{wanted}` with UPDATE, whose object is a Scale, if these are to be \
-                             checked too"
+                             checked too; a Scale of 0 has no `spec.replicas`: ask with has()"
                         )
                     }),
                     // What the policy says of the requests that it is asked about is right.

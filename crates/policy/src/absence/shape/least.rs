@@ -144,7 +144,7 @@ impl<'a> Shape<'a> {
         depth: usize,
     ) -> Option<()> {
         let mut certain = Vec::new();
-        if let Some(kind) = &self.own_kind {
+        if let Some(kind) = self.own_kind() {
             let of_type = facts::of_type(|field| self.has(field)).into_iter();
             let facts = of_type
                 .map(|fact| (fact.field, fact.value))
@@ -189,7 +189,15 @@ impl<'a> Shape<'a> {
             DeclKind::Int | DeclKind::Double | DeclKind::IntOrString => {
                 let bound = |keyword| self.written.and_then(|it| it.get(keyword)?.as_i64());
                 let least = bound("minimum").unwrap_or(1);
-                json!(bound("maximum").map_or(least.max(1), |most| least.max(1).min(most)))
+                let whole =
+                    json!(bound("maximum").map_or(least.max(1), |most| least.max(1).min(most)));
+                if self.is_double() && !self.allows(&whole) {
+                    // No whole number is within its limits.
+                    let limits = ["minimum", "maximum"].into_iter();
+                    let mut limits = limits.filter_map(|keyword| self.written?.get(keyword));
+                    return limits.find(|limit| self.allows(limit)).cloned();
+                }
+                whole
             }
             DeclKind::Bytes => json!("YQ=="),
             DeclKind::Duration => json!("1s"),

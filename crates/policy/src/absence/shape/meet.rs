@@ -49,14 +49,14 @@ impl Shape<'_> {
                 if !fields.contains_key(&**name) {
                     let mut made = shape.minimal(&further)?;
                     // What is empty, Kubernetes leaves out.
-                    if !is_certain && self.own_kind.is_some() && need.max_len != Some(0) {
+                    if !is_certain && self.is_own() && need.max_len != Some(0) {
                         shape.grow(&mut made, &further, 1)?;
                     }
                     fields.insert((**name).to_owned(), made);
                 }
                 let found = fields.get_mut(&**name)?;
                 shape.meet(found, &further, rest, need)?;
-                if is_last && !is_certain && self.own_kind.is_some() {
+                if is_last && !is_certain && self.is_own() {
                     let is_dropped = match &*found {
                         Json::Bool(false) => facts::is_never_false(name),
                         Json::String(text) => text.is_empty() && !self.is_map(),
@@ -156,6 +156,10 @@ impl Shape<'_> {
             return None;
         }
         if let Some(equals) = &need.equals {
+            if equals.is_null() && self.may_be_null(path) {
+                *value = Json::Null;
+                return Some(());
+            }
             if !self.allows(equals) {
                 return None;
             }

@@ -1,4 +1,4 @@
-//! A request that was made.
+//! A request that was made, as it is sent and as policies see it.
 
 use serde_json::Value as Json;
 
@@ -9,8 +9,12 @@ use crate::admission::Operation;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::absence) struct Made {
     pub(in crate::absence) operation: Operation,
+    /// The object as policies see it.
     pub(in crate::absence) object: Option<Json>,
+    /// The object as it was before, as policies see it.
     pub(in crate::absence) old_object: Option<Json>,
+    /// The object and the old one as they are sent, and as the cluster has it.
+    pub(super) sent: [Option<Json>; 2],
     pub(in crate::absence) params: Option<Json>,
     pub(super) namespace: Option<Json>,
     /// The variable `request`, as far as it can be chosen.

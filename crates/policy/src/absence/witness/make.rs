@@ -69,16 +69,17 @@ impl Maker<'_> {
                 valid::imply(&self.resource.gvk.kind, root, &mut needs)?;
             }
         }
-        let object = if has_object {
+        let sent = if has_object {
             Some(self.make_object(&needs, Root::Object, operation)?)
         } else {
             None
         };
-        let old_object = if has_old {
+        let old_sent = if has_old {
             Some(self.make_object(&needs, Root::OldObject, operation)?)
         } else {
             None
         };
+        let (sent, [object, old_object]) = self.prepared(&needs, operation, [sent, old_sent])?;
         let params = match &self.params {
             Some(params) if params.is_always_null => None,
             Some(params) if !needs.is_absent(&Path::of(Root::Params)) => {
@@ -104,6 +105,7 @@ impl Maker<'_> {
             operation,
             object,
             old_object,
+            sent,
             params,
             namespace,
             request,
@@ -154,6 +156,10 @@ impl Maker<'_> {
             if let Some(need) = needs.at(&of_request)
                 && need.is_present == Some(true)
             {
+                let has_one = self.resource.namespaced || is_namespace(self.resource);
+                if name == "namespace" && !has_one {
+                    return None;
+                }
                 let segments = [
                     Segment::Field("metadata".into()),
                     Segment::Field(name.into()),

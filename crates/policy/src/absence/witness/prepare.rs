@@ -1,0 +1,98 @@
+//! Requests that were made, as policies see them: what the API server sets is set, and what it takes away is gone.
+//!
+//! A witness goes the way of each sample of a probe (ADR 21), so that nothing is called absent that the API server
+//! fills in, whatever the schema says of it.
+
+use serde_json::{Map, Value as Json};
+
+use super::super::need::Needs;
+use super::super::path::{Path, Root};
+use super::Maker;
+use crate::admission::Operation;
+use kubernetes::defaulting::{self, Stage, SubresourceRequest};
+
+/// An object, and what it was before.
+type Objects = [Option<Json>; 2];
+
+impl Maker<'_> {
+    /// The objects as they are sent and as policies see them; `None` where it is not known what the API server makes of
+    /// them, or where it does not read them.
+    pub(super) fn prepared(
+        &self,
+        needs: &Needs,
+        operation: Operation,
+        mut sent: Objects,
+    ) -> Option<(Objects, Objects)> {
+        let (_, subresource) = self.resource_names();
+        let verb = match operation {
+            Operation::Create => defaulting::Operation::Create,
+            Operation::Update => defaulting::Operation::Update,
+            Operation::Delete => defaulting::Operation::Delete,
+            Operation::Connect => return Some((sent.clone(), sent)),
+        };
+        let gvk = &self.resource.gvk;
+        let first = sent.iter().flatten().next()?;
+        let text = |name: &str| {
+            let text = first.pointer(&format!("/metadata/{name}"));
+            text.and_then(Json::as_str).unwrap_or_default().to_owned()
+        };
+        let (name, namespace) = (text("name"), text("namespace"));
+        let is_status = subresource == "status";
+        if !(subresource.is_empty() || is_status) {
+            let [object, old_object] = &sent;
+            let prepared = defaulting::subresource(&SubresourceRequest {
+                gvk,
+                name: &name,
+                namespace: &namespace,
+                dry_run: false,
+                object: object.as_ref(),
+                old_object: old_object.as_ref(),
+            });
+            let seen = match prepared {
+                Some(prepared) => [prepared.object, prepared.old_object],
+                None => sent.clone(),
+            };
+            return Some((sent, seen));
+        }
+        if self.custom.is_none() && !defaulting::has(gvk) {
+            return Some((sent.clone(), sent));
+        }
+        if let [Some(object), Some(old_object)] = &mut sent {
+            keep_apart(needs, is_status, object, old_object);
+        }
+        let [object, old_object] = &sent;
+        let prepared = defaulting::prepare(&defaulting::Request {
+            operation: verb,
+            stage: Stage::Validation,
+            gvk,
+            custom: self.custom,
+            namespace: &namespace,
+            is_status,
+            object: object.as_ref(),
+            old_object: old_object.as_ref(),
+        });
+        let prepared = prepared.ok()?;
+        Some((sent, [prepared.object, prepared.old_object]))
+    }
+}
+
+/// Gives the old object what a change cannot touch, the status or all but the status, as it is in the new one, unless
+/// `needs` ask for something of it.
+fn keep_apart(needs: &Needs, is_status: bool, object: &Json, old_object: &mut Json) {
+    let (Some(fields), Some(old_fields)) = (object.as_object(), old_object.as_object_mut()) else {
+        return;
+    };
+    let is_kept = |name: &str| (name == "status") != is_status && name != "metadata";
+    let is_asked = |name: &str| {
+        let path = Path::of(Root::OldObject).field(name);
+        path.is_some_and(|path| needs.iter().any(|(asked, _)| asked.starts_with(&path)))
+    };
+    let is_moved = |name: &str| is_kept(name) && !is_asked(name);
+    let kept: Map<String, Json> = old_fields
+        .iter()
+        .filter(|(name, _)| !is_moved(name))
+        .chain(fields.iter().filter(|(name, _)| is_moved(name)))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    *old_fields = kept;
+}

@@ -1,0 +1,339 @@
+//! Findings of `kubectl vap check` about what may be absent, beside what the API server sets before it asks a policy:
+//! no witness lacks what it fills in, and what it leaves out or writes as null is told.
+#![allow(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
+use serde_json::json;
+
+use crate::absence::{POD, absences, fails, holds, policy};
+
+const STATEFUL_SET: (&str, &str, &str) = ("apps", "v1", "statefulsets");
+const SERVICE: (&str, &str, &str) = ("", "v1", "services");
+const CLAIM: (&str, &str, &str) = ("", "v1", "persistentvolumeclaims");
+const VOLUME: (&str, &str, &str) = ("", "v1", "persistentvolumes");
+const SLICE: (&str, &str, &str) = ("discovery.k8s.io", "v1", "endpointslices");
+const CLUSTER_ROLE: (&str, &str, &str) = ("rbac.authorization.k8s.io", "v1", "clusterroles");
+
+#[test]
+fn what_the_api_server_sets_is_there() {
+    for (resource, expression) in [
+        (
+            STATEFUL_SET,
+            "!has(object.spec.persistentVolumeClaimRetentionPolicy) || \
+             object.spec.persistentVolumeClaimRetentionPolicy.whenDeleted == 'Retain'",
+        ),
+        (
+            STATEFUL_SET,
+            "!has(object.spec.volumeClaimTemplates) || object.spec.volumeClaimTemplates.all(v, \
+             v.kind == 'PersistentVolumeClaim' && v.status.phase == 'Pending')",
+        ),
+        (
+            ("autoscaling", "v2", "horizontalpodautoscalers"),
+            "!has(object.spec.behavior) || !has(object.spec.behavior.scaleUp) || \
+             object.spec.behavior.scaleUp.policies.all(p, p.periodSeconds < 100)",
+        ),
+        (VOLUME, "object.metadata.finalizers.size() > 0"),
+        (CLAIM, "object.metadata.finalizers.size() > 0"),
+        (("", "v1", "nodes"), "object.spec.taints.size() > 0"),
+        (("", "v1", "events"), "object.firstTimestamp != ''"),
+        (
+            POD,
+            "!has(object.spec.volumes) || object.spec.volumes.all(v, !has(v.downwardAPI) || \
+             v.downwardAPI.defaultMode < 1000)",
+        ),
+        (
+            SLICE,
+            "!has(object.ports) || object.ports == null || object.ports.all(p, p.protocol == 'TCP')",
+        ),
+        (
+            ("", "v1", "replicationcontrollers"),
+            "object.metadata.labels.size() > 0",
+        ),
+        (
+            ("storage.k8s.io", "v1", "csidrivers"),
+            "object.spec.seLinuxMount == false",
+        ),
+        (
+            ("resource.k8s.io", "v1", "resourceclaims"),
+            "!has(object.spec.devices.requests) || object.spec.devices.requests.all(r, !has(r.exactly) || \
+             r.exactly.allocationMode == 'ExactCount')",
+        ),
+        (
+            ("apiregistration.k8s.io", "v1", "apiservices"),
+            "!has(object.spec.service) || object.spec.service.port == 443",
+        ),
+        // By another field.
+        (
+            POD,
+            "!object.spec.?hostNetwork.orValue(false) || object.spec.containers.all(c, !has(c.ports) || \
+             c.ports.all(p, p.hostPort > 0))",
+        ),
+        (
+            SERVICE,
+            "object.spec.type != 'LoadBalancer' || object.spec.externalTrafficPolicy == 'Local'",
+        ),
+        (
+            CLAIM,
+            "!has(object.spec.dataSource) || object.spec.dataSourceRef.kind == 'VolumeSnapshot'",
+        ),
+    ] {
+        holds(resource, "CREATE", expression);
+    }
+    // A change may leave out what only creation sets.
+    fails(
+        VOLUME,
+        "UPDATE",
+        "object.metadata.finalizers.size() > 0",
+        &["absent-field object.metadata.finalizers"],
+    );
+}
+
+#[test]
+fn what_validation_refuses_is_no_witness() {
+    for (resource, expression) in [
+        (
+            VOLUME,
+            "!has(request.namespace) || namespaceObject.metadata.name != 'x'",
+        ),
+        (
+            POD,
+            "!has(object.spec.volumes) || object.spec.volumes.filter(v, has(v.secret)).all(v, \
+             v.secret.secretName != 'x')",
+        ),
+        (
+            SERVICE,
+            "object.spec.type in ['NodePort', 'LoadBalancer'] ? object.spec.ports.all(p, p.nodePort > 30000) : true",
+        ),
+        (
+            ("batch", "v1", "jobs"),
+            "object.spec.completionMode != 'Indexed' || object.spec.completions > 1",
+        ),
+    ] {
+        holds(resource, "CREATE, UPDATE", expression);
+    }
+}
+
+#[test]
+fn defaults_of_one_kind_are_none_of_another() {
+    fails(
+        ("batch", "v1", "cronjobs"),
+        "CREATE",
+        "object.spec.jobTemplate.spec.completionMode == 'NonIndexed'",
+        &["absent-field object.spec.jobTemplate.spec.completionMode"],
+    );
+    fails(
+        CLAIM,
+        "CREATE",
+        "object.status.phase == 'Pending'",
+        &["absent-field object.status.phase"],
+    );
+}
+
+#[test]
+fn what_nobody_sets_may_be_null() {
+    for expression in [
+        "object.rules.all(r, !('*' in r.verbs))",
+        "!has(object.rules) || object.rules.all(r, !('*' in r.verbs))",
+        "object.?rules.orValue([]).all(r, !('*' in r.verbs))",
+        "size(object.rules) < 50",
+    ] {
+        fails(
+            CLUSTER_ROLE,
+            "CREATE",
+            expression,
+            &["absent-field object.rules"],
+        );
+        let help = help(CLUSTER_ROLE, expression);
+        assert!(
+            help.contains("guard it: `(object.rules == null || "),
+            "{help}"
+        );
+    }
+    holds(
+        CLUSTER_ROLE,
+        "CREATE",
+        "object.rules == null || object.rules.all(r, !('*' in r.verbs))",
+    );
+    fails(
+        SLICE,
+        "CREATE",
+        "object.endpoints.all(e, e.addresses.size() > 0)",
+        &["absent-field object.endpoints"],
+    );
+}
+
+#[test]
+fn a_scale_of_zero_has_no_replicas() {
+    let scale = ("apps", "v1", "deployments/scale");
+    let expression = "object.spec.replicas < 5";
+    fails(
+        scale,
+        "CREATE, UPDATE",
+        expression,
+        &["absent-field object.spec.replicas"],
+    );
+    let offered = "write `object.spec.?replicas.orValue(0)`: a Scale of 0 has none";
+    let help = help(scale, expression);
+    assert!(help.starts_with(offered), "{help}");
+    for guarded in [
+        "!has(object.spec.replicas) || object.spec.replicas < 5",
+        "object.spec.?replicas.orValue(0) < 5",
+    ] {
+        holds(scale, "UPDATE", guarded);
+    }
+}
+
+/// The help of the only finding about a validation.
+fn help(resource: (&str, &str, &str), expression: &str) -> String {
+    let spec = format!("  validations:\n  - expression: {}\n", json!(expression));
+    let found = absences(&policy(resource, "CREATE, UPDATE", &spec), &[]);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    found[0]["help"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_guard_lets_pass_what_is_meant_by_absence() {
+    for (expression, guard) in [
+        (
+            "object.metadata.deletionTimestamp == null",
+            "(!has(object.metadata.deletionTimestamp) || object.metadata.deletionTimestamp == null)",
+        ),
+        (
+            "object.spec.hostNetwork == false",
+            "(!has(object.spec.hostNetwork) || object.spec.hostNetwork == false)",
+        ),
+        (
+            "object.spec.nodeName == ''",
+            "(!has(object.spec.nodeName) || object.spec.nodeName == '')",
+        ),
+        (
+            "size(object.metadata.ownerReferences) <= 1",
+            "(!has(object.metadata.ownerReferences) || size(object.metadata.ownerReferences) <= 1)",
+        ),
+        (
+            "object.spec.nodeName == 'a'",
+            "has(object.spec.nodeName) && ...",
+        ),
+        (
+            "object.spec.runtimeClassName != null",
+            "has(object.spec.runtimeClassName) && ...",
+        ),
+    ] {
+        let help = help(POD, expression);
+        assert!(
+            help.contains(&format!("guard it: `{guard}`")),
+            "{expression}: {help}"
+        );
+        // Nothing stands in for null.
+        let is_of_null = expression.contains("null");
+        assert_eq!(
+            help.contains("orValue"),
+            !is_of_null,
+            "{expression}: {help}"
+        );
+        // What is offered mends it.
+        holds(POD, "CREATE, UPDATE", &guard.replace("...", expression));
+    }
+    // A Pod always has a container.
+    let help = help(
+        POD,
+        "object.spec.containers[0].securityContext.privileged == true",
+    );
+    assert!(!help.contains("size("), "{help}");
+}
+
+const GADGETS: (&str, &str, &str) = ("example.com", "v1", "gadgets");
+const GADGET: &str = "---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gadgets.example.com}
+spec:
+  group: example.com
+  names: {kind: Gadget, plural: gadgets}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              note: {type: string, nullable: true}
+              ratio: {type: number}
+              share: {type: number, minimum: 0.1, maximum: 0.9}
+              plain: {type: string}
+";
+
+/// The findings about a validation of a Gadget: rule, what it is about, and help.
+fn of_gadget(expression: &str) -> Vec<[String; 3]> {
+    let guarded = format!("has(object.spec) && {expression}");
+    let spec = format!("  validations:\n  - expression: {}\n", json!(guarded));
+    let manifest = policy(GADGETS, "CREATE", &spec) + GADGET;
+    let found = crate::manifest::findings(&manifest, &[]).into_iter();
+    let found = found.filter(|found| found["witness"].is_object());
+    let text = |found: &serde_json::Value, field: &str| found[field].as_str().unwrap().to_owned();
+    found
+        .map(|found| {
+            let message = text(&found, "message");
+            let subject = message.split(':').next().unwrap().to_owned();
+            let help = text(&found, "help");
+            let help = help.split(';').next().unwrap().to_owned();
+            [text(&found, "rule"), subject, help]
+        })
+        .collect()
+}
+
+#[test]
+fn what_a_definition_calls_nullable_may_be_null() {
+    assert_eq!(
+        of_gadget("has(object.spec.note) && object.spec.note.size() > 0"),
+        [[
+            "absent-field",
+            "`object.spec.note` may be null",
+            "guard it: `object.spec.note != null && ...`"
+        ]]
+    );
+    for guarded in [
+        "has(object.spec.note) && object.spec.note != null && object.spec.note.size() > 0",
+        "has(object.spec.plain) && object.spec.plain.size() > 0",
+    ] {
+        assert_eq!(of_gadget(guarded), <[[String; 3]; 0]>::default());
+    }
+}
+
+#[test]
+fn a_number_may_be_whole_or_not() {
+    let rule = "no-matching-overload";
+    let help = "convert it: `double(object.spec.ratio)`, beside doubles such as `1.0`";
+    assert_eq!(
+        of_gadget("has(object.spec.ratio) && object.spec.ratio + 1.0 > 0.5"),
+        [[
+            rule,
+            "`object.spec.ratio` may be whole, and then is an int",
+            help
+        ]]
+    );
+    assert_eq!(
+        of_gadget("has(object.spec.ratio) && object.spec.ratio * 2 > 0"),
+        [[
+            rule,
+            "`object.spec.ratio` may be a fraction, and then is a double",
+            help
+        ]]
+    );
+    for sound in [
+        "has(object.spec.ratio) && double(object.spec.ratio) + 1.0 > 0.5",
+        "has(object.spec.ratio) && object.spec.ratio < 2",
+        // No whole number is within its limits.
+        "has(object.spec.share) && object.spec.share + 1.0 > 0.5",
+    ] {
+        assert_eq!(of_gadget(sound), <[[String; 3]; 0]>::default());
+    }
+}
