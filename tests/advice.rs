@@ -180,11 +180,18 @@ fn fields_that_are_elsewhere() {
 }
 
 #[test]
-fn names_that_have_to_be_escaped() {
+fn names_that_are_no_identifiers() {
     let crd =
         manifest::crd(&json!({"x-dash": {"type": "string"}, "namespace": {"type": "string"}}));
     for (expression, advice) in [
-        ("object.spec.x_dash == 'c'", "did you mean `x__dash__dash`?"),
+        (
+            "object.spec.x_dash == 'c'",
+            "write `['x-dash']` instead of `.x_dash`",
+        ),
+        (
+            "object.spec.x__dash__dash == 'c'",
+            "write `['x-dash']` instead of `.x__dash__dash`",
+        ),
         ("object.spec.namespace == 'c'", ""),
     ] {
         let spec = format!("  validations:\n  - expression: {expression}\n");

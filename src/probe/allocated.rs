@@ -94,8 +94,7 @@ pub(super) fn is_touched(read: &FieldRead, path: &[Step]) -> bool {
         return false;
     }
     match (path.len().saturating_sub(read.path.len()), read.look) {
-        (0, _) | (_, Look::Whole) => true,
-        (1, Look::Elements) => true,
+        (0, _) | (_, Look::Whole) | (1, Look::Elements) => true,
         (_, Look::Elements | Look::Presence) => false,
     }
 }

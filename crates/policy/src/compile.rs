@@ -642,7 +642,7 @@ fn panics(field_ref: String, name: &str) -> (String, CompileFindingKind, Cause) 
     (field_ref, CompileFindingKind::Unsafe, cause)
 }
 
-/// The type of an object that stands within a list, a map or an optional value which is the `value` of a JSONPatch.
+/// The type of an object that stands within a list, a map or an optional value which is the `value` of a `JSONPatch`.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/mutating/patch/json_patch.go` (`evaluatePatchExpression`
 /// converts values to `structpb.Value`); cel-go `common/types/{list,map}.go` (`ConvertToNative`, which wants messages of

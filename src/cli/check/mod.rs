@@ -51,9 +51,10 @@ use crate::policy::analysis::Profile;
 use crate::schema::SchemaError;
 
 use super::input::files::Reading;
-use super::input::{Input, Wanted};
+use super::input::{Input, Object, Wanted};
 use super::live::{Asked, OfFiles, Served};
 use super::parallel;
+use finding::Finding;
 use known::Known;
 use report::CheckReport;
 use settings::Settings;
@@ -174,11 +175,8 @@ pub(super) fn run_beside<E: From<SchemaError>>(
         report.add(policy, outcome);
     }
     for binding in input.bindings.iter().take(asked.of_files.bindings) {
-        let mut findings = shape::check(binding);
-        findings.extend(api_version::of_policy(binding, &known));
-        findings.extend(validation::binding(binding));
-        cascade::without(&mut findings);
-        report.findings.extend(findings);
+        let of_binding = of_binding(binding, &known, validation::binding);
+        report.findings.extend(of_binding);
     }
     let languages = (options.profile, version);
     check_mutating(&input, &known, languages, (asked.of_files, &mut report));
@@ -203,6 +201,19 @@ pub(super) fn run_beside<E: From<SchemaError>>(
     input.comments.extend(crds.comments);
     report.finish(settings, &input);
     Ok(report)
+}
+
+/// The findings about a binding of either sort by itself.
+fn of_binding<T>(
+    binding: &Object<T>,
+    known: &Known,
+    validate: impl FnOnce(&Object<T>) -> Vec<Finding>,
+) -> Vec<Finding> {
+    let mut findings = shape::check(binding);
+    findings.extend(api_version::of_policy(binding, known));
+    findings.extend(validate(binding));
+    cascade::without(&mut findings);
+    findings
 }
 
 /// Checks the mutating policies of the input and their bindings.
@@ -236,10 +247,7 @@ fn check_mutating(
         .iter()
         .take(of_files.mutating_bindings)
     {
-        let mut findings = shape::check(binding);
-        findings.extend(api_version::of_policy(binding, known));
-        findings.extend(validation::mutating_binding(binding));
-        cascade::without(&mut findings);
-        report.findings.extend(findings);
+        let of_binding = of_binding(binding, known, validation::mutating_binding);
+        report.findings.extend(of_binding);
     }
 }

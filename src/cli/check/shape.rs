@@ -105,8 +105,7 @@ impl<T> Walk<'_, T> {
                 self.node(node, Type::Object(fields), path);
                 self.n_lax -= 1;
             }
-            (Type::Either(_, Type::List(_)), Data::Scalar(..)) => {}
-            (Type::Either(_, other), _) => {
+            (Type::Either(_, other), data) if !is_left_out(other, data) => {
                 self.n_lax += 1;
                 self.node(node, *other, path);
                 self.n_lax -= 1;
@@ -149,7 +148,7 @@ impl<T> Walk<'_, T> {
                     self.node(node, Type::Byte, &format!("{path}[{n}]"));
                 }
             }
-            (Type::Any, Data::Scalar(..)) => {}
+            (Type::Any | Type::Either(..), Data::Scalar(..)) => {}
             _ => self.value(node, type_, path),
         }
     }
@@ -320,6 +319,11 @@ fn choices(path: &str) -> Option<&'static str> {
         "validationActions" => "`Deny`, `Warn` or `Audit`",
         _ => return None,
     })
+}
+
+/// Reports whether a value that is no list counts as left out where a list is the other type that it may be of.
+const fn is_left_out(other: &Type, data: &Data) -> bool {
+    matches!((other, data), (Type::List(_), Data::Scalar(..)))
 }
 
 /// How many code points a key has as it is written.

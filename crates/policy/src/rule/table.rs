@@ -288,7 +288,7 @@ rules! {
     InvalidProbe "invalid-probe":
         "the API server refuses the PolicyProbe",
         words("A case of a PolicyProbe expects a decision other than Allow and Deny."),
-        "Change the field that the message names.";
+        "Change the field that the message names. `kubectl vap test` finds it; `check` passes probes over.";
     InvalidSuppression "invalid-suppression":
         "a comment that is to allow a rule, and cannot be followed",
         spec(
