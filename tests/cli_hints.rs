@@ -152,7 +152,11 @@ fn bindings_that_do_not_match_say_why() {
         "  policyName: replica-limit\n  cases:\n  - name: a\n    request: {{object: {object}}}\n    \
          expect: {{applies: true}}\n"
     );
+    // The example brings a binding of its own.
+    let policy = fs_policy();
+    let policy = policy.split("---").next().unwrap().to_owned();
     let files = [
+        ("policy.yaml", policy),
         ("bindings.yaml", format!("{of_team}---\n{of_pods}")),
         ("web.json", object),
         ("probe.yaml", probe(&case)),
@@ -162,12 +166,12 @@ fn bindings_that_do_not_match_say_why() {
     let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     let why = "no binding matches the request (\"of-team\": its namespaceSelector does not select the namespace; \
                \"of-pods\": no rule is for the resource)";
-    let bindings = file("bindings.yaml");
+    let (policy, bindings) = (file("policy.yaml"), file("bindings.yaml"));
     says(
-        &["eval", POLICY, &bindings, "--object", &file("web.json")],
+        &["eval", &policy, &bindings, "--object", &file("web.json")],
         &[why],
     );
-    says(&["test", POLICY, &bindings, &file("probe.yaml")], &[why]);
+    says(&["test", &policy, &bindings, &file("probe.yaml")], &[why]);
 }
 
 /// Policies are asked about what `kubectl get -o yaml` wrote before the storage refuses it.
