@@ -165,7 +165,7 @@ fn review(
         is_vital,
     } in needed()
     {
-        let outcome = admission.review(&request, bindings, &context);
+        let outcome = admission.review(request, bindings, &context);
         let costs = outcome.evaluations.iter().map(|evaluation| {
             let is_over = evaluation.costs.is_over();
             if is_over {
@@ -183,7 +183,7 @@ fn review(
                 is_for_params: denial.cause.contains(NOT_FOUND),
                 message: denial.cause,
             };
-            found.push((is_vital, denied));
+            found.push((*is_vital, denied));
         }
         if cost >= MAX_COST {
             break;

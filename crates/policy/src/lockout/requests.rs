@@ -4,6 +4,8 @@
 //! `k8s.io/component-helpers` `apimachinery/lease/controller.go`, `k8s.io/client-go` `tools/leaderelection`,
 //! `plugin/pkg/auth/authorizer/rbac/bootstrappolicy` (the users of the controllers).
 
+use std::sync::LazyLock;
+
 use serde_json::{Value as Json, json};
 
 use crate::admission::{AdmissionRequest, Object, Operation, UserInfo};
@@ -99,12 +101,17 @@ const TOKEN: Resource = (
     "token",
 );
 
-/// The requests, the most vital first.
+/// The requests, the most vital first, made once for all policies.
+pub(super) fn needed() -> &'static [Needed] {
+    static NEEDED: LazyLock<Vec<Needed>> = LazyLock::new(all);
+    &NEEDED
+}
+
 #[expect(
     clippy::too_many_lines,
     reason = "a table, with a row for each request"
 )]
-pub(super) fn needed() -> Vec<Needed> {
+fn all() -> Vec<Needed> {
     use Operation::{Create, Delete, Update};
     let lease = |namespace: &str, name: &str| {
         object(
