@@ -63,8 +63,9 @@ impl WitnessesLine {
 
 /// Rules whose findings follow from the text of policies and bindings, from schemas and from what is served, or, those
 /// about lock-outs, from a review of the request that they name.
-const DECIDED: [Rule; 23] = [
+const DECIDED: [Rule; 26] = [
     Rule::ConstantCondition,
+    Rule::ContradictorySelector,
     Rule::DisjointRules,
     Rule::DuplicateKey,
     Rule::DuplicateName,
@@ -76,8 +77,10 @@ const DECIDED: [Rule; 23] = [
     Rule::ImpossibleGroup,
     Rule::ImpossibleOperation,
     Rule::ImpossibleValue,
+    Rule::IneffectiveSelector,
     Rule::InvalidLiteral,
     Rule::LockOut,
+    Rule::OldVersion,
     Rule::ParamKindNotFound,
     Rule::ParamScope,
     Rule::ParamsNotFound,
@@ -286,7 +289,9 @@ fn case(n: usize, policy: &Value, witness: &Value) -> Value {
             .cloned()
             .unwrap_or_default()
     };
+    // A witness is a request as it is sent: an API server decodes its objects, and writes lists that are not set as null.
     let mut case = json!({
+        "decode": "typed",
         "id": n.to_string(), "policy": policy, "operation": of("operation"), "gvk": of("kind"), "gvr": of("resource"),
         "name": of("name"), "namespace": of("namespace"), "subresource": of("subResource"),
         "userInfo": of("userInfo"),
