@@ -144,6 +144,8 @@ fn expressions() {
             &["warning impossible-value at !="],
         ),
         ("object.apiVersion == 'apps/v1'", &[]),
+        ("request.resource.group != 'coordination.k8s.io'", &[]),
+        ("object.apiVersion != 'batch/v1'", &[]),
         ("object.apiVersion == 'apps/v1beta1'", &[]),
         ("request.requestKind.group == 'extensions'", &[]),
         ("request.kind.group == '' || object.spec.replicas < 5", &[]),

@@ -312,8 +312,12 @@ impl Search<'_> {
                     )
                 }
                 _ => match self.names.group_or_version(&path, text) {
-                    // Policies for pods and workloads share expressions that ask which of them it is.
-                    Some(NoSuch { meant }) if is_conjunct(ast, id) => {
+                    // Policies for pods and workloads share expressions that ask which of them it is, and all sorts have
+                    // the same exceptions.
+                    Some(NoSuch { meant })
+                        if is_conjunct(ast, id)
+                            && (!is_not || meant.is_some() && !path.ends_with(".apiVersion")) =>
+                    {
                         let what = path.rsplit('.').next().unwrap_or_default();
                         (format!("no {what} that the rules match is `{text}`"), meant)
                     }
