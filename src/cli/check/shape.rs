@@ -172,7 +172,7 @@ impl<T> Walk<'_, T> {
         self.node(&entry.node, Type::Any, path);
     }
 
-    /// Adds the repetitions of a key. One that a merge key brings as well is none: what is written beside it counts.
+    /// Adds the repetitions of a key, also by a merge key.
     ///
     /// kubectl and all clients that send JSON take the last of them without a word (`sigs.k8s.io/yaml`, `YAMLToJSON`;
     /// `k8s.io/cli-runtime` `pkg/resource/visitor.go`, `StreamVisitor`); the API server refuses YAML with one.
@@ -189,6 +189,22 @@ impl<T> Walk<'_, T> {
             );
             self.help(Some(
                 "remove one of the two: kubectl sends the last one without a word, where the API server gets the YAML"
+                    .to_owned(),
+            ));
+        }
+        if !entry.merged.is_empty() {
+            let message = format!("`{name}` is given twice, by a merge key (`<<`) and beside it");
+            let place = self.object.place_of_bytes(&entry.key);
+            self.add(
+                Rule::DuplicateKey,
+                &message,
+                place,
+                path,
+                length(&entry.key, name),
+            );
+            self.help(Some(
+                "write out what differs instead of merging it: kubectl sends what stands beside `<<`, and the API server \
+                 refuses the YAML"
                     .to_owned(),
             ));
         }

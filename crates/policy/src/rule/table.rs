@@ -160,7 +160,7 @@ rules! {
         "a key is given twice",
         spec("failurePolicy: Fail\nfailurePolicy: Ignore", "failurePolicy: Fail"),
         "Remove one of the two. kubectl sends the last one without a word, since it makes JSON of the YAML first; the API \
-         server refuses YAML that has a key twice. A key beside a merge key (`<<`) is none that is given twice.";
+         server refuses YAML that has a key twice. The same holds of a key beside a merge key (`<<`) that brings it.";
     DuplicateName "duplicate-name":
         "two objects of one kind have the same name",
         words("Two files of the input hold a ValidatingAdmissionPolicy of the same name."),
