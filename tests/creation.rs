@@ -324,6 +324,36 @@ fn versions_that_are_not_served_are_told() {
     assert!(of("CustomResourceDefinition", "apiextensions.k8s.io/v1").is_empty());
 }
 
+/// Tried on an API server of 1.36.3: it takes the three, and refuses the first.
+#[test]
+fn unknown_keys_below_items_are_dropped() {
+    let of = |schema: serde_json::Value| {
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "boxes.example.com"},
+            "spec": {"group": "example.com", "scope": "Namespaced", "names": {"kind": "Box", "plural": "boxes"},
+                     "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                         "type": "object", "properties": {"items": schema}}}}]},
+        });
+        let found = findings(&definition.to_string()).into_iter();
+        let unknown = found.filter(|found| found.rule == Rule::UnknownField);
+        unknown
+            .map(|found| (found.severity, found.refused))
+            .collect::<Vec<_>>()
+    };
+    let number = json!({"type": "integer", "foo": 1});
+    assert_eq!(of(number.clone()), [(Severity::Error, true)]);
+    let dropped = [(Severity::Warning, false)];
+    assert_eq!(of(json!({"type": "array", "items": number})), dropped);
+    assert_eq!(
+        of(json!({"type": "object", "additionalProperties": number})),
+        dropped
+    );
+    let rule = json!([{"rule": "self.x > 0", "foo": 1}]);
+    let object = json!({"type": "object", "properties": {"x": {"type": "integer"}}, "x-kubernetes-validations": rule});
+    assert_eq!(of(json!({"type": "array", "items": object})), dropped);
+}
+
 #[test]
 fn what_a_merge_key_brings_is_given_twice() {
     let policy = |spec: &str| {

@@ -143,7 +143,51 @@ fn about_schema(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
     found.refused = true;
     let meant = nearest_name(keyword, KEYWORDS.into_iter()).filter(|_| is_unknown);
     found.help = Some(meant.map_or_else(|| help(None), |meant| format!("did you mean `{meant}`?")));
+    if is_unknown && is_dropped(&error.place) {
+        dropped(&mut found);
+    }
     found
+}
+
+/// Reports whether an unknown field at `place` of a definition is dropped: values that may be a schema or something else
+/// decode what is within them by themselves, and not strictly.
+///
+/// Source: k8s.io/apiextensions-apiserver `pkg/apis/apiextensions/v1/marshal.go` (`JSONSchemaPropsOrBool`,
+/// `JSONSchemaPropsOrArray`); tried on an API server.
+fn is_dropped(place: &[PathStep]) -> bool {
+    let mut steps = place.iter();
+    while let Some(step) = steps.next() {
+        let PathStep::Field(name) = step else {
+            continue;
+        };
+        match name.as_str() {
+            "items" | "additionalProperties" | "additionalItems" => return true,
+            // The next step is a name that somebody has chosen.
+            "properties" | "patternProperties" | "definitions" | "dependencies" => {
+                steps.next();
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Makes the finding of an unknown field that of one that the API server drops.
+pub(super) fn dropped(found: &mut Finding) {
+    const HELP: &str =
+        "the API server drops it without a word, below `items` and `additionalProperties`";
+    found.refused = false;
+    found.severity = Severity::Warning;
+    found.help = Some(
+        match found
+            .help
+            .take()
+            .filter(|help| help.starts_with("did you mean"))
+        {
+            Some(help) => format!("{help} {HELP}"),
+            None => HELP.to_owned(),
+        },
+    );
 }
 
 /// The finding of an error beside the schemas.

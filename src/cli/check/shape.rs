@@ -10,6 +10,7 @@
 use serde_json::{Number, Value};
 
 use super::api_version;
+use super::crd::dropped;
 use super::finding::{Finding, Severity};
 use super::policy::finding;
 use super::suggestion::{nearest, nearest_only};
@@ -163,12 +164,16 @@ impl<T> Walk<'_, T> {
         let message = format!("unknown field `{path}`");
         let place = self.object.place_of_bytes(&entry.key);
         let length = length(&entry.key, name);
+        let n_before = self.findings.len();
         self.add(Rule::UnknownField, &message, place, path, length);
         let names = fields.iter().map(|(field, _)| *field);
         let advice = self.object.advice_on_key_at(&entry.key, name);
         let meant = || nearest(name, names.clone()).map(did_you_mean);
         self.help(advice.or_else(meant));
         self.rename(&entry.key, path, nearest_only(name, names));
+        if self.n_lax > 0 {
+            self.findings.iter_mut().skip(n_before).for_each(dropped);
+        }
         self.node(&entry.node, Type::Any, path);
     }
 
