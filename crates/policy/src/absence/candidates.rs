@@ -427,19 +427,11 @@ impl Finder<'_, '_> {
             return;
         }
         for id in target.iter().chain(args) {
-            for symbol in self.reader.symbols(
-                Place {
-                    n: place.n,
-                    id: *id,
-                },
-                scope,
-            ) {
-                if let Symbol::At { path, .. } = symbol
-                    && self.reader.is_int_or_text(&path)
-                {
-                    self.add_cause(place, path, Cause::OtherType, goals);
-                }
-            }
+            let operand = Place {
+                n: place.n,
+                id: *id,
+            };
+            self.add_operand(place, operand, (scope, goals), Cause::OtherType);
         }
     }
 
@@ -476,22 +468,34 @@ impl Finder<'_, '_> {
 
     /// Adds that `place` fails where the operand is null.
     fn add_nulls(&mut self, place: Place, operand: Place, scope: &Scope, goals: &Goals) {
-        for symbol in self.reader.symbols(operand, scope) {
-            if let Symbol::At { path, .. } = symbol
-                && self.reader.may_be_null(&path)
-            {
-                self.add_cause(place, path, Cause::Null, goals);
-            }
-        }
+        self.add_operand(place, operand, (scope, goals), Cause::Null);
     }
 
     /// Adds that `place` may fail where the operand is a number of the other sort.
     fn add_numbers(&mut self, place: Place, operand: Place, scope: &Scope, goals: &Goals) {
+        self.add_operand(place, operand, (scope, goals), Cause::Number);
+    }
+
+    /// Adds that `place` may fail by `cause` where its operand may be so.
+    fn add_operand(
+        &mut self,
+        place: Place,
+        operand: Place,
+        (scope, goals): (&Scope, &Goals),
+        cause: Cause,
+    ) {
         for symbol in self.reader.symbols(operand, scope) {
-            if let Symbol::At { path, .. } = symbol
-                && self.reader.may_be_whole_or_not(&path)
-            {
-                self.add_cause(place, path, Cause::Number, goals);
+            let Symbol::At { path, .. } = symbol else {
+                continue;
+            };
+            let may_be = match cause {
+                Cause::Null => self.reader.may_be_null(&path),
+                Cause::Number => self.reader.may_be_whole_or_not(&path),
+                Cause::OtherType => self.reader.is_int_or_text(&path),
+                _ => false,
+            };
+            if may_be {
+                self.add_cause(place, path, cause, goals);
             }
         }
     }

@@ -414,15 +414,7 @@ pub(super) fn is_never_empty(path: &Path) -> bool {
 
 /// Reports whether the field at `path` is never null in a valid object, whatever Go makes of one that nobody sets.
 pub(super) fn is_never_null(path: &Path) -> bool {
-    let names: Vec<&str> = path
-        .segments
-        .iter()
-        .filter_map(|segment| match segment {
-            Segment::Field(name) => Some(&**name),
-            Segment::Index(_) => None,
-        })
-        .collect();
-    match &*names {
+    match &*path.names() {
         // The rules are those of the policies of a Job.
         [] | ["metadata" | "status", ..] | [.., "podFailurePolicy" | "successPolicy", "rules"] => {
             true

@@ -107,14 +107,7 @@ impl Reader<'_> {
 
     fn form(&self, path: &Path) -> Option<Form> {
         let shape = self.shape(path)?;
-        let fields: Vec<_> = path
-            .segments
-            .iter()
-            .filter_map(|segment| match segment {
-                Segment::Field(name) => Some(&**name),
-                Segment::Index(_) => None,
-            })
-            .collect();
+        let fields = path.names();
         match (path.root, &*fields) {
             (Root::Request, ["userInfo", "username" | "groups" | "extra", ..]) => {
                 return Some(Form::Any);
@@ -167,15 +160,7 @@ impl Reader<'_> {
 /// Source: `k8s.io/kubernetes` `pkg/apis/apps/validation/validation.go` (`ValidatePositiveIntOrPercent`),
 /// `pkg/apis/core/validation/validation.go` (`ValidatePortNumOrName`).
 pub(super) fn ints_and_texts(path: &Path) -> [Json; 2] {
-    let is_port = path
-        .segments
-        .iter()
-        .rev()
-        .find_map(|segment| match segment {
-            Segment::Field(name) => Some(matches!(&**name, "port" | "targetPort")),
-            Segment::Index(_) => None,
-        });
-    if is_port == Some(true) {
+    if matches!(path.names().last(), Some(&("port" | "targetPort"))) {
         [json!("http"), json!(80)]
     } else {
         [json!("25%"), json!(1)]

@@ -106,6 +106,15 @@ impl Path {
         self.root == other.root && self.segments.starts_with(&other.segments)
     }
 
+    /// The fields and keys on the way, without the elements of lists.
+    pub(super) fn names(&self) -> Vec<&str> {
+        let names = self.segments.iter().filter_map(|segment| match segment {
+            Segment::Field(name) => Some(&**name),
+            Segment::Index(_) => None,
+        });
+        names.collect()
+    }
+
     /// The fields of the path, with nothing else on the way, beneath `root`.
     pub(super) fn fields(&self) -> Vec<&str> {
         let names = self.segments.iter().map_while(|segment| match segment {
