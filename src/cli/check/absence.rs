@@ -37,7 +37,7 @@ pub(super) fn check(
         typed: &answers.typed.findings,
         without_params,
         never_has_params: with.is_empty() && without_params.is_some(),
-        least: &known.least,
+        kept: &known.kept,
     };
     for suspicion in absence::constant_comparisons(answers.compiled(), &context) {
         if !answers.is_told(&suspicion) {

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::cli::live::{Bound, Served};
 use crate::policy;
-use crate::policy::absence::LeastObjects;
+use crate::policy::absence::KeptObjects;
 use crate::policy::matching;
 use crate::schema::crd::CrdVersion;
 use crate::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
@@ -44,7 +44,7 @@ pub struct Known {
     /// The APIs of a cluster, which take the place of those that are built in.
     cluster: Option<Served>,
     /// The objects that the analysis of absence has made.
-    pub(in crate::cli) least: LeastObjects,
+    pub(in crate::cli) kept: KeptObjects,
 }
 
 /// A CRD whose types are made when they are asked for: of a directory full, few are.
@@ -128,7 +128,7 @@ impl Known {
             mapper: RestMapper::new(resources),
             complete,
             cluster,
-            least: LeastObjects::default(),
+            kept: KeptObjects::default(),
         })
     }
 

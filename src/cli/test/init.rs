@@ -221,7 +221,7 @@ fn of_policy(policy: &Object<ValidatingAdmissionPolicy>, known: &Known) -> (Vec<
         typed: &[],
         without_params: None,
         never_has_params: false,
-        least: &known.least,
+        kept: &known.kept,
     };
     let bench = Bench {
         policy: &policy.value,

@@ -19,7 +19,7 @@ const REVISION: &str = "1";
 const MAX_GENERATED: usize = 58;
 
 /// Verbs of requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// It creates an object.
     Create,

@@ -41,7 +41,9 @@ pub(super) fn apply(
         let wanted: Vec<&Rule> = rules.iter().filter(|rule| is_last(rule) == last).collect();
         // Rules of one place follow each other, so that the way there is gone once.
         for at_place in wanted.chunk_by(|one, other| one.at == other.at) {
-            if let (Some(first), Some(after)) = (at_place.first(), object.as_object_mut()) {
+            if let (Some(first), Some(after)) = (at_place.first(), object.as_object_mut())
+                && has_place(&first.at, root.before)
+            {
                 walk(
                     table,
                     &first.at,
@@ -75,6 +77,9 @@ pub(super) fn unknown(
         let Some(after) = copy.as_object_mut() else {
             continue;
         };
+        if !has_place(&open.at, root.before) {
+            continue;
+        }
         let walked = walk(table, &open.at, &mut vec![root], after, &mut |levels, _| {
             let own = levels
                 .last()
@@ -98,6 +103,35 @@ pub(super) fn unknown(
         }
     }
     found
+}
+
+/// Reports whether [`walk`] comes to a place at all: all but structs on the way there must have been given. Most places
+/// of a kind are below lists and pointers that an object does not have.
+fn has_place(steps: &[Step], before: &Map<String, Value>) -> bool {
+    let mut before = before;
+    let mut steps = steps.iter();
+    while let Some(step) = steps.next() {
+        let given = before.get(&step.field);
+        let rest = steps.as_slice();
+        let leads_on = |value: &Value| {
+            value
+                .as_object()
+                .is_some_and(|fields| has_place(rest, fields))
+        };
+        match step.form {
+            Form::Struct => before = given.and_then(Value::as_object).unwrap_or(&*NOTHING),
+            Form::Pointer => return given.is_some_and(leads_on),
+            Form::List => {
+                let items = given.and_then(Value::as_array);
+                return items.is_some_and(|items| items.iter().any(leads_on));
+            }
+            Form::Map => {
+                let entries = given.and_then(Value::as_object);
+                return entries.is_some_and(|entries| entries.values().any(leads_on));
+            }
+        }
+    }
+    true
 }
 
 /// Changes at a place, with the structs on the way and the fields as they are by now.

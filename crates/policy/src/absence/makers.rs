@@ -76,7 +76,7 @@ impl<'c, 'a> Makers<'c, 'a> {
             operations,
             object,
             self.params.clone(),
-            self.context.least,
+            self.context.kept,
         )
         .defined_by(custom(self.context, &resource.gvk))
     }

@@ -15,8 +15,8 @@ mod failures;
 mod free;
 mod goals;
 mod guard;
+mod kept;
 mod kinds;
-mod least;
 mod makers;
 mod need;
 mod path;
@@ -49,11 +49,11 @@ use cel::stack::run_on_deep_stack;
 pub use compared::constant_comparisons;
 pub use examples::{Examples, Reads, examples, reads};
 use failures::Failure;
+pub use kept::KeptObjects;
 use kinds::kinds;
 use kubernetes::schema::Gvk;
 use kubernetes::schema::resolver::SchemaResolver;
 use kubernetes::schema::rest_mapper::RestMapper;
-pub use least::LeastObjects;
 use makers::Makers;
 use need::{Edit, Needs};
 use path::{Path, Root};
@@ -131,7 +131,7 @@ pub struct Context<'a> {
     /// True where no binding of the policy has one, though there are some.
     pub never_has_params: bool,
     /// The objects that were made for other policies.
-    pub least: &'a LeastObjects,
+    pub kept: &'a KeptObjects,
 }
 
 impl std::fmt::Debug for Context<'_> {

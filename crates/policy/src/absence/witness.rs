@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 use super::failures::{Failure, failures};
-use super::least::LeastObjects;
+use super::kept::KeptObjects;
 use super::need::Needs;
 use super::path::{Path, Root};
 use super::roots::{request_shape, roots};
@@ -64,7 +64,7 @@ pub(super) struct Maker<'a> {
     reads_generation: bool,
     /// The type of `request`.
     request: Shape<'static>,
-    least: &'a LeastObjects,
+    kept: &'a KeptObjects,
     /// The least object, once something is made.
     minimal: OnceCell<Option<Json>>,
     /// The namespace of the last request.
@@ -112,7 +112,7 @@ impl<'a> Maker<'a> {
         operations: Vec<Operation>,
         object: Shape<'a>,
         params: Option<Params<'a>>,
-        least: &'a LeastObjects,
+        kept: &'a KeptObjects,
     ) -> Self {
         Self {
             custom: None,
@@ -126,7 +126,7 @@ impl<'a> Maker<'a> {
                 .iter()
                 .any(|expression| expression.text.contains("generation")),
             request: request_shape(resource),
-            least,
+            kept,
             minimal: OnceCell::new(),
             object,
             params,

@@ -115,7 +115,7 @@ impl Maker<'_> {
     fn make_object(&self, needs: &Needs, root: Root, operation: Operation) -> Option<Json> {
         let minimal = self
             .minimal
-            .get_or_init(|| self.least.get(&self.resource.gvk, &self.object));
+            .get_or_init(|| self.kept.least(&self.resource.gvk, &self.object));
         let mut object = minimal.clone()?;
         let fields = object.as_object_mut()?;
         fields.insert(

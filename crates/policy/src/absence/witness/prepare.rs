@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value as Json};
 
+use super::super::kept::Sent;
 use super::super::need::Needs;
 use super::super::path::{Path, Root};
 use super::Maker;
@@ -60,18 +61,27 @@ impl Maker<'_> {
         if let [Some(object), Some(old_object)] = &mut sent {
             keep_apart(needs, is_status, object, old_object);
         }
-        let [object, old_object] = &sent;
-        let prepared = defaulting::prepare(&defaulting::Request {
+        let key = Sent {
+            gvk: gvk.clone(),
             operation: verb,
-            stage: Stage::Validation,
-            gvk,
-            custom: self.custom,
-            namespace: &namespace,
             is_status,
-            object: object.as_ref(),
-            old_object: old_object.as_ref(),
-        });
-        let prepared = prepared.ok()?;
+            namespace,
+            objects: sent.clone(),
+        };
+        let prepared = self.kept.prepared(key, |sent| {
+            let [object, old_object] = &sent.objects;
+            let prepared = defaulting::prepare(&defaulting::Request {
+                operation: verb,
+                stage: Stage::Validation,
+                gvk,
+                custom: self.custom,
+                namespace: &sent.namespace,
+                is_status,
+                object: object.as_ref(),
+                old_object: old_object.as_ref(),
+            });
+            prepared.ok()
+        })?;
         Some((sent, [prepared.object, prepared.old_object]))
     }
 }

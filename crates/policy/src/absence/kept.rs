@@ -1,0 +1,72 @@
+//! Objects of requests that are the same for all policies.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value as Json;
+
+use super::path::{Path, Root};
+use super::shape::Shape;
+use kubernetes::defaulting::{Operation, Prepared};
+use kubernetes::schema::Gvk;
+
+/// The most kinds whose least objects are kept.
+const MAX_LEAST: usize = 200;
+
+/// The most requests whose objects are kept as policies see them.
+const MAX_PREPARED: usize = 500;
+
+/// Objects that were made for policies, of one set of schemas.
+#[derive(Debug, Default)]
+pub struct KeptObjects {
+    least: Mutex<HashMap<Gvk, Option<Json>>>,
+    prepared: Mutex<HashMap<Sent, Option<Prepared>>>,
+}
+
+/// The objects of a request as they are sent.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Sent {
+    pub(super) gvk: Gvk,
+    pub(super) operation: Operation,
+    pub(super) is_status: bool,
+    /// The namespace of the request.
+    pub(super) namespace: String,
+    pub(super) objects: [Option<Json>; 2],
+}
+
+impl KeptObjects {
+    /// The least valid object of `gvk`, whose type is `shape`; `None` where none can be made.
+    pub(super) fn least(&self, gvk: &Gvk, shape: &Shape<'_>) -> Option<Json> {
+        if let Some(known) = lock(&self.least).get(gvk) {
+            return known.clone();
+        }
+        let made = shape.minimal(&Path::of(Root::Object));
+        let mut known = lock(&self.least);
+        if known.len() < MAX_LEAST {
+            known.insert(gvk.clone(), made.clone());
+        }
+        made
+    }
+
+    /// The objects of `sent` as policies see them, which `prepare` makes; `None` where that is not known.
+    pub(super) fn prepared(
+        &self,
+        sent: Sent,
+        prepare: impl FnOnce(&Sent) -> Option<Prepared>,
+    ) -> Option<Prepared> {
+        if let Some(known) = lock(&self.prepared).get(&sent) {
+            return known.clone();
+        }
+        let made = prepare(&sent);
+        let mut known = lock(&self.prepared);
+        if known.len() < MAX_PREPARED {
+            known.insert(sent, made.clone());
+        }
+        made
+    }
+}
+
+/// What a mutex holds; whoever panicked while it was locked has left a whole map behind.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
