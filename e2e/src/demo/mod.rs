@@ -19,6 +19,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kube::Api;
 use kube::api::ListParams;
+use serde_json::Value;
 
 use self::expect::Moment;
 use self::programs::Programs;
@@ -96,6 +97,7 @@ impl Demo {
             "all {n_policies} statuses are what the samples say, {} after its start",
             time(start)
         );
+        demo.await_in_step().await?;
         demo.tables()?;
         demo.plugin(&["status", "sample-misspelt-field"])?;
 
@@ -189,6 +191,28 @@ impl Demo {
                     last_lines(&self.controller)
                 );
             }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Waits until the controller has told by its Lease that it is in step, so that the plugin's table is free of the
+    /// warning that statuses may be old.
+    async fn await_in_step(&mut self) -> Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let mut command = self.programs.plugin(&self.control_plane)?;
+            let output = command.args(["status", "-o", "json"]).output()?;
+            let report: Value = serde_json::from_slice(&output.stdout)
+                .context("`kubectl vap status -o json` has printed no JSON")?;
+            let current = report.pointer("/controller/current");
+            if current.and_then(Value::as_bool) == Some(true) {
+                return Ok(());
+            }
+            self.check_controller()?;
+            ensure!(
+                Instant::now() < deadline,
+                "the controller does not say that it is in step: {report}"
+            );
             tokio::time::sleep(PAUSE).await;
         }
     }
