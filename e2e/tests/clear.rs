@@ -186,6 +186,72 @@ async fn clear_takes_what_is_ours_and_leaves_the_rest() {
     assert_eq!(text, "0 cleared, 3 had nothing of ours\n");
 }
 
+/// Who clears managed fields, or applies a copy of a status, owns conditions of ours as well: what server-side apply then
+/// leaves is neither false nor for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conditions_that_others_own_too_are_kept_true_and_cleared() {
+    let control_plane = control_plane().await.unwrap();
+    let client = control_plane.client().await.unwrap();
+    let misspelt = "object.spec.replicsa <= 5";
+    for name in ["forgotten", "copied"] {
+        create(&client, name, DEPLOYMENTS, misspelt).await;
+    }
+    create(&client, "sound", DEPLOYMENTS, "object.spec.replicas <= 5").await;
+    let controller = Controller::start(&control_plane, &[]).await.unwrap();
+    for name in ["forgotten", "copied"] {
+        wait_for(&client, name, "Stalled=True/ExpressionWarnings", "-").await;
+    }
+    wait_for(&client, "sound", "Ready=True", "Stalled").await;
+    let params = PatchParams::default();
+    let unmanaged = json!({"metadata": {"managedFields": [{}]}});
+    for name in ["forgotten", "sound"] {
+        let patch = Patch::Merge(&unmanaged);
+        policies(&client)
+            .patch(name, &params, &patch)
+            .await
+            .unwrap();
+    }
+    let copied = policies(&client).get("copied").await.unwrap();
+    let copy = json!({"conditions": copied.status.unwrap().conditions});
+    apply_as(&client, "copied", "gitops", copy).await;
+    // What was forgotten is ours again, though it was right.
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        let sound = policies(&client).get("sound").await.unwrap();
+        let managers = sound.metadata.managed_fields.unwrap_or_default();
+        let ours = Some("vap-status-controller");
+        if managers
+            .iter()
+            .any(|entry| entry.manager.as_deref() == ours)
+        {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{managers:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let mended = json!({"spec": {"validations": [{"expression": "object.spec.replicas <= 5"}]}});
+    for name in ["forgotten", "copied"] {
+        let patch = Patch::Merge(&mended);
+        policies(&client)
+            .patch(name, &params, &patch)
+            .await
+            .unwrap();
+        wait_for(&client, name, "Ready=True", "Stalled").await;
+    }
+    controller.finish().await.unwrap();
+
+    let (output, text) = clear(&control_plane, SERVICE_ACCOUNT, &[]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(
+        text.ends_with("\n3 cleared, 0 had nothing of ours\n"),
+        "{text}"
+    );
+    for name in ["forgotten", "copied", "sound"] {
+        let policy = policies(&client).get(name).await.unwrap();
+        assert_eq!(conditions(&policy), Vec::<String>::new(), "{name}");
+    }
+}
+
 /// The leader would write again what is cleared beside it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clear_does_nothing_beside_a_leader() {

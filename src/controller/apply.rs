@@ -7,15 +7,19 @@
 //! A write carries the resource version that it was computed from. Where the policy has changed since,
 //! the API server refuses it, so that a verdict never lands on what it is not about.
 
+use std::fmt;
+
 use k8s_openapi::api::admissionregistration::v1::{ExpressionWarning, ValidatingAdmissionPolicy};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube::api::{Api, Patch, PatchParams, ValidationDirective};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::context::Context;
 use super::error::Error;
 use super::leadership::Deadline;
 use super::received::ReceivedPolicy;
+use super::shared_conditions;
 use crate::status::DesiredStatus;
 use crate::telemetry::metrics::ErrorReason;
 
@@ -127,7 +131,46 @@ pub(crate) async fn apply(
     let policies: Api<ReceivedPolicy> = Api::all(context.client.clone());
     let written = deadline.within(policies.patch_status(name, &params, &patch));
     match written.await {
-        Ok(ReceivedPolicy(written)) => {
+        Ok(written) => {
+            context.metrics.status_written();
+            let status = written.0.status.as_ref();
+            let conditions = status.and_then(|status| status.conditions.as_deref());
+            let Some(kept) = desired.without_stale(conditions.unwrap_or_default()) else {
+                return Ok(Written::Applied(Box::new(written.0)));
+            };
+            retain(context, deadline, (&policies, &written.0.metadata), &kept)
+                .await
+                .map(|written| written.map(|ReceivedPolicy(written)| written))
+        }
+        Err(error) => match error.reason() {
+            ErrorReason::NotFound => Ok(Written::Gone),
+            ErrorReason::Conflict => Ok(Written::Conflict),
+            _ => Err(error),
+        },
+    }
+}
+
+/// Writes the conditions that stay where an apply has left one that does not hold any more, since another manager owns
+/// it as well.
+///
+/// # Errors
+/// Where the API server does not take it, or not in time.
+pub(crate) async fn retain<K>(
+    context: &Context,
+    deadline: &Deadline,
+    (api, seen): (&Api<K>, &ObjectMeta),
+    kept: &[Condition],
+) -> Result<Written<K>, Error>
+where
+    K: Clone + DeserializeOwned + fmt::Debug,
+{
+    tracing::info!(
+        name = seen.name,
+        "a condition that does not hold any more belongs to another field manager as well: removing it"
+    );
+    let written = deadline.within(shared_conditions::retain(api, seen, kept));
+    match written.await {
+        Ok(written) => {
             context.metrics.status_written();
             Ok(Written::Applied(Box::new(written)))
         }

@@ -24,6 +24,7 @@ use self::leader::Leader;
 use super::apply::{self, Written};
 use super::error::{Error, within};
 use super::exclude::has_ours;
+use super::shared_conditions;
 use crate::probe::api::PolicyProbe;
 use crate::status::object::{ObjectKind, StatusObject};
 use crate::telemetry::metrics::ErrorReason;
@@ -276,11 +277,35 @@ fn say(out: &mut dyn Write, text: fmt::Arguments<'_>) {
     drop(writeln!(out, "{text}"));
 }
 
-/// Applies an empty status to an object under our name; where `is_fenced`, only if it is as it was seen.
+/// Takes what is ours out of the status of an object; where `is_fenced`, only if it is as it was seen.
 ///
 /// # Errors
 /// Where the API server does not take it, or not in time.
 pub(crate) async fn clear<K>(
+    api: &Api<K>,
+    seen: &ObjectMeta,
+    is_fenced: bool,
+) -> Result<Written<K>, Error>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug,
+{
+    if !shared_conditions::may_share(seen) {
+        return apply_nothing(api, seen, is_fenced).await;
+    }
+    let client = api.clone().into_client();
+    let removed = shared_conditions::remove_shared::<K>(client, seen);
+    match within(TIMEOUT, removed).await {
+        Ok(is_changed) => apply_nothing(api, seen, is_fenced && !is_changed).await,
+        Err(error) => match error.reason() {
+            ErrorReason::NotFound => Ok(Written::Gone),
+            ErrorReason::Conflict => Ok(Written::Conflict),
+            _ => Err(error),
+        },
+    }
+}
+
+/// Applies an empty status to an object under our name.
+async fn apply_nothing<K>(
     api: &Api<K>,
     seen: &ObjectMeta,
     is_fenced: bool,

@@ -40,6 +40,7 @@ mod received;
 mod reconcile;
 mod refresh;
 mod schemas;
+mod shared_conditions;
 pub mod startup;
 mod store;
 mod supervisor;

@@ -114,7 +114,7 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
     context
         .metrics
         .set_policy(name, sample(&facts, &desired, probes));
-    if desired.is_met_by(entry.policy.status.as_ref()) {
+    if entry.has_ours && desired.is_met_by(entry.policy.status.as_ref()) {
         return Ok(Reconciled::unchanged());
     }
     let Some(deadline) = context.leadership.may_write() else {

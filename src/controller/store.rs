@@ -43,6 +43,8 @@ pub(crate) struct Entry {
     pub(crate) result: Option<Arc<CheckResult>>,
     /// Exclusion, if the policy is left alone.
     pub(crate) excluded: Option<Excluded>,
+    /// True if its status is ours by its managed fields. What is not ours would stay when the controller is uninstalled.
+    pub(crate) has_ours: bool,
 }
 
 /// The part of what is followed that it does not share with a ValidatingAdmissionPolicy.
@@ -119,6 +121,7 @@ struct Kept {
     policy: Arc<PackedPolicy>,
     result: Option<Arc<CheckResult>>,
     excluded: Option<Excluded>,
+    has_ours: bool,
     dependencies: Arc<Dependencies>,
 }
 
@@ -246,6 +249,8 @@ impl Store {
             return false;
         }
         let excluded = exclude::excluded(&self.exclusion, &policy);
+        // What is followed has its status in an object that is ours as a whole.
+        let has_ours = body.is_some() || exclude::has_ours(&policy.metadata);
         if excluded.is_some() {
             // Nothing of it is read, and so it depends on nothing.
             (policy.spec, policy.status) = (None, None);
@@ -262,6 +267,7 @@ impl Store {
                 policy: packed,
                 result: None,
                 excluded,
+                has_ours,
                 dependencies: Arc::new(Dependencies::of(&policy, webhooks)),
             };
             entries.insert(name, kept);
@@ -280,6 +286,7 @@ impl Store {
         }
         known.policy = packed;
         known.excluded = excluded;
+        known.has_ours = has_ours;
         true
     }
 
@@ -313,11 +320,12 @@ impl Store {
 
     /// The policy of that name.
     pub(crate) fn get(&self, name: &str) -> Option<Entry> {
-        let (packed, result, excluded) = {
+        let (packed, result, excluded, has_ours) = {
             let entries = self.lock();
             let kept = entries.get(name)?;
             let result = kept.result.clone();
-            (Arc::clone(&kept.policy), result, kept.excluded)
+            let packed = Arc::clone(&kept.policy);
+            (packed, result, kept.excluded, kept.has_ours)
         };
         Some(Entry {
             key: name.to_owned(),
@@ -325,6 +333,7 @@ impl Store {
             policy: Arc::new(packed.unpack()),
             result,
             excluded,
+            has_ours,
         })
     }
 

@@ -10,6 +10,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::FIELD_MANAGER;
 use super::cluster_snapshot::tests::snapshot;
 use super::cluster_snapshot::{Change, ClusterSnapshot};
 use super::context::{Context, Settings};
@@ -59,10 +60,16 @@ fn document() -> Value {
     }}}})
 }
 
+/// Managed fields that say that the status is ours.
+pub(super) fn managed() -> Value {
+    json!([{"manager": FIELD_MANAGER, "operation": "Apply", "subresource": "status"}])
+}
+
 /// Returns the API server's answer to a write: the policy with the applied fields.
 fn written(request: &Seen) -> Reply {
     let mut policy = serde_json::to_value(policy(SOUND)).unwrap();
     policy["metadata"]["resourceVersion"] = json!("8");
+    policy["metadata"]["managedFields"] = managed();
     policy["status"] = request.body["status"].clone();
     Reply::json(&policy)
 }
@@ -173,6 +180,59 @@ async fn warnings_of_others_are_taken_back_by_an_empty_list() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_stalled_that_another_manager_owns_too_is_taken_out() {
+    let (context, log) = context(SOUND, |request| {
+        if request.method != Method::PATCH {
+            return healthy(request);
+        }
+        let mut policy = serde_json::to_value(policy(SOUND)).unwrap();
+        policy["metadata"]["resourceVersion"] = json!("8");
+        policy["metadata"]["managedFields"] = managed();
+        policy["status"] = request.body["status"].clone();
+        // An apply leaves what is left out of it, a merge patch does not.
+        if request.body["kind"].is_string() {
+            let stale = json!({"type": "Stalled", "status": "True", "reason": "ExpressionWarnings", "message": "old",
+                               "observedGeneration": 1, "lastTransitionTime": "1970-01-01T00:00:01Z"});
+            let conditions = policy["status"]["conditions"].as_array_mut().unwrap();
+            conditions.push(stale);
+        } else {
+            policy["status"]["observedGeneration"] = json!(2);
+            policy["status"]["typeChecking"] = json!({"expressionWarnings": []});
+        }
+        Some(Reply::json(&policy))
+    });
+    reconcile(&context, "a").await.unwrap();
+    let written = writes(&log);
+    assert_eq!(written.len(), 2);
+    let metadata = &written[1].body["metadata"];
+    assert_eq!(metadata["resourceVersion"], "8", "{metadata}");
+    let kept = written[1].body["status"]["conditions"].as_array().unwrap();
+    assert!(kept.iter().all(|it| it["type"] != "Stalled"), "{kept:?}");
+    let applied = &written[0].body["status"]["conditions"];
+    assert_eq!(json!(kept), *applied);
+    assert_eq!(
+        reconcile(&context, "a").await.unwrap(),
+        action(ReconcileOutcome::Unchanged)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_that_is_not_ours_any_more_is_written_again() {
+    let (context, log) = context(SOUND, healthy);
+    reconcile(&context, "a").await.unwrap();
+    // Somebody clears the managed fields; what the status says stays.
+    let mut cleared = policy(SOUND);
+    cleared.metadata.resource_version = Some("9".into());
+    cleared.status = context.store.get("a").unwrap().policy.status.clone();
+    assert!(context.store.put(cleared, EventSource::Watched));
+    assert_eq!(
+        reconcile(&context, "a").await.unwrap(),
+        action(ReconcileOutcome::Applied)
+    );
+    assert_eq!(writes(&log).len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn our_own_write_is_no_reason_for_another() {
     let (context, log) = context(SOUND, healthy);
     assert_eq!(
@@ -277,6 +337,7 @@ async fn a_policy_that_changed_before_the_write_is_looked_at_again() {
             let mut answer = serde_json::to_value(policy("true")).unwrap();
             answer["metadata"]["resourceVersion"] = json!("9");
             answer["metadata"]["generation"] = json!(3);
+            answer["metadata"]["managedFields"] = managed();
             answer["status"] = request.body["status"].clone();
             Some(Reply::json(&answer))
         }

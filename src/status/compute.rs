@@ -282,7 +282,15 @@ impl DesiredStatus {
                 .conditions
                 .iter()
                 .all(|condition| live_conditions.contains(condition))
-            && (self.says(ConditionType::Stalled) || !is_stalled_by_us(live_conditions))
+            && self.without_stale(live_conditions).is_none()
+    }
+
+    /// The conditions of `live` without a `Stalled` of ours that does not hold any more; `None` where there is none.
+    #[must_use]
+    pub fn without_stale(&self, live: &[Condition]) -> Option<Vec<Condition>> {
+        let is_stale = !self.says(ConditionType::Stalled) && is_stalled_by_us(live);
+        let is_kept = |condition: &&Condition| condition.type_ != ConditionType::Stalled.as_str();
+        is_stale.then(|| live.iter().filter(is_kept).cloned().collect())
     }
 
     fn says(&self, type_: ConditionType) -> bool {
@@ -290,8 +298,7 @@ impl DesiredStatus {
     }
 }
 
-/// Reports whether a `Stalled` stands that has a reason of ours. One of another manager is not ours to remove,
-/// and leaving it out would not remove it.
+/// Reports whether a `Stalled` stands that has a reason of ours. One with another reason is not ours to remove.
 fn is_stalled_by_us(live: &[Condition]) -> bool {
     let stalled = condition::find(live, ConditionType::Stalled);
     let reason = stalled.and_then(|stalled| Reason::from_name(&stalled.reason));

@@ -17,7 +17,8 @@ const OBJECTS: &str = "/apis/vap-status.dev/v1alpha1/mutatingadmissionpolicystat
 fn object(name: &str, manager: &str) -> Value {
     json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
            "metadata": {"name": name, "uid": format!("uid-{name}"), "resourceVersion": "1",
-                        "managedFields": [{"manager": manager, "subresource": "status"}]}})
+                        "managedFields": [{"manager": manager, "subresource": "status", "fieldsType": "FieldsV1",
+                                           "fieldsV1": {"f:status": {}}}]}})
 }
 
 fn list(objects: &[Value], continue_: &str) -> Reply {

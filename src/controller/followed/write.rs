@@ -59,7 +59,13 @@ pub(crate) async fn apply(
     match written {
         Ok(written) => {
             context.metrics.status_written();
-            Ok(Written::Applied(Box::new(written)))
+            let status = written.status.as_ref();
+            let conditions = status.and_then(|status| status.conditions.as_deref());
+            let Some(kept) = desired.without_stale(conditions.unwrap_or_default()) else {
+                return Ok(Written::Applied(Box::new(written)));
+            };
+            let objects = api(context, state.followed);
+            apply::retain(context, deadline, (&objects, written.meta()), &kept).await
         }
         Err(error) => match error.reason() {
             ErrorReason::NotFound => {

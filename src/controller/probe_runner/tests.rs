@@ -22,7 +22,7 @@ use super::super::event_source::EventSource;
 use super::super::probe::Probe;
 use super::super::reconcile::{Reconciled, reconcile};
 use super::super::testing::{Log, Reply, Seen};
-use super::super::tests::{context, healthy, policy};
+use super::super::tests::{context, healthy, managed, policy};
 use super::work;
 use crate::probe::api::PolicyProbe;
 use crate::telemetry::metrics::ReconcileOutcome;
@@ -73,6 +73,7 @@ fn answer_of(expression: &str, request: &Seen) -> Option<Reply> {
     if request.method == Method::PATCH {
         let mut policy = serde_json::to_value(policy(expression)).unwrap();
         policy["metadata"]["resourceVersion"] = json!("8");
+        policy["metadata"]["managedFields"] = managed();
         policy["status"] = request.body["status"].clone();
         return Some(Reply::json(&policy));
     }
