@@ -42,6 +42,8 @@ pub(crate) struct Discovery {
 struct Root {
     etag: Option<String>,
     served: Served,
+    /// How many group versions could not be listed, be their resources known or not.
+    n_stale: usize,
 }
 
 /// Resources, and group versions whose resources are not known.
@@ -69,14 +71,24 @@ impl Discovery {
                 Answer::Aggregated(served) => served,
                 Answer::Groups(group_versions) => each(client, group_versions).await,
             };
+            let n_stale = served.incomplete.len();
             served.carry_over(&root.served);
             self.is_told &= served == root.served;
             *root = Root {
                 etag: document.etag,
                 served,
+                n_stale,
             };
         }
         Ok((!std::mem::replace(&mut self.is_told, true)).then(|| self.mapper()))
+    }
+
+    /// The number of group versions that could not be listed when they were last asked for: of some the resources are
+    /// not known, of others they are those of before.
+    pub(crate) fn n_stale(&self) -> usize {
+        self.roots
+            .iter()
+            .fold(0, |n, root| n.saturating_add(root.n_stale))
     }
 
     /// Returns the resources that are served, as far as they are known.

@@ -223,11 +223,10 @@ impl Refresher {
         match resources {
             Ok(mapper) => {
                 self.in_step(Source::Discovery);
+                let n_stale = self.discovery.n_stale();
+                self.context.metrics.set_stale_groups(n_stale);
                 if let Some(mapper) = mapper {
                     is_news = true;
-                    self.context
-                        .metrics
-                        .set_stale_groups(mapper.incomplete.len());
                     self.mapper = Some(Arc::new(mapper));
                 }
             }

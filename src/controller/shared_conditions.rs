@@ -26,13 +26,13 @@ const MAX_ATTEMPTS: u32 = 3;
 ///
 /// # Errors
 /// Where the API server does not take it.
-pub(super) async fn retain<K: DeserializeOwned>(
+pub(super) async fn retain<K>(
     api: &Api<K>,
     seen: &ObjectMeta,
     kept: &[impl Serialize + Sync],
 ) -> Result<K, kube::Error>
 where
-    K: Clone + std::fmt::Debug,
+    K: Clone + DeserializeOwned + std::fmt::Debug,
 {
     let name = seen.name.as_deref().unwrap_or_default();
     let patch = json!({
