@@ -94,7 +94,7 @@ fn key(condition: &Value) -> String {
     format!("k:{}", json!({"type": type_.unwrap_or_default()}))
 }
 
-/// What is said of our fields of the status.
+/// Entries of the managed fields that are ours.
 fn ours(metadata: &ObjectMeta) -> impl Iterator<Item = &ManagedFieldsEntry> {
     let managers = metadata.managed_fields.iter().flatten();
     managers.filter(|entry| is_ours(entry))
