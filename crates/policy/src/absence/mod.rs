@@ -15,6 +15,7 @@ mod failures;
 mod free;
 mod goals;
 mod guard;
+mod immutable;
 mod kept;
 mod kinds;
 mod makers;
