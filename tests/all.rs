@@ -43,4 +43,5 @@ mod tuples;
 mod typed_values;
 mod unchangeable;
 mod unfit_values;
+mod unions;
 mod webhooks;

@@ -19,7 +19,7 @@ struct Fixed {
     how: How,
     /// The rule holds where the old object has this value.
     holds: Option<(&'static str, &'static str)>,
-    /// What is excepted may change where the old object has this value.
+    /// The exceptions may change where the old object has this value.
     opens: Option<(&'static str, &'static str)>,
 }
 
@@ -235,7 +235,7 @@ pub(super) fn settle(group: &str, kind: &str, needs: &Needs, object: &mut Json, 
     }
 }
 
-/// What is at `path`, of fields alone.
+/// The value at `path`, of fields alone.
 fn at<'a>(object: &'a Json, path: &str) -> Option<&'a Json> {
     let mut names = path.split('.').filter(|name| !name.is_empty());
     names.try_fold(object, |value, name| value.get(name))

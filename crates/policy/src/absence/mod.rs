@@ -27,6 +27,7 @@ mod scope;
 mod shape;
 mod symbol;
 mod typed;
+mod unions;
 mod valid;
 mod witness;
 mod words;
