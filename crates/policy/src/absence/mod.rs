@@ -21,6 +21,7 @@ mod kinds;
 mod makers;
 mod need;
 mod path;
+mod refused;
 mod roots;
 mod sample_text;
 mod scope;

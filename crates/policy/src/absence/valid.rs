@@ -275,6 +275,10 @@ fn fill_required(holder: &str, value: &mut Json) {
                     object.insert((*member).to_owned(), json!("example"));
                 }
             }
+            let is_profile = matches!(holder, "appArmorProfile" | "seccompProfile");
+            if is_profile && fields.get("type").is_some_and(|type_| type_ == "Localhost") {
+                fill(fields, "localhostProfile", json!("example"));
+            }
             for (name, value) in fields {
                 fill_required(name, value);
             }

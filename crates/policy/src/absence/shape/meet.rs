@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use super::super::need::Need;
 use super::super::path::{Path, Segment};
-use super::super::{enums, facts};
+use super::super::{enums, facts, refused};
 use super::least::SAMPLES;
 use super::{Shape, Step};
 use kubernetes::schema::decl_type::DeclKind;
@@ -77,7 +77,7 @@ impl Shape<'_> {
                 }
                 while items.len() <= *n {
                     let made = shape.minimal(&further)?;
-                    items.push(self.distinct(items, made));
+                    items.push(self.distinct(path, items, made));
                 }
                 shape.meet(items.get_mut(*n)?, &further, rest, need)
             }
@@ -98,7 +98,7 @@ impl Shape<'_> {
                         return None;
                     };
                     let made = shape.minimal(&further)?;
-                    items.push(self.distinct(items, made));
+                    items.push(self.distinct(path, items, made));
                 }
             }
             Json::Object(entries) if self.is_map() => {
@@ -127,10 +127,12 @@ impl Shape<'_> {
         Some(())
     }
 
-    /// `made` with another name than each of `items`, which Kubernetes wants of most lists.
-    fn distinct(&self, items: &[Json], mut made: Json) -> Json {
+    /// `made` with another name than each of `items`, which Kubernetes wants of containers and volumes.
+    fn distinct(&self, path: &Path, items: &[Json], mut made: Json) -> Json {
+        let is_keyed = (path.names().last()).is_some_and(|name| refused::LISTS.contains(name));
         let is_taken = |name: &Json| items.iter().any(|item| item.get("name") == Some(name));
         if self.is_own()
+            && is_keyed
             && let Some(name) = made.get_mut("name")
             && is_taken(name)
             && let Some(text) = name.as_str()
@@ -283,6 +285,9 @@ impl Shape<'_> {
 /// `text` with a word more at an end that no name has, `/` or `-`, unless `need` asks for that end.
 fn whole(mut text: String, need: &Need) -> String {
     let [prefix, _, suffix] = &need.text;
+    if text == "*" && prefix.is_empty() && suffix.is_empty() {
+        return "*.example.com".to_owned();
+    }
     if suffix.is_empty() && text.ends_with(|c: char| c.is_ascii_punctuation()) {
         text.push_str(if text == "system:serviceaccount:" {
             // A user that is a service account has both, a namespace and a name.
