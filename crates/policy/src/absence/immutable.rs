@@ -82,7 +82,7 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 /// The rules.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/*/validation/*.go` (`Validate…Update`, `ValidateImmutableField`),
-/// `pkg/registry/*/*/strategy.go` (`PrepareForUpdate`, which sets back the spec of a CertificateSigningRequest and the
+/// `pkg/registry/*/*/strategy.go` (`PrepareForUpdate`, which sets back the spec of a `CertificateSigningRequest` and the
 /// finalizers of a Namespace; `dropNonEphemeralContainerUpdates`, `dropNonResizeUpdates`).
 const RULES: &[Fixed] = &[
     fixed("", "Pod", "spec").except(&[

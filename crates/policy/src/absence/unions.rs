@@ -330,7 +330,7 @@ impl Walk<'_> {
             let mut free = union.members.iter();
             let (name, value) = free.find(|(name, value)| !value.is_empty() && may_be(name))?;
             fields.insert((*name).to_owned(), serde_json::from_str(value).ok()?);
-            self.name_type(union, name, fields);
+            Self::name_type(union, name, fields);
             return Some(());
         };
         let last = names.last().copied();
@@ -344,12 +344,12 @@ impl Walk<'_> {
         for name in others {
             fields.remove(name);
         }
-        self.name_type(union, chosen, fields);
+        Self::name_type(union, chosen, fields);
         Some(())
     }
 
     /// Names the member by the field `type`, where there is one.
-    fn name_type(&self, union: &Union, name: &str, fields: &mut Map<String, Json>) {
+    fn name_type(union: &Union, name: &str, fields: &mut Map<String, Json>) {
         if union.how == How::OfType {
             fields.insert("type".to_owned(), json!(capital(name)));
         }
