@@ -41,5 +41,7 @@ mod syntax_error_words;
 mod truthful;
 mod tuples;
 mod typed_values;
+mod unchangeable;
 mod unfit_values;
+mod unions;
 mod webhooks;

@@ -385,6 +385,74 @@ fn probes_are_made_for_policies() {
     assert!(mutants.caught * 2 > mutants.total, "{mutants:?}");
 }
 
+/// The denied requests that `init` writes are those that a policy is asked of.
+#[test]
+fn probes_have_requests_that_validation_takes() {
+    let denied = |resource: &str, expression: &str| {
+        let (group, resource) = resource.split_once('/').unwrap();
+        let policy = format!(
+            "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: p}}\nspec:\n  \
+             matchConstraints:\n    resourceRules:\n    - {{apiGroups: ['{group}'], apiVersions: [v1], operations: \
+             [CREATE], resources: [{resource}]}}\n  validations:\n  - {{expression: {}}}\n",
+            serde_json::json!(expression)
+        );
+        let options = Options {
+            paths: vec![PathBuf::from("-")],
+            ..Options::default()
+        };
+        let made = test::init::run(&options, &mut policy.as_bytes()).unwrap();
+        let cases = made
+            .probes
+            .first()
+            .map_or(&serde_json::Value::Null, |probe| &probe["spec"]["cases"]);
+        let cases = cases.as_array().into_iter().flatten();
+        let mut denied = cases.filter(|case| case["expect"]["decision"] == "Deny");
+        denied.next().map(|case| case["request"]["object"].clone())
+    };
+    for (resource, expression, at, expected) in [
+        (
+            "/pods",
+            "object.spec.containers.all(c, c.imagePullPolicy == 'Always')",
+            "/spec/containers/0/imagePullPolicy",
+            "IfNotPresent",
+        ),
+        (
+            "/services",
+            "!has(object.spec.externalIPs)",
+            "/spec/externalIPs/0",
+            "10.0.0.1",
+        ),
+        (
+            "batch/cronjobs",
+            "object.spec.jobTemplate.spec.template.spec.containers.all(c, has(c.livenessProbe))",
+            "/spec/schedule",
+            "0 0 * * *",
+        ),
+        (
+            "/pods",
+            "object.spec.containers.size() < 2",
+            "/spec/containers/1/name",
+            "example1",
+        ),
+    ] {
+        let object = denied(resource, expression).unwrap();
+        let value = object.pointer(at).unwrap();
+        assert_eq!(value, expected, "{expression}: {object:#}");
+    }
+    let user = "object.spec.containers.all(c, !has(c.securityContext) || !has(c.securityContext.runAsUser) || \
+                c.securityContext.runAsUser > 0)";
+    let object = denied("/pods", user).unwrap();
+    assert_eq!(
+        object["spec"]["containers"][0]["securityContext"]["runAsUser"],
+        0
+    );
+    // Nobody can create such a Pod.
+    assert_eq!(
+        denied("/pods", "!has(object.spec.ephemeralContainers)"),
+        None
+    );
+}
+
 #[test]
 fn what_the_api_server_refuses_is_refused() {
     let report = report(&["tests/cli_test/invalid.yaml"]);

@@ -362,6 +362,29 @@ impl Bench<'_> {
     }
 }
 
+/// Takes from a Job the selector and the labels that the API server makes itself, and refuses of a client.
+///
+/// Source: `k8s.io/kubernetes` `pkg/registry/batch/job/strategy.go` (`generateSelector`).
+fn without_controller(object: &mut Json) {
+    const MADE: [&str; 2] = [
+        "batch.kubernetes.io/controller-uid",
+        "batch.kubernetes.io/job-name",
+    ];
+    if object.get("kind").and_then(Json::as_str) != Some("Job") {
+        return;
+    }
+    if let Some(spec) = object.get_mut("spec").and_then(Json::as_object_mut) {
+        spec.remove("selector");
+    }
+    let metadata = object.pointer_mut("/spec/template/metadata");
+    if let Some(metadata) = metadata.and_then(Json::as_object_mut) {
+        if let Some(labels) = metadata.get_mut("labels").and_then(Json::as_object_mut) {
+            labels.retain(|label, _| !MADE.contains(&label.as_str()));
+        }
+        metadata.retain(|_, value| value.as_object().is_none_or(|fields| !fields.is_empty()));
+    }
+}
+
 /// The request of a case, if it is short without what the API server sets and what is as by default.
 fn request(witness: &Witness, is_short: bool) -> Option<Json> {
     const SET: [&str; 3] = ["uid", "creationTimestamp", "resourceVersion"];
@@ -389,6 +412,9 @@ fn request(witness: &Witness, is_short: bool) -> Option<Json> {
         let metadata = object.get_mut("metadata").and_then(Json::as_object_mut);
         if let Some(metadata) = metadata.filter(|_| is_short) {
             metadata.retain(|field, _| !SET.contains(&field.as_str()));
+        }
+        if operation == "CREATE" && is_short {
+            without_controller(&mut object);
         }
         request.insert(name.to_owned(), object);
     }

@@ -316,6 +316,9 @@ impl<'a> Search<'a> {
         if !of_role(Role::MatchCondition).all(holds) {
             return;
         }
+        if maker.is_refused(made) {
+            return;
+        }
         let has_error = of_role(Role::AuditAnnotation).any(|step| step.result.is_err());
         let of_validations: Vec<&Step> = of_role(Role::Validation).collect();
         if of_validations.len() != self.validations.len() {

@@ -270,6 +270,7 @@ const FACTS_OF_KINDS: &[(&str, &str, &str, &str)] = &[
     ("StatefulSet", "spec.template.metadata", "labels", LABELS),
     ("DaemonSet", "spec.selector", "matchLabels", LABELS),
     ("DaemonSet", "spec.template.metadata", "labels", LABELS),
+    ("CronJob", "spec", "schedule", r#""0 0 * * *""#),
     // The template of a CronJob gets none of these.
     ("Job", "spec", "backoffLimit", "6"),
     ("Job", "spec", "completionMode", r#""NonIndexed""#),

@@ -1,5 +1,7 @@
 //! Rules of validation that bind several fields of Kubernetes' own kinds, which no schema tells.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value as Json, json};
 
 use super::need::{Edit, Needs};
@@ -10,16 +12,19 @@ use super::path::{Path, Root};
 /// Source: `k8s.io/kubernetes` `pkg/apis/rbac/validation/validation.go` (`ValidatePolicyRule`),
 /// `pkg/apis/networking/validation/validation.go` (`ValidateIngressSpec`, `validateHTTPIngressPath`),
 /// `pkg/apis/apps/v1/defaults.go` and `pkg/apis/apps/validation/validation.go` (`ValidateDeploymentStrategy`),
-/// `pkg/apis/core/validation/validation.go` (`ValidateService`, `validateEnvVarValueFrom`, `validateEnvFrom`,
-/// `validateHandler`, `ValidatePodBinding`, `validateVolumeSource`), `pkg/apis/rbac/validation/validation.go` (`ValidateRoleBindingSubject`),
+/// `pkg/apis/core/validation/validation.go` (`ValidateService`, `ValidatePodBinding`, `validateVolumeSource`), `pkg/apis/rbac/validation/validation.go` (`ValidateRoleBindingSubject`),
 /// `pkg/apis/certificates/validation/validation.go` and
 /// `pkg/registry/certificates/certificates/strategy.go` (the user is given),
 /// `pkg/apis/batch/validation/validation.go` (`validateJobSpec`),
-/// `pkg/apis/autoscaling/validation/validation.go` (`validateMetricSpec`), `pkg/registry/core/service/storage`
+/// `pkg/registry/core/service/storage`
 /// (ports of nodes are given before policies are asked).
 pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
-    has_members(object).then_some(())?;
     fill_required("", object);
+    for at in TEMPLATES {
+        if let Some(spec) = object.pointer_mut(at).and_then(Json::as_object_mut) {
+            complete_pod(kind, spec);
+        }
+    }
     match kind {
         "ClusterRoleBinding" | "RoleBinding" => {
             let subjects = object.get_mut("subjects").and_then(Json::as_array_mut);
@@ -36,6 +41,21 @@ pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
             Some(())
         }
         "Service" => complete_service(object.get_mut("spec")?.as_object_mut()?),
+        "Secret" => {
+            // The type that belongs to an account names it.
+            let type_ = object.get("type").and_then(Json::as_str);
+            if type_ == Some("kubernetes.io/service-account-token") {
+                let metadata = object.get_mut("metadata")?.as_object_mut()?;
+                fill(metadata, "annotations", json!({}));
+                let annotations = metadata.get_mut("annotations")?.as_object_mut()?;
+                fill(
+                    annotations,
+                    "kubernetes.io/service-account.name",
+                    json!("default"),
+                );
+            }
+            Some(())
+        }
         "PersistentVolumeClaim" => {
             let requests = object.pointer_mut("/spec/resources/requests")?;
             fill(requests.as_object_mut()?, "storage", json!("1Gi"));
@@ -56,21 +76,6 @@ pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
             let capacity = object.pointer_mut("/spec/capacity")?;
             fill(capacity.as_object_mut()?, "storage", json!("1Gi"));
             Some(())
-        }
-        "HorizontalPodAutoscaler" => {
-            let metrics = object.pointer("/spec/metrics").and_then(Json::as_array);
-            let has_source = |metric: &Json| {
-                let type_ = metric
-                    .get("type")
-                    .and_then(Json::as_str)
-                    .unwrap_or_default();
-                let mut letters = type_.chars();
-                let first = letters.next().map(|first| first.to_ascii_lowercase());
-                let member: String = first.into_iter().chain(letters).collect();
-                metric.get(&member).is_some()
-            };
-            let mut metrics = metrics.into_iter().flatten();
-            metrics.all(has_source).then_some(())
         }
         "ClusterRole" | "Role" => {
             let rules = object.get_mut("rules").and_then(Json::as_array_mut);
@@ -111,6 +116,44 @@ pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
             "OnDelete",
         ),
         _ => Some(()),
+    }
+}
+
+/// The specs of Pods.
+const TEMPLATES: [&str; 3] = [
+    "/spec",
+    "/spec/template/spec",
+    "/spec/jobTemplate/spec/template/spec",
+];
+
+/// Completes the spec of a Pod: Pods of Jobs end, and no two containers have the same name.
+///
+/// Source: `pkg/apis/batch/validation/validation.go` (`validateJobSpec`, `ValidateJobTemplateSpec`),
+/// `pkg/apis/core/validation/validation.go` (`validateInitContainers`, `validateEphemeralContainers`).
+fn complete_pod(kind: &str, spec: &mut Map<String, Json>) {
+    if matches!(kind, "Job" | "CronJob")
+        && spec.contains_key("containers")
+        && spec
+            .get("restartPolicy")
+            .is_some_and(|policy| policy == "Always")
+    {
+        spec.insert("restartPolicy".to_owned(), json!("Never"));
+    }
+    let mut known = HashSet::new();
+    for list in ["containers", "initContainers", "ephemeralContainers"] {
+        let items = spec.get_mut(list).and_then(Json::as_array_mut);
+        for (n, item) in items.into_iter().flatten().enumerate() {
+            let Some(Json::String(name)) = item.get_mut("name") else {
+                continue;
+            };
+            if name == "example" && known.contains(name.as_str()) {
+                let prefix = list
+                    .trim_end_matches("Containers")
+                    .trim_end_matches("containers");
+                *name = format!("{prefix}example{n}");
+            }
+            known.insert(name.clone());
+        }
     }
 }
 
@@ -202,31 +245,10 @@ fn complete_service(spec: &mut Map<String, Json>) -> Option<()> {
     Some(())
 }
 
-/// Objects of which one member must be there, by the field that holds one or a list of them.
-const UNIONS: [(&[&str], &[&str]); 6] = [
-    (
-        &["valueFrom"],
-        &[
-            "fieldRef",
-            "resourceFieldRef",
-            "configMapKeyRef",
-            "secretKeyRef",
-            "fileKeyRef",
-        ],
-    ),
-    (&["envFrom"], &["configMapRef", "secretRef"]),
-    (
-        &["livenessProbe", "readinessProbe", "startupProbe"],
-        &["exec", "httpGet", "tcpSocket", "grpc"],
-    ),
-    (&["clientConfig"], &["url", "service"]),
-    (&["ephemeral"], &["volumeClaimTemplate"]),
-    (&["backend", "defaultBackend"], &["service", "resource"]),
-];
-
 /// Members that validation asks for and schemas do not: the field that holds an object or a list of them, the object,
 /// and its member.
-const REQUIRED: [(&str, &str, &str); 8] = [
+const REQUIRED: [(&str, &str, &str); 9] = [
+    ("volumes", "persistentVolumeClaim", "claimName"),
     ("volumes", "secret", "secretName"),
     ("volumes", "configMap", "name"),
     ("sources", "secret", "name"),
@@ -253,35 +275,15 @@ fn fill_required(holder: &str, value: &mut Json) {
                     object.insert((*member).to_owned(), json!("example"));
                 }
             }
+            let is_profile = matches!(holder, "appArmorProfile" | "seccompProfile");
+            if is_profile && fields.get("type").is_some_and(|type_| type_ == "Localhost") {
+                fill(fields, "localhostProfile", json!("example"));
+            }
             for (name, value) in fields {
                 fill_required(name, value);
             }
         }
         _ => {}
-    }
-}
-
-/// Reports whether each object of [`UNIONS`] has a member.
-fn has_members(value: &Json) -> bool {
-    match value {
-        Json::Array(items) => items.iter().all(has_members),
-        Json::Object(fields) => fields.iter().all(|(name, value)| {
-            let union = UNIONS
-                .iter()
-                .find(|(holders, _)| holders.contains(&name.as_str()));
-            let is_whole = |value: &Json| match (union, value.as_object()) {
-                (Some((_, members)), Some(object)) => {
-                    members.iter().any(|member| object.contains_key(*member))
-                }
-                _ => true,
-            };
-            let is_whole = match value {
-                Json::Array(items) => items.iter().all(is_whole),
-                value => is_whole(value),
-            };
-            is_whole && has_members(value)
-        }),
-        _ => true,
     }
 }
 
@@ -357,26 +359,6 @@ mod tests {
             "Deployment",
             json!({"spec": {"strategy": {"type": "Recreate", "rollingUpdate": {}}}}),
             Some(&json!({"spec": {"strategy": {"type": "Recreate"}}})),
-        );
-    }
-
-    #[test]
-    fn one_member_of_a_union_is_there() {
-        let pod = |container: Json| json!({"spec": {"containers": [container]}});
-        for broken in [
-            json!({"env": [{"name": "a", "valueFrom": {}}]}),
-            json!({"envFrom": [{"prefix": "a"}]}),
-            json!({"livenessProbe": {"periodSeconds": 5}}),
-        ] {
-            check("Pod", pod(broken), None);
-        }
-        let whole =
-            pod(json!({"envFrom": [{"secretRef": {"name": "a"}}], "livenessProbe": {"exec": {}}}));
-        check("Pod", whole.clone(), Some(&whole));
-        check(
-            "HorizontalPodAutoscaler",
-            json!({"spec": {"metrics": [{"type": "Resource"}]}}),
-            None,
         );
     }
 

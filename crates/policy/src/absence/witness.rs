@@ -17,6 +17,7 @@ use super::failures::{Failure, failures};
 use super::kept::KeptObjects;
 use super::need::Needs;
 use super::path::{Path, Root};
+use super::refused::is_refused;
 use super::roots::{request_shape, roots};
 use super::shape::Shape;
 use super::symbol::Reader;
@@ -206,6 +207,18 @@ impl<'a> Maker<'a> {
     fn resource_names(&self) -> (&'a str, &'a str) {
         let resource = &*self.resource.gvr.resource;
         resource.split_once('/').unwrap_or((resource, ""))
+    }
+
+    /// Reports whether validation refuses an object of what was made, one of Kubernetes' own kinds.
+    pub(super) fn is_refused(&self, made: &Made) -> bool {
+        let is_whole = matches!(self.resource_names(), (_, "" | "status"));
+        let kind = &self.resource.gvk.kind;
+        let old = (made.sent[1].as_ref()).map(|old| (Operation::Update, old));
+        let new = made.sent[0].as_ref().map(|new| (made.operation, new));
+        let mut all = old.into_iter().chain(new);
+        self.is_own
+            && is_whole
+            && all.any(|(operation, object)| is_refused(kind, operation, object))
     }
 
     /// The witness of what was made, for which `error` came up.

@@ -117,6 +117,22 @@ pub(super) fn edits(path: &Path, literals: &[Json]) -> Vec<(Path, Edit)> {
                     found.push((inner.clone(), Edit::Present));
                     found.push((inner, Edit::Absent));
                 }
+                // No key is the beginning or the end of one.
+                let is_mark = |letter: char| letter.is_ascii_punctuation();
+                if text.starts_with(is_mark) || text.ends_with(is_mark) {
+                    let before = if text.starts_with(is_mark) {
+                        "example"
+                    } else {
+                        ""
+                    };
+                    let behind = if text.ends_with(is_mark) {
+                        "example"
+                    } else {
+                        ""
+                    };
+                    let inner = path.field(&format!("{before}{text}{behind}"));
+                    found.extend(inner.map(|inner| (inner, Edit::Present)));
+                }
             }
             Json::Number(number) => {
                 let near = number.as_i64().into_iter();

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::super::facts;
 use super::super::path::{Path, Segment};
+use super::super::{enums, facts, refused};
 use super::meet::MAX_LEN;
 use super::{Shape, Step};
 use kubernetes::schema::decl_type::DeclKind;
@@ -103,8 +103,23 @@ impl<'a> Shape<'a> {
                 }
                 Some(Json::Object(made))
             }
-            _ => given.or_else(|| self.scalar()),
+            _ => given.or_else(|| self.usual(path)).or_else(|| self.scalar()),
         }
+    }
+
+    /// The least value of a text of Kubernetes' own kinds that validation takes, where it takes some alone.
+    fn usual(&self, path: &Path) -> Option<Json> {
+        let kind = self.own_kind()?;
+        if !matches!(self.type_.kind, DeclKind::String) {
+            return None;
+        }
+        let of_enum = enums::values(kind, path).and_then(|values| values.first());
+        let usual = of_enum.copied().or_else(|| {
+            let name = *path.names().last()?;
+            let is_status = path.names().first() == Some(&"status");
+            refused::usual(name).filter(|_| !is_status)
+        });
+        usual.map(|text| json!(text))
     }
 
     fn element(

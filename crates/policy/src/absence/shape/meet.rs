@@ -2,9 +2,9 @@
 
 use serde_json::{Value as Json, json};
 
-use super::super::facts;
 use super::super::need::Need;
 use super::super::path::{Path, Segment};
+use super::super::{enums, facts, refused};
 use super::least::SAMPLES;
 use super::{Shape, Step};
 use kubernetes::schema::decl_type::DeclKind;
@@ -76,7 +76,8 @@ impl Shape<'_> {
                     return None;
                 }
                 while items.len() <= *n {
-                    items.push(shape.minimal(&further)?);
+                    let made = shape.minimal(&further)?;
+                    items.push(self.distinct(path, items, made));
                 }
                 shape.meet(items.get_mut(*n)?, &further, rest, need)
             }
@@ -96,7 +97,8 @@ impl Shape<'_> {
                     let Step::Into(shape) = self.step(&Segment::Index(items.len())) else {
                         return None;
                     };
-                    items.push(shape.minimal(&further)?);
+                    let made = shape.minimal(&further)?;
+                    items.push(self.distinct(path, items, made));
                 }
             }
             Json::Object(entries) if self.is_map() => {
@@ -104,11 +106,14 @@ impl Shape<'_> {
                     if entries.len() >= n {
                         break;
                     }
-                    let name = if key == 0 {
-                        "example".to_owned()
-                    } else {
-                        format!("example{key}")
-                    };
+                    let name =
+                        if let Some(name) = self.amounts(path).and_then(|names| names.get(key)) {
+                            (*name).to_owned()
+                        } else if key == 0 {
+                            "example".to_owned()
+                        } else {
+                            format!("example{key}")
+                        };
                     let further = path.field(&name)?;
                     let segment = Segment::Field(name.as_str().into());
                     let Step::Into(shape) = self.step(&segment) else {
@@ -120,6 +125,33 @@ impl Shape<'_> {
             _ => {}
         }
         Some(())
+    }
+
+    /// `made` with another name than each of `items`, which Kubernetes wants of containers and volumes.
+    fn distinct(&self, path: &Path, items: &[Json], mut made: Json) -> Json {
+        let is_keyed = (path.names().last()).is_some_and(|name| refused::LISTS.contains(name));
+        let is_taken = |name: &Json| items.iter().any(|item| item.get("name") == Some(name));
+        if self.is_own()
+            && is_keyed
+            && let Some(name) = made.get_mut("name")
+            && is_taken(name)
+            && let Some(text) = name.as_str()
+        {
+            *name = json!(format!("{text}{}", items.len()));
+        }
+        made
+    }
+
+    /// The usual keys of the map at `path`, where it has amounts by resource.
+    fn amounts(&self, path: &Path) -> Option<&'static [&'static str]> {
+        let is_amounts = matches!(path.segments.last(), Some(Segment::Field(name))
+            if ["limits", "requests"].contains(&&**name));
+        let is_claim = self.own_kind() == Some("PersistentVolumeClaim");
+        (self.is_own() && is_amounts && !is_claim).then_some(&[
+            "memory",
+            "cpu",
+            "ephemeral-storage",
+        ])
     }
 
     /// Gives an object whose fields are declared optional ones until it has `n`: maps first, of which any is valid.
@@ -160,7 +192,7 @@ impl Shape<'_> {
                 *value = Json::Null;
                 return Some(());
             }
-            if !self.allows(equals) {
+            if !self.allows(equals) || self.is_no_value(path, equals) {
                 return None;
             }
             *value = equals.clone();
@@ -213,13 +245,15 @@ impl Shape<'_> {
             *value = text;
         }
         if need.differs.contains(value) {
-            *value = self.other_than(&need.differs)?;
+            *value = self.other_than(path, &need.differs)?;
         }
         Some(())
     }
 
     /// A valid scalar that is none of `values`.
-    fn other_than(&self, values: &[Json]) -> Option<Json> {
+    fn other_than(&self, path: &Path, values: &[Json]) -> Option<Json> {
+        let of_kind = self.own_kind().and_then(|kind| enums::values(kind, path));
+        let of_kind = of_kind.into_iter().flatten().map(|text| json!(text));
         let enumerated = self
             .type_
             .enum_values
@@ -228,18 +262,32 @@ impl Shape<'_> {
         let usual = SAMPLES.iter().map(|text| json!(text));
         let numbers = (0..20).map(|n| json!(n));
         let bools = [json!(true), json!(false)];
-        enumerated
+        of_kind
+            .chain(enumerated)
             .chain(self.scalar())
             .chain(usual)
             .chain(numbers)
             .chain(bools)
-            .find(|value| !values.contains(value) && self.allows(value) && !value.is_object())
+            .find(|value| {
+                let is_another = !values.contains(value) && !value.is_object();
+                is_another && self.allows(value) && !self.is_no_value(path, value)
+            })
+    }
+
+    /// Reports whether Kubernetes has a list of values for the text at `path` that `value` is not in.
+    fn is_no_value(&self, path: &Path, value: &Json) -> bool {
+        let values = self.own_kind().and_then(|kind| enums::values(kind, path));
+        let text = value.as_str().filter(|text| !text.is_empty());
+        text.is_some_and(|text| values.is_some_and(|values| !values.contains(&text)))
     }
 }
 
 /// `text` with a word more at an end that no name has, `/` or `-`, unless `need` asks for that end.
 fn whole(mut text: String, need: &Need) -> String {
     let [prefix, _, suffix] = &need.text;
+    if text == "*" && prefix.is_empty() && suffix.is_empty() {
+        return "*.example.com".to_owned();
+    }
     if suffix.is_empty() && text.ends_with(|c: char| c.is_ascii_punctuation()) {
         text.push_str(if text == "system:serviceaccount:" {
             // A user that is a service account has both, a namespace and a name.

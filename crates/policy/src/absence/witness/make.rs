@@ -9,7 +9,7 @@ use super::super::need::{Edit, Need, Needs};
 use super::super::path::{Path, Root, Segment};
 use super::super::roots::namespace_shape;
 use super::super::shape::Shape;
-use super::super::valid;
+use super::super::{unions, valid};
 use super::{Made, Maker, Params, is_namespace};
 use crate::admission::Operation;
 use kubernetes::defaulting::has_generation;
@@ -170,7 +170,9 @@ impl Maker<'_> {
         }
         meet_all(&self.object, &mut object, root, needs)?;
         if self.is_own {
-            valid::complete(&self.resource.gvk.kind, &mut object)?;
+            let kind = &self.resource.gvk.kind;
+            unions::complete(kind, root, needs, &mut object)?;
+            valid::complete(kind, &mut object)?;
         }
         Some(object)
     }

@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value as Json};
 
+use super::super::immutable;
 use super::super::kept::Sent;
 use super::super::need::Needs;
 use super::super::path::{Path, Root};
@@ -39,6 +40,18 @@ impl Maker<'_> {
         };
         let (name, namespace) = (text("name"), text("namespace"));
         let is_status = subresource == "status";
+        if let [Some(object), Some(old_object)] = &mut sent {
+            if subresource.is_empty() || is_status {
+                keep_apart(needs, is_status, object, old_object);
+            }
+            if self.is_own {
+                let kind = match subresource {
+                    "" | "status" => gvk.kind.clone(),
+                    subresource => format!("{}/{subresource}", gvk.kind),
+                };
+                immutable::settle(&gvk.group, &kind, needs, object, old_object);
+            }
+        }
         if !(subresource.is_empty() || is_status) {
             let [object, old_object] = &sent;
             let prepared = defaulting::subresource(&SubresourceRequest {
@@ -57,9 +70,6 @@ impl Maker<'_> {
         }
         if self.custom.is_none() && !defaulting::has(gvk) {
             return Some((sent.clone(), sent));
-        }
-        if let [Some(object), Some(old_object)] = &mut sent {
-            keep_apart(needs, is_status, object, old_object);
         }
         let key = Sent {
             gvk: gvk.clone(),

@@ -1,0 +1,347 @@
+//! Objects of Kubernetes' own kinds that validation refuses for a single value, so that no policy is asked.
+
+use serde_json::{Map, Value as Json};
+
+use super::enums;
+use super::path::{Path, Root, Segment};
+use crate::admission::Operation;
+use kubernetes::library::format::validation::{
+    dns1123_label, dns1123_subdomain, label_value, qualified_name,
+};
+
+/// Numbers that may be less than 0.
+const SIGNED: [&str; 6] = [
+    "generation",
+    "oomScoreAdj",
+    "priority",
+    "tolerationSeconds",
+    "value",
+    "defaultMode",
+];
+
+/// Numbers of ports, 1 to 65,535.
+const PORTS: [&str; 6] = [
+    "containerPort",
+    "hostPort",
+    "healthCheckNodePort",
+    "nodePort",
+    "port",
+    "targetPort",
+];
+
+/// Numbers of users and groups, at most 2,147,483,647.
+const IDS: [&str; 4] = ["fsGroup", "runAsGroup", "runAsUser", "supplementalGroups"];
+
+/// Texts, or lists of them, that are IP addresses.
+const ADDRESSES: [&str; 8] = [
+    "clusterIP",
+    "clusterIPs",
+    "externalIPs",
+    "hostIP",
+    "hostIPs",
+    "loadBalancerIP",
+    "podIP",
+    "podIPs",
+];
+
+/// Texts, or lists of them, that are ranges of IP addresses.
+const RANGES: [&str; 5] = [
+    "cidr",
+    "cidrs",
+    "except",
+    "loadBalancerSourceRanges",
+    "podCIDR",
+];
+
+/// Maps whose keys are qualified names.
+const NAMED: [&str; 4] = ["annotations", "labels", "matchLabels", "nodeSelector"];
+
+/// Maps of amounts by resource.
+const AMOUNTS: [&str; 2] = ["limits", "requests"];
+
+/// Lists whose elements each have a `name` of their own.
+pub(super) const LISTS: [&str; 4] = [
+    "containers",
+    "ephemeralContainers",
+    "initContainers",
+    "volumes",
+];
+
+/// Kinds whose names are no DNS names.
+const FREE_NAMES: [&str; 4] = ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
+
+/// A text that the field `name`, or its list, may have, where that is an address or a range of them.
+pub(super) fn usual(name: &str) -> Option<&'static str> {
+    if ADDRESSES.contains(&name) {
+        Some("10.0.0.1")
+    } else {
+        RANGES.contains(&name).then_some("10.0.0.0/8")
+    }
+}
+
+/// Reports whether validation refuses `object`, of `kind`, for what a request of `operation` makes of it.
+///
+/// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidatePodCreate`,
+/// `validateContainerResourceName`, `ValidatePodSecurityContext`, `validateSeccompProfileField`),
+/// `pkg/apis/apps/validation/validation.go` (`ValidatePodTemplateSpecForReplicaSet`),
+/// `pkg/apis/batch/validation/validation.go` (`validateJobSpec`), `pkg/apis/networking/validation/validation.go`
+/// (`validateIngressRules`), `k8s.io/apimachinery` `pkg/api/validation/objectmeta.go`.
+pub(super) fn is_refused(kind: &str, operation: Operation, object: &Json) -> bool {
+    let name = object.pointer("/metadata/name").and_then(Json::as_str);
+    let is_named = FREE_NAMES.contains(&kind)
+        || name.is_none_or(|name| dns1123_subdomain(name.as_bytes()).is_empty());
+    let is_created = operation == Operation::Create;
+    let has_ephemeral = object.pointer("/spec/ephemeralContainers").is_some();
+    let mut walk = Walk {
+        kind,
+        path: Path::of(Root::Object),
+    };
+    !is_named || kind == "Pod" && is_created && has_ephemeral || walk.is_refused("", object)
+}
+
+struct Walk<'a> {
+    kind: &'a str,
+    path: Path,
+}
+
+impl Walk<'_> {
+    /// Reports whether validation refuses `value`, which the field `holder` holds, or an element of its list.
+    fn is_refused(&mut self, holder: &str, value: &Json) -> bool {
+        match value {
+            Json::Object(fields) => {
+                self.is_object_refused(holder, fields)
+                    || fields.iter().any(|(name, value)| {
+                        // The status is not what a client writes.
+                        let is_root = self.path.segments.is_empty();
+                        if is_root && name == "status" {
+                            return false;
+                        }
+                        self.path
+                            .segments
+                            .push(Segment::Field(name.as_str().into()));
+                        let is_refused = self.is_refused(name, value);
+                        self.path.segments.pop();
+                        is_refused
+                    })
+            }
+            Json::Array(items) => {
+                (LISTS.contains(&holder) && has_duplicates(items))
+                    || items.iter().any(|item| self.is_refused(holder, item))
+            }
+            Json::String(text) => self.is_text_refused(holder, text),
+            Json::Number(number) => number
+                .as_i64()
+                .is_some_and(|n| is_number_refused(holder, n)),
+            _ => false,
+        }
+    }
+
+    fn is_text_refused(&self, holder: &str, text: &str) -> bool {
+        let is_in_map = self.path.segments.iter().rev().nth(1).is_some_and(|around| {
+            matches!(around, Segment::Field(name) if NAMED.contains(&&**name) || **name == *"data")
+        });
+        if is_in_map {
+            let is_label = self.path.segments.iter().rev().nth(1).is_some_and(
+                |around| matches!(around, Segment::Field(name) if **name == *"labels" || **name == *"matchLabels"),
+            );
+            return is_label && !label_value(text.as_bytes()).is_empty();
+        }
+        let is_address = || text.parse::<std::net::IpAddr>().is_ok();
+        let is_range = || {
+            let (address, length) = text.split_once('/').unwrap_or_default();
+            address.parse::<std::net::IpAddr>().is_ok() && length.parse::<u8>().is_ok()
+        };
+        let is_value = |values: &[&str]| text.is_empty() || values.contains(&text);
+        enums::values(self.kind, &self.path).is_some_and(|values| !is_value(values))
+            || ADDRESSES.contains(&holder) && !matches!(text, "" | "None") && !is_address()
+            || RANGES.contains(&holder) && !is_range()
+            || holder == "image" && text.is_empty()
+            || self.kind == "Ingress" && holder == "host" && {
+                let rest = text.strip_prefix("*.").unwrap_or(text);
+                !text.is_empty() && !dns1123_subdomain(rest.as_bytes()).is_empty()
+            }
+    }
+
+    fn is_object_refused(&self, holder: &str, fields: &Map<String, Json>) -> bool {
+        let text = |name: &str| fields.get(name).and_then(Json::as_str);
+        if NAMED.contains(&holder) {
+            return fields.keys().any(|key| {
+                let key = if holder == "annotations" {
+                    key.to_lowercase()
+                } else {
+                    key.clone()
+                };
+                !qualified_name(key.as_bytes()).is_empty()
+            });
+        }
+        if AMOUNTS.contains(&holder) {
+            return fields.keys().any(|key| !is_resource(key));
+        }
+        match holder {
+            "seccompProfile" => {
+                (text("type") == Some("Localhost")) != fields.contains_key("localhostProfile")
+            }
+            "volumes" => text("name").is_none_or(str::is_empty),
+            // A template, or the spec of a Pod or what has one.
+            "template" | "" => self.is_template_refused(fields),
+            "spec" => self.is_spec_refused(fields),
+            _ => {
+                LISTS.contains(&holder)
+                    && text("name").is_none_or(|name| !dns1123_label(name.as_bytes()).is_empty())
+            }
+        }
+    }
+
+    fn is_template_refused(&self, fields: &Map<String, Json>) -> bool {
+        let spec = fields.get("spec").and_then(Json::as_object);
+        let is_of_template = !self.path.segments.is_empty();
+        is_of_template && spec.is_some_and(|spec| spec.contains_key("ephemeralContainers"))
+    }
+
+    fn is_spec_refused(&self, fields: &Map<String, Json>) -> bool {
+        let lists = || LISTS.iter().filter(|name| **name != "volumes");
+        let all = lists().filter_map(|name| fields.get(*name)?.as_array());
+        let all: Vec<Json> = all.flatten().cloned().collect();
+        let runs_once = matches!(self.kind, "Job" | "CronJob");
+        let is_template = self.path.segments.len() > 1 && fields.contains_key("containers");
+        let restarts = fields
+            .get("restartPolicy")
+            .is_none_or(|policy| policy == "Always");
+        let template = fields
+            .get("template")
+            .and_then(|template| template.pointer("/metadata/labels"));
+        let selected = fields.get("selector");
+        let selected = match self.kind {
+            "ReplicationController" => selected,
+            _ => selected.and_then(|selector| selector.get("matchLabels")),
+        };
+        let is_selected = selected.and_then(Json::as_object).is_none_or(|selected| {
+            selected
+                .iter()
+                .all(|(key, value)| template.and_then(|labels| labels.get(key)) == Some(value))
+        });
+        has_duplicates(&all)
+            || is_template && runs_once == restarts
+            || fields.contains_key("template") && !is_selected
+    }
+}
+
+/// Reports whether two of `items` have the same name.
+fn has_duplicates(items: &[Json]) -> bool {
+    let name = |item: &Json| item.get("name").and_then(Json::as_str).map(str::to_owned);
+    let names: Vec<String> = items.iter().filter_map(name).collect();
+    (1..names.len()).any(|n| {
+        names
+            .get(..n)
+            .is_some_and(|before| names.get(n).is_some_and(|name| before.contains(name)))
+    })
+}
+
+fn is_number_refused(holder: &str, n: i64) -> bool {
+    n < 0 && !SIGNED.contains(&holder)
+        || n > 65_535 && PORTS.contains(&holder)
+        || n == 0 && PORTS.contains(&holder) && !matches!(holder, "hostPort" | "nodePort")
+        || n > i64::from(i32::MAX) && IDS.contains(&holder)
+}
+
+/// Reports whether containers may ask for a resource: one of Kubernetes' own, or one with a domain.
+fn is_resource(name: &str) -> bool {
+    let is_own = matches!(name, "cpu" | "memory" | "ephemeral-storage" | "storage")
+        || name.starts_with("hugepages-");
+    is_own || name.contains('/') && qualified_name(name.as_bytes()).is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(kind: &str, object: &Json, expected: bool) {
+        assert_eq!(
+            is_refused(kind, Operation::Create, object),
+            expected,
+            "{object}"
+        );
+    }
+
+    fn pod(spec: &Json) -> Json {
+        let mut whole = json!({"containers": [{"name": "a", "image": "a"}]});
+        if let (Some(whole), Some(spec)) = (whole.as_object_mut(), spec.as_object()) {
+            whole.extend(spec.clone());
+        }
+        json!({"metadata": {"name": "a"}, "spec": whole})
+    }
+
+    #[test]
+    fn a_pod_with_a_value_that_validation_refuses() {
+        for spec in [
+            json!({"containers": [{"name": "a", "image": "a", "imagePullPolicy": "example"}]}),
+            json!({"containers": [{"name": "a", "image": "a"}, {"name": "a", "image": "a"}]}),
+            json!({"initContainers": [{"name": "a", "image": "a"}]}),
+            json!({"ephemeralContainers": [{"name": "b", "image": "a"}]}),
+            json!({"securityContext": {"fsGroup": -1}}),
+            json!({"securityContext": {"seccompProfile": {"type": "example"}}}),
+            json!({"securityContext": {"seccompProfile": {"type": "Localhost"}}}),
+            json!({"nodeSelector": {"fluxcd.io/": "a"}}),
+            json!({"containers": [{"name": "a", "image": "a", "resources": {"limits": {"example": "1"}}}]}),
+            json!({"containers": [{"name": "a", "image": "a", "ports": [{"containerPort": 70_000}]}]}),
+        ] {
+            check("Pod", &pod(&spec), true);
+        }
+        for spec in [
+            json!({}),
+            json!({"priority": -1, "tolerations": [{"key": "a", "tolerationSeconds": -1}]}),
+            json!({"initContainers": [{"name": "b", "image": "a", "imagePullPolicy": "Never"}]}),
+            json!({"containers": [{"name": "a", "image": "a", "resources": {"limits": {"example.com/a": "1", "cpu": "1"}}}]}),
+        ] {
+            check("Pod", &pod(&spec), false);
+        }
+    }
+
+    #[test]
+    fn other_kinds_with_a_value_that_validation_refuses() {
+        check(
+            "Service",
+            &json!({"spec": {"externalIPs": ["example"]}}),
+            true,
+        );
+        check(
+            "Service",
+            &json!({"spec": {"externalIPs": ["10.0.0.1"], "clusterIP": "None"}}),
+            false,
+        );
+        check(
+            "PodDisruptionBudget",
+            &json!({"spec": {"maxUnavailable": -1}}),
+            true,
+        );
+        check(
+            "Ingress",
+            &json!({"metadata": {"annotations": {"-snippet": "a"}}}),
+            true,
+        );
+        check(
+            "Ingress",
+            &json!({"metadata": {"annotations": {"A.b/Snippet": "a b"}}}),
+            false,
+        );
+        check(
+            "Ingress",
+            &json!({"spec": {"rules": [{"host": "a*b"}]}}),
+            true,
+        );
+        check(
+            "Ingress",
+            &json!({"spec": {"rules": [{"host": "*.example.com"}]}}),
+            false,
+        );
+        let job = |policy: &str| json!({"spec": {"template": {"spec": {"containers": [], "restartPolicy": policy}}}});
+        check("Job", &job("Always"), true);
+        check("Job", &job("Never"), false);
+        check("Deployment", &job("Never"), true);
+        let unselected = json!({"spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {}}});
+        check("Deployment", &unselected, true);
+    }
+}
