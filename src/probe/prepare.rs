@@ -11,6 +11,7 @@ use super::api::{Request, Samples};
 use super::run::admission_request;
 use super::sample;
 use super::undefaulted::Undefaulted;
+use crate::custom_resource;
 use crate::defaulting::{self, Stage};
 use crate::policy::admission::{AdmissionRequest, Object, Operation};
 use crate::schema::resolver::SchemaResolver;
@@ -210,8 +211,11 @@ fn of_subresource<'a>(request: &'a Request, raw: &AdmissionRequest) -> Cow<'a, R
     Cow::Owned(result)
 }
 
-/// Sets the metadata that an object has which is stored, where it is written without: params are read from the cluster.
+/// Sets the metadata that an object has which is stored, where it is written without, and leaves out what is empty:
+/// params are read from the cluster.
 pub(crate) fn store(object: &mut Value) {
+    // What cannot be read cannot be stored; the checks of the object say so.
+    let _ = custom_resource::coerce_metadata(object, None);
     let Some(fields) = object.as_object_mut() else {
         return;
     };

@@ -37,6 +37,7 @@ use serde_json::{Map, Value as Json, json};
 pub use crate::validation_rules::{FieldError, FieldErrorKind, RuleWatcher, WatchedRule};
 
 pub use defaults::judge;
+pub use read::coerce_metadata;
 
 use crate::defaulting::{NOW, UID};
 use crate::schema::SchemaError;

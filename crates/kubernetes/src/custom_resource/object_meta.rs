@@ -7,6 +7,7 @@
 
 use std::fmt;
 
+use jiff::Timestamp;
 use serde_json::{Map, Value as Json};
 
 use crate::go_json;
@@ -181,7 +182,9 @@ fn read_value(
         }
         (Type::Int, _) => wrong(value, "int64"),
         (Type::Time, Json::String(time)) => match parse_timestamp(time) {
-            Ok(_) => Ok(value.clone()),
+            // Written in UTC, to the second.
+            Ok(time) => Ok(Timestamp::from_second(time.seconds)
+                .map_or_else(|_| value.clone(), |time| time.to_string().into())),
             Err(_) => Err(format!(
                 "parsing time {} as \"2006-01-02T15:04:05Z07:00\"",
                 go_quote(time)

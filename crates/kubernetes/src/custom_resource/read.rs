@@ -28,15 +28,28 @@ pub(super) fn read(object: &Json, schema: &Json, has_embedded: bool) -> Result<J
             ));
         }
     }
-    if let Some(metadata) = read.get_mut("metadata") {
-        *metadata = object_meta::read(metadata)?;
-    }
+    coerce_metadata(&mut read, None)?;
     defaulting::prune_unknown(&mut read, schema);
     if has_embedded {
         coerce(&mut read, schema, &Path::ROOT).map_err(|error| error.to_string())?;
     }
     defaulting::complete_defaults(&mut read, schema);
     Ok(read)
+}
+
+/// Reads the metadata of an object by their Go type, and those of the resources in it, if its schema is given: empty
+/// fields and unknown ones go.
+///
+/// # Errors
+/// Why they cannot be read, in the API server's words.
+pub fn coerce_metadata(object: &mut Json, schema: Option<&Json>) -> Result<(), String> {
+    if let Some(metadata) = object.get_mut("metadata") {
+        *metadata = object_meta::read(metadata)?;
+    }
+    match schema {
+        Some(schema) => coerce(object, schema, &Path::ROOT).map_err(|error| error.to_string()),
+        None => Ok(()),
+    }
 }
 
 /// A value and its Go type, as errors of accessors tell them.

@@ -59,6 +59,9 @@ pub enum Error {
         /// The expected type.
         expected: String,
     },
+    /// The metadata of a custom resource are not of their type: the API server's words.
+    #[error("the API server does not read the object: {0}")]
+    Unread(String),
     /// The table of this build is broken.
     #[error("the table of defaults is broken: {0}")]
     Broken(String),
