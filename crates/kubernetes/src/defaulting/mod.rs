@@ -9,6 +9,7 @@
 mod convert;
 mod custom;
 mod daemon_set;
+mod decode;
 mod image;
 mod job;
 mod kind_rules;
@@ -26,6 +27,7 @@ use serde_json::Value;
 pub use convert::convert;
 pub use custom::{complete, complete_defaults};
 pub(crate) use custom::{has_unknown, prune_unknown};
+pub use decode::{Decoding, decode};
 pub use kind_rules::{has_generation, is_null_unset};
 pub use prepare::{Custom, Operation, Prepared, Request, SUFFIX, Stage, prepare};
 pub use subresource::{SubresourceRequest, subresource};
