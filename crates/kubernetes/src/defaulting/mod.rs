@@ -30,7 +30,9 @@ pub(crate) use custom::{has_unknown, prune_unknown};
 pub use decode::{Decoding, decode};
 pub use kind_rules::{has_generation, is_null_unset};
 pub use prepare::{Custom, Operation, Prepared, Request, SUFFIX, Stage, prepare};
-pub use subresource::{SubresourceRequest, subresource};
+pub use subresource::{
+    SubresourceRequest, complete_subresource, is_published_elsewhere, subresource,
+};
 
 use crate::schema::Gvk;
 use table::{KindTable, Table};

@@ -142,6 +142,9 @@ fn completed(
         }
         return Ok(object);
     }
+    if let Some(completed) = defaulting::complete_subresource(gvk, object.clone()) {
+        return Ok(completed);
+    }
     let completed = Typed::read(gvk, &object).and_then(|typed| typed.write());
     completed.map_err(|error| (object, error.to_string()))
 }

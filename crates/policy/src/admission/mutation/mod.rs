@@ -38,10 +38,10 @@ use crate::compile::CompiledPolicy;
 use crate::expressions::Role;
 use crate::mutations;
 use cel::value::Value;
-use kubernetes::defaulting::Decoding;
+use kubernetes::defaulting::{Decoding, is_published_elsewhere};
 use kubernetes::json_patch::{self, PatchError};
 use kubernetes::library::limits::RUNTIME_CEL_COST_BUDGET;
-use kubernetes::merge;
+use kubernetes::merge::{self, Types};
 use kubernetes::schema::{Gvk, Gvr};
 
 use native::PatchFailure;
@@ -648,7 +648,13 @@ impl Run<'_> {
         let value = value.unwrap_or(Ok(Value::Null)).map_err(Failure::Policy)?;
         let mutated = if role == Role::ApplyConfiguration {
             let applied = native::applied(&value).map_err(Failure::Policy)?;
-            let merged = merge::apply(&types, gvk, object, &applied)
+            let none = Types::default();
+            let types = if is_published_elsewhere(gvk) {
+                &none
+            } else {
+                &*types
+            };
+            let merged = merge::apply(types, gvk, object, &applied)
                 .map_err(|error| Failure::Policy(format!("error applying patch: {error}")))?;
             let kinds = self.context.kinds;
             kinds
