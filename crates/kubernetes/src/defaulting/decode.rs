@@ -31,6 +31,7 @@ pub enum Decoding {
 ///
 /// # Errors
 /// The API server's error.
+#[must_use]
 pub fn decode(gvk: &Gvk, object: &Value, decoding: Decoding) -> Option<Result<Value, String>> {
     let table = Table::get().ok()?;
     let root = table.kind(gvk)?.root;
@@ -289,14 +290,14 @@ impl<'a> Walk<'a> {
         }
         match (go.type_.shape(), value) {
             (Shape::Pointer(inner), _) => self.value(value, go.within(inner), within, stack),
-            (Shape::Any, _) | (Shape::Text, Value::String(_)) | (Shape::Bool, Value::Bool(_)) => {
-                Ok(value.clone())
-            }
+            (Shape::Any, _)
+            | (Shape::Text | Shape::IntOrString | Shape::Duration, Value::String(_))
+            | (Shape::Bool, Value::Bool(_))
+            | (Shape::Float, Value::Number(_)) => Ok(value.clone()),
             (Shape::Int, Value::Number(_)) => match self.whole(value, go.text) {
                 Some(number) => Ok(number.into()),
                 None => self.wrong(value, &go, within, stack),
             },
-            (Shape::Float, Value::Number(_)) => Ok(value.clone()),
             (Shape::Struct(n), Value::Object(fields)) => Ok(Value::Object(self.structure(
                 fields,
                 n,
@@ -329,7 +330,6 @@ impl<'a> Walk<'a> {
                     Ok(Value::Null)
                 }
             },
-            (Shape::IntOrString, Value::String(_)) => Ok(value.clone()),
             (Shape::IntOrString, Value::Number(number)) => {
                 let whole = go_json::number_text(number).parse::<i32>();
                 let wrong = |_| (self.decoder).mismatch(value, &go, Some(within), stack);
@@ -342,7 +342,6 @@ impl<'a> Walk<'a> {
                     .map_err(|_| format!("parsing time {} as {layout:?}", go_quote(text)))?;
                 Ok(value.clone())
             }
-            (Shape::Duration, Value::String(_)) => Ok(value.clone()),
             (
                 Shape::IntOrString | Shape::Time | Shape::MicroTime | Shape::Duration,
                 Value::Array(_) | Value::Object(_) | Value::Bool(_) | Value::Number(_),
@@ -368,7 +367,7 @@ impl<'a> Walk<'a> {
         let whole = match (value.as_i64(), value.as_f64()) {
             (Some(whole), _) => whole,
             // Out of range a processor gives the least number.
-            (None, Some(number)) if number.trunc() == number => {
+            (None, Some(number)) if number.fract().abs() < f64::MIN_POSITIVE => {
                 let is_in_range =
                     (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number);
                 if is_in_range { number as i64 } else { i64::MIN }
