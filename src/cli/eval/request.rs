@@ -104,9 +104,9 @@ pub(super) fn resource(name: &str, served: &[ApiResource]) -> Result<Resource, C
         return Err(CliError::Usage(what));
     }
     Ok(Resource {
-        group: found.group.to_string(),
-        version: found.version.to_string(),
-        resource: found.resource.to_string(),
+        group: found.group.clone(),
+        version: found.version.clone(),
+        resource: found.resource.clone(),
     })
 }
 
