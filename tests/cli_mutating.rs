@@ -204,7 +204,7 @@ fn a_difference_of_mutations_is_told() {
     );
 }
 
-/// What `eval` says of an object of a subresource of `resource` under one mutation.
+/// The report of `eval` about an object of a subresource of `resource` under one mutation.
 fn of_subresource(resource: &str, object: &Value, mutation: &Value) -> Value {
     let (resource, subresource) = resource.split_once('/').unwrap();
     let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy",

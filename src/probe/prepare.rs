@@ -11,11 +11,11 @@ use super::api::{Request, Samples};
 use super::run::admission_request;
 use super::sample;
 use super::undefaulted::Undefaulted;
-use crate::custom_resource;
 use crate::defaulting::{self, Stage};
 use crate::policy::admission::{AdmissionRequest, Object, Operation};
 use crate::schema::resolver::SchemaResolver;
 use crate::schema::{Gvk, RestMapper};
+use kubernetes::object_meta::coerce_metadata;
 
 /// A request with prepared objects.
 #[derive(Debug)]
@@ -215,7 +215,7 @@ fn of_subresource<'a>(request: &'a Request, raw: &AdmissionRequest) -> Cow<'a, R
 /// params are read from the cluster.
 pub(crate) fn store(object: &mut Value) {
     // What cannot be read cannot be stored; the checks of the object say so.
-    let _ = custom_resource::coerce_metadata(object, None);
+    let _ = coerce_metadata(object, None);
     let Some(fields) = object.as_object_mut() else {
         return;
     };

@@ -23,7 +23,6 @@ mod lists;
 mod mail;
 mod metadata;
 mod number;
-mod object_meta;
 mod outcome;
 mod read;
 mod scale;
@@ -37,7 +36,6 @@ use serde_json::{Map, Value as Json, json};
 pub use crate::validation_rules::{FieldError, FieldErrorKind, RuleWatcher, WatchedRule};
 
 pub use defaults::judge;
-pub use read::coerce_metadata;
 
 use crate::defaulting::{NOW, UID};
 use crate::schema::SchemaError;

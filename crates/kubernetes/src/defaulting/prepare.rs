@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 
 use super::{Error, NOW, Typed, UID, custom, daemon_set, kind_rules, plugins};
-use crate::custom_resource;
+use crate::object_meta;
 use crate::schema::Gvk;
 
 /// The end that a name gets which the API server makes.
@@ -118,7 +118,7 @@ fn read<'a>(
         return Ok(object.map(Cow::Borrowed));
     };
     let mut object = object.clone();
-    custom_resource::coerce_metadata(&mut object, custom.schema).map_err(Error::Unread)?;
+    object_meta::coerce_metadata(&mut object, custom.schema).map_err(Error::Unread)?;
     Ok(Some(Cow::Owned(object)))
 }
 
