@@ -66,7 +66,7 @@ impl KeptObjects {
     }
 }
 
-/// What a mutex holds; whoever panicked while it was locked has left a whole map behind.
+/// The content of a mutex; whoever panicked while it was locked has left a whole map behind.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
