@@ -522,26 +522,6 @@ fn a_patched_object_is_read_by_its_type() {
             "json: cannot unmarshal string into Go struct field Volume.spec.template.spec.volumes.VolumeSource.hostPath of type v1.HostPathVolumeSource",
         ),
         (
-            "/kind",
-            "'Other'",
-            "no kind \"Other\" is registered for version \"apps/v1\" in scheme \"pkg/runtime/scheme.go:111\"",
-        ),
-        (
-            "/kind",
-            "'StatefulSet'",
-            "failed to convert object: converting (v1.StatefulSet) to (apps.Deployment): unknown conversion",
-        ),
-        (
-            "/apiVersion",
-            "'v'",
-            "no kind \"Deployment\" is registered for version \"v\" in scheme \"pkg/runtime/scheme.go:111\"",
-        ),
-        (
-            "/kind",
-            "3",
-            "couldn't get version/kind; json parse error: json: cannot unmarshal number into Go struct field .kind of type string",
-        ),
-        (
             "/metadata/labels/a",
             "type(1)",
             &format!("{marshal}type conversion not supported for 'type'"),
@@ -562,6 +542,37 @@ fn a_patched_object_is_read_by_its_type() {
     ] {
         let patched = patch(path, value).unwrap();
         assert_eq!(patched["spec"]["replicas"], replicas, "{path} {value}");
+    }
+}
+
+#[test]
+fn a_kind_that_is_not_registered_is_an_error() {
+    let object = deployment(&json!({"name": "a"}), &json!({"replicas": 1}));
+    for (path, value, error) in [
+        (
+            "/kind",
+            "'Other'",
+            "no kind \"Other\" is registered for version \"apps/v1\" in scheme \"pkg/runtime/scheme.go:111\"",
+        ),
+        (
+            "/kind",
+            "'StatefulSet'",
+            "failed to convert object: converting (v1.StatefulSet) to (apps.Deployment): unknown conversion",
+        ),
+        (
+            "/apiVersion",
+            "'v'",
+            "no kind \"Deployment\" is registered for version \"v\" in scheme \"pkg/runtime/scheme.go:111\"",
+        ),
+        (
+            "/kind",
+            "3",
+            "couldn't get version/kind; json parse error: json: cannot unmarshal number into Go struct field .kind of type string",
+        ),
+    ] {
+        let patch = format!("[JSONPatch{{op: 'add', path: '{path}', value: {value}}}]");
+        let message = mutated(&patched(&patch), &object, None).unwrap_err();
+        assert!(message.ends_with(error), "{path} {value}: {message}");
     }
 }
 
