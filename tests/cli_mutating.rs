@@ -203,3 +203,111 @@ fn a_difference_of_mutations_is_told() {
         "{report}"
     );
 }
+
+/// The report of `eval` about an object of a subresource of `resource` under one mutation.
+fn of_subresource(resource: &str, object: &Value, mutation: &Value) -> Value {
+    let (resource, subresource) = resource.split_once('/').unwrap();
+    let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy",
+        "metadata": {"name": "p"}, "spec": {"failurePolicy": "Fail", "reinvocationPolicy": "Never",
+        "matchConstraints": {"resourceRules": [{"apiGroups": ["*"], "apiVersions": ["*"],
+            "operations": ["CREATE", "UPDATE"], "resources": ["*/*"]}]},
+        "mutations": [mutation]}});
+    let folder = directory(
+        &format!("eval-{subresource}-{}", mutation["patchType"]),
+        &[("p.yaml", &policy.to_string())],
+    );
+    let policies = folder.join("p.yaml");
+    let arguments = [
+        "eval",
+        policies.to_str().unwrap(),
+        "--object",
+        "-",
+        "-o",
+        "json",
+        "--resource",
+        resource,
+        "--subresource",
+        subresource,
+    ];
+    vap(&arguments, &object.to_string()).json()
+}
+
+#[test]
+fn objects_of_subresources_are_patched_but_have_no_type_to_apply() {
+    let patch = |path: &str, value: &str| {
+        let patch = format!("[JSONPatch{{op: 'add', path: '{path}', value: {value}}}]");
+        json!({"patchType": "JSONPatch", "jsonPatch": {"expression": patch}})
+    };
+    let apply = json!({"patchType": "ApplyConfiguration",
+        "applyConfiguration": {"expression": "Object{metadata: Object.metadata{name: 'a'}}"}});
+    let object = |api_version: &str, kind: &str, spec: &Value| {
+        json!({"apiVersion": api_version, "kind": kind,
+        "metadata": {"name": "web", "namespace": "shop"}, "spec": spec})
+    };
+    let scale = object("autoscaling/v1", "Scale", &json!({"replicas": 9}));
+    let token = object("authentication.k8s.io/v1", "TokenRequest", &json!({}));
+    let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction",
+        "metadata": {"name": "web", "namespace": "shop"}});
+    for (resource, object, path, value, expected) in [
+        ("deployments/scale", &scale, "/spec/replicas", "2", json!(2)),
+        (
+            "serviceaccounts/token",
+            &token,
+            "/spec/audiences",
+            "['a']",
+            json!(["a"]),
+        ),
+        (
+            "pods.v1/eviction",
+            &eviction,
+            "/deleteOptions",
+            "{'gracePeriodSeconds': 5}",
+            json!({"gracePeriodSeconds": 5}),
+        ),
+    ] {
+        let report = of_subresource(resource, object, &patch(path, value));
+        assert_eq!(report["decision"], "Allow", "{report:#}");
+        let mutated = &report["mutated"]["object"];
+        assert_eq!(mutated.pointer(path), Some(&expected), "{report:#}");
+        let report = of_subresource(resource, object, &apply);
+        assert_eq!(report["decision"], "Deny", "{report:#}");
+        let why = report["policies"][0]["why"].as_str().unwrap();
+        let kind = object["kind"].as_str().unwrap();
+        let text = format!(
+            "no corresponding type for {}, Kind={kind}",
+            object["apiVersion"].as_str().unwrap()
+        );
+        assert!(why.contains(&text), "{why}");
+    }
+}
+
+#[test]
+fn a_resource_is_named_as_kubectl_names_it() {
+    let run = |resource: &str| {
+        let folder = directory("eval-resource", &[("p.yaml", &mutating(5, "team"))]);
+        let policies = folder.join("p.yaml");
+        let arguments = [
+            "eval",
+            policies.to_str().unwrap(),
+            "--object",
+            "-",
+            "--resource",
+            resource,
+        ];
+        vap(&arguments, &deployment("web", 9).to_string())
+    };
+    for resource in ["deployments", "deployments.apps", "deployments.v1.apps"] {
+        let ran = run(resource);
+        assert_eq!(ran.status, 0, "{}{}", ran.out, ran.err);
+        assert!(ran.out.contains("apps/v1 deployments"), "{}", ran.out);
+    }
+    for (resource, why) in [
+        ("deployment", "nothing serves `deployment`"),
+        ("deployments.v2.apps", "nothing serves"),
+        ("events", "name the group"),
+    ] {
+        let ran = run(resource);
+        assert_eq!(ran.status, 2, "{}{}", ran.out, ran.err);
+        assert!(ran.err.contains(why), "{}", ran.err);
+    }
+}

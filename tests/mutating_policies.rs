@@ -455,3 +455,148 @@ fn an_object_within_a_list_of_a_patch_is_a_panic_of_the_api_server() {
         (500, "InternalError")
     );
 }
+
+#[test]
+fn a_patched_object_is_read_by_its_type() {
+    let object = deployment(&json!({"name": "a"}), &json!({"replicas": 1}));
+    let patch = |path: &str, value: &str| {
+        let patch = format!("[JSONPatch{{op: 'add', path: '{path}', value: {value}}}]");
+        mutated(&patched(&patch), &object, None)
+    };
+    let replicas = "Go struct field DeploymentSpec.spec.replicas of type int32";
+    let marshal = "JSONPath valueExpression evaluated to a type that could not marshal to JSON: ";
+    for (path, value, error) in [
+        (
+            "/spec/replicas",
+            "'v'",
+            &*format!("json: cannot unmarshal string into {replicas}"),
+        ),
+        (
+            "/spec/replicas",
+            "2.5",
+            &format!("json: cannot unmarshal number 2.5 into {replicas}"),
+        ),
+        (
+            "/spec/replicas",
+            "3000000000",
+            &format!("json: cannot unmarshal number 3000000000 into {replicas}"),
+        ),
+        (
+            "/spec/paused",
+            "'v'",
+            "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.paused of type bool",
+        ),
+        (
+            "/metadata/labels",
+            "{'a': 1}",
+            "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string",
+        ),
+        (
+            "/metadata/labels",
+            "[1]",
+            "json: cannot unmarshal array into Go struct field ObjectMeta.metadata.labels of type map[string]string",
+        ),
+        (
+            "/metadata/uid",
+            "1",
+            "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.uid of type types.UID",
+        ),
+        (
+            "/spec/template",
+            "{'spec': {'containers': ['a']}}",
+            "json: cannot unmarshal string into Go struct field PodSpec.spec.template.spec.containers of type v1.Container",
+        ),
+        (
+            "/spec",
+            "1",
+            "json: cannot unmarshal number into Go struct field Deployment.spec of type v1.DeploymentSpec",
+        ),
+        (
+            "/spec/strategy",
+            "{'rollingUpdate': {'maxSurge': 1.5}}",
+            "json: cannot unmarshal number 1.5 into Go struct field RollingUpdateDeployment.spec.strategy.rollingUpdate.maxSurge of type int32",
+        ),
+        (
+            "/spec/template",
+            "{'spec': {'volumes': [{'hostPath': 'a'}]}}",
+            "json: cannot unmarshal string into Go struct field Volume.spec.template.spec.volumes.VolumeSource.hostPath of type v1.HostPathVolumeSource",
+        ),
+        (
+            "/metadata/labels/a",
+            "type(1)",
+            &format!("{marshal}type conversion not supported for 'type'"),
+        ),
+        (
+            "/metadata/labels",
+            "{1: 'a'}",
+            &format!("{marshal}unsupported type conversion from 'int' to string"),
+        ),
+    ] {
+        let message = patch(path, value).unwrap_err();
+        assert!(message.ends_with(error), "{path} {value}: {message}");
+    }
+    for (path, value, replicas) in [
+        ("/spec/replicas", "5.0", 5),
+        ("/spec/replicas", "6", 6),
+        ("/kind", "null", 1),
+    ] {
+        let patched = patch(path, value).unwrap();
+        assert_eq!(patched["spec"]["replicas"], replicas, "{path} {value}");
+    }
+}
+
+#[test]
+fn a_kind_that_is_not_registered_is_an_error() {
+    let object = deployment(&json!({"name": "a"}), &json!({"replicas": 1}));
+    for (path, value, error) in [
+        (
+            "/kind",
+            "'Other'",
+            "no kind \"Other\" is registered for version \"apps/v1\" in scheme \"pkg/runtime/scheme.go:111\"",
+        ),
+        (
+            "/kind",
+            "'StatefulSet'",
+            "failed to convert object: converting (v1.StatefulSet) to (apps.Deployment): unknown conversion",
+        ),
+        (
+            "/apiVersion",
+            "'v'",
+            "no kind \"Deployment\" is registered for version \"v\" in scheme \"pkg/runtime/scheme.go:111\"",
+        ),
+        (
+            "/kind",
+            "3",
+            "couldn't get version/kind; json parse error: json: cannot unmarshal number into Go struct field .kind of type string",
+        ),
+    ] {
+        let patch = format!("[JSONPatch{{op: 'add', path: '{path}', value: {value}}}]");
+        let message = mutated(&patched(&patch), &object, None).unwrap_err();
+        assert!(message.ends_with(error), "{path} {value}: {message}");
+    }
+}
+
+#[test]
+fn numbers_of_an_apply_configuration_are_converted_as_go_does() {
+    let object = deployment(&json!({"name": "a"}), &json!({"replicas": 1}));
+    let apply = |expression: &str| {
+        let expression = format!("Object{{spec: Object.spec{{{expression}}}}}");
+        mutated(&applied(&expression), &object, None)
+    };
+    for (expression, replicas) in [
+        ("replicas: 4294967300", 4),
+        ("replicas: 3000000000", -1_294_967_296),
+        ("replicas: 5.0", 5),
+    ] {
+        assert_eq!(
+            apply(expression).unwrap()["spec"]["replicas"],
+            replicas,
+            "{expression}"
+        );
+    }
+    let message = apply("replicas: 2.5").unwrap_err();
+    assert!(
+        message.ends_with("cannot convert float64 to int32"),
+        "{message}"
+    );
+}

@@ -239,3 +239,79 @@ fn a_mutation_into_another_namespace_is_refused() {
         "{why}"
     );
 }
+
+/// Reports whether the API server refuses a widget that a JSON patch has changed, with `why`.
+fn is_refused(spec: &Value, patch: &str, why: &str) -> bool {
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy",
+        "metadata": {"name": "p"},
+        "spec": {
+            "failurePolicy": "Fail", "reinvocationPolicy": "Never",
+            "matchConstraints": {"resourceRules": [{"apiGroups": ["example.com"], "apiVersions": ["v1"],
+                "operations": ["CREATE"], "resources": ["widgets"]}]},
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": format!("[JSONPatch{{{patch}}}]")}}],
+        },
+    });
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"kind": "Widget", "plural": "widgets", "singular": "widget", "listKind": "WidgetList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object", "properties": {"spec": {"type": "object", "properties": {
+                    "name": {"type": "string"}, "date": {"type": "string", "format": "date-time"},
+                    "pod": {"type": "object", "x-kubernetes-embedded-resource": true,
+                        "x-kubernetes-preserve-unknown-fields": true},
+                }}}}}}],
+        },
+    });
+    let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget",
+        "metadata": {"name": "a", "namespace": "shop"}, "spec": spec});
+    let expect = if why.is_empty() {
+        json!({"applies": true})
+    } else {
+        json!({"error": {"contains": why}})
+    };
+    let probe = json!({
+        "apiVersion": "vap-status.dev/v1alpha1", "kind": "PolicyProbe", "metadata": {"name": "p"},
+        "spec": {
+            "target": {"kind": "MutatingAdmissionPolicy", "name": "p"}, "bindings": "Implied",
+            "cases": [{"name": "a", "request": {"object": widget}, "expect": expect}],
+        },
+    });
+    let (outcome, difference) = first(&[policy, definition, probe]);
+    assert_eq!(outcome, CaseOutcome::Passed, "{patch}: {difference}");
+    !why.is_empty()
+}
+
+#[test]
+fn a_mutated_custom_resource_is_held_against_its_definition() {
+    let pod = json!({"pod": {"apiVersion": "v1", "kind": "Pod"}});
+    for (patch, why) in [
+        (
+            "op: 'add', path: '/spec/name', value: null",
+            "spec.name: Invalid value: \"null\": spec.name in body must be of type string: \"null\"",
+        ),
+        (
+            "op: 'remove', path: '/spec/pod/kind'",
+            "spec.pod.kind: Required value",
+        ),
+        (
+            "op: 'remove', path: '/metadata/name'",
+            "metadata.name: Required value: name or generateName is required",
+        ),
+        (
+            "op: 'add', path: '/apiVersion', value: 'example.com/v2'",
+            "request to convert CR from an invalid group/version: example.com/v2",
+        ),
+    ] {
+        assert!(is_refused(&pod, patch, why));
+    }
+    // A list passes for a text that has a format.
+    assert!(!is_refused(
+        &pod,
+        "op: 'add', path: '/spec/date', value: []",
+        ""
+    ));
+}

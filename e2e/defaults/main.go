@@ -156,7 +156,7 @@ func learn(only string) table {
 	for _, fields := range s.fields {
 		row := [][]any{}
 		for _, f := range fields {
-			row = append(row, []any{f.name, f.typ, f.omit})
+			row = append(row, []any{f.name, f.typ, f.omit, f.text})
 		}
 		result.Structs = append(result.Structs, row)
 	}

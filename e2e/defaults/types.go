@@ -11,12 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// field is a field of a Go type as JSON has it: name, type, and when it is left out (0 never, 1 where it is
-// empty, 2 where it is zero).
+// field is a field of a Go type as JSON has it: name, type, when it is left out (0 never, 1 where it is
+// empty, 2 where it is zero), and the type as Go's errors write it, behind the embedded struct that it is in.
 type field struct {
 	name string
 	typ  string
 	omit int
+	text string
 	// owner and enum tell of which constants a text is.
 	enum []string
 }
@@ -93,7 +94,10 @@ func (s *structs) fieldsOf(t reflect.Type) []field {
 			if inner.Kind() == reflect.Pointer {
 				panic("an embedded pointer")
 			}
-			fields = append(fields, s.fieldsOf(inner)...)
+			for _, f := range s.fieldsOf(inner) {
+				f.text = member.Name + "|" + f.text
+				fields = append(fields, f)
+			}
 			continue
 		}
 		name := tag[0]
@@ -109,7 +113,7 @@ func (s *structs) fieldsOf(t reflect.Type) []field {
 				omit = 2
 			}
 		}
-		fields = append(fields, field{name, s.typeOf(member.Type), omit, enumsOf(t, name)})
+		fields = append(fields, field{name, s.typeOf(member.Type), omit, member.Type.String(), enumsOf(t, name)})
 	}
 	return fields
 }

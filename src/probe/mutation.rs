@@ -19,6 +19,8 @@ use super::api::{Case, Expect, Samples};
 use super::decided::Decided;
 use super::difference::{self, has_applied};
 use super::sample;
+use crate::custom_resource::{RULES_NOT_CHECKED, Validator};
+use crate::defaulting::Decoding;
 use crate::merge::Types;
 use crate::policy::admission::mutation::{
     Bound, Kinds, MutatingAdmission, MutationContext, MutationOutcome, mutate,
@@ -144,12 +146,7 @@ pub fn outcome(
     }
     if review.denial.is_none()
         && let Some(after) = &mutated.after
-        && let Some(denial) = invalid(
-            (&mutated.before, after),
-            &request.gvk,
-            samples,
-            mutating.schemas,
-        )
+        && let Some(denial) = invalid((&mutated.before, after), request, samples, mutating.schemas)
     {
         review.errors.push(denial.cause.clone());
         review.denial = Some(denial);
@@ -273,6 +270,10 @@ impl Kinds for Asked<'_> {
         self.kinds.is_custom(gvk)
     }
 
+    fn read(&self, gvk: &Gvk, object: Value, decoding: Decoding) -> Result<Value, String> {
+        self.kinds.read(gvk, object, decoding)
+    }
+
     fn completed(&self, gvk: &Gvk, object: Value) -> Result<Value, (Value, String)> {
         self.kinds.completed(gvk, object)
     }
@@ -305,30 +306,20 @@ fn misplaced(after: &Value, request: &AdmissionRequest) -> Option<Status> {
     })
 }
 
-/// The refusal of an object that mutations have left without a required field, or with a value of another type.
+/// The refusal of an object that mutations have left without a name or a required field, or with a value of another
+/// type.
 fn invalid(
     (before, after): (&Value, &Value),
-    gvk: &Gvk,
+    request: &AdmissionRequest,
     samples: Samples,
     schemas: &dyn SchemaResolver,
 ) -> Option<Status> {
     if before == after {
         return None;
     }
-    let of = |object: &Value| sample::violations(object, gvk, schemas, samples, "");
-    let known = of(before);
-    let is_new = |violation: &super::validation::Violation| {
-        // Fields that the schema does not have are pruned.
-        !violation.message.starts_with(sample::UNKNOWN) && !known.contains(violation)
-    };
-    let found: Vec<String> = of(after)
-        .into_iter()
-        .filter(is_new)
-        .map(|violation| {
-            let field = violation.field_ref.trim_start_matches('.');
-            format!("{field}: {}", violation.message)
-        })
-        .collect();
+    let known = errors(before, request, samples, schemas);
+    let mut found = errors(after, request, samples, schemas);
+    found.retain(|error| !known.contains(error));
     if found.is_empty() {
         return None;
     }
@@ -344,6 +335,52 @@ fn invalid(
         binding: None,
         by: DeniedBy::Error,
     })
+}
+
+/// The errors of an object: a custom resource is held against all that its definition says, another against its schema.
+fn errors(
+    object: &Value,
+    request: &AdmissionRequest,
+    samples: Samples,
+    schemas: &dyn SchemaResolver,
+) -> Vec<String> {
+    let gvk = &request.gvk;
+    if request.subresource.is_empty()
+        && let Some((crd, _)) = schemas.custom(gvk)
+        && let Ok(validator) = Validator::new(crd.definition(), &gvk.version)
+    {
+        return match validator.validate_mutated(object, &request.namespace) {
+            Ok(verdict) => (verdict.errors.iter())
+                .filter(|error| error.detail != RULES_NOT_CHECKED)
+                .map(ToString::to_string)
+                .collect(),
+            Err(error) => vec![error.to_string()],
+        };
+    }
+    let violations = sample::violations(object, gvk, schemas, samples, "").into_iter();
+    // Fields that the schema does not have are pruned.
+    let violations = violations.filter(|violation| !violation.message.starts_with(sample::UNKNOWN));
+    let mut found: Vec<String> = violations
+        .map(|violation| {
+            let field = violation.field_ref.trim_start_matches('.');
+            format!("{field}: {}", violation.message)
+        })
+        .collect();
+    if request.operation == Operation::Create && request.subresource.is_empty() && !is_named(object)
+    {
+        found.push("metadata.name: Required value: name or generateName is required".to_owned());
+    }
+    found
+}
+
+/// Reports whether an object has a name, or the beginning of one.
+///
+/// Source: apimachinery `pkg/api/validation/objectmeta.go` (`ValidateObjectMetaAccessor`).
+fn is_named(object: &Value) -> bool {
+    let text = |pointer| object.pointer(pointer).and_then(Value::as_str);
+    ["/metadata/name", "/metadata/generateName"]
+        .into_iter()
+        .any(|pointer| text(pointer).is_some_and(|text| !text.is_empty()))
 }
 
 /// The object without fields that are null, which are none to Go's types.

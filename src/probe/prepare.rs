@@ -15,6 +15,7 @@ use crate::defaulting::{self, Stage};
 use crate::policy::admission::{AdmissionRequest, Object, Operation};
 use crate::schema::resolver::SchemaResolver;
 use crate::schema::{Gvk, RestMapper};
+use kubernetes::object_meta::coerce_metadata;
 
 /// A request with prepared objects.
 #[derive(Debug)]
@@ -210,8 +211,11 @@ fn of_subresource<'a>(request: &'a Request, raw: &AdmissionRequest) -> Cow<'a, R
     Cow::Owned(result)
 }
 
-/// Sets the metadata that an object has which is stored, where it is written without: params are read from the cluster.
+/// Sets the metadata that an object has which is stored, where it is written without, and leaves out what is empty:
+/// params are read from the cluster.
 pub(crate) fn store(object: &mut Value) {
+    // What cannot be read cannot be stored; the checks of the object say so.
+    let _ = coerce_metadata(object, None);
     let Some(fields) = object.as_object_mut() else {
         return;
     };

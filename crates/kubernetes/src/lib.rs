@@ -41,6 +41,7 @@ pub mod go_json;
 pub mod json_patch;
 pub mod library;
 pub mod merge;
+pub mod object_meta;
 pub mod schema;
 pub mod typed_values;
 pub mod validation_rules;

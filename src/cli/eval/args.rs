@@ -13,6 +13,7 @@ Examples:
   kubectl vap eval policies/ --object deployment.yaml
   kubectl vap eval policies/ --object new.yaml --old-object old.yaml --request-user ann
   kubectl vap eval policies/ --request admission-review.json
+  kubectl vap eval policies/ --resource deployments --subresource scale --object scale.yaml
   kubectl vap eval --context staging --object deployment.yaml
   kubectl vap eval vap/replica-limit --object - < deployment.yaml
 
@@ -47,6 +48,10 @@ pub struct EvalArgs {
     /// The subresource of the request, such as scale
     #[arg(long, value_name = "NAME")]
     pub subresource: Option<String>,
+    /// The resource of the request, as kubectl names it (deployments, deployments.apps, deployments.v1.apps): an object
+    /// of a subresource does not tell it [default: that of the object's kind]
+    #[arg(long, value_name = "RESOURCE", conflicts_with = "request")]
+    pub resource: Option<String>,
     /// The flags of who asks.
     #[command(flatten)]
     pub asks: Asks,

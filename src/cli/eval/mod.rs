@@ -40,7 +40,7 @@ use world::{Ready, World};
 /// # Errors
 /// Where the request cannot be read, or the cluster cannot be asked.
 pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, CliError> {
-    let request = request::read(args, stdin)?;
+    let mut request = request::read(args, stdin)?;
     let objects = [&request.object, &request.old_object];
     let objects = objects.into_iter().flatten();
     let kinds = objects.map(|object| Object::new(object).gvk().clone());
@@ -52,6 +52,9 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
         connection: &args.connection,
     };
     let mut setup = Setup::read(&sources, &kinds.collect::<BTreeSet<_>>(), stdin)?;
+    if let Some(name) = &args.resource {
+        request.resource = Some(request::resource(name, &setup.known.mapper.resources)?);
+    }
     let mut findings = std::mem::take(&mut setup.findings);
     let world = World::new(
         &setup.input,

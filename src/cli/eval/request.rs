@@ -12,7 +12,9 @@ use crate::cli::error::CliError;
 use crate::cli::input::files::{Reading, read_all};
 use crate::cli::input::values;
 use crate::cli::test::expand;
-use crate::probe::api::Request;
+use crate::probe::api::{Request, Resource};
+use crate::schema::Gvr;
+use crate::schema::rest_mapper::ApiResource;
 
 /// The fields of a request as a case of a probe has them.
 const FIELDS: [&str; 12] = [
@@ -63,11 +65,49 @@ pub(super) fn read(args: &EvalArgs, stdin: &mut dyn Read) -> Result<Request, Cli
         request.user_info = Some(user);
     }
     complete(&mut request);
-    if request.object.is_none() && request.old_object.is_none() && request.resource.is_none() {
+    let is_named = request.resource.is_some() || args.resource.is_some();
+    if request.object.is_none() && request.old_object.is_none() && !is_named {
         let what = "the request has neither an object nor a resource";
         return Err(CliError::Usage(what.to_owned()));
     }
     Ok(request)
+}
+
+/// The served resource that `name` names: `deployments`, `deployments.apps` or `deployments.v1.apps`. Of several
+/// versions it is `v1`, or else the first.
+///
+/// # Errors
+/// That nothing of the name is served, or resources of several groups are.
+pub(super) fn resource(name: &str, served: &[ApiResource]) -> Result<Resource, CliError> {
+    let (plural, rest) = name.split_once('.').unwrap_or((name, ""));
+    let is_meant = |gvr: &Gvr| {
+        let versioned = format!("{}.{}", gvr.version, gvr.group);
+        let versioned = versioned.trim_end_matches('.');
+        gvr.resource == plural && (rest.is_empty() || rest == &*gvr.group || rest == versioned)
+    };
+    let meant = served
+        .iter()
+        .map(|served| &served.gvr)
+        .filter(|gvr| is_meant(gvr));
+    let meant: Vec<&Gvr> = meant.collect();
+    let stable = meant.iter().find(|gvr| &*gvr.version == "v1");
+    let Some(found) = stable.or(meant.first()) else {
+        let what =
+            format!("--resource: nothing serves `{name}`; name the plural, as `deployments`");
+        return Err(CliError::Usage(what));
+    };
+    if let Some(other) = meant.iter().find(|gvr| gvr.group != found.group) {
+        let what = format!(
+            "--resource: `{name}` is served by {:?} and {:?}; name the group, as `{plural}.GROUP`",
+            &*found.group, &*other.group
+        );
+        return Err(CliError::Usage(what));
+    }
+    Ok(Resource {
+        group: found.group.clone(),
+        version: found.version.clone(),
+        resource: found.resource.clone(),
+    })
 }
 
 /// Sets what the objects say of the operation, and the objects that the operation has.

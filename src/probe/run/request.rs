@@ -175,6 +175,14 @@ fn resource_of(
             );
         };
         let served = mapper.resources_of_kind(&gvk).next().ok_or_else(|| {
+            if !subresource.is_empty() {
+                return format!(
+                    "an object of kind {} {} does not tell what the subresource `{subresource}` is of: the request must \
+                     name its resource",
+                    gvk.api_version(),
+                    gvk.kind
+                );
+            }
             format!(
                 "no resource of kind {} {} is served: its CustomResourceDefinition is missing, or the \
                  request must name its resource",

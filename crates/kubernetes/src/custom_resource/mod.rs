@@ -23,7 +23,6 @@ mod lists;
 mod mail;
 mod metadata;
 mod number;
-mod object_meta;
 mod outcome;
 mod read;
 mod scale;
@@ -242,16 +241,27 @@ impl Validator {
         })
     }
 
+    /// Holds an object that mutations have changed against the version, as one that is created: it is not read once more,
+    /// so that its nulls and its unknown fields stay.
+    ///
+    /// # Errors
+    /// If the object is none, or nests too deeply.
+    pub fn validate_mutated(&self, object: &Json, namespace: &str) -> Result<Verdict, Error> {
+        check_form(object)?;
+        let mut object = self.created(object.clone());
+        self.place(&mut object, namespace);
+        let mut errors = Vec::new();
+        let cost = self.errors(&object, None, &mut errors, None);
+        Ok(Verdict {
+            object,
+            errors,
+            cost,
+        })
+    }
+
     /// Reads an object as it comes with a request.
     fn read(&self, object: &Json) -> Result<Json, Error> {
-        if !is_shallower(object, MAX_JSON_DEPTH) {
-            return Err(Error::Unread(format!(
-                "the object nests deeper than {MAX_JSON_DEPTH} levels"
-            )));
-        }
-        if !object.is_object() {
-            return Err(Error::Unread("the object is no JSON object".to_owned()));
-        }
+        check_form(object)?;
         let mut object =
             read::read(object, &self.json, self.has_embedded).map_err(Error::Unread)?;
         if let Some(fields) = object.as_object_mut() {
@@ -479,6 +489,19 @@ impl Validator {
         errors.append(&mut found.errors);
         found.cost
     }
+}
+
+/// Refuses what is no object, or nests too deeply.
+fn check_form(object: &Json) -> Result<(), Error> {
+    if !is_shallower(object, MAX_JSON_DEPTH) {
+        return Err(Error::Unread(format!(
+            "the object nests deeper than {MAX_JSON_DEPTH} levels"
+        )));
+    }
+    if !object.is_object() {
+        return Err(Error::Unread("the object is no JSON object".to_owned()));
+    }
+    Ok(())
 }
 
 /// The metadata of an object that is read.

@@ -6,11 +6,9 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use serde_json::Value as Json;
-
-use crate::go_json;
+pub(super) use crate::validation_rules::shown;
 use crate::validation_rules::{FieldError, FieldErrorKind};
-use cel::value::{format_double, go_quote};
+use cel::value::go_quote;
 
 /// The errors of a value, and how many checks were made; of several alternatives that fail, those of the one with
 /// most checks are told.
@@ -128,19 +126,5 @@ fn field_of(path: &str) -> String {
     match path {
         "" | "." => "<nil>".to_owned(),
         path => path.strip_prefix('.').unwrap_or(path).to_owned(),
-    }
-}
-
-/// A value as errors show it.
-///
-/// Source: apimachinery `pkg/util/validation/field/errors.go`, `ErrorBody`.
-pub(super) fn shown(value: &Json) -> String {
-    match value {
-        Json::String(text) => go_quote(text),
-        Json::Number(number) => match number.as_i64() {
-            Some(number) => number.to_string(),
-            None => format_double(number.as_f64().unwrap_or_default()),
-        },
-        other => go_json::to_text(other),
     }
 }

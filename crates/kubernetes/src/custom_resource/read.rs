@@ -6,13 +6,10 @@
 
 use serde_json::Value as Json;
 
-use super::embedded::is_embedded;
-use super::object_meta;
 use super::outcome::shown;
 use super::value::sorted;
 use crate::defaulting;
-use crate::validation_rules::path::Path;
-use crate::validation_rules::{FieldError, FieldErrorKind};
+use crate::object_meta::coerce_metadata;
 
 /// Reads `object`, whose schema is `schema`, in which there are resources if `has_embedded`.
 ///
@@ -28,12 +25,10 @@ pub(super) fn read(object: &Json, schema: &Json, has_embedded: bool) -> Result<J
             ));
         }
     }
-    if let Some(metadata) = read.get_mut("metadata") {
-        *metadata = object_meta::read(metadata)?;
-    }
+    coerce_metadata(&mut read, None)?;
     defaulting::prune_unknown(&mut read, schema);
     if has_embedded {
-        coerce(&mut read, schema, &Path::ROOT).map_err(|error| error.to_string())?;
+        coerce_metadata(&mut read, Some(schema))?;
     }
     defaulting::complete_defaults(&mut read, schema);
     Ok(read)
@@ -71,62 +66,4 @@ fn plain(value: &Json) -> String {
         }
         scalar => shown(scalar),
     }
-}
-
-/// Reads the metadata of embedded resources.
-fn coerce(value: &mut Json, schema: &Json, path: &Path<'_>) -> Result<(), FieldError> {
-    match value {
-        Json::Object(fields) => {
-            let is_resource = is_embedded(schema);
-            let mut names: Vec<String> = fields.keys().cloned().collect();
-            names.sort_unstable();
-            let properties = schema.get("properties").and_then(Json::as_object);
-            let values = schema
-                .get("additionalProperties")
-                .filter(|values| values.is_object());
-            for name in &names {
-                let Some(field) = fields.get_mut(name) else {
-                    continue;
-                };
-                if is_resource {
-                    coerce_field(name, field, &path.field(name))?;
-                }
-                let property = properties.and_then(|properties| properties.get(name));
-                if let Some(property) = property {
-                    coerce(field, property, &path.field(name))?;
-                } else if let Some(values) = values {
-                    coerce(field, values, &path.key(name))?;
-                }
-            }
-        }
-        Json::Array(items) => {
-            if let Some(inner) = schema.get("items").filter(|items| items.is_object()) {
-                for (n, item) in items.iter_mut().enumerate() {
-                    coerce(item, inner, &path.index(n))?;
-                }
-            }
-        }
-        _ => {}
-    }
-    Ok(())
-}
-
-fn coerce_field(name: &str, field: &mut Json, path: &Path<'_>) -> Result<(), FieldError> {
-    let detail = match name {
-        "apiVersion" | "kind" if !field.is_string() => "must be a string".to_owned(),
-        "metadata" => match object_meta::read(field) {
-            Ok(read) => {
-                *field = read;
-                return Ok(());
-            }
-            Err(detail) => detail,
-        },
-        _ => return Ok(()),
-    };
-    Err(FieldError {
-        kind: FieldErrorKind::Invalid,
-        field: path.text(),
-        value: Some(shown(field)),
-        detail,
-    })
 }

@@ -9,6 +9,7 @@
 mod convert;
 mod custom;
 mod daemon_set;
+mod decode;
 mod image;
 mod job;
 mod kind_rules;
@@ -26,9 +27,12 @@ use serde_json::Value;
 pub use convert::convert;
 pub use custom::{complete, complete_defaults};
 pub(crate) use custom::{has_unknown, prune_unknown};
+pub use decode::{Decoding, decode};
 pub use kind_rules::{has_generation, is_null_unset};
 pub use prepare::{Custom, Operation, Prepared, Request, SUFFIX, Stage, prepare};
-pub use subresource::{SubresourceRequest, subresource};
+pub use subresource::{
+    SubresourceRequest, complete_subresource, is_published_elsewhere, subresource,
+};
 
 use crate::schema::Gvk;
 use table::{KindTable, Table};
@@ -59,6 +63,9 @@ pub enum Error {
         /// The expected type.
         expected: String,
     },
+    /// The metadata of a custom resource are not of their type: the API server's words.
+    #[error("the API server does not read the object: {0}")]
+    Unread(String),
     /// The table of this build is broken.
     #[error("the table of defaults is broken: {0}")]
     Broken(String),

@@ -4,9 +4,12 @@
 //! `pkg/registry/generic/registry/store.go`, `pkg/registry/rest/{create,update,meta}.go`;
 //! `k8s.io/apiextensions-apiserver` `pkg/registry/customresource/strategy.go`.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use super::{Error, NOW, Typed, UID, custom, daemon_set, kind_rules, plugins};
+use crate::object_meta;
 use crate::schema::Gvk;
 
 /// The end that a name gets which the API server makes.
@@ -82,6 +85,13 @@ pub struct Prepared {
 /// # Errors
 /// Why that is not known.
 pub fn prepare(request: &Request<'_>) -> Result<Prepared, Error> {
+    let object = read(request, request.object)?;
+    let old_object = read(request, request.old_object)?;
+    let request = &Request {
+        object: object.as_deref(),
+        old_object: old_object.as_deref(),
+        ..*request
+    };
     let old = request.old_object.map(|old| stored(request, old));
     let old = old.transpose()?;
     let object = match (request.object, &old, request.operation) {
@@ -96,6 +106,20 @@ pub fn prepare(request: &Request<'_>) -> Result<Prepared, Error> {
         object,
         old_object: old,
     })
+}
+
+/// An object as the API server reads it: the metadata of a custom resource, and of resources in it, go through Go's
+/// types, as those of other objects do with all their fields.
+fn read<'a>(
+    request: &Request<'_>,
+    object: Option<&'a Value>,
+) -> Result<Option<Cow<'a, Value>>, Error> {
+    let (Some(object), Some(custom)) = (object, request.custom) else {
+        return Ok(object.map(Cow::Borrowed));
+    };
+    let mut object = object.clone();
+    object_meta::coerce_metadata(&mut object, custom.schema).map_err(Error::Unread)?;
+    Ok(Some(Cow::Owned(object)))
 }
 
 /// An object that a request creates.
@@ -384,4 +408,70 @@ pub(super) fn manage(metadata: &mut Map<String, Value>, gvk: &Gvk) {
             "fieldsV1": {},
         }]),
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prepared(stage: Stage, object: &Value, old: Option<&Value>) -> Result<Prepared, Error> {
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"pod": {
+            "type": "object", "x-kubernetes-embedded-resource": true}}}}});
+        prepare(&Request {
+            operation: old.map_or(Operation::Create, |_| Operation::Update),
+            stage,
+            gvk: &Gvk::new("example.com", "v1", "Widget"),
+            custom: Some(Custom {
+                schema: Some(&schema),
+                has_status: false,
+            }),
+            namespace: "default",
+            is_status: false,
+            object: Some(object),
+            old_object: old,
+        })
+    }
+
+    #[test]
+    fn metadata_of_custom_resources_go_through_their_type() {
+        let metadata = json!({"name": "a", "labels": {}, "annotations": {}, "finalizers": [], "ownerReferences": [],
+            "generateName": "", "colour": "red"});
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {}, "annotations": {"a": null}}});
+        let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata, "spec": {"pod": pod}});
+        let mut other = widget.clone();
+        other["metadata"]["labels"] = json!({"a": null});
+        other["metadata"]["creationTimestamp"] = json!("2024-01-01T02:00:00.5+02:00");
+        for stage in [Stage::Mutation, Stage::Validation] {
+            for (object, old) in [(&widget, None), (&widget, Some(&other))] {
+                let prepared = prepared(stage, object, old).unwrap();
+                let object = prepared.object.unwrap();
+                for name in [
+                    "labels",
+                    "annotations",
+                    "finalizers",
+                    "ownerReferences",
+                    "generateName",
+                    "colour",
+                ] {
+                    assert_eq!(object["metadata"].get(name), None, "{name}: {object}");
+                }
+                assert_eq!(
+                    object["spec"]["pod"]["metadata"],
+                    json!({"annotations": {"a": ""}})
+                );
+                if let Some(old) = prepared.old_object {
+                    assert_eq!(old["metadata"]["labels"], json!({"a": ""}));
+                    assert_eq!(old["metadata"]["creationTimestamp"], "2024-01-01T00:00:00Z");
+                }
+            }
+        }
+        let mut wrong = widget;
+        wrong["metadata"]["labels"] = json!({"a": 1});
+        let error = prepared(Stage::Validation, &wrong, None).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the API server does not read the object: json: cannot unmarshal number into Go struct field \
+             ObjectMeta.labels of type string"
+        );
+    }
 }

@@ -47,6 +47,48 @@ pub fn subresource(request: &SubresourceRequest<'_>) -> Option<Prepared> {
     }
 }
 
+/// The object of a subresource with its defaults, as they are set after a mutation; `None` where the kind is none of those
+/// that are known.
+#[must_use]
+pub fn complete_subresource(gvk: &Gvk, mut object: Value) -> Option<Value> {
+    let kind = (&*gvk.group, &*gvk.version, &*gvk.kind);
+    let mut spec = fields(object.get("spec"));
+    match kind {
+        ("autoscaling", "v1", "Scale") => {
+            spec.retain(|name, value| {
+                name != "replicas" || !matches!(value, Value::Null) && *value != json!(0)
+            });
+        }
+        ("authentication.k8s.io", "v1", "TokenRequest") => {
+            let seconds = spec.entry("expirationSeconds").or_insert(Value::Null);
+            if seconds.is_null() {
+                *seconds = TOKEN_SECONDS.into();
+            }
+        }
+        ("policy", "v1", "Eviction") | ("", "v1", "Binding") => return Some(object),
+        _ => return None,
+    }
+    object
+        .as_object_mut()?
+        .insert("spec".to_owned(), Value::Object(spec));
+    Some(object)
+}
+
+/// Reports whether the kind is that of a subresource of another group, which the OpenAPI document of its own group does
+/// not have: an apply configuration finds no type for it.
+///
+/// Source: apiserver `pkg/admission/plugin/policy/mutating/patch/typeconverter.go`; apimachinery
+/// `pkg/util/managedfields/internal/typeconverter.go` (`indexModels`).
+#[must_use]
+pub fn is_published_elsewhere(gvk: &Gvk) -> bool {
+    matches!(
+        (&*gvk.group, &*gvk.version, &*gvk.kind),
+        ("autoscaling", "v1", "Scale")
+            | ("policy", "v1", "Eviction")
+            | ("authentication.k8s.io", "v1", "TokenRequest")
+    )
+}
+
 fn of_object(object: Option<Value>) -> Prepared {
     Prepared {
         object,

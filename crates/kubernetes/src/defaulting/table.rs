@@ -19,9 +19,15 @@ const MAX_UNPACKED_BYTES: usize = 16 * 1024 * 1024;
 /// When a field is left out: never (0), where it is empty (1), where it is zero (2).
 pub(super) type Omit = u8;
 
-/// A field: name, type, and when it is left out.
+/// A field: name, type, when it is left out, and the type as Go's errors write it, behind the embedded structs that it
+/// is in (`ProbeHandler|*v1.ExecAction`).
 #[derive(Debug, Deserialize)]
-pub(super) struct Field(pub(super) String, pub(super) String, pub(super) Omit);
+pub(super) struct Field(
+    pub(super) String,
+    pub(super) String,
+    pub(super) Omit,
+    pub(super) String,
+);
 
 #[derive(Debug, Deserialize)]
 struct File {

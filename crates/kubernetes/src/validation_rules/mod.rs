@@ -106,3 +106,17 @@ pub fn validate(
         .ok_or_else(|| ValidateError::NoVersion(version.to_owned()))?;
     Ok(Validator::new(schema)?.validate(object, before).errors)
 }
+
+/// A value as errors show it.
+///
+/// Source: apimachinery `pkg/util/validation/field/errors.go`, `ErrorBody`.
+pub(crate) fn shown(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::String(text) => cel::value::go_quote(text),
+        serde_json::Value::Number(number) => match number.as_i64() {
+            Some(number) => number.to_string(),
+            None => cel::value::format_double(number.as_f64().unwrap_or_default()),
+        },
+        other => crate::go_json::to_text(other),
+    }
+}

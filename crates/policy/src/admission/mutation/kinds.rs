@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value as Json;
 
-use kubernetes::defaulting::{self, Typed};
+use kubernetes::defaulting::{self, Decoding, Typed};
 use kubernetes::merge::Types;
 use kubernetes::schema::crd::CrdVersion;
 use kubernetes::schema::resolver::SchemaResolver;
@@ -19,6 +19,17 @@ pub trait Kinds {
 
     /// Reports whether a CustomResourceDefinition defines the kind.
     fn is_custom(&self, gvk: &Gvk) -> bool;
+
+    /// The object of a built-in kind as its Go type reads it after a mutation.
+    ///
+    /// # Errors
+    /// The API server's error.
+    fn read(&self, gvk: &Gvk, object: Json, decoding: Decoding) -> Result<Json, String> {
+        if self.is_custom(gvk) {
+            return Ok(object);
+        }
+        defaulting::decode(gvk, &object, decoding).unwrap_or(Ok(object))
+    }
 
     /// The object with its defaults, as the API server sets them after a mutation.
     ///
@@ -130,6 +141,9 @@ fn completed(
             defaulting::complete_defaults(&mut object, schema);
         }
         return Ok(object);
+    }
+    if let Some(completed) = defaulting::complete_subresource(gvk, object.clone()) {
+        return Ok(completed);
     }
     let completed = Typed::read(gvk, &object).and_then(|typed| typed.write());
     completed.map_err(|error| (object, error.to_string()))

@@ -38,9 +38,10 @@ use crate::compile::CompiledPolicy;
 use crate::expressions::Role;
 use crate::mutations;
 use cel::value::Value;
+use kubernetes::defaulting::{Decoding, is_published_elsewhere};
 use kubernetes::json_patch::{self, PatchError};
 use kubernetes::library::limits::RUNTIME_CEL_COST_BUDGET;
-use kubernetes::merge;
+use kubernetes::merge::{self, Types};
 use kubernetes::schema::{Gvk, Gvr};
 
 use native::PatchFailure;
@@ -494,11 +495,41 @@ impl Run<'_> {
         };
         if version.is_changed {
             self.again.append(&mut self.previously);
-            let json = with_kind(version.json, &self.request.gvk);
+            let json = self.converted(version.json)?;
             self.request.object = Some(Object::new(&json));
             self.object = Some(json);
         }
         Ok(version.is_changed)
+    }
+
+    /// The object in the version of the request.
+    ///
+    /// Source: apiextensions-apiserver `pkg/apiserver/conversion/converter.go` (`crConverter.ConvertToVersion`).
+    fn converted(&self, mut object: Json) -> Result<Json, Status> {
+        let (kinds, gvk) = (self.context.kinds, &self.request.gvk);
+        if !kinds.is_custom(gvk) {
+            return Ok(with_kind(object, gvk));
+        }
+        let text = |name| object.get(name).and_then(Json::as_str).unwrap_or_default();
+        let api_version = text("apiVersion").to_owned();
+        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+        let fault = |error: String| Err(internal(&format!("failed to convert object: {error}")));
+        if group != &*gvk.group {
+            return fault(format!(
+                "{group}/{version}, Kind={} is unstructured and is not suitable for converting to {}",
+                text("kind"),
+                go_quote(&gvk.api_version())
+            ));
+        }
+        if !kinds.is_custom(&Gvk::new(group, version, &*gvk.kind)) {
+            return fault(format!(
+                "request to convert CR from an invalid group/version: {api_version}"
+            ));
+        }
+        if let Some(fields) = object.as_object_mut() {
+            fields.insert("apiVersion".to_owned(), gvk.api_version().into());
+        }
+        Ok(object)
     }
 
     /// Evaluates the match conditions of an invocation; true where they hold.
@@ -617,8 +648,18 @@ impl Run<'_> {
         let value = value.unwrap_or(Ok(Value::Null)).map_err(Failure::Policy)?;
         let mutated = if role == Role::ApplyConfiguration {
             let applied = native::applied(&value).map_err(Failure::Policy)?;
-            merge::apply(&types, gvk, object, &applied)
-                .map_err(|error| Failure::Policy(format!("error applying patch: {error}")))?
+            let none = Types::default();
+            let types = if is_published_elsewhere(gvk) {
+                &none
+            } else {
+                &*types
+            };
+            let merged = merge::apply(types, gvk, object, &applied)
+                .map_err(|error| Failure::Policy(format!("error applying patch: {error}")))?;
+            let kinds = self.context.kinds;
+            kinds
+                .read(gvk, merged, Decoding::Conversion)
+                .map_err(Failure::Policy)?
         } else {
             let patch = native::patch(&value).map_err(|failure| match failure {
                 PatchFailure::Failed(error) => Failure::Policy(error),
@@ -628,6 +669,9 @@ impl Run<'_> {
                 Ok(patched) if self.context.kinds.is_custom(gvk) => json_patch::decoded(patched)
                     .map_err(|error| Failure::Request(internal(&error)))?,
                 Ok(patched) => {
+                    let kinds = self.context.kinds;
+                    let read = kinds.read(gvk, patched.clone(), Decoding::Json);
+                    let read = read.map_err(|error| Failure::Request(internal(&error)))?;
                     let unknown = merge::undeclared(&types, gvk, &patched);
                     if !unknown.is_empty() {
                         let unknown: Vec<_> = unknown
@@ -637,7 +681,7 @@ impl Run<'_> {
                         let error = format!("strict decoding error: {}", unknown.join(", "));
                         return Err(Failure::Request(internal(&error)));
                     }
-                    patched
+                    read
                 }
                 // The object stays as it is.
                 Err(PatchError::TestFailed(_)) => object.clone(),

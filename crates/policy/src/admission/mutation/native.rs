@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use cel::value::{List, Map, Value, go_quote};
+use kubernetes::go_json;
 use kubernetes::json_patch::Operation;
 use kubernetes::library::mutation::{JsonPatchValue, ObjectValue};
 use kubernetes::merge::{Applied, Foreign};
@@ -241,11 +242,13 @@ fn json(value: &Value, depth: u32) -> Result<Json, PatchFailure> {
         Value::Int(value) => value.to_string().into(),
         Value::Uint(value) if *value <= MAX_SAFE => (*value).into(),
         Value::Uint(value) => value.to_string().into(),
-        Value::Double(value) => Number::from_f64(*value).map(Json::Number).ok_or_else(|| {
+        Value::Double(value) => number(*value).ok_or_else(|| {
             format!("json: error calling MarshalJSON for type *structpb.Value: {value}")
         })?,
         Value::String(text) => (**text).into(),
-        Value::Type(of) => of.type_name().into(),
+        Value::Type(_) => {
+            return Err("type conversion not supported for 'type'".to_owned().into());
+        }
         Value::Optional(optional) => match optional.get() {
             Some(held) => json(held, deeper)?,
             None => return Err("optional.none() dereference".to_owned().into()),
@@ -259,7 +262,14 @@ fn json(value: &Value, depth: u32) -> Result<Json, PatchFailure> {
             for (key, value) in map.entries().map_err(|error| error.to_string())? {
                 let key = match &key {
                     Value::String(text) => text.to_string(),
-                    other => other.to_go_string(),
+                    other => {
+                        let key = other.type_().declared_string();
+                        let error: String = match other {
+                            Value::Bool(_) => "type conversion error from bool to 'string'".into(),
+                            _ => format!("unsupported type conversion from '{key}' to string"),
+                        };
+                        return Err(error.into());
+                    }
                 };
                 fields.insert(key, json(&value, deeper)?);
             }
@@ -281,6 +291,11 @@ fn json(value: &Value, depth: u32) -> Result<Json, PatchFailure> {
     })
 }
 
+/// A double as JSON writes and reads it: a whole one is read as an integer. `None` for what JSON does not have.
+fn number(value: f64) -> Option<Json> {
+    Number::from_f64(value).map(|number| Json::Number(go_json::reread_number(&number)))
+}
+
 /// An object within a patch as JSON.
 ///
 /// Source: protobuf-go `types/known/structpb`, `NewValue`.
@@ -289,8 +304,8 @@ fn of_applied(value: &Applied) -> Result<Json, String> {
         Applied::Null => Json::Null,
         Applied::Bool(value) => Json::Bool(*value),
         #[expect(clippy::cast_precision_loss, reason = "all numbers are doubles there")]
-        Applied::Int(value) => Number::from_f64(*value as f64).map_or(Json::Null, Json::Number),
-        Applied::Double(value) => Number::from_f64(*value).map_or(Json::Null, Json::Number),
+        Applied::Int(value) => number(*value as f64).unwrap_or_default(),
+        Applied::Double(value) => number(*value).unwrap_or_default(),
         Applied::Text(text) => text.clone().into(),
         Applied::List(items) => {
             Json::Array(items.iter().map(of_applied).collect::<Result<_, _>>()?)

@@ -2,14 +2,17 @@
 //!
 //! Differs: the error of a time that is none names no part of it.
 //!
-//! Source: apiextensions-apiserver `pkg/apiserver/schema/objectmeta/coerce.go` (`GetObjectMetaWithOptions`);
+//! Source: apiextensions-apiserver `pkg/apiserver/schema/objectmeta/{algorithm,coerce}.go` (`GetObjectMetaWithOptions`);
 //! apimachinery `pkg/apis/meta/v1/types.go` (`ObjectMeta`); `sigs.k8s.io/json`.
 
 use std::fmt;
 
+use jiff::Timestamp;
 use serde_json::{Map, Value as Json};
 
 use crate::go_json;
+use crate::validation_rules::path::Path;
+use crate::validation_rules::{FieldError, FieldErrorKind, shown};
 use cel::temporal::parse_timestamp;
 use cel::value::go_quote;
 
@@ -80,7 +83,7 @@ const METADATA: &[Field] = &[
 ///
 /// # Errors
 /// Go's text.
-pub(super) fn read(metadata: &Json) -> Result<Json, String> {
+fn read(metadata: &Json) -> Result<Json, String> {
     let fields = match metadata {
         Json::Null => return Ok(Json::Object(Map::new())),
         Json::Object(fields) => fields,
@@ -93,6 +96,80 @@ pub(super) fn read(metadata: &Json) -> Result<Json, String> {
     };
     let read = read_struct(fields, METADATA, "ObjectMeta", None)?;
     Ok(Json::Object(read))
+}
+
+/// Reads the metadata of an object by their Go type, and those of the resources in it, if its schema is given: empty
+/// fields and unknown ones go.
+///
+/// # Errors
+/// Why they cannot be read, in the API server's words.
+pub fn coerce_metadata(object: &mut Json, schema: Option<&Json>) -> Result<(), String> {
+    if let Some(metadata) = object.get_mut("metadata") {
+        *metadata = read(metadata)?;
+    }
+    match schema {
+        Some(schema) => coerce(object, schema, &Path::ROOT).map_err(|error| error.to_string()),
+        None => Ok(()),
+    }
+}
+
+/// Reads the metadata of embedded resources.
+fn coerce(value: &mut Json, schema: &Json, path: &Path<'_>) -> Result<(), FieldError> {
+    match value {
+        Json::Object(fields) => {
+            let is_resource =
+                schema.get("x-kubernetes-embedded-resource") == Some(&Json::Bool(true));
+            let mut names: Vec<String> = fields.keys().cloned().collect();
+            names.sort_unstable();
+            let properties = schema.get("properties").and_then(Json::as_object);
+            let values = schema
+                .get("additionalProperties")
+                .filter(|values| values.is_object());
+            for name in &names {
+                let Some(field) = fields.get_mut(name) else {
+                    continue;
+                };
+                if is_resource {
+                    coerce_field(name, field, &path.field(name))?;
+                }
+                let property = properties.and_then(|properties| properties.get(name));
+                if let Some(property) = property {
+                    coerce(field, property, &path.field(name))?;
+                } else if let Some(values) = values {
+                    coerce(field, values, &path.key(name))?;
+                }
+            }
+        }
+        Json::Array(items) => {
+            if let Some(inner) = schema.get("items").filter(|items| items.is_object()) {
+                for (n, item) in items.iter_mut().enumerate() {
+                    coerce(item, inner, &path.index(n))?;
+                }
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn coerce_field(name: &str, field: &mut Json, path: &Path<'_>) -> Result<(), FieldError> {
+    let detail = match name {
+        "apiVersion" | "kind" if !field.is_string() => "must be a string".to_owned(),
+        "metadata" => match read(field) {
+            Ok(read) => {
+                *field = read;
+                return Ok(());
+            }
+            Err(detail) => detail,
+        },
+        _ => return Ok(()),
+    };
+    Err(FieldError {
+        kind: FieldErrorKind::Invalid,
+        field: path.text(),
+        value: Some(shown(field)),
+        detail,
+    })
 }
 
 /// The way to a field, which errors show.
@@ -181,7 +258,9 @@ fn read_value(
         }
         (Type::Int, _) => wrong(value, "int64"),
         (Type::Time, Json::String(time)) => match parse_timestamp(time) {
-            Ok(_) => Ok(value.clone()),
+            // Written in UTC, to the second.
+            Ok(time) => Ok(Timestamp::from_second(time.seconds)
+                .map_or_else(|_| value.clone(), |time| time.to_string().into())),
             Err(_) => Err(format!(
                 "parsing time {} as \"2006-01-02T15:04:05Z07:00\"",
                 go_quote(time)
