@@ -309,6 +309,7 @@ async fn commands_of_alerts_and_runbooks_work() {
                     "validatingadmissionpolicybinding limits-binding",
                 )
                 .replace("policyprobe PROBE", "policyprobe limits-probe")
+                .replace("apiservice NAME", "apiservice v2.autoscaling")
                 .replace("=GROUP", "=apps");
             for kind in FOLLOWED.into_iter().chain(["validatingadmissionpolicy"]) {
                 for suffix in ["", "status"] {
