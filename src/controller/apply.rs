@@ -60,6 +60,18 @@ pub(crate) enum Written<K = ValidatingAdmissionPolicy> {
 }
 
 impl<K> Written<K> {
+    /// The end of a write that was not taken.
+    ///
+    /// # Errors
+    /// That it failed for what is no news about the object.
+    pub(crate) fn refused(error: Error) -> Result<Self, Error> {
+        match error.reason() {
+            ErrorReason::NotFound => Ok(Self::Gone),
+            ErrorReason::Conflict => Ok(Self::Conflict),
+            _ => Err(error),
+        }
+    }
+
     /// The same of another object that was made of the one that was taken.
     pub(crate) fn map<T>(self, make: impl FnOnce(K) -> T) -> Written<T> {
         match self {
@@ -142,11 +154,7 @@ pub(crate) async fn apply(
                 .await
                 .map(|written| written.map(|ReceivedPolicy(written)| written))
         }
-        Err(error) => match error.reason() {
-            ErrorReason::NotFound => Ok(Written::Gone),
-            ErrorReason::Conflict => Ok(Written::Conflict),
-            _ => Err(error),
-        },
+        Err(error) => Written::refused(error),
     }
 }
 
@@ -174,10 +182,6 @@ where
             context.metrics.status_written();
             Ok(Written::Applied(Box::new(written)))
         }
-        Err(error) => match error.reason() {
-            ErrorReason::NotFound => Ok(Written::Gone),
-            ErrorReason::Conflict => Ok(Written::Conflict),
-            _ => Err(error),
-        },
+        Err(error) => Written::refused(error),
     }
 }

@@ -296,11 +296,7 @@ where
     let removed = shared_conditions::remove_shared::<K>(client, seen);
     match within(TIMEOUT, removed).await {
         Ok(is_changed) => apply_nothing(api, seen, is_fenced && !is_changed).await,
-        Err(error) => match error.reason() {
-            ErrorReason::NotFound => Ok(Written::Gone),
-            ErrorReason::Conflict => Ok(Written::Conflict),
-            _ => Err(error),
-        },
+        Err(error) => Written::refused(error),
     }
 }
 
@@ -330,11 +326,7 @@ where
     let patch = Patch::Apply(&nothing);
     match within(TIMEOUT, api.patch_status(name, &params, &patch)).await {
         Ok(written) => Ok(Written::Applied(Box::new(written))),
-        Err(error) => match error.reason() {
-            ErrorReason::NotFound => Ok(Written::Gone),
-            ErrorReason::Conflict => Ok(Written::Conflict),
-            _ => Err(error),
-        },
+        Err(error) => Written::refused(error),
     }
 }
 

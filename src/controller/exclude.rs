@@ -9,12 +9,12 @@ use std::sync::Arc;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::FIELD_MANAGER;
 use super::apply::Written;
 use super::clear;
 use super::context::Context;
 use super::event_source::EventSource;
 use super::reconcile::{Failure, Reconciled};
+use super::shared_conditions;
 use crate::status::exclusion::Exclusion;
 use crate::telemetry::metrics::ReconcileOutcome;
 
@@ -39,10 +39,7 @@ pub(crate) fn excluded(
 
 /// Reports whether the status has fields that we applied.
 pub(super) fn has_ours(metadata: &ObjectMeta) -> bool {
-    metadata.managed_fields.iter().flatten().any(|entry| {
-        entry.manager.as_deref() == Some(FIELD_MANAGER)
-            && entry.subresource.as_deref() == Some("status")
-    })
+    shared_conditions::ours(metadata).next().is_some()
 }
 
 /// Leaves a policy alone: it has no series and nothing of ours in its status; its probes wait.

@@ -10,14 +10,14 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
-use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, ValidationDirective};
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::discovery::ApiResource;
 use kube::{Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::apply::FIELD_MANAGER;
+use super::apply::{self, FIELD_MANAGER};
 
 /// How often conditions are looked at again that have changed meanwhile.
 const MAX_ATTEMPTS: u32 = 3;
@@ -39,10 +39,10 @@ where
         "metadata": {"uid": seen.uid, "resourceVersion": seen.resource_version},
         "status": {"conditions": kept},
     });
+    // Only applies may be forced.
     let params = PatchParams {
-        field_manager: Some(FIELD_MANAGER.to_owned()),
-        field_validation: Some(ValidationDirective::Ignore),
-        ..PatchParams::default()
+        force: false,
+        ..apply::params()
     };
     api.patch_status(name, &params, &Patch::Merge(&patch)).await
 }
@@ -95,7 +95,7 @@ fn key(condition: &Value) -> String {
 }
 
 /// Entries of the managed fields that are ours.
-fn ours(metadata: &ObjectMeta) -> impl Iterator<Item = &ManagedFieldsEntry> {
+pub(super) fn ours(metadata: &ObjectMeta) -> impl Iterator<Item = &ManagedFieldsEntry> {
     let managers = metadata.managed_fields.iter().flatten();
     managers.filter(|entry| is_ours(entry))
 }

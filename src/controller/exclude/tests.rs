@@ -3,6 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 
+use super::super::FIELD_MANAGER;
 use super::*;
 use crate::controller::reconcile::reconcile;
 use crate::controller::testing::{Reply, Seen};
