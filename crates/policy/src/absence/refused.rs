@@ -155,7 +155,8 @@ impl Walk<'_> {
         enums::values(self.kind, &self.path).is_some_and(|values| !is_value(values))
             || ADDRESSES.contains(&holder) && !matches!(text, "" | "None") && !is_address()
             || RANGES.contains(&holder) && !is_range()
-            || holder == "image" && text.is_empty()
+            || holder == "image" && (text.is_empty() || text.trim() != text)
+            || self.kind == "Ingress" && holder == "path" && !is_absolute(text)
             || self.kind == "Ingress" && holder == "host" && {
                 let rest = text.strip_prefix("*.").unwrap_or(text);
                 !text.is_empty() && !dns1123_subdomain(rest.as_bytes()).is_empty()
@@ -182,6 +183,12 @@ impl Walk<'_> {
                 (text("type") == Some("Localhost")) != fields.contains_key("localhostProfile")
             }
             "volumes" => text("name").is_none_or(str::is_empty),
+            "matchExpressions" => {
+                let values = fields.get("values").and_then(Json::as_array);
+                let has_values = values.is_some_and(|values| !values.is_empty());
+                let is_of_set = matches!(text("operator"), Some("In" | "NotIn" | "Gt" | "Lt"));
+                has_values != is_of_set || text("key").is_none_or(str::is_empty)
+            }
             // A template, or the spec of a Pod or what has one.
             "template" | "" => self.is_template_refused(fields),
             "spec" => self.is_spec_refused(fields),
@@ -215,6 +222,9 @@ impl Walk<'_> {
             "ReplicationController" => selected,
             _ => selected.and_then(|selector| selector.get("matchLabels")),
         };
+        if is_spec_of_kind_refused(self.kind, &self.path.names(), fields) {
+            return true;
+        }
         let is_selected = selected.and_then(Json::as_object).is_none_or(|selected| {
             selected
                 .iter()
@@ -224,6 +234,87 @@ impl Walk<'_> {
             || is_template && runs_once == restarts
             || fields.contains_key("template") && !is_selected
     }
+}
+
+/// Reports whether validation refuses the spec at `path` of an object of `kind` for what it has and lacks.
+///
+/// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidatePodSpec`,
+/// `ValidateReplicationControllerSpec`, `validateSecurityContext`, `validateWindowsHostProcessPod`,
+/// `ValidatePersistentVolumeClaimSpec`), `pkg/apis/batch/validation/validation.go` (`ValidateJobTemplateSpec`).
+fn is_spec_of_kind_refused(kind: &str, path: &[&str], fields: &Map<String, Json>) -> bool {
+    let is_empty = |name: &str| match fields.get(name) {
+        None | Some(Json::Null) => true,
+        Some(Json::Array(items)) => items.is_empty(),
+        Some(Json::Object(items)) => items.is_empty(),
+        Some(_) => false,
+    };
+    let has_template = fields.contains_key("template");
+    let is_of_pod = match path {
+        ["spec"] => kind == "Pod",
+        [.., "template", "spec"] => true,
+        _ => false,
+    };
+    if is_of_pod {
+        return is_empty("containers") || is_pod_refused(fields);
+    }
+    match kind {
+        "ReplicationController" => is_empty("selector") || !has_template,
+        "CronJob" if path.len() > 1 => !is_empty("selector"),
+        "PersistentVolumeClaim" => {
+            let modes = fields.get("accessModes").and_then(Json::as_array);
+            modes.is_none_or(|modes| {
+                modes.is_empty()
+                    || modes.len() > 1 && modes.iter().any(|mode| mode == "ReadWriteOncePod")
+            })
+        }
+        _ => false,
+    }
+}
+
+/// Reports whether validation refuses the spec of a Pod for what its containers ask of it.
+fn is_pod_refused(spec: &Map<String, Json>) -> bool {
+    let lists = LISTS.iter().filter(|name| **name != "volumes");
+    let containers = lists
+        .filter_map(|name| spec.get(*name)?.as_array())
+        .flatten();
+    let volumes = spec.get("volumes").and_then(Json::as_array);
+    let has_volume = |name: &Json| {
+        volumes.is_some_and(|volumes| volumes.iter().any(|it| it.get("name") == Some(name)))
+    };
+    let is = |name: &str, value: bool| spec.get(name) == Some(&Json::Bool(value));
+    let own = spec.get("securityContext");
+    let is_host_process = |context: Option<&Json>| {
+        context.and_then(|it| it.pointer("/windowsOptions/hostProcess")) == Some(&Json::Bool(true))
+    };
+    let mut contexts = containers.clone().map(|it| it.get("securityContext"));
+    let of_host = is_host_process(own) || contexts.clone().any(is_host_process);
+    let is_unmasked = contexts.any(|it| {
+        let mount = it.and_then(|it| it.get("procMount"));
+        mount.is_some_and(|mount| mount == "Unmasked")
+    });
+    let mut mounts = containers.filter_map(|it| it.get("volumeMounts")?.as_array());
+    of_host && !is("hostNetwork", true)
+        || is_unmasked && !is("hostUsers", false)
+        || mounts.any(|mounts| {
+            let paths: Vec<_> = mounts.iter().map(|mount| mount.get("mountPath")).collect();
+            let has_path = |path: &Option<&Json>| path.is_some_and(|path| *path != "");
+            !paths.iter().all(has_path)
+                || (1..paths.len()).any(|n| paths.iter().take(n).any(|it| Some(it) == paths.get(n)))
+                || mounts
+                    .iter()
+                    .any(|mount| !mount.get("name").is_some_and(has_volume))
+        })
+}
+
+/// Reports whether a path of an Ingress is one that each type of paths takes.
+///
+/// Source: `k8s.io/kubernetes` `pkg/apis/networking/validation/validation.go` (`validateHTTPIngressPath`).
+fn is_absolute(path: &str) -> bool {
+    const BAD: [&str; 6] = ["//", "/./", "/../", "/..", "%2f", "%2F"];
+    path.is_empty()
+        || path.starts_with('/')
+            && !BAD.iter().any(|bad| path.contains(bad))
+            && !path.ends_with("/.")
 }
 
 /// Reports whether two of `items` have the same name.
@@ -291,6 +382,15 @@ mod tests {
             check("Pod", &pod(&spec), true);
         }
         for spec in [
+            json!({"containers": []}),
+            json!({"containers": [{"name": "a", "image": " "}]}),
+            json!({"containers": [{"name": "a", "image": "a", "volumeMounts": [{"name": "a", "mountPath": "/a"}]}]}),
+            json!({"containers": [{"name": "a", "image": "a", "securityContext": {"procMount": "Unmasked"}}]}),
+            json!({"securityContext": {"windowsOptions": {"hostProcess": true}}}),
+        ] {
+            check("Pod", &pod(&spec), true);
+        }
+        for spec in [
             json!({}),
             json!({"priority": -1, "tolerations": [{"key": "a", "tolerationSeconds": -1}]}),
             json!({"initContainers": [{"name": "b", "image": "a", "imagePullPolicy": "Never"}]}),
@@ -337,7 +437,7 @@ mod tests {
             &json!({"spec": {"rules": [{"host": "*.example.com"}]}}),
             false,
         );
-        let job = |policy: &str| json!({"spec": {"template": {"spec": {"containers": [], "restartPolicy": policy}}}});
+        let job = |policy: &str| json!({"spec": {"template": {"spec": {"containers": [{"name": "a", "image": "a"}], "restartPolicy": policy}}}});
         check("Job", &job("Always"), true);
         check("Job", &job("Never"), false);
         check("Deployment", &job("Never"), true);
