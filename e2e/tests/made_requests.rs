@@ -39,7 +39,8 @@ const OTHERWISE_PERCENT: usize = 3;
 #[derive(Debug, Default)]
 struct Counts {
     agreed: usize,
-    /// The requests that no client can send so: those without an object, of subresources, of kinds that nobody serves.
+    /// The requests that no client can send so: those of subresources,
+    /// of kinds that nobody serves, in a namespace that is not active, and of objects that are there.
     passed_over: usize,
     refused: Vec<String>,
     otherwise: Vec<String>,
@@ -188,6 +189,11 @@ async fn ask(client: &Client, builtin: &Builtin, replay: &Replay, case: &Value) 
     let operation = request["operation"].as_str().unwrap_or("CREATE");
     let (object, old) = (&request["object"], &request["oldObject"]);
     let main = if object.is_null() { old } else { object };
+    // A namespace is active, unless one deletes it.
+    let phase = request["namespaceObject"]["status"]["phase"].as_str();
+    if phase.is_some_and(|phase| phase != "Active") {
+        return None;
+    }
     if operation == "CONNECT" || !request["subResource"].is_null() || main.is_null() {
         return None;
     }

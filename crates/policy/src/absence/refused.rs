@@ -75,7 +75,12 @@ pub(super) fn usual(name: &str) -> Option<&'static str> {
     if ADDRESSES.contains(&name) {
         Some("10.0.0.1")
     } else {
-        RANGES.contains(&name).then_some("10.0.0.0/8")
+        match name {
+            "fieldPath" => Some("metadata.name"),
+            "except" => Some("10.1.0.0/16"),
+            "finalizers" => Some("example.com/example"),
+            _ => RANGES.contains(&name).then_some("10.0.0.0/8"),
+        }
     }
 }
 
@@ -151,9 +156,18 @@ impl Walk<'_> {
             let (address, length) = text.split_once('/').unwrap_or_default();
             address.parse::<std::net::IpAddr>().is_ok() && length.parse::<u8>().is_ok()
         };
+        let is_element = holder.ends_with('s');
         let is_value = |values: &[&str]| text.is_empty() || values.contains(&text);
         enums::values(self.kind, &self.path).is_some_and(|values| !is_value(values))
-            || ADDRESSES.contains(&holder) && !matches!(text, "" | "None") && !is_address()
+            || ADDRESSES.contains(&holder)
+                && !(text == "None" || text.is_empty() && !is_element)
+                && !is_address()
+            || matches!(holder, "maxSurge" | "maxUnavailable") && !is_percentage(text)
+            || holder == "fieldPath"
+                && !["metadata.", "spec.", "status."]
+                    .iter()
+                    .any(|it| text.starts_with(it))
+            || holder == "finalizers" && !is_finalizer(text)
             || RANGES.contains(&holder) && !is_range()
             || holder == "image" && (text.is_empty() || text.trim() != text)
             || self.kind == "Ingress" && holder == "path" && !is_absolute(text)
@@ -174,6 +188,9 @@ impl Walk<'_> {
                 };
                 !qualified_name(key.as_bytes()).is_empty()
             });
+        }
+        if is_part_refused(self.kind, holder, fields) {
+            return true;
         }
         if AMOUNTS.contains(&holder) {
             return fields.keys().any(|key| !is_resource(key));
@@ -258,6 +275,9 @@ fn is_spec_of_kind_refused(kind: &str, path: &[&str], fields: &Map<String, Json>
         return is_empty("containers") || is_pod_refused(fields);
     }
     match kind {
+        "DaemonSet" | "Deployment" | "ReplicaSet" | "StatefulSet" if path == ["spec"] => {
+            is_empty("selector")
+        }
         "ReplicationController" => is_empty("selector") || !has_template,
         "CronJob" if path.len() > 1 => !is_empty("selector"),
         "PersistentVolumeClaim" => {
@@ -297,8 +317,8 @@ fn is_pod_refused(spec: &Map<String, Json>) -> bool {
         || is_unmasked && !is("hostUsers", false)
         || mounts.any(|mounts| {
             let paths: Vec<_> = mounts.iter().map(|mount| mount.get("mountPath")).collect();
-            let has_path = |path: &Option<&Json>| path.is_some_and(|path| *path != "");
-            !paths.iter().all(has_path)
+            let has_path = |path: Option<&Json>| path.is_some_and(|path| *path != "");
+            !paths.iter().all(|path| has_path(*path))
                 || (1..paths.len()).any(|n| paths.iter().take(n).any(|it| Some(it) == paths.get(n)))
                 || mounts
                     .iter()
@@ -315,6 +335,88 @@ fn is_absolute(path: &str) -> bool {
         || path.starts_with('/')
             && !BAD.iter().any(|bad| path.contains(bad))
             && !path.ends_with("/.")
+}
+
+/// Reports whether validation refuses an object that the field `holder` of an object of `kind` holds, or the object
+/// itself, for how its fields go together.
+///
+/// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidateService`,
+/// `ValidatePersistentVolumeClaimSpec`), `pkg/apis/networking/validation/validation.go`
+/// (`validateHTTPIngressRuleValue`, `ValidateIPBlock`), `pkg/apis/admissionregistration/validation/validation.go`
+/// (`validateValidatingWebhook`), `k8s.io/apiextensions-apiserver` `pkg/apis/apiextensions/validation/validation.go`
+/// (`ValidateCustomResourceDefinition`).
+fn is_part_refused(kind: &str, holder: &str, fields: &Map<String, Json>) -> bool {
+    let text = |name: &str| fields.get(name).and_then(Json::as_str).unwrap_or_default();
+    let list = |name: &str| {
+        fields
+            .get(name)
+            .and_then(Json::as_array)
+            .map_or(&[][..], Vec::as_slice)
+    };
+    match (kind, holder) {
+        ("Service", "spec") => {
+            let ports = list("ports");
+            let is_named = |port: &Json| port.get("name").is_some_and(|name| name != "");
+            ports.len() > 1 && !ports.iter().all(is_named)
+                || !list("loadBalancerSourceRanges").is_empty() && text("type") != "LoadBalancer"
+        }
+        ("Ingress", "http") => list("paths").is_empty(),
+        ("NetworkPolicy", "ipBlock") => {
+            let length = |range: &str| {
+                range
+                    .split_once('/')
+                    .and_then(|(_, it)| it.parse::<u8>().ok())
+            };
+            let own = length(text("cidr"));
+            list("except")
+                .iter()
+                .any(|it| it.as_str().and_then(length) <= own)
+        }
+        ("MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration", "webhooks") => {
+            text("name").split('.').count() < 3
+                || !list("admissionReviewVersions")
+                    .iter()
+                    .any(|it| it == "v1" || it == "v1beta1")
+        }
+        ("PersistentVolumeClaim", "spec") | (_, "volumeClaimTemplates") => {
+            let spec = fields
+                .get("spec")
+                .and_then(Json::as_object)
+                .unwrap_or(fields);
+            let storage = spec
+                .get("resources")
+                .and_then(|it| it.pointer("/requests/storage"));
+            let modes = spec.get("accessModes").and_then(Json::as_array);
+            storage.is_none() || modes.is_none_or(Vec::is_empty)
+        }
+        ("CustomResourceDefinition", "") => {
+            let at = |path: &str| {
+                let spec = fields.get("spec").and_then(|spec| spec.pointer(path));
+                spec.and_then(Json::as_str).unwrap_or_default()
+            };
+            let name = fields
+                .get("metadata")
+                .and_then(|it| it.get("name")?.as_str());
+            name != Some(&*format!("{}.{}", at("/names/plural"), at("/group")))
+                || !at("/group").contains('.')
+                || !matches!(at("/scope"), "Cluster" | "Namespaced")
+        }
+        _ => false,
+    }
+}
+
+/// Reports whether a text is a percentage, as an amount that may be a number has to be.
+fn is_percentage(text: &str) -> bool {
+    let number = text.strip_suffix('%').unwrap_or_default();
+    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Reports whether objects may have a finalizer: one of Kubernetes' own, or one with a domain.
+///
+/// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidateFinalizerName`).
+fn is_finalizer(text: &str) -> bool {
+    let is_own = matches!(text, "kubernetes" | "orphan" | "foregroundDeletion");
+    is_own || text.contains('/') && qualified_name(text.as_bytes()).is_empty()
 }
 
 /// Reports whether two of `items` have the same name.
@@ -398,6 +500,37 @@ mod tests {
         ] {
             check("Pod", &pod(&spec), false);
         }
+    }
+
+    #[test]
+    fn fields_that_do_not_go_together() {
+        let webhook =
+            |name: &str| json!({"webhooks": [{"name": name, "admissionReviewVersions": ["v1"]}]});
+        let block = |except: &str| {
+            json!({"spec": {"ingress": [{"from": [{"ipBlock": {"cidr": "10.0.0.0/8",
+            "except": [except]}}]}]}})
+        };
+        let ports = |name: &str| json!({"spec": {"ports": [{"port": 1, "name": "a"}, {"port": 2, "name": name}]}});
+        let finalizer = |name: &str| json!({"metadata": {"name": "a", "finalizers": [name]}});
+        for (kind, refused, taken) in [
+            (
+                "ValidatingWebhookConfiguration",
+                webhook("a"),
+                webhook("a.b.c"),
+            ),
+            ("NetworkPolicy", block("10.0.0.0/8"), block("10.1.0.0/16")),
+            ("Service", ports(""), ports("b")),
+            ("ConfigMap", finalizer("a"), finalizer("a.b/c")),
+        ] {
+            check(kind, &refused, true);
+            check(kind, &taken, false);
+        }
+        check(
+            "Ingress",
+            &json!({"spec": {"rules": [{"http": {"paths": []}}]}}),
+            true,
+        );
+        check("Service", &json!({"spec": {"externalIPs": [""]}}), true);
     }
 
     #[test]
