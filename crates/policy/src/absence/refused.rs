@@ -247,7 +247,28 @@ impl Walk<'_> {
                 .iter()
                 .all(|(key, value)| template.and_then(|labels| labels.get(key)) == Some(value))
         });
+        let asked = fields
+            .get("selector")
+            .and_then(|selector| selector.get("matchExpressions"));
+        let mut asked = asked.and_then(Json::as_array).into_iter().flatten();
+        let label = |asked: &Json| template?.get(asked.get("key")?.as_str()?);
+        let is_met = |asked: &Json| {
+            let has = |value: &Json| {
+                asked
+                    .get("values")
+                    .and_then(Json::as_array)
+                    .is_some_and(|all| all.contains(value))
+            };
+            match asked.get("operator").and_then(Json::as_str) {
+                Some("Exists") => label(asked).is_some(),
+                Some("DoesNotExist") => label(asked).is_none(),
+                Some("In") => label(asked).is_some_and(has),
+                Some("NotIn") => !label(asked).is_some_and(has),
+                _ => false,
+            }
+        };
         has_duplicates(&all)
+            || fields.contains_key("template") && !asked.all(is_met)
             || is_template && runs_once == restarts
             || fields.contains_key("template") && !is_selected
     }
