@@ -6,6 +6,7 @@
 
 #![allow(
     clippy::indexing_slicing,
+    clippy::panic,
     clippy::print_stdout,
     clippy::unwrap_used,
     reason = "a test fails by a panic, and prints its figures"
