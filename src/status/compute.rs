@@ -57,7 +57,7 @@ pub struct Observed<'a> {
     pub probes: ProbesState,
     /// The conditions that count for `Ready`.
     pub ready_requires: &'a BTreeSet<ConditionType>,
-    /// What tells that conditions may be out of date.
+    /// Signs that conditions may be out of date.
     pub staleness: Staleness<'a>,
 }
 

@@ -8,7 +8,7 @@ use super::condition::{ConditionStatus, ConditionType};
 use super::message;
 use super::verdict::Verdict;
 
-/// What beside the verdicts themselves tells that a condition may be out of date.
+/// Signs that a condition may be out of date, beside the verdicts themselves.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Staleness<'a> {
     /// The group version of the policy's paramKind, where it has not been discovered for some time.
