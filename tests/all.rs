@@ -26,6 +26,7 @@ mod costs;
 mod crd_rules;
 mod creation;
 mod explain;
+mod failing_mutations;
 mod library_functions;
 mod lockout;
 mod mutating_policies;

@@ -545,6 +545,7 @@ fn the_plugin_judges_what_the_controller_has_not() {
         expression_warnings: Vec::new(),
         n_type_warnings: 0,
         conditions,
+        is_kept: false,
     };
     let report = report.judged(&[("stale.example.com".to_owned(), status)].into());
     assert_eq!(report.summary.judged_by_plugin, 1);

@@ -10,7 +10,7 @@ use e2e::trouble::outage;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
-use kube::api::{Api, PostParams};
+use kube::api::{Api, DeleteParams, PostParams};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -75,6 +75,25 @@ async fn wait_for(
     }
 }
 
+/// Waits until the messages of these conditions end in `note`, and those of no others.
+async fn wait_for_notes(control_plane: &ControlPlane, name: &str, note: &str, expect: &[&str]) {
+    let api: Api<ValidatingAdmissionPolicy> = Api::all(control_plane.client().await.unwrap());
+    // A minute is what a pause may take.
+    let deadline = Instant::now() + 2 * TIMEOUT;
+    loop {
+        let policy = api.get(name).await.unwrap();
+        let conditions = policy.status.unwrap_or_default().conditions;
+        let conditions = conditions.unwrap_or_default();
+        let noted = conditions.iter().filter(|of| of.message.ends_with(note));
+        let noted: Vec<&str> = noted.map(|of| of.type_.as_str()).collect();
+        if noted == expect {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{name}: {conditions:#?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_aggregated_api_that_is_down_is_not_guessed_about() {
     let control_plane = control_plane().await.unwrap();
@@ -115,6 +134,28 @@ async fn an_aggregated_api_that_is_down_is_not_guessed_about() {
         metrics.contains("vap_discovery_stale_groups 1\n"),
         "{metrics}"
     );
+    // It lasts: what stands says that it may be out of date.
+    let note = "; may be out of date: down.example.com/v1 cannot be discovered";
+    let noted = ["Ready", "ResourcesMatched", "ParamsResolved"];
+    wait_for_notes(&control_plane, "on-down", note, &noted).await;
+    wait_for(&control_plane, "on-down", &unserved).await;
+    wait_for_notes(&control_plane, "new-on-down", note, &[]).await;
+    // Whoever starts now leaves that as it is.
+    let api: Api<ValidatingAdmissionPolicy> = Api::all(control_plane.client().await.unwrap());
+    let before = api.get("on-down").await.unwrap().metadata.resource_version;
+    controller.finish().await.unwrap();
+    let controller = Controller::start(&control_plane, &[]).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let after = api.get("on-down").await.unwrap().metadata.resource_version;
+    assert_eq!(after, before);
+    // It is gone, and with it the notes.
+    let api_services: Api<APIService> = Api::all(control_plane.client().await.unwrap());
+    let name = format!("v1.{group}");
+    api_services
+        .delete(&name, &DeleteParams::default())
+        .await
+        .unwrap();
+    wait_for_notes(&control_plane, "on-down", note, &[]).await;
     controller.finish().await.unwrap();
 }
 

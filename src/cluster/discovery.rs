@@ -6,6 +6,9 @@
 //!
 //! Source: apiserver `pkg/endpoints/discovery/aggregated`; client-go `discovery/aggregated_discovery.go`.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use futures::StreamExt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroupList, APIResourceList, APIVersions};
 use kube::Client;
@@ -14,6 +17,7 @@ use kube::core::discovery::v2::{
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 
 use super::blocking;
 use super::error::Error;
@@ -23,6 +27,9 @@ use crate::schema::{GroupVersion, Gvk, Gvr};
 
 /// The two roots of discovery.
 const ROOTS: [&str; 2] = ["/api", "/apis"];
+
+/// How long a group version that cannot be listed is taken for one that starts again.
+pub(crate) const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 /// How many group versions are asked at once, where each is asked on its own.
 const CONCURRENCY: usize = 4;
@@ -35,6 +42,13 @@ pub(crate) struct Discovery {
     /// True if the answers of the roots were reported. It is not at first, nor where one root changed
     /// and the other could not be read.
     is_told: bool,
+    /// The group versions that cannot be listed, and since when; those that could not be when they were first asked for
+    /// may have been away for long.
+    stale_since: BTreeMap<String, Option<Instant>>,
+    /// True once both roots have answered.
+    has_answered: bool,
+    /// Those of them that were reported as such.
+    undiscovered: Vec<String>,
 }
 
 /// Last answer of one root.
@@ -42,8 +56,8 @@ pub(crate) struct Discovery {
 struct Root {
     etag: Option<String>,
     served: Served,
-    /// How many group versions could not be listed, be their resources known or not.
-    n_stale: usize,
+    /// The group versions that could not be listed, be their resources known or not.
+    stale: Vec<String>,
 }
 
 /// Resources, and group versions whose resources are not known.
@@ -71,24 +85,48 @@ impl Discovery {
                 Answer::Aggregated(served) => served,
                 Answer::Groups(group_versions) => each(client, group_versions).await,
             };
-            let n_stale = served.incomplete.len();
+            let stale = served.incomplete.iter();
+            let stale = stale.map(|(gv, _)| gv.clone()).collect();
             served.carry_over(&root.served);
             self.is_told &= served == root.served;
             *root = Root {
                 etag: document.etag,
                 served,
-                n_stale,
+                stale,
             };
         }
+        self.note_stale(Instant::now());
         Ok((!std::mem::replace(&mut self.is_told, true)).then(|| self.mapper()))
     }
 
     /// The number of group versions that could not be listed when they were last asked for: of some the resources are
     /// not known, of others they are those of before.
     pub(crate) fn n_stale(&self) -> usize {
-        self.roots
-            .iter()
-            .fold(0, |n, root| n.saturating_add(root.n_stale))
+        self.stale_since.len()
+    }
+
+    /// Notes at `now` which group versions cannot be listed, and for which of them that has lasted.
+    fn note_stale(&mut self, now: Instant) {
+        let stale = self.roots.iter().flat_map(|root| &root.stale);
+        let since = self.has_answered.then_some(now);
+        let before = std::mem::take(&mut self.stale_since);
+        self.stale_since = stale
+            .map(|gv| (gv.clone(), before.get(gv).copied().unwrap_or(since)))
+            .collect();
+        self.has_answered = true;
+        let stale = self.stale_since.iter();
+        let lasting = stale.filter(|(_, since)| lasts(**since, now));
+        let lasting: Vec<String> = lasting.map(|(gv, _)| gv.clone()).collect();
+        if lasting != self.undiscovered {
+            self.is_told = false;
+            self.undiscovered = lasting;
+        }
+    }
+
+    /// Reports whether another look at `now` would report that a group version has not been listed for some time.
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        let mut stale = self.stale_since.iter();
+        stale.any(|(gv, since)| lasts(*since, now) && !self.undiscovered.contains(gv))
     }
 
     /// Returns the resources that are served, as far as they are known.
@@ -104,8 +142,14 @@ impl Discovery {
             .flat_map(|root| root.served.incomplete.iter().cloned());
         mapper.incomplete = incomplete.collect();
         mapper.incomplete.sort();
+        mapper.undiscovered.clone_from(&self.undiscovered);
         mapper
     }
+}
+
+/// Reports whether what has been so `since` then has lasted longer at `now` than a pause takes.
+fn lasts(since: Option<Instant>, now: Instant) -> bool {
+    since.is_none_or(|since| now.saturating_duration_since(since) >= MAX_PAUSE)
 }
 
 impl Served {

@@ -24,7 +24,7 @@ pub(crate) struct ClusterSnapshot {
 /// Differences between two snapshots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// Group versions whose resources are others, or are known now, or are not known any more.
+    /// Group versions whose resources are others, or are known now, or are not known any more, or may be out of date or not.
     pub(crate) resources: BTreeSet<GroupVersion>,
     /// Group versions whose schemas are others.
     pub(crate) schemas: BTreeSet<GroupVersion>,
@@ -83,7 +83,12 @@ fn changed_resources(old: &RestMapper, new: &RestMapper) -> BTreeSet<GroupVersio
     let (old_incomplete, new_incomplete) = (incomplete(old), incomplete(new));
     let incomplete = changed_keys(&old_incomplete, &new_incomplete, PartialEq::eq)
         .filter_map(|gv| GroupVersion::parse(gv));
-    resources.chain(incomplete).collect()
+    let undiscovered =
+        |mapper: &RestMapper| -> BTreeSet<String> { mapper.undiscovered.iter().cloned().collect() };
+    let (old_undiscovered, new_undiscovered) = (undiscovered(old), undiscovered(new));
+    let undiscovered = old_undiscovered.symmetric_difference(&new_undiscovered);
+    let undiscovered = undiscovered.filter_map(|gv| GroupVersion::parse(gv));
+    resources.chain(incomplete).chain(undiscovered).collect()
 }
 
 fn by_version(mapper: &RestMapper) -> BTreeMap<GroupVersion, &[ApiResource]> {

@@ -15,6 +15,7 @@ use super::by_policy::{Bindings, Probes};
 use super::cluster_snapshot::ClusterSnapshot;
 use super::events::Events;
 use super::followed::{self, AllFollowed, Followed};
+use super::kept_conditions::KeptConditions;
 use super::leadership::Leadership;
 use super::log_throttle::LogThrottle;
 use super::match_cache::MatchCache;
@@ -83,6 +84,7 @@ pub(crate) struct Context {
     pub(crate) match_cache: Arc<MatchCache>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) readiness: Readiness,
+    pub(crate) kept: KeptConditions,
     pub(crate) log_throttle: LogThrottle,
     pub(crate) write_limiter: WriteLimiter,
     pub(crate) events: Events,
@@ -127,6 +129,7 @@ impl Context {
             queue,
             metrics,
             readiness: Readiness::default(),
+            kept: KeptConditions::default(),
             log_throttle: LogThrottle::default(),
             write_limiter: WriteLimiter::default(),
             events: Events::default(),

@@ -122,6 +122,7 @@ impl Held {
         let old = before.resources.iter().filter(is_held);
         let mut mapper = RestMapper::new(new.chain(old).cloned().collect());
         mapper.incomplete.clone_from(&now.incomplete);
+        mapper.undiscovered.clone_from(&now.undiscovered);
         Some(mapper)
     }
 

@@ -23,6 +23,7 @@ mod exclude;
 mod follow;
 mod followed;
 mod generation;
+mod kept_conditions;
 mod leadership;
 mod lease;
 mod list_watch;

@@ -23,6 +23,7 @@ use crate::status::compute::{
     Checked, Compiled, NotServed, Observed, ParamKindState, ParamsState, Subject, Types,
 };
 use crate::status::condition::ConditionType;
+use crate::status::out_of_date::Staleness;
 use crate::status::probes::ProbesState;
 use crate::telemetry::metrics;
 
@@ -38,6 +39,8 @@ pub(crate) struct Facts {
     policy: Arc<ValidatingAdmissionPolicy>,
     result: Arc<CheckResult>,
     params: ParamKindState,
+    /// The group version of its paramKind, where it has not been discovered for some time.
+    undiscovered_params: Vec<String>,
     bindings: BindingsState,
     probes: Result<Probed, ProbesState>,
 }
@@ -115,6 +118,7 @@ pub(crate) async fn observe(
         policy,
         result,
         params,
+        undiscovered_params: undiscovered_params(&entry.policy, &snapshot.mapper),
         bindings,
         probes,
     }))
@@ -231,8 +235,19 @@ impl Facts {
                 Err(state) => state.clone(),
             },
             ready_requires,
+            staleness: Staleness {
+                undiscovered_params: &self.undiscovered_params,
+                is_kept_long: false,
+            },
         }
     }
+}
+
+/// The group version of the paramKind of `policy`, if it has not been discovered for some time.
+fn undiscovered_params(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Vec<String> {
+    let group_version = policy::declared_param_kind(policy).map(|gvk| gvk.api_version());
+    let group_version = group_version.filter(|gv| mapper.undiscovered.contains(gv));
+    group_version.into_iter().collect()
 }
 
 /// Returns the state of the paramKind of `policy`.

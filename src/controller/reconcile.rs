@@ -80,9 +80,7 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
         if let Some(state) = context.followed.by_key(name) {
             return gone(context, state, name).await;
         }
-        context.admissions.forget(name);
-        context.params.forget(name, Referrer::Bindings);
-        context.params.forget(name, Referrer::Probes);
+        forget(context, name);
         context
             .metrics
             .set_missing_policy(name, probe_runner::names(context, name));
@@ -98,6 +96,7 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
         return Ok(ended);
     }
     if let Some(excluded) = entry.excluded {
+        context.kept.forget(name);
         return exclude::leave(context, &entry.policy, excluded).await;
     }
     let Some(facts) = observe(context, &entry, &context.snapshot()).await? else {
@@ -108,8 +107,7 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
         // What was said of this generation stands until the params are known, which gives a sign.
         return Ok(Reconciled::unchanged());
     }
-    let now = (context.now)();
-    let desired = compute(&facts.observed(&context.settings.ready_requires), now);
+    let desired = desired(context, name, &facts);
     let probes = facts.probed().map(Probed::samples).unwrap_or_default();
     context
         .metrics
@@ -176,6 +174,26 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
     })
 }
 
+/// The status that the policy `name` should have, by what was observed.
+fn desired(context: &Context, name: &str, facts: &Facts) -> DesiredStatus {
+    let now = (context.now)();
+    let mut observed = facts.observed(&context.settings.ready_requires);
+    let desired = compute(&observed, now);
+    if !(context.kept).lasts(name, desired.is_kept, Instant::now()) {
+        return desired;
+    }
+    observed.staleness.is_kept_long = true;
+    compute(&observed, now)
+}
+
+/// Forgets what is known of a policy beside the policy itself.
+fn forget(context: &Context, key: &str) {
+    context.admissions.forget(key);
+    context.kept.forget(key);
+    context.params.forget(key, Referrer::Bindings);
+    context.params.forget(key, Referrer::Probes);
+}
+
 /// Gives the policy `entry`, which is of a kind that has no status of ours, the status that its object holds; or the
 /// outcome, where it is not judged.
 async fn take_status(
@@ -238,9 +256,7 @@ async fn gone(
     state: &FollowedState,
     key: &str,
 ) -> Result<Reconciled, Failure> {
-    context.admissions.forget(key);
-    context.params.forget(key, Referrer::Bindings);
-    context.params.forget(key, Referrer::Probes);
+    forget(context, key);
     context.metrics.remove_policy(key);
     // Its probes are told.
     context.probe_runner.add(key);

@@ -38,6 +38,9 @@ const PACE: u32 = 4;
 /// How often schemas that nobody needs any more are dropped.
 const CLEANING: Duration = Duration::from_secs(60);
 
+/// How often it is looked for what has not been readable for long.
+const LASTING: Duration = Duration::from_secs(5);
+
 /// The longest pause after failures.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
@@ -140,6 +143,7 @@ impl Refresher {
         let mut recoveries = self.context.readiness.recoveries();
         let limit = REFRESH_LIMIT.max(5 * self.context.settings.refresh_interval);
         let heartbeat = self.context.supervisor.heartbeat("refresher", limit);
+        let mut lasting = tokio::time::interval(LASTING);
         loop {
             heartbeat.beat();
             tokio::select! {
@@ -151,6 +155,7 @@ impl Refresher {
                     }
                 }
                 () = tokio::time::sleep_until(self.due) => self.refresh().await,
+                _ = lasting.tick() => self.note_lasting(),
                 Ok(()) = recoveries.changed(), if self.has_failed => {
                     self.due = self.due.min(Instant::now().max(self.last + STEPS.1));
                     self.context.schemas.flush_backoff(None);
@@ -279,6 +284,17 @@ impl Refresher {
         self.rest = STEPS.0.max(pace * took).min(STEPS.1);
         self.due = self.last + self.pause(has_failed, progress).max(self.rest);
         self.clean().await;
+    }
+
+    /// Has looked at again what could not be read for longer than a pause takes: nothing else gives a sign of that.
+    fn note_lasting(&mut self) {
+        let now = Instant::now();
+        for name in self.context.kept.due(now) {
+            self.context.queue.add(&name);
+        }
+        if self.discovery.is_due(now) {
+            self.due = self.due.min(now);
+        }
     }
 
     /// Has the documents asked for again that the index names otherwise than `before`: one that comes back with the address

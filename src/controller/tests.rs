@@ -68,7 +68,10 @@ pub(super) fn managed() -> Value {
 /// Returns the API server's answer to a write: the policy with the applied fields.
 fn written(request: &Seen) -> Reply {
     let mut policy = serde_json::to_value(policy(SOUND)).unwrap();
-    policy["metadata"]["resourceVersion"] = json!("8");
+    // One more than that of what was judged.
+    let judged = request.body["metadata"]["resourceVersion"].as_str();
+    let judged: u64 = judged.and_then(|judged| judged.parse().ok()).unwrap_or(7);
+    policy["metadata"]["resourceVersion"] = json!((judged + 1).to_string());
     policy["metadata"]["managedFields"] = managed();
     policy["status"] = request.body["status"].clone();
     Reply::json(&policy)
@@ -467,6 +470,44 @@ async fn a_schema_that_cannot_be_had_leaves_a_standing_verdict_alone() {
         action(ReconcileOutcome::Unchanged)
     );
     assert_eq!(writes(&log).len(), 1);
+    // It lasts, and somebody is to look again.
+    tokio::time::advance(Duration::from_secs(61)).await;
+    assert_eq!(context.kept.due(tokio::time::Instant::now()), ["a"]);
+    let message = |n: usize, condition: usize| {
+        let writes = writes(&log);
+        let conditions = &writes[n].body["status"]["conditions"];
+        conditions[condition]["message"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let note = "; may be out of date: a schema cannot be read";
+    assert_eq!(
+        reconcile(&context, "a").await.unwrap(),
+        action(ReconcileOutcome::Applied)
+    );
+    assert_eq!(message(1, 0), format!("{}{note}", message(0, 0)));
+    assert_eq!(
+        reconcile(&context, "a").await.unwrap(),
+        action(ReconcileOutcome::Unchanged)
+    );
+    // A controller that starts meanwhile does not know since when, and leaves the note.
+    context.kept.forget("a");
+    assert_eq!(
+        reconcile(&context, "a").await.unwrap(),
+        action(ReconcileOutcome::Unchanged)
+    );
+    // It can be read again.
+    is_down.store(0, Ordering::Relaxed);
+    context.set_snapshot(snapshot(
+        &[("apps/v1", "deployments", "Deployment")],
+        &[("apps/v1", DOCUMENT)],
+    ));
+    assert_eq!(
+        reconcile(&context, "a").await.unwrap(),
+        action(ReconcileOutcome::Applied)
+    );
+    assert_eq!(message(2, 0), message(0, 0));
 }
 
 /// Runs the workers until `until` holds for the log.

@@ -103,11 +103,8 @@ const fn unbound(effect: Effect) -> &'static str {
 
 /// The condition `Bound`.
 pub(super) fn verdict(state: &BindingsState, effect: Effect) -> Verdict {
-    let verdict = |status, reason, message: String, evidence| Verdict {
-        status,
-        reason,
-        message,
-        evidence,
+    let verdict = |status, reason, message: String, evidence| {
+        Verdict::new(status, reason, message).with_evidence(evidence)
     };
     let bindings = match state {
         BindingsState::Unread => {

@@ -17,6 +17,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::bindings::BindingsState;
 use super::condition::{self, ConditionStatus, ConditionType, Reason};
+use super::out_of_date::Staleness;
 pub(crate) use super::params::unserved;
 pub use super::params::{MissingParams, NotServed, ParamKindState, ParamsState, Sought};
 use super::probes::ProbesState;
@@ -26,7 +27,7 @@ use super::type_checked::{type_checked, uncompiled};
 pub use super::verdict::Subject;
 use super::verdict::{Effect, Evidence, Verdict};
 use super::warnings::Warning;
-use super::{bindings, definition, matched, params, probes, warnings};
+use super::{bindings, definition, matched, out_of_date, params, probes, warnings};
 use crate::policy::analysis::{BEYOND, TypeCheck, UncheckedKind};
 use crate::policy::compile::{CompileFinding, CompileFindingKind};
 use crate::policy::consequence::Consequence;
@@ -56,6 +57,8 @@ pub struct Observed<'a> {
     pub probes: ProbesState,
     /// The conditions that count for `Ready`.
     pub ready_requires: &'a BTreeSet<ConditionType>,
+    /// Signs that conditions may be out of date.
+    pub staleness: Staleness<'a>,
 }
 
 impl Observed<'_> {
@@ -109,6 +112,9 @@ pub struct Matched {
     pub unserved: Vec<UnservedResource>,
     /// Group versions that a rule touches and that could not be discovered, with the reason.
     pub incomplete: Vec<(String, String)>,
+    /// Group versions that a rule touches and that have not been discovered for some time, be their resources known
+    /// from before or not.
+    pub undiscovered: Vec<String>,
     /// The same of each webhook of a configuration, by its name: then all of the above is of all together.
     pub webhooks: Box<[(String, Self)]>,
 }
@@ -124,7 +130,10 @@ impl Matched {
             all.exempt.extend_from_slice(&webhook.exempt);
             all.unserved.extend_from_slice(&webhook.unserved);
             all.incomplete.extend_from_slice(&webhook.incomplete);
+            all.undiscovered.extend_from_slice(&webhook.undiscovered);
         }
+        all.undiscovered.sort();
+        all.undiscovered.dedup();
         all.webhooks = webhooks.into();
         all
     }
@@ -146,6 +155,7 @@ impl From<&Matches> for Matched {
                 .collect(),
             unserved: matches.unserved.clone(),
             incomplete: matches.incomplete.clone(),
+            undiscovered: matches.undiscovered.clone(),
             webhooks: Box::default(),
         }
     }
@@ -261,6 +271,8 @@ pub struct DesiredStatus {
     pub n_type_warnings: usize,
     /// Our conditions.
     pub conditions: Vec<Condition>,
+    /// True if one of them is as it was, since its verdict cannot be given anew now.
+    pub is_kept: bool,
 }
 
 impl DesiredStatus {
@@ -345,14 +357,23 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
         .filter(|(type_, _)| observed.subject.has(*type_));
     let parts = found.map(|(type_, verdict)| {
         let kept = standing(&verdict, type_, live_conditions, generation);
-        (type_, kept.unwrap_or(verdict))
+        let is_kept = kept.is_some();
+        let mut verdict = kept.unwrap_or(verdict);
+        let note = out_of_date::note(observed, type_, &verdict, is_kept);
+        // A note from before stands as long as what it is on does.
+        verdict.note = note.or(verdict.note);
+        (type_, verdict, is_kept)
     });
-    let parts: Vec<(ConditionType, Verdict)> = parts.collect();
+    let parts: Vec<(ConditionType, Verdict, bool)> = parts.collect();
+    let is_kept = parts.iter().any(|(_, _, is_kept)| *is_kept);
+    let parts = parts.into_iter();
+    let parts: Vec<(ConditionType, Verdict)> =
+        parts.map(|(type_, verdict, _)| (type_, verdict)).collect();
     let ready = (ConditionType::Ready, ready(&parts, observed.ready_requires));
 
     let stalled = if keeps_warnings {
         // What the warnings rest on cannot be looked at now: nor can it be told whether they last.
-        standing_stalled(live_conditions, generation).or_else(|| stalled(&parts, observed))
+        standing_stalled(live_conditions, generation, &parts).or_else(|| stalled(&parts, observed))
     } else {
         stalled(&parts, observed)
     };
@@ -366,9 +387,11 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
                 status,
                 reason,
                 message,
+                note,
                 ..
             } = verdict;
-            condition::condition(*type_, *status, *reason, message, generation, now)
+            let message = out_of_date::join(message, note.as_deref());
+            condition::condition(*type_, *status, *reason, &message, generation, now)
         })
         .collect();
     let types: Vec<String> = ours.iter().map(|ours| ours.type_.clone()).collect();
@@ -383,6 +406,7 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
         |warning: &&ExpressionWarning| !uncompiled.contains(warning.field_ref.as_str());
     DesiredStatus {
         observed_generation: generation,
+        is_kept,
         n_type_warnings: expression_warnings.iter().filter(is_of_types).count(),
         expression_warnings,
         // What we do not say any more is left out of what is applied, which removes it.
@@ -417,7 +441,8 @@ fn standing(
         Evidence::WithoutDetail | Evidence::Awaited => {}
     }
     let reason = Reason::from_name(&last.reason)?;
-    Some(Verdict::new(status, reason, last.message.clone()))
+    let (message, note) = out_of_date::split(&last.message);
+    Some(Verdict::new(status, reason, message).with_note(note.map(str::to_owned)))
 }
 
 /// The effect on a request of an expression that fails.

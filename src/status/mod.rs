@@ -12,6 +12,7 @@ pub mod lease;
 mod matched;
 pub(crate) mod message;
 pub mod object;
+pub mod out_of_date;
 mod params;
 pub mod probes;
 mod ready;

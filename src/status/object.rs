@@ -214,6 +214,7 @@ mod tests {
             }],
             n_type_warnings: 1,
             conditions: vec![ready],
+            is_kept: false,
         }
     }
 

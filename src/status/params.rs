@@ -257,22 +257,14 @@ pub(super) fn verdict(state: &ParamKindState, effect: Effect) -> Verdict {
         ParamKindState::Undiscovered { .. } => Evidence::Awaited,
         _ => Evidence::Complete,
     };
-    Verdict {
-        status,
-        reason,
-        message: text,
-        evidence,
-    }
+    Verdict::new(status, reason, text).with_evidence(evidence)
 }
 
 /// The verdict about params of a kind that is served.
 fn served(gvk: &Gvk, params: &ParamsState, effect: Effect) -> Verdict {
     let is_served = format!("paramKind {} is served", message::kind(gvk));
-    let verdict = |status, reason, text: &str, evidence| Verdict {
-        status,
-        reason,
-        message: format!("{is_served}{text}"),
-        evidence,
+    let verdict = |status, reason, text: &str, evidence| {
+        Verdict::new(status, reason, format!("{is_served}{text}")).with_evidence(evidence)
     };
     let (n_found, missing) = match params {
         ParamsState::NotReferred => {

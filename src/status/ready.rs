@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::compute::{Checked, Observed};
 use super::condition::{self, ConditionStatus, ConditionType, Reason};
 use super::message;
+use super::out_of_date;
 use super::stalled::Remedy;
 use super::verdict::{Evidence, Verdict};
 
@@ -28,7 +29,8 @@ pub(super) fn ready(
             ConditionStatus::False,
             failing.reason,
             failing.message.clone(),
-        );
+        )
+        .with_note(failing.note.clone());
     }
     let is_pending = |verdict: &Verdict| {
         matches!(verdict.evidence, Evidence::Awaited | Evidence::Lost)
@@ -55,7 +57,8 @@ pub(super) fn ready(
             message::list(&unknown)
         )
     };
-    Verdict::new(ConditionStatus::True, Reason::Ready, text)
+    let note = counting().find_map(|(_, verdict)| verdict.note.clone());
+    Verdict::new(ConditionStatus::True, Reason::Ready, text).with_note(note)
 }
 
 /// The condition `Stalled`, where it holds: the first condition that counts, is False and lasts.
@@ -82,19 +85,30 @@ pub(super) fn stalled(
             && verdict.status == ConditionStatus::False
             && lasts(verdict)
     })?;
-    Some(Verdict::new(
+    let verdict = Verdict::new(
         ConditionStatus::True,
         lasting.reason,
         lasting.message.clone(),
-    ))
+    );
+    Some(verdict.with_note(lasting.note.clone()))
 }
 
 /// `Stalled` because of warnings, as it was said of the same generation before.
-pub(super) fn standing_stalled(live: &[Condition], generation: i64) -> Option<Verdict> {
+///
+/// The note is that of `TypeChecked`, which it repeats.
+pub(super) fn standing_stalled(
+    live: &[Condition],
+    generation: i64,
+    parts: &[(ConditionType, Verdict)],
+) -> Option<Verdict> {
     let last = condition::find(live, ConditionType::Stalled)?;
     let reason = Reason::from_name(&last.reason)?;
     let stands = reason.remedy() == Remedy::EditOrSchema
         && last.observed_generation == Some(generation)
         && ConditionStatus::of(last) == ConditionStatus::True;
-    stands.then(|| Verdict::new(ConditionStatus::True, reason, last.message.clone()))
+    let mut types = parts.iter();
+    let types = types.find(|(type_, _)| *type_ == ConditionType::TypeChecked);
+    let note = types.and_then(|(_, verdict)| verdict.note.clone());
+    let (message, _) = out_of_date::split(&last.message);
+    stands.then(|| Verdict::new(ConditionStatus::True, reason, message).with_note(note))
 }

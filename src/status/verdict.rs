@@ -9,6 +9,8 @@ pub(super) struct Verdict {
     pub(super) reason: Reason,
     pub(super) message: String,
     pub(super) evidence: Evidence,
+    /// By what it may be out of date ([`super::out_of_date`]).
+    pub(super) note: Option<String>,
 }
 
 /// The effect of a policy on the requests that it matches, and on those for which it fails.
@@ -99,11 +101,17 @@ impl Verdict {
             reason,
             message: message.into(),
             evidence: Evidence::Complete,
+            note: None,
         }
     }
 
     pub(super) fn with_evidence(mut self, evidence: Evidence) -> Self {
         self.evidence = evidence;
+        self
+    }
+
+    pub(super) fn with_note(mut self, note: Option<String>) -> Self {
+        self.note = note;
         self
     }
 

@@ -134,6 +134,9 @@ pub struct Matches {
     pub unserved: Vec<UnservedResource>,
     /// Group versions that a rule touches and whose discovery failed, with the reason.
     pub incomplete: Vec<(String, String)>,
+    /// Group versions that a rule touches and that have not been discovered for some time
+    /// ([`RestMapper::undiscovered`]).
+    pub undiscovered: Vec<String>,
 }
 
 /// A list of a rule; an absent one is empty.
@@ -217,8 +220,10 @@ pub fn resolve(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Match
     let mut exclusions = Exclusions::new(policy);
     let mut by_wildcard: BTreeMap<(&Gvr, &Gvk), bool> = BTreeMap::new();
     let mut exempt_resources: BTreeMap<String, ExemptResource> = BTreeMap::new();
-    let incomplete = Incomplete::new(&mapper.incomplete);
-    let mut touched = BTreeSet::new();
+    let incomplete = mapper.incomplete.iter();
+    let incomplete = Incomplete::new(incomplete.map(|(group_version, _)| group_version.as_str()));
+    let undiscovered = Incomplete::new(mapper.undiscovered.iter().map(String::as_str));
+    let (mut touched, mut touched_undiscovered) = (BTreeSet::new(), BTreeSet::new());
     for (n, rule) in rules(policy).iter().map(Rule::new).enumerate() {
         let mut found: HashSet<String> = HashSet::new();
         for (idx, resource) in rule.candidates(mapper) {
@@ -264,7 +269,12 @@ pub fn resolve(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Match
             }
         }
         incomplete.touched(&rule, &mut touched);
+        undiscovered.touched(&rule, &mut touched_undiscovered);
     }
+    matches.undiscovered = touched_undiscovered
+        .into_iter()
+        .filter_map(|n| mapper.undiscovered.get(n).cloned())
+        .collect();
     matches.incomplete = touched
         .into_iter()
         .filter_map(|n| mapper.incomplete.get(n).cloned())

@@ -9,6 +9,7 @@ use super::expressions::finding_at;
 use super::finding::{Finding, Severity};
 use super::known::Known;
 use super::policy::{Answers, bindings_of, finding};
+use super::subject::Subject;
 use super::suspicious;
 use crate::cli::input::Object;
 use crate::policy::absence::{self, Context, TypedWitness, WrittenSchemas};
@@ -64,6 +65,7 @@ pub(super) fn check(
         found.witness = Some(Box::new(absence.witness));
         findings.push(found.with_consequence(absence.consequence));
     }
+    mutations(policy, known, answers, &context, findings);
     for binding in with {
         let Some(mismatch) = absence::scope_mismatch(answers.compiled(), &binding.value, &context)
         else {
@@ -85,6 +87,28 @@ pub(super) fn check(
     }
     partial(policy, answers, &context, findings);
     absence::typed_witnesses(answers.compiled(), &context)
+}
+
+/// Adds the mutations that fail for a request, whatever their expressions come to.
+fn mutations(
+    policy: &Object<ValidatingAdmissionPolicy>,
+    known: &Known,
+    answers: &Answers,
+    context: &Context<'_>,
+    findings: &mut Vec<Finding>,
+) {
+    if answers.subject != Subject::MutatingPolicy {
+        return;
+    }
+    for failing in absence::failing_mutations(answers.compiled(), context, &known.kinds()) {
+        let place = (failing.field_ref.as_str(), failing.location);
+        let sort = (severity(failing.consequence), Rule::FailingMutation);
+        let mut found = finding_at(policy, answers, place, sort, &failing.message);
+        found.kinds = vec![message::kind(&failing.gvk)];
+        found.help = failing.mend.map(str::to_owned);
+        found.witness = Some(Box::new(failing.witness));
+        findings.push(found.with_consequence(failing.consequence));
+    }
 }
 
 /// Adds the expressions that fail for some of the kinds of wildcards, where a request shows it and nothing else is told

@@ -4,7 +4,7 @@
 //! A cluster was asked before; nothing is asked from here.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use k8s_openapi::api::admissionregistration::v1::{
     NamedRuleWithOperations, ValidatingAdmissionPolicy,
@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::cli::live::{Bound, Served};
 use crate::policy;
 use crate::policy::absence::KeptObjects;
+use crate::policy::admission::mutation::{KindsOf, KnownTypes};
 use crate::policy::matching;
 use crate::schema::crd::CrdVersion;
 use crate::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
@@ -45,6 +46,8 @@ pub struct Known {
     cluster: Option<Served>,
     /// The objects that the analysis of absence has made.
     pub(in crate::cli) kept: KeptObjects,
+    /// The types that mutations have asked for.
+    types: Arc<KnownTypes>,
 }
 
 /// A CRD whose types are made when they are asked for: of a directory full, few are.
@@ -129,6 +132,7 @@ impl Known {
             complete,
             cluster,
             kept: KeptObjects::default(),
+            types: Arc::default(),
         })
     }
 
@@ -136,6 +140,11 @@ impl Known {
     #[must_use]
     pub fn builtin(&self) -> &Builtin {
         &self.builtin
+    }
+
+    /// The kinds as mutations ask of them.
+    pub(super) fn kinds(&self) -> KindsOf<'_, Self> {
+        KindsOf::sharing(&self.builtin, self, Arc::clone(&self.types))
     }
 
     /// The version of Kubernetes whose APIs are meant, `1.36`: that of the cluster, or the one that is built in.

@@ -31,6 +31,7 @@ use crate::status::compute::{
 };
 use crate::status::condition::{ConditionStatus, ConditionType, find};
 use crate::status::message;
+use crate::status::out_of_date::Staleness;
 use crate::status::probes::ProbesState;
 
 /// The conditions that files can tell, and that `Ready` is made of here.
@@ -180,6 +181,7 @@ pub(super) fn check_as(
             expression_warnings: Vec::new(),
             n_type_warnings: 0,
             conditions: Vec::new(),
+            is_kept: false,
         };
         return PolicyCheck {
             status,
@@ -296,6 +298,7 @@ fn answers(
         // Files say nothing of the probes that a cluster has.
         probes: ProbesState::Unread,
         ready_requires: &ready_requires,
+        staleness: Staleness::default(),
     };
     let mut status = compute::compute(&observed, Timestamp::UNIX_EPOCH);
     let is_told = |type_: &str| {

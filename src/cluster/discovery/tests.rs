@@ -84,7 +84,7 @@ async fn reads_aggregated_discovery_once() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_stale_group_is_incomplete_until_it_was_seen() {
     let round = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&round);
@@ -105,18 +105,32 @@ async fn a_stale_group_is_incomplete_until_it_was_seen() {
         mapper.incomplete,
         [("metrics.k8s.io/v1".to_owned(), reason)]
     );
+    // Since when is not known.
+    assert_eq!(mapper.undiscovered, ["metrics.k8s.io/v1"]);
     assert!(!names(&mapper).iter().any(|name| name.contains("metrics")));
     // It answers.
     round.store(1, Ordering::Relaxed);
     let mapper = discovery.refresh(&client).await.unwrap().unwrap();
     assert_eq!(mapper.incomplete, []);
+    assert_eq!(mapper.undiscovered, Vec::<String>::new());
     assert!(names(&mapper).iter().any(|name| name.contains("metrics")));
     // It stops answering: what it served is known still, so that nothing changed.
     round.store(2, Ordering::Relaxed);
     assert_eq!(discovery.refresh(&client).await.unwrap(), None);
+    assert_eq!(discovery.n_stale(), 1);
+    assert!(!discovery.is_due(Instant::now()));
+    // It lasts.
+    tokio::time::advance(MAX_PAUSE).await;
+    assert!(discovery.is_due(Instant::now()));
+    let mapper = discovery.refresh(&client).await.unwrap().unwrap();
+    assert_eq!(mapper.undiscovered, ["metrics.k8s.io/v1"]);
+    assert!(!discovery.is_due(Instant::now()));
+    assert!(names(&mapper).iter().any(|name| name.contains("metrics")));
+    assert_eq!(discovery.refresh(&client).await.unwrap(), None);
     // It is removed.
     round.store(3, Ordering::Relaxed);
     let mapper = discovery.refresh(&client).await.unwrap().unwrap();
+    assert_eq!(mapper.undiscovered, Vec::<String>::new());
     assert!(!names(&mapper).iter().any(|name| name.contains("metrics")));
 }
 

@@ -40,6 +40,7 @@ fn of_findings(found: &RuleFindings) -> DesiredStatus {
         bindings: BindingsState::Known(Vec::new()),
         probes: ProbesState::Known(Vec::new()),
         ready_requires: &ready_requires,
+        staleness: Staleness::default(),
     };
     compute(&observed, at(1))
 }

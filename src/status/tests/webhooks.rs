@@ -38,6 +38,7 @@ fn conditions(webhooks: Vec<(&str, Matched)>) -> Vec<Condition> {
         bindings: BindingsState::Known(Vec::new()),
         probes: ProbesState::Known(Vec::new()),
         ready_requires: &ready_requires,
+        staleness: Staleness::default(),
     };
     compute(&observed, at(1)).conditions
 }

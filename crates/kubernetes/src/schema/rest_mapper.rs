@@ -31,6 +31,9 @@ pub struct RestMapper {
     /// Groups (`group/version`) whose resources could not be listed, with the reason: an aggregated
     /// API whose server does not answer, for one.
     pub incomplete: Vec<(String, String)>,
+    /// Group versions (`group/version`, sorted) that have not been listed for some time, be their resources known from
+    /// before or not: what rests on them may be out of date.
+    pub undiscovered: Vec<String>,
 }
 
 /// The one character that stands for all groups, versions, resources or subresources in a rule.
@@ -50,6 +53,7 @@ impl RestMapper {
         Self {
             resources,
             incomplete: Vec::new(),
+            undiscovered: Vec::new(),
         }
     }
 

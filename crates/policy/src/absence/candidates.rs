@@ -163,8 +163,25 @@ pub(super) fn find_and_reach(
     reader: &Reader<'_>,
     places: &HashMap<Place, Location>,
 ) -> (Vec<Candidate>, Vec<(Place, Goals)>) {
+    search(reader, places, false)
+}
+
+/// [`find_and_reach`], in mutations as well.
+pub(super) fn find_in_mutations(
+    reader: &Reader<'_>,
+    places: &HashMap<Place, Location>,
+) -> (Vec<Candidate>, Vec<(Place, Goals)>) {
+    search(reader, places, true)
+}
+
+fn search(
+    reader: &Reader<'_>,
+    places: &HashMap<Place, Location>,
+    with_mutations: bool,
+) -> (Vec<Candidate>, Vec<(Place, Goals)>) {
     let is_wanted = |place| places.contains_key(&place);
     let mut finder = Finder {
+        with_mutations,
         reader,
         found: Vec::new(),
         is_wanted: (!places.is_empty()).then_some(&is_wanted),
@@ -176,6 +193,7 @@ pub(super) fn find_and_reach(
 }
 
 struct Finder<'a, 'r> {
+    with_mutations: bool,
     reader: &'r Reader<'a>,
     found: Vec<Candidate>,
     /// Which places are to be reached.
@@ -210,7 +228,10 @@ impl Finder<'_, '_> {
             }
             let Some(place) = root(n) else { continue };
             let goals = match expression.role {
-                // The evaluator, which has to confirm what is found, does not come to mutations.
+                // Reviews, which have to confirm what is found, do not come to mutations.
+                Role::ApplyConfiguration | Role::JsonPatch if self.with_mutations => {
+                    after_conditions.clone()
+                }
                 Role::Variable | Role::ApplyConfiguration | Role::JsonPatch => continue,
                 Role::MatchCondition => {
                     // A condition that is false hides the error of another.

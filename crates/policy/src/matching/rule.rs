@@ -188,9 +188,9 @@ pub(super) struct Incomplete<'a> {
 }
 
 impl<'a> Incomplete<'a> {
-    pub(super) fn new(incomplete: &'a [(String, String)]) -> Self {
+    pub(super) fn new(incomplete: impl Iterator<Item = &'a str>) -> Self {
         let mut by_group: HashMap<_, Vec<_>> = HashMap::new();
-        for (n, (group_version, _)) in incomplete.iter().enumerate() {
+        for (n, group_version) in incomplete.enumerate() {
             let (group, version) = group_version.split_once('/').unwrap_or(("", group_version));
             by_group.entry(group).or_default().push((version, n));
         }

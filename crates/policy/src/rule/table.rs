@@ -216,6 +216,12 @@ rules! {
         "Ask first whether it can be converted: isQuantity(), isIP(), isCIDR(), isURL(), isSemver(), or matches() for \
          numbers and times. Otherwise the user gets the error of the conversion and not the validation's message, and \
          with failurePolicy Ignore the request is let through. The finding has a request for which the expression fails.";
+    FailingMutation "failing-mutation":
+        "a mutation cannot be applied to a valid object, in the API server's words",
+        words("An ApplyConfiguration `Object{spec: Object.spec{tolerations: [...]}}` under a rule for Pods, whose list of \
+               tolerations is atomic; a JSONPatch adds `/metadata/labels/team` to an object without labels."),
+        "Set by a JSONPatch what an ApplyConfiguration may not; give each field a value of its type; test with has() for \
+         what a JSONPatch needs, and add what is absent first. The finding has a request for which the mutation fails.";
     IgnoredParams "ignored-params":
         "a binding refers to params of a policy that has no paramKind",
         words("A binding has `paramRef: {name: limits}`, and its policy has no paramKind."),

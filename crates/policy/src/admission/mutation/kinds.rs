@@ -71,11 +71,21 @@ impl KnownKinds {
     }
 }
 
+/// The types of kinds that were asked for.
+#[derive(Default)]
+pub struct KnownTypes(Mutex<BTreeMap<Gvk, Option<Arc<Types>>>>);
+
+impl fmt::Debug for KnownTypes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KnownTypes").finish_non_exhaustive()
+    }
+}
+
 /// The kinds that are built in, and those of CustomResourceDefinitions that others hold.
 pub struct KindsOf<'a, S> {
     builtin: &'a Builtin,
     schemas: &'a S,
-    types: Mutex<BTreeMap<Gvk, Option<Arc<Types>>>>,
+    types: Arc<KnownTypes>,
 }
 
 impl<S> fmt::Debug for KindsOf<'_, S> {
@@ -88,17 +98,23 @@ impl<'a, S: SchemaResolver> KindsOf<'a, S> {
     /// The kinds that are built in, and those that `schemas` has as custom.
     #[must_use]
     pub fn new(builtin: &'a Builtin, schemas: &'a S) -> Self {
+        Self::sharing(builtin, schemas, Arc::default())
+    }
+
+    /// [`KindsOf::new`], with the `types` that were asked for before of the same kinds.
+    #[must_use]
+    pub fn sharing(builtin: &'a Builtin, schemas: &'a S, types: Arc<KnownTypes>) -> Self {
         Self {
             builtin,
             schemas,
-            types: Mutex::default(),
+            types,
         }
     }
 }
 
 impl<S: SchemaResolver> Kinds for KindsOf<'_, S> {
     fn types(&self, gvk: &Gvk) -> Option<Arc<Types>> {
-        of_kind(&self.types, self.builtin, self.schemas.custom(gvk), gvk)
+        of_kind(&self.types.0, self.builtin, self.schemas.custom(gvk), gvk)
     }
 
     fn is_custom(&self, gvk: &Gvk) -> bool {

@@ -46,7 +46,7 @@ use kubernetes::schema::{Gvk, Gvr};
 
 use native::PatchFailure;
 
-pub use kinds::{Kinds, KindsOf, KnownKinds};
+pub use kinds::{Kinds, KindsOf, KnownKinds, KnownTypes};
 
 /// A mutating policy that is ready. Made once, it mutates any number of requests.
 #[derive(Debug)]

@@ -1,0 +1,333 @@
+//! Mutations that fail for a valid request: what they apply is refused, whatever the expression came to.
+//!
+//! Requests are made for each kind of the rules, so that the literals of each mutation are reached, and put through
+//! the policy as an API server does that (`admission::mutation`). Errors of expressions themselves are not told here.
+
+use std::collections::HashMap;
+
+use k8s_openapi::api::admissionregistration::v1::{
+    ParamRef, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
+};
+use serde_json::{Value as Json, json};
+
+use super::candidates::{self, Candidate, Cause};
+use super::kinds::kinds_up_to;
+use super::makers::Makers;
+use super::need::{Edit, Needs};
+use super::symbol::Place;
+use super::witness::{Made, Maker, Witness};
+use super::{Context, MAX_MENDS, MAX_STEPS, goals, least_needs, patched};
+use crate::admission::mutation::{Bound, Kinds, MutatingAdmission, MutationContext, Step, mutate};
+use crate::admission::{AuthorizerList, Binding, Object, Operation, ParamList};
+use crate::compile::CompiledPolicy;
+use crate::consequence::Consequence;
+use crate::expressions::{PolicyExpression, Role};
+use crate::matching;
+use cel::ast::Expr;
+use cel::source::{Location, SourceMap};
+use cel::stack::run_on_deep_stack;
+use kubernetes::defaulting::Decoding;
+use kubernetes::merge;
+use kubernetes::schema::Gvk;
+
+/// The most kinds that a policy is tried on.
+const MAX_KINDS: usize = 16;
+
+/// The most requests that are put through one policy.
+const MAX_EVALUATIONS: usize = 100;
+
+/// Errors that say nothing of the mutation, or that others tell.
+const NOT_TOLD: [&str; 4] = [
+    // The expression itself fails.
+    "expression '",
+    "compilation error",
+    "Resource kind ",
+    "This request caused apiserver to panic",
+];
+
+/// A mutation that fails for a request.
+#[derive(Clone, Debug)]
+pub struct FailingMutation {
+    /// The index of the expression among those of the policy.
+    pub index: usize,
+    /// The field of the policy, `spec.mutations[0].applyConfiguration.expression`.
+    pub field_ref: String,
+    /// The place in the expression.
+    pub location: Location,
+    /// The kind of the object of the witness.
+    pub gvk: Gvk,
+    /// A sentence of what happens, with the API server's words.
+    pub message: String,
+    /// The mend.
+    pub mend: Option<&'static str>,
+    /// The fate of the request.
+    pub consequence: Consequence,
+    /// The request.
+    pub witness: Witness,
+}
+
+/// Finds the mutations of `policy` that fail for a valid request, one finding for each expression.
+///
+/// Under rules that name nothing but wildcards, those that fail for each kind that is tried.
+#[must_use]
+pub fn failing_mutations(
+    policy: &CompiledPolicy,
+    context: &Context<'_>,
+    kinds: &(dyn Kinds + Sync),
+) -> Vec<FailingMutation> {
+    let expressions = policy.expressions().iter().enumerate();
+    let mutations: Vec<usize> = expressions
+        .filter(|(_, expression)| expression.role.is_mutation())
+        .map(|(n, _)| n)
+        .collect();
+    let compiles = (0..policy.expressions().len()).all(|n| policy.compiles(n));
+    // No API server has a policy that it refuses.
+    if mutations.is_empty() || !compiles {
+        return Vec::new();
+    }
+    let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
+    run_on_deep_stack(is_deep, || {
+        let search = Search {
+            policy,
+            kinds,
+            mutating: MutatingAdmission::from_compiled(policy, mutations.len(), None),
+            mutations,
+            n_evaluations: 0,
+            found: Vec::new(),
+        };
+        search.run(context)
+    })
+}
+
+struct Search<'a> {
+    policy: &'a CompiledPolicy,
+    kinds: &'a (dyn Kinds + Sync),
+    mutating: MutatingAdmission,
+    /// The indices of the mutations among the expressions of the policy.
+    mutations: Vec<usize>,
+    n_evaluations: usize,
+    found: Vec<FailingMutation>,
+}
+
+impl Search<'_> {
+    fn run(mut self, context: &Context<'_>) -> Vec<FailingMutation> {
+        let targets = matching::targets(self.policy.policy(), context.mapper);
+        let is_open = targets.iter().all(|target| target.by_wildcard);
+        let policy = self.policy;
+        let makers = Makers::new(policy, context);
+        let mut n_tried: usize = 0;
+        for (resource, operations) in kinds_up_to(&targets, MAX_KINDS) {
+            if self.kinds.types(&resource.gvk).is_none() {
+                continue;
+            }
+            if let Some(maker) = makers.of(resource, operations) {
+                n_tried = n_tried.saturating_add(1);
+                self.try_kind(maker);
+            }
+        }
+        let mut found = std::mem::take(&mut self.found);
+        if is_open {
+            let mut n_failing: HashMap<usize, usize> = HashMap::new();
+            for failing in &found {
+                let n = n_failing.entry(failing.index).or_default();
+                *n = n.saturating_add(1);
+            }
+            found.retain(|failing| n_failing.get(&failing.index) == Some(&n_tried));
+        }
+        // What type checking tells is not told again.
+        let is_typed = |index| context.typed.iter().any(|typed| typed.index == index);
+        found.retain(|failing| !is_typed(failing.index));
+        found.sort_by_key(|failing| failing.index);
+        found.dedup_by_key(|failing| failing.index);
+        found
+    }
+
+    fn is_found(&self, index: usize, gvk: &Gvk) -> bool {
+        let mut found = self.found.iter();
+        found.any(|failing| failing.index == index && failing.gvk == *gvk)
+    }
+
+    fn try_kind(&mut self, mut maker: Maker<'_>) {
+        let reader = maker.reader(MAX_STEPS);
+        let places = self.places();
+        let (candidates, reached) = candidates::find_in_mutations(&reader, &places);
+        for needs in least_needs(&maker.operations) {
+            self.try_needs(&mut maker, &candidates, needs);
+        }
+        let gvk = maker.resource.gvk.clone();
+        for (place, to_reach) in reached {
+            if self.is_found(place.n, &gvk) {
+                continue;
+            }
+            for with_soft in to_reach.attempts() {
+                let goals = to_reach.list(*with_soft);
+                for needs in goals::solve(&reader, goals, Needs::default()).found {
+                    self.try_needs(&mut maker, &candidates, needs);
+                }
+            }
+        }
+    }
+
+    /// The literals of the mutations, and of the variables that they may read.
+    fn places(&self) -> HashMap<Place, Location> {
+        let mut places = HashMap::new();
+        for (n, expression) in self.policy.expressions().iter().enumerate() {
+            let is_asked = expression.role.is_mutation() || expression.role == Role::Variable;
+            let Ok(ast) = expression.parsed() else {
+                continue;
+            };
+            if !is_asked {
+                continue;
+            }
+            let source = SourceMap::new(&expression.text);
+            for (id, expr) in ast.iter() {
+                let is_literal = matches!(expr, Expr::Struct { .. });
+                if is_literal || id == ast.root() && expression.role.is_mutation() {
+                    places.insert(Place { n, id }, source.location(ast.offset(id)));
+                }
+            }
+        }
+        places
+    }
+
+    /// Puts a request that fits `needs` through the policy, mended where an expression misses something.
+    fn try_needs(&mut self, maker: &mut Maker<'_>, candidates: &[Candidate], mut needs: Needs) {
+        for _ in 0..MAX_MENDS {
+            if self.n_evaluations >= MAX_EVALUATIONS || !maker.is_new(&needs) {
+                return;
+            }
+            self.n_evaluations = self.n_evaluations.saturating_add(1);
+            let Some(made) = maker.make(&needs).filter(|made| !maker.is_refused(made)) else {
+                return;
+            };
+            let Some(steps) = self.steps(maker, &made) else {
+                return;
+            };
+            let mut failing = None;
+            for step in &steps {
+                let Some(index) = self.mutations.get(step.mutation).copied() else {
+                    continue;
+                };
+                let Err(error) = &step.changes else { continue };
+                if error.starts_with("expression '") {
+                    failing.get_or_insert(index);
+                } else if !NOT_TOLD.iter().any(|other| error.starts_with(other)) {
+                    self.tell(maker, &made, index, error);
+                }
+            }
+            let role = |n: usize| self.policy.expressions().get(n).map(|of| of.role);
+            let missing = failing.and_then(|index| {
+                candidates.iter().find(|candidate| {
+                    let n = candidate.place.n;
+                    candidate.cause == Cause::Absent
+                        && (n == index || role(n) == Some(Role::Variable))
+                        && made.lacks(&candidate.path)
+                })
+            });
+            let Some(missing) = missing else { return };
+            if needs.add(&missing.path, Edit::Present).is_none() {
+                return;
+            }
+        }
+    }
+
+    /// The mutations that were evaluated for what was made; `None` where the policy is not asked, or the object is one
+    /// that is not known to be valid.
+    fn steps(&self, maker: &Maker<'_>, made: &Made) -> Option<Vec<Step>> {
+        if !matches!(made.operation, Operation::Create | Operation::Update) {
+            return None;
+        }
+        let object = made.object.as_ref()?;
+        let (request, _, namespaces) = maker.asked(made)?;
+        let admission = self.mutating.admission();
+        if !admission.matches_exactly(&request, &namespaces)
+            || !self.is_readable(&request.gvk, object)
+        {
+            return None;
+        }
+        let is_namespaced = (maker.params.as_ref()).is_some_and(|params| params.is_namespaced);
+        let text = |name: &str| {
+            let metadata = made.params.as_ref()?.get("metadata")?;
+            metadata.get(name)?.as_str().map(str::to_owned)
+        };
+        let param_ref = made.params.as_ref().map(|_| ParamRef {
+            name: text("name"),
+            namespace: text("namespace").filter(|_| is_namespaced),
+            ..ParamRef::default()
+        });
+        let params = made.params.iter().map(Object::new).collect();
+        let params = ParamList::new(is_namespaced, params);
+        let binding = Binding::new(&ValidatingAdmissionPolicyBinding {
+            spec: ValidatingAdmissionPolicyBindingSpec {
+                param_ref,
+                ..ValidatingAdmissionPolicyBindingSpec::default()
+            },
+            ..ValidatingAdmissionPolicyBinding::default()
+        });
+        let bound = Bound {
+            policy: &self.mutating,
+            bindings: std::slice::from_ref(&binding),
+            params: Ok(&params),
+        };
+        let authorizer = std::sync::Arc::new(AuthorizerList::default());
+        let context = MutationContext::new(self.kinds, &namespaces, authorizer);
+        let outcome = mutate(&request, Some(object), &[bound], &context);
+        let mut steps = outcome.steps;
+        if !outcome.unknown.is_empty() {
+            // The first has seen the object as it came.
+            steps.truncate(1);
+        }
+        Some(steps)
+    }
+
+    /// Reports whether the object is read and merged without an error as it is.
+    fn is_readable(&self, gvk: &Gvk, object: &Json) -> bool {
+        let Some(types) = self.kinds.types(gvk) else {
+            return false;
+        };
+        let reads = |decoding| self.kinds.read(gvk, object.clone(), decoding).is_ok();
+        let nothing = merge::Applied::from(&json!({}));
+        reads(Decoding::Json)
+            && reads(Decoding::Conversion)
+            && merge::undeclared(&types, gvk, object).is_empty()
+            && merge::apply(&types, gvk, object, &nothing).is_ok()
+    }
+
+    fn tell(&mut self, maker: &Maker<'_>, made: &Made, index: usize, error: &str) {
+        let gvk = &maker.resource.gvk;
+        if self.is_found(index, gvk) {
+            return;
+        }
+        let Some(expression) = self.policy.expressions().get(index) else {
+            return;
+        };
+        let Ok(ast) = expression.parsed() else { return };
+        let id = patched::place(ast, error).unwrap_or_else(|| ast.root());
+        let kind = &*gvk.kind;
+        let resource = &maker.resource.gvr.resource;
+        let article = if kind.starts_with(['A', 'E', 'I', 'O', 'U']) {
+            "an"
+        } else {
+            "a"
+        };
+        let subject = if resource.contains('/') {
+            resource.clone()
+        } else {
+            format!("{article} {kind}")
+        };
+        let shown = error.split_whitespace().collect::<Vec<_>>().join(" ");
+        let operation = made.operation;
+        self.found.push(FailingMutation {
+            index,
+            field_ref: expression.field_ref.clone(),
+            location: SourceMap::new(&expression.text).location(ast.offset(id)),
+            gvk: gvk.clone(),
+            message: format!(
+                "the mutation cannot be applied: {operation} of {subject} fails with `{shown}`"
+            ),
+            mend: patched::mend(error),
+            consequence: self.policy.consequence(index),
+            witness: maker.witness(made, error),
+        });
+    }
+}

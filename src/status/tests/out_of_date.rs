@@ -1,0 +1,139 @@
+//! Notes on conditions that may be out of date.
+
+use super::*;
+
+const DOWN: &str = "; may be out of date: metrics.k8s.io/v1 cannot be discovered";
+
+fn message(desired: &DesiredStatus, type_: ConditionType) -> String {
+    get(desired, type_).message.clone()
+}
+
+/// Facts of a policy of which a rule touches a group version that has not been discovered for some time.
+fn touching(facts: &mut Facts) {
+    facts.matches.undiscovered = vec!["metrics.k8s.io/v1".into()];
+}
+
+#[test]
+fn what_rests_on_resources_of_before_is_noted() {
+    use ConditionType::{Bound, Compiled, ParamsResolved, Ready, ResourcesMatched, TypeChecked};
+    let before = Facts::sound().compute(at(5));
+    let now = Facts::sound()
+        .with(touching)
+        .after(&Facts::sound(), at(5))
+        .compute(at(9));
+    for type_ in [ResourcesMatched, TypeChecked, Ready] {
+        let expected = format!("{}{DOWN}", message(&before, type_));
+        assert_eq!(message(&now, type_), expected);
+    }
+    for type_ in [Compiled, ParamsResolved, Bound] {
+        assert_eq!(message(&now, type_), message(&before, type_));
+    }
+    for (before, now) in before.conditions.iter().zip(&now.conditions) {
+        assert_eq!(
+            (&now.status, &now.reason, &now.last_transition_time),
+            (&before.status, &before.reason, &before.last_transition_time)
+        );
+    }
+    // It answers again.
+    let again = Facts::sound().after(&Facts::sound().with(touching), at(5));
+    assert_eq!(again.compute(at(5)).conditions, before.conditions);
+}
+
+#[test]
+fn a_paramkind_of_before_is_noted() {
+    let facts = Facts::sound().with(|facts| {
+        facts.undiscovered_params = vec!["rules.example.com/v1".into()];
+    });
+    let before = Facts::sound().compute(at(5));
+    let now = facts.compute(at(5));
+    let note = "; may be out of date: rules.example.com/v1 cannot be discovered";
+    for type_ in [ConditionType::ParamsResolved, ConditionType::Ready] {
+        let expected = format!("{}{note}", message(&before, type_));
+        assert_eq!(message(&now, type_), expected);
+    }
+}
+
+#[test]
+fn what_is_wrong_is_noted_where_it_is_repeated() {
+    let unserved = |facts: &mut Facts| {
+        facts.matches = Matches::default();
+        touching(facts);
+    };
+    let now = Facts::sound().with(unserved).compute(at(1));
+    let expected = format!("no rule matches a served resource; the policy never runs{DOWN}");
+    for type_ in [ConditionType::ResourcesMatched, ConditionType::Ready] {
+        assert_eq!(get(&now, type_).status, "False");
+        assert_eq!(message(&now, type_), expected);
+    }
+}
+
+#[test]
+fn what_is_unknown_claims_nothing() {
+    let now = Facts::sound()
+        .with(|facts| {
+            undiscovered(facts);
+            touching(facts);
+        })
+        .compute(at(1));
+    let matched = get(&now, ConditionType::ResourcesMatched);
+    assert_eq!(matched.status, "Unknown");
+    assert!(
+        !matched.message.contains("out of date"),
+        "{}",
+        matched.message
+    );
+}
+
+#[test]
+fn a_condition_that_is_kept_for_long_is_noted_once() {
+    let sound = Facts::sound();
+    let before = sound.compute(at(5));
+    let waiting = |is_kept_long| {
+        Facts::sound().with(|facts| {
+            timed_out(facts);
+            facts.is_kept_long = is_kept_long;
+        })
+    };
+    let noted = waiting(true).after(&sound, at(5));
+    let now = noted.compute(at(9));
+    let expected = format!(
+        "{}; may be out of date: a schema cannot be read",
+        message(&before, ConditionType::TypeChecked)
+    );
+    assert_eq!(message(&now, ConditionType::TypeChecked), expected);
+    // Once more, and by a controller that does not know since when.
+    for is_kept_long in [true, false] {
+        let again = waiting(is_kept_long).after(&noted, at(9));
+        assert_eq!(again.compute(at(20)).conditions, now.conditions);
+    }
+    // What was wrong stands with the note too.
+    let warned = Facts::sound().with(|facts| {
+        facts.types.findings = vec![warning("spec.validations[0].expression", "text\n")];
+    });
+    let now = waiting(true).after(&warned, at(5)).compute(at(9));
+    assert!(
+        message(&now, ConditionType::Ready)
+            .ends_with("; may be out of date: a schema cannot be read")
+    );
+    assert_eq!(now.expression_warnings.len(), 1);
+}
+
+#[test]
+fn a_long_message_is_cut_and_the_note_is_not() {
+    let facts = Facts::sound().with(|facts| {
+        touching(facts);
+        facts.matches.unserved = (0..4)
+            .map(|n| UnservedResource {
+                rule: format!("{n}{}", "x".repeat(400)),
+                field_ref: "spec.matchConstraints.resourceRules[0]".into(),
+                index: 0,
+                name: "x".into(),
+                suggestion: None,
+                is_misspelt: false,
+            })
+            .collect();
+    });
+    let text = message(&facts.compute(at(1)), ConditionType::ResourcesMatched);
+    assert_eq!(text.len(), message::MAX_BYTES);
+    assert!(text.ends_with(&format!("…{DOWN}")), "{text}");
+}

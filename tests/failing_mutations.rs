@@ -1,0 +1,185 @@
+//! Findings of `kubectl vap check` about mutations that cannot be applied: in the API server's words, at the place in
+//! the expression, and none about those that can.
+#![allow(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
+use serde_json::{Value, json};
+
+use crate::manifest;
+
+/// A rule, and the operations and conditions of the policy.
+struct Asked {
+    rule: (&'static str, &'static str, &'static str),
+    operation: &'static str,
+    condition: &'static str,
+}
+
+const POD: Asked = created("", "v1", "pods");
+const DEPLOYMENT: Asked = created("apps", "v1", "deployments");
+
+const fn created(group: &'static str, version: &'static str, resource: &'static str) -> Asked {
+    Asked {
+        rule: (group, version, resource),
+        operation: "CREATE",
+        condition: "true",
+    }
+}
+
+fn findings(asked: &Asked, mutation: &Value) -> Vec<Value> {
+    let (group, version, resource) = asked.rule;
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingAdmissionPolicy",
+        "metadata": {"name": "p"},
+        "spec": {
+            "reinvocationPolicy": "Never",
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": [group], "apiVersions": [version], "operations": [asked.operation],
+                "resources": [resource]
+            }]},
+            "matchConditions": [{"name": "c", "expression": asked.condition}],
+            "mutations": [mutation]
+        }
+    });
+    let found = manifest::findings(&policy.to_string(), &[]).into_iter();
+    found
+        .filter(|found| found["rule"] == "failing-mutation")
+        .collect()
+}
+
+fn applied(expression: &str) -> Value {
+    json!({"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}})
+}
+
+fn patched(expression: &str) -> Value {
+    json!({"patchType": "JSONPatch", "jsonPatch": {"expression": expression}})
+}
+
+/// Expects a warning whose message has `words`, with a request.
+#[track_caller]
+fn fails(asked: &Asked, mutation: &Value, words: &str) {
+    let found = findings(asked, mutation);
+    assert_eq!(found.len(), 1, "{mutation}: {found:#?}");
+    assert_eq!(found[0]["severity"], "warning", "{mutation}");
+    let message = found[0]["message"].as_str().unwrap();
+    assert!(message.contains(words), "{mutation}: {message}");
+    assert!(found[0]["witness"]["request"].is_object(), "{mutation}");
+}
+
+#[track_caller]
+fn holds(asked: &Asked, mutation: &Value) {
+    let found = findings(asked, mutation);
+    assert!(found.is_empty(), "{mutation}: {found:#?}");
+}
+
+#[test]
+fn what_is_atomic_cannot_be_applied() {
+    let atomic = "may not mutate atomic arrays, maps or structs: ";
+    let tolerations =
+        r#"Object{spec: Object.spec{tolerations: [Object.spec.tolerations{key: "a"}]}}"#;
+    fails(
+        &POD,
+        &applied(tolerations),
+        &format!("{atomic}.spec.tolerations"),
+    );
+    let secrets = r#"Object{imagePullSecrets: [Object.imagePullSecrets{name: "y"}]}"#;
+    let accounts = created("", "v1", "serviceaccounts");
+    fails(
+        &accounts,
+        &applied(secrets),
+        &format!("{atomic}.imagePullSecrets"),
+    );
+    let selector = r#"Object{spec: Object.spec{selector: {"x": "y"}}}"#;
+    fails(&created("", "v1", "services"), &applied(selector), atomic);
+    // A list with keys is merged.
+    let containers =
+        r#"Object{spec: Object.spec{containers: [Object.spec.containers{name: "a", image: "b"}]}}"#;
+    holds(&POD, &applied(containers));
+}
+
+#[test]
+fn what_is_of_another_type_cannot_be_applied() {
+    let text = "expected string, got &value.valueUnstructured{Value:1}";
+    let name = "Object{metadata: Object.metadata{name: 1}}";
+    fails(&POD, &applied(name), text);
+    let labels = r#"Object{metadata: Object.metadata{labels: {"x": 1}}}"#;
+    fails(&POD, &applied(labels), text);
+    let fraction = "Object{spec: Object.spec{replicas: 2.5}}";
+    fails(
+        &DEPLOYMENT,
+        &applied(fraction),
+        "cannot convert float64 to int32",
+    );
+    holds(
+        &DEPLOYMENT,
+        &applied("Object{spec: Object.spec{replicas: 5.0}}"),
+    );
+}
+
+#[test]
+fn kinds_that_are_published_elsewhere_take_no_applied_object() {
+    let scale = Asked {
+        operation: "UPDATE",
+        ..created("apps", "v1", "deployments/scale")
+    };
+    let replicas = "Object{spec: Object.spec{replicas: 2}}";
+    let words = "no corresponding type for autoscaling/v1, Kind=Scale";
+    fails(&scale, &applied(replicas), words);
+    let patch = r#"[JSONPatch{op: "replace", path: "/spec/replicas", value: 2}]"#;
+    let guarded = format!("has(object.spec.replicas) ? {patch} : []");
+    holds(&scale, &patched(&guarded));
+}
+
+#[test]
+fn patches_that_cannot_be_applied() {
+    for (patch, words) in [
+        (
+            r#"op: "ad", path: "/spec/replicas", value: 1"#,
+            "JSON Patch",
+        ),
+        (
+            r#"op: "replace", path: "/spec/replcas", value: 1"#,
+            "unknown field \"spec.replcas\"",
+        ),
+        (
+            r#"op: "add", path: "/spec/replicas", value: "3""#,
+            "cannot unmarshal string",
+        ),
+        (
+            r#"op: "add", path: "/metadata/annotations/a/b", value: "3""#,
+            "missing",
+        ),
+        (
+            r#"op: "add", path: "/metadata/labels/x", value: "3""#,
+            "/metadata/labels/x",
+        ),
+    ] {
+        fails(
+            &DEPLOYMENT,
+            &patched(&format!("[JSONPatch{{{patch}}}]")),
+            words,
+        );
+    }
+    let guarded = r#"has(object.metadata.labels) ? [JSONPatch{op: "add", path: "/metadata/labels/x", value: "3"}]
+        : [JSONPatch{op: "add", path: "/metadata/labels", value: {"x": "3"}}]"#;
+    holds(&DEPLOYMENT, &patched(guarded));
+}
+
+#[test]
+fn the_request_meets_the_conditions_and_reaches_the_branch() {
+    let asked = Asked {
+        condition: "has(object.metadata.labels) && 'team' in object.metadata.labels",
+        ..POD
+    };
+    let add = r#"[JSONPatch{op: "add", path: "/metadata/labels/x", value: "3"}]"#;
+    holds(&asked, &patched(add));
+    let branch = r#"has(object.spec.nodeName) ? Object{spec: Object.spec{nodeSelector: {"a": "b"}}} : Object{}"#;
+    let found = findings(&asked, &applied(branch));
+    assert_eq!(found.len(), 1, "{found:#?}");
+    let object = &found[0]["witness"]["request"]["object"];
+    assert!(object["metadata"]["labels"]["team"].is_string(), "{object}");
+    assert!(object["spec"]["nodeName"].is_string(), "{object}");
+}
