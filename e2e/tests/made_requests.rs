@@ -33,7 +33,7 @@ mod dry_run;
 /// The key of a user's extra that names the policy to be asked.
 const EXTRA: &str = "vap-replay";
 
-/// Of a hundred requests for the corpus, so many may be refused before a policy is asked or be decided otherwise.
+/// Share of the requests for the corpus that may be refused before a policy is asked or be decided otherwise.
 const OTHERWISE_PERCENT: usize = 3;
 
 /// What became of the requests.

@@ -164,6 +164,7 @@ impl Walk<'_> {
                 && !is_address()
             || matches!(holder, "maxSurge" | "maxUnavailable") && !is_percentage(text)
             || holder == "fieldPath"
+                && self.path.names().contains(&"fieldRef")
                 && !["metadata.", "spec.", "status."]
                     .iter()
                     .any(|it| text.starts_with(it))
@@ -293,7 +294,7 @@ fn is_spec_of_kind_refused(kind: &str, path: &[&str], fields: &Map<String, Json>
         _ => false,
     };
     if is_of_pod {
-        return is_empty("containers") || is_pod_refused(fields);
+        return is_empty("containers") || is_pod_refused(kind, fields);
     }
     match kind {
         "DaemonSet" | "Deployment" | "ReplicaSet" | "StatefulSet" if path == ["spec"] => {
@@ -312,15 +313,19 @@ fn is_spec_of_kind_refused(kind: &str, path: &[&str], fields: &Map<String, Json>
     }
 }
 
-/// Reports whether validation refuses the spec of a Pod for what its containers ask of it.
-fn is_pod_refused(spec: &Map<String, Json>) -> bool {
+/// Reports whether validation refuses the spec of a Pod, of an object of `kind`, for what its containers ask of it.
+///
+/// The volumes of a StatefulSet are also those of its claims.
+fn is_pod_refused(kind: &str, spec: &Map<String, Json>) -> bool {
     let lists = LISTS.iter().filter(|name| **name != "volumes");
     let containers = lists
         .filter_map(|name| spec.get(*name)?.as_array())
         .flatten();
     let volumes = spec.get("volumes").and_then(Json::as_array);
     let has_volume = |name: &Json| {
-        volumes.is_some_and(|volumes| volumes.iter().any(|it| it.get("name") == Some(name)))
+        kind == "StatefulSet"
+            || volumes
+                .is_some_and(|volumes| volumes.iter().any(|it| it.get("name") == Some(name)))
     };
     let is = |name: &str, value: bool| spec.get(name) == Some(&Json::Bool(value));
     let own = spec.get("securityContext");
