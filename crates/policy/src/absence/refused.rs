@@ -324,8 +324,7 @@ fn is_pod_refused(kind: &str, spec: &Map<String, Json>) -> bool {
     let volumes = spec.get("volumes").and_then(Json::as_array);
     let has_volume = |name: &Json| {
         kind == "StatefulSet"
-            || volumes
-                .is_some_and(|volumes| volumes.iter().any(|it| it.get("name") == Some(name)))
+            || volumes.is_some_and(|volumes| volumes.iter().any(|it| it.get("name") == Some(name)))
     };
     let is = |name: &str, value: bool| spec.get(name) == Some(&Json::Bool(value));
     let own = spec.get("securityContext");
