@@ -33,10 +33,10 @@ mod dry_run;
 /// The key of a user's extra that names the policy to be asked.
 const EXTRA: &str = "vap-replay";
 
-/// Share of the requests for the corpus that may be refused before a policy is asked or be decided otherwise.
+/// The share of the requests for the corpus that may be refused before a policy is asked or be decided otherwise.
 const OTHERWISE_PERCENT: usize = 3;
 
-/// What became of the requests.
+/// The outcomes of the requests.
 #[derive(Debug, Default)]
 struct Counts {
     agreed: usize,

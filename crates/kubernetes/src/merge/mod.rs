@@ -72,7 +72,7 @@ use validate::{Texts, Validation};
 /// Differs: the API server reads ten thousand levels.
 pub const MAX_DEPTH: usize = 256;
 
-/// What is wrong with an object.
+/// An object that is not one of its kind, or does not go together with another.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Invalid {

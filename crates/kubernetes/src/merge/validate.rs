@@ -16,7 +16,7 @@ const MAX_BYTES: usize = 1024 * 1024;
 /// The errors of a value.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
-    texts: Vec<String>,
+    reasons: Vec<String>,
     /// The fields that lead to what the first is about.
     fields: Vec<String>,
     bytes: usize,
@@ -27,7 +27,7 @@ impl Texts {
         if self.bytes > MAX_BYTES {
             return;
         }
-        if self.texts.is_empty() {
+        if self.reasons.is_empty() {
             self.fields = path.fields();
         }
         let path = path.text();
@@ -38,19 +38,19 @@ impl Texts {
             format!("{path}: {reason}")
         };
         self.bytes = self.bytes.saturating_add(text.len());
-        self.texts.push(text);
+        self.reasons.push(text);
     }
 
     /// The errors, if there are any.
     pub(super) fn into_reasons(self) -> Option<Vec<String>> {
-        (!self.texts.is_empty()).then_some(self.texts)
+        (!self.reasons.is_empty()).then_some(self.reasons)
     }
 
     /// The errors as one.
     ///
     /// Source: structured-merge-diff `typed/helpers.go`, `ValidationErrors.Error`.
     pub(super) fn into_result(self) -> Result<(), Invalid> {
-        let reason = match self.texts.as_slice() {
+        let reason = match self.reasons.as_slice() {
             [] => return Ok(()),
             [only] => only.clone(),
             several => format!("errors:\n  {}", several.join("\n  ")),

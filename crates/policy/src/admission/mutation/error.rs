@@ -63,7 +63,7 @@ impl From<String> for ValueError {
 /// A mutation that failed.
 #[derive(Debug)]
 pub(super) struct Failure {
-    cause: StepCause,
+    cause: Box<StepCause>,
     /// The end of the request.
     pub(super) end: End,
 }
@@ -79,12 +79,12 @@ pub(super) enum End {
 
 impl Failure {
     pub(super) fn of_policy(cause: StepCause, message: String) -> Self {
-        let end = End::Policy(message);
+        let (cause, end) = (Box::new(cause), End::Policy(message));
         Self { cause, end }
     }
 
     pub(super) fn of_request(cause: StepCause, status: Status) -> Self {
-        let end = End::Request(status);
+        let (cause, end) = (Box::new(cause), End::Request(status));
         Self { cause, end }
     }
 
@@ -104,7 +104,7 @@ impl Failure {
     /// The error of the step.
     pub(super) fn error(&self) -> StepError {
         StepError {
-            cause: self.cause.clone(),
+            cause: StepCause::clone(&self.cause),
             message: match &self.end {
                 End::Policy(message) => message.clone(),
                 End::Request(status) => status.message.clone(),
