@@ -315,7 +315,7 @@ fn is_spec_of_kind_refused(kind: &str, path: &[&str], fields: &Map<String, Json>
 
 /// Reports whether validation refuses the spec of a Pod, of an object of `kind`, for what its containers ask of it.
 ///
-/// The volumes of a StatefulSet are also those of its claims.
+/// The volumes of a `StatefulSet` are also those of its claims.
 fn is_pod_refused(kind: &str, spec: &Map<String, Json>) -> bool {
     let lists = LISTS.iter().filter(|name| **name != "volumes");
     let containers = lists
