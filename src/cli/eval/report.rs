@@ -333,7 +333,8 @@ impl PolicyEval {
                 Ok(false) => "unchanged",
                 Err(_) => "error",
             },
-            message: step.changes.clone().err().unwrap_or_default(),
+            message: (step.changes.as_ref().err())
+                .map_or_else(String::new, |error| error.message.clone()),
             is_reinvocation: step.is_again,
             cost_used: step.cost,
         });

@@ -15,12 +15,23 @@ use super::{
 /// # Errors
 /// [`PatchError`]; the object stays as it was in each case.
 pub fn apply(object: &Value, patch: &[Operation]) -> Result<Value, PatchError> {
+    apply_to_failure(object, patch).map_err(|(error, _)| error)
+}
+
+/// Applies a patch as [`apply`] does; an error comes with the operation that failed, where it is about one.
+///
+/// # Errors
+/// [`PatchError`].
+pub fn apply_to_failure<'a>(
+    object: &Value,
+    patch: &'a [Operation],
+) -> Result<Value, (PatchError, Option<&'a Operation>)> {
     let is_followed = is_shallow(object)
         && patch
             .iter()
             .all(|operation| operation.value.as_ref().is_none_or(is_shallow));
     if !is_followed {
-        return Err(PatchError::TooDeep);
+        return Err((PatchError::TooDeep, None));
     }
     let root = Node::of(object);
     let (depth, _) = root.depth();
@@ -31,7 +42,8 @@ pub fn apply(object: &Value, patch: &[Operation]) -> Result<Value, PatchError> {
         copied: 0,
     };
     for operation in patch {
-        document.apply(operation)?;
+        let applied = document.apply(operation);
+        applied.map_err(|error| (error, Some(operation)))?;
     }
     Ok(document.root.into_value())
 }
@@ -48,11 +60,19 @@ struct Document {
 
 /// The error of a path that leads to no object or list.
 fn missing(text: &str) -> PatchError {
-    PatchError::Failed(format!("{text}: missing value"))
+    PatchError::Missing(text.to_owned())
 }
 
 fn failed(text: String) -> PatchError {
     PatchError::Failed(text)
+}
+
+/// The error with words before its own.
+fn within(words: &str, error: PatchError) -> PatchError {
+    match error {
+        PatchError::Missing(text) => PatchError::Missing(format!("{words}: {text}")),
+        other => PatchError::Failed(format!("{words}: {other}")),
+    }
 }
 
 impl Document {
@@ -95,7 +115,7 @@ impl Document {
         let removed = holder.remove(&key);
         removed
             .map(drop)
-            .map_err(|error| failed(format!("error in remove for path: '{path}': {error}")))
+            .map_err(|error| within(&format!("error in remove for path: '{path}'"), error))
     }
 
     fn replace(&mut self, operation: &Operation) -> Result<(), PatchError> {
@@ -141,7 +161,8 @@ impl Document {
         let in_move =
             |key: &str, error| failed(format!("error in move for path: '{key}': {error}"));
         holder.get(&key).map_err(|error| in_move(&key, error))?;
-        let value = holder.remove(&key).map_err(|error| in_move(&key, error))?;
+        let value = holder.remove(&key);
+        let value = value.map_err(|error| in_move(&key, error.to_string()))?;
         let path = reread(&operation.path)
             .map_err(|error| failed(format!("move operation failed to decode path: {error}")))?;
         self.deepen_by(from, path, &value)?;
@@ -297,18 +318,16 @@ impl Node {
     }
 
     /// Takes a field or an item out.
-    fn remove(&mut self, key: &str) -> Result<Self, String> {
+    fn remove(&mut self, key: &str) -> Result<Self, PatchError> {
         match self {
             Self::Array(items) => {
-                let at = array::position(items, key)?;
+                let at = array::position(items, key).map_err(failed)?;
                 Ok(items.remove(at))
             }
             Self::Object(fields) if fields.contains_key(key) => {
                 Ok(fields.remove(key).unwrap_or(Self::Nil))
             }
-            _ => Err(format!(
-                "Unable to remove nonexistent key: {key}: missing value"
-            )),
+            _ => Err(missing(&format!("Unable to remove nonexistent key: {key}"))),
         }
     }
 }

@@ -34,7 +34,7 @@ use serde_json::Value;
 
 use cel::go_text;
 
-pub use apply::apply;
+pub use apply::{apply, apply_to_failure};
 pub use decode::decoded;
 
 /// How many bytes all `copy` operations of a patch may add.
@@ -99,6 +99,9 @@ pub enum PatchError {
     /// A `test` has failed: the API server goes on with the object as it was.
     #[error("testing value {0} failed: test failed")]
     TestFailed(String),
+    /// A path leads to nothing; in the words of the API server.
+    #[error("{0}: missing value")]
+    Missing(String),
     /// Any other error, in the words of the API server.
     #[error("{0}")]
     Failed(String),

@@ -16,7 +16,7 @@ use cel::message::TypeResolver;
 use cel::types::{FieldTypes, StructType, Type};
 use cel::value::{EvalError, Value};
 
-pub use object::ObjectValue;
+pub use object::{Misplaced, ObjectValue};
 pub use patch::JsonPatchValue;
 
 /// The name of the type of the whole object, with which the names of all others begin.

@@ -9,22 +9,26 @@ use super::types::{Relationship, TypeRef, Types};
 /// How many bytes of paths are kept.
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// The paths of all atomic values in `value`.
-pub(super) fn find(types: &Types, type_: &TypeRef, value: &Node<'_>) -> Vec<String> {
+/// The paths of all atomic values in `value`, with the fields that lead to the first.
+pub(super) fn find(types: &Types, type_: &TypeRef, value: &Node<'_>) -> (Vec<String>, Vec<String>) {
     let mut found = Found::default();
     found.look(types, type_, value, &Path::Root);
-    found.paths
+    (found.paths, found.fields)
 }
 
 #[derive(Default)]
 struct Found {
     paths: Vec<String>,
+    fields: Vec<String>,
     bytes: usize,
 }
 
 impl Found {
     fn push(&mut self, path: &Path<'_>) {
         if self.bytes <= MAX_BYTES {
+            if self.paths.is_empty() {
+                self.fields = path.fields();
+            }
             let path = path.text();
             self.bytes = self.bytes.saturating_add(path.len());
             self.paths.push(path);

@@ -157,6 +157,24 @@ pub(super) enum Path<'a> {
 }
 
 impl Path<'_> {
+    /// The fields on the way, without the elements of lists.
+    pub(super) fn fields(&self) -> Vec<String> {
+        let mut fields = Vec::new();
+        let mut at = self;
+        loop {
+            at = match at {
+                Path::Root => break,
+                Path::Field(above, name) => {
+                    fields.push((*name).to_owned());
+                    above
+                }
+                Path::Index(above, _) | Path::Item(above, _) => above,
+            };
+        }
+        fields.reverse();
+        fields
+    }
+
     pub(super) fn text(&self) -> String {
         let mut steps = Vec::new();
         let mut at = self;

@@ -72,27 +72,58 @@ use validate::{Texts, Validation};
 /// Differs: the API server reads ten thousand levels.
 pub const MAX_DEPTH: usize = 256;
 
+/// An object that is not one of its kind, or does not go together with another.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Invalid {
+    /// The reason, in the words of the API server.
+    pub reason: String,
+    /// The fields that lead to what it is about first, without the elements of lists.
+    pub fields: Vec<String>,
+}
+
 /// The reason that an object cannot be merged, in the words of the API server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The applied object is not one of its kind.
     #[error("failed to convert patch object to typed object: {0}")]
-    Applied(String),
-    /// The applied object sets what has to be set as a whole: the paths.
+    Applied(Invalid),
+    /// There is no type for its kind.
+    #[error("failed to convert patch object to typed object: no corresponding type for {0}")]
+    NoType(String),
+    /// The applied object sets what has to be set as a whole.
     #[error(
         "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {}",
-        .0.join(", ")
+        .paths.join(", ")
     )]
-    Atomic(Vec<String>),
+    Atomic {
+        /// The paths.
+        paths: Vec<String>,
+        /// The fields that lead to the first.
+        fields: Vec<String>,
+    },
     /// The live object is not one of its kind.
     #[error("failed to convert original object to typed object: {0}")]
-    Live(String),
+    Live(Invalid),
     /// The objects cannot be merged.
     #[error("failed to merge patch: {0}")]
-    Merge(String),
+    Merge(Invalid),
     /// An object is beyond what is followed here.
     #[error("the object nests deeper than {MAX_DEPTH} levels")]
     TooDeep,
+}
+
+impl Error {
+    /// The fields of the applied object that lead to what the error is about first, where it is about a field of it.
+    #[must_use]
+    pub fn fields(&self) -> Option<&[String]> {
+        match self {
+            Self::Applied(Invalid { fields, .. })
+            | Self::Merge(Invalid { fields, .. })
+            | Self::Atomic { fields, .. } => Some(fields),
+            Self::NoType(_) | Self::Live(_) | Self::TooDeep => None,
+        }
+    }
 }
 
 /// Merges `applied` into `live`, an object of the kind `gvk`, and gives the merged object.
@@ -107,12 +138,8 @@ pub fn apply(types: &Types, gvk: &Gvk, live: &Value, applied: &Applied) -> Resul
         return Err(Error::TooDeep);
     }
     let Some(root) = types.root(gvk) else {
-        let reason = format!(
-            "no corresponding type for {}, Kind={}",
-            gvk.api_version(),
-            gvk.kind
-        );
-        return Err(Error::Applied(reason));
+        let kind = format!("{}, Kind={}", gvk.api_version(), gvk.kind);
+        return Err(Error::NoType(kind));
     };
     let api_version = gvk.api_version();
     let mut patch = Node::of_applied(applied);
@@ -124,9 +151,9 @@ pub fn apply(types: &Types, gvk: &Gvk, live: &Value, applied: &Applied) -> Resul
     Validation::new(types, false).check(root, &patch, &mut errors);
     errors.into_result().map_err(Error::Applied)?;
 
-    let paths = atomics::find(types, root, &patch);
+    let (paths, fields) = atomics::find(types, root, &patch);
     if !paths.is_empty() {
-        return Err(Error::Atomic(paths));
+        return Err(Error::Atomic { paths, fields });
     }
 
     let live = Node::of_json(live);

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use super::Invalid;
 use super::element::{Key, Path, key_of};
 use super::go_syntax;
 use super::node::Node;
@@ -15,7 +16,9 @@ const MAX_BYTES: usize = 1024 * 1024;
 /// The errors of a value.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
-    texts: Vec<String>,
+    reasons: Vec<String>,
+    /// The fields that lead to what the first is about.
+    fields: Vec<String>,
     bytes: usize,
 }
 
@@ -23,6 +26,9 @@ impl Texts {
     pub(super) fn push(&mut self, path: &Path<'_>, reason: impl FnOnce() -> String) {
         if self.bytes > MAX_BYTES {
             return;
+        }
+        if self.reasons.is_empty() {
+            self.fields = path.fields();
         }
         let path = path.text();
         let reason = reason();
@@ -32,23 +38,25 @@ impl Texts {
             format!("{path}: {reason}")
         };
         self.bytes = self.bytes.saturating_add(text.len());
-        self.texts.push(text);
+        self.reasons.push(text);
     }
 
     /// The errors, if there are any.
     pub(super) fn into_reasons(self) -> Option<Vec<String>> {
-        (!self.texts.is_empty()).then_some(self.texts)
+        (!self.reasons.is_empty()).then_some(self.reasons)
     }
 
     /// The errors as one.
     ///
     /// Source: structured-merge-diff `typed/helpers.go`, `ValidationErrors.Error`.
-    pub(super) fn into_result(self) -> Result<(), String> {
-        match self.texts.as_slice() {
-            [] => Ok(()),
-            [only] => Err(only.clone()),
-            several => Err(format!("errors:\n  {}", several.join("\n  "))),
-        }
+    pub(super) fn into_result(self) -> Result<(), Invalid> {
+        let reason = match self.reasons.as_slice() {
+            [] => return Ok(()),
+            [only] => only.clone(),
+            several => format!("errors:\n  {}", several.join("\n  ")),
+        };
+        let fields = self.fields;
+        Err(Invalid { reason, fields })
     }
 }
 

@@ -8,7 +8,10 @@ type Enumeration = (&'static str, &'static str, &'static [&'static str]);
 /// The enumerations by field.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/generated/openapi/zz_generated.openapi.go` (`Enum`), `pkg/apis/rbac/validation`
-/// (`ValidateRoleBinding`, `ValidateRoleBindingSubject`).
+/// (`ValidateRoleBinding`, `ValidateRoleBindingSubject`), `pkg/apis/storage/validation/validation.go`
+/// (`validateReclaimPolicy`), `pkg/apis/core/validation/validation.go` (`ValidatePersistentVolumeClaimSpec`,
+/// `ValidateNodeSelectorRequirement`), `k8s.io/apimachinery` `pkg/apis/meta/v1/validation/validation.go`
+/// (`ValidateLabelSelectorRequirement`).
 const ENUMS: &[Enumeration] = &[
     ("", "imagePullPolicy", &["Always", "IfNotPresent", "Never"]),
     (
@@ -42,7 +45,22 @@ const ENUMS: &[Enumeration] = &[
         "persistentVolumeReclaimPolicy",
         &["Delete", "Recycle", "Retain"],
     ),
-    ("", "reclaimPolicy", &["Delete", "Recycle", "Retain"]),
+    ("", "reclaimPolicy", &["Delete", "Retain"]),
+    (
+        "",
+        "accessModes",
+        &[
+            "ReadWriteOnce",
+            "ReadOnlyMany",
+            "ReadWriteMany",
+            "ReadWriteOncePod",
+        ],
+    ),
+    (
+        "matchExpressions",
+        "operator",
+        &["Exists", "DoesNotExist", "In", "NotIn", "Gt", "Lt"],
+    ),
     (
         "",
         "mountPropagation",
@@ -118,7 +136,9 @@ const ENUMS: &[Enumeration] = &[
     ),
     ("tolerations", "operator", &["Equal", "Exists", "Gt", "Lt"]),
     ("subjects", "kind", &["Group", "ServiceAccount", "User"]),
+    ("subjects", "apiGroup", &["rbac.authorization.k8s.io"]),
     ("roleRef", "kind", &["ClusterRole", "Role"]),
+    ("roleRef", "apiGroup", &["rbac.authorization.k8s.io"]),
 ];
 
 /// The types of a Service.
@@ -129,7 +149,12 @@ const POD_PHASES: &[&str] = &["Failed", "Pending", "Running", "Succeeded", "Unkn
 
 /// The values that the text at `path` of an object of `kind` may have, where it has a list of them.
 pub(super) fn values(kind: &str, path: &Path) -> Option<&'static [&'static str]> {
-    let (last, around) = path.segments.split_last()?;
+    // The elements of a list of texts have the name of the list.
+    let n_fields = path
+        .segments
+        .iter()
+        .rposition(|it| matches!(it, Segment::Field(_)))?;
+    let (last, around) = path.segments.get(..=n_fields)?.split_last()?;
     let Segment::Field(field) = last else {
         return None;
     };

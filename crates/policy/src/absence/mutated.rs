@@ -17,7 +17,9 @@ use super::need::{Edit, Needs};
 use super::symbol::Place;
 use super::witness::{Made, Maker, Witness};
 use super::{Context, MAX_MENDS, MAX_STEPS, goals, least_needs, patched};
-use crate::admission::mutation::{Bound, Kinds, MutatingAdmission, MutationContext, Step, mutate};
+use crate::admission::mutation::{
+    Bound, Kinds, MutatingAdmission, MutationContext, Step, StepCause, StepError, mutate,
+};
 use crate::admission::{AuthorizerList, Binding, Object, Operation, ParamList};
 use crate::compile::CompiledPolicy;
 use crate::consequence::Consequence;
@@ -35,15 +37,6 @@ const MAX_KINDS: usize = 16;
 
 /// The most requests that are put through one policy.
 const MAX_EVALUATIONS: usize = 100;
-
-/// Errors that say nothing of the mutation, or that others tell.
-const NOT_TOLD: [&str; 4] = [
-    // The expression itself fails.
-    "expression '",
-    "compilation error",
-    "Resource kind ",
-    "This request caused apiserver to panic",
-];
 
 /// A mutation that fails for a request.
 #[derive(Clone, Debug)]
@@ -209,10 +202,13 @@ impl Search<'_> {
                     continue;
                 };
                 let Err(error) = &step.changes else { continue };
-                if error.starts_with("expression '") {
-                    failing.get_or_insert(index);
-                } else if !NOT_TOLD.iter().any(|other| error.starts_with(other)) {
-                    self.tell(maker, &made, index, error);
+                match error.cause {
+                    StepCause::Expression => {
+                        failing.get_or_insert(index);
+                    }
+                    // They say nothing of the mutation, or others tell of it.
+                    StepCause::NoTypes | StepCause::Panic => {}
+                    _ => self.tell(maker, &made, index, error),
                 }
             }
             let role = |n: usize| self.policy.expressions().get(n).map(|of| of.role);
@@ -293,7 +289,7 @@ impl Search<'_> {
             && merge::apply(&types, gvk, object, &nothing).is_ok()
     }
 
-    fn tell(&mut self, maker: &Maker<'_>, made: &Made, index: usize, error: &str) {
+    fn tell(&mut self, maker: &Maker<'_>, made: &Made, index: usize, error: &StepError) {
         let gvk = &maker.resource.gvk;
         if self.is_found(index, gvk) {
             return;
@@ -302,7 +298,7 @@ impl Search<'_> {
             return;
         };
         let Ok(ast) = expression.parsed() else { return };
-        let id = patched::place(ast, error).unwrap_or_else(|| ast.root());
+        let id = patched::place(ast, &error.cause).unwrap_or_else(|| ast.root());
         let kind = &*gvk.kind;
         let resource = &maker.resource.gvr.resource;
         let article = if kind.starts_with(['A', 'E', 'I', 'O', 'U']) {
@@ -315,7 +311,11 @@ impl Search<'_> {
         } else {
             format!("{article} {kind}")
         };
-        let shown = error.split_whitespace().collect::<Vec<_>>().join(" ");
+        let shown = error
+            .message
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
         let operation = made.operation;
         self.found.push(FailingMutation {
             index,
@@ -325,9 +325,9 @@ impl Search<'_> {
             message: format!(
                 "the mutation cannot be applied: {operation} of {subject} fails with `{shown}`"
             ),
-            mend: patched::mend(error),
+            mend: patched::mend(&error.cause),
             consequence: self.policy.consequence(index),
-            witness: maker.witness(made, error),
+            witness: maker.witness(made, &error.message),
         });
     }
 }

@@ -1,39 +1,53 @@
-//! Places and mends of mutations that cannot be applied, by the words of the error.
+//! Places and mends of mutations that cannot be applied.
 
+use crate::admission::mutation::StepCause;
 use cel::ast::{Ast, Expr, ExprId, Literal};
+use kubernetes::json_patch::PatchError;
 use kubernetes::library::mutation::{JSON_PATCH, OBJECT};
+use kubernetes::merge;
 
-/// The node of the expression that `error` is about.
-pub(super) fn place(ast: &Ast, error: &str) -> Option<ExprId> {
-    if let Some((_, rest)) = error.split_once("unexpected type name \"") {
-        let (name, _) = rest.split_once('"')?;
-        return literals(ast, name).next();
+/// The node of the expression that a mutation failed for.
+pub(super) fn place(ast: &Ast, cause: &StepCause) -> Option<ExprId> {
+    match cause {
+        StepCause::Value {
+            misplaced: Some(name),
+        } => return literals(ast, name).next(),
+        StepCause::Merge(error) => {
+            let path = error.fields()?;
+            let objects = literals(ast, OBJECT);
+            let reached = objects.map(|object| deepest(ast, object, path, 0));
+            let (_, id) =
+                reached.max_by_key(|(depth, id)| (*depth, std::cmp::Reverse(id.index())))?;
+            return Some(id);
+        }
+        _ => {}
     }
+    let path = match cause {
+        StepCause::Patch { path, .. } => path.as_deref(),
+        _ => None,
+    };
     let patches: Vec<ExprId> = literals(ast, JSON_PATCH).collect();
-    if !patches.is_empty() {
-        return patch(ast, &patches, error);
-    }
-    let mut objects = literals(ast, OBJECT);
-    let path = field_path(error)?;
-    let first = objects.next()?;
-    let all = std::iter::once(first).chain(objects);
-    let reached = all.map(|object| deepest(ast, object, &path, 0));
-    let (_, id) = reached.max_by_key(|(depth, id)| (*depth, std::cmp::Reverse(id.index())))?;
-    Some(id)
+    patch(ast, &patches, path)
 }
 
-/// The help for `error`.
-pub(super) fn mend(error: &str) -> Option<&'static str> {
-    Some(if error.contains("may not mutate atomic") {
-        "an ApplyConfiguration cannot set what is replaced as a whole; a JSONPatch can"
-    } else if error.contains("no corresponding type for") {
-        "an ApplyConfiguration cannot be applied to this subresource; a JSONPatch can"
-    } else if error.starts_with("JSON Patch: ") && error.contains("missing") {
-        "test for it with has() or `in` first, and add the map or list around it where it is absent; in a key, `/` is \
-         written `~1`, as jsonpatch.escapeKey() does"
-    } else {
-        return None;
-    })
+/// The help for what failed.
+pub(super) fn mend(cause: &StepCause) -> Option<&'static str> {
+    match cause {
+        StepCause::Merge(merge::Error::Atomic { .. }) => {
+            Some("an ApplyConfiguration cannot set what is replaced as a whole; a JSONPatch can")
+        }
+        StepCause::Merge(merge::Error::NoType(_)) => {
+            Some("an ApplyConfiguration cannot be applied to this subresource; a JSONPatch can")
+        }
+        StepCause::Patch {
+            error: PatchError::Missing(_),
+            ..
+        } => Some(
+            "test for it with has() or `in` first, and add the map or list around it where it is absent; in a key, `/` \
+             is written `~1`, as jsonpatch.escapeKey() does",
+        ),
+        _ => None,
+    }
 }
 
 /// The literals of the type `name`.
@@ -46,8 +60,8 @@ fn literals<'a>(ast: &'a Ast, name: &'a str) -> impl Iterator<Item = ExprId> + '
     })
 }
 
-/// The patch whose path the error names, or the only one.
-fn patch(ast: &Ast, patches: &[ExprId], error: &str) -> Option<ExprId> {
+/// The path of the patch with this path, or of the only one.
+fn patch(ast: &Ast, patches: &[ExprId], wanted: Option<&str>) -> Option<ExprId> {
     let path = |id: &ExprId| {
         let Expr::Struct { fields, .. } = ast.expr(*id) else {
             return None;
@@ -58,31 +72,13 @@ fn patch(ast: &Ast, patches: &[ExprId], error: &str) -> Option<ExprId> {
             _ => None,
         }
     };
-    let named = patches.iter().filter_map(path);
-    let named = named.filter(|(text, _)| !text.is_empty() && error.contains(text.as_str()));
-    let named = named.max_by_key(|(text, _)| text.len()).map(|(_, id)| id);
-    match patches {
-        _ if named.is_some() => named,
-        [only] => path(only).map(|(_, id)| id).or(Some(*only)),
-        _ => None,
+    let mut paths = patches.iter().filter_map(path);
+    let named = paths.find(|(text, _)| Some(text.as_str()) == wanted);
+    match (named, patches) {
+        (Some((_, id)), _) => Some(id),
+        (None, [only]) => path(only).map(|(_, id)| id).or(Some(*only)),
+        (None, _) => None,
     }
-}
-
-/// The path of a field that an error of structured-merge-diff names, `.spec.ports[0].name`; elements are left out.
-fn field_path(error: &str) -> Option<Vec<String>> {
-    let mut words = error.split_whitespace();
-    let path = words.find(|word| word.starts_with('.') && word.len() > 1)?;
-    let path = path.trim_end_matches([':', ',']);
-    let mut names = Vec::new();
-    for part in path.split('.').skip(1) {
-        let (name, rest) = part.split_once('[').unwrap_or((part, ""));
-        names.push(name.to_owned());
-        // Keys of elements may have points.
-        if !rest.is_empty() && !rest.ends_with(']') {
-            break;
-        }
-    }
-    Some(names)
 }
 
 /// The place of the last field of `path` that is written in the literal at `id`, and how many of them are.

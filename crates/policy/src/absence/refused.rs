@@ -75,7 +75,12 @@ pub(super) fn usual(name: &str) -> Option<&'static str> {
     if ADDRESSES.contains(&name) {
         Some("10.0.0.1")
     } else {
-        RANGES.contains(&name).then_some("10.0.0.0/8")
+        match name {
+            "fieldPath" => Some("metadata.name"),
+            "except" => Some("10.1.0.0/16"),
+            "finalizers" => Some("example.com/example"),
+            _ => RANGES.contains(&name).then_some("10.0.0.0/8"),
+        }
     }
 }
 
@@ -151,11 +156,22 @@ impl Walk<'_> {
             let (address, length) = text.split_once('/').unwrap_or_default();
             address.parse::<std::net::IpAddr>().is_ok() && length.parse::<u8>().is_ok()
         };
+        let is_element = holder.ends_with('s');
         let is_value = |values: &[&str]| text.is_empty() || values.contains(&text);
         enums::values(self.kind, &self.path).is_some_and(|values| !is_value(values))
-            || ADDRESSES.contains(&holder) && !matches!(text, "" | "None") && !is_address()
+            || ADDRESSES.contains(&holder)
+                && !(text == "None" || text.is_empty() && !is_element)
+                && !is_address()
+            || matches!(holder, "maxSurge" | "maxUnavailable") && !is_percentage(text)
+            || holder == "fieldPath"
+                && self.path.names().contains(&"fieldRef")
+                && !["metadata.", "spec.", "status."]
+                    .iter()
+                    .any(|it| text.starts_with(it))
+            || holder == "finalizers" && !is_finalizer(text)
             || RANGES.contains(&holder) && !is_range()
-            || holder == "image" && text.is_empty()
+            || holder == "image" && (text.is_empty() || text.trim() != text)
+            || self.kind == "Ingress" && holder == "path" && !is_absolute(text)
             || self.kind == "Ingress" && holder == "host" && {
                 let rest = text.strip_prefix("*.").unwrap_or(text);
                 !text.is_empty() && !dns1123_subdomain(rest.as_bytes()).is_empty()
@@ -174,6 +190,9 @@ impl Walk<'_> {
                 !qualified_name(key.as_bytes()).is_empty()
             });
         }
+        if is_part_refused(self.kind, holder, fields) {
+            return true;
+        }
         if AMOUNTS.contains(&holder) {
             return fields.keys().any(|key| !is_resource(key));
         }
@@ -182,6 +201,12 @@ impl Walk<'_> {
                 (text("type") == Some("Localhost")) != fields.contains_key("localhostProfile")
             }
             "volumes" => text("name").is_none_or(str::is_empty),
+            "matchExpressions" => {
+                let values = fields.get("values").and_then(Json::as_array);
+                let has_values = values.is_some_and(|values| !values.is_empty());
+                let is_of_set = matches!(text("operator"), Some("In" | "NotIn" | "Gt" | "Lt"));
+                has_values != is_of_set || text("key").is_none_or(str::is_empty)
+            }
             // A template, or the spec of a Pod or what has one.
             "template" | "" => self.is_template_refused(fields),
             "spec" => self.is_spec_refused(fields),
@@ -215,15 +240,208 @@ impl Walk<'_> {
             "ReplicationController" => selected,
             _ => selected.and_then(|selector| selector.get("matchLabels")),
         };
+        if is_spec_of_kind_refused(self.kind, &self.path.names(), fields) {
+            return true;
+        }
         let is_selected = selected.and_then(Json::as_object).is_none_or(|selected| {
             selected
                 .iter()
                 .all(|(key, value)| template.and_then(|labels| labels.get(key)) == Some(value))
         });
+        let asked = fields
+            .get("selector")
+            .and_then(|selector| selector.get("matchExpressions"));
+        let mut asked = asked.and_then(Json::as_array).into_iter().flatten();
+        let label = |asked: &Json| template?.get(asked.get("key")?.as_str()?);
+        let is_met = |asked: &Json| {
+            let has = |value: &Json| {
+                asked
+                    .get("values")
+                    .and_then(Json::as_array)
+                    .is_some_and(|all| all.contains(value))
+            };
+            match asked.get("operator").and_then(Json::as_str) {
+                Some("Exists") => label(asked).is_some(),
+                Some("DoesNotExist") => label(asked).is_none(),
+                Some("In") => label(asked).is_some_and(has),
+                Some("NotIn") => !label(asked).is_some_and(has),
+                _ => false,
+            }
+        };
         has_duplicates(&all)
+            || fields.contains_key("template") && !asked.all(is_met)
             || is_template && runs_once == restarts
             || fields.contains_key("template") && !is_selected
     }
+}
+
+/// Reports whether validation refuses the spec at `path` of an object of `kind` for what it has and lacks.
+///
+/// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidatePodSpec`,
+/// `ValidateReplicationControllerSpec`, `validateSecurityContext`, `validateWindowsHostProcessPod`,
+/// `ValidatePersistentVolumeClaimSpec`), `pkg/apis/batch/validation/validation.go` (`ValidateJobTemplateSpec`).
+fn is_spec_of_kind_refused(kind: &str, path: &[&str], fields: &Map<String, Json>) -> bool {
+    let is_empty = |name: &str| match fields.get(name) {
+        None | Some(Json::Null) => true,
+        Some(Json::Array(items)) => items.is_empty(),
+        Some(Json::Object(items)) => items.is_empty(),
+        Some(_) => false,
+    };
+    let has_template = fields.contains_key("template");
+    let is_of_pod = match path {
+        ["spec"] => kind == "Pod",
+        [.., "template", "spec"] => true,
+        _ => false,
+    };
+    if is_of_pod {
+        return is_empty("containers") || is_pod_refused(kind, fields);
+    }
+    match kind {
+        "DaemonSet" | "Deployment" | "ReplicaSet" | "StatefulSet" if path == ["spec"] => {
+            is_empty("selector")
+        }
+        "ReplicationController" => is_empty("selector") || !has_template,
+        "CronJob" if path.len() > 1 => !is_empty("selector"),
+        "PersistentVolumeClaim" => {
+            let modes = fields.get("accessModes").and_then(Json::as_array);
+            modes.is_none_or(|modes| {
+                modes.is_empty()
+                    || modes.len() > 1 && modes.iter().any(|mode| mode == "ReadWriteOncePod")
+            })
+        }
+        _ => false,
+    }
+}
+
+/// Reports whether validation refuses the spec of a Pod, of an object of `kind`, for what its containers ask of it.
+///
+/// The volumes of a `StatefulSet` are also those of its claims.
+fn is_pod_refused(kind: &str, spec: &Map<String, Json>) -> bool {
+    let lists = LISTS.iter().filter(|name| **name != "volumes");
+    let containers = lists
+        .filter_map(|name| spec.get(*name)?.as_array())
+        .flatten();
+    let volumes = spec.get("volumes").and_then(Json::as_array);
+    let has_volume = |name: &Json| {
+        kind == "StatefulSet"
+            || volumes.is_some_and(|volumes| volumes.iter().any(|it| it.get("name") == Some(name)))
+    };
+    let is = |name: &str, value: bool| spec.get(name) == Some(&Json::Bool(value));
+    let own = spec.get("securityContext");
+    let is_host_process = |context: Option<&Json>| {
+        context.and_then(|it| it.pointer("/windowsOptions/hostProcess")) == Some(&Json::Bool(true))
+    };
+    let mut contexts = containers.clone().map(|it| it.get("securityContext"));
+    let of_host = is_host_process(own) || contexts.clone().any(is_host_process);
+    let is_unmasked = contexts.any(|it| {
+        let mount = it.and_then(|it| it.get("procMount"));
+        mount.is_some_and(|mount| mount == "Unmasked")
+    });
+    let mut mounts = containers.filter_map(|it| it.get("volumeMounts")?.as_array());
+    of_host && !is("hostNetwork", true)
+        || is_unmasked && !is("hostUsers", false)
+        || mounts.any(|mounts| {
+            let paths: Vec<_> = mounts.iter().map(|mount| mount.get("mountPath")).collect();
+            let has_path = |path: Option<&Json>| path.is_some_and(|path| *path != "");
+            !paths.iter().all(|path| has_path(*path))
+                || (1..paths.len()).any(|n| paths.iter().take(n).any(|it| Some(it) == paths.get(n)))
+                || mounts
+                    .iter()
+                    .any(|mount| !mount.get("name").is_some_and(has_volume))
+        })
+}
+
+/// Reports whether a path of an Ingress is one that each type of paths takes.
+///
+/// Source: `k8s.io/kubernetes` `pkg/apis/networking/validation/validation.go` (`validateHTTPIngressPath`).
+fn is_absolute(path: &str) -> bool {
+    const BAD: [&str; 6] = ["//", "/./", "/../", "/..", "%2f", "%2F"];
+    path.is_empty()
+        || path.starts_with('/')
+            && !BAD.iter().any(|bad| path.contains(bad))
+            && !path.ends_with("/.")
+}
+
+/// Reports whether validation refuses an object that the field `holder` of an object of `kind` holds, or the object
+/// itself, for how its fields go together.
+///
+/// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidateService`,
+/// `ValidatePersistentVolumeClaimSpec`), `pkg/apis/networking/validation/validation.go`
+/// (`validateHTTPIngressRuleValue`, `ValidateIPBlock`), `pkg/apis/admissionregistration/validation/validation.go`
+/// (`validateValidatingWebhook`), `k8s.io/apiextensions-apiserver` `pkg/apis/apiextensions/validation/validation.go`
+/// (`ValidateCustomResourceDefinition`).
+fn is_part_refused(kind: &str, holder: &str, fields: &Map<String, Json>) -> bool {
+    let text = |name: &str| fields.get(name).and_then(Json::as_str).unwrap_or_default();
+    let list = |name: &str| {
+        fields
+            .get(name)
+            .and_then(Json::as_array)
+            .map_or(&[][..], Vec::as_slice)
+    };
+    match (kind, holder) {
+        ("Service", "spec") => {
+            let ports = list("ports");
+            let is_named = |port: &Json| port.get("name").is_some_and(|name| name != "");
+            ports.len() > 1 && !ports.iter().all(is_named)
+                || !list("loadBalancerSourceRanges").is_empty() && text("type") != "LoadBalancer"
+        }
+        ("Ingress", "http") => list("paths").is_empty(),
+        ("NetworkPolicy", "ipBlock") => {
+            let length = |range: &str| {
+                range
+                    .split_once('/')
+                    .and_then(|(_, it)| it.parse::<u8>().ok())
+            };
+            let own = length(text("cidr"));
+            list("except")
+                .iter()
+                .any(|it| it.as_str().and_then(length) <= own)
+        }
+        ("MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration", "webhooks") => {
+            text("name").split('.').count() < 3
+                || !list("admissionReviewVersions")
+                    .iter()
+                    .any(|it| it == "v1" || it == "v1beta1")
+        }
+        ("PersistentVolumeClaim", "spec") | (_, "volumeClaimTemplates") => {
+            let spec = fields
+                .get("spec")
+                .and_then(Json::as_object)
+                .unwrap_or(fields);
+            let storage = spec
+                .get("resources")
+                .and_then(|it| it.pointer("/requests/storage"));
+            let modes = spec.get("accessModes").and_then(Json::as_array);
+            storage.is_none() || modes.is_none_or(Vec::is_empty)
+        }
+        ("CustomResourceDefinition", "") => {
+            let at = |path: &str| {
+                let spec = fields.get("spec").and_then(|spec| spec.pointer(path));
+                spec.and_then(Json::as_str).unwrap_or_default()
+            };
+            let name = fields
+                .get("metadata")
+                .and_then(|it| it.get("name")?.as_str());
+            name != Some(&*format!("{}.{}", at("/names/plural"), at("/group")))
+                || !at("/group").contains('.')
+                || !matches!(at("/scope"), "Cluster" | "Namespaced")
+        }
+        _ => false,
+    }
+}
+
+/// Reports whether a text is a percentage, as an amount that may be a number has to be.
+fn is_percentage(text: &str) -> bool {
+    let number = text.strip_suffix('%').unwrap_or_default();
+    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Reports whether objects may have a finalizer: one of Kubernetes' own, or one with a domain.
+///
+/// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidateFinalizerName`).
+fn is_finalizer(text: &str) -> bool {
+    let is_own = matches!(text, "kubernetes" | "orphan" | "foregroundDeletion");
+    is_own || text.contains('/') && qualified_name(text.as_bytes()).is_empty()
 }
 
 /// Reports whether two of `items` have the same name.
@@ -291,6 +509,15 @@ mod tests {
             check("Pod", &pod(&spec), true);
         }
         for spec in [
+            json!({"containers": []}),
+            json!({"containers": [{"name": "a", "image": " "}]}),
+            json!({"containers": [{"name": "a", "image": "a", "volumeMounts": [{"name": "a", "mountPath": "/a"}]}]}),
+            json!({"containers": [{"name": "a", "image": "a", "securityContext": {"procMount": "Unmasked"}}]}),
+            json!({"securityContext": {"windowsOptions": {"hostProcess": true}}}),
+        ] {
+            check("Pod", &pod(&spec), true);
+        }
+        for spec in [
             json!({}),
             json!({"priority": -1, "tolerations": [{"key": "a", "tolerationSeconds": -1}]}),
             json!({"initContainers": [{"name": "b", "image": "a", "imagePullPolicy": "Never"}]}),
@@ -298,6 +525,37 @@ mod tests {
         ] {
             check("Pod", &pod(&spec), false);
         }
+    }
+
+    #[test]
+    fn fields_that_do_not_go_together() {
+        let webhook =
+            |name: &str| json!({"webhooks": [{"name": name, "admissionReviewVersions": ["v1"]}]});
+        let block = |except: &str| {
+            json!({"spec": {"ingress": [{"from": [{"ipBlock": {"cidr": "10.0.0.0/8",
+            "except": [except]}}]}]}})
+        };
+        let ports = |name: &str| json!({"spec": {"ports": [{"port": 1, "name": "a"}, {"port": 2, "name": name}]}});
+        let finalizer = |name: &str| json!({"metadata": {"name": "a", "finalizers": [name]}});
+        for (kind, refused, taken) in [
+            (
+                "ValidatingWebhookConfiguration",
+                webhook("a"),
+                webhook("a.b.c"),
+            ),
+            ("NetworkPolicy", block("10.0.0.0/8"), block("10.1.0.0/16")),
+            ("Service", ports(""), ports("b")),
+            ("ConfigMap", finalizer("a"), finalizer("a.b/c")),
+        ] {
+            check(kind, &refused, true);
+            check(kind, &taken, false);
+        }
+        check(
+            "Ingress",
+            &json!({"spec": {"rules": [{"http": {"paths": []}}]}}),
+            true,
+        );
+        check("Service", &json!({"spec": {"externalIPs": [""]}}), true);
     }
 
     #[test]
@@ -337,7 +595,7 @@ mod tests {
             &json!({"spec": {"rules": [{"host": "*.example.com"}]}}),
             false,
         );
-        let job = |policy: &str| json!({"spec": {"template": {"spec": {"containers": [], "restartPolicy": policy}}}});
+        let job = |policy: &str| json!({"spec": {"template": {"spec": {"containers": [{"name": "a", "image": "a"}], "restartPolicy": policy}}}});
         check("Job", &job("Always"), true);
         check("Job", &job("Never"), false);
         check("Deployment", &job("Never"), true);

@@ -36,7 +36,8 @@ enum How {
 /// `validateEnvFrom`, `validateHandler`, `validateVolumeSource`, `validateProjectedVolumeSource`,
 /// `ValidatePersistentVolumeSpec`), `pkg/apis/autoscaling/validation/validation.go` (`validateMetricSpec`),
 /// `pkg/apis/networking/validation/validation.go` (`ValidateNetworkPolicyPeer`, `validateIngressBackend`),
-/// `pkg/apis/admissionregistration/validation/validation.go` (`validateWebhook…`).
+/// `pkg/apis/admissionregistration/validation/validation.go` (`validateWebhook…`),
+/// `pkg/apis/resource/validation/validation.go` (`validateResourceSliceSpec`).
 const UNIONS: &[Union] = &[
     Union {
         kind: "",
@@ -205,6 +206,17 @@ const UNIONS: &[Union] = &[
                 "resource",
                 r#"{"apiGroup": "example.com", "kind": "Example", "name": "example"}"#,
             ),
+        ],
+        how: How::One,
+    },
+    Union {
+        kind: "ResourceSlice",
+        holders: &["spec"],
+        members: &[
+            ("nodeName", r#""example""#),
+            ("allNodes", "true"),
+            ("nodeSelector", ""),
+            ("perDeviceNodeSelection", ""),
         ],
         how: How::One,
     },

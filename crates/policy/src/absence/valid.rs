@@ -155,6 +155,59 @@ fn complete_pod(kind: &str, spec: &mut Map<String, Json>) {
             known.insert(name.clone());
         }
     }
+    complete_mounts(spec);
+    complete_security(spec);
+}
+
+/// The containers of the spec of a Pod, of all three lists.
+fn containers(spec: &Map<String, Json>) -> impl Iterator<Item = &Json> {
+    let lists = ["containers", "initContainers", "ephemeralContainers"].into_iter();
+    lists
+        .filter_map(|list| spec.get(list)?.as_array())
+        .flatten()
+}
+
+/// Adds an empty directory for each mount of a volume that is not there.
+///
+/// Source: `pkg/apis/core/validation/validation.go` (`ValidateVolumeMounts`).
+fn complete_mounts(spec: &mut Map<String, Json>) {
+    let mounts = containers(spec).filter_map(|it| it.get("volumeMounts")?.as_array());
+    let wanted = mounts.flatten().filter_map(|mount| mount.get("name"));
+    let wanted: Vec<Json> = wanted.filter(|name| *name != "").cloned().collect();
+    for name in wanted {
+        fill(spec, "volumes", json!([]));
+        let Some(volumes) = spec.get_mut("volumes").and_then(Json::as_array_mut) else {
+            return;
+        };
+        if !volumes
+            .iter()
+            .any(|volume| volume.get("name") == Some(&name))
+        {
+            volumes.push(json!({"name": name, "emptyDir": {}}));
+        }
+    }
+}
+
+/// Completes what a setting of the security of a container asks of its Pod.
+///
+/// Source: `pkg/apis/core/validation/validation.go` (`validateWindowsHostProcessPod`, `ValidateSecurityContext`,
+/// `validateHostUsers`).
+fn complete_security(spec: &mut Map<String, Json>) {
+    let has = |pointer: &str, value: &Json| {
+        let mut of_containers = containers(spec).filter_map(|it| it.get("securityContext"));
+        let own = spec
+            .get("securityContext")
+            .and_then(|it| it.pointer(pointer));
+        own == Some(value) || of_containers.any(|it| it.pointer(pointer) == Some(value))
+    };
+    let is_host_process = has("/windowsOptions/hostProcess", &json!(true));
+    let is_unmasked = has("/procMount", &json!("Unmasked"));
+    if is_host_process {
+        spec.insert("hostNetwork".to_owned(), json!(true));
+    }
+    if is_unmasked {
+        fill(spec, "hostUsers", json!(false));
+    }
 }
 
 /// Adds to the needs of an object of `kind` at `root` those that follow from them; `None` where no valid object has

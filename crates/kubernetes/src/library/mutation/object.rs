@@ -2,6 +2,7 @@
 //!
 //! Source: k8s.io/apiserver `pkg/cel/mutation/dynamic/objects.go`, `ObjectVal`.
 
+use std::fmt;
 use std::sync::Arc;
 
 use cel::types::{StructType, Type};
@@ -45,20 +46,40 @@ impl ObjectValue {
     ///
     /// Source: k8s.io/apiserver `pkg/cel/mutation/dynamic/objects.go`, `CheckTypeNamesMatchFieldPathNames`.
     #[must_use]
-    pub fn misplaced(&self) -> Vec<String> {
+    pub fn misplaced(&self) -> Vec<Misplaced> {
         let mut found = Vec::new();
         misplaced_below(self, &self.name, &mut found, 0);
         found
     }
 }
 
+/// An object that stands where one of another type belongs; shown in the words of the API server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misplaced {
+    /// The name of its type, `Object.wrong`.
+    pub found: Arc<str>,
+    /// The name of the type that belongs there, `Object.spec`.
+    pub expected: String,
+}
+
+impl fmt::Display for Misplaced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { found, expected } = self;
+        write!(
+            f,
+            "unexpected type name \"{found}\", expected \"{expected}\", which matches field name path from root Object \
+             type"
+        )
+    }
+}
+
 /// The mismatches in `object`, which is where an object of the type `expected` belongs.
-fn misplaced_below(object: &ObjectValue, expected: &str, found: &mut Vec<String>, depth: u32) {
+fn misplaced_below(object: &ObjectValue, expected: &str, found: &mut Vec<Misplaced>, depth: u32) {
     if *expected != *object.name {
-        found.push(format!(
-            "unexpected type name \"{}\", expected \"{expected}\", which matches field name path from root Object type",
-            object.name
-        ));
+        found.push(Misplaced {
+            found: Arc::clone(&object.name),
+            expected: expected.to_owned(),
+        });
     }
     for (name, value) in &object.fields {
         let expected = format!("{expected}.{name}");
@@ -66,7 +87,7 @@ fn misplaced_below(object: &ObjectValue, expected: &str, found: &mut Vec<String>
     }
 }
 
-fn misplaced_in(value: &Value, expected: &str, found: &mut Vec<String>, depth: u32) {
+fn misplaced_in(value: &Value, expected: &str, found: &mut Vec<Misplaced>, depth: u32) {
     if depth > MAX_DEPTH {
         return;
     }

@@ -170,7 +170,9 @@ fn patches_have_their_fields() {
 fn misplaced_objects_are_named() {
     let misplaced = |text: &str| {
         let value = evaluated(text).unwrap();
-        value.downcast::<ObjectValue>().unwrap().misplaced()
+        let misplaced = value.downcast::<ObjectValue>().unwrap().misplaced();
+        let texts = misplaced.iter().map(ToString::to_string);
+        texts.collect::<Vec<String>>()
     };
     let none: [&str; 0] = [];
     assert_eq!(

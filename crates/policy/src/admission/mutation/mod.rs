@@ -9,6 +9,7 @@
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/mutating/dispatcher.go` (`dispatchInvocations`),
 //! `pkg/admission/plugin/policy/generic/policy_dispatcher.go` (`Dispatch`).
 
+mod error;
 mod kinds;
 mod native;
 
@@ -25,7 +26,7 @@ use super::evaluate::Conditions;
 use super::failure::FailurePolicy;
 use super::namespace::{Namespace, NamespaceSource};
 use super::object::Object;
-use super::outcome::{BindingMatch, DeniedBy, Evaluation, ReviewOutcome, Status};
+use super::outcome::{BindingMatch, Evaluation, ReviewOutcome, Status};
 use super::params::{self, ParamSource};
 use super::program::Expression;
 use super::recorder::Recorder;
@@ -44,8 +45,10 @@ use kubernetes::library::limits::RUNTIME_CEL_COST_BUDGET;
 use kubernetes::merge::{self, Types};
 use kubernetes::schema::{Gvk, Gvr};
 
+use error::{End, Failure, internal, status};
 use native::PatchFailure;
 
+pub use error::{StepCause, StepError};
 pub use kinds::{Kinds, KindsOf, KnownKinds, KnownTypes};
 
 /// A mutating policy that is ready. Made once, it mutates any number of requests.
@@ -190,7 +193,7 @@ pub struct Step {
     /// The cost of its expression and the variables that it reads; all of the budget where that does not reach.
     pub cost: u64,
     /// True if the object differs after it; or the error.
-    pub changes: Result<bool, String>,
+    pub changes: Result<bool, StepError>,
 }
 
 /// Mutates the object of `request` as an API server does that has these policies, and no other.
@@ -275,14 +278,6 @@ struct Run<'a> {
     errors: Vec<String>,
     reviews: Vec<ReviewOutcome>,
     steps: Vec<Step>,
-}
-
-/// The end of a mutation.
-enum Failure {
-    /// The failure policy decides.
-    Policy(String),
-    /// The request is refused, whatever it says.
-    Request(Status),
 }
 
 impl Run<'_> {
@@ -479,8 +474,10 @@ impl Run<'_> {
                         version.json = json;
                         version.is_changed = true;
                     }
-                    Err(Failure::Policy(message)) => error(message),
-                    Err(Failure::Request(status)) => return Err(status),
+                    Err(Failure { end, .. }) => match end {
+                        End::Policy(message) => error(message),
+                        End::Request(status) => return Err(status),
+                    },
                 }
             }
             if before != versions.get(&invocation.gvk).map(|of| of.json.clone()) {
@@ -581,8 +578,7 @@ impl Run<'_> {
             cost,
             changes: match mutated {
                 Ok(json) => Ok(json != before),
-                Err(Failure::Policy(message)) => Err(message.clone()),
-                Err(Failure::Request(status)) => Err(status.message.clone()),
+                Err(failure) => Err(failure.error()),
             },
         });
     }
@@ -632,62 +628,26 @@ impl Run<'_> {
                 gvk.api_version(),
                 gvk.kind
             );
-            return Err(Failure::Request(status(503, "ServiceUnavailable", &text)));
+            let status = status(503, "ServiceUnavailable", &text);
+            return Err(Failure::of_request(StepCause::NoTypes, status));
         };
         if let Err(error) = &expression.program {
-            return Err(Failure::Policy(error.clone()));
+            return Err(Failure::of_policy(StepCause::Expression, error.clone()));
         }
+        let of_expression = |error| Failure::of_policy(StepCause::Expression, error);
         let outcome = stage::run(
             [Some(expression)].into_iter(),
             scope,
             RUNTIME_CEL_COST_BUDGET,
         );
         *cost = outcome.cost.used.clone().unwrap_or(outcome.cost.budget);
-        let results = outcome.evaluated.map_err(Failure::Policy)?;
+        let results = outcome.evaluated.map_err(of_expression)?;
         let value = results.into_iter().flatten().next();
-        let value = value.unwrap_or(Ok(Value::Null)).map_err(Failure::Policy)?;
+        let value = value.unwrap_or(Ok(Value::Null)).map_err(of_expression)?;
         let mutated = if role == Role::ApplyConfiguration {
-            let applied = native::applied(&value).map_err(Failure::Policy)?;
-            let none = Types::default();
-            let types = if is_published_elsewhere(gvk) {
-                &none
-            } else {
-                &*types
-            };
-            let merged = merge::apply(types, gvk, object, &applied)
-                .map_err(|error| Failure::Policy(format!("error applying patch: {error}")))?;
-            let kinds = self.context.kinds;
-            kinds
-                .read(gvk, merged, Decoding::Conversion)
-                .map_err(Failure::Policy)?
+            self.configured(&value, &types, (gvk, object))?
         } else {
-            let patch = native::patch(&value).map_err(|failure| match failure {
-                PatchFailure::Failed(error) => Failure::Policy(error),
-                PatchFailure::Panic => panicked(),
-            })?;
-            match json_patch::apply(object, &patch) {
-                Ok(patched) if self.context.kinds.is_custom(gvk) => json_patch::decoded(patched)
-                    .map_err(|error| Failure::Request(internal(&error)))?,
-                Ok(patched) => {
-                    let kinds = self.context.kinds;
-                    let read = kinds.read(gvk, patched.clone(), Decoding::Json);
-                    let read = read.map_err(|error| Failure::Request(internal(&error)))?;
-                    let unknown = merge::undeclared(&types, gvk, &patched);
-                    if !unknown.is_empty() {
-                        let unknown: Vec<_> = unknown
-                            .iter()
-                            .map(|path| format!("unknown field {}", go_quote(path)))
-                            .collect();
-                        let error = format!("strict decoding error: {}", unknown.join(", "));
-                        return Err(Failure::Request(internal(&error)));
-                    }
-                    read
-                }
-                // The object stays as it is.
-                Err(PatchError::TestFailed(_)) => object.clone(),
-                Err(PatchError::Panic(_)) => return Err(panicked()),
-                Err(error) => return Err(Failure::Policy(format!("JSON Patch: {error}"))),
-            }
+            self.patched(&value, &types, (gvk, object))?
         };
         match self.context.kinds.completed(gvk, mutated) {
             Ok(completed) => Ok(completed),
@@ -696,6 +656,73 @@ impl Run<'_> {
                 Ok(as_it_is)
             }
         }
+    }
+
+    /// The object with the configuration that an expression gives applied.
+    fn configured(
+        &self,
+        value: &Value,
+        types: &Types,
+        (gvk, object): (&Gvk, &Json),
+    ) -> Result<Json, Failure> {
+        let applied = native::applied(value).map_err(Failure::of_value)?;
+        let none = Types::default();
+        let types = if is_published_elsewhere(gvk) {
+            &none
+        } else {
+            types
+        };
+        let merged = merge::apply(types, gvk, object, &applied).map_err(|error| {
+            let message = format!("error applying patch: {error}");
+            Failure::of_policy(StepCause::Merge(error), message)
+        })?;
+        let read = (self.context.kinds).read(gvk, merged, Decoding::Conversion);
+        read.map_err(|error| Failure::of_policy(StepCause::Decoding, error))
+    }
+
+    /// The object with the patch that an expression gives applied.
+    fn patched(
+        &self,
+        value: &Value,
+        types: &Types,
+        (gvk, object): (&Gvk, &Json),
+    ) -> Result<Json, Failure> {
+        let patch = native::patch(value).map_err(|failure| match failure {
+            PatchFailure::Failed(error) => Failure::of_value(error),
+            PatchFailure::Panic => Failure::panicked(),
+        })?;
+        let patched = match json_patch::apply_to_failure(object, &patch) {
+            Ok(patched) => patched,
+            // The object stays as it is.
+            Err((PatchError::TestFailed(_), _)) => return Ok(object.clone()),
+            Err((PatchError::Panic(_), _)) => return Err(Failure::panicked()),
+            Err((error, operation)) => {
+                let message = format!("JSON Patch: {error}");
+                let path = operation.map(|operation| operation.path.clone());
+                return Err(Failure::of_policy(
+                    StepCause::Patch { error, path },
+                    message,
+                ));
+            }
+        };
+        let unread = |error: &str| Failure::of_request(StepCause::Decoding, internal(error));
+        if self.context.kinds.is_custom(gvk) {
+            return json_patch::decoded(patched).map_err(|error| unread(&error));
+        }
+        let read = (self.context.kinds).read(gvk, patched.clone(), Decoding::Json);
+        let read = read.map_err(|error| unread(&error))?;
+        let unknown = merge::undeclared(types, gvk, &patched);
+        if unknown.is_empty() {
+            return Ok(read);
+        }
+        let unknown: Vec<_> = unknown
+            .iter()
+            .map(|path| format!("unknown field {}", go_quote(path)))
+            .collect();
+        Err(unread(&format!(
+            "strict decoding error: {}",
+            unknown.join(", ")
+        )))
     }
 
     /// The namespace of the request; a namespace itself has none.
@@ -719,34 +746,6 @@ fn with_kind(mut object: Json, gvk: &Gvk) -> Json {
         fields.insert("kind".to_owned(), gvk.kind.clone().into());
     }
     object
-}
-
-fn status(code: u16, reason: &str, message: &str) -> Status {
-    Status {
-        code,
-        reason: reason.to_owned(),
-        message: message.to_owned(),
-        cause: message.to_owned(),
-        binding: None,
-        by: DeniedBy::Error,
-    }
-}
-
-/// The answer to a request for which the API server panics.
-///
-/// Source: apiserver `pkg/server/filters/wrap.go`, `WithPanicRecovery`.
-fn panicked() -> Failure {
-    let text = "This request caused apiserver to panic. Look in the logs for details.";
-    Failure::Request(status(500, "InternalError", text))
-}
-
-/// Source: apimachinery `pkg/api/errors/errors.go`, `NewInternalError`.
-fn internal(error: &str) -> Status {
-    status(
-        500,
-        "InternalError",
-        &format!("Internal error occurred: {error}"),
-    )
 }
 
 /// The refusal because of errors that no failure policy ignores: the message is that of the first.

@@ -5,7 +5,9 @@
 //! (`Value`, `ConvertToNative`); protobuf-go `types/known/structpb` (`NewStruct`).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use super::error::ValueError;
 use cel::value::{List, Map, Value, go_quote};
 use kubernetes::go_json;
 use kubernetes::json_patch::Operation;
@@ -25,18 +27,34 @@ const MAX_SAFE: u64 = (1 << 53) - 1;
 ///
 /// # Errors
 /// The API server's error.
-pub(super) fn applied(value: &Value) -> Result<Applied, String> {
+pub(super) fn applied(value: &Value) -> Result<Applied, ValueError> {
     let Some(object) = value.downcast::<ObjectValue>() else {
         let name = value.type_().declared_string();
-        return Err(format!(
-            "unsupported return type from ApplyConfiguration expression: {name}"
-        ));
+        return Err(
+            format!("unsupported return type from ApplyConfiguration expression: {name}").into(),
+        );
     };
+    placed(object)?;
+    fields(object, 0).ok_or_else(|| {
+        let message = "invalid return type: *dynamic.ObjectVal";
+        message.to_owned().into()
+    })
+}
+
+/// Reports whether each object within `object` stands where one of its type belongs.
+///
+/// # Errors
+/// The API server's error, with the type of the first that does not.
+fn placed(object: &ObjectValue) -> Result<(), ValueError> {
     let misplaced = object.misplaced();
-    if !misplaced.is_empty() {
-        return Err(format!("type mismatch: {}", misplaced.join("\n")));
-    }
-    fields(object, 0).ok_or_else(|| "invalid return type: *dynamic.ObjectVal".to_owned())
+    let Some(first) = misplaced.first() else {
+        return Ok(());
+    };
+    let texts: Vec<String> = misplaced.iter().map(ToString::to_string).collect();
+    Err(ValueError {
+        message: format!("type mismatch: {}", texts.join("\n")),
+        misplaced: Some(Arc::clone(&first.found)),
+    })
 }
 
 /// The fields of an object; `None` where a map in it has a key that is no text.
@@ -168,14 +186,20 @@ fn of_json(value: &Value, depth: u32) -> Applied {
 #[derive(Debug)]
 pub(super) enum PatchFailure {
     /// The API server's error.
-    Failed(String),
+    Failed(ValueError),
     /// The API server panics: an object stands in a list or a map of a value.
     Panic,
 }
 
+impl From<ValueError> for PatchFailure {
+    fn from(error: ValueError) -> Self {
+        Self::Failed(error)
+    }
+}
+
 impl From<String> for PatchFailure {
     fn from(error: String) -> Self {
-        Self::Failed(error)
+        Self::Failed(error.into())
     }
 }
 
@@ -203,14 +227,12 @@ pub(super) fn patch(value: &Value) -> Result<Vec<Operation>, PatchFailure> {
         }
         if let Some(value) = &step.value {
             if let Some(object) = value.downcast::<ObjectValue>() {
-                let misplaced = object.misplaced();
-                if !misplaced.is_empty() {
-                    return Err(format!("type mismatch: {}", misplaced.join("\n")).into());
-                }
+                placed(object)?;
             }
             let json = json(value, 0).map_err(|failure| match failure {
-                PatchFailure::Failed(reason) => PatchFailure::Failed(format!(
-                    "JSONPath valueExpression evaluated to a type that could not marshal to JSON: {reason}"
+                PatchFailure::Failed(reason) => PatchFailure::from(format!(
+                    "JSONPath valueExpression evaluated to a type that could not marshal to JSON: {}",
+                    reason.message
                 )),
                 PatchFailure::Panic => PatchFailure::Panic,
             })?;

@@ -1,0 +1,324 @@
+//! The requests that `kubectl vap test init` writes, sent to a real API server: each reaches the policies, and is
+//! decided as its case says.
+//!
+//! All policies are there at once; each asks only for requests of a user who names it. Where `VAP_CORPUS_DIR` names a
+//! corpus, its policies are replayed too, of which some ask for what no data tells: a few requests may differ there.
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic, and prints its figures"
+)]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use e2e::ControlPlane;
+use e2e::answer::Answer;
+use e2e::controller::repository;
+use e2e::corpus;
+use kube::Client;
+use serde_json::{Value, json};
+use vap_status_controller::cli::test::{Options, init};
+use vap_status_controller::schema::Builtin;
+
+use dry_run::{BINDINGS, POLICIES, all_enforced, create, gvk, post, send, send_as, target_of};
+
+#[path = "support/dry_run.rs"]
+mod dry_run;
+
+/// The key of a user's extra that names the policy to be asked.
+const EXTRA: &str = "vap-replay";
+
+/// The share of the requests for the corpus that may be refused before a policy is asked or be decided otherwise.
+const OTHERWISE_PERCENT: usize = 3;
+
+/// The outcomes of the requests.
+#[derive(Debug, Default)]
+struct Counts {
+    agreed: usize,
+    /// The requests that no client can send so: those of subresources,
+    /// of kinds that nobody serves, in a namespace that is not active, and of objects that are there.
+    passed_over: usize,
+    refused: Vec<String>,
+    otherwise: Vec<String>,
+}
+
+/// A probe and its policy, under a name of its own.
+struct Replay {
+    name: String,
+    probe: Value,
+}
+
+/// Starts a control plane with the privileges and the classes that a cluster usually has.
+async fn control_plane() -> ControlPlane {
+    let builder = ControlPlane::builder().api_server_arg("--allow-privileged=true");
+    let control_plane = builder.start().await.unwrap();
+    let client = control_plane.client().await.unwrap();
+    let priority = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "example"},
+        "value": 0});
+    create(
+        &client,
+        "/apis/scheduling.k8s.io/v1/priorityclasses",
+        &priority,
+    )
+    .await;
+    let runtime = json!({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "example"},
+        "handler": "example"});
+    create(&client, "/apis/node.k8s.io/v1/runtimeclasses", &runtime).await;
+    control_plane
+}
+
+/// The object without what the API server sets.
+fn sent(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        for set in ["uid", "resourceVersion", "creationTimestamp", "generation"] {
+            metadata.remove(set);
+        }
+    }
+    object
+}
+
+/// The policies by name, those alone whose name no other has, that take no params.
+fn policies(paths: &[PathBuf]) -> BTreeMap<String, Value> {
+    let mut found: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for path in paths {
+        for policy in corpus::policies(path).unwrap() {
+            let policy = serde_json::to_value(&policy).unwrap();
+            let name = policy["metadata"]["name"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
+            found.entry(name).or_default().push(policy);
+        }
+    }
+    let single = found.into_iter().filter(|(_, all)| all.len() == 1);
+    let single = single.map(|(name, mut all)| (name, all.remove(0)));
+    single
+        .filter(|(_, policy)| policy["spec"]["paramKind"].is_null())
+        .collect()
+}
+
+/// Puts the policies of the probes in force; those that the API server does not take are left out.
+async fn install(
+    client: &Client,
+    probes: &[Value],
+    policies: &BTreeMap<String, Value>,
+) -> Vec<Replay> {
+    let mut replays = Vec::new();
+    for (n, probe) in probes.iter().enumerate() {
+        let Some(policy) = policies.get(probe["spec"]["policyName"].as_str().unwrap()) else {
+            continue;
+        };
+        let name = format!("replay-{n}");
+        let mut policy = policy.clone();
+        policy["apiVersion"] = json!("admissionregistration.k8s.io/v1");
+        policy["kind"] = json!("ValidatingAdmissionPolicy");
+        policy["metadata"] = json!({"name": name});
+        policy.as_object_mut().unwrap().remove("status");
+        let mut conditions = policy["spec"]["matchConditions"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        conditions.push(json!({"name": EXTRA, "expression": format!(
+            "has(request.userInfo.extra) && '{EXTRA}' in request.userInfo.extra && '{name}' in \
+             request.userInfo.extra['{EXTRA}']")}));
+        policy["spec"]["matchConditions"] = json!(conditions);
+        if post(client, POLICIES, &policy).await.status != 201 {
+            continue;
+        }
+        let binding = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": name},
+            "spec": {"policyName": name, "validationActions": ["Deny"]},
+        });
+        create(client, BINDINGS, &binding).await;
+        replays.push(Replay {
+            name,
+            probe: probe.clone(),
+        });
+    }
+    all_enforced(client, "replay-all").await;
+    replays
+}
+
+/// Gives the namespace of a request the labels and annotations that its case has.
+async fn namespace(client: &Client, name: &str, given: &Value) {
+    let path = format!("/api/v1/namespaces/{name}");
+    let mut current = send(client, "GET", &path, &Value::Null).await.body;
+    if current["kind"] != "Namespace" {
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        current = create(client, "/api/v1/namespaces", &object).await;
+    } else if given.is_null() {
+        return;
+    }
+    for field in ["labels", "annotations"] {
+        current["metadata"][field] = given["metadata"][field].clone();
+    }
+    current["metadata"]["labels"]["kubernetes.io/metadata.name"] = json!(name);
+    send(client, "PUT", &path, &current).await;
+    // Admission watches namespaces.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+}
+
+/// The headers of a user who names a policy.
+fn user(replay: &Replay, request: &Value) -> Vec<(String, String)> {
+    let info = &request["userInfo"];
+    let name = info["username"].as_str().unwrap_or("example");
+    let mut headers = vec![
+        ("impersonate-user".to_owned(), name.to_owned()),
+        ("impersonate-group".to_owned(), "system:masters".to_owned()),
+        (format!("impersonate-extra-{EXTRA}"), replay.name.clone()),
+    ];
+    for group in info["groups"].as_array().into_iter().flatten() {
+        headers.push((
+            "impersonate-group".to_owned(),
+            group.as_str().unwrap().to_owned(),
+        ));
+    }
+    headers
+}
+
+/// The answer to the request of a case; `None` where it is none that can be sent so.
+async fn ask(client: &Client, builtin: &Builtin, replay: &Replay, case: &Value) -> Option<Answer> {
+    let request = &case["request"];
+    let operation = request["operation"].as_str().unwrap_or("CREATE");
+    let (object, old) = (&request["object"], &request["oldObject"]);
+    let main = if object.is_null() { old } else { object };
+    // A namespace is active, unless one deletes it.
+    let phase = request["namespaceObject"]["status"]["phase"].as_str();
+    if phase.is_some_and(|phase| phase != "Active") {
+        return None;
+    }
+    if operation == "CONNECT" || !request["subResource"].is_null() || main.is_null() {
+        return None;
+    }
+    let gvk = gvk(main);
+    let mut resources = builtin.resources().iter();
+    let served = resources.find(|it| it.gvk == gvk && !it.gvr.is_subresource())?;
+    let target = target_of(gvk, &served.gvr.resource, served.namespaced);
+    let mut path = target.path.clone();
+    // What is sent to create a Namespace must not be there.
+    if served.namespaced {
+        let name = main["metadata"]["namespace"].as_str().unwrap_or("default");
+        namespace(client, name, &request["namespaceObject"]).await;
+        path = path.replace("/namespaces/default/", &format!("/namespaces/{name}/"));
+    }
+    let query = "fieldValidation=Strict&dryRun=All";
+    let headers = user(replay, request);
+    if operation == "CREATE" {
+        let answer = send_as(
+            client,
+            "POST",
+            &format!("{path}?{query}"),
+            &sent(object),
+            &headers,
+        )
+        .await;
+        return (answer.status != 409).then_some(answer);
+    }
+    let made = post(client, &path, &sent(old)).await;
+    if made.status == 409 {
+        return None;
+    } else if made.status != 201 {
+        return Some(made);
+    }
+    let one = format!("{path}/{}", old["metadata"]["name"].as_str().unwrap());
+    let answer = if operation == "DELETE" {
+        send_as(
+            client,
+            "DELETE",
+            &format!("{one}?dryRun=All"),
+            &Value::Null,
+            &headers,
+        )
+        .await
+    } else {
+        let mut object = sent(object);
+        object["metadata"]["resourceVersion"] = made.body["metadata"]["resourceVersion"].clone();
+        send_as(client, "PUT", &format!("{one}?{query}"), &object, &headers).await
+    };
+    let now = format!("{one}?gracePeriodSeconds=0&propagationPolicy=Background");
+    send(client, "DELETE", &now, &Value::Null).await;
+    Some(answer)
+}
+
+async fn replay(paths: Vec<PathBuf>, crds: Vec<PathBuf>) -> Counts {
+    let control_plane = control_plane().await;
+    let client = control_plane.client().await.unwrap();
+    let builtin = Builtin::load().unwrap();
+    let policies = policies(&paths);
+    let options = Options {
+        paths,
+        crds,
+        ..Options::default()
+    };
+    let report = init::run(&options, &mut std::io::empty()).unwrap();
+    let replays = install(&client, &report.probes, &policies).await;
+    let mut counts = Counts::default();
+    for replay in &replays {
+        for case in replay.probe["spec"]["cases"].as_array().unwrap() {
+            let Some(answer) = ask(&client, &builtin, replay, case).await else {
+                counts.passed_over += 1;
+                continue;
+            };
+            let policy = &replay.probe["spec"]["policyName"];
+            let text = format!(
+                "{policy} {}: {} {}",
+                case["name"],
+                answer.status,
+                answer.message()
+            );
+            let is_denied = answer.message().contains(&format!("'{}'", replay.name));
+            if !answer.is_decided() {
+                counts.refused.push(text);
+            } else if is_denied == (case["expect"]["decision"] == "Deny") {
+                counts.agreed += 1;
+            } else {
+                counts.otherwise.push(text);
+            }
+        }
+    }
+    println!(
+        "{} policies; requests: {} decided as the cases say, {} refused before any policy, {} decided otherwise, {} \
+         passed over\n{}\n{}",
+        replays.len(),
+        counts.agreed,
+        counts.refused.len(),
+        counts.otherwise.len(),
+        counts.passed_over,
+        counts.refused.join("\n"),
+        counts.otherwise.join("\n")
+    );
+    counts
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_for_own_policies_reach_them() {
+    let folder = repository();
+    let paths = ["config/samples", "e2e/policies"].map(|name| folder.join(name));
+    let counts = replay(paths.to_vec(), Vec::new()).await;
+    assert!(counts.refused.is_empty(), "{:#?}", counts.refused);
+    assert!(counts.otherwise.is_empty(), "{:#?}", counts.otherwise);
+    assert!(counts.agreed >= 10, "{counts:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_for_policies_of_the_corpus_reach_them() {
+    if std::env::var_os("VAP_CORPUS_DIR").is_none() {
+        return;
+    }
+    let corpus = corpus::directory().unwrap();
+    let counts = replay(vec![corpus.join("policies")], vec![corpus.join("crds")]).await;
+    let n_otherwise = counts.refused.len() + counts.otherwise.len();
+    assert!(counts.agreed >= 100, "{counts:?}");
+    assert!(
+        n_otherwise * 100 <= (counts.agreed + n_otherwise) * OTHERWISE_PERCENT,
+        "{counts:#?}"
+    );
+}
