@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"reflect"
 
 	v1 "k8s.io/api/admissionregistration/v1"
@@ -29,19 +31,25 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
 	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// mutateCase is a request for a custom resource, and the policies in their
-// order.
+// mutateCase is a request for a custom resource, or without a CRD for an
+// object of Kubernetes' own APIs, and the policies in their order.
 type mutateCase struct {
-	CRD       json.RawMessage   `json:"crd"`
-	Version   string            `json:"version"`
-	Resource  string            `json:"resource"`
-	Operation string            `json:"operation"`
-	Object    json.RawMessage   `json:"object"`
-	Old       json.RawMessage   `json:"old"`
-	Namespace *corev1.Namespace `json:"namespace"`
-	Policies  []struct {
+	CRD     json.RawMessage `json:"crd"`
+	Version string          `json:"version"`
+	// Group and Resource are those of the resource; without a group that of
+	// the object's kind.
+	Group       string            `json:"group"`
+	Resource    string            `json:"resource"`
+	Subresource string            `json:"subresource"`
+	UserInfo    *UserInfo         `json:"userInfo"`
+	Operation   string            `json:"operation"`
+	Object      json.RawMessage   `json:"object"`
+	Old         json.RawMessage   `json:"old"`
+	Namespace   *corev1.Namespace `json:"namespace"`
+	Policies    []struct {
 		Policy   v1.MutatingAdmissionPolicy          `json:"policy"`
 		Bindings []v1.MutatingAdmissionPolicyBinding `json:"bindings"`
 		Params   []map[string]any                    `json:"params"`
@@ -67,6 +75,65 @@ func (c *customInterfaces) Default(in runtime.Object) {
 	if u, ok := in.(*unstructured.Unstructured); ok {
 		structuraldefaulting.Default(u.UnstructuredContent(), c.structural)
 	}
+}
+
+// typedInterfaces are those of objects of Kubernetes' own APIs; of their
+// defaults nothing is known.
+type typedInterfaces struct{ objectInterfaces }
+
+func (t *typedInterfaces) GetObjectCreater() runtime.ObjectCreater     { return scheme.Scheme }
+func (t *typedInterfaces) GetObjectTyper() runtime.ObjectTyper         { return scheme.Scheme }
+func (t *typedInterfaces) GetObjectDefaulter() runtime.ObjectDefaulter { return scheme.Scheme }
+func (t *typedInterfaces) GetObjectConvertor() runtime.ObjectConvertor { return scheme.Scheme }
+
+// mutatedKind is what is known of the kind of a request's object.
+type mutatedKind struct {
+	converter managedfields.TypeConverter
+	// structural is the schema of a custom resource.
+	structural *structuralschema.Structural
+}
+
+func (k *mutatedKind) interfaces(equivalents runtime.EquivalentResourceMapper) admission.ObjectInterfaces {
+	base := objectInterfaces{equivalents: equivalents}
+	if k.structural == nil {
+		return &typedInterfaces{base}
+	}
+	return &customInterfaces{objectInterfaces: base, structural: k.structural}
+}
+
+func (k *mutatedKind) read(data []byte) (runtime.Object, error) {
+	var content map[string]any
+	if err := utiljson.Unmarshal(data, &content); err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{Object: content}
+	if k.structural != nil {
+		return u, nil
+	}
+	object, err := decodeObject(content, "typed")
+	if err == nil {
+		object.GetObjectKind().SetGroupVersionKind(u.GroupVersionKind())
+	}
+	return object, err
+}
+
+// kindOf is what is known of the kind of a case.
+func kindOf(converters *converters, c *mutateCase) (*mutatedKind, error) {
+	if len(c.CRD) > 0 {
+		converter, err := converters.get(c.Version+string(c.CRD), func() ([]byte, error) { return publishedDocument(c.CRD, c.Version) })
+		if err != nil {
+			return nil, err
+		}
+		structural, err := structuralOf(c.CRD, c.Version)
+		return &mutatedKind{converter, structural}, err
+	}
+	var object unstructured.Unstructured
+	if err := object.UnmarshalJSON(c.Object); err != nil {
+		return nil, err
+	}
+	name := documentName(object.GroupVersionKind().GroupVersion())
+	converter, err := converters.get(name, func() ([]byte, error) { return os.ReadFile(filepath.Join(converters.openapi, name)) })
+	return &mutatedKind{converter: converter}, err
 }
 
 // oneConverter is a patch.TypeConverterManager that knows one document.
@@ -147,11 +214,7 @@ func mutateAdmitLine(converters *converters, n int, data []byte) MutateLine {
 	if err := json.Unmarshal(data, &c); err != nil {
 		return failed(err)
 	}
-	converter, err := converters.get(c.Version+string(c.CRD), func() ([]byte, error) { return publishedDocument(c.CRD, c.Version) })
-	if err != nil {
-		return failed(err)
-	}
-	structural, err := structuralOf(c.CRD, c.Version)
+	kind, err := kindOf(converters, &c)
 	if err != nil {
 		return failed(err)
 	}
@@ -180,7 +243,7 @@ func mutateAdmitLine(converters *converters, n int, data []byte) MutateLine {
 	matcher := matching.NewMatcher(namespaces, namespaces.client())
 	line.Panic = guard(func() {
 		for range 40 {
-			result, text, err := mutateOnce(&c, hooks, matcher, converter, structural)
+			result, text, err := mutateOnce(&c, hooks, matcher, kind)
 			if err != nil {
 				line.Error = err.Error()
 				return
@@ -206,34 +269,36 @@ func contains(texts []string, text string) bool {
 	return false
 }
 
-func mutateOnce(c *mutateCase, hooks []mutating.PolicyHook, matcher *matching.Matcher, converter managedfields.TypeConverter, structural *structuralschema.Structural) (result, refusal string, err error) {
-	read := func(data []byte) (*unstructured.Unstructured, error) {
-		var content map[string]any
-		err := utiljson.Unmarshal(data, &content)
-		return &unstructured.Unstructured{Object: content}, err
+func mutateOnce(c *mutateCase, hooks []mutating.PolicyHook, matcher *matching.Matcher, kind *mutatedKind) (result, refusal string, err error) {
+	object, err := kind.read(c.Object)
+	if err != nil {
+		return "", "", err
 	}
-	object, err := read(c.Object)
+	accessor, err := meta.Accessor(object)
 	if err != nil {
 		return "", "", err
 	}
 	var old runtime.Object
 	if len(c.Old) > 0 {
-		if old, err = read(c.Old); err != nil {
+		if old, err = kind.read(c.Old); err != nil {
 			return "", "", err
 		}
 	}
-	gvk := object.GroupVersionKind()
+	gvk := object.GetObjectKind().GroupVersionKind()
 	gvr := gvk.GroupVersion().WithResource(c.Resource)
+	if c.Group != "" {
+		gvr = schema.GroupVersionResource{Group: c.Group, Version: c.Version, Resource: c.Resource}
+	}
 	operation := admission.Operation(c.Operation)
 	var options runtime.Object = &metav1.CreateOptions{}
 	if operation == admission.Update {
 		options = &metav1.UpdateOptions{}
 	}
-	attributes := admission.NewAttributesRecord(object, old, gvk, object.GetNamespace(), object.GetName(), gvr, "", operation, options, false, (*UserInfo)(nil).user())
+	attributes := admission.NewAttributesRecord(object, old, gvk, accessor.GetNamespace(), accessor.GetName(), gvr, c.Subresource, operation, options, false, c.UserInfo.user())
 	registry := runtime.NewEquivalentResourceRegistry()
-	registry.RegisterKindFor(gvr, "", gvk)
-	interfaces := &customInterfaces{objectInterfaces: objectInterfaces{equivalents: registry}, structural: structural}
-	dispatcher := mutating.NewDispatcher(fakeAuthorizer{}, matcher, oneConverter{gvk.GroupVersion(), converter})
+	registry.RegisterKindFor(gvr, c.Subresource, gvk)
+	interfaces := kind.interfaces(registry)
+	dispatcher := mutating.NewDispatcher(fakeAuthorizer{}, matcher, oneConverter{gvk.GroupVersion(), kind.converter})
 	err = dispatcher.Dispatch(context.Background(), attributes, interfaces, hooks)
 	if again := attributes.GetReinvocationContext(); err == nil && again.ShouldReinvoke() {
 		again.SetIsReinvoke()
@@ -249,6 +314,6 @@ func mutateOnce(c *mutateCase, hooks []mutating.PolicyHook, matcher *matching.Ma
 		data, err := utiljson.Marshal(answer)
 		return "", string(data), err
 	}
-	data, err := json.Marshal(object.Object)
+	data, err := json.Marshal(object)
 	return string(data), "", err
 }

@@ -21,6 +21,8 @@ use vap_status_controller::policy::rule::Rule;
 use super::{pair, write_line};
 use crate::documents;
 
+mod mutating;
+
 /// A comparison.
 #[derive(Clone, Debug)]
 pub struct Witnesses {
@@ -92,9 +94,15 @@ const DECIDED: [Rule; 26] = [
     Rule::UnwatchedSubresource,
 ];
 
-/// The policies of the files, by file and name.
-fn policies(paths: &[PathBuf]) -> Result<BTreeMap<(String, String), Value>> {
-    let mut policies = BTreeMap::new();
+/// The policies of the files, by file and name; of mutating ones what they share with validating ones, and each as it is.
+#[derive(Debug, Default)]
+struct Policies {
+    shared: BTreeMap<(String, String), Value>,
+    mutating: BTreeMap<(String, String), Value>,
+}
+
+fn policies(paths: &[PathBuf]) -> Result<Policies> {
+    let mut policies = Policies::default();
     for document in documents::load_documents(paths)? {
         let Ok(value) = document.value else { continue };
         let Some(name) = value.pointer("/metadata/name").and_then(Value::as_str) else {
@@ -103,12 +111,14 @@ fn policies(paths: &[PathBuf]) -> Result<BTreeMap<(String, String), Value>> {
         let key = (document.file, name.to_owned());
         match value.get("kind").and_then(Value::as_str) {
             Some("ValidatingAdmissionPolicy") => {
-                policies.insert(key, value);
+                policies.shared.insert(key, value);
             }
             // Its match conditions are those of a validating policy.
             Some("MutatingAdmissionPolicy") => {
-                if let Ok(policy) = decode::mutating_policy(value) {
-                    policies.insert(key, serde_json::to_value(shared_part(&policy))?);
+                if let Ok(policy) = decode::mutating_policy(value.clone()) {
+                    let shared = serde_json::to_value(shared_part(&policy))?;
+                    policies.shared.insert(key.clone(), shared);
+                    policies.mutating.insert(key, value);
                 }
             }
             _ => {}
@@ -135,7 +145,9 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
     let mut expected = Vec::new();
     // The place of each finding's witness among these.
     let mut witnessed = HashMap::new();
-    let mut cases = String::new();
+    let mut cases = Cases::default();
+    let crds: Vec<PathBuf> = witnesses.crds.iter().cloned().collect();
+    let definitions = mutating::Definitions::load(&[crds, witnesses.paths.clone()].concat())?;
     for (n, finding) in findings.into_iter().flatten().enumerate() {
         let Some(witness) = finding.get("witness") else {
             continue;
@@ -151,10 +163,16 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
                 .unwrap_or_default()
         };
         let key = (text("file").to_owned(), text("policy").to_owned());
-        let policy = policies
-            .get(&key)
-            .with_context(|| format!("no policy {key:?}"))?;
-        let case = case(expected.len(), policy, witness);
+        let missing = || format!("no policy {key:?}");
+        let policy = policies.shared.get(&key).with_context(missing)?;
+        if finding.get("rule") == Some(&json!(Rule::FailingMutation)) {
+            let policy = policies.mutating.get(&key).with_context(missing)?;
+            let case = mutating::case(policy, witness, &definitions)?;
+            cases.add(Asked::Mutate, expected.len(), &case);
+        } else {
+            let case = case(expected.len(), policy, witness);
+            cases.add(Asked::Admit, expected.len(), &case);
+        }
         let error = witness
             .get("error")
             .and_then(Value::as_str)
@@ -172,34 +190,16 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
         };
         witnessed.insert(n, expected.len());
         expected.push((place, error.to_owned()));
-        cases.push_str(&case.to_string());
-        cases.push('\n');
     }
-    fs::create_dir_all(&witnesses.folder)?;
-    let file = witnesses.folder.join("witnesses.jsonl");
-    fs::write(&file, cases)?;
-    let mut command = Command::new(&witnesses.oracle);
-    command.arg("admit");
-    pair::schema_arguments(
-        &mut command,
-        witnesses.openapi.as_deref(),
-        witnesses.crds.as_deref(),
-    );
-    let stdout = pair::output(command.arg(&file))?;
-    let answers = String::from_utf8(stdout)?;
-    let answers: Vec<&str> = answers.lines().collect();
-    ensure!(
-        answers.len() == expected.len(),
-        "the oracle has left out cases"
-    );
+    let answers = cases.answers(witnesses)?;
     let mut line = WitnessesLine {
         witnesses: expected.len(),
         ..WitnessesLine::default()
     };
     let mut confirmed = HashSet::new();
-    for (n, ((place, error), answer)) in expected.iter().zip(answers).enumerate() {
-        let answer: Value = serde_json::from_str(answer)?;
-        if says(&answer, error) {
+    for (n, (place, error)) in expected.iter().enumerate() {
+        let answer = answers.get(&n).context("the oracle has left out a case")?;
+        if says(answer, error) {
             confirmed.insert(n);
         } else {
             line.different += 1;
@@ -211,9 +211,74 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
         by_witness || is_decided(finding)
     };
     let findings: Vec<_> = findings.into_iter().flatten().enumerate().collect();
-    count_alarms(&policies, &findings, &is_proven, &mut line, out)?;
+    count_alarms(&policies.shared, &findings, &is_proven, &mut line, out)?;
     write_line(out, &line)?;
     Ok(line)
+}
+
+/// The part of the oracle that is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Admit,
+    Mutate,
+}
+
+/// The cases of the oracle, by the part of it that they are for, with the number of each.
+#[derive(Debug, Default)]
+struct Cases {
+    admit: (Vec<usize>, String),
+    mutate: (Vec<usize>, String),
+}
+
+impl Cases {
+    fn add(&mut self, asked: Asked, n: usize, case: &Value) {
+        let (numbers, text) = match asked {
+            Asked::Admit => &mut self.admit,
+            Asked::Mutate => &mut self.mutate,
+        };
+        numbers.push(n);
+        text.push_str(&case.to_string());
+        text.push('\n');
+    }
+
+    /// The oracle's answers, by the numbers of the cases.
+    fn answers(&self, witnesses: &Witnesses) -> Result<HashMap<usize, Value>> {
+        fs::create_dir_all(&witnesses.folder)?;
+        let mut all = HashMap::new();
+        let parts = [
+            (Asked::Admit, "witnesses.jsonl", &self.admit),
+            (Asked::Mutate, "mutating-witnesses.jsonl", &self.mutate),
+        ];
+        for (asked, name, (numbers, cases)) in parts {
+            let file = witnesses.folder.join(name);
+            fs::write(&file, cases)?;
+            let mut command = Command::new(&witnesses.oracle);
+            match asked {
+                Asked::Admit => command.arg("admit"),
+                Asked::Mutate => command.args(["mutate", "admit"]),
+            };
+            let crds = witnesses.crds.as_deref();
+            let crds = crds.filter(|_| asked == Asked::Admit);
+            pair::schema_arguments(&mut command, witnesses.openapi.as_deref(), crds);
+            let stdout = String::from_utf8(pair::output(command.arg(&file))?)?;
+            let lines: Vec<&str> = stdout.lines().collect();
+            ensure!(
+                lines.len() == numbers.len(),
+                "the oracle has left out cases"
+            );
+            for (n, line) in numbers.iter().zip(lines) {
+                let answer = serde_json::from_str(line)?;
+                all.insert(
+                    *n,
+                    match asked {
+                        Asked::Admit => answer,
+                        Asked::Mutate => mutating::answer(answer),
+                    },
+                );
+            }
+        }
+        Ok(all)
+    }
 }
 
 /// Counts the alarms among `all`, the findings with their numbers, and prints them.
