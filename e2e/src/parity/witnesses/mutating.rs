@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::documents;
 
@@ -15,82 +15,101 @@ impl Definitions {
     pub(super) fn load(paths: &[PathBuf]) -> Result<Self> {
         let documents = documents::load_documents(paths)?.into_iter();
         let values = documents.filter_map(|document| document.value.ok());
-        let is_definition = |value: &Value| value["kind"] == "CustomResourceDefinition";
+        let is_definition = |value: &Value| at(value, "/kind") == "CustomResourceDefinition";
         Ok(Self(values.filter(is_definition).collect()))
     }
 
     fn of(&self, group: &Value, kind: &Value) -> Option<&Value> {
         let mut all = self.0.iter();
-        all.find(|it| it["spec"]["group"] == *group && it["spec"]["names"]["kind"] == *kind)
+        all.find(|it| at(it, "/spec/group") == group && at(it, "/spec/names/kind") == kind)
     }
+}
+
+/// The value at a JSON pointer; null where there is none.
+fn at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
+    value.pointer(pointer).unwrap_or(&Value::Null)
 }
 
 /// The witness for `policy`, a MutatingAdmissionPolicy, as a case: it is bound, with the params of the witness, and its
 /// errors are answers.
 pub(super) fn case(policy: &Value, witness: &Value, definitions: &Definitions) -> Result<Value> {
-    let request = &witness["request"];
-    let params = &witness["params"];
-    let mut binding = json!({"metadata": {"name": "witness"}, "spec": {"policyName": policy["metadata"]["name"]}});
+    let of = |name: &str| at(witness, &format!("/request/{name}"));
+    let params = at(witness, "/params");
+    let mut bound = given([("policyName", at(policy, "/metadata/name"))]);
+    let mut all = Vec::new();
     if !params.is_null() {
-        let metadata = &params["metadata"];
-        let mut reference = json!({"name": metadata["name"], "parameterNotFoundAction": "Deny"});
-        if !metadata["namespace"].is_null() {
-            reference["namespace"] = metadata["namespace"].clone();
-        }
-        binding["spec"]["paramRef"] = reference;
+        let mut reference = given([
+            ("name", at(params, "/metadata/name")),
+            ("namespace", at(params, "/metadata/namespace")),
+        ]);
+        reference.insert("parameterNotFoundAction".to_owned(), json!("Deny"));
+        bound.insert("paramRef".to_owned(), reference.into());
+        all.push(params);
     }
-    let mut case = json!({
-        "group": request["resource"]["group"], "version": request["resource"]["version"],
-        "resource": request["resource"]["resource"], "subresource": request["subResource"],
-        "operation": request["operation"], "object": request["object"],
-        "policies": [{"policy": defaulted(policy)?, "bindings": [binding]}],
-    });
-    let given = [
-        ("old", &request["oldObject"]),
-        ("userInfo", &request["userInfo"]),
-        ("namespace", &witness["namespaceObject"]),
-    ];
-    for (name, value) in given.into_iter().filter(|(_, value)| !value.is_null()) {
-        case[name] = value.clone();
+    let binding = json!({"metadata": {"name": "witness"}, "spec": bound});
+    let mut case = given([
+        ("group", of("resource/group")),
+        ("version", of("resource/version")),
+        ("resource", of("resource/resource")),
+        ("subresource", of("subResource")),
+        ("operation", of("operation")),
+        ("object", of("object")),
+        ("old", of("oldObject")),
+        ("userInfo", of("userInfo")),
+        ("namespace", at(witness, "/namespaceObject")),
+    ]);
+    let policies = json!([{"policy": defaulted(policy)?, "bindings": [binding], "params": all}]);
+    case.insert("policies".to_owned(), policies);
+    if let Some(definition) = definitions.of(of("kind/group"), of("kind/kind")) {
+        case.insert("crd".to_owned(), definition.clone());
     }
-    if !params.is_null() {
-        case["policies"][0]["params"] = json!([params]);
-    }
-    let kind = &request["kind"];
-    if let Some(definition) = definitions.of(&kind["group"], &kind["kind"]) {
-        case["crd"] = definition.clone();
-    }
-    Ok(case)
+    Ok(case.into())
+}
+
+/// The fields that are not null.
+fn given<'a>(fields: impl IntoIterator<Item = (&'static str, &'a Value)>) -> Map<String, Value> {
+    let fields = fields.into_iter().filter(|(_, value)| !value.is_null());
+    fields
+        .map(|(name, value)| (name.to_owned(), value.clone()))
+        .collect()
 }
 
 /// The policy with the defaults that the oracle does not set; an error refuses the request whatever it says.
 fn defaulted(policy: &Value) -> Result<Value> {
     let mut policy = policy.clone();
-    let spec = policy.get_mut("spec").context("a policy without spec")?;
-    spec["failurePolicy"] = json!("Fail");
-    if spec["reinvocationPolicy"].is_null() {
-        spec["reinvocationPolicy"] = json!("Never");
-    }
-    let constraints = &mut spec["matchConstraints"];
-    constraints["matchPolicy"] = json!("Exact");
-    for selector in ["namespaceSelector", "objectSelector"] {
-        if constraints[selector].is_null() {
-            constraints[selector] = json!({});
-        }
-    }
+    let spec = policy.get_mut("spec").and_then(Value::as_object_mut);
+    let spec = spec.context("a policy without spec")?;
+    spec.insert("failurePolicy".to_owned(), json!("Fail"));
+    default(spec, "reinvocationPolicy", &json!("Never"));
+    let constraints = spec
+        .get_mut("matchConstraints")
+        .and_then(Value::as_object_mut);
+    let constraints = constraints.context("a policy without matchConstraints")?;
+    constraints.insert("matchPolicy".to_owned(), json!("Exact"));
+    default(constraints, "namespaceSelector", &json!({}));
+    default(constraints, "objectSelector", &json!({}));
     for rules in ["resourceRules", "excludeResourceRules"] {
-        for rule in constraints[rules].as_array_mut().into_iter().flatten() {
-            if rule["scope"].is_null() {
-                rule["scope"] = json!("*");
-            }
+        let rules = constraints.get_mut(rules).and_then(Value::as_array_mut);
+        let rules = rules.into_iter().flatten();
+        for rule in rules.filter_map(Value::as_object_mut) {
+            default(rule, "scope", &json!("*"));
         }
     }
     Ok(policy)
 }
 
+/// Sets a field that is not there, or null.
+fn default(fields: &mut Map<String, Value>, name: &str, value: &Value) {
+    let field = fields.entry(name).or_insert(Value::Null);
+    if field.is_null() {
+        *field = value.clone();
+    }
+}
+
 /// The answer with the texts of its errors read: they are JSON.
 pub(super) fn answer(mut answer: Value) -> Value {
-    for error in answer["errors"].as_array_mut().into_iter().flatten() {
+    let errors = answer.get_mut("errors").and_then(Value::as_array_mut);
+    for error in errors.into_iter().flatten() {
         let read = error
             .as_str()
             .and_then(|text| serde_json::from_str(text).ok());
