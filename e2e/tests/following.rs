@@ -631,6 +631,8 @@ async fn what_is_served_decides() {
     // The kind of our objects goes, and with it the objects; the rest goes on.
     controller.announce([
         Trouble::any_sync("not_found"),
+        // The storage of a kind is set up after the kind is served, and an API server says so with 429.
+        Trouble::sync("policystatuses", "throttled"),
         Trouble::warning("cannot watch mutatingadmissionpolicystatuses"),
         // It may write an object again that went before its kind.
         Trouble::error("while custom resource definition is terminating"),
