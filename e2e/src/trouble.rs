@@ -169,6 +169,16 @@ pub fn outage() -> Vec<Trouble> {
     troubles
 }
 
+/// Returns the trouble of `source` that follows a kind from its first moment: an API server sets its storage up only when
+/// somebody asks for objects, and answers 429 until then.
+#[must_use]
+pub fn new_kind(source: &str) -> [Trouble; 2] {
+    [
+        Trouble::warning("storage is (re)initializing"),
+        Trouble::sync(source, "throttled"),
+    ]
+}
+
 /// One line of the log.
 #[derive(Clone, Debug)]
 pub struct Event {

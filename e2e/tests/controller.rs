@@ -12,7 +12,7 @@
 use std::time::{Duration, Instant};
 
 use e2e::controller::{Controller, control_plane};
-use e2e::trouble::outage;
+use e2e::trouble::{new_kind, outage};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
@@ -247,6 +247,7 @@ async fn a_policy_turns_with_its_crd() {
     )
     .await;
 
+    controller.announce(new_kind("params"));
     crds.create(&PostParams::default(), &crd("integer"))
         .await
         .unwrap();

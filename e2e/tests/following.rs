@@ -17,7 +17,7 @@ use e2e::conditions::{condition, settled, wait_for_policy};
 use e2e::control_plane::ControlPlane;
 use e2e::controller::{Controller, SERVICE_ACCOUNT, binary, grant_following, install_statuses};
 use e2e::statuses::Statuses;
-use e2e::trouble::Trouble;
+use e2e::trouble::{Trouble, new_kind};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::Client;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
@@ -623,6 +623,7 @@ async fn what_is_served_decides() {
     };
     followed("0").await;
     assert_eq!(cluster.asked(), Vec::<String>::new());
+    controller.announce(new_kind("policystatuses"));
     cluster.install().await;
     followed("1").await;
     cluster.wait("beta", "Ready", "True/Ready").await;
@@ -631,8 +632,6 @@ async fn what_is_served_decides() {
     // The kind of our objects goes, and with it the objects; the rest goes on.
     controller.announce([
         Trouble::any_sync("not_found"),
-        // The storage of a kind is set up after the kind is served, and an API server says so with 429.
-        Trouble::sync("policystatuses", "throttled"),
         Trouble::warning("cannot watch mutatingadmissionpolicystatuses"),
         // It may write an object again that went before its kind.
         Trouble::error("while custom resource definition is terminating"),

@@ -19,7 +19,7 @@ use e2e::conditions::{condition, settled, wait_for};
 use e2e::control_plane::ControlPlane;
 use e2e::controller::{Controller, binary, install_probes};
 use e2e::statuses::Statuses;
-use e2e::trouble::Trouble;
+use e2e::trouble::{Trouble, new_kind};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -530,6 +530,7 @@ async fn conditions_have_a_place_first() {
     let followed = "vap_followed{kind=\"CustomResourceDefinition\"} 0";
     assert!(metrics.contains(followed), "{metrics}");
 
+    controller.announce(new_kind("definitionstatuses"));
     let kind = ObjectKind::OF_DEFINITIONS;
     Statuses::install_definition(&cluster.control_plane, kind)
         .await
