@@ -270,7 +270,7 @@ impl Kinds for Asked<'_> {
         self.kinds.is_custom(gvk)
     }
 
-    fn read(&self, gvk: &Gvk, object: Value, decoding: Decoding) -> Result<Value, String> {
+    fn read(&self, gvk: &Gvk, object: &Value, decoding: Decoding) -> Result<Value, String> {
         self.kinds.read(gvk, object, decoding)
     }
 

@@ -36,9 +36,9 @@ pub(super) fn apply(
         before: before.as_object().unwrap_or(&*NOTHING),
     };
     // What is rounded may have been copied, so that it comes last.
-    for last in [false, true] {
-        let is_last = |rule: &&Rule| rule.rows.iter().any(|row| row.action.op == "round");
-        let wanted: Vec<&Rule> = rules.iter().filter(|rule| is_last(rule) == last).collect();
+    let is_last = |rule: &&Rule| rule.rows.iter().any(|row| row.action.op == "round");
+    let (last, first): (Vec<&Rule>, Vec<&Rule>) = rules.iter().partition(is_last);
+    for wanted in [first, last] {
         // Rules of one place follow each other, so that the way there is gone once.
         for at_place in wanted.chunk_by(|one, other| one.at == other.at) {
             if let (Some(first), Some(after)) = (at_place.first(), object.as_object_mut())
@@ -72,14 +72,15 @@ pub(super) fn unknown(
         before: object.as_object().unwrap_or(&*NOTHING),
     };
     let mut found = None;
-    let mut copy = object.clone();
+    let mut copy = None;
     for open in unknown {
-        let Some(after) = copy.as_object_mut() else {
-            continue;
-        };
         if !has_place(&open.at, root.before) {
             continue;
         }
+        let copy = copy.get_or_insert_with(|| object.clone());
+        let Some(after) = copy.as_object_mut() else {
+            continue;
+        };
         let walked = walk(table, &open.at, &mut vec![root], after, &mut |levels, _| {
             let own = levels
                 .last()

@@ -50,24 +50,29 @@ pub fn subresource(request: &SubresourceRequest<'_>) -> Option<Prepared> {
 /// The object of a subresource with its defaults, as they are set after a mutation; `None` where the kind is none of those
 /// that are known.
 #[must_use]
-pub fn complete_subresource(gvk: &Gvk, mut object: Value) -> Option<Value> {
+pub fn complete_subresource(gvk: &Gvk, object: &Value) -> Option<Value> {
     let kind = (&*gvk.group, &*gvk.version, &*gvk.kind);
-    let mut spec = fields(object.get("spec"));
-    match kind {
+    let spec = || fields(object.get("spec"));
+    let spec = match kind {
         ("autoscaling", "v1", "Scale") => {
+            let mut spec = spec();
             spec.retain(|name, value| {
                 name != "replicas" || !matches!(value, Value::Null) && *value != json!(0)
             });
+            spec
         }
         ("authentication.k8s.io", "v1", "TokenRequest") => {
+            let mut spec = spec();
             let seconds = spec.entry("expirationSeconds").or_insert(Value::Null);
             if seconds.is_null() {
                 *seconds = TOKEN_SECONDS.into();
             }
+            spec
         }
-        ("policy", "v1", "Eviction") | ("", "v1", "Binding") => return Some(object),
+        ("policy", "v1", "Eviction") | ("", "v1", "Binding") => return Some(object.clone()),
         _ => return None,
-    }
+    };
+    let mut object = object.clone();
     object
         .as_object_mut()?
         .insert("spec".to_owned(), Value::Object(spec));

@@ -164,6 +164,12 @@ impl Builtin {
         unpack(document.ok_or(SchemaError::UnknownKind)?.packed)
     }
 
+    /// The number of the document that has the kind's schema; kinds with the same number share [`Builtin::document`].
+    #[must_use]
+    pub fn document_number(&self, gvk: &Gvk) -> Option<usize> {
+        self.kinds.get(gvk).copied()
+    }
+
     /// The group versions that serve a resource.
     #[must_use]
     pub fn group_versions(&self) -> BTreeSet<GroupVersion> {

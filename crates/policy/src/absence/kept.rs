@@ -20,18 +20,28 @@ const MAX_PREPARED: usize = 500;
 #[derive(Debug, Default)]
 pub struct KeptObjects {
     least: Mutex<HashMap<Gvk, Option<Json>>>,
-    prepared: Mutex<HashMap<Sent, Option<Prepared>>>,
+    /// By the digest of the objects that are sent.
+    prepared: Mutex<HashMap<u64, Vec<Kept>>>,
 }
 
+/// The objects of a request, and what is made of them; `None` where that is not known.
+type Kept = (Sent, Option<Prepared>);
+
 /// The objects of a request as they are sent.
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sent {
+    pub(super) of: SentAs,
+    pub(super) objects: [Option<Json>; 2],
+}
+
+/// The circumstances on which it depends what the API server makes of objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SentAs {
     pub(super) gvk: Gvk,
     pub(super) operation: Operation,
     pub(super) is_status: bool,
     /// The namespace of the request.
     pub(super) namespace: String,
-    pub(super) objects: [Option<Json>; 2],
 }
 
 impl KeptObjects {
@@ -48,19 +58,28 @@ impl KeptObjects {
         made
     }
 
-    /// The objects of `sent` as policies see them, which `prepare` makes; `None` where that is not known.
+    /// The `objects`, whose digest is `digest`, as policies see them, which `prepare` makes; `None` where that is not known.
     pub(super) fn prepared(
         &self,
-        sent: Sent,
-        prepare: impl FnOnce(&Sent) -> Option<Prepared>,
+        of: &SentAs,
+        (digest, objects): (u64, &[Option<Json>; 2]),
+        prepare: impl FnOnce() -> Option<Prepared>,
     ) -> Option<Prepared> {
-        if let Some(known) = lock(&self.prepared).get(&sent) {
-            return known.clone();
+        if let Some(known) = lock(&self.prepared).get(&digest) {
+            let mut known = known.iter();
+            let known = known.find(|(sent, _)| sent.of == *of && sent.objects == *objects);
+            if let Some((_, prepared)) = known {
+                return prepared.clone();
+            }
         }
-        let made = prepare(&sent);
+        let made = prepare();
         let mut known = lock(&self.prepared);
         if known.len() < MAX_PREPARED {
-            known.insert(sent, made.clone());
+            let sent = Sent {
+                of: of.clone(),
+                objects: objects.clone(),
+            };
+            known.entry(digest).or_default().push((sent, made.clone()));
         }
         made
     }

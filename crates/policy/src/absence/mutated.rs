@@ -4,6 +4,7 @@
 //! the policy as an API server does that (`admission::mutation`). Errors of expressions themselves are not told here.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use k8s_openapi::api::admissionregistration::v1::{
     ParamRef, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
@@ -18,7 +19,7 @@ use super::symbol::Place;
 use super::witness::{Made, Maker, Witness};
 use super::{Context, MAX_MENDS, MAX_STEPS, goals, least_needs, patched};
 use crate::admission::mutation::{
-    Bound, Kinds, MutatingAdmission, MutationContext, Step, StepCause, StepError, mutate,
+    Bound, Kinds, MutatingAdmission, MutationContext, StepCause, StepError, step_errors,
 };
 use crate::admission::{AuthorizerList, Binding, Object, Operation, ParamList};
 use crate::compile::CompiledPolicy;
@@ -84,7 +85,9 @@ pub fn failing_mutations(
             policy,
             kinds,
             mutating: MutatingAdmission::from_compiled(policy, mutations.len(), None),
+            wanted: mutations.clone(),
             mutations,
+            known: HashMap::new(),
             n_evaluations: 0,
             found: Vec::new(),
         };
@@ -98,6 +101,10 @@ struct Search<'a> {
     mutating: MutatingAdmission,
     /// The indices of the mutations among the expressions of the policy.
     mutations: Vec<usize>,
+    /// The mutations that may still be told of for the kind that is tried, by their indices.
+    wanted: Vec<usize>,
+    /// The requests of that kind that were evaluated, each with a mutation whose expression failed.
+    known: HashMap<Rc<Made>, Option<usize>>,
     n_evaluations: usize,
     found: Vec<FailingMutation>,
 }
@@ -116,6 +123,13 @@ impl Search<'_> {
             if let Some(maker) = makers.of(resource, operations) {
                 n_tried = n_tried.saturating_add(1);
                 self.try_kind(maker);
+                let is_found = |index: &usize| self.is_found(*index, &resource.gvk);
+                let (found, others) = self.wanted.iter().partition(|index| is_found(index));
+                self.wanted = if is_open { found } else { others };
+                self.known.clear();
+            }
+            if self.wanted.is_empty() {
+                break;
             }
         }
         let mut found = std::mem::take(&mut self.found);
@@ -186,31 +200,22 @@ impl Search<'_> {
     /// Puts a request that fits `needs` through the policy, mended where an expression misses something.
     fn try_needs(&mut self, maker: &mut Maker<'_>, candidates: &[Candidate], mut needs: Needs) {
         for _ in 0..MAX_MENDS {
-            if self.n_evaluations >= MAX_EVALUATIONS || !maker.is_new(&needs) {
+            let gvk = &maker.resource.gvk;
+            let mut wanted = self.wanted.iter();
+            if wanted.all(|index| self.is_found(*index, gvk))
+                || self.n_evaluations >= MAX_EVALUATIONS
+                || !maker.is_new(&needs)
+            {
                 return;
             }
             self.n_evaluations = self.n_evaluations.saturating_add(1);
             let Some(made) = maker.make(&needs).filter(|made| !maker.is_refused(made)) else {
                 return;
             };
-            let Some(steps) = self.steps(maker, &made) else {
-                return;
+            let failing = match self.known.get(&made) {
+                Some(failing) => *failing,
+                None => self.evaluate(maker, &made),
             };
-            let mut failing = None;
-            for step in &steps {
-                let Some(index) = self.mutations.get(step.mutation).copied() else {
-                    continue;
-                };
-                let Err(error) = &step.changes else { continue };
-                match error.cause {
-                    StepCause::Expression => {
-                        failing.get_or_insert(index);
-                    }
-                    // They say nothing of the mutation, or others tell of it.
-                    StepCause::NoTypes | StepCause::Panic => {}
-                    _ => self.tell(maker, &made, index, error),
-                }
-            }
             let role = |n: usize| self.policy.expressions().get(n).map(|of| of.role);
             let missing = failing.and_then(|index| {
                 candidates.iter().find(|candidate| {
@@ -227,19 +232,37 @@ impl Search<'_> {
         }
     }
 
-    /// The mutations that were evaluated for what was made; `None` where the policy is not asked, or the object is one
-    /// that is not known to be valid.
-    fn steps(&self, maker: &Maker<'_>, made: &Made) -> Option<Vec<Step>> {
-        if !matches!(made.operation, Operation::Create | Operation::Update) {
-            return None;
+    /// Tells of the mutations that fail for what was made, and returns one whose expression fails.
+    fn evaluate(&mut self, maker: &Maker<'_>, made: &Rc<Made>) -> Option<usize> {
+        let mut failing = None;
+        for (mutation, error) in &self.errors(maker, made) {
+            let Some(index) = self.mutations.get(*mutation).copied() else {
+                continue;
+            };
+            match error.cause {
+                StepCause::Expression => {
+                    failing.get_or_insert(index);
+                }
+                // They say nothing of the mutation, or others tell of it.
+                StepCause::NoTypes | StepCause::Panic => {}
+                _ => self.tell(maker, made, index, error),
+            }
         }
-        let object = made.object.as_ref()?;
-        let (request, _, namespaces) = maker.asked(made)?;
+        self.known.insert(Rc::clone(made), failing);
+        failing
+    }
+
+    /// The errors of the mutations for what was made, each with the place of the mutation in the policy; none where the
+    /// policy is not asked, or the object is one that is not known to be valid.
+    fn errors(&self, maker: &Maker<'_>, made: &Made) -> Vec<(usize, StepError)> {
+        let is_mutable = matches!(made.operation, Operation::Create | Operation::Update);
+        let (Some(object), Some((request, _, namespaces))) = (&made.object, maker.asked(made))
+        else {
+            return Vec::new();
+        };
         let admission = self.mutating.admission();
-        if !admission.matches_exactly(&request, &namespaces)
-            || !self.is_readable(&request.gvk, object)
-        {
-            return None;
+        if !is_mutable || !admission.matches_exactly(&request, &namespaces) {
+            return Vec::new();
         }
         let is_namespaced = (maker.params.as_ref()).is_some_and(|params| params.is_namespaced);
         let text = |name: &str| {
@@ -267,13 +290,13 @@ impl Search<'_> {
         };
         let authorizer = std::sync::Arc::new(AuthorizerList::default());
         let context = MutationContext::new(self.kinds, &namespaces, authorizer);
-        let outcome = mutate(&request, Some(object), &[bound], &context);
-        let mut steps = outcome.steps;
-        if !outcome.unknown.is_empty() {
-            // The first has seen the object as it came.
-            steps.truncate(1);
+        let gvk = request.gvk.clone();
+        let mut errors = step_errors(request, object.clone(), &bound, &context);
+        // Asked last: most requests have no error.
+        if !errors.is_empty() && !self.is_readable(&gvk, object) {
+            errors.clear();
         }
-        Some(steps)
+        errors
     }
 
     /// Reports whether the object is read and merged without an error as it is.
@@ -281,7 +304,7 @@ impl Search<'_> {
         let Some(types) = self.kinds.types(gvk) else {
             return false;
         };
-        let reads = |decoding| self.kinds.read(gvk, object.clone(), decoding).is_ok();
+        let reads = |decoding| self.kinds.read(gvk, object, decoding).is_ok();
         let nothing = merge::Applied::from(&json!({}));
         reads(Decoding::Json)
             && reads(Decoding::Conversion)

@@ -21,7 +21,7 @@ use super::path::{Path, Root};
 pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
     fill_required("", object);
     for at in TEMPLATES {
-        if let Some(spec) = object.pointer_mut(at).and_then(Json::as_object_mut) {
+        if let Some(spec) = at_mut(object, at).and_then(Json::as_object_mut) {
             complete_pod(kind, spec);
         }
     }
@@ -57,7 +57,7 @@ pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
             Some(())
         }
         "PersistentVolumeClaim" => {
-            let requests = object.pointer_mut("/spec/resources/requests")?;
+            let requests = at_mut(object, "/spec/resources/requests")?;
             fill(requests.as_object_mut()?, "storage", json!("1Gi"));
             Some(())
         }
@@ -73,7 +73,7 @@ pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
             Some(())
         }
         "PersistentVolume" => {
-            let capacity = object.pointer_mut("/spec/capacity")?;
+            let capacity = at_mut(object, "/spec/capacity")?;
             fill(capacity.as_object_mut()?, "storage", json!("1Gi"));
             Some(())
         }
@@ -188,6 +188,17 @@ fn complete_mounts(spec: &mut Map<String, Json>) {
     }
 }
 
+/// The value at a path of names without escapes, `/spec/template`.
+fn at<'a>(value: &'a Json, path: &str) -> Option<&'a Json> {
+    let mut names = path.split('/').skip(1);
+    names.try_fold(value, |value, name| value.get(name))
+}
+
+fn at_mut<'a>(value: &'a mut Json, path: &str) -> Option<&'a mut Json> {
+    let mut names = path.split('/').skip(1);
+    names.try_fold(value, |value, name| value.get_mut(name))
+}
+
 /// Completes what a setting of the security of a container asks of its Pod.
 ///
 /// Source: `pkg/apis/core/validation/validation.go` (`validateWindowsHostProcessPod`, `ValidateSecurityContext`,
@@ -195,10 +206,8 @@ fn complete_mounts(spec: &mut Map<String, Json>) {
 fn complete_security(spec: &mut Map<String, Json>) {
     let has = |pointer: &str, value: &Json| {
         let mut of_containers = containers(spec).filter_map(|it| it.get("securityContext"));
-        let own = spec
-            .get("securityContext")
-            .and_then(|it| it.pointer(pointer));
-        own == Some(value) || of_containers.any(|it| it.pointer(pointer) == Some(value))
+        let own = spec.get("securityContext").and_then(|it| at(it, pointer));
+        own == Some(value) || of_containers.any(|it| at(it, pointer) == Some(value))
     };
     let is_host_process = has("/windowsOptions/hostProcess", &json!(true));
     let is_unmasked = has("/procMount", &json!("Unmasked"));

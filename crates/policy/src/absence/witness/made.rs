@@ -1,13 +1,17 @@
 //! A request that was made, as it is sent and as policies see it.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use serde_json::Value as Json;
 
 use super::super::path::{Path, Root, Segment};
 use crate::admission::Operation;
 
 /// A request that was made.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::absence) struct Made {
+    /// The hash of the rest, made once; the first field, as most comparisons end with it.
+    pub(super) digest: u64,
     pub(in crate::absence) operation: Operation,
     /// The object as policies see it.
     pub(in crate::absence) object: Option<Json>,
@@ -21,7 +25,27 @@ pub(in crate::absence) struct Made {
     pub(super) request: Json,
 }
 
+/// The hash of a value, equal in each run.
+pub(super) fn digest(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl Hash for Made {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.digest);
+    }
+}
+
 impl Made {
+    /// The request, whose digest was that of the objects as they are sent, with the digest of all of it.
+    pub(super) fn with_whole_digest(mut self) -> Self {
+        let rest = (self.operation, &self.params, &self.namespace, &self.request);
+        self.digest = digest(&(self.digest, rest));
+        self
+    }
+
     /// The value at the root of paths.
     fn root(&self, root: Root) -> Option<&Json> {
         match root {

@@ -79,7 +79,8 @@ impl Maker<'_> {
         } else {
             None
         };
-        let (sent, [object, old_object]) = self.prepared(&needs, operation, [sent, old_sent])?;
+        let prepared = self.prepared(&needs, operation, [sent, old_sent])?;
+        let [object, old_object] = prepared.seen;
         let params = match &self.params {
             Some(params) if params.is_always_null => None,
             Some(params) if !needs.is_absent(&Path::of(Root::Params)) => {
@@ -94,22 +95,24 @@ impl Maker<'_> {
         }
         let namespace = if is_namespaced {
             let object = object.as_ref().or(old_object.as_ref())?;
-            let name = object.pointer("/metadata/namespace")?.as_str()?;
+            let name = object.get("metadata")?.get("namespace")?.as_str()?;
             Some(self.make_namespace(&needs, name)?)
         } else {
             None
         };
         let request =
             self.make_request(&needs, operation, object.as_ref().or(old_object.as_ref()))?;
-        Some(Rc::new(Made {
+        let made = Made {
+            digest: prepared.digest,
             operation,
             object,
             old_object,
-            sent,
+            sent: prepared.sent,
             params,
             namespace,
             request,
-        }))
+        };
+        Some(Rc::new(made.with_whole_digest()))
     }
 
     fn make_object(&self, needs: &Needs, root: Root, operation: Operation) -> Option<Json> {

@@ -6,15 +6,26 @@
 use serde_json::{Map, Value as Json};
 
 use super::super::immutable;
-use super::super::kept::Sent;
+use super::super::kept::SentAs;
 use super::super::need::Needs;
 use super::super::path::{Path, Root};
 use super::Maker;
+use super::made::digest;
 use crate::admission::Operation;
 use kubernetes::defaulting::{self, Stage, SubresourceRequest};
 
 /// An object, and what it was before.
 type Objects = [Option<Json>; 2];
+
+/// Objects that were made.
+pub(super) struct Prepared {
+    /// The objects as they are sent.
+    pub(super) sent: Objects,
+    /// The objects as policies see them.
+    pub(super) seen: Objects,
+    /// The digest of those that are sent.
+    pub(super) digest: u64,
+}
 
 impl Maker<'_> {
     /// The objects as they are sent and as policies see them; `None` where it is not known what the API server makes of
@@ -24,18 +35,20 @@ impl Maker<'_> {
         needs: &Needs,
         operation: Operation,
         mut sent: Objects,
-    ) -> Option<(Objects, Objects)> {
+    ) -> Option<Prepared> {
         let (_, subresource) = self.resource_names();
         let verb = match operation {
             Operation::Create => defaulting::Operation::Create,
             Operation::Update => defaulting::Operation::Update,
             Operation::Delete => defaulting::Operation::Delete,
-            Operation::Connect => return Some((sent.clone(), sent)),
+            Operation::Connect => return Some(Prepared::unchanged(sent)),
         };
         let gvk = &self.resource.gvk;
         let first = sent.iter().flatten().next()?;
         let text = |name: &str| {
-            let text = first.pointer(&format!("/metadata/{name}"));
+            let text = first
+                .get("metadata")
+                .and_then(|metadata| metadata.get(name));
             text.and_then(Json::as_str).unwrap_or_default().to_owned()
         };
         let (name, namespace) = (text("name"), text("namespace"));
@@ -66,33 +79,52 @@ impl Maker<'_> {
                 Some(prepared) => [prepared.object, prepared.old_object],
                 None => sent.clone(),
             };
-            return Some((sent, seen));
+            return Some(Prepared {
+                digest: digest(&sent),
+                sent,
+                seen,
+            });
         }
         if self.custom.is_none() && !defaulting::has(gvk) {
-            return Some((sent.clone(), sent));
+            return Some(Prepared::unchanged(sent));
         }
-        let key = Sent {
+        let of = SentAs {
             gvk: gvk.clone(),
             operation: verb,
             is_status,
             namespace,
-            objects: sent.clone(),
         };
-        let prepared = self.kept.prepared(key, |sent| {
-            let [object, old_object] = &sent.objects;
+        let digest = digest(&sent);
+        let prepared = self.kept.prepared(&of, (digest, &sent), || {
+            let [object, old_object] = &sent;
             let prepared = defaulting::prepare(&defaulting::Request {
                 operation: verb,
                 stage: Stage::Validation,
                 gvk,
                 custom: self.custom,
-                namespace: &sent.namespace,
+                namespace: &of.namespace,
                 is_status,
                 object: object.as_ref(),
                 old_object: old_object.as_ref(),
             });
             prepared.ok()
         })?;
-        Some((sent, [prepared.object, prepared.old_object]))
+        Some(Prepared {
+            sent,
+            seen: [prepared.object, prepared.old_object],
+            digest,
+        })
+    }
+}
+
+impl Prepared {
+    /// Objects that policies see as they are sent.
+    fn unchanged(sent: Objects) -> Self {
+        Self {
+            digest: digest(&sent),
+            seen: sent.clone(),
+            sent,
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use kubernetes::defaulting::{self, Decoding, Typed};
 use kubernetes::merge::Types;
 use kubernetes::schema::crd::CrdVersion;
 use kubernetes::schema::resolver::SchemaResolver;
-use kubernetes::schema::{Builtin, Crd, Gvk};
+use kubernetes::schema::{Builtin, Crd, Gvk, SchemaError};
 
 /// The kinds of objects, as far as mutations ask.
 pub trait Kinds {
@@ -24,11 +24,12 @@ pub trait Kinds {
     ///
     /// # Errors
     /// The API server's error.
-    fn read(&self, gvk: &Gvk, object: Json, decoding: Decoding) -> Result<Json, String> {
+    fn read(&self, gvk: &Gvk, object: &Json, decoding: Decoding) -> Result<Json, String> {
         if self.is_custom(gvk) {
-            return Ok(object);
+            return Ok(object.clone());
         }
-        defaulting::decode(gvk, &object, decoding).unwrap_or(Ok(object))
+        let decoded = defaulting::decode(gvk, object, decoding);
+        decoded.unwrap_or_else(|| Ok(object.clone()))
     }
 
     /// The object with its defaults, as the API server sets them after a mutation.
@@ -42,7 +43,7 @@ pub trait Kinds {
 pub struct KnownKinds {
     builtin: Builtin,
     crds: Vec<Crd>,
-    types: Mutex<BTreeMap<Gvk, Option<Arc<Types>>>>,
+    types: KnownTypes,
 }
 
 impl fmt::Debug for KnownKinds {
@@ -58,7 +59,7 @@ impl KnownKinds {
         Self {
             builtin,
             crds,
-            types: Mutex::default(),
+            types: KnownTypes::default(),
         }
     }
 
@@ -73,7 +74,14 @@ impl KnownKinds {
 
 /// The types of kinds that were asked for.
 #[derive(Default)]
-pub struct KnownTypes(Mutex<BTreeMap<Gvk, Option<Arc<Types>>>>);
+pub struct KnownTypes(Mutex<TypesOf>);
+
+#[derive(Default)]
+struct TypesOf {
+    kinds: BTreeMap<Gvk, Option<Arc<Types>>>,
+    /// By the numbers of the documents that are built in.
+    documents: BTreeMap<usize, Option<Arc<Types>>>,
+}
 
 impl fmt::Debug for KnownTypes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -114,7 +122,7 @@ impl<'a, S: SchemaResolver> KindsOf<'a, S> {
 
 impl<S: SchemaResolver> Kinds for KindsOf<'_, S> {
     fn types(&self, gvk: &Gvk) -> Option<Arc<Types>> {
-        of_kind(&self.types.0, self.builtin, self.schemas.custom(gvk), gvk)
+        of_kind(&self.types, self.builtin, self.schemas.custom(gvk), gvk)
     }
 
     fn is_custom(&self, gvk: &Gvk) -> bool {
@@ -129,21 +137,26 @@ impl<S: SchemaResolver> Kinds for KindsOf<'_, S> {
 
 /// The types of a kind, made where they are asked for first.
 fn of_kind(
-    known: &Mutex<BTreeMap<Gvk, Option<Arc<Types>>>>,
+    known: &KnownTypes,
     builtin: &Builtin,
     custom: Option<(&Crd, &CrdVersion)>,
     gvk: &Gvk,
 ) -> Option<Arc<Types>> {
-    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(types) = known.get(gvk) {
+    let mut known = known.0.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(types) = known.kinds.get(gvk) {
         return types.clone();
     }
-    let types = match custom {
-        Some((crd, version)) => Types::of_crd(crd, version),
-        None => Types::of_builtin(builtin, gvk),
+    let made = |types: Result<Types, SchemaError>| types.ok().map(Arc::new);
+    let types = match (custom, builtin.document_number(gvk)) {
+        (Some((crd, version)), _) => made(Types::of_crd(crd, version)),
+        (None, None) => None,
+        (None, Some(document)) => {
+            let of_document = known.documents.entry(document);
+            let types = of_document.or_insert_with(|| made(Types::of_builtin(builtin, gvk)));
+            types.clone()
+        }
     };
-    let types = types.ok().map(Arc::new);
-    known.insert(gvk.clone(), types.clone());
+    known.kinds.insert(gvk.clone(), types.clone());
     types
 }
 
@@ -158,7 +171,7 @@ fn completed(
         }
         return Ok(object);
     }
-    if let Some(completed) = defaulting::complete_subresource(gvk, object.clone()) {
+    if let Some(completed) = defaulting::complete_subresource(gvk, &object) {
         return Ok(completed);
     }
     let completed = Typed::read(gvk, &object).and_then(|typed| typed.write());

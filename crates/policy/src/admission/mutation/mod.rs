@@ -9,9 +9,11 @@
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/mutating/dispatcher.go` (`dispatchInvocations`),
 //! `pkg/admission/plugin/policy/generic/policy_dispatcher.go` (`Dispatch`).
 
+mod apply;
 mod error;
 mod kinds;
 mod native;
+mod trial;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -28,28 +30,22 @@ use super::namespace::{Namespace, NamespaceSource};
 use super::object::Object;
 use super::outcome::{BindingMatch, Evaluation, ReviewOutcome, Status};
 use super::params::{self, ParamSource};
-use super::program::Expression;
 use super::recorder::Recorder;
 use super::request::{AdmissionRequest, Operation};
 use super::rules::namespace_not_found;
 use super::scope::{Inputs, Scope};
 use super::text::go_quote;
-use super::{Admission, Authorizer, stage, visible};
+use super::{Admission, Authorizer, visible};
 use crate::compile::CompiledPolicy;
-use crate::expressions::Role;
 use crate::mutations;
 use cel::value::Value;
-use kubernetes::defaulting::{Decoding, is_published_elsewhere};
-use kubernetes::json_patch::{self, PatchError};
-use kubernetes::library::limits::RUNTIME_CEL_COST_BUDGET;
-use kubernetes::merge::{self, Types};
 use kubernetes::schema::{Gvk, Gvr};
 
 use error::{End, Failure, internal, status};
-use native::PatchFailure;
 
 pub use error::{StepCause, StepError};
 pub use kinds::{Kinds, KindsOf, KnownKinds, KnownTypes};
+pub(crate) use trial::step_errors;
 
 /// A mutating policy that is ready. Made once, it mutates any number of requests.
 #[derive(Debug)]
@@ -95,6 +91,17 @@ impl MutatingAdmission {
     #[must_use]
     pub fn admission(&self) -> &Admission {
         &self.admission
+    }
+
+    /// Refuses the request where not each mutation is one of the `n_compiled`.
+    fn expect_compiled(&self, n_compiled: usize) -> Result<(), Status> {
+        if n_compiled == self.n_mutations {
+            return Ok(());
+        }
+        let (n_mutations, name) = (self.n_mutations, self.name());
+        Err(internal(&format!(
+            "expected {n_mutations} compiled evaluators for policy {name}, got {n_compiled}"
+        )))
     }
 }
 
@@ -204,27 +211,12 @@ pub fn mutate(
     policies: &[Bound<'_>],
     context: &MutationContext<'_>,
 ) -> MutationOutcome {
-    let mut run = Run {
-        context,
-        policies,
-        request: AdmissionRequest {
-            object: object.map(Object::new),
-            ..request.clone()
-        },
-        object: object.cloned(),
-        previously: BTreeSet::new(),
-        again: BTreeSet::new(),
-        unknown: BTreeSet::new(),
-        errors: Vec::new(),
-        reviews: vec![ReviewOutcome::default(); policies.len()],
-        steps: Vec::new(),
+    let request = AdmissionRequest {
+        object: object.map(Object::new),
+        ..request.clone()
     };
-    // A deletion has no object to mutate, and the plugin is not asked.
-    let denial = if request.operation == Operation::Delete {
-        None
-    } else {
-        run.all().err()
-    };
+    let mut run = Run::new(request, object.cloned(), policies, context);
+    let denial = run.all().err();
     MutationOutcome {
         object: run.object,
         denial,
@@ -247,6 +239,14 @@ struct Invocation<'a> {
     gvr: Gvr,
     gvk: Gvk,
     params: Option<Object>,
+}
+
+impl Invocation<'_> {
+    fn key(&self) -> Key {
+        let params = self.params.as_ref().map(Object::namespaced_name);
+        let (policy, binding) = (self.policy.name(), self.binding.name());
+        (policy.to_owned(), binding.to_owned(), params)
+    }
 }
 
 /// An error that the failure policy decides about.
@@ -278,10 +278,38 @@ struct Run<'a> {
     errors: Vec<String>,
     reviews: Vec<ReviewOutcome>,
     steps: Vec<Step>,
+    /// True where nobody asks for the object: what no later mutation reads is not made.
+    is_trial: bool,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    /// The run of `request`, whose object is `object`.
+    fn new(
+        request: AdmissionRequest,
+        object: Option<Json>,
+        policies: &'a [Bound<'a>],
+        context: &'a MutationContext<'a>,
+    ) -> Self {
+        Self {
+            context,
+            policies,
+            request,
+            object,
+            previously: BTreeSet::new(),
+            again: BTreeSet::new(),
+            unknown: BTreeSet::new(),
+            errors: Vec::new(),
+            reviews: vec![ReviewOutcome::default(); policies.len()],
+            steps: Vec::new(),
+            is_trial: false,
+        }
+    }
+
     fn all(&mut self) -> Result<(), Status> {
+        // A deletion has no object to mutate, and the plugin is not asked.
+        if self.request.operation == Operation::Delete {
+            return Ok(());
+        }
         let is_changed = self.pass(false)?;
         if is_changed {
             self.pass(true)?;
@@ -405,29 +433,19 @@ impl Run<'_> {
         let namespace = self.namespace()?;
         let mut versions: BTreeMap<Gvk, Versioned> = BTreeMap::new();
         let mut last: Option<&Gvk> = None;
-        for invocation in invocations {
+        let is_only_pass = !invocations.iter().any(|of| of.policy.reinvokes);
+        for (nth, invocation) in invocations.iter().enumerate() {
+            let is_last = nth + 1 == invocations.len();
             let evaluator = &invocation.policy.admission.evaluator;
             let programs = evaluator.programs();
-            if programs.mutations.len() != invocation.policy.n_mutations {
-                return Err(internal(&format!(
-                    "expected {} compiled evaluators for policy {}, got {}",
-                    invocation.policy.n_mutations,
-                    invocation.policy.name(),
-                    programs.mutations.len()
-                )));
-            }
+            invocation
+                .policy
+                .expect_compiled(programs.mutations.len())?;
             if let Some(json) = &self.object
                 && !versions.contains_key(&invocation.gvk)
             {
-                let json = with_kind(json.clone(), &invocation.gvk);
-                versions.insert(
-                    invocation.gvk.clone(),
-                    Versioned {
-                        object: Object::new(&json),
-                        json,
-                        is_changed: false,
-                    },
-                );
+                let version = self.version(json, &invocation.gvk);
+                versions.insert(invocation.gvk.clone(), version);
             }
             let mut error = |message| {
                 errors.push(PolicyError {
@@ -447,16 +465,17 @@ impl Run<'_> {
                     continue;
                 }
             }
-            let key = (
-                invocation.policy.name().to_owned(),
-                invocation.binding.name().to_owned(),
-                invocation.params.as_ref().map(Object::namespaced_name),
-            );
+            let key = invocation.key();
             if is_again && !self.again.contains(&key) {
                 continue;
             }
-            let before = versions.get(&invocation.gvk).map(|of| of.json.clone());
+            let is_watched = !self.previously.is_empty();
+            let current = versions.get(&invocation.gvk).filter(|_| is_watched);
+            let first = current.map(|of| of.json.clone());
             for (n, (role, expression)) in programs.mutations.iter().enumerate() {
+                if self.is_trial && !self.unknown.is_empty() {
+                    return Ok(false);
+                }
                 last = Some(&invocation.gvk);
                 let Some(version) = versions.get_mut(&invocation.gvk) else {
                     continue;
@@ -466,13 +485,22 @@ impl Run<'_> {
                 let scope = || Scope::new(programs, Arc::clone(&inputs));
                 let mut cost = 0;
                 let before = (&invocation.gvk, &version.json);
-                let mutated = self.mutated(*role, expression, &scope, before, &mut cost);
+                let mut mutated = self.mutated(*role, expression, &scope, before, &mut cost);
+                let is_final = is_last && is_only_pass && n + 1 == programs.mutations.len();
+                let is_unchanged = || mutated.as_ref().is_ok_and(|json| *json == version.json);
+                // In a trial the defaults of what is unchanged are set already.
+                let is_read = !(self.is_trial && (is_final || is_unchanged()));
+                if is_read {
+                    mutated = mutated.map(|json| self.completed(&invocation.gvk, json));
+                }
                 self.step(invocation, (n, is_again, cost), &mutated, &version.json);
                 match mutated {
                     Ok(json) => {
-                        version.object = Object::new(&json);
-                        version.json = json;
                         version.is_changed = true;
+                        if is_read {
+                            version.object = Object::new(&json);
+                            version.json = json;
+                        }
                     }
                     Err(Failure { end, .. }) => match end {
                         End::Policy(message) => error(message),
@@ -480,7 +508,8 @@ impl Run<'_> {
                     },
                 }
             }
-            if before != versions.get(&invocation.gvk).map(|of| of.json.clone()) {
+            let json = versions.get(&invocation.gvk).map(|of| &of.json);
+            if first.is_some() && first.as_ref() != json {
                 self.again.append(&mut self.previously);
             }
             if invocation.policy.reinvokes {
@@ -492,11 +521,27 @@ impl Run<'_> {
         };
         if version.is_changed {
             self.again.append(&mut self.previously);
+            if self.is_trial && self.again.is_empty() {
+                return Ok(false);
+            }
             let json = self.converted(version.json)?;
             self.request.object = Some(Object::new(&json));
             self.object = Some(json);
         }
         Ok(version.is_changed)
+    }
+
+    /// The object in the version `gvk`.
+    fn version(&self, json: &Json, gvk: &Gvk) -> Versioned {
+        let is_same = json.get("kind").and_then(Json::as_str) == Some(&*gvk.kind)
+            && json.get("apiVersion").and_then(Json::as_str) == Some(&*gvk.api_version());
+        let json = with_kind(json.clone(), gvk);
+        let known = self.request.object.as_ref().filter(|_| is_same);
+        Versioned {
+            object: known.cloned().unwrap_or_else(|| Object::new(&json)),
+            json,
+            is_changed: false,
+        }
     }
 
     /// The object in the version of the request.
@@ -608,121 +653,6 @@ impl Run<'_> {
             trace: None,
             recorder: self.context.recorder.clone(),
         })
-    }
-
-    /// The object after a mutation.
-    ///
-    /// Source: `dispatcher.go`, `dispatchOne`; `patch/smd.go` and `patch/json_patch.go`, `Patch`.
-    fn mutated(
-        &mut self,
-        role: Role,
-        expression: &Expression,
-        scope: &dyn Fn() -> Arc<Scope>,
-        (gvk, object): (&Gvk, &Json),
-        cost: &mut u64,
-    ) -> Result<Json, Failure> {
-        let Some(types) = self.context.kinds.types(gvk) else {
-            let text = format!(
-                "Resource kind {}, Kind={} not found. There can be a delay between when CustomResourceDefinitions are \
-                 created and when they are available.",
-                gvk.api_version(),
-                gvk.kind
-            );
-            let status = status(503, "ServiceUnavailable", &text);
-            return Err(Failure::of_request(StepCause::NoTypes, status));
-        };
-        if let Err(error) = &expression.program {
-            return Err(Failure::of_policy(StepCause::Expression, error.clone()));
-        }
-        let of_expression = |error| Failure::of_policy(StepCause::Expression, error);
-        let outcome = stage::run(
-            [Some(expression)].into_iter(),
-            scope,
-            RUNTIME_CEL_COST_BUDGET,
-        );
-        *cost = outcome.cost.used.clone().unwrap_or(outcome.cost.budget);
-        let results = outcome.evaluated.map_err(of_expression)?;
-        let value = results.into_iter().flatten().next();
-        let value = value.unwrap_or(Ok(Value::Null)).map_err(of_expression)?;
-        let mutated = if role == Role::ApplyConfiguration {
-            self.configured(&value, &types, (gvk, object))?
-        } else {
-            self.patched(&value, &types, (gvk, object))?
-        };
-        match self.context.kinds.completed(gvk, mutated) {
-            Ok(completed) => Ok(completed),
-            Err((as_it_is, reason)) => {
-                self.unknown.insert(reason);
-                Ok(as_it_is)
-            }
-        }
-    }
-
-    /// The object with the configuration that an expression gives applied.
-    fn configured(
-        &self,
-        value: &Value,
-        types: &Types,
-        (gvk, object): (&Gvk, &Json),
-    ) -> Result<Json, Failure> {
-        let applied = native::applied(value).map_err(Failure::of_value)?;
-        let none = Types::default();
-        let types = if is_published_elsewhere(gvk) {
-            &none
-        } else {
-            types
-        };
-        let merged = merge::apply(types, gvk, object, &applied).map_err(|error| {
-            let message = format!("error applying patch: {error}");
-            Failure::of_policy(StepCause::Merge(error), message)
-        })?;
-        let read = (self.context.kinds).read(gvk, merged, Decoding::Conversion);
-        read.map_err(|error| Failure::of_policy(StepCause::Decoding, error))
-    }
-
-    /// The object with the patch that an expression gives applied.
-    fn patched(
-        &self,
-        value: &Value,
-        types: &Types,
-        (gvk, object): (&Gvk, &Json),
-    ) -> Result<Json, Failure> {
-        let patch = native::patch(value).map_err(|failure| match failure {
-            PatchFailure::Failed(error) => Failure::of_value(error),
-            PatchFailure::Panic => Failure::panicked(),
-        })?;
-        let patched = match json_patch::apply_to_failure(object, &patch) {
-            Ok(patched) => patched,
-            // The object stays as it is.
-            Err((PatchError::TestFailed(_), _)) => return Ok(object.clone()),
-            Err((PatchError::Panic(_), _)) => return Err(Failure::panicked()),
-            Err((error, operation)) => {
-                let message = format!("JSON Patch: {error}");
-                let path = operation.map(|operation| operation.path.clone());
-                return Err(Failure::of_policy(
-                    StepCause::Patch { error, path },
-                    message,
-                ));
-            }
-        };
-        let unread = |error: &str| Failure::of_request(StepCause::Decoding, internal(error));
-        if self.context.kinds.is_custom(gvk) {
-            return json_patch::decoded(patched).map_err(|error| unread(&error));
-        }
-        let read = (self.context.kinds).read(gvk, patched.clone(), Decoding::Json);
-        let read = read.map_err(|error| unread(&error))?;
-        let unknown = merge::undeclared(types, gvk, &patched);
-        if unknown.is_empty() {
-            return Ok(read);
-        }
-        let unknown: Vec<_> = unknown
-            .iter()
-            .map(|path| format!("unknown field {}", go_quote(path)))
-            .collect();
-        Err(unread(&format!(
-            "strict decoding error: {}",
-            unknown.join(", ")
-        )))
     }
 
     /// The namespace of the request; a namespace itself has none.
