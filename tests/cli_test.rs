@@ -361,6 +361,38 @@ fn suites_of_others_become_probes() {
     assert!(none.complaints()[0].contains("is no suite of kaptest"));
 }
 
+/// Kyverno's own suites name one of two groups.
+#[test]
+fn suites_of_kyverno_are_read_in_either_group() {
+    let read = |suite: PathBuf| {
+        let options = test::convert::ConvertOptions {
+            suite,
+            ..test::convert::ConvertOptions::default()
+        };
+        let converted = test::convert::run(&options).unwrap();
+        assert_eq!(converted.problem, None);
+        converted.probes.len()
+    };
+    let folder = PathBuf::from("tests/cli_test/suites/kyverno");
+    let copy = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("suites-of-kyverno/kyverno");
+    std::fs::create_dir_all(&copy).unwrap();
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let text = text.replace("cli.kyverno.io/v1alpha1", "kyverno.io/v1");
+        std::fs::write(copy.join(path.file_name().unwrap()), text).unwrap();
+    }
+    std::fs::copy(
+        "tests/cli_test/suites/policy.yaml",
+        copy.join("../policy.yaml"),
+    )
+    .unwrap();
+    let name = "kyverno-test.yaml";
+    let n_probes = read(folder.join(name));
+    assert!(n_probes > 0);
+    assert_eq!(read(copy.join(name)), n_probes);
+}
+
 /// Probes that `init` writes pass, and have an allowed and a denied request for each validation.
 #[test]
 fn probes_are_made_for_policies() {

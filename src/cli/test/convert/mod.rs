@@ -281,7 +281,12 @@ fn read(path: &Path) -> Result<Suite, String> {
         Some("Suite") if api_version.starts_with("test.gatekeeper.sh/") => {
             gator::read(&source, &mut suite)?;
         }
-        Some("Test") if api_version.starts_with("cli.kyverno.io/") => {
+        // The Kyverno CLI does not look at the group; its own suites name either.
+        Some("Test")
+            if ["cli.kyverno.io/", "kyverno.io/"]
+                .iter()
+                .any(|group| api_version.starts_with(group)) =>
+        {
             kyverno::read(&source, &mut suite)?;
         }
         None if kaptest::is_suite(&source.json) => kaptest::read(&source, &mut suite)?,
