@@ -125,7 +125,6 @@ fn values_are_held_against_keywords() {
     );
 }
 
-/// Objects that would take the API server minutes end here with an error.
 /// A generation of 0 is none.
 ///
 /// Source: apimachinery `pkg/apis/meta/v1/unstructured/unstructured.go` (`SetGeneration`).
@@ -143,6 +142,27 @@ fn changes_are_counted() {
     assert_eq!(generation(-1, 2), Value::Null);
 }
 
+/// An object that is sent as it is stored is the one that rules see before, with all that the API server keeps.
+///
+/// Source: a real API server v1.36.3, `./dev custom-resources 2000 9`.
+#[test]
+fn what_is_not_changed_is_equal_to_what_was() {
+    let mut of_root = definition(&json!({"type": "integer"}));
+    of_root["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"] =
+        json!([{"rule": "self == oldSelf"}]);
+    let mut before = object(&json!(1));
+    before["metadata"]["managedFields"] = json!([{
+        "manager": "unknown", "operation": "Update", "apiVersion": "example.com/v1",
+        "time": "2026-11-24T13:25:35Z", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {}}}]);
+    let n_errors = |spec: i64| {
+        let errors = validate(&of_root, &object(&json!(spec)), Some(&before)).unwrap();
+        errors.len()
+    };
+    assert_eq!(n_errors(1), 0);
+    assert_eq!(n_errors(2), 1);
+}
+
+/// Objects that would take the API server minutes end here with an error.
 #[test]
 fn too_much_work_ends_with_an_error() {
     let alternatives: Vec<Value> = (0..5_000)

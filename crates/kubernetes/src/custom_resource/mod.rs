@@ -341,6 +341,8 @@ impl Validator {
             "uid",
             "resourceVersion",
             "deletionGracePeriodSeconds",
+            // They stay where nothing changes; where something does, rules see other differences too.
+            "managedFields",
         ] {
             if let (None, Some(value)) = (metadata.get(name), old.0.and_then(|old| old.get(name))) {
                 metadata.insert(name.to_owned(), value.clone());
