@@ -27,8 +27,8 @@ impl Answer {
         let (head, body) = client.send(request).await?.into_parts();
         let bytes = body.collect().await?.to_bytes();
         let warnings = head.headers.get_all("warning").iter().map(|value| {
-            // `299 - "text"`, with quotes and backslashes escaped.
-            let text = value.to_str()?;
+            // `299 - "text"` in UTF-8, with quotes and backslashes escaped.
+            let text = std::str::from_utf8(value.as_bytes())?;
             let text = text.strip_prefix("299 - ").context("a warning's code")?;
             Ok(serde_json::from_str(text)?)
         });
