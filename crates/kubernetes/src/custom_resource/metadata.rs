@@ -38,6 +38,14 @@ impl<'a> Metadata<'a> {
         self.0?.get(name).filter(|value| !value.is_null())
     }
 
+    /// Reports whether an API server could have written the managedFields.
+    pub(super) fn has_valid_managed_fields(self) -> bool {
+        let mut found = Vec::new();
+        let mut errors = Errors { found: &mut found };
+        errors.managed_fields(self, &Path::ROOT);
+        found.is_empty()
+    }
+
     pub(super) fn text(self, name: &str) -> &'a str {
         self.get(name).and_then(Json::as_str).unwrap_or_default()
     }

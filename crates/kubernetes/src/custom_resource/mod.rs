@@ -341,12 +341,19 @@ impl Validator {
             "uid",
             "resourceVersion",
             "deletionGracePeriodSeconds",
-            // They stay where nothing changes; where something does, rules see other differences too.
-            "managedFields",
         ] {
             if let (None, Some(value)) = (metadata.get(name), old.0.and_then(|old| old.get(name))) {
                 metadata.insert(name.to_owned(), value.clone());
             }
+        }
+        // They stay where nothing changes; where something does, rules see other differences too. No API server has
+        // any that are not valid.
+        if let Some(value) = old.0.and_then(|old| old.get("managedFields"))
+            && old.has_valid_managed_fields()
+        {
+            metadata
+                .entry("managedFields")
+                .or_insert_with(|| value.clone());
         }
         for name in ["creationTimestamp", "deletionTimestamp"] {
             if let Some(value) = old.0.and_then(|old| old.get(name)) {
