@@ -12,7 +12,7 @@ use vap_status_controller::cel::decls::Variable;
 use vap_status_controller::cel::eval::{Bindings, Evaluation, Limits, Program};
 use vap_status_controller::cel::syntax;
 use vap_status_controller::cel::types::Type;
-use vap_status_controller::cel::value::{Value, Work};
+use vap_status_controller::cel::value::{EvalBudget, Value};
 use vap_status_controller::library::environment::base_env;
 use vap_status_controller::library::limits::PER_CALL_LIMIT;
 use vap_status_controller::library::runtime::KubernetesRuntime;
@@ -379,9 +379,9 @@ fn comparisons_are_bounded_together() {
         "sets.contains([a], [b])",
         "[a, b].distinct().size() == 1",
     ] {
-        let work = Arc::new(Work::of(100_000));
+        let budget = Arc::new(EvalBudget::new(100_000, 32 << 20));
         let limits = Limits {
-            work: Some(&work),
+            budget: Some(&budget),
             ..Limits::of_cost(PER_CALL_LIMIT)
         };
         let once = eval_within(comparison, &bindings, limits);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::cost::{Costs, ResultOf};
 use super::types::{StructType, Type, TypeParam};
-use super::value::{EvalError, Traits, Value, Work};
+use super::value::{EvalBudget, EvalError, Traits, Value};
 
 /// A type in a signature, as a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,23 +93,23 @@ pub enum CallStyle {
 /// State that implementations of functions receive beside their arguments: one for each evaluation.
 #[derive(Debug, Default)]
 pub struct Context {
-    own: Work,
-    shared: Option<Arc<Work>>,
+    own: EvalBudget,
+    shared: Option<Arc<EvalBudget>>,
 }
 
 impl Context {
-    /// A context whose comparisons are a part of `shared`, if it is there.
+    /// Creates a context that uses `shared`, or a budget of its own.
     #[must_use]
-    pub fn new(shared: Option<Arc<Work>>) -> Self {
+    pub fn new(shared: Option<Arc<EvalBudget>>) -> Self {
         Self {
-            own: Work::default(),
+            own: EvalBudget::default(),
             shared,
         }
     }
 
-    /// Returns the budget for comparisons.
+    /// Returns the budget for steps and memory.
     #[must_use]
-    pub fn work(&self) -> &Work {
+    pub fn budget(&self) -> &EvalBudget {
         self.shared.as_deref().unwrap_or(&self.own)
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 
 use super::node::{Call, CallEstimate, SizeEstimator};
 use super::size::CostEstimate;
-use crate::value::{EvalError, Value, Work};
+use crate::value::{EvalBudget, EvalError, Value};
 
 /// The cost of a call, before it is evaluated.
 #[derive(Clone, Copy)]
@@ -39,8 +39,8 @@ impl StaticCost {
 /// How the cost of an evaluated call is computed of its arguments and its result.
 ///
 /// An error ends the evaluation, as a panic of upstream's does. Arguments that failed are values of the kind
-/// [`Value::Error`]. What goes through values counts them as work.
-pub type CallCost = fn(&[Value], &Result<Value, EvalError>, &Work) -> Result<u64, EvalError>;
+/// [`Value::Error`]. A function that visits values counts them in the budget.
+pub type CallCost = fn(&[Value], &Result<Value, EvalError>, &EvalBudget) -> Result<u64, EvalError>;
 
 /// The cost of an evaluated call.
 #[derive(Clone, Copy)]
@@ -64,12 +64,12 @@ impl RuntimeCost {
         self,
         args: &[Value],
         result: &Result<Value, EvalError>,
-        work: &Work,
+        budget: &EvalBudget,
     ) -> Result<u64, EvalError> {
         match self {
             Self::Fixed(cost) => Ok(cost),
             Self::ByArgs(cost) => Ok(cost(args)),
-            Self::By(cost) => cost(args, result, work),
+            Self::By(cost) => cost(args, result, budget),
         }
     }
 }

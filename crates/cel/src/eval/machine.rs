@@ -59,7 +59,7 @@ impl<'p> Machine<'p> {
             limits,
             n_iterations: 0,
             presence_test_has_cost,
-            context: Context::new(limits.work.map(Arc::clone)),
+            context: Context::new(limits.budget.map(Arc::clone)),
             stack: Stack::here(),
         }
     }
@@ -224,7 +224,7 @@ impl<'p> Machine<'p> {
     ) -> Result<(), EvalError> {
         if self.tracker.take_steps(nodes.iter().map(|arg| arg.id)) {
             self.tracker
-                .add(cost.of(args, result, self.context.work())?);
+                .add(cost.of(args, result, self.context.budget())?);
         }
         self.tracker.done(node.id)
     }
@@ -241,7 +241,7 @@ impl<'p> Machine<'p> {
         let right = fatal(self.eval(right))?;
         let (args, result) = match (left, right) {
             (Ok(left), Ok(right)) => {
-                let equal = fatal(left.equals_within(&right, self.context.work()))?;
+                let equal = fatal(left.equals_within(&right, self.context.budget()))?;
                 let result = match equal {
                     Ok(equal) => Ok(Value::Bool(equal != negated)),
                     // Values that cannot be compared are not equal.
@@ -270,7 +270,7 @@ impl<'p> Machine<'p> {
         };
         if self.tracker.take_step(arg.id) {
             self.tracker
-                .add(cost.of(&[], &result, self.context.work())?);
+                .add(cost.of(&[], &result, self.context.budget())?);
         }
         self.tracker.done(node.id)?;
         result
@@ -379,7 +379,7 @@ impl<'p> Machine<'p> {
             return false;
         }
         let not_called = Err(EvalError::no_such_overload());
-        let cost = call.cost.of(args, &not_called, self.context.work());
+        let cost = call.cost.of(args, &not_called, self.context.budget());
         cost.is_ok_and(|cost| self.tracker.exceeds(cost))
     }
 

@@ -34,7 +34,7 @@ use super::ast::{Ast, ExprId};
 use super::checker::CheckedAst;
 use super::env::Env;
 use super::stack::{SHALLOW_DEPTH, run_on_deep_stack};
-use super::value::{ErrorKind, EvalError, Value, Work};
+use super::value::{ErrorKind, EvalBudget, EvalError, Value};
 use machine::Machine;
 use node::Node;
 
@@ -121,8 +121,8 @@ pub struct Limits<'a> {
     pub cost: u64,
     /// Asked now and then within comprehensions: whether to end the evaluation.
     pub is_interrupted: Option<&'a (dyn Fn() -> bool + Sync)>,
-    /// Budget for comparisons, if several evaluations share one.
-    pub work: Option<&'a Arc<Work>>,
+    /// Steps and memory, if several evaluations share a budget.
+    pub budget: Option<&'a Arc<EvalBudget>>,
     /// Told of the value of each part, if someone wants to know.
     pub observer: Option<&'a (dyn Observer + 'a)>,
 }
@@ -141,7 +141,7 @@ impl Limits<'_> {
         Self {
             cost,
             is_interrupted: None,
-            work: None,
+            budget: None,
             observer: None,
         }
     }
@@ -152,7 +152,7 @@ impl fmt::Debug for Limits<'_> {
         f.debug_struct("Limits")
             .field("cost", &self.cost)
             .field("is_interrupted", &self.is_interrupted.is_some())
-            .field("work", &self.work)
+            .field("budget", &self.budget)
             .field("observer", &self.observer.is_some())
             .finish()
     }

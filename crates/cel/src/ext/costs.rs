@@ -10,7 +10,7 @@ use crate::cost::{
     self, AstNode, Call, CallEstimate, CostEstimate, Costs, RuntimeCost, SizeEstimate,
     SizeEstimator, StaticCost,
 };
-use crate::value::{EvalError, Traits, Value, Work};
+use crate::value::{EvalBudget, EvalError, Traits, Value};
 
 /// The cost of the call itself, beside what it does (`callCostEstimate`).
 const CALL_COST: u64 = 1;
@@ -169,7 +169,7 @@ type Measured = Result<u64, EvalError>;
     clippy::unnecessary_wraps,
     reason = "costs by the result have one signature"
 )]
-fn result_allocated(_: &[Value], result: &Outcome, _: &Work) -> Measured {
+fn result_allocated(_: &[Value], result: &Outcome, _: &EvalBudget) -> Measured {
     Ok(allocated(1.0, result.as_ref().map_or(1, size_of)))
 }
 
@@ -183,7 +183,7 @@ fn allocated(factor: f64, size: u64) -> u64 {
     clippy::cast_precision_loss,
     reason = "as upstream, the depth is taken for a double"
 )]
-fn flattened(args: &[Value], _: &Outcome, _: &Work) -> Measured {
+fn flattened(args: &[Value], _: &Outcome, _: &EvalBudget) -> Measured {
     let depth = match args.get(1) {
         None => 1.0,
         Some(Value::Int(depth)) => *depth as f64,

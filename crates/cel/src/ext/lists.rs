@@ -376,7 +376,7 @@ fn distinct(context: &Context, args: &[Value]) -> Result {
     let mut distinct = Vec::new();
     for element in list {
         if !seen.contains(&element, |other, element| {
-            element.equals_within(other, context.work())
+            element.equals_within(other, context.budget())
         })? {
             seen.insert(element.clone());
             distinct.push(element);

@@ -59,7 +59,7 @@ fn values_of(list: &ListValue) -> Values {
 
 /// Source: cel-go `common/types/list.go`, `baseList.Contains`.
 fn is_equal(context: &Context) -> impl Fn(&Value, &Value) -> Result<bool> {
-    |element, sought| sought.equals_within(element, context.work())
+    |element, sought| sought.equals_within(element, context.budget())
 }
 
 /// Reports whether each element of `sublist` is in `list`.

@@ -60,7 +60,7 @@ fn list_contains(context: &Context, list: &ValueList, element: &Value) -> Result
         return own.map(Value::Bool);
     }
     for candidate in list {
-        match element.equals_within(&candidate, context.work()) {
+        match element.equals_within(&candidate, context.budget()) {
             Ok(true) => return Ok(true.into()),
             Err(error) if error.ends_evaluation() => return Err(error),
             // As upstream, elements that cannot be compared are passed over.

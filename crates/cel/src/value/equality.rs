@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::compare::{double_to_int_order, double_to_uint_order, int_to_uint_order};
-use super::{EvalError, List, MAX_DEPTH, Map, Value, Work};
+use super::{EvalBudget, EvalError, List, MAX_DEPTH, Map, Value};
 use crate::stack::{SHALLOW_VALUE_DEPTH, run_on_deep_stack};
 use crate::types::Type;
 
@@ -13,7 +13,7 @@ const TOO_DEEP: EvalError = EvalError::fixed("value is nested too deeply to be c
 #[derive(Clone, Copy)]
 struct Walk<'a> {
     depth: u32,
-    work: &'a Work,
+    budget: &'a EvalBudget,
 }
 
 impl Value {
@@ -26,16 +26,16 @@ impl Value {
     ///
     /// Source: cel-go `common/types/util.go`, `Equal`; `Equal` of each type.
     pub fn equals(&self, other: &Self) -> Result<bool, EvalError> {
-        self.equals_within(other, &Work::default())
+        self.equals_within(other, &EvalBudget::default())
     }
 
-    /// As [`Self::equals`], as a part of `work`.
+    /// As [`Self::equals`], within `budget`.
     ///
     /// # Errors
     ///
-    /// Those of [`Self::equals`], and when there is no work left.
-    pub fn equals_within(&self, other: &Self, work: &Work) -> Result<bool, EvalError> {
-        equals(self, other, Walk { depth: 0, work })
+    /// Those of [`Self::equals`], and an exhausted budget.
+    pub fn equals_within(&self, other: &Self, budget: &EvalBudget) -> Result<bool, EvalError> {
+        equals(self, other, Walk { depth: 0, budget })
     }
 }
 
@@ -129,7 +129,7 @@ fn lists_equal(
     let walk = walk.deeper()?;
     let mut first_error = None;
     for (a, b) in left.iter().zip(right.iter()) {
-        walk.work.step()?;
+        walk.budget.step()?;
         match equals(&a, &b, walk) {
             Ok(true) => {}
             Ok(false) => return Ok(false),
@@ -160,7 +160,7 @@ fn maps_equal(left: &Map, right: &Map, value: &Value, walk: Walk<'_>) -> Result<
             // A value as any other, to which none is equal.
             Err(error) => Value::Error(error),
         };
-        walk.work.step()?;
+        walk.budget.step()?;
         match equals(&a, &b, walk) {
             Ok(false) => return Ok(false),
             Err(error) if error.ends_evaluation() => return Err(error),

@@ -10,6 +10,7 @@
 //!
 //! Source: cel-go `common/types` (`ref.Val` and the types that implement it).
 
+mod budget;
 pub mod civil;
 mod compare;
 mod convert;
@@ -21,10 +22,10 @@ mod list;
 mod map;
 mod opaque;
 mod passed;
-mod work;
 
 use std::sync::Arc;
 
+pub use budget::EvalBudget;
 pub(crate) use compare::{double_to_int, double_to_uint};
 pub use convert::parse_double;
 pub use error::{ErrorKind, EvalError};
@@ -33,7 +34,6 @@ pub use list::{List, ListSource};
 pub(crate) use map::Key;
 pub use map::{Map, MapSource};
 pub use opaque::{Hashed, Opaque, Traits};
-pub use work::Work;
 
 use super::types::{Primitive, Type};
 

@@ -393,7 +393,7 @@ fn place(context: &Context, args: &[Value], indices: impl Iterator<Item = usize>
         let Some(element) = list.get(index) else {
             continue;
         };
-        match element.equals_within(item, context.work()) {
+        match element.equals_within(item, context.budget()) {
             Ok(true) => return Ok(Value::Int(i64::try_from(index).unwrap_or(i64::MAX))),
             Err(error) if error.ends_evaluation() => return Err(error),
             Ok(false) | Err(_) => {}

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use serde_json::{Map, Value as Json};
 
 use cel::eval::Part;
-use cel::value::{Value, Work};
+use cel::value::{EvalBudget, Value};
 
 use super::{ValueSchema, typed_within};
 use crate::schema::escape::unescape;
@@ -17,18 +17,22 @@ use crate::schema::escape::unescape;
 pub(crate) struct Lazy<'a> {
     json: &'a Json,
     schema: &'a Arc<ValueSchema>,
-    work: &'a Arc<Work>,
+    budget: &'a Arc<EvalBudget>,
     whole: OnceLock<Value>,
     /// The objects and lists in it that were asked for, by their places in memory.
     parts: Mutex<Vec<(usize, Value)>>,
 }
 
 impl<'a> Lazy<'a> {
-    pub(crate) fn new(json: &'a Json, schema: &'a Arc<ValueSchema>, work: &'a Arc<Work>) -> Self {
+    pub(crate) fn new(
+        json: &'a Json,
+        schema: &'a Arc<ValueSchema>,
+        budget: &'a Arc<EvalBudget>,
+    ) -> Self {
         Self {
             json,
             schema,
-            work,
+            budget,
             whole: OnceLock::new(),
             parts: Mutex::default(),
         }
@@ -36,7 +40,7 @@ impl<'a> Lazy<'a> {
 
     /// The value as a whole.
     pub(crate) fn whole(&self) -> &Value {
-        let make = || typed_within(&Value::from(self.json), self.schema, self.work);
+        let make = || typed_within(&Value::from(self.json), self.schema, self.budget);
         self.whole.get_or_init(make)
     }
 
@@ -64,7 +68,7 @@ impl<'a> Lazy<'a> {
 
     /// A part as a value, unless it is an error.
     fn made(&self, json: &Json, schema: &Arc<ValueSchema>) -> Option<Value> {
-        let make = || match typed_within(&Value::from(json), schema, self.work) {
+        let make = || match typed_within(&Value::from(json), schema, self.budget) {
             Value::Error(_) => None,
             value => Some(value),
         };

@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::schema::escape::escape;
-use cel::value::{EvalError, List, ListSource, Value, Work};
+use cel::value::{EvalBudget, EvalError, List, ListSource, Value};
 
 use super::raw::{Members, hashable, unwrapped};
 use super::{ValueSchema, no_such_overload, part_equals, typed_within};
@@ -34,10 +34,10 @@ pub(super) struct TypedList {
     /// The elements of a list that is a set, once they are asked for. Elements that are joined to it count as its
     /// own from then on.
     members: Mutex<Option<Members>>,
-    work: Arc<Work>,
+    budget: Arc<EvalBudget>,
 }
 
-/// Shows no state, as that of [`Work`].
+/// Shows no state, like that of [`EvalBudget`].
 impl fmt::Debug for TypedList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("TypedList");
@@ -51,7 +51,7 @@ impl TypedList {
         raw: List,
         (items, kind): (&Arc<ValueSchema>, ListKind),
         schema: &Arc<ValueSchema>,
-        work: &Arc<Work>,
+        budget: &Arc<EvalBudget>,
     ) -> Value {
         Value::List(List::from_source(Arc::new(Self {
             raw,
@@ -59,12 +59,12 @@ impl TypedList {
             kind,
             schema: Arc::clone(schema),
             members: Mutex::default(),
-            work: Arc::clone(work),
+            budget: Arc::clone(budget),
         })))
     }
 
     fn typed(&self, raw: &Value) -> Value {
-        typed_within(raw, &self.items, &self.work)
+        typed_within(raw, &self.items, &self.budget)
     }
 
     /// Asks the elements of this set, which are taken in before.
@@ -74,7 +74,7 @@ impl TypedList {
         if held.is_none() {
             let mut members = Members::default();
             for own in &self.raw {
-                self.work.step()?;
+                self.budget.step()?;
                 hashable(&own)?;
                 members.insert(own);
             }
@@ -115,7 +115,7 @@ impl TypedList {
     fn places(&self) -> Result<HashMap<String, usize>, EvalError> {
         let mut places = HashMap::new();
         for (at, own) in self.raw.iter().enumerate() {
-            self.work.step()?;
+            self.budget.step()?;
             if let Some(key) = self.key_of(&own)? {
                 places.insert(key, at);
             }
@@ -135,7 +135,7 @@ impl TypedList {
                 for (own, other) in self.raw.iter().zip(other) {
                     match self.typed(&own) {
                         Value::Error(error) => return Err(error),
-                        own if !part_equals(&own, &other, &self.work)? => return Ok(false),
+                        own if !part_equals(&own, &other, &self.budget)? => return Ok(false),
                         _ => {}
                     }
                 }
@@ -151,7 +151,7 @@ impl TypedList {
                     };
                     match self.typed(&own) {
                         Value::Error(error) => return Err(error),
-                        own if !part_equals(&own, &other, &self.work)? => return Ok(false),
+                        own if !part_equals(&own, &other, &self.budget)? => return Ok(false),
                         _ => {}
                     }
                 }
@@ -161,7 +161,7 @@ impl TypedList {
                 for other in other {
                     let other = unwrapped(&other);
                     hashable(&other)?;
-                    self.work.step()?;
+                    self.budget.step()?;
                     if !self.with_members(|members| members.contains(&other))? {
                         return Ok(false);
                     }
@@ -176,7 +176,7 @@ impl TypedList {
             return Err(no_such_overload(other));
         };
         for _ in 0..self.raw.len().saturating_add(other.len()) {
-            self.work.step()?;
+            self.budget.step()?;
         }
         let mut raw: Vec<Value> = self.raw.iter().collect();
         let others = other.iter().map(|element| unwrapped(&element));
@@ -211,7 +211,7 @@ impl TypedList {
         }
         let raw = List::of_json(raw);
         let (items, schema) = (&self.items, &self.schema);
-        Ok(Self::value(raw, (items, self.kind), schema, &self.work))
+        Ok(Self::value(raw, (items, self.kind), schema, &self.budget))
     }
 }
 
@@ -237,7 +237,7 @@ impl ListSource for TypedList {
         for raw in &self.raw {
             let equal = match self.typed(&raw) {
                 Value::Error(error) => Err(error),
-                own => part_equals(&own, element, &self.work),
+                own => part_equals(&own, element, &self.budget),
             };
             match equal {
                 Ok(true) => return Some(Ok(true)),

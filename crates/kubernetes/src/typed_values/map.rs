@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::schema::escape::{escape, unescape};
-use cel::value::{EvalError, Map, MapSource, Value, Work};
+use cel::value::{EvalBudget, EvalError, Map, MapSource, Value};
 
 use super::{ValueSchema, no_such_overload, part_equals, typed_within};
 
@@ -14,7 +14,7 @@ use super::{ValueSchema, no_such_overload, part_equals, typed_within};
 pub(super) struct TypedMap {
     pub(super) raw: Map,
     pub(super) schema: Arc<ValueSchema>,
-    pub(super) work: Arc<Work>,
+    pub(super) budget: Arc<EvalBudget>,
 }
 
 impl TypedMap {
@@ -46,7 +46,7 @@ impl MapSource for TypedMap {
             return Ok(None);
         };
         let part = self.schema.part(&name);
-        match part.map(|schema| typed_within(&raw, schema, &self.work)) {
+        match part.map(|schema| typed_within(&raw, schema, &self.budget)) {
             Some(Value::Error(error)) => Err(error),
             found => Ok(found),
         }
@@ -107,7 +107,7 @@ impl TypedMap {
                 match (own, others) {
                     (None, None) => {}
                     (Some(own), Some(others)) => {
-                        if !part_equals(&own, &others, &self.work)? {
+                        if !part_equals(&own, &others, &self.budget)? {
                             return Ok(false);
                         }
                     }
@@ -120,7 +120,7 @@ impl TypedMap {
                     return Err(EvalError::no_such_overload());
                 };
                 if let (Some(own), Some(other)) = (self.raw.find(&key)?, others.find(&key)?)
-                    && !own.equals_within(&other, &self.work)?
+                    && !own.equals_within(&other, &self.budget)?
                 {
                     return Ok(false);
                 }

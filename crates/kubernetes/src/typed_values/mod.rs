@@ -17,7 +17,7 @@ mod value_schema;
 use std::sync::Arc;
 
 use cel::base64;
-use cel::value::{EvalError, Map, Value, Work};
+use cel::value::{EvalBudget, EvalError, Map, Value};
 
 pub(crate) use lazy::Lazy;
 use list::{ListKind, TypedList};
@@ -44,9 +44,9 @@ pub fn typed(raw: &Value, schema: &Arc<ValueSchema>) -> Value {
     typed_within(raw, schema, &Arc::default())
 }
 
-/// As [`typed()`], where comparing and joining the value's parts takes from `work`.
+/// As [`typed()`]; comparisons and concatenations of the value's parts use `budget`.
 #[must_use]
-pub fn typed_within(raw: &Value, schema: &Arc<ValueSchema>, work: &Arc<Work>) -> Value {
+pub fn typed_within(raw: &Value, schema: &Arc<ValueSchema>, budget: &Arc<EvalBudget>) -> Value {
     let got = |expected: &str| {
         invalid(format!(
             "invalid data, expected {expected}, got {}",
@@ -73,11 +73,11 @@ pub fn typed_within(raw: &Value, schema: &Arc<ValueSchema>, work: &Arc<Work>) ->
             Value::Map(map) => Value::Map(Map::from_source(Arc::new(TypedMap {
                 raw: map.clone(),
                 schema: Arc::clone(schema),
-                work: Arc::clone(work),
+                budget: Arc::clone(budget),
             }))),
             _ => invalid("invalid data, expected a map for the provided schema with type=object"),
         },
-        "array" => typed_list(raw, schema, work),
+        "array" => typed_list(raw, schema, budget),
         "string" => match raw {
             Value::String(text) => typed_string(text, schema),
             _ => got("string"),
@@ -107,7 +107,7 @@ pub fn typed_within(raw: &Value, schema: &Arc<ValueSchema>, work: &Arc<Work>) ->
     }
 }
 
-fn typed_list(raw: &Value, schema: &Arc<ValueSchema>, work: &Arc<Work>) -> Value {
+fn typed_list(raw: &Value, schema: &Arc<ValueSchema>, budget: &Arc<EvalBudget>) -> Value {
     let Value::List(list) = raw else {
         return invalid("invalid data, expected an array for the provided schema with type=array");
     };
@@ -124,7 +124,7 @@ fn typed_list(raw: &Value, schema: &Arc<ValueSchema>, work: &Arc<Work>) -> Value
             ));
         }
     };
-    TypedList::value(list.clone(), (items, kind), schema, work)
+    TypedList::value(list.clone(), (items, kind), schema, budget)
 }
 
 fn typed_string(text: &Arc<str>, schema: &ValueSchema) -> Value {
@@ -148,14 +148,14 @@ fn typed_string(text: &Arc<str>, schema: &ValueSchema) -> Value {
 }
 
 /// Reports whether a part equals another by its own rule, which does not know null.
-fn part_equals(own: &Value, other: &Value, work: &Work) -> Result<bool, EvalError> {
-    work.step()?;
+fn part_equals(own: &Value, other: &Value, budget: &EvalBudget) -> Result<bool, EvalError> {
+    budget.step()?;
     let by_rule = match own {
         Value::List(list) => list.source().and_then(|source| source.equals(other)),
         Value::Map(map) => map.source().and_then(|source| source.equals(other)),
         _ => None,
     };
-    by_rule.unwrap_or_else(|| own.equals_within(other, work))
+    by_rule.unwrap_or_else(|| own.equals_within(other, budget))
 }
 
 /// The error of comparing or joining with a value of another type: the value itself, where it is an error.

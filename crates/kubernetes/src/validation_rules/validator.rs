@@ -181,7 +181,7 @@ impl Validator {
         let mut walk = Walk {
             left: RUNTIME_CEL_COST_BUDGET,
             is_over: false,
-            work: Arc::default(),
+            budget: Arc::default(),
             outcome,
             watcher,
         };

@@ -18,7 +18,7 @@ use crate::go_json;
 use crate::library::limits::{MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE_BYTES, PER_CALL_LIMIT};
 use crate::typed_values::Lazy;
 use cel::eval::{Activation, Limits, Observer, Part, Program};
-use cel::value::{Value, Work, format_double, go_quote};
+use cel::value::{EvalBudget, Value, format_double, go_quote};
 
 /// The value before an update that belongs to a value, or to the nearest around it that has one.
 #[derive(Clone, Copy)]
@@ -134,7 +134,7 @@ pub(super) struct Walk<'w> {
     pub(super) left: u64,
     /// True once no further rule is to run.
     pub(super) is_over: bool,
-    pub(super) work: Arc<Work>,
+    pub(super) budget: Arc<EvalBudget>,
     pub(super) outcome: ValidationResult,
     pub(super) watcher: Option<&'w dyn RuleWatcher>,
 }
@@ -236,12 +236,12 @@ impl Walk<'_> {
             self.is_over = true;
             return;
         }
-        let work = Arc::clone(&self.work);
+        let budget = Arc::clone(&self.budget);
         let seen = before.filter(|_| node.uses_old_self);
         let values = Values {
             json_before: seen,
-            current: Lazy::new(value, &node.schema, &work),
-            before: seen.map(|before| Lazy::new(before, &node.schema, &work)),
+            current: Lazy::new(value, &node.schema, &budget),
+            before: seen.map(|before| Lazy::new(before, &node.schema, &budget)),
             optional: OnceLock::new(),
         };
         let variables = |has_optional| Variables {
@@ -321,7 +321,7 @@ impl Walk<'_> {
         variables: &Variables<'_, '_>,
     ) -> Option<bool> {
         let limits = Limits {
-            work: Some(&self.work),
+            budget: Some(&self.budget),
             observer: self.watcher.map(RuleWatcher::begin),
             ..Limits::of_cost(PER_CALL_LIMIT)
         };
@@ -410,7 +410,7 @@ impl Walk<'_> {
         variables: &Variables<'_, '_>,
     ) -> Result<Option<String>, String> {
         let limits = Limits {
-            work: Some(&self.work),
+            budget: Some(&self.budget),
             ..Limits::of_cost(PER_CALL_LIMIT)
         };
         let evaluation = program.eval(variables, limits);

@@ -101,7 +101,7 @@ impl Evaluator {
             request: Value::Null,
             namespace: Value::Null,
             authorizer: None,
-            work: Arc::default(),
+            budget: Arc::default(),
             is_cancelled: context.is_cancelled.clone(),
             trace: trace.map(Arc::clone),
             recorder: context.recorder.clone(),

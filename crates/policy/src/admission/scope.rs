@@ -15,7 +15,7 @@ use super::text::go_quote;
 use super::trace::{TRACED_CALL_LIMIT, TRACED_CHECKS, Trace};
 use cel::eval::{Activation, Limits, Observer, Part};
 use cel::types::{StructType, Type};
-use cel::value::{EvalError, Map, MapSource, Traits, Value, Work};
+use cel::value::{EvalBudget, EvalError, Map, MapSource, Traits, Value};
 use kubernetes::library::estimate::AUTHORIZER_CHECK_COST;
 use kubernetes::library::limits::PER_CALL_LIMIT;
 use kubernetes::schema::escape::unescape;
@@ -36,8 +36,8 @@ pub(super) struct Inputs {
     pub(super) namespace: Value,
     /// `authorizer` and `authorizer.requestResource`, in stages that have them.
     pub(super) authorizer: Option<(Value, Value)>,
-    /// The work that the comparisons of all expressions may do.
-    pub(super) work: Arc<Work>,
+    /// The steps and memory that all expressions may use.
+    pub(super) budget: Arc<EvalBudget>,
     /// True if the evaluation is to end.
     pub(super) is_cancelled: Option<Arc<AtomicBool>>,
     /// Where the result of each expression is noted, if someone wants to know.
@@ -118,7 +118,7 @@ impl Scope {
         let recorder = recorder.map(|recorder| recorder.of(planned.index));
         let limits = Limits {
             observer: recorder.as_ref().map(|recorder| recorder as &dyn Observer),
-            work: Some(&self.inputs.work),
+            budget: Some(&self.inputs.budget),
             is_interrupted: flag
                 .is_some()
                 .then_some(&is_cancelled as &(dyn Fn() -> bool + Sync)),

@@ -11,7 +11,7 @@ use cel::cost::measure::{
 };
 use cel::stdlib::costs::measured_comparison;
 use cel::types::Type;
-use cel::value::{EvalError, Value, Work};
+use cel::value::{EvalBudget, EvalError, Value};
 
 type CallResult = Result<Value, EvalError>;
 
@@ -32,7 +32,7 @@ pub(super) fn first_read_twice(args: &[Value]) -> u64 {
     clippy::unnecessary_wraps,
     reason = "costs by the result have one signature"
 )]
-pub(super) fn result_written(_: &[Value], result: &CallResult, _: &Work) -> Measured {
+pub(super) fn result_written(_: &[Value], result: &CallResult, _: &EvalBudget) -> Measured {
     Ok(scaled_up(result.as_ref().map_or(1, size_of), TWICE))
 }
 
@@ -46,14 +46,14 @@ pub(super) fn selector(args: &[Value]) -> u64 {
         .saturating_add(requirements)
 }
 
-/// The cost of going through all of the first argument, which is a part of the work of the evaluation.
+/// The cost of visiting all of the first argument, which uses steps of the budget.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `traversalCost`.
-pub(super) fn first_walked(args: &[Value], _: &CallResult, work: &Work) -> Measured {
+pub(super) fn first_walked(args: &[Value], _: &CallResult, budget: &EvalBudget) -> Measured {
     let mut cost = 0_u64;
     let mut pending: Vec<Value> = args.first().cloned().into_iter().collect();
     while let Some(value) = pending.pop() {
-        work.step()?;
+        budget.step()?;
         match value {
             Value::List(list) => pending.extend(list.iter()),
             Value::Map(map) => {

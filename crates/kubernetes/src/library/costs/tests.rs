@@ -5,7 +5,7 @@ use crate::library::types;
 use cel::cost::{AstNode, Call, CallEstimate, SizeEstimate, StaticCost, UnknownSizes};
 use cel::decls::{OverloadRow, Sig};
 use cel::types::Type;
-use cel::value::{EvalError, Value, Work};
+use cel::value::{EvalBudget, EvalError, Value};
 
 /// The row `id` of the base environment.
 fn row(id: &str) -> &'static OverloadRow {
@@ -73,7 +73,10 @@ fn every_type_has_a_cost_of_equality() {
 
 #[track_caller]
 fn check(id: &str, args: &[Value], result: Value, expected: u64) {
-    let cost = row(id).costs.actual.of(args, &Ok(result), &Work::default());
+    let cost = row(id)
+        .costs
+        .actual
+        .of(args, &Ok(result), &EvalBudget::default());
     assert_eq!(cost, Ok(expected), "{id}");
 }
 
@@ -125,7 +128,10 @@ fn what_upstream_takes_for_granted() {
     let failed = Value::Error(EvalError::fixed("division by zero"));
     let message = |id, args: &[Value]| {
         let result = Err(EvalError::no_such_overload());
-        let cost = row(id).costs.actual.of(args, &result, &Work::default());
+        let cost = row(id)
+            .costs
+            .actual
+            .of(args, &result, &EvalBudget::default());
         let error = cost.unwrap_err();
         assert!(error.ends_evaluation());
         error.message().to_owned()

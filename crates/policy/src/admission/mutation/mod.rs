@@ -648,7 +648,7 @@ impl<'a> Run<'a> {
             request: visible::request(request, gvr, &invocation.gvk),
             namespace: namespace.map_or(Value::Null, |namespace| namespace.visible().clone()),
             authorizer: Some(visible::authorizer(request, &self.context.authorizer)),
-            work: Arc::default(),
+            budget: Arc::default(),
             is_cancelled: self.context.is_cancelled.clone(),
             trace: None,
             recorder: self.context.recorder.clone(),

@@ -1,0 +1,89 @@
+//! The steps and the memory that one evaluation may use besides its cost.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::EvalError;
+
+/// Steps and bytes that one evaluation may use. Evaluations that belong together share a budget.
+///
+/// Upstream bounds an evaluation by its cost alone, and its costs do not measure two things. A comparison costs by the
+/// lengths of its two sides, although a value that contains another twice, which contains another twice, and so on,
+/// has exponentially many parts. A concatenation of `dyn` operands costs 1, however long the result is.
+pub struct EvalBudget {
+    /// Values that may still be visited by comparisons and cost functions.
+    steps: AtomicU64,
+    /// Bytes that may still be allocated.
+    bytes: AtomicU64,
+    /// The bytes that could be allocated at first.
+    max_bytes: u64,
+}
+
+/// Shows no state, so that values with different budgets have the same debug output.
+impl fmt::Debug for EvalBudget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EvalBudget").finish_non_exhaustive()
+    }
+}
+
+/// Visited values. The comparisons that the cost of a policy allows need fewer. They take half a second.
+const MAX_STEPS: u64 = 10_000_000;
+
+/// Bytes. An object of a request has at most 3 MiB of JSON, and policies build short strings and lists from it.
+const MAX_BYTES: u64 = 32 << 20;
+
+const MIB: u64 = 1 << 20;
+
+impl Default for EvalBudget {
+    fn default() -> Self {
+        Self::new(MAX_STEPS, MAX_BYTES)
+    }
+}
+
+impl EvalBudget {
+    /// A budget of `steps` visited values and `bytes` of memory.
+    #[must_use]
+    pub const fn new(steps: u64, bytes: u64) -> Self {
+        Self {
+            steps: AtomicU64::new(steps),
+            bytes: AtomicU64::new(bytes),
+            max_bytes: bytes,
+        }
+    }
+
+    /// Counts a visited value.
+    ///
+    /// # Errors
+    ///
+    /// An error that ends the evaluation if there are no steps left.
+    pub fn step(&self) -> Result<(), EvalError> {
+        let left = self.steps.load(Ordering::Relaxed);
+        match left.checked_sub(1) {
+            Some(left) => {
+                self.steps.store(left, Ordering::Relaxed);
+                Ok(())
+            }
+            None => Err(EvalError::cancelled("value is too large to be walked")),
+        }
+    }
+
+    /// Counts `n_bytes` that are about to be allocated. Memory that is freed later is not given back.
+    ///
+    /// # Errors
+    ///
+    /// An error that ends the evaluation if fewer bytes are left; nothing must be allocated then.
+    pub fn allocate(&self, n_bytes: usize) -> Result<(), EvalError> {
+        let n_bytes = u64::try_from(n_bytes).unwrap_or(u64::MAX);
+        let left = self.bytes.load(Ordering::Relaxed);
+        match left.checked_sub(n_bytes) {
+            Some(left) => {
+                self.bytes.store(left, Ordering::Relaxed);
+                Ok(())
+            }
+            None => Err(EvalError::cancelled(format!(
+                "the evaluation needs more than {} MiB of memory",
+                self.max_bytes / MIB
+            ))),
+        }
+    }
+}
