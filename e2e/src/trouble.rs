@@ -16,6 +16,9 @@ const METRICS: [&str; 5] = [
     "vap_unreadable_objects",
 ];
 
+/// The words of an API server that sets up the storage of a kind.
+const STORAGE_IS_SET_UP: &str = "storage is (re)initializing";
+
 /// How bad a line of the log is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
@@ -163,7 +166,7 @@ pub fn outage() -> Vec<Trouble> {
     let mut troubles = vec![
         Trouble::warning("retrying; similar failures are not logged"),
         // An API server that starts says so of each kind.
-        Trouble::warning("storage is (re)initializing"),
+        Trouble::warning(STORAGE_IS_SET_UP),
     ];
     troubles.extend(reasons.map(Trouble::any_sync));
     troubles
@@ -174,7 +177,7 @@ pub fn outage() -> Vec<Trouble> {
 #[must_use]
 pub fn new_kind(source: &str) -> [Trouble; 2] {
     [
-        Trouble::warning("storage is (re)initializing"),
+        Trouble::warning(STORAGE_IS_SET_UP),
         Trouble::sync(source, "throttled"),
     ]
 }

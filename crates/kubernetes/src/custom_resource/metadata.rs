@@ -38,12 +38,12 @@ impl<'a> Metadata<'a> {
         self.0?.get(name).filter(|value| !value.is_null())
     }
 
-    /// Reports whether an API server could have written the managedFields.
-    pub(super) fn has_valid_managed_fields(self) -> bool {
+    /// The managedFields, where an API server could have written them.
+    pub(super) fn valid_managed_fields(self) -> Option<&'a Json> {
         let mut found = Vec::new();
         let mut errors = Errors { found: &mut found };
         errors.managed_fields(self, &Path::ROOT);
-        found.is_empty()
+        self.get("managedFields").filter(|_| found.is_empty())
     }
 
     pub(super) fn text(self, name: &str) -> &'a str {

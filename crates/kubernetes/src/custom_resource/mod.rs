@@ -348,9 +348,7 @@ impl Validator {
         }
         // They stay where nothing changes; where something does, rules see other differences too. No API server has
         // any that are not valid.
-        if let Some(value) = old.0.and_then(|old| old.get("managedFields"))
-            && old.has_valid_managed_fields()
-        {
+        if let Some(value) = old.valid_managed_fields() {
             metadata
                 .entry("managedFields")
                 .or_insert_with(|| value.clone());

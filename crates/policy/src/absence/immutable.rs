@@ -4,7 +4,7 @@
 use serde_json::{Map, Value as Json};
 
 use super::need::Needs;
-use super::path::{Path, Root, Segment};
+use super::path::{Path, Root, Segment, at};
 
 /// The part of an object that stays as it is.
 #[derive(Clone, Copy, Debug)]
@@ -233,12 +233,6 @@ pub(super) fn settle(group: &str, kind: &str, needs: &Needs, object: &mut Json, 
             }
         }
     }
-}
-
-/// The value at `path`, of fields alone.
-fn at<'a>(object: &'a Json, path: &str) -> Option<&'a Json> {
-    let mut names = path.split('.').filter(|name| !name.is_empty());
-    names.try_fold(object, |value, name| value.get(name))
 }
 
 /// Reports whether `object` has a value, written as JSON, at a path.

@@ -20,22 +20,17 @@ const MAX_PREPARED: usize = 500;
 #[derive(Debug, Default)]
 pub struct KeptObjects {
     least: Mutex<HashMap<Gvk, Option<Json>>>,
-    /// By the digest of the objects that are sent.
-    prepared: Mutex<HashMap<u64, Vec<Kept>>>,
+    prepared: Mutex<HashMap<Key, Kept>>,
 }
 
-/// The objects of a request, and what is made of them; `None` where that is not known.
-type Kept = (Sent, Option<Prepared>);
+/// How objects are sent, and the digest of the objects.
+type Key = (SentAs, u64);
 
-/// The objects of a request as they are sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Sent {
-    pub(super) of: SentAs,
-    pub(super) objects: [Option<Json>; 2],
-}
+/// Objects as they are sent, and what is made of them; `None` where that is not known.
+type Kept = ([Option<Json>; 2], Option<Prepared>);
 
 /// The circumstances on which it depends what the API server makes of objects.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct SentAs {
     pub(super) gvk: Gvk,
     pub(super) operation: Operation,
@@ -61,25 +56,20 @@ impl KeptObjects {
     /// The `objects`, whose digest is `digest`, as policies see them, which `prepare` makes; `None` where that is not known.
     pub(super) fn prepared(
         &self,
-        of: &SentAs,
+        of: SentAs,
         (digest, objects): (u64, &[Option<Json>; 2]),
-        prepare: impl FnOnce() -> Option<Prepared>,
+        prepare: impl FnOnce(&SentAs) -> Option<Prepared>,
     ) -> Option<Prepared> {
-        if let Some(known) = lock(&self.prepared).get(&digest) {
-            let mut known = known.iter();
-            let known = known.find(|(sent, _)| sent.of == *of && sent.objects == *objects);
-            if let Some((_, prepared)) = known {
-                return prepared.clone();
-            }
+        let key = (of, digest);
+        if let Some((known, prepared)) = lock(&self.prepared).get(&key)
+            && known == objects
+        {
+            return prepared.clone();
         }
-        let made = prepare();
+        let made = prepare(&key.0);
         let mut known = lock(&self.prepared);
         if known.len() < MAX_PREPARED {
-            let sent = Sent {
-                of: of.clone(),
-                objects: objects.clone(),
-            };
-            known.entry(digest).or_default().push((sent, made.clone()));
+            known.insert(key, (objects.clone(), made.clone()));
         }
         made
     }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde_json::Value as Json;
+
 /// The longest path that is followed.
 const MAX_SEGMENTS: usize = 32;
 
@@ -140,6 +142,20 @@ impl fmt::Display for Path {
         }
         Ok(())
     }
+}
+
+/// The value at `path`, of fields alone, `spec.template`; all of it where that is empty.
+pub(super) fn at<'a>(value: &'a Json, path: &str) -> Option<&'a Json> {
+    fields(path).try_fold(value, |value, name| value.get(name))
+}
+
+/// The same, to change it.
+pub(super) fn at_mut<'a>(value: &'a mut Json, path: &str) -> Option<&'a mut Json> {
+    fields(path).try_fold(value, |value, name| value.get_mut(name))
+}
+
+fn fields(path: &str) -> impl Iterator<Item = &str> {
+    path.split('.').filter(|name| !name.is_empty())
 }
 
 /// Reports whether `text` can stand behind a dot.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value as Json, json};
 
 use super::need::{Edit, Needs};
-use super::path::{Path, Root};
+use super::path::{Path, Root, at, at_mut};
 
 /// Completes an object of `kind` so that it is valid; `None` where what it has and lacks can never be.
 ///
@@ -57,7 +57,7 @@ pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
             Some(())
         }
         "PersistentVolumeClaim" => {
-            let requests = at_mut(object, "/spec/resources/requests")?;
+            let requests = at_mut(object, "spec.resources.requests")?;
             fill(requests.as_object_mut()?, "storage", json!("1Gi"));
             Some(())
         }
@@ -73,7 +73,7 @@ pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
             Some(())
         }
         "PersistentVolume" => {
-            let capacity = at_mut(object, "/spec/capacity")?;
+            let capacity = at_mut(object, "spec.capacity")?;
             fill(capacity.as_object_mut()?, "storage", json!("1Gi"));
             Some(())
         }
@@ -121,9 +121,9 @@ pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
 
 /// The specs of Pods.
 const TEMPLATES: [&str; 3] = [
-    "/spec",
-    "/spec/template/spec",
-    "/spec/jobTemplate/spec/template/spec",
+    "spec",
+    "spec.template.spec",
+    "spec.jobTemplate.spec.template.spec",
 ];
 
 /// Completes the spec of a Pod: Pods of Jobs end, and no two containers have the same name.
@@ -188,29 +188,18 @@ fn complete_mounts(spec: &mut Map<String, Json>) {
     }
 }
 
-/// The value at a path of names without escapes, `/spec/template`.
-fn at<'a>(value: &'a Json, path: &str) -> Option<&'a Json> {
-    let mut names = path.split('/').skip(1);
-    names.try_fold(value, |value, name| value.get(name))
-}
-
-fn at_mut<'a>(value: &'a mut Json, path: &str) -> Option<&'a mut Json> {
-    let mut names = path.split('/').skip(1);
-    names.try_fold(value, |value, name| value.get_mut(name))
-}
-
 /// Completes what a setting of the security of a container asks of its Pod.
 ///
 /// Source: `pkg/apis/core/validation/validation.go` (`validateWindowsHostProcessPod`, `ValidateSecurityContext`,
 /// `validateHostUsers`).
 fn complete_security(spec: &mut Map<String, Json>) {
-    let has = |pointer: &str, value: &Json| {
+    let has = |path: &str, value: &Json| {
         let mut of_containers = containers(spec).filter_map(|it| it.get("securityContext"));
-        let own = spec.get("securityContext").and_then(|it| at(it, pointer));
-        own == Some(value) || of_containers.any(|it| at(it, pointer) == Some(value))
+        let own = spec.get("securityContext").and_then(|it| at(it, path));
+        own == Some(value) || of_containers.any(|it| at(it, path) == Some(value))
     };
-    let is_host_process = has("/windowsOptions/hostProcess", &json!(true));
-    let is_unmasked = has("/procMount", &json!("Unmasked"));
+    let is_host_process = has("windowsOptions.hostProcess", &json!(true));
+    let is_unmasked = has("procMount", &json!("Unmasked"));
     if is_host_process {
         spec.insert("hostNetwork".to_owned(), json!(true));
     }

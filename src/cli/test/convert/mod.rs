@@ -283,9 +283,10 @@ fn read(path: &Path) -> Result<Suite, String> {
         }
         // The Kyverno CLI does not look at the group; its own suites name either.
         Some("Test")
-            if ["cli.kyverno.io/", "kyverno.io/"]
-                .iter()
-                .any(|group| api_version.starts_with(group)) =>
+            if matches!(
+                api_version.split_once('/'),
+                Some(("cli.kyverno.io" | "kyverno.io", _))
+            ) =>
         {
             kyverno::read(&source, &mut suite)?;
         }

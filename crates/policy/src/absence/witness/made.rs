@@ -39,13 +39,6 @@ impl Hash for Made {
 }
 
 impl Made {
-    /// The request, whose digest was that of the objects as they are sent, with the digest of all of it.
-    pub(super) fn with_whole_digest(mut self) -> Self {
-        let rest = (self.operation, &self.params, &self.namespace, &self.request);
-        self.digest = digest(&(self.digest, rest));
-        self
-    }
-
     /// The value at the root of paths.
     fn root(&self, root: Root) -> Option<&Json> {
         match root {

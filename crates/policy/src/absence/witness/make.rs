@@ -10,6 +10,7 @@ use super::super::path::{Path, Root, Segment};
 use super::super::roots::namespace_shape;
 use super::super::shape::Shape;
 use super::super::{unions, valid};
+use super::made::digest;
 use super::{Made, Maker, Params, is_namespace};
 use crate::admission::Operation;
 use kubernetes::defaulting::has_generation;
@@ -102,8 +103,8 @@ impl Maker<'_> {
         };
         let request =
             self.make_request(&needs, operation, object.as_ref().or(old_object.as_ref()))?;
-        let made = Made {
-            digest: prepared.digest,
+        Some(Rc::new(Made {
+            digest: digest(&(prepared.digest, operation, &params, &namespace, &request)),
             operation,
             object,
             old_object,
@@ -111,8 +112,7 @@ impl Maker<'_> {
             params,
             namespace,
             request,
-        };
-        Some(Rc::new(made.with_whole_digest()))
+        }))
     }
 
     fn make_object(&self, needs: &Needs, root: Root, operation: Operation) -> Option<Json> {

@@ -95,7 +95,7 @@ impl Maker<'_> {
             namespace,
         };
         let digest = digest(&sent);
-        let prepared = self.kept.prepared(&of, (digest, &sent), || {
+        let prepared = self.kept.prepared(of, (digest, &sent), |of| {
             let [object, old_object] = &sent;
             let prepared = defaulting::prepare(&defaulting::Request {
                 operation: verb,

@@ -40,7 +40,8 @@ mod tests {
     const MISSING: &str = r#"[JSONPatch{op: "remove", path: "/spec/paused"}]"#;
     const UNREADABLE: &str = r#"[JSONPatch{op: "add", path: "/spec/replicas", value: "two"}]"#;
     const UNKNOWN: &str = r#"[JSONPatch{op: "add", path: "/spec/replica", value: 2}]"#;
-    /// Holds only where the defaults are set, before and after the label.
+    const UNSET: &str = r#"[JSONPatch{op: "remove", path: "/spec/progressDeadlineSeconds"}]"#;
+    /// Does nothing only where the defaults are set, after [`UNSET`] too.
     const DEFAULTED: &str = "object.spec.progressDeadlineSeconds == 600 ? [] : [JSONPatch{}]";
     const FAILS: &str = "object.spec.missing ? [] : []";
 
@@ -99,7 +100,7 @@ mod tests {
         let context =
             MutationContext::new(&kinds, &namespaces, Arc::new(AuthorizerList::default()));
         let all = [
-            LABEL, NOTHING, MISSING, UNREADABLE, UNKNOWN, DEFAULTED, FAILS,
+            LABEL, NOTHING, MISSING, UNREADABLE, UNKNOWN, UNSET, DEFAULTED, FAILS,
         ];
         let mut n_errors = 0;
         for first in all {
