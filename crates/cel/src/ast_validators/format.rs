@@ -6,8 +6,8 @@
 use crate::ast::{Ast, Expr, ExprId, Literal};
 use crate::checker::{CheckedAst, Reference};
 use crate::ext::strings::FORMAT;
-use crate::interrupt::checkpoint;
 use crate::ext::strings::format::{Arguments, Clause, FormatError, interpolate};
+use crate::interrupt::checkpoint;
 use crate::types::{Primitive, Type};
 
 /// Finds the mistakes in calls of `format` in `checked`, each with its expression.

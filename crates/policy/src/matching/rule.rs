@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use cel::interrupt::checkpoint;
 use k8s_openapi::api::admissionregistration::v1::{
     NamedRuleWithOperations, ValidatingAdmissionPolicy,
 };
-use cel::interrupt::checkpoint;
 use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
 
 use super::{Operations, excluded, list};
