@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use super::machine::Machine;
 use super::node::{Call, Kind, Member, Node};
 use super::{Bindings, Limits, PlanError};
+use crate::interrupt::checkpoint;
 use crate::value::{EvalError, Key, Value, double_to_int, double_to_uint};
 
 /// The value of a step that uses no variables.
@@ -119,6 +120,7 @@ pub(super) fn membership(step: u32, call: Call) -> Result<Node, PlanError> {
 fn set_of(elements: impl Iterator<Item = Value>) -> Option<HashSet<Key>> {
     let mut set = HashSet::new();
     for element in elements {
+        checkpoint();
         let also = match &element {
             Value::Bool(_) | Value::String(_) => [None, None],
             Value::Double(value) => [

@@ -226,7 +226,7 @@ impl Building {
         let rules = ValidationRule::of_schema(schema);
         let mut compile_error = None;
         let compiled = match type_ {
-            Some(type_) => compile(&rules, schema, type_, &mut self.budget),
+            Some(type_) => compile(&rules, schema, type_, &Path::ROOT, &mut self.budget),
             None if rules.is_empty() => Vec::new(),
             None => {
                 compile_error =
