@@ -385,13 +385,13 @@ fn distinct(context: &Context, args: &[Value]) -> Result {
     Ok(Value::list(distinct))
 }
 
-fn sort(_: &Context, args: &[Value]) -> Result {
+fn sort(context: &Context, args: &[Value]) -> Result {
     let list = list_arg(args, 0)?;
-    sorted(list, list)
+    sorted(context, list, list)
 }
 
-fn sort_by_keys(_: &Context, args: &[Value]) -> Result {
-    sorted(list_arg(args, 0)?, list_arg(args, 1)?)
+fn sort_by_keys(context: &Context, args: &[Value]) -> Result {
+    sorted(context, list_arg(args, 0)?, list_arg(args, 1)?)
 }
 
 /// Reports whether values of this type can be ordered.
@@ -418,7 +418,7 @@ fn is_comparable(value: &Value) -> bool {
 /// The elements of `list` in the order of `keys`.
 ///
 /// Source: cel-go `ext/lists.go`, `sortListByAssociatedKeys`.
-fn sorted(list: &ListValue, keys: &ListValue) -> Result {
+fn sorted(context: &Context, list: &ListValue, keys: &ListValue) -> Result {
     if list.len() != keys.len() {
         return Err(EvalError::new(format!(
             "@sortByAssociatedKeys() expected a list of the same size as the associated keys list, but \
@@ -440,10 +440,18 @@ fn sorted(list: &ListValue, keys: &ListValue) -> Result {
         return Err(EvalError::fixed("list elements must have the same type"));
     }
     let mut order: Vec<usize> = (0..keys.len()).collect();
-    go_sort::sort(&mut order, |a, b| match (keys.get(*a), keys.get(*b)) {
-        (Some(a), Some(b)) => a.compare(b) == Ok(Ordering::Less),
-        _ => false,
+    let mut ended = Ok(());
+    go_sort::sort(&mut order, |a, b| {
+        if ended.is_ok() {
+            ended = context.budget().poll(1);
+        }
+        match (keys.get(*a), keys.get(*b)) {
+            // After an interruption the order does not matter.
+            (Some(a), Some(b)) if ended.is_ok() => a.compare(b) == Ok(Ordering::Less),
+            _ => false,
+        }
     });
+    ended?;
     let elements: Vec<Value> = order
         .into_iter()
         .filter_map(|index| list.get(index))

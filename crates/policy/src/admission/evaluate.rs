@@ -22,7 +22,7 @@ use super::text::aggregate;
 use super::trace::Trace;
 use super::visible;
 use crate::compile::CompiledPolicy;
-use cel::value::Value;
+use cel::value::{EvalBudget, Value};
 use kubernetes::library::limits::RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS;
 use kubernetes::schema::{Gvk, Gvr};
 
@@ -101,7 +101,7 @@ impl Evaluator {
             request: Value::Null,
             namespace: Value::Null,
             authorizer: None,
-            budget: Arc::default(),
+            budget: Arc::new(EvalBudget::cancelled_by(context.is_cancelled.clone())),
             is_cancelled: context.is_cancelled.clone(),
             trace: trace.map(Arc::clone),
             recorder: context.recorder.clone(),

@@ -38,7 +38,7 @@ use super::text::go_quote;
 use super::{Admission, Authorizer, visible};
 use crate::compile::CompiledPolicy;
 use crate::mutations;
-use cel::value::Value;
+use cel::value::{EvalBudget, Value};
 use kubernetes::schema::{Gvk, Gvr};
 
 use error::{End, Failure, internal, status};
@@ -648,7 +648,7 @@ impl<'a> Run<'a> {
             request: visible::request(request, gvr, &invocation.gvk),
             namespace: namespace.map_or(Value::Null, |namespace| namespace.visible().clone()),
             authorizer: Some(visible::authorizer(request, &self.context.authorizer)),
-            budget: Arc::default(),
+            budget: Arc::new(EvalBudget::cancelled_by(self.context.is_cancelled.clone())),
             is_cancelled: self.context.is_cancelled.clone(),
             trace: None,
             recorder: self.context.recorder.clone(),
