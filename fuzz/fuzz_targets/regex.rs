@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use regexp::Program;
+use regexp::{MemoryLimit, Program};
 
 /// Constructs that the two syntaxes read in unlike ways: escapes, flags and groups, and the operators
 /// that classes of the `regex` crate have. That also has classes in classes.
@@ -34,11 +34,17 @@ fuzz_target!(|input: &str| {
     let Ok(program) = Program::new(pattern) else {
         return;
     };
-    let found = program.find_all(text, MOST);
-    assert_eq!(program.is_match(text), !found.is_empty(), "{input:?}");
-    assert_eq!(program.find(text), found.first().copied(), "{input:?}");
+    let Ok(found) = program.find_all(text, MOST, &MemoryLimit) else {
+        return;
+    };
+    let is_match = program.is_match(text, &MemoryLimit);
+    assert_eq!(is_match, Ok(!found.is_empty()), "{input:?}");
+    let first = program.find(text, &MemoryLimit);
+    assert_eq!(first, Ok(found.first().copied()), "{input:?}");
     let on_machine = Program::on_machine(pattern).expect("the syntax was accepted before");
-    assert_eq!(on_machine.find_all(text, MOST), found, "{input:?}");
+    if let Ok(all) = on_machine.find_all(text, MOST, &MemoryLimit) {
+        assert_eq!(all, found, "{input:?}");
+    }
     let n_classes = pattern.matches('[').count();
     if n_classes > 1
         || has_leading_zero(pattern)
@@ -52,6 +58,6 @@ fuzz_target!(|input: &str| {
         .build();
     if let Ok(peer) = peer {
         let first = peer.find(text).map(|found| found.as_str());
-        assert_eq!(program.find(text), first, "{input:?}");
+        assert_eq!(program.find(text, &MemoryLimit), Ok(first), "{input:?}");
     }
 });

@@ -21,7 +21,7 @@ use crate::policy::admission::{DeniedBy, Recorder, Recording, ReviewOutcome, Sta
 use crate::schema::crd::Crd;
 use crate::schema::intern::Interner;
 use crate::schema::resolver::SchemaSet;
-use regexp::compiled;
+use regexp::{MemoryLimit, Program};
 
 /// The most rules that are kept of a case.
 const MAX_RULES: usize = 4;
@@ -398,12 +398,14 @@ fn difference(expect: &Expect, found: &[Found]) -> Option<String> {
         return Some(difference);
     }
     if let Some(pattern) = &expect.message_pattern {
-        let program = match compiled(pattern) {
+        let program = match Program::cached(pattern) {
             Ok(program) => program,
             Err(error) => return Some(format!("messagePattern is no regular expression: {error}")),
         };
         let what = format!("that matches {pattern:?}");
-        if let Some(difference) = keep(what, &|error| program.is_match(&error.text)) {
+        if let Some(difference) = keep(what, &|error| {
+            program.is_match(&error.text, &MemoryLimit) == Ok(true)
+        }) {
             return Some(difference);
         }
     }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use regexp::MemoryLimit;
+
 use super::api::{Decision, Expect};
 use crate::policy;
 use crate::policy::admission::{
@@ -95,8 +97,15 @@ fn names_message(expect: &Expect) -> bool {
 
 /// Reports whether a text has a part that `pattern` matches.
 fn fits_pattern(pattern: &str, texts: &[&str]) -> Result<bool, String> {
-    let program = regexp::Program::new(pattern).map_err(|error| error.to_string())?;
-    Ok(texts.iter().any(|text| program.is_match(text)))
+    let program = regexp::Program::cached(pattern).map_err(|error| error.to_string())?;
+    for text in texts {
+        match program.is_match(text, &MemoryLimit) {
+            Ok(true) => return Ok(true),
+            Ok(false) => {}
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    Ok(false)
 }
 
 fn quoted(texts: &[&str]) -> String {

@@ -8,6 +8,8 @@
 
 use std::sync::Arc;
 
+use regexp::EngineBudget;
+
 use super::cost::{Costs, ResultOf};
 use super::types::{StructType, Type, TypeParam};
 use super::value::{EvalBudget, EvalError, Traits, Value};
@@ -173,11 +175,11 @@ pub enum Planning {
     ///
     /// Source: cel-go `interpreter/decorators.go`, `maybeOptimizeSetMembership`.
     Membership,
-    /// A constant text is a regular expression, which is compiled; one that is wrong is an error of
-    /// planning.
+    /// A constant text is a regular expression, which is parsed; one that is wrong is an error of planning. Its engine
+    /// is built by the first search, within the budget.
     ///
     /// Source: cel-go `interpreter/optimizations.go`, `RegexOptimization`.
-    Pattern(fn(&str) -> Result<Specialized, EvalError>),
+    Pattern(fn(&str, &Arc<EngineBudget>) -> Result<Specialized, EvalError>),
 }
 
 /// A minor version of the platform that an environment is made for.

@@ -31,7 +31,7 @@ use cel::stack::run_on_deep_stack;
 use cel::types::Type;
 use kubernetes::library::estimate;
 use kubernetes::library::mutation::{JSON_PATCH, is_object, json_patch_type, object_type};
-use kubernetes::library::runtime::KubernetesRuntime;
+use kubernetes::library::runtime::PolicyRuntime;
 use kubernetes::library::version::{self, TooNew};
 
 pub use finding::{
@@ -404,8 +404,9 @@ fn compile_in_order(
     let declares_variables = mode == CompileMode::Stored || has_variables || sort == Sort::Mutating;
 
     let text_left = TextLeft::default();
+    let runtime = PolicyRuntime::default();
     let mut compile = |(index, expression): (usize, &PolicyExpression), env: &Env| {
-        let (outcome, sound) = outcome(expression, env, (mode, words), &text_left);
+        let (outcome, sound) = outcome(expression, env, (mode, words), (&text_left, &runtime));
         let type_ = outcome.as_ref().map_or(Type::Dyn, variable_type_upstream);
         let field_ref = expression.field_ref.clone();
         let compiled = CompiledExpression {
@@ -483,7 +484,7 @@ fn outcome(
     expression: &PolicyExpression,
     env: &Env,
     (mode, words): (CompileMode, Words),
-    text_left: &TextLeft,
+    (text_left, runtime): (&TextLeft, &PolicyRuntime),
 ) -> (Result<Type, CompileError>, Option<Sound>) {
     if mode == CompileMode::New
         && expression.role != Role::Variable
@@ -513,7 +514,7 @@ fn outcome(
         }
         ExpressionCheck::Passed(checked) => {
             let sound = check_result_type(expression.role, &checked)
-                .and_then(|type_| Ok((type_, plan(checked, env)?)));
+                .and_then(|type_| Ok((type_, plan(checked, env, runtime)?)));
             match sound {
                 Ok((type_, sound)) => (Ok(type_), Some(sound)),
                 Err(error) => (Err(error), None),
@@ -523,7 +524,7 @@ fn outcome(
 }
 
 /// Plans a checked expression. What fails here fails at each request, if it gets into the cluster.
-fn plan(checked: CheckedAst, env: &Env) -> Result<Sound, CompileError> {
+fn plan(checked: CheckedAst, env: &Env, runtime: &PolicyRuntime) -> Result<Sound, CompileError> {
     if checked.has_unspecified() {
         return Err(CompileError {
             type_: CompileErrorType::Internal,
@@ -534,7 +535,7 @@ fn plan(checked: CheckedAst, env: &Env) -> Result<Sound, CompileError> {
             },
         });
     }
-    match Program::plan(&checked, env, &KubernetesRuntime) {
+    match Program::plan(&checked, env, runtime) {
         Ok(program) => Ok(Sound { checked, program }),
         Err(error) => {
             let (kind, rule) = if error.is_unsafe() {

@@ -6,6 +6,8 @@
 //! Source: Go `regexp/syntax/parse.go` (`parseClass`, `appendGroup`, `parseUnicodeClass`, `cleanClass`,
 //! `negateClass`), `regexp/syntax/perl_groups.go`.
 
+use std::collections::HashSet;
+
 use super::ranges::Ranges;
 use super::unicode::{self, UnicodeSet};
 
@@ -29,7 +31,7 @@ impl Ranges {
 }
 
 /// A part of a class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Item {
     /// From one code point to another.
     Range(u32, u32),
@@ -65,32 +67,103 @@ impl Item {
 }
 
 /// Items that are written together, and the flags that were in force.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Part {
     items: Vec<Item>,
     negated: bool,
     fold: bool,
 }
 
-impl Part {
-    fn add_to(&self, ranges: &mut Vec<(u32, u32)>) {
-        let add_items = |ranges: &mut Vec<_>| {
-            self.items
-                .iter()
-                .for_each(|item| item.add_to(self.fold, ranges));
-        };
-        if !self.negated {
-            add_items(ranges);
-            return;
+/// Ranges that are collected, and joined from time to time, so that no more memory is used than the union needs.
+#[derive(Default)]
+struct Collected {
+    ranges: Vec<(u32, u32)>,
+    /// How many ranges may be collected before they are joined.
+    limit: usize,
+}
+
+/// Ranges that are collected before they are joined for the first time.
+const MAX_COLLECTED: usize = 1 << 14;
+
+impl Collected {
+    fn join_if_many(&mut self) {
+        if self.ranges.len() > self.limit.max(MAX_COLLECTED) {
+            self.ranges = Ranges::new(std::mem::take(&mut self.ranges)).0;
+            self.limit = self.ranges.len().saturating_mul(2);
         }
-        let mut own = Vec::new();
-        add_items(&mut own);
-        ranges.append(&mut Ranges::new(own).negated().0);
     }
 }
 
+impl Part {
+    /// Adds the code points of the part. Sets in `seen` were added before.
+    fn add_to(&self, collected: &mut Collected, seen: &mut HashSet<(Item, bool)>) {
+        if !self.negated {
+            for item in &self.items {
+                if !item.is_unicode() || seen.insert((*item, self.fold)) {
+                    item.add_to(self.fold, &mut collected.ranges);
+                    collected.join_if_many();
+                }
+            }
+            return;
+        }
+        let positive = Self {
+            negated: false,
+            ..self.clone()
+        };
+        let mut own = Collected::default();
+        positive.add_to(&mut own, &mut HashSet::new());
+        let negated = Ranges::new(own.ranges).negated();
+        collected.ranges.extend(negated.0);
+        collected.join_if_many();
+    }
+
+    fn contains(&self, rune: u32) -> bool {
+        let mut items = self.items.iter();
+        items.any(|item| item.contains_caseless(rune, self.fold)) != self.negated
+    }
+
+    /// An upper bound on the number of ranges.
+    fn n_ranges(&self) -> usize {
+        let items = self.items.iter().map(|item| item.n_ranges(self.fold));
+        items.fold(1, usize::saturating_add)
+    }
+}
+
+impl Item {
+    fn is_unicode(self) -> bool {
+        matches!(self, Self::Unicode { .. })
+    }
+
+    /// Returns true if `rune`, which has no other case, is in the item.
+    fn contains_caseless(self, rune: u32, fold: bool) -> bool {
+        match self {
+            Self::Range(lo, hi) => (lo..=hi).contains(&rune),
+            Self::Ascii { set, negated } => {
+                set.iter().any(|(lo, hi)| (lo..=hi).contains(&&rune)) != negated
+            }
+            Self::Unicode { set, negated } => set.ranges(fold).contains(rune) != negated,
+        }
+    }
+
+    /// An upper bound on the number of ranges.
+    fn n_ranges(self, fold: bool) -> usize {
+        match self {
+            Self::Range(lo, hi) if fold => {
+                let n_others = (hi - lo).saturating_add(1).min(MAX_FOLDED);
+                (n_others as usize).saturating_mul(3)
+            }
+            Self::Range(..) => 1,
+            Self::Ascii { set, .. } => set.len() + 3,
+            Self::Unicode { set, .. } => set.ranges(fold).as_slice().len() + 1,
+        }
+    }
+}
+
+/// An upper bound on the number of code points that have another case.
+const MAX_FOLDED: u32 = 3_000;
+
 /// A class of characters as it is written, or several that were written as alternatives.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Class {
     parts: Vec<Part>,
 }
@@ -106,26 +179,59 @@ impl Class {
         }
     }
 
-    /// Adds what `other` matches.
-    pub(super) fn merge(&mut self, other: Self) {
+    /// Adds what `other` matches. Returns false if that is known to be in the class.
+    pub(super) fn merge(&mut self, other: Self) -> bool {
+        let mut is_changed = false;
         for mut part in other.parts {
             match self.parts.last_mut() {
                 Some(last) if !last.negated && !part.negated && last.fold == part.fold => {
-                    last.items.append(&mut part.items);
+                    let known = last.items.get(..MAX_COMPARED).unwrap_or(&last.items);
+                    if !part.items.iter().all(|item| known.contains(item)) {
+                        last.items.append(&mut part.items);
+                        is_changed = true;
+                    }
                 }
-                _ => self.parts.push(part),
+                Some(last) if *last == part => {}
+                _ => {
+                    self.parts.push(part);
+                    is_changed = true;
+                }
             }
         }
+        is_changed
+    }
+
+    /// Reports whether the class has a set that is large or has to be folded.
+    pub(super) fn is_expensive(&self) -> bool {
+        let is_expensive =
+            |part: &Part| part.fold || part.items.iter().any(|item| item.is_unicode());
+        self.parts.iter().any(is_expensive)
+    }
+
+    /// Returns true if `rune`, which has no other case, is in the class.
+    pub(super) fn contains_caseless(&self, rune: u32) -> bool {
+        self.parts.iter().any(|part| part.contains(rune))
+    }
+
+    /// An upper bound on the number of ranges.
+    pub(super) fn n_ranges(&self) -> usize {
+        let parts = self.parts.iter().map(Part::n_ranges);
+        parts.fold(0, usize::saturating_add)
     }
 
     /// The code points that are in the class.
     #[must_use]
     pub fn ranges(&self) -> Ranges {
-        let mut ranges = Vec::new();
-        self.parts.iter().for_each(|part| part.add_to(&mut ranges));
-        Ranges::new(ranges)
+        let (mut collected, mut seen) = (Collected::default(), HashSet::new());
+        for part in &self.parts {
+            part.add_to(&mut collected, &mut seen);
+        }
+        Ranges::new(collected.ranges)
     }
 }
+
+/// Items of a class that another item is compared with before it is added.
+const MAX_COMPARED: usize = 64;
 
 /// The set that `\d`, `\s` or `\w` names, by its lower-case letter.
 pub(super) fn perl_set(letter: u8) -> Option<&'static [(u32, u32)]> {

@@ -4,7 +4,7 @@
 
 use super::error::SyntaxErrorCode;
 use super::stack::{Limited, Stack};
-use super::tree::{Flags, NodeId, NodeKind};
+use super::tree::{ClassNode, Flags, NodeId, NodeKind};
 
 /// How deep common prefixes may nest.
 ///
@@ -245,7 +245,10 @@ impl Stack {
         match (&left.kind, &right.kind) {
             (NodeKind::Literal(l), NodeKind::Literal(r)) => same_flag(Flags::FOLD_CASE) && l == r,
             (NodeKind::Class(l), NodeKind::Class(r)) => {
+                let n_ends = |class: &ClassNode| class.summary.map(|summary| summary.n_ends);
+                let is_other = n_ends(l).zip(n_ends(r)).is_some_and(|(l, r)| l != r);
                 same_flag(Flags::FOLD_CASE)
+                    && !is_other
                     && (l.class == r.class || l.class.ranges() == r.class.ranges())
             }
             (NodeKind::AnyChar, NodeKind::AnyChar)
@@ -316,9 +319,9 @@ impl Stack {
     }
 
     fn n_ends(&mut self, id: NodeId) -> usize {
-        match &mut self.node_mut(id).kind {
+        match &self.node(id).kind {
             NodeKind::Literal(runes) => runes.len(),
-            NodeKind::Class(class) => class.summary().n_ends,
+            NodeKind::Class(_) => self.summary(id).n_ends,
             _ => 0,
         }
     }

@@ -2,14 +2,17 @@
 //!
 //! [`parse`] takes a pattern and gives a [`Regex`], a tree with the captures, flags and character classes
 //! that Go would make of it, or the error with Go's text. What Go refuses, for its syntax or its size, is
-//! refused, and nothing else. A [`Program`] matches; [`compiled`] remembers those used lately.
+//! refused, and nothing else. A [`Program`] matches, within the [`Limits`] of a search and the memory of an
+//! [`EngineBudget`].
 //!
 //! ```
-//! use regexp::Program;
+//! use regexp::{MemoryLimit, Program};
 //!
 //! let program = Program::new(r"^[a-z]([-a-z0-9]*[a-z0-9])?$")?;
-//! assert!(program.is_match("web-1") && !program.is_match("Web"));
-//! assert_eq!(Program::new("[0-9]+")?.find_all("a1b22", None), ["1", "22"]);
+//! assert_eq!(program.is_match("web-1", &MemoryLimit), Ok(true));
+//! assert_eq!(program.is_match("Web", &MemoryLimit), Ok(false));
+//! let all = Program::new("[0-9]+")?.find_all("a1b22", None, &MemoryLimit);
+//! assert_eq!(all, Ok(vec!["1", "22"]));
 //! let error = Program::new("a(b").unwrap_err();
 //! assert_eq!(error.to_string(), "error parsing regexp: missing closing ): `a(b`");
 //! # Ok::<(), regexp::SyntaxError>(())
@@ -21,16 +24,21 @@
 //! Source: Go `regexp/syntax/parse.go` (`Parse` with the flags `Perl`), of the release that builds the
 //! API server.
 
+mod budget;
+mod cache;
 mod class;
 mod cursor;
+mod engine;
 mod error;
 mod escape;
 mod factor;
 mod hir;
+mod limits;
 mod machine;
 mod parser;
 mod program;
 mod ranges;
+mod size;
 mod stack;
 mod tree;
 mod unicode;
@@ -40,9 +48,13 @@ mod unicode_tables;
 #[cfg(test)]
 mod tests;
 
+pub use budget::{
+    EngineBudget, MAX_CACHE_BYTES, MAX_KEPT_BYTES, MAX_OWNER_BYTES, engine_bytes, n_engines_built,
+};
 pub use class::Class;
 pub use error::{SyntaxError, SyntaxErrorCode};
-pub use program::{Program, compiled};
+pub use limits::{Limits, MemoryLimit, TooLarge};
+pub use program::{MAX_TRIAL_INSTRUCTIONS, Program};
 pub use ranges::Ranges;
 pub use tree::{Flags, Node, NodeId, NodeKind, Regex};
 pub use unicode::is_printable;

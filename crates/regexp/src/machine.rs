@@ -1,27 +1,42 @@
 //! A machine that matches code points, as Go's does: for patterns that are too large for other engines.
 //!
-//! Its program has an instruction for each part of the pattern, and a search takes time in the product of
-//! the lengths of program and text, and memory by the length of the program.
+//! Its program has an instruction for each part of the pattern. A search takes time in the product of the
+//! lengths of program and text, memory by the length of the program, and can be interrupted.
 //!
 //! Source: Go `regexp/syntax/compile.go`, `regexp/syntax/simplify.go`, `regexp/exec.go`.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use super::class::Class;
 use super::hir::cases_of;
-use super::ranges::{MAX_RUNE, Ranges};
+use super::limits::Limits;
+use super::ranges::Ranges;
 use super::tree::{Flags, NodeId, NodeKind, Regex};
 
+/// Bytes of an instruction.
+pub(super) const INSTRUCTION_BYTES: usize = size_of::<Instruction>();
+
+/// Bytes that a search needs for each instruction, at most: two sets of states, and a stack.
+pub(super) const SEARCH_BYTES: usize =
+    2 * (size_of::<State>() + size_of::<u32>()) + 2 * size_of::<u32>();
+
 /// An instruction; targets are indices of instructions.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Instruction {
+    /// That code point, then the next instruction.
+    Char(char),
+    /// Any code point but a newline, then the next instruction.
+    AnyNotNewline,
+    /// Any code point, then the next instruction.
+    Any,
     /// One code point of the class of that number, then the next instruction.
-    Class(usize),
+    Class(u32),
     /// Nothing is consumed if the condition holds, then the next instruction.
     Look(Look),
     /// Both, the first with preference.
-    Split(usize, usize),
-    Jump(usize),
+    Split(u32, u32),
+    Jump(u32),
     Fail,
     Match,
 }
@@ -86,14 +101,13 @@ struct Compiler<'a> {
     /// For alternatives whose end is not reached yet, the jumps to it.
     ends: Vec<Vec<usize>>,
     ranges: Vec<Ranges>,
-    /// Classes that were used lately, and their numbers.
-    classes: Vec<(Class, usize)>,
+    /// The numbers of classes.
+    classes: HashMap<&'a Class, u32>,
+    /// The numbers of the classes of literals regardless of case.
+    cases: HashMap<u32, u32>,
     /// For each node, whether it can match the empty text.
     nullable: Vec<bool>,
 }
-
-/// The number of classes that are remembered.
-const MAX_CLASSES: usize = 16;
 
 impl Compiler<'_> {
     fn compile(mut self) -> (Vec<Instruction>, Vec<Ranges>) {
@@ -117,7 +131,7 @@ impl Compiler<'_> {
                 }
                 Task::CloseStar => {
                     let start = self.open.last().map_or(0, |(at, _)| *at);
-                    self.program.push(Instruction::Jump(start));
+                    self.program.push(Instruction::Jump(target(start)));
                     self.close();
                 }
                 Task::Or => {
@@ -133,7 +147,7 @@ impl Compiler<'_> {
                 Task::CloseAlternatives => {
                     let end = self.program.len();
                     for jump in self.ends.pop().unwrap_or_default() {
-                        self.set(jump, Instruction::Jump(end));
+                        self.set(jump, Instruction::Jump(target(end)));
                     }
                 }
             }
@@ -174,20 +188,28 @@ impl Compiler<'_> {
             NodeKind::Literal(runes) => {
                 let fold = node.flags.has(Flags::FOLD_CASE);
                 for &rune in runes {
-                    let cases = if fold {
-                        cases_of(rune)
+                    let instruction = if fold {
+                        self.any_case(rune)
                     } else {
-                        vec![(rune, rune)]
+                        // A surrogate, which an escape can name, is in no text.
+                        char::from_u32(rune).map_or(Instruction::Fail, Instruction::Char)
                     };
-                    self.class(Ranges::new(cases));
+                    self.program.push(instruction);
                 }
             }
             NodeKind::Class(class) => {
-                let class = self.number_of(&class.class);
-                self.program.push(Instruction::Class(class));
+                let number = match self.classes.get(&class.class) {
+                    Some(number) => *number,
+                    None => {
+                        let number = self.add(class.class.ranges());
+                        self.classes.insert(&class.class, number);
+                        number
+                    }
+                };
+                self.program.push(Instruction::Class(number));
             }
-            NodeKind::AnyCharNotNewline => self.class(Ranges::new(vec![(0, 9), (11, MAX_RUNE)])),
-            NodeKind::AnyChar => self.class(Ranges::new(vec![(0, MAX_RUNE)])),
+            NodeKind::AnyCharNotNewline => self.program.push(Instruction::AnyNotNewline),
+            NodeKind::AnyChar => self.program.push(Instruction::Any),
             NodeKind::BeginLine => self.program.push(look(Look::BeginLine)),
             NodeKind::EndLine => self.program.push(look(Look::EndLine)),
             NodeKind::BeginText => self.program.push(look(Look::BeginText)),
@@ -205,26 +227,23 @@ impl Compiler<'_> {
         }
     }
 
-    fn class(&mut self, ranges: Ranges) {
-        let class = self.add(ranges);
-        self.program.push(Instruction::Class(class));
+    /// The instruction for `rune` in any case.
+    fn any_case(&mut self, rune: u32) -> Instruction {
+        if let Some(number) = self.cases.get(&rune) {
+            return Instruction::Class(*number);
+        }
+        let cases = cases_of(rune);
+        if let ([_], Some(c)) = (cases.as_slice(), char::from_u32(rune)) {
+            return Instruction::Char(c);
+        }
+        let number = self.add(Ranges::new(cases));
+        self.cases.insert(rune, number);
+        Instruction::Class(number)
     }
 
-    fn add(&mut self, ranges: Ranges) -> usize {
+    fn add(&mut self, ranges: Ranges) -> u32 {
         self.ranges.push(ranges);
-        self.ranges.len() - 1
-    }
-
-    fn number_of(&mut self, class: &Class) -> usize {
-        if let Some((_, number)) = self.classes.iter().find(|(known, _)| known == class) {
-            return *number;
-        }
-        let number = self.add(class.ranges());
-        if self.classes.len() >= MAX_CLASSES {
-            self.classes.remove(0);
-        }
-        self.classes.push((class.clone(), number));
-        number
+        target(self.ranges.len() - 1)
     }
 
     fn alternate(&mut self, parts: &[NodeId]) {
@@ -272,7 +291,13 @@ impl Compiler<'_> {
     }
 }
 
+/// The index of an instruction, of which a program has less than 2^32: Go's limit is 3.3 million.
+fn target(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}
+
 fn split(greedy: bool, part: usize, past: usize) -> Instruction {
+    let (part, past) = (target(part), target(past));
     if greedy {
         Instruction::Split(part, past)
     } else {
@@ -328,37 +353,69 @@ pub(super) struct Machine {
     ranges: Vec<Ranges>,
 }
 
-/// The states of a search at one place, in order of preference, each with where its match would begin.
+/// A state of a search: an instruction, and the offset at which its match would begin.
+type State = (u32, usize);
+
+/// The states of a search at one place, in order of preference.
+#[derive(Debug, Default)]
 struct States {
-    active: Vec<(usize, usize)>,
+    active: Vec<State>,
     /// For each instruction, the number of the place where it was last reached.
-    reached: Vec<usize>,
+    reached: Vec<u32>,
+}
+
+/// Memory of searches, to be used again.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    now: States,
+    then: States,
+    stack: Vec<u32>,
+    known: Known,
+    /// The number of the last place. Numbers are not used twice, so that nothing must be reset.
+    place: u32,
+}
+
+impl Scratch {
+    /// The bytes that are allocated.
+    pub(super) fn memory_usage(&self) -> usize {
+        let states = |states: &States| {
+            states.active.capacity() * size_of::<State>()
+                + states.reached.capacity() * size_of::<u32>()
+        };
+        states(&self.now)
+            + states(&self.then)
+            + self.stack.capacity() * size_of::<u32>()
+            + self.known.answers.capacity() * size_of::<(u32, bool)>()
+    }
 }
 
 /// For each class, whether the code point at a place is in it, and the number of the place.
+#[derive(Debug, Default)]
 struct Known {
-    answers: Vec<(usize, bool)>,
-    place: usize,
+    answers: Vec<(u32, bool)>,
 }
 
 impl Known {
-    /// Reports whether `c`, the code point at the current position, is in a class; looked up once per
-    /// position.
-    fn contains(&mut self, ranges: &[Ranges], class: usize, c: char) -> bool {
+    /// Returns true if `c`, the code point at `place`, is in a class. It is looked up once for each place.
+    fn contains(&mut self, ranges: &[Ranges], class: u32, (place, c): (u32, char)) -> bool {
+        let class = class as usize;
         let look_up = || {
             let ranges = ranges.get(class);
             ranges.is_some_and(|ranges| ranges.contains(u32::from(c)))
         };
         match self.answers.get_mut(class) {
-            Some((place, answer)) if *place == self.place => *answer,
+            Some((at, answer)) if *at == place => *answer,
             Some(slot) => {
-                *slot = (self.place, look_up());
+                *slot = (place, look_up());
                 slot.1
             }
             None => look_up(),
         }
     }
 }
+
+/// Steps of a search between two calls of [`Limits::work`].
+const STEPS_AT_ONCE: usize = 1 << 14;
 
 impl Machine {
     pub(super) fn new(regex: &Regex) -> Self {
@@ -369,92 +426,158 @@ impl Machine {
             open: Vec::new(),
             ends: Vec::new(),
             ranges: Vec::new(),
-            classes: Vec::new(),
+            classes: HashMap::new(),
+            cases: HashMap::new(),
             nullable: nullable_nodes(regex),
         };
-        let (program, ranges) = compiler.compile();
+        let (mut program, ranges) = compiler.compile();
+        program.shrink_to_fit();
         Self { program, ranges }
     }
 
-    /// The first match at or behind `start`.
-    pub(super) fn find(&self, text: &str, start: usize) -> Option<Range<usize>> {
-        let states = || States {
-            active: Vec::new(),
-            reached: vec![0; self.program.len()],
+    /// The number of instructions.
+    pub(super) fn len(&self) -> usize {
+        self.program.len()
+    }
+
+    /// The bytes that are allocated, without those of searches.
+    pub(super) fn memory_usage(&self) -> usize {
+        let ranges = self.ranges.iter().map(|ranges| {
+            size_of::<Ranges>() + std::mem::size_of_val::<[(u32, u32)]>(ranges.as_slice())
+        });
+        self.program.capacity() * INSTRUCTION_BYTES + ranges.sum::<usize>()
+    }
+
+    /// The first match at or after `start`; the first that is noticed if `earliest`, which says no more than that
+    /// there is one.
+    ///
+    /// # Errors
+    ///
+    /// The error of `limits`.
+    pub(super) fn find<L: Limits>(
+        &self,
+        (text, start, earliest): (&str, usize, bool),
+        scratch: &mut Scratch,
+        limits: &L,
+    ) -> Result<Option<Range<usize>>, L::Error> {
+        let Some((behind, rest)) = text.split_at_checked(start) else {
+            return Ok(None);
         };
-        let (mut now, mut then) = (states(), states());
-        let (behind, rest) = text.split_at_checked(start)?;
+        let Scratch {
+            now,
+            then,
+            stack,
+            known,
+            place,
+        } = scratch;
+        now.active.clear();
+        then.active.clear();
+        stack.clear();
+        now.reached.resize(self.program.len(), 0);
+        then.reached.resize(self.program.len(), 0);
+        known.answers.resize(self.ranges.len(), (0, false));
         let mut before = behind.chars().next_back();
         let mut rest = rest.chars();
         let mut found = None;
-        let mut stack = Vec::new();
-        let mut known = Known {
-            answers: vec![(0, false); self.ranges.len()],
-            place: 0,
-        };
-        // Places are numbered from one, as zero is for instructions that were never reached.
-        for place in 1.. {
-            known.place = place;
+        let mut n_steps = 0_usize;
+        // A search that was interrupted has left states at the next place.
+        *place += 1;
+        loop {
+            if *place >= u32::MAX - 2 {
+                now.reached.fill(0);
+                then.reached.fill(0);
+                known.answers.fill((0, false));
+                for (instruction, _) in &now.active {
+                    // They are at the place whose number is one.
+                    if let Some(reached) = now.reached.get_mut(*instruction as usize) {
+                        *reached = 1;
+                    }
+                }
+                *place = 0;
+            }
+            *place += 1;
             let at = text.len() - rest.as_str().len();
             let after = rest.next();
             if found.is_none() {
-                self.follow(&mut now, place, (0, at), (before, after), &mut stack);
+                n_steps += self.follow(now, *place, (0, at), (before, after), stack);
             }
             if now.active.is_empty() && found.is_some() {
                 break;
             }
             let next = rest.as_str().chars().next();
-            for (instruction, began) in std::mem::take(&mut now.active) {
-                match self.program.get(instruction) {
-                    Some(Instruction::Match) => {
+            let active = std::mem::take(&mut now.active);
+            n_steps += active.len() + 1;
+            for &(instruction, began) in &active {
+                let takes = match (self.program.get(instruction as usize), after) {
+                    (Some(Instruction::Match), _) => {
                         found = Some(began..at);
-                        // What is less preferred is no longer of interest.
+                        // Less preferred states are no longer of interest.
                         break;
                     }
-                    Some(Instruction::Class(class))
-                        if after.is_some_and(|c| known.contains(&self.ranges, *class, c)) =>
-                    {
-                        let state = (instruction + 1, began);
-                        self.follow(&mut then, place + 1, state, (after, next), &mut stack);
+                    (Some(Instruction::Char(expected)), Some(c)) => *expected == c,
+                    (Some(Instruction::AnyNotNewline), Some(c)) => c != '\n',
+                    (Some(Instruction::Any), Some(_)) => true,
+                    (Some(Instruction::Class(class)), Some(c)) => {
+                        known.contains(&self.ranges, *class, (*place, c))
                     }
-                    _ => {}
+                    _ => false,
+                };
+                if takes {
+                    let state = (instruction + 1, began);
+                    n_steps += self.follow(then, *place + 1, state, (after, next), stack);
                 }
             }
-            if after.is_none() {
+            // The memory is used again.
+            now.active = active;
+            now.active.clear();
+            if n_steps >= STEPS_AT_ONCE {
+                limits.work(n_steps)?;
+                n_steps = 0;
+            }
+            if after.is_none() || (earliest && found.is_some()) {
                 break;
             }
-            std::mem::swap(&mut now, &mut then);
+            std::mem::swap(now, then);
             before = after;
         }
-        found
+        limits.work(n_steps)?;
+        Ok(found)
     }
 
-    /// Adds what is reached from `state` without consuming anything, in order of preference.
+    /// Adds the states that are reached from a state without consuming anything, in order of preference. Returns the
+    /// number of steps.
     fn follow(
         &self,
         states: &mut States,
-        place: usize,
-        (instruction, began): (usize, usize),
+        place: u32,
+        (instruction, began): State,
         (before, after): (Option<char>, Option<char>),
-        stack: &mut Vec<usize>,
-    ) {
+        stack: &mut Vec<u32>,
+    ) -> usize {
+        let mut n_steps = 0;
         stack.push(instruction);
         while let Some(instruction) = stack.pop() {
-            match states.reached.get_mut(instruction) {
+            n_steps += 1;
+            match states.reached.get_mut(instruction as usize) {
                 Some(reached) if *reached != place => *reached = place,
                 _ => continue,
             }
-            match self.program.get(instruction) {
+            match self.program.get(instruction as usize) {
                 Some(Instruction::Split(first, second)) => stack.extend([*second, *first]),
                 Some(Instruction::Jump(target)) => stack.push(*target),
                 Some(Instruction::Look(look)) if look.holds(before, after) => {
                     stack.push(instruction + 1);
                 }
-                Some(Instruction::Class(_) | Instruction::Match) => {
-                    states.active.push((instruction, began));
-                }
+                Some(
+                    Instruction::Char(_)
+                    | Instruction::Any
+                    | Instruction::AnyNotNewline
+                    | Instruction::Class(_)
+                    | Instruction::Match,
+                ) => states.active.push((instruction, began)),
                 Some(Instruction::Look(_) | Instruction::Fail) | None => {}
             }
         }
+        n_steps
     }
 }

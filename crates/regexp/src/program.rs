@@ -1,41 +1,23 @@
-//! Matching: a pattern made ready, and what it finds.
+//! Matching: a pattern and its engine, which is built when it is first used.
 //!
-//! Go's tree is translated for the engines of `regex-automata`, which take time linear in the text. What
-//! would be too large or too deep for them runs on a machine of our own ([`super::machine`]), which takes
-//! the memory that Go's takes. Both prefer what Go prefers: the leftmost match, and of several the one that
-//! a backtracking search finds first.
+//! Go's tree is translated for the engines of `regex-automata`, which take time linear in the text. Patterns that are
+//! too large or too deep for them run on a machine of our own ([`super::machine`]). Both prefer what Go prefers: the
+//! leftmost match, and of several the one that a backtracking search finds first.
+//!
+//! A pattern is data: it is parsed when it is made, and its engine is built by the first search, within the bounds of
+//! [`EngineBudget`]. An engine that does not fit them is taken from a shared cache, or exists for one search only.
 //!
 //! Source: Go `regexp/regexp.go` (`MatchString`, `FindString`, `FindAllString`).
 
-use std::collections::HashMap;
-use std::ops::Range;
-use std::sync::{Arc, LazyLock, PoisonError, RwLock};
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 
-use regex_automata::nfa::thompson::WhichCaptures;
-use regex_automata::{Input, meta};
+use super::budget::EngineBudget;
+use super::engine::{Built, Engine, Search};
+use super::limits::Limits;
+use super::{SyntaxError, SyntaxErrorCode, cache, size};
 
-use super::machine::Machine;
-use super::{SyntaxError, SyntaxErrorCode, hir};
-
-/// The greatest number of bytes that the engines of `regex-automata` may use for a pattern.
-const ENGINE_SIZE: usize = 4 << 20;
-
-/// The greatest number of bytes that a search may use to remember states.
-const ENGINE_CACHE: usize = 2 << 20;
-
-/// A regular expression, ready to match.
-#[derive(Debug)]
-pub struct Program(Engine);
-
-#[derive(Debug)]
-enum Engine {
-    Automata(meta::Regex),
-    Machine(Machine),
-}
-
-/// The length of the longest pattern that is tried on the engines of `regex-automata`, in bytes. They would
-/// turn most longer ones down, but only after much memory was spent on them.
-const MAX_ENGINE_PATTERN: usize = 50_000;
+pub use super::engine::MAX_TRIAL_INSTRUCTIONS;
 
 /// The length of the longest pattern, in bytes; a longer one is an error of our own, with Go's text.
 ///
@@ -43,8 +25,38 @@ const MAX_ENGINE_PATTERN: usize = 50_000;
 /// Expressions are shorter by far.
 const MAX_PATTERN: usize = 1_000_000;
 
+/// A regular expression that was parsed. Its engine is built by the first search.
+#[derive(Debug)]
+pub struct Program {
+    pattern: Box<str>,
+    /// The budget within which the engine is kept. Without one it may be in the shared cache.
+    budget: Option<Arc<EngineBudget>>,
+    engine: OnceLock<Arc<Engine>>,
+    /// True if the pattern runs on our machine whatever its size.
+    on_machine: bool,
+}
+
+/// An engine for a search.
+enum Handle<'a> {
+    Kept(&'a Engine),
+    Shared(Arc<Engine>),
+    Transient(Box<Engine>),
+}
+
+impl Deref for Handle<'_> {
+    type Target = Engine;
+
+    fn deref(&self) -> &Engine {
+        match self {
+            Self::Kept(engine) => engine,
+            Self::Shared(engine) => engine,
+            Self::Transient(engine) => engine,
+        }
+    }
+}
+
 impl Program {
-    /// Makes `pattern` ready.
+    /// Parses `pattern`. Its engine is kept in the shared cache.
     ///
     /// # Errors
     ///
@@ -55,22 +67,53 @@ impl Program {
             let shown: String = pattern.chars().take(100).collect();
             return Err(SyntaxError::new(SyntaxErrorCode::Large, &shown));
         }
-        let regex = super::parse(pattern)?;
-        let config = meta::Config::new()
-            .which_captures(WhichCaptures::Implicit)
-            .nfa_size_limit(Some(ENGINE_SIZE))
-            .onepass_size_limit(Some(ENGINE_SIZE))
-            .hybrid_cache_capacity(ENGINE_CACHE);
-        let is_short = pattern.len() <= MAX_ENGINE_PATTERN;
-        let hir = is_short.then(|| hir::translate(&regex)).flatten();
-        let automata = hir.and_then(|hir| {
-            let mut builder = meta::Builder::new();
-            builder.configure(config).build_from_hir(&hir).ok()
-        });
-        Ok(Self(automata.map_or_else(
-            || Engine::Machine(Machine::new(&regex)),
-            Engine::Automata,
-        )))
+        super::parse(pattern)?;
+        Ok(Self {
+            pattern: pattern.into(),
+            budget: None,
+            engine: OnceLock::new(),
+            on_machine: false,
+        })
+    }
+
+    /// As [`Self::new`], but without parsing a pattern whose engine is in the shared cache: for patterns that are not
+    /// known before an evaluation.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::new`].
+    pub fn cached(pattern: &str) -> Result<Self, SyntaxError> {
+        match cache::get(pattern) {
+            Some(engine) => Ok(Self {
+                pattern: pattern.into(),
+                budget: None,
+                engine: engine.into(),
+                on_machine: false,
+            }),
+            None => Self::new(pattern),
+        }
+    }
+
+    /// As [`Self::new`], for a few searches of short texts in an analysis; see [`EngineBudget::for_trials`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::new`].
+    pub fn for_trials(pattern: &str) -> Result<Self, SyntaxError> {
+        Self::within(pattern, &Arc::new(EngineBudget::for_trials()))
+    }
+
+    /// As [`Self::new`], with an engine that is kept within `budget` as long as the program lives.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::new`].
+    pub fn within(pattern: &str, budget: &Arc<EngineBudget>) -> Result<Self, SyntaxError> {
+        let budget = Some(Arc::clone(budget));
+        Ok(Self {
+            budget,
+            ..Self::new(pattern)?
+        })
     }
 
     /// As [`Self::new`], but on our own machine, for those who compare the two.
@@ -79,62 +122,138 @@ impl Program {
     ///
     /// As for [`Self::new`].
     pub fn on_machine(pattern: &str) -> Result<Self, SyntaxError> {
-        let regex = super::parse(pattern)?;
-        Ok(Self(Engine::Machine(Machine::new(&regex))))
+        Ok(Self {
+            on_machine: true,
+            ..Self::new(pattern)?
+        })
     }
 
-    /// Reports whether some part of `text` matches.
-    #[must_use]
-    pub fn is_match(&self, text: &str) -> bool {
-        match &self.0 {
-            Engine::Automata(regex) => regex.is_match(text),
-            Engine::Machine(machine) => machine.find(text, 0).is_some(),
+    /// The engine, built now or before.
+    fn engine<L: Limits>(&self, limits: &L) -> Result<Handle<'_>, L::Error> {
+        if let Some(engine) = self.engine.get() {
+            return Ok(Handle::Kept(engine));
         }
+        self.new_engine(limits)
     }
 
-    /// The first match at or behind `start`; what is before it is still seen by `^` and `\b`.
-    fn find_at(&self, text: &str, start: usize) -> Option<Range<usize>> {
-        match &self.0 {
-            Engine::Automata(regex) => regex
-                .find(Input::new(text).range(start..))
-                .map(|found| found.range()),
-            Engine::Machine(machine) => machine.find(text, start),
+    #[cold]
+    fn new_engine<L: Limits>(&self, limits: &L) -> Result<Handle<'_>, L::Error> {
+        if self.on_machine {
+            return self.machine(limits);
         }
+        let budget = self.budget.as_ref();
+        if budget.is_some_and(|budget| budget.is_trial()) {
+            return self.trial(limits);
+        }
+        if let Some(engine) = cache::get(&self.pattern) {
+            return Ok(Handle::Shared(engine));
+        }
+        let regex = self.parsed(limits)?;
+        Ok(
+            match Engine::build((&self.pattern, &regex), budget, limits)? {
+                Built::Kept(engine) => Handle::Kept(self.engine.get_or_init(|| Arc::new(engine))),
+                Built::Cached(engine) => Handle::Shared(engine),
+                Built::Transient(engine) => Handle::Transient(Box::new(engine)),
+            },
+        )
+    }
+
+    /// The tree, made again.
+    fn parsed<L: Limits>(&self, limits: &L) -> Result<super::Regex, L::Error> {
+        limits.work(self.pattern.len().saturating_mul(16))?;
+        // The pattern was parsed before, without an error.
+        super::parse(&self.pattern).map_err(|_| limits.exceeded())
+    }
+
+    /// A machine for this search alone.
+    fn machine<L: Limits>(&self, limits: &L) -> Result<Handle<'_>, L::Error> {
+        let regex = self.parsed(limits)?;
+        let size = size::estimate(&regex);
+        let engine = Engine::transient_machine(&regex, size, limits)?;
+        Ok(Handle::Transient(Box::new(engine)))
+    }
+
+    /// A small machine for this search alone.
+    fn trial<L: Limits>(&self, limits: &L) -> Result<Handle<'_>, L::Error> {
+        let regex = self.parsed(limits)?;
+        let engine = Engine::for_trial(&regex).ok_or_else(|| limits.exceeded())?;
+        Ok(Handle::Transient(Box::new(engine)))
+    }
+
+    /// Calls `search` with an engine that can search `text`.
+    fn search<L: Limits, T>(
+        &self,
+        text: &str,
+        limits: &L,
+        search: impl FnOnce(&mut Search<'_>) -> Result<T, L::Error>,
+    ) -> Result<T, L::Error> {
+        let mut engine = self.engine(limits)?;
+        if engine.takes_long(text) {
+            engine = self.machine(limits)?;
+        }
+        engine.search(search)
+    }
+
+    /// Returns true if some part of `text` matches.
+    ///
+    /// # Errors
+    ///
+    /// The error of `limits`.
+    pub fn is_match<L: Limits>(&self, text: &str, limits: &L) -> Result<bool, L::Error> {
+        self.search(text, limits, |search| search.is_match(text, limits))
     }
 
     /// The part of `text` that matches first.
-    #[must_use]
-    pub fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
-        text.get(self.find_at(text, 0)?)
+    ///
+    /// # Errors
+    ///
+    /// The error of `limits`.
+    pub fn find<'t, L: Limits>(
+        &self,
+        text: &'t str,
+        limits: &L,
+    ) -> Result<Option<&'t str>, L::Error> {
+        let found = self.search(text, limits, |search| search.find_at(text, 0, limits))?;
+        Ok(found.and_then(|range| text.get(range)))
     }
 
-    /// The parts of `text` that match, one after the other; not more than `limit`, if there is one.
+    /// The parts of `text` that match, one after the other; not more than `n_max`, if there is one.
     ///
-    /// An empty match right behind another does not count.
+    /// An empty match right after another does not count.
+    ///
+    /// # Errors
+    ///
+    /// The error of `limits`.
     ///
     /// Source: Go `regexp/regexp.go`, `Regexp.allMatches`.
-    #[must_use]
-    pub fn find_all<'t>(&self, text: &'t str, limit: Option<usize>) -> Vec<&'t str> {
-        let limit = limit.unwrap_or(usize::MAX);
-        let mut found = Vec::new();
-        let mut start = 0;
-        let mut previous_end = None;
-        while found.len() < limit && start <= text.len() {
-            let Some(range) = self.find_at(text, start) else {
-                break;
-            };
-            let accepted = range.end != start || previous_end != Some(range.start);
-            start = if range.end == start {
-                start + width_at(text, start)
-            } else {
-                range.end
-            };
-            previous_end = Some(range.end);
-            if accepted {
-                found.extend(text.get(range));
+    pub fn find_all<'t, L: Limits>(
+        &self,
+        text: &'t str,
+        n_max: Option<usize>,
+        limits: &L,
+    ) -> Result<Vec<&'t str>, L::Error> {
+        let n_max = n_max.unwrap_or(usize::MAX);
+        self.search(text, limits, |search| {
+            let mut matches = Vec::new();
+            let mut start = 0;
+            let mut previous_end = None;
+            while matches.len() < n_max && start <= text.len() {
+                let Some(range) = search.find_at(text, start, limits)? else {
+                    break;
+                };
+                let accepted = range.end != start || previous_end != Some(range.start);
+                start = if range.end == start {
+                    start + width_at(text, start)
+                } else {
+                    range.end
+                };
+                previous_end = Some(range.end);
+                if accepted {
+                    matches.extend(text.get(range));
+                }
             }
-        }
-        found
+            Ok(matches)
+        })
     }
 }
 
@@ -145,52 +264,22 @@ fn width_at(text: &str, index: usize) -> usize {
         .map_or(1, char::len_utf8)
 }
 
-/// The greatest number of patterns that are kept.
-const MAX_KEPT: usize = 1_000;
-
-/// The length of the longest pattern that is kept, in bytes.
-const MAX_KEPT_LEN: usize = 1_000;
-
-/// Patterns that were used lately, for those that are not known before an evaluation.
-static KEPT: LazyLock<RwLock<HashMap<Box<str>, Arc<Program>>>> = LazyLock::new(RwLock::default);
-
-/// `pattern` made ready, now or before.
-///
-/// # Errors
-///
-/// The error that Go's `regexp.Compile` gives for the pattern, with its text.
-pub fn compiled(pattern: &str) -> Result<Arc<Program>, SyntaxError> {
-    let kept = KEPT
-        .read()
-        .unwrap_or_else(PoisonError::into_inner)
-        .get(pattern)
-        .cloned();
-    if let Some(program) = kept {
-        return Ok(program);
-    }
-    let program = Arc::new(Program::new(pattern)?);
-    if pattern.len() <= MAX_KEPT_LEN {
-        let mut kept = KEPT.write().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= MAX_KEPT {
-            kept.clear();
-        }
-        kept.insert(pattern.into(), Arc::clone(&program));
-    }
-    Ok(program)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::MemoryLimit;
 
     /// Both engines find `expected`, which is what Go finds.
     #[track_caller]
     fn check(pattern: &str, text: &str, expected: &[&str]) {
         let engines = [Program::new(pattern), Program::on_machine(pattern)];
         for program in engines.map(Result::unwrap) {
-            assert_eq!(program.find_all(text, None), expected, "{program:?}");
-            assert_eq!(program.find(text), expected.first().copied());
-            assert_eq!(program.is_match(text), !expected.is_empty());
+            let found = program.find_all(text, None, &MemoryLimit).unwrap();
+            assert_eq!(found, expected, "{program:?}");
+            let first = program.find(text, &MemoryLimit);
+            assert_eq!(first, Ok(expected.first().copied()));
+            let is_match = program.is_match(text, &MemoryLimit);
+            assert_eq!(is_match, Ok(!expected.is_empty()));
         }
     }
 
@@ -240,27 +329,81 @@ mod tests {
     }
 
     #[test]
-    fn limits() {
+    fn find_all_stops_at_limit() {
         let program = Program::new("[ab]").unwrap();
-        assert_eq!(program.find_all("abab", Some(3)), ["a", "b", "a"]);
-        assert_eq!(program.find_all("abab", Some(0)), [""; 0]);
+        let find_all = |n_max| program.find_all("abab", Some(n_max), &MemoryLimit).unwrap();
+        assert_eq!(find_all(3), ["a", "b", "a"]);
+        assert_eq!(find_all(0), [""; 0]);
+    }
+
+    #[track_caller]
+    fn is_match(program: &Program, text: &str) -> bool {
+        program.is_match(text, &MemoryLimit).unwrap()
     }
 
     #[test]
-    fn large_and_deep_patterns_match_too() {
+    fn large_and_deep_patterns_match() {
         let large = Program::new(r"^(\pL{500}|\PL)\d?$").unwrap();
-        assert!(matches!(large.0, Engine::Machine(_)));
-        assert!(large.is_match(&"\u{e9}".repeat(500)));
-        assert!(!large.is_match(&"\u{e9}".repeat(499)));
+        assert!(large.engine(&MemoryLimit).unwrap().is_machine());
+        assert!(is_match(&large, &"\u{e9}".repeat(500)));
+        assert!(!is_match(&large, &"\u{e9}".repeat(499)));
         let deep = format!("{}x{}", "(?:a|".repeat(400), ")b".repeat(400));
         let deep = Program::new(&deep).unwrap();
-        assert!(deep.is_match(&format!("x{}", "b".repeat(400))));
+        assert!(is_match(&deep, &format!("x{}", "b".repeat(400))));
     }
 
     #[test]
-    fn what_is_used_again_is_not_made_again() {
-        let (first, second) = (compiled("kept+").unwrap(), compiled("kept+").unwrap());
-        assert!(Arc::ptr_eq(&first, &second));
-        assert!(compiled("(").is_err());
+    fn usual_patterns_run_on_automata() {
+        for pattern in [
+            "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
+            r"^\pL+$",
+            r"(?i)^\w+@\w+\.(com|org)$",
+            "^.{0,253}$",
+            r"^(\d{1,3}\.){3}\d{1,3}$",
+        ] {
+            let program = Program::new(pattern).unwrap();
+            let engine = program.engine(&MemoryLimit).unwrap();
+            assert!(!engine.is_machine(), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn new_builds_no_engine() {
+        let program = Program::within("new_builds_no_engine", &Arc::default()).unwrap();
+        assert!(program.engine.get().is_none());
+        assert!(is_match(&program, "new_builds_no_engine"));
+        assert!(program.engine.get().is_some());
+    }
+
+    #[test]
+    fn shared_engine_is_built_once() {
+        let program = || Program::new("shared_engine_is_built_once+").unwrap();
+        let (first, second) = (program(), program());
+        let engine = |program: &Program| match program.engine(&MemoryLimit).unwrap() {
+            Handle::Shared(engine) => engine,
+            _ => panic!("an engine that is not shared"),
+        };
+        assert!(Arc::ptr_eq(&engine(&first), &engine(&second)));
+    }
+
+    #[test]
+    fn trial_builds_no_engine_and_rejects_large_patterns() {
+        let budget = Arc::new(EngineBudget::for_trials());
+        let small = Program::within("^a{3}$", &budget).unwrap();
+        assert!(is_match(&small, "aaa") && small.engine.get().is_none());
+        let large =
+            Program::within("(a{9}b{9}){100}(c{9}d{9}){100}(e{9}f{9}){100}", &budget).unwrap();
+        assert!(large.is_match("a", &MemoryLimit).is_err());
+    }
+
+    #[test]
+    fn machine_beyond_memory_limit_is_an_error() {
+        let huge = r"\pL{1000}".repeat(300);
+        let program = Program::new(&huge).unwrap();
+        let message = program.is_match("a", &MemoryLimit).unwrap_err().to_string();
+        assert_eq!(
+            message,
+            "the regular expression needs more than 8 MiB of memory"
+        );
     }
 }

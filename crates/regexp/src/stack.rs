@@ -18,7 +18,7 @@ use super::unicode::{min_fold, simple_fold};
 /// The greatest height of a tree.
 ///
 /// Source: Go `regexp/syntax/parse.go`, `maxHeight`.
-const MAX_HEIGHT: u32 = 1000;
+const MAX_HEIGHT: u64 = 1000;
 
 /// The greatest size of a program, in instructions.
 ///
@@ -49,11 +49,38 @@ pub(super) struct Stack {
     /// The product of all repetitions.
     repeats: u64,
     /// The sizes of nodes, once they are measured.
-    sizes: Option<HashMap<NodeId, u64>>,
+    sizes: Option<Measures>,
     /// The heights of nodes, once they are measured.
-    heights: Option<HashMap<NodeId, u32>>,
+    heights: Option<Measures>,
+    /// Summaries of classes that are expensive to make, by the class.
+    summaries: HashMap<Class, ClassSummary>,
     /// How deep factoring is in recursion.
     pub(super) factor_depth: u32,
+}
+
+/// A number greater than zero for some nodes.
+#[derive(Debug, Default)]
+struct Measures(Vec<u64>);
+
+impl Measures {
+    fn get(&self, id: NodeId) -> Option<u64> {
+        self.0.get(id.index()).copied().filter(|value| *value > 0)
+    }
+
+    fn insert(&mut self, id: NodeId, value: u64) {
+        if self.0.len() <= id.index() {
+            self.0.resize(id.index() + 1, 0);
+        }
+        if let Some(place) = self.0.get_mut(id.index()) {
+            *place = value;
+        }
+    }
+
+    fn remove(&mut self, id: NodeId) {
+        if let Some(place) = self.0.get_mut(id.index()) {
+            *place = 0;
+        }
+    }
 }
 
 impl Stack {
@@ -67,6 +94,7 @@ impl Stack {
             repeats: 1,
             sizes: None,
             heights: None,
+            summaries: HashMap::new(),
             factor_depth: 0,
         }
     }
@@ -98,7 +126,7 @@ impl Stack {
 
     pub(super) fn recycle(&mut self, id: NodeId) {
         if let Some(heights) = &mut self.heights {
-            heights.remove(&id);
+            heights.remove(id);
         }
         self.free.push(id);
     }
@@ -130,7 +158,7 @@ impl Stack {
             if (self.nodes.len() as u64) < MAX_SIZE / self.repeats {
                 return Ok(());
             }
-            self.sizes = Some(HashMap::new());
+            self.sizes = Some(Measures::default());
             for n in 0..self.open.len() {
                 if let Some(&below) = self.open.get(n) {
                     self.check_size(below)?;
@@ -148,12 +176,12 @@ impl Stack {
     }
 
     /// The size of the node, from the known sizes of its parts.
-    fn measure_size(&self, sizes: &mut HashMap<NodeId, u64>, id: NodeId) -> u64 {
+    fn measure_size(&self, sizes: &mut Measures, id: NodeId) -> u64 {
         let node = self.node(id);
         let mut parts = 0_u64;
         for &part in &node.parts {
-            let size = match sizes.get(&part) {
-                Some(&size) => size,
+            let size = match sizes.get(part) {
+                Some(size) => size,
                 None => self.measure_size(sizes, part),
             };
             parts = parts.saturating_add(size);
@@ -192,7 +220,7 @@ impl Stack {
             return Ok(());
         }
         if self.heights.is_none() {
-            self.heights = Some(HashMap::new());
+            self.heights = Some(Measures::default());
             for n in 0..self.open.len() {
                 if let Some(&below) = self.open.get(n) {
                     self.check_height(below)?;
@@ -210,11 +238,11 @@ impl Stack {
     }
 
     /// The height of the node, from the known heights of its parts.
-    fn measure_height(&self, heights: &mut HashMap<NodeId, u32>, id: NodeId) -> u32 {
+    fn measure_height(&self, heights: &mut Measures, id: NodeId) -> u64 {
         let mut height = 1;
         for &part in &self.node(id).parts {
-            let below = match heights.get(&part) {
-                Some(&height) => height,
+            let below = match heights.get(part) {
+                Some(height) => height,
                 None => self.measure_height(heights, part),
             };
             height = height.max(below.saturating_add(1));
@@ -262,13 +290,13 @@ impl Stack {
 
     pub(super) fn push(&mut self, id: NodeId) -> Limited<()> {
         let mut single = None;
-        match &mut self.node_mut(id).kind {
+        match &self.node(id).kind {
             NodeKind::Literal(runes) => {
                 let n_runes = runes.len();
                 self.n_runes += n_runes;
             }
-            NodeKind::Class(class) => {
-                let summary = class.summary();
+            NodeKind::Class(_) => {
+                let summary = self.summary(id);
                 self.n_runes += summary.n_ends;
                 single = match summary.extent {
                     Extent::One(rune) => Some((rune, self.flags.without(Flags::FOLD_CASE))),
@@ -400,10 +428,15 @@ impl Stack {
             return Ok(part);
         }
         let id = self.alloc(kind.clone(), Flags::default());
-        let mut flat = Vec::with_capacity(parts.len());
+        let mut flat = Vec::new();
         for part in parts {
             if self.node(part).kind == *kind {
-                flat.append(&mut std::mem::take(&mut self.node_mut(part).parts));
+                let mut inner = std::mem::take(&mut self.node_mut(part).parts);
+                if flat.is_empty() {
+                    flat = inner;
+                } else {
+                    flat.append(&mut inner);
+                }
                 self.recycle(part);
             } else {
                 flat.push(part);
@@ -520,8 +553,9 @@ impl Stack {
                 node.kind = NodeKind::AnyChar;
             }
             NodeKind::Class(class) => {
-                if let Some(other) = class_of(&other) {
-                    class.class.merge(other);
+                if let Some(other) = class_of(&other)
+                    && class.class.merge(other)
+                {
                     class.summary = None;
                 }
             }
@@ -543,11 +577,10 @@ impl Stack {
 
     /// Makes a class that covers all that `.` matches into that.
     pub(super) fn clean_alternative(&mut self, id: NodeId) {
-        let node = self.node_mut(id);
-        if let NodeKind::Class(class) = &mut node.kind {
-            match class.summary().extent {
-                Extent::All => node.kind = NodeKind::AnyChar,
-                Extent::AllButNewline => node.kind = NodeKind::AnyCharNotNewline,
+        if matches!(self.node(id).kind, NodeKind::Class(_)) {
+            match self.summary(id).extent {
+                Extent::All => self.node_mut(id).kind = NodeKind::AnyChar,
+                Extent::AllButNewline => self.node_mut(id).kind = NodeKind::AnyCharNotNewline,
                 _ => {}
             }
         }
@@ -572,36 +605,53 @@ fn matches_newline(node: &Node) -> bool {
         NodeKind::AnyChar => true,
         // As in Go, the case of a literal is not looked at; a newline has none.
         NodeKind::Literal(runes) => *runes == [NEWLINE],
-        NodeKind::Class(class) => class.class.ranges().contains(NEWLINE),
+        NodeKind::Class(class) => class.class.contains_caseless(NEWLINE),
         _ => false,
     }
 }
 
 const NEWLINE: u32 = 0xa;
 
-impl ClassNode {
-    /// Summarizes the class for the parser.
-    pub(super) fn summary(&mut self) -> ClassSummary {
-        if let Some(summary) = self.summary {
+impl Stack {
+    /// Summarizes the class `id` for the parser.
+    pub(super) fn summary(&mut self, id: NodeId) -> ClassSummary {
+        let NodeKind::Class(class) = &self.node(id).kind else {
+            return ClassSummary {
+                n_ends: 0,
+                extent: Extent::Other,
+            };
+        };
+        if let Some(summary) = class.summary {
             return summary;
         }
-        let ranges = self.class.ranges();
-        let is_pair = |a, b| simple_fold(a) == b && simple_fold(b) == a;
-        let extent = match *ranges.as_slice() {
-            [(a, b)] if a == b => Extent::One(a),
-            [(a, b)] if a + 1 == b && is_pair(a, b) => Extent::BothCases(a),
-            [(a, b), (c, d)] if a == b && c == d && is_pair(a, c) => Extent::BothCases(a),
-            [(0, MAX_RUNE)] => Extent::All,
-            [(0, a), (b, MAX_RUNE)] if a + 1 == NEWLINE && b == NEWLINE + 1 => {
-                Extent::AllButNewline
-            }
-            _ => Extent::Other,
-        };
-        let summary = ClassSummary {
-            n_ends: 2 * ranges.as_slice().len(),
-            extent,
-        };
-        self.summary = Some(summary);
+        let is_expensive = class.class.is_expensive();
+        let known = is_expensive
+            .then(|| self.summaries.get(&class.class).copied())
+            .flatten();
+        let summary = known.unwrap_or_else(|| summarize(&class.class));
+        if is_expensive && known.is_none() {
+            self.summaries.insert(class.class.clone(), summary);
+        }
+        if let NodeKind::Class(class) = &mut self.node_mut(id).kind {
+            class.summary = Some(summary);
+        }
         summary
+    }
+}
+
+fn summarize(class: &Class) -> ClassSummary {
+    let ranges = class.ranges();
+    let is_pair = |a, b| simple_fold(a) == b && simple_fold(b) == a;
+    let extent = match *ranges.as_slice() {
+        [(a, b)] if a == b => Extent::One(a),
+        [(a, b)] if a + 1 == b && is_pair(a, b) => Extent::BothCases(a),
+        [(a, b), (c, d)] if a == b && c == d && is_pair(a, c) => Extent::BothCases(a),
+        [(0, MAX_RUNE)] => Extent::All,
+        [(0, a), (b, MAX_RUNE)] if a + 1 == NEWLINE && b == NEWLINE + 1 => Extent::AllButNewline,
+        _ => Extent::Other,
+    };
+    ClassSummary {
+        n_ends: 2 * ranges.as_slice().len(),
+        extent,
     }
 }

@@ -137,6 +137,16 @@ pub struct ClassNode {
     pub(super) summary: Option<ClassSummary>,
 }
 
+impl ClassNode {
+    /// An upper bound on the number of ranges.
+    pub(super) fn n_ranges(&self) -> usize {
+        match self.summary {
+            Some(summary) => summary.n_ends / 2,
+            None => self.class.n_ranges(),
+        }
+    }
+}
+
 /// Summary of a class, as far as the parser needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ClassSummary {

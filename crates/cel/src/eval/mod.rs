@@ -1,6 +1,6 @@
 //! Evaluation: a checked expression is planned once into a [`Program`] and evaluated often.
 //!
-//! Planning resolves names and functions, folds constants and compiles constant patterns; evaluation walks
+//! Planning resolves names and functions, folds constants and parses constant patterns; evaluation walks
 //! the plan, keeps count of the cost as the API server does, and stops at the limit. The costs of
 //! functions are in their rows; what else an environment chooses is behind [`Runtime`].
 //!
@@ -29,6 +29,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use activation::{Activation, Bindings, Part};
+use regexp::EngineBudget;
 
 use super::ast::{Ast, ExprId};
 use super::checker::CheckedAst;
@@ -92,7 +93,7 @@ impl From<EvalError> for PlanError {
 
 /// The options of planning and evaluation that an environment sets.
 pub trait Runtime: fmt::Debug + Send + Sync {
-    /// Reports whether planning folds constants, looks up elements of constant lists, and compiles
+    /// Reports whether planning folds constants, looks up elements of constant lists, and parses
     /// constant patterns.
     ///
     /// Source: cel-go `cel/options.go`, `OptOptimize`; `cel/program.go`, `newProgram`.
@@ -105,6 +106,11 @@ pub trait Runtime: fmt::Debug + Send + Sync {
     /// Source: cel-go `interpreter/runtimecost.go`, `PresenceTestHasCost`.
     fn presence_test_has_cost(&self) -> bool {
         true
+    }
+
+    /// Returns the budget for the engines of constant patterns; by default one for each program.
+    fn engines(&self) -> Arc<EngineBudget> {
+        Arc::default()
     }
 }
 

@@ -2,7 +2,10 @@
 //!
 //! Source: cel-go `interpreter/planner.go`.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
+
+use regexp::EngineBudget;
 
 use super::node::{
     Attribute, Call, ConditionalRoot, Fold, Kind, ListNode, Local, LoopVariable, Maker,
@@ -23,6 +26,8 @@ pub(super) struct Planner<'a> {
     checked: &'a CheckedAst,
     env: &'a Env,
     runtime: &'a dyn Runtime,
+    /// The budget for the engines of constant patterns, if there are any.
+    engines: OnceCell<Arc<EngineBudget>>,
     /// The variables of the comprehensions around the expression, innermost last.
     scopes: Vec<(Arc<str>, Local)>,
     n_folds: usize,
@@ -60,6 +65,7 @@ impl<'a> Planner<'a> {
             checked,
             env,
             runtime,
+            engines: OnceCell::new(),
             scopes: Vec::new(),
             n_folds: 0,
         }
@@ -363,7 +369,8 @@ impl<'a> Planner<'a> {
             && let Some(Value::String(text)) = call.args.get(1).and_then(Node::constant)
             && folds_constants
         {
-            call.target = Target::Specialized(compile(text)?);
+            let engines = self.engines.get_or_init(|| self.runtime.engines());
+            call.target = Target::Specialized(compile(text, engines)?);
             call.evaluates_all = false;
         }
         Ok(Node::new(step, Kind::Call(Box::new(call))))

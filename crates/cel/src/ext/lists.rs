@@ -437,10 +437,18 @@ fn sorted(list: &ListValue, keys: &ListValue, budget: &EvalBudget) -> Result {
         return Err(EvalError::fixed("list elements must have the same type"));
     }
     let mut order: Vec<usize> = (0..keys.len()).collect();
-    go_sort::sort(&mut order, |a, b| match (keys.get(*a), keys.get(*b)) {
-        (Some(a), Some(b)) => a.compare(b) == Ok(Ordering::Less),
-        _ => false,
+    let mut ended = Ok(());
+    go_sort::sort(&mut order, |a, b| {
+        if ended.is_ok() {
+            ended = budget.poll(1);
+        }
+        match (keys.get(*a), keys.get(*b)) {
+            // After an interruption the order does not matter.
+            (Some(a), Some(b)) if ended.is_ok() => a.compare(b) == Ok(Ordering::Less),
+            _ => false,
+        }
     });
+    ended?;
     let elements: Vec<Value> = order
         .into_iter()
         .filter_map(|index| list.get(index))

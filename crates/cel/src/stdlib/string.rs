@@ -1,6 +1,9 @@
 //! Strings: substrings and regular expressions.
 
 use std::borrow::Cow;
+use std::sync::Arc;
+
+use regexp::{EngineBudget, Limits, SyntaxError};
 
 use super::costs::{AFFIX, CONTAINED, MATCHED};
 use crate::cost::Costs;
@@ -90,20 +93,44 @@ fn starts_with(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
     two_texts(args).map(|(text, part)| text.starts_with(part).into())
 }
 
+/// Searches by regular expressions use the budget of the evaluation.
+impl Limits for Context {
+    type Error = EvalError;
+
+    fn work(&self, n_steps: usize) -> Result<(), EvalError> {
+        // Most steps of a search are short.
+        self.budget().poll((n_steps as u64) / 8)
+    }
+
+    fn allocate(&self, n_bytes: usize) -> Result<(), EvalError> {
+        self.budget().allocate(n_bytes)
+    }
+
+    fn exceeded(&self) -> EvalError {
+        let error = self.budget().allocate(usize::MAX).err();
+        error.unwrap_or_else(|| EvalError::cancelled("the regular expression is too large"))
+    }
+}
+
+fn invalid(error: SyntaxError) -> EvalError {
+    EvalError::new(error.to_string())
+}
+
 /// Source: cel-go `common/types/string.go`, `String.Match`.
-fn matches(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn matches(context: &Context, args: &[Value]) -> Result<Value, EvalError> {
     let (text, pattern) = two_texts(args)?;
-    let program = regexp::compiled(pattern).map_err(|error| EvalError::new(error.to_string()))?;
-    Ok(program.is_match(text).into())
+    let program = regexp::Program::cached(pattern).map_err(invalid)?;
+    program.is_match(text, context).map(Value::Bool)
 }
 
 /// `matches` with a constant pattern.
 ///
 /// Source: cel-go `interpreter/optimizations.go`, `MatchesRegexOptimization`.
-fn matching(pattern: &str) -> Result<Specialized, EvalError> {
-    let program = regexp::compiled(pattern).map_err(|error| EvalError::new(error.to_string()))?;
-    Ok(Box::new(move |_, args| {
-        Ok(program.is_match(&subject(args)?).into())
+fn matching(pattern: &str, engines: &Arc<EngineBudget>) -> Result<Specialized, EvalError> {
+    let program = regexp::Program::within(pattern, engines).map_err(invalid)?;
+    Ok(Box::new(move |context, args| {
+        let is_match = program.is_match(&subject(args)?, context)?;
+        Ok(is_match.into())
     }))
 }
 

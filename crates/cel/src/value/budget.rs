@@ -1,6 +1,7 @@
 //! The steps and the memory that one evaluation may use besides its cost.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::EvalError;
@@ -22,6 +23,10 @@ pub struct EvalBudget {
     max_bytes: u64,
     is_out_of_steps: AtomicBool,
     is_out_of_bytes: AtomicBool,
+    /// Set by another thread to end the evaluation.
+    is_cancelled: Option<Arc<AtomicBool>>,
+    /// Work since the flag was last read.
+    unpolled: AtomicU64,
 }
 
 /// The limit of an [`EvalBudget`] that an evaluation has exceeded. Its text is the reason shown to users.
@@ -68,6 +73,9 @@ const MAX_STEPS: u64 = 10_000_000;
 /// Bytes. An object of a request has at most 3 MiB of JSON, and policies build short strings and lists from it.
 const MAX_BYTES: u64 = 32 << 20;
 
+/// Steps of work from one look at the cancellation to the next.
+const STEPS_OF_POLL: u64 = 1_000;
+
 const MIB: u64 = 1 << 20;
 
 impl Default for EvalBudget {
@@ -87,6 +95,8 @@ impl EvalBudget {
             max_bytes: bytes,
             is_out_of_steps: AtomicBool::new(false),
             is_out_of_bytes: AtomicBool::new(false),
+            is_cancelled: None,
+            unpolled: AtomicU64::new(0),
         }
     }
 
@@ -102,6 +112,41 @@ impl EvalBudget {
         }
     }
 
+    /// The default budget of evaluations that end soon after `is_cancelled` is set.
+    #[must_use]
+    pub fn cancelled_by(is_cancelled: Option<Arc<AtomicBool>>) -> Self {
+        Self {
+            is_cancelled,
+            ..Self::default()
+        }
+    }
+
+    /// Counts `n_steps` of work, of which each takes some nanoseconds, and reads the flag that cancels the evaluation
+    /// from time to time. Functions that may take long within one step of the evaluation call it.
+    ///
+    /// # Errors
+    ///
+    /// An error that ends the evaluation if it was cancelled.
+    #[inline]
+    pub fn poll(&self, n_steps: u64) -> Result<(), EvalError> {
+        let Some(is_cancelled) = &self.is_cancelled else {
+            return Ok(());
+        };
+        let n_steps = self
+            .unpolled
+            .load(Ordering::Relaxed)
+            .saturating_add(n_steps);
+        if n_steps < STEPS_OF_POLL {
+            self.unpolled.store(n_steps, Ordering::Relaxed);
+            return Ok(());
+        }
+        self.unpolled.store(0, Ordering::Relaxed);
+        if is_cancelled.load(Ordering::Relaxed) {
+            return Err(EvalError::cancelled("operation interrupted"));
+        }
+        Ok(())
+    }
+
     /// Counts a visited value.
     ///
     /// # Errors
@@ -113,7 +158,7 @@ impl EvalBudget {
         match left.checked_sub(1) {
             Some(left) => {
                 self.steps.store(left, Ordering::Relaxed);
-                Ok(())
+                self.poll(1)
             }
             None => {
                 self.is_out_of_steps.store(true, Ordering::Relaxed);

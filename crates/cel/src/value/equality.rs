@@ -35,6 +35,7 @@ impl Value {
     ///
     /// Those of [`Self::equals`], and an exhausted budget.
     pub fn equals_within(&self, other: &Self, budget: &EvalBudget) -> Result<bool, EvalError> {
+        budget.poll(1)?;
         equals(self, other, Walk { depth: 0, budget })
     }
 }

@@ -6,6 +6,8 @@
 //! `pkg/validation/strfmt` (`default.go`, `kubernetes-extensions.go`, `bson.go`, `date.go`, `time.go`, `duration.go`),
 //! `pkg/internal/third_party/govalidator`.
 
+use regexp::MemoryLimit;
+
 use super::mail;
 use crate::library::format::validation;
 use crate::library::{net, url};
@@ -76,7 +78,8 @@ impl Format {
 
 /// Reports whether `text` matches a constant pattern.
 fn matches(pattern: &str, text: &str) -> bool {
-    regexp::compiled(pattern).is_ok_and(|program| program.is_match(text))
+    let program = regexp::Program::cached(pattern).ok();
+    program.is_some_and(|program| program.is_match(text, &MemoryLimit) == Ok(true))
 }
 
 /// Source: kube-openapi `pkg/validation/strfmt/bson/objectid.go`, `ObjectIDFromHex`.

@@ -6,9 +6,9 @@
 //! `formats.go` (`StripUnsupportedFormatsPostProcessorForVersion`).
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use regexp::Program;
+use regexp::{EngineBudget, Program};
 use serde_json::{Map, Value as Json};
 
 use super::format::Format;
@@ -58,8 +58,11 @@ pub(super) struct Bound {
 #[derive(Debug)]
 pub(super) struct Pattern {
     pub(super) source: Box<str>,
-    pub(super) program: Result<Arc<Program>, String>,
+    pub(super) program: Result<Program, String>,
 }
+
+/// The budget for the engines of the patterns of all definitions.
+static ENGINES: LazyLock<Arc<EngineBudget>> = LazyLock::new(Arc::default);
 
 impl Schema {
     /// Reads `schema`, which must not be nested too deeply for recursion.
@@ -93,7 +96,7 @@ impl Schema {
         let format = text("format").filter(|name| is_enforced(name, &types));
         let pattern = text("pattern").map(|source| Pattern {
             source: source.into(),
-            program: regexp::compiled(source).map_err(|error| error.to_string()),
+            program: Program::within(source, &ENGINES).map_err(|error| error.to_string()),
         });
         let required = get("required").and_then(Json::as_array);
         let required = required.into_iter().flatten();

@@ -13,6 +13,7 @@
 
 use std::collections::HashSet;
 
+use regexp::MemoryLimit;
 use serde_json::{Map, Value as Json};
 
 use super::number;
@@ -235,8 +236,11 @@ impl Walk {
             return Outcome::default();
         }
         let detail = match &pattern.program {
-            Ok(program) if program.is_match(text) => return Outcome::default(),
-            Ok(_) => format!("should match '{}'", pattern.source),
+            Ok(program) => match program.is_match(text, &MemoryLimit) {
+                Ok(true) => return Outcome::default(),
+                Ok(false) => format!("should match '{}'", pattern.source),
+                Err(error) => format!("should match '{}', but {error}", pattern.source),
+            },
             Err(error) => format!(
                 "should match '{}, but pattern is invalid: {error}'",
                 pattern.source

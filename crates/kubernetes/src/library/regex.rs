@@ -8,7 +8,7 @@ use Sig::{Int, List, String};
 use cel::decls::{Context, OverloadRow, Planning, Sig, Source, Specialized};
 use cel::stdlib::string::{SEARCHED_LENGTHS, subject};
 use cel::value::{EvalError, Value};
-use regexp::{Program, compiled};
+use regexp::{EngineBudget, Program};
 
 const SOURCE: Source = Source::new("k8s.io/apiserver pkg/cel/library/regex.go, regexLibraryDecls");
 
@@ -50,13 +50,14 @@ pub static ROWS: &[OverloadRow] = &[
 ];
 
 /// The pattern that is the second argument.
-fn program(args: &[Value]) -> std::result::Result<Arc<Program>, EvalError> {
-    compiled(text(args, 1)?).map_err(|error| failed(format!("Illegal regex: {error}")))
+fn program(args: &[Value]) -> std::result::Result<Program, EvalError> {
+    Program::cached(text(args, 1)?).map_err(|error| failed(format!("Illegal regex: {error}")))
 }
 
-fn find(_: &Context, args: &[Value]) -> Result {
+fn find(context: &Context, args: &[Value]) -> Result {
     let text = text(args, 0)?;
-    Ok(program(args)?.find(text).unwrap_or_default().into())
+    let found = program(args)?.find(text, context)?;
+    Ok(found.unwrap_or_default().into())
 }
 
 fn find_all(context: &Context, args: &[Value]) -> Result {
@@ -68,18 +69,25 @@ fn find_all(context: &Context, args: &[Value]) -> Result {
 /// `find` with a constant pattern.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/regex.go`, `FindRegexOptimization`.
-fn finding(pattern: &str) -> std::result::Result<Specialized, EvalError> {
-    let program = compiled(pattern).map_err(failed)?;
-    Ok(Box::new(move |_, args| {
-        Ok(program.find(&subject(args)?).unwrap_or_default().into())
+fn finding(
+    pattern: &str,
+    engines: &Arc<EngineBudget>,
+) -> std::result::Result<Specialized, EvalError> {
+    let program = Program::within(pattern, engines).map_err(failed)?;
+    Ok(Box::new(move |context, args| {
+        let text = subject(args)?;
+        Ok(program.find(&text, context)?.unwrap_or_default().into())
     }))
 }
 
 /// `findAll` with a constant pattern.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/regex.go`, `FindAllRegexOptimization`.
-fn finding_all(pattern: &str) -> std::result::Result<Specialized, EvalError> {
-    let program = compiled(pattern).map_err(failed)?;
+fn finding_all(
+    pattern: &str,
+    engines: &Arc<EngineBudget>,
+) -> std::result::Result<Specialized, EvalError> {
+    let program = Program::within(pattern, engines).map_err(failed)?;
     Ok(Box::new(move |context, args| {
         all_matches(&program, context, args)
     }))
@@ -100,7 +108,11 @@ fn all_matches(program: &Program, context: &Context, args: &[Value]) -> Result {
     let budget = context.budget();
     // One match more than there is memory for is enough to exceed the budget.
     let max = budget.bytes_left() / MATCH + 1;
-    let found = program.find_all(&text, Some(limit.map_or(max, |limit| limit.min(max))));
+    let found = program.find_all(
+        &text,
+        Some(limit.map_or(max, |limit| limit.min(max))),
+        context,
+    )?;
     let n_bytes = found
         .iter()
         .fold(0, |sum: usize, text| sum.saturating_add(text.len()));

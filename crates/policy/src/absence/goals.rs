@@ -5,6 +5,7 @@
 
 use std::rc::Rc;
 
+use regexp::MemoryLimit;
 use serde_json::{Value as Json, json};
 
 use super::decided;
@@ -384,7 +385,7 @@ fn called(
 
 /// A text that the pattern matches, of the simplest patterns.
 fn matching(pattern: &str) -> Option<String> {
-    let regex = regexp::Program::new(pattern).ok()?;
+    let regex = regexp::Program::for_trials(pattern).ok()?;
     let bare = pattern.trim_start_matches('^').trim_end_matches('$');
     let bare = bare.replace(".*", "a").replace(".+", "a").replace('\\', "");
     let samples = [
@@ -399,7 +400,7 @@ fn matching(pattern: &str) -> Option<String> {
     ];
     std::iter::once(&*bare)
         .chain(samples)
-        .find(|text| regex.is_match(text))
+        .find(|text| regex.is_match(text, &MemoryLimit) == Ok(true))
         .map(str::to_owned)
         .or_else(|| sample_text::matching(pattern))
 }

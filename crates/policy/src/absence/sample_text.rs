@@ -1,6 +1,6 @@
 //! Texts that a regular expression matches.
 
-use regexp::{Node, NodeId, NodeKind, Program, Regex};
+use regexp::{MemoryLimit, Node, NodeId, NodeKind, Program, Regex};
 
 /// The longest text that is made.
 const MAX_TEXT: usize = 200;
@@ -14,12 +14,12 @@ const MAX_TEXTS: usize = 4;
 /// A text that `pattern` matches, if a simple one does.
 pub(super) fn matching(pattern: &str) -> Option<String> {
     let regex = regexp::parse(pattern).ok()?;
-    let program = Program::new(pattern).ok()?;
+    let program = Program::for_trials(pattern).ok()?;
     let mut texts = (0..MAX_TEXTS).filter_map(|choice| {
         let mut out = String::new();
         write(&regex, regex.root(), choice, &mut out, 0).then_some(out)
     });
-    texts.find(|text| program.is_match(text))
+    texts.find(|text| program.is_match(text, &MemoryLimit) == Ok(true))
 }
 
 /// Appends a text for the part `id`; `false` where there is none.
@@ -91,7 +91,8 @@ mod tests {
             r"@sha256:[0-9a-f]{64}$",
         ] {
             let text = matching(pattern).unwrap();
-            assert!(Program::new(pattern).unwrap().is_match(&text), "{pattern}");
+            let program = Program::new(pattern).unwrap();
+            assert_eq!(program.is_match(&text, &MemoryLimit), Ok(true), "{pattern}");
         }
         assert_eq!(matching("[^\\x00-\\x{10FFFF}]"), None);
         assert_eq!(matching("a("), None);

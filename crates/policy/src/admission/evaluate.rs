@@ -85,7 +85,7 @@ impl Evaluator {
         context: &ReviewContext<'_>,
         trace: Option<&Arc<Trace>>,
     ) -> Evaluation {
-        let budget = Arc::default();
+        let budget = Arc::new(EvalBudget::cancelled_by(context.is_cancelled.clone()));
         let seen = (params, namespace);
         let evaluation = self.evaluate_within(&budget, request, matched, seen, context, trace);
         match budget.exceeded() {

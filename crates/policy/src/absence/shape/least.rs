@@ -1,5 +1,6 @@
 //! The least value of a type that is valid.
 
+use regexp::MemoryLimit;
 use serde_json::{Map, Value as Json, json};
 
 use super::super::path::{Path, Segment};
@@ -294,7 +295,8 @@ impl<'a> Shape<'a> {
                     .get("pattern")
                     .and_then(Json::as_str)
                     .is_none_or(|pattern| {
-                        regexp::Program::new(pattern).is_ok_and(|regex| regex.is_match(text))
+                        let regex = regexp::Program::for_trials(pattern);
+                        regex.is_ok_and(|regex| regex.is_match(text, &MemoryLimit) == Ok(true))
                     })
         });
         is_of_type && is_within && fits

@@ -319,7 +319,7 @@ impl<'a> Run<'a> {
             reviews: vec![ReviewOutcome::default(); policies.len()],
             steps: Vec::new(),
             is_trial: false,
-            budget: Arc::default(),
+            budget: Arc::new(EvalBudget::cancelled_by(context.is_cancelled.clone())),
         }
     }
 

@@ -1,0 +1,205 @@
+//! Memory of the engines: budgets, and reservations that are released with the engine.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Bytes that all engines of planned patterns may use together.
+pub const MAX_KEPT_BYTES: usize = 16 << 20;
+
+/// Bytes that the planned patterns of one [`EngineBudget`] (a policy or an expression) may use together.
+pub const MAX_OWNER_BYTES: usize = 2 << 20;
+
+/// Bytes that the engines in the shared cache may use together.
+pub const MAX_CACHE_BYTES: usize = 4 << 20;
+
+/// Bytes of all engines that are kept for planned patterns.
+static KEPT: Counter = Counter::new(MAX_KEPT_BYTES);
+
+/// Bytes of all engines of the shared cache.
+static CACHED: Counter = Counter::new(MAX_CACHE_BYTES);
+
+/// Number of engines that were built in this process.
+static BUILT: AtomicU64 = AtomicU64::new(0);
+
+/// Returns the bytes that engines hold now: those of planned patterns and those in the shared cache.
+#[must_use]
+pub fn engine_bytes() -> usize {
+    KEPT.used() + CACHED.used()
+}
+
+/// Returns the number of engines that were built since the process began.
+#[must_use]
+pub fn n_engines_built() -> u64 {
+    BUILT.load(Ordering::Relaxed)
+}
+
+/// Counts an engine that was built.
+pub(super) fn count_built() {
+    BUILT.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Bytes in use, with a bound.
+#[derive(Debug)]
+struct Counter {
+    used: AtomicUsize,
+    max: usize,
+}
+
+impl Counter {
+    const fn new(max: usize) -> Self {
+        Self {
+            used: AtomicUsize::new(0),
+            max,
+        }
+    }
+
+    fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Adds `n_bytes`. Returns false, and adds nothing, if that exceeds the bound.
+    fn add(&self, n_bytes: usize) -> bool {
+        let added = |used: usize| {
+            let sum = used.checked_add(n_bytes)?;
+            (sum <= self.max).then_some(sum)
+        };
+        let (set, get) = (Ordering::Relaxed, Ordering::Relaxed);
+        self.used.fetch_update(set, get, added).is_ok()
+    }
+
+    fn subtract(&self, n_bytes: usize) {
+        self.used.fetch_sub(n_bytes, Ordering::Relaxed);
+    }
+}
+
+/// Bound on the memory of the engines of one owner, such as a policy.
+#[derive(Debug)]
+pub struct EngineBudget {
+    counter: Counter,
+    is_trial: bool,
+}
+
+impl Default for EngineBudget {
+    fn default() -> Self {
+        Self {
+            counter: Counter::new(MAX_OWNER_BYTES),
+            is_trial: false,
+        }
+    }
+}
+
+impl EngineBudget {
+    /// Creates a budget for patterns that are matched a few times during an analysis: no engine is built for them.
+    ///
+    /// A search runs on a machine that exists for this search alone. A pattern of more than
+    /// [`MAX_TRIAL_INSTRUCTIONS`](super::MAX_TRIAL_INSTRUCTIONS) is not searched for, which is an error.
+    #[must_use]
+    pub const fn for_trials() -> Self {
+        Self {
+            counter: Counter::new(0),
+            is_trial: true,
+        }
+    }
+
+    /// Returns true if no engine is built within the budget.
+    #[must_use]
+    pub fn is_trial(&self) -> bool {
+        self.is_trial
+    }
+
+    /// Returns the bytes that the engines of the owner hold now.
+    #[must_use]
+    pub fn used(&self) -> usize {
+        self.counter.used()
+    }
+}
+
+/// Reserved bytes. They are released when the reservation is dropped.
+#[derive(Debug)]
+pub(super) struct Reservation {
+    bytes: AtomicUsize,
+    account: Account,
+}
+
+/// Counters that a reservation adds to.
+#[derive(Debug)]
+enum Account {
+    /// Those of an owner, and of all owners.
+    Kept(Arc<EngineBudget>),
+    /// That of the shared cache.
+    Cached,
+    /// None: the engine exists for one search.
+    Transient,
+}
+
+impl Reservation {
+    /// Reserves `n_bytes` for an engine that `owner` keeps, or `None` if the bounds do not allow that.
+    pub(super) fn kept(owner: &Arc<EngineBudget>, n_bytes: usize) -> Option<Self> {
+        Self::new(Account::Kept(Arc::clone(owner)), n_bytes)
+    }
+
+    /// Reserves `n_bytes` for an engine of the shared cache, or `None` if the bound does not allow that.
+    pub(super) fn cached(n_bytes: usize) -> Option<Self> {
+        Self::new(Account::Cached, n_bytes)
+    }
+
+    /// A reservation of an engine for one search, which its caller has accounted for.
+    pub(super) const fn transient() -> Self {
+        Self {
+            bytes: AtomicUsize::new(0),
+            account: Account::Transient,
+        }
+    }
+
+    fn new(account: Account, n_bytes: usize) -> Option<Self> {
+        let reservation = Self {
+            bytes: AtomicUsize::new(0),
+            account,
+        };
+        reservation.grow(n_bytes).then_some(reservation)
+    }
+
+    /// Reserves `n_bytes` more. Returns false, and reserves nothing, if the bounds do not allow that.
+    pub(super) fn grow(&self, n_bytes: usize) -> bool {
+        let is_reserved = match &self.account {
+            Account::Kept(owner) => {
+                let is_owned = owner.counter.add(n_bytes);
+                let is_reserved = is_owned && KEPT.add(n_bytes);
+                if is_owned && !is_reserved {
+                    owner.counter.subtract(n_bytes);
+                }
+                is_reserved
+            }
+            Account::Cached => CACHED.add(n_bytes),
+            Account::Transient => true,
+        };
+        if is_reserved {
+            self.bytes.fetch_add(n_bytes, Ordering::Relaxed);
+        }
+        is_reserved
+    }
+
+    /// Releases `n_bytes`, which must be reserved.
+    pub(super) fn shrink(&self, n_bytes: usize) {
+        self.bytes.fetch_sub(n_bytes, Ordering::Relaxed);
+        self.release(n_bytes);
+    }
+
+    fn release(&self, n_bytes: usize) {
+        match &self.account {
+            Account::Kept(owner) => {
+                owner.counter.subtract(n_bytes);
+                KEPT.subtract(n_bytes);
+            }
+            Account::Cached => CACHED.subtract(n_bytes),
+            Account::Transient => {}
+        }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let n_bytes = *self.bytes.get_mut();
+        self.release(n_bytes);
+    }
+}

@@ -1,0 +1,86 @@
+//! Engines that no planned pattern keeps, by their patterns: bounded by bytes, the least recently used are dropped.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+use super::budget::{MAX_CACHE_BYTES, Reservation};
+use super::engine::Engine;
+
+/// The engines, and the order in which they were used.
+#[derive(Debug, Default)]
+struct Cache {
+    engines: HashMap<Arc<str>, (Arc<Engine>, u64)>,
+    by_use: BTreeMap<u64, Arc<str>>,
+    n_uses: u64,
+}
+
+static CACHE: LazyLock<Mutex<Cache>> = LazyLock::new(Mutex::default);
+
+fn lock() -> MutexGuard<'static, Cache> {
+    CACHE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Cache {
+    fn next_use(&mut self) -> u64 {
+        self.n_uses = self.n_uses.wrapping_add(1);
+        self.n_uses
+    }
+
+    fn pop_oldest(&mut self) -> Option<Arc<Engine>> {
+        let (_, pattern) = self.by_use.pop_first()?;
+        self.engines.remove(&pattern).map(|(engine, _)| engine)
+    }
+}
+
+/// Returns the engine for `pattern`, if there is one.
+pub(super) fn get(pattern: &str) -> Option<Arc<Engine>> {
+    let mut cache = lock();
+    let now = cache.next_use();
+    let Cache {
+        engines, by_use, ..
+    } = &mut *cache;
+    let (engine, used) = engines.get_mut(pattern)?;
+    if let Some(pattern) = by_use.remove(used) {
+        by_use.insert(now, pattern);
+    }
+    *used = now;
+    Some(Arc::clone(engine))
+}
+
+/// Reserves `n_bytes` for a new engine. Engines that were not used for the longest time are dropped for it. `None` if
+/// there is no room all the same, as an engine is too large, or dropped ones are still in use.
+pub(super) fn reserve(n_bytes: usize) -> Option<Reservation> {
+    if n_bytes > MAX_CACHE_BYTES {
+        return None;
+    }
+    if let Some(reservation) = Reservation::cached(n_bytes) {
+        return Some(reservation);
+    }
+    // Room for the memory of searches, too.
+    let n_wanted = n_bytes
+        .saturating_add(MAX_CACHE_BYTES / 4)
+        .min(MAX_CACHE_BYTES);
+    let mut cache = lock();
+    while let Some(oldest) = cache.pop_oldest() {
+        drop(oldest);
+        if let Some(reservation) = Reservation::cached(n_wanted) {
+            reservation.shrink(n_wanted - n_bytes);
+            return Some(reservation);
+        }
+    }
+    drop(cache);
+    Reservation::cached(n_bytes)
+}
+
+/// Puts in `engine`, whose bytes are reserved. An engine that is there already wins.
+pub(super) fn insert(pattern: &str, engine: Engine) -> Arc<Engine> {
+    let mut cache = lock();
+    let now = cache.next_use();
+    if let Some((engine, _)) = cache.engines.get(pattern) {
+        return Arc::clone(engine);
+    }
+    let (pattern, engine): (Arc<str>, _) = (pattern.into(), Arc::new(engine));
+    cache.by_use.insert(now, Arc::clone(&pattern));
+    cache.engines.insert(pattern, (Arc::clone(&engine), now));
+    engine
+}

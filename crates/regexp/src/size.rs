@@ -1,0 +1,163 @@
+//! Estimates of the size of engines, made from the tree before anything is built.
+
+use std::collections::HashSet;
+
+use super::class::Class;
+use super::machine::{INSTRUCTION_BYTES, SEARCH_BYTES};
+use super::tree::{Flags, Node, NodeId, NodeKind, Regex};
+
+/// Sizes of the engines of a pattern. Sums that overflow are the greatest number.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Size {
+    /// Upper bound on the instructions of our machine.
+    pub(super) n_instructions: usize,
+    /// States of an automaton over bytes.
+    pub(super) n_states: usize,
+    /// Bytes of the ranges of all distinct classes.
+    class_bytes: usize,
+}
+
+/// States for `.` of the automaton that reads UTF-8 from its end, which is larger than that from the begin.
+const ANY_STATES: usize = 28;
+
+/// States of that automaton for each range of a large class.
+const RANGE_STATES: usize = 2;
+
+/// Bytes of a state of an automaton, with its transitions.
+const STATE_BYTES: usize = 28;
+
+/// Bytes of the ranges of a class for each of its ranges.
+const RANGE_BYTES: usize = 8;
+
+impl Size {
+    /// Returns the bytes of our machine and of a search on it.
+    pub(super) fn machine_bytes(&self) -> usize {
+        self.n_instructions
+            .saturating_mul(INSTRUCTION_BYTES + SEARCH_BYTES)
+            .saturating_add(self.class_bytes)
+    }
+
+    /// Returns an estimate of the bytes of an automaton in one direction.
+    pub(super) fn automaton_bytes(&self) -> usize {
+        self.n_states.saturating_mul(STATE_BYTES)
+    }
+}
+
+/// Instructions and states of a part.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    instructions: usize,
+    states: usize,
+}
+
+impl Count {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            instructions: self.instructions.saturating_add(other.instructions),
+            states: self.states.saturating_add(other.states),
+        }
+    }
+
+    fn times(self, n: u32) -> Self {
+        let n = n as usize;
+        Self {
+            instructions: self.instructions.saturating_mul(n),
+            states: self.states.saturating_mul(n),
+        }
+    }
+
+    const fn of(n: usize) -> Self {
+        Self {
+            instructions: n,
+            states: n,
+        }
+    }
+}
+
+/// Estimates the sizes of the engines of `regex`.
+pub(super) fn estimate(regex: &Regex) -> Size {
+    let mut counts = vec![Count::default(); regex.nodes.len()];
+    let mut classes: HashSet<&Class> = HashSet::new();
+    let mut class_bytes = 0_usize;
+    let mut pending = vec![(regex.root(), false)];
+    while let Some((id, is_visited)) = pending.pop() {
+        let node = regex.node(id);
+        if !is_visited && !node.parts.is_empty() {
+            pending.push((id, true));
+            pending.extend(node.parts.iter().map(|part| (*part, false)));
+            continue;
+        }
+        if let NodeKind::Class(class) = &node.kind
+            && classes.insert(&class.class)
+        {
+            let n_bytes = class.n_ranges().saturating_mul(RANGE_BYTES);
+            class_bytes = class_bytes.saturating_add(n_bytes);
+        }
+        let count = count_of(node, &counts);
+        if let Some(place) = counts.get_mut(id.index()) {
+            *place = count;
+        }
+    }
+    let root = counts
+        .get(regex.root().index())
+        .copied()
+        .unwrap_or_default()
+        .plus(Count::of(1));
+    Size {
+        n_instructions: root.instructions,
+        n_states: root.states,
+        class_bytes,
+    }
+}
+
+/// Counts the instructions and states of `node` from those of its parts.
+fn count_of(node: &Node, counts: &[Count]) -> Count {
+    let of = |part: &NodeId| counts.get(part.index()).copied().unwrap_or_default();
+    let parts = node
+        .parts
+        .iter()
+        .map(of)
+        .fold(Count::default(), Count::plus);
+    match &node.kind {
+        NodeKind::Literal(runes) => {
+            let states_each = if node.flags.has(Flags::FOLD_CASE) {
+                6
+            } else {
+                1
+            };
+            Count {
+                instructions: runes.len(),
+                states: runes
+                    .iter()
+                    .map(|rune| states_each * char::from_u32(*rune).map_or(1, char::len_utf8))
+                    .fold(0, usize::saturating_add),
+            }
+        }
+        NodeKind::Class(class) => Count {
+            instructions: 1,
+            states: class
+                .n_ranges()
+                .saturating_mul(RANGE_STATES)
+                .saturating_add(ANY_STATES),
+        },
+        NodeKind::AnyChar | NodeKind::AnyCharNotNewline => Count {
+            instructions: 1,
+            states: ANY_STATES,
+        },
+        NodeKind::Concat | NodeKind::Capture(_) => parts,
+        NodeKind::Star | NodeKind::Plus | NodeKind::Quest => parts.plus(Count::of(3)),
+        NodeKind::Alternate => parts.plus(Count::of(2).times(n_parts(node))),
+        NodeKind::Repeat { min, max: None } => parts.times((*min).max(1)).plus(Count::of(3)),
+        NodeKind::Repeat {
+            min,
+            max: Some(max),
+        } => parts
+            .times(*max)
+            .plus(Count::of(1).times(max.saturating_sub(*min))),
+        _ => Count::of(1),
+    }
+}
+
+fn n_parts(node: &Node) -> u32 {
+    u32::try_from(node.parts.len()).unwrap_or(u32::MAX)
+}
