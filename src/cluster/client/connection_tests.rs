@@ -378,7 +378,7 @@ async fn proxy_errors_name_the_proxy_without_credentials() {
             ("http", refusing.port, "proxy authorization required"),
             ("http", closed, "Connection refused"),
             ("https", closed, "Connection refused"),
-            ("socks5", closed, "Connection refused"),
+            ("socks5", closed, "failed to create underlying connection"),
         ] {
             let mut config = config.clone();
             let url = format!("{scheme}://ann:p4ssw0rd@127.0.0.1:{port}");
