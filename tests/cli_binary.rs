@@ -159,6 +159,56 @@ fn pages_are_put_together_in_order_of_name() {
 }
 
 #[test]
+fn errors_show_no_credentials_of_addresses() {
+    let closed = closed_port();
+    let host = closed.strip_prefix("http://").unwrap();
+    let server = format!("http://ann:p4ssw0rd@{host}");
+    let config = kubeconfig("credentials", &server);
+    let shown = format!("cannot reach the API server at {closed}: ");
+    let output = run(&config, &["status"]);
+    check_error(&output, &[&shown]);
+    for output in [
+        output,
+        run(&config, &["status", "--server", &server]),
+        run(&config, &["status", "--server", &format!("ann:p4ssw0rd@{host}")]),
+        run(&config, &["status", "--server", &format!("http://ann:p4ssw0rd@{host} /x")]),
+        run(&config, &["status", "--server", &format!("http://ann:p4ssw0rd@{host}:x")]),
+        run(&config, &["diff", "--against-cluster", "--server", &server, "x.yaml"]),
+    ] {
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(!stderr.contains("p4ssw0rd"), "{stderr}");
+    }
+    for proxy in [format!("http://ann:p4ssw0rd@{host}"), "ftp://ann:p4ssw0rd@x".to_owned()] {
+        let text = fs::read_to_string(&config).unwrap();
+        let mut value: Value = serde_json::from_str(&text).unwrap();
+        value["clusters"][0]["cluster"] =
+            json!({"server": "https://api.invalid", "proxy-url": proxy});
+        fs::write(&config, value.to_string()).unwrap();
+        let output = run(&config, &["status"]);
+        check_error(&output, &["cannot reach the API server at https://api.invalid: ", "prox"]);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(!stderr.contains("p4ssw0rd"), "{stderr}");
+    }
+}
+
+#[test]
+fn json_and_yaml_escape_what_terminals_obey() {
+    let name = "a\u{202e}b\u{9b}31m\u{7f}";
+    let url = serve(&[(LIST, 200, list(&[policy(name, "True")], ""))]);
+    let config = kubeconfig("escapes", &url);
+    for (format, escape) in [("json", "\\u202e"), ("yaml", "\\u202e")] {
+        let output = run(&config, &["status", "-o", format]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains(escape), "{text}");
+        let is_shown = |c: char| c == '\n' || !(c.is_control() || c == '\u{202e}');
+        assert!(text.chars().all(is_shown), "{text:?}");
+        let report: Value = serde_norway::from_str(&text).unwrap();
+        assert_eq!(report["policies"][0]["name"], name);
+    }
+}
+
+#[test]
 fn findings_end_with_1_unless_told_otherwise() {
     let url = serve(&[
         (

@@ -132,6 +132,17 @@ fn small_objects_take_little_room() {
 }
 
 #[test]
+fn documents_of_a_file_are_bounded() {
+    let text = "kind: A\n---\n".repeat(300_000);
+    let (report, _) = check_within(300 * MIB, &text);
+    assert_eq!(report.findings.len(), 100_001);
+    let has_limit = |message: &str| {
+        message.ends_with("more than 100000 documents; split the file")
+    };
+    assert!(report.findings.iter().any(|found| has_limit(&found.message)));
+}
+
+#[test]
 fn depth_is_told() {
     let text = format!("a: {}1{}", "[".repeat(10_000), "]".repeat(10_000));
     let (report, _) = check_within(20 * MIB, &text);

@@ -32,8 +32,8 @@ use serde_json::{Value, json};
 
 const N_POLICIES: u64 = 40;
 
-/// The pause between two changes. Each policy changes every four seconds: the controller writes the status of
-/// one policy 30 times a minute at most.
+/// The pause between two changes. Each policy changes every four seconds, 15 times a minute; the controller writes
+/// the status of one policy 100 times a minute at most.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// How long a pod has to end itself.

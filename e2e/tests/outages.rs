@@ -60,7 +60,10 @@ fn now() -> f64 {
 async fn a_restart_of_the_api_server_is_no_trouble_of_ours() {
     let mut control_plane = cluster().await;
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
+    let deadline = Instant::now() + TIMEOUT;
     while !controller.log().unwrap().contains("reconciling") {
+        let log = controller.log().unwrap();
+        assert!(Instant::now() < deadline, "nothing is reconciled: {log}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let n_lines = controller.log().unwrap().lines().count();

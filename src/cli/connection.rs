@@ -9,10 +9,13 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
 use super::error::CliError;
+use crate::cluster::address::redacted;
+use crate::cluster::client::command_client;
+use crate::cluster::config;
 use crate::cluster::error::{Error, within};
 
 /// For how long an answer is awaited unless the flags say otherwise.
@@ -129,19 +132,17 @@ impl Connection {
 
     /// The connection that the flags, the environment or the pod name, in this order.
     async fn config(&self) -> Result<Config, CliError> {
-        let mut config = match self.of_kubeconfig().await {
-            Ok(config) => config,
+        match self.of_kubeconfig().await {
+            Ok(config) => Ok(config),
             // Outside of a pod only the kubeconfig can be meant.
-            Err(why) => self.of_pod().ok_or(CliError::Kubeconfig(why))?,
-        };
-        config.default_retry = false;
-        Ok(config)
+            Err(why) => self.of_pod().ok_or(CliError::Kubeconfig(why)),
+        }
     }
 
     async fn of_kubeconfig(&self) -> Result<Config, String> {
         let read = match &self.kubeconfig {
-            Some(path) => Kubeconfig::read_from(path),
-            None => match Kubeconfig::read() {
+            Some(path) => config::read_kubeconfig(path),
+            None => match config::default_kubeconfig() {
                 Err(error) if self.server.is_some() && is_missing(&error) => {
                     Ok(Kubeconfig::default())
                 }
@@ -150,8 +151,7 @@ impl Connection {
         };
         let kubeconfig = read.map_err(|error| reason(&error))?;
         let resolved = overrides::resolved(kubeconfig, self)?;
-        let options = KubeConfigOptions::default();
-        let loaded = Config::from_custom_kubeconfig(resolved, &options).await;
+        let loaded = config::from_kubeconfig(resolved).await;
         loaded.map_err(|error| reason(&error))
     }
 
@@ -177,9 +177,9 @@ impl Connection {
     /// Where there is no usable kubeconfig, or it has credentials that cannot be used.
     pub(super) async fn connect(&self) -> Result<Connected, CliError> {
         let config = self.config().await?;
-        let server = config.cluster_url.to_string();
+        let server = redacted(&config.cluster_url.to_string());
         let server = server.trim_end_matches('/').to_owned();
-        let client = Client::try_from(config);
+        let client = command_client(config);
         let client = client.map_err(|error| CliError::Unreachable {
             server: server.clone(),
             reason: innermost(&error),
@@ -281,10 +281,10 @@ fn reason(error: &KubeconfigError) -> String {
             format!("{}: {}", path.display(), one_line(&error.to_string()))
         }
         error => {
-            let mut text = one_line(&error.to_string());
+            let mut text = one_line(&config::describe(error));
             let mut cause = error.source();
             while let Some(next) = cause {
-                let words = one_line(&next.to_string());
+                let words = one_line(&redacted(&next.to_string()));
                 if !text.contains(&words) {
                     text = format!("{text}: {words}");
                 }
@@ -301,7 +301,7 @@ pub(super) fn innermost(error: &kube::Error) -> String {
     while let Some(next) = cause.source() {
         cause = next;
     }
-    one_line(&cause.to_string())
+    one_line(&redacted(&cause.to_string()))
 }
 
 /// A text of others in one line.

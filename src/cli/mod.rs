@@ -286,10 +286,10 @@ fn run_explain(
     write(out, &text).map(|()| Exit::Clean)
 }
 
-/// As JSON with a newline at the end.
+/// Writes `value` as JSON with a newline at the end, and escapes for characters that a terminal would obey.
 fn json(value: &impl serde::Serialize) -> Result<String, CliError> {
     serde_json::to_string_pretty(value)
-        .map(|text| text + "\n")
+        .map(|text| text::with_escapes(text) + "\n")
         .map_err(|error| CliError::Format {
             format: "json",
             reason: error.to_string(),

@@ -303,12 +303,7 @@ impl StatusReport {
 
     /// As JSON with a newline at the end.
     pub(crate) fn to_json(&self) -> Result<String, CliError> {
-        serde_json::to_string_pretty(self)
-            .map(|text| text + "\n")
-            .map_err(|error| CliError::Format {
-                format: "json",
-                reason: error.to_string(),
-            })
+        super::json(self)
     }
 
     /// As YAML, of the same shape.

@@ -3,6 +3,8 @@
 //! Widths are in columns, as a terminal counts them. A cut never falls inside of a grapheme, that
 //! is, of what a reader takes for one character.
 
+use std::fmt::Write as _;
+
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -22,7 +24,7 @@ pub(crate) fn clean(text: &str) -> String {
     text.chars().map(harmless).collect()
 }
 
-/// One character for one character, so that columns stay what they are.
+/// Returns the replacement of a character, which is one character, so that columns do not move.
 fn harmless(character: char) -> char {
     match character {
         '\t' | '\n' | '\r' | '\u{2028}' | '\u{2029}' => ' ',
@@ -30,16 +32,45 @@ fn harmless(character: char) -> char {
             char::from_u32(0x2400 + u32::from(character)).unwrap_or(char::REPLACEMENT_CHARACTER)
         }
         '\u{7f}' => '\u{2421}',
-        '\u{80}'..='\u{9f}'
-        | '\u{61c}'
-        | '\u{200b}'
-        | '\u{200e}'
-        | '\u{200f}'
-        | '\u{202a}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}'
-        | '\u{feff}' => char::REPLACEMENT_CHARACTER,
+        _ if is_unsafe(character) => char::REPLACEMENT_CHARACTER,
         _ => character,
     }
+}
+
+/// Returns true for characters above U+007E that a terminal or an editor obeys instead of showing them: DEL, the C1
+/// controls, and marks that turn the direction of writing or are invisible.
+///
+/// All are below U+10000.
+pub(crate) fn is_unsafe(character: char) -> bool {
+    matches!(
+        character,
+        '\u{7f}'..='\u{9f}'
+            | '\u{61c}'
+            | '\u{200b}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+    )
+}
+
+/// Writes the unsafe characters of a JSON document, or of double-quoted text in YAML, as escapes: `\u202e`.
+///
+/// The document must have such characters within strings alone, as any JSON document does.
+pub(crate) fn with_escapes(document: String) -> String {
+    if !document.chars().any(is_unsafe) {
+        return document;
+    }
+    let mut out = String::with_capacity(document.len());
+    for character in document.chars() {
+        if is_unsafe(character) {
+            let _ = write!(out, "\\u{:04x}", u32::from(character));
+        } else {
+            out.push(character);
+        }
+    }
+    out
 }
 
 /// `text` in at most `max` columns, with `…` at the end where something was left out.

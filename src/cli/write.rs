@@ -1,35 +1,389 @@
-//! Files that are written whole or not at all.
+//! Replaces files so that no content is lost.
+//!
+//! A file is written to a temporary file in its directory, which then takes its name. The mode, owner and extended
+//! attributes are kept. A file that cannot be replaced without losing one of these, or that has several names, is
+//! written in place, with a backup of the old content until that has succeeded.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Writes a file by way of another one beside it, so that a reader sees the old text or the new one. What a link
-/// leads to is written, with the permissions that it had.
+/// Attempts to find an unused name for a temporary file.
+const MAX_NAMES: usize = 16;
+
+/// Replaces the content of the file at `path`, or creates it. A symbolic link is followed.
 ///
 /// # Errors
-/// The file is as it was, with the reason.
+/// The reason. The file has its old content, or the message names the backup that has.
 pub(super) fn atomically(path: &Path, text: &str) -> Result<(), String> {
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let name = target.file_name().unwrap_or_default().to_string_lossy();
-    let beside = target.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
-    let write = || -> io::Result<()> {
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&beside)?;
-        file.write_all(text.as_bytes())?;
-        if let Ok(metadata) = fs::metadata(&target) {
-            file.set_permissions(metadata.permissions())?;
+    match fs::metadata(&target) {
+        Ok(metadata) => rewrite(&target, &metadata, text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let (mut file, temporary) = temporary(&target, false).map_err(in_words)?;
+            fill(&mut file, text.as_bytes())
+                .and_then(|()| fs::rename(&temporary, &target))
+                .map_err(|error| abandon(&temporary, &error))?;
+            sync_directory(&target);
+            Ok(())
         }
-        file.sync_all()?;
-        fs::rename(&beside, &target)
-    };
-    write().map_err(|error| {
-        // One that was there before is not ours.
-        if error.kind() != io::ErrorKind::AlreadyExists {
-            let _ = fs::remove_file(&beside);
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Replaces the content of an existing file.
+fn rewrite(target: &Path, metadata: &Metadata, text: &str) -> Result<(), String> {
+    if !metadata.is_file() {
+        return Err("it is not a regular file".to_owned());
+    }
+    // The superuser can open a read-only file for writing.
+    if metadata.permissions().readonly() {
+        return Err("the file is read-only".to_owned());
+    }
+    // Replacing needs write access to the directory alone; the file's own mode must also allow the change.
+    let mut original = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(target)
+        .map_err(in_words)?;
+    if !has_other_names(metadata) {
+        let (mut file, temporary) = temporary(target, true).map_err(in_words)?;
+        let abandon = |error| abandon(&temporary, &error);
+        fill(&mut file, text.as_bytes()).map_err(abandon)?;
+        if copy_attributes(&original, metadata, &file).is_ok() {
+            file.sync_all()
+                .and_then(|()| fs::rename(&temporary, target))
+                .map_err(abandon)?;
+            sync_directory(target);
+            return Ok(());
         }
-        error.to_string()
-    })
+        let _ = fs::remove_file(&temporary);
+    }
+    let old = fs::read(target).map_err(in_words)?;
+    overwrite(target, &mut original, &old, text.as_bytes())
+}
+
+/// Writes `text` into the open file, with a backup of `old` in the directory until it is on disk.
+fn overwrite(target: &Path, file: &mut File, old: &[u8], text: &[u8]) -> Result<(), String> {
+    let (mut copy, backup) = temporary(target, true).map_err(in_words)?;
+    fill(&mut copy, old).map_err(|error| abandon(&backup, &error))?;
+    sync_directory(target);
+    let written = replace_content(file, text);
+    if let Err(error) = written {
+        if replace_content(file, old).is_err() {
+            return Err(format!(
+                "{error}; the old content is in {}",
+                backup.display()
+            ));
+        }
+        return Err(abandon(&backup, &error));
+    }
+    let _ = fs::remove_file(&backup);
+    Ok(())
+}
+
+fn replace_content(file: &mut File, content: &[u8]) -> io::Result<()> {
+    use io::Seek as _;
+
+    file.rewind()?;
+    file.write_all(content)?;
+    file.set_len(u64::try_from(content.len()).unwrap_or(u64::MAX))?;
+    file.sync_all()
+}
+
+fn fill(file: &mut File, content: &[u8]) -> io::Result<()> {
+    file.write_all(content)?;
+    file.sync_all()
+}
+
+/// Creates a file with a random, unused name in the directory of `target`; with `is_private`, only its owner has
+/// access to it.
+fn temporary(target: &Path, is_private: bool) -> io::Result<(File, PathBuf)> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    if is_private {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    #[cfg(not(unix))]
+    let _ = is_private;
+    let mut n_tries = 0;
+    loop {
+        let random = RandomState::new().build_hasher().finish();
+        // A constant length: the name of `target` may be as long as the file system allows.
+        let path = target.with_file_name(format!(".kubectl-vap-{random:016x}.tmp"));
+        n_tries += 1;
+        match options.open(&path) {
+            Err(error)
+                if error.kind() == io::ErrorKind::AlreadyExists && n_tries < MAX_NAMES => {}
+            opened => return opened.map(|file| (file, path)),
+        }
+    }
+}
+
+/// Removes a temporary file after an error, and returns the error's text.
+fn abandon(temporary: &Path, error: &io::Error) -> String {
+    let _ = fs::remove_file(temporary);
+    error.to_string()
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
+fn in_words(error: io::Error) -> String {
+    error.to_string()
+}
+
+/// Makes a rename durable, where the file system can: the content is complete in either case.
+fn sync_directory(target: &Path) {
+    #[cfg(unix)]
+    if let Some(directory) = target.parent()
+        && let Ok(directory) = File::open(directory)
+    {
+        let _ = directory.sync_all();
+    }
+    #[cfg(not(unix))]
+    let _ = target;
+}
+
+/// Returns true if the file has more than one hard link.
+fn has_other_names(metadata: &Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        metadata.nlink() > 1
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = metadata;
+        false
+    }
+}
+
+/// Gives `to` the owner, extended attributes and mode of the file `from`.
+///
+/// # Errors
+/// If one of them cannot be read or set.
+fn copy_attributes(from: &File, metadata: &Metadata, to: &File) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt as _, fchown};
+
+        let new = to.metadata()?;
+        if (new.uid(), new.gid()) != (metadata.uid(), metadata.gid()) {
+            fchown(to, Some(metadata.uid()), Some(metadata.gid()))?;
+        }
+    }
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
+    attributes::copy(from, to)?;
+    let _ = from;
+    // A change of the owner clears bits of the mode.
+    to.set_permissions(metadata.permissions())
+}
+
+/// Extended attributes, access control lists and security labels among them.
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+mod attributes {
+    use std::ffi::{CStr, CString};
+    use std::fs::File;
+    use std::io;
+
+    use rustix::fs::{XattrFlags, fgetxattr, flistxattr, fsetxattr};
+    use rustix::io::Errno;
+
+    /// Bytes of the largest value or list of names.
+    ///
+    /// Source: Linux `include/uapi/linux/limits.h`, `XATTR_SIZE_MAX`, `XATTR_LIST_MAX`.
+    const MAX_BYTES: usize = 64 * 1024;
+
+    /// Copies the extended attributes of `from` to `to`.
+    ///
+    /// # Errors
+    /// If one cannot be read or set.
+    pub(super) fn copy(from: &File, to: &File) -> io::Result<()> {
+        let mut buffer = vec![0; MAX_BYTES];
+        for name in names(from, &mut buffer)? {
+            let value = value(from, &name, &mut buffer)?;
+            // A label that the system gives to every file need not be set.
+            let same = self::value(to, &name, &mut buffer);
+            if same.is_ok_and(|known| known == value) {
+                continue;
+            }
+            fsetxattr(to, &*name, &value, XattrFlags::empty())?;
+        }
+        Ok(())
+    }
+
+    fn names(file: &File, buffer: &mut [u8]) -> io::Result<Vec<CString>> {
+        let n = match flistxattr(file, &mut *buffer) {
+            Ok(n) => n,
+            // The file system has no extended attributes.
+            Err(Errno::NOTSUP) => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        };
+        let list = buffer.get(..n).unwrap_or_default();
+        let parts = list.split_inclusive(|byte| *byte == 0);
+        parts
+            .map(|part| {
+                let name = CStr::from_bytes_with_nul(part);
+                name.map(CStr::to_owned).map_err(io::Error::other)
+            })
+            .collect()
+    }
+
+    fn value(file: &File, name: &CStr, buffer: &mut [u8]) -> io::Result<Vec<u8>> {
+        let n = fgetxattr(file, name, &mut *buffer)?;
+        Ok(buffer.get(..n).unwrap_or_default().to_vec())
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    const OLD: &str = "old: content that is longer\n";
+
+    fn file(mode: u32) -> (TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("policy.yaml");
+        fs::write(&path, OLD).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        (directory, path)
+    }
+
+    /// The names in the directory.
+    fn names(directory: &TempDir) -> Vec<String> {
+        let entries = fs::read_dir(directory.path()).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn replaced_file_keeps_mode_and_link() {
+        let (directory, path) = file(0o640);
+        let link = directory.path().join("link.yaml");
+        symlink("policy.yaml", &link).unwrap();
+        atomically(&link, "new\n").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new\n");
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o640);
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(names(&directory), ["link.yaml", "policy.yaml"]);
+    }
+
+    #[test]
+    fn new_file_is_created() {
+        let (directory, _) = file(0o644);
+        let path = directory.path().join("baseline.json");
+        atomically(&path, "{}\n").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{}\n");
+        assert_eq!(names(&directory), ["baseline.json", "policy.yaml"]);
+    }
+
+    #[test]
+    fn read_only_file_is_not_replaced() {
+        for mode in [0o444, 0o400, 0o555] {
+            let (directory, path) = file(mode);
+            let error = atomically(&path, "new\n").unwrap_err();
+            assert_eq!(error, "the file is read-only", "{mode:o}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), OLD);
+            assert_eq!(names(&directory), ["policy.yaml"]);
+        }
+    }
+
+    #[test]
+    fn file_with_hard_links_is_written_in_place() {
+        let (directory, path) = file(0o644);
+        let other = directory.path().join("other.yaml");
+        fs::hard_link(&path, &other).unwrap();
+        let inode = fs::metadata(&path).unwrap().ino();
+        atomically(&path, "new\n").unwrap();
+        for path in [&path, &other] {
+            assert_eq!(fs::read_to_string(path).unwrap(), "new\n");
+            assert_eq!(fs::metadata(path).unwrap().ino(), inode);
+        }
+        assert_eq!(names(&directory), ["other.yaml", "policy.yaml"]);
+    }
+
+    #[test]
+    fn failed_write_in_place_restores_the_content() {
+        let (directory, path) = file(0o644);
+        // A handle that cannot be written stands for a full disk; the backup is then the only safe copy.
+        let mut read_only = File::open(&path).unwrap();
+        let error = overwrite(&path, &mut read_only, OLD.as_bytes(), b"new\n").unwrap_err();
+        assert!(error.contains("; the old content is in "), "{error}");
+        let backup = names(&directory).remove(0);
+        assert!(error.ends_with(&backup), "{error}");
+        let backup = fs::read_to_string(directory.path().join(backup));
+        assert_eq!(backup.unwrap(), OLD);
+        assert_eq!(fs::read_to_string(&path).unwrap(), OLD);
+    }
+
+    #[test]
+    fn owner_is_kept() {
+        let (_directory, path) = file(0o664);
+        // Only the superuser can give a file away; others test the group that they have.
+        let is_changed = std::os::unix::fs::chown(&path, Some(12), Some(34)).is_ok();
+        let before = fs::metadata(&path).unwrap();
+        if is_changed {
+            assert_eq!((before.uid(), before.gid()), (12, 34));
+        }
+        atomically(&path, "new\n").unwrap();
+        let after = fs::metadata(&path).unwrap();
+        assert_eq!((after.uid(), after.gid()), (before.uid(), before.gid()));
+        assert_eq!(after.mode(), before.mode());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new\n");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn extended_attributes_are_kept() {
+        use rustix::fs::{XattrFlags, getxattr, setxattr};
+
+        let (directory, path) = file(0o644);
+        let set = setxattr(&path, "user.origin", b"team-a", XattrFlags::empty());
+        if set == Err(rustix::io::Errno::NOTSUP) {
+            return; // The file system has no extended attributes that could be lost.
+        }
+        set.unwrap();
+        let inode = fs::metadata(&path).unwrap().ino();
+        atomically(&path, "new\n").unwrap();
+        let mut value = [0; 16];
+        let n = getxattr(&path, "user.origin", &mut value).unwrap();
+        assert_eq!(&value[..n], b"team-a");
+        assert_ne!(fs::metadata(&path).unwrap().ino(), inode);
+        assert_eq!(names(&directory), ["policy.yaml"]);
+    }
+
+    #[test]
+    fn leftovers_of_killed_runs_do_not_block() {
+        let (directory, path) = file(0o644);
+        let pid = std::process::id();
+        let leftovers = [
+            format!(".policy.yaml.{pid}.tmp"),
+            ".kubectl-vap-0.tmp".to_owned(),
+        ];
+        for name in &leftovers {
+            fs::write(directory.path().join(name), "left").unwrap();
+        }
+        for n in 0..20 {
+            atomically(&path, &format!("{n}\n")).unwrap();
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), "19\n");
+        assert_eq!(names(&directory).len(), 3);
+    }
+
+    #[test]
+    fn longest_file_name_is_written() {
+        let (directory, _) = file(0o644);
+        let path = directory.path().join("n".repeat(255));
+        fs::write(&path, OLD).unwrap();
+        atomically(&path, "new\n").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new\n");
+    }
 }

@@ -6,36 +6,67 @@ use serde::Serialize;
 use serde_norway::{Error, Value};
 
 use super::input::scalar::{Scalar, resolve};
+use super::text::{is_unsafe, with_escapes};
 
-/// Stands for a quote until the text is written: a character of no meaning, which is written bare.
-const MARK: char = '\u{e000}';
+/// Characters that stand for something else until the text is written. None has a meaning of its own, and each is
+/// written without quotes.
+const MARKS: std::ops::RangeInclusive<char> = '\u{e000}'..='\u{f8ff}';
 
-/// Writes `value` as YAML.
+/// Placeholders in a text, which the document does not contain itself.
+#[derive(Clone, Copy)]
+struct Marks {
+    /// Stands for a single quote.
+    quote: char,
+    /// Begins a text with escapes.
+    escapes: char,
+}
+
+/// A control character: a text that contains one is written in double quotes.
+const FORCES_DOUBLE_QUOTES: char = '\u{7}';
+
+/// Writes `value` as YAML, with escapes for characters that a terminal would obey.
 ///
 /// # Errors
 /// If it cannot be written as YAML: a key that is no text.
 pub(in crate::cli) fn to_string(value: &impl Serialize) -> Result<String, Error> {
     let mut value = serde_norway::to_value(value)?;
     let plain = serde_norway::to_string(&value)?;
-    // What has the mark already would be changed by it; it is written as it is.
-    if plain.contains(MARK) || !mark(&mut value) {
+    let mut unused = MARKS.filter(|mark| !plain.contains(*mark));
+    let (Some(quote), Some(escapes)) = (unused.next(), unused.next()) else {
+        // JSON is YAML too, and quotes every text.
+        let json = serde_json::to_string_pretty(&value);
+        let json = json.map_err(|error| <Error as serde::ser::Error>::custom(error))?;
+        return Ok(with_escapes(json) + "\n");
+    };
+    let marks = Marks { quote, escapes };
+    if !mark(&mut value, marks) {
         return Ok(plain);
     }
     let marked = serde_norway::to_string(&value)?;
-    Ok(marked.replace(MARK, "'"))
+    let marked = marked.replace(quote, "'");
+    Ok(with_escapes(
+        marked.replace(&format!("\\a{escapes}"), ""),
+    ))
 }
 
-/// Marks the texts in `value` that YAML 1.1 takes for something else; whether there are any.
-fn mark(value: &mut Value) -> bool {
+/// Marks the texts in `value` that YAML 1.1 takes for something else, and those with unsafe characters. Returns true
+/// if there are any.
+fn mark(value: &mut Value, marks: Marks) -> bool {
     match value {
+        Value::String(text) if text.contains(is_unsafe) => {
+            let escapes = marks.escapes;
+            *text = format!("{FORCES_DOUBLE_QUOTES}{escapes}{text}");
+            true
+        }
         Value::String(text) if is_other_in_1_1(text) => {
-            *text = format!("{MARK}{text}{MARK}");
+            let quote = marks.quote;
+            *text = format!("{quote}{text}{quote}");
             true
         }
         Value::Sequence(items) => {
             let mut is_any = false;
             for item in items.iter_mut() {
-                is_any |= mark(item);
+                is_any |= mark(item, marks);
             }
             is_any
         }
@@ -44,8 +75,8 @@ fn mark(value: &mut Value) -> bool {
             let marked = std::mem::take(fields)
                 .into_iter()
                 .map(|(mut key, mut value)| {
-                    is_any |= mark(&mut key);
-                    is_any |= mark(&mut value);
+                    is_any |= mark(&mut key, marks);
+                    is_any |= mark(&mut value, marks);
                     (key, value)
                 });
             *fields = marked.collect();
@@ -113,16 +144,45 @@ mod tests {
         for word in words {
             let value = json!({"metadata": {"labels": {"a": word, word: "b"}}, "list": [word, [word]], "n": 1, "t": true});
             let text = to_string(&value).unwrap();
-            if !word.contains(MARK) {
-                let read: Json = to_json(&text).unwrap();
-                assert_eq!(read, value, "{word:?}: {text}");
-            }
+            let read: Json = to_json(&text).unwrap();
+            assert_eq!(read, value, "{word:?}: {text}");
         }
     }
 
     #[test]
-    fn what_has_the_mark_already_is_left_alone() {
+    fn text_with_private_characters_is_kept() {
         let value = json!({"a": "yes", "b": "\u{e000}"});
-        assert_eq!(to_string(&value).unwrap(), "a: yes\nb: \u{e000}\n");
+        assert_eq!(to_string(&value).unwrap(), "a: 'yes'\nb: \u{e000}\n");
+        let all: String = MARKS.collect();
+        let value = json!({"a": "yes", "b": all, "c": "\u{202e}"});
+        let text = to_string(&value).unwrap();
+        assert!(!text.contains(is_unsafe));
+        assert_eq!(to_json(&text).unwrap(), value);
+    }
+
+    #[test]
+    fn unsafe_characters_are_escaped() {
+        let unsafe_characters = ('\u{7f}'..='\u{ffff}').filter(|c| is_unsafe(*c));
+        for character in unsafe_characters.chain(['\u{1b}', '\u{0}', '\u{8}']) {
+            for text in [
+                format!("{character}"),
+                format!("a: {character} # b\\"),
+                format!("line\n  \"{character}\"\n'line'\n"),
+                format!("{}{character}", "long words ".repeat(40)),
+            ] {
+                let value = json!({"text": text, &text: [text, {"in": text}], "yes": "no"});
+                let yaml = to_string(&value).unwrap();
+                let is_shown = |c: char| c == '\n' || !(c.is_control() || is_unsafe(c));
+                assert!(yaml.chars().all(is_shown), "{yaml:?}");
+                assert_eq!(to_json(&yaml).unwrap(), value, "{yaml:?}");
+                let peer: Json = serde_norway::from_str(&yaml).unwrap();
+                assert_eq!(peer, value, "{yaml:?}");
+                let json = with_escapes(serde_json::to_string_pretty(&value).unwrap());
+                assert!(json.chars().all(is_shown), "{json:?}");
+                assert_eq!(serde_json::from_str::<Json>(&json).unwrap(), value);
+            }
+        }
+        let value = json!({"message": "denied \u{202e}lmth"});
+        assert_eq!(to_string(&value).unwrap(), "message: \"denied \\u202elmth\"\n");
     }
 }

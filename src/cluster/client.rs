@@ -1,30 +1,41 @@
 //! The client: one HTTP stack for all requests, with nothing hidden in it.
 //!
-//! It is the stack that kube builds, with three differences. It does not try again: what fails is seen
-//! where it is asked for, counted and told. It finds out connections that died without a word, by TCP's
-//! own means and by a limit on silence. And it measures each request, to the head of the answer.
+//! It is the stack that kube builds, with these differences. It does not retry: each failure is visible to the caller
+//! and measured. It detects dead connections by TCP's keep-alive and by a limit on silence. It measures each request
+//! up to the head of the response. New connections use the certificate files of the configuration as they are at
+//! the time (`reload`). A proxy is reached with the address of the API server always explicit (`proxy`).
 //!
 //! Source: kube-client `src/client/builder.rs`, `make_generic_builder`.
+
+mod proxy;
+mod reload;
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::{HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderValue, Request, Response, StatusCode, Uri, header};
 use hyper::body::Bytes;
+use hyper::rt::{Read, Write};
 use hyper_timeout::TimeoutConnector;
-use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::{Connection, HttpConnector};
 use hyper_util::rt::TokioExecutor;
 use kube::client::{Body, ConfigExt};
 use kube::{Client, Config};
 use tokio::time::Instant;
 use tower::{BoxError, Layer, Service, ServiceBuilder};
 
+use self::proxy::{Protocol, Proxy};
+use self::reload::{FileStamps, ReloadingConnector};
+use super::address::take_credentials;
 use crate::telemetry::metrics::{Code, Verb};
 
 /// How long a connection may take to come about, TLS included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Time for a command to connect, TLS included: kube's default.
+const COMMAND_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a connection may be silent while an answer is expected. A watch asks to be ended after two
 /// minutes, so that longer silence is that of a dead connection; every other request has its own, shorter
@@ -41,24 +52,42 @@ const USER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Takes the verb of a request, how it was answered, and the seconds that it took.
 pub(crate) type Measure = Arc<dyn Fn(Verb, Code, f64) + Send + Sync>;
 
-/// A client of the API server that `config` names.
+/// Returns the controller's client of the API server that `config` names.
 ///
 /// # Errors
-/// Where a certificate or a credential of `config` cannot be used.
+/// If a certificate, a credential or the proxy of `config` cannot be used.
 pub(crate) fn client(
-    mut config: Config,
+    config: Config,
     identity: &str,
     measure: Measure,
 ) -> Result<Client, kube::Error> {
-    if let Some(proxy_url) = config.proxy_url.take() {
-        return Err(kube::Error::ProxyProtocolDisabled {
-            proxy_url: Box::new(proxy_url),
-            protocol_feature: "kube/http-proxy",
-        });
+    let limits = (CONNECT_TIMEOUT, Some(READ_TIMEOUT));
+    build(config, user_agent(identity), limits, measure)
+}
+
+/// Returns the client of a command that ends: silence has no limit, as requests have their own.
+///
+/// # Errors
+/// Those of [`client`].
+pub(crate) fn command_client(config: Config) -> Result<Client, kube::Error> {
+    let agent = concat!("kubectl-vap/", env!("CARGO_PKG_VERSION"));
+    let limits = (COMMAND_CONNECT_TIMEOUT, None);
+    let measure = Arc::new(|_, _, _| {});
+    build(config, HeaderValue::from_static(agent), limits, measure)
+}
+
+fn build(
+    mut config: Config,
+    user_agent: HeaderValue,
+    limits: (Duration, Option<Duration>),
+    measure: Measure,
+) -> Result<Client, kube::Error> {
+    let credentials = take_credentials(&mut config.cluster_url);
+    if let Some(credentials) = credentials.filter(|_| config.auth_info.username.is_none()) {
+        config.auth_info.username = Some(credentials.user);
+        config.auth_info.password = Some(credentials.password.into());
     }
-    config
-        .headers
-        .push((header::USER_AGENT, user_agent(identity)));
+    config.headers.push((header::USER_AGENT, user_agent));
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
@@ -67,10 +96,44 @@ pub(crate) fn client(
     tcp.set_keepalive_retries(Some(KEEP_ALIVE.2));
     #[cfg(target_os = "linux")]
     tcp.set_tcp_user_timeout(Some(USER_TIMEOUT));
-    let tls = config.rustls_https_connector_with_connector(tcp)?;
+    let Some(proxy_url) = config.proxy_url.take() else {
+        return over(config, tcp, limits, measure);
+    };
+    let proxy = Proxy::new(&proxy_url, &mut config)?;
+    match proxy.protocol {
+        Protocol::Http => over(config, proxy.tunnel(tcp), limits, measure),
+        Protocol::Https => {
+            let mut of_proxy = config.clone();
+            // The name belongs to the certificate of the API server.
+            of_proxy.tls_server_name = None;
+            let tls = of_proxy.rustls_https_connector_with_connector(tcp)?;
+            over(config, proxy.tunnel(tls), limits, measure)
+        }
+        Protocol::Socks => over(config, proxy.socks(tcp), limits, measure),
+    }
+}
+
+/// Returns the client whose connections to the API server, or to a proxy, come from `connector`.
+fn over<C>(
+    config: Config,
+    connector: C,
+    (connect_timeout, read_timeout): (Duration, Option<Duration>),
+    measure: Measure,
+) -> Result<Client, kube::Error>
+where
+    C: Service<Uri> + Clone + Send + Sync + 'static,
+    C::Response: Connection + Read + Write + Unpin + Send + 'static,
+    C::Future: Send + 'static,
+    C::Error: Into<BoxError>,
+{
+    let files = FileStamps::of_config(&config);
+    let tls_config = config.clone();
+    let tls = ReloadingConnector::new(files, move || {
+        tls_config.rustls_https_connector_with_connector(connector.clone())
+    })?;
     let mut connector = TimeoutConnector::new(tls);
-    connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
-    connector.set_read_timeout(Some(READ_TIMEOUT));
+    connector.set_connect_timeout(Some(connect_timeout));
+    connector.set_read_timeout(read_timeout);
     connector.set_reset_reader_on_write(true);
     let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build(connector);
     stack(&config, http, measure)
@@ -213,3 +276,6 @@ fn verb(request: &Request<Body>) -> Verb {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod connection_tests;

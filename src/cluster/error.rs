@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kube::client::Body;
 
+use super::address::redacted;
 use crate::telemetry::metrics::ErrorReason;
 
 /// A failed request to the API server.
@@ -38,6 +39,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns true if the API server's certificate is not trusted, or it does not trust ours.
+    #[must_use]
+    pub(crate) fn is_certificate_error(&self) -> bool {
+        let Self::Client(error) = self else {
+            return false;
+        };
+        let text = describe(error).to_lowercase();
+        let is_certificate = || text.contains("certificate") || text.contains("unknownissuer") || text.contains("unknownca");
+        !matches!(error, kube::Error::Api(_)) && is_certificate()
+    }
+
     /// The class of the failure, as metrics name it.
     #[must_use]
     pub fn reason(&self) -> ErrorReason {
@@ -102,8 +114,9 @@ pub fn describe(error: &kube::Error) -> String {
     }
 }
 
-/// The text of the innermost cause of an error; those around it say the same less clearly.
-fn innermost(error: &(dyn StdError + 'static)) -> String {
+/// Returns the text of the innermost cause of an error, without credentials of URLs. The outer errors repeat it less
+/// clearly.
+pub(super) fn innermost(error: &(dyn StdError + 'static)) -> String {
     /// A chain of causes is this long at most; a longer one is taken for a circle.
     const MAX_CAUSES: usize = 16;
     let mut current = error;
@@ -113,7 +126,7 @@ fn innermost(error: &(dyn StdError + 'static)) -> String {
             None => break,
         }
     }
-    current.to_string()
+    redacted(&current.to_string())
 }
 
 /// Runs a request for at most `limit`.

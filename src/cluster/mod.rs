@@ -3,8 +3,10 @@
 //!
 //! The controller and the plugin ask clusters by it. It knows no policies.
 
+pub(crate) mod address;
 pub mod blocking;
 pub(crate) mod client;
+pub(crate) mod config;
 pub(crate) mod discovery;
 pub mod error;
 pub(crate) mod http;

@@ -16,7 +16,7 @@ use futures::stream;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, ListParams, ObjectList, PartialObjectMeta, Patch};
-use kube::{Api, Client, Config, Resource};
+use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
@@ -25,6 +25,9 @@ use super::apply::{self, Written};
 use super::error::{Error, within};
 use super::exclude::has_ours;
 use super::shared_conditions;
+use crate::cluster::address::redacted;
+use crate::cluster::client::command_client;
+use crate::cluster::config;
 use crate::probe::api::PolicyProbe;
 use crate::status::object::{ObjectKind, StatusObject};
 use crate::telemetry::metrics::ErrorReason;
@@ -71,12 +74,13 @@ pub fn run(options: Options, out: &mut dyn Write, err: &mut dyn Write) -> Result
         .build()
         .map_err(|error| format!("cannot start threads: {error}"))?;
     runtime.block_on(async {
-        let mut config = Config::infer()
+        let config = config::infer()
             .await
             .map_err(|error| format!("no way to the API server: {error}; set KUBECONFIG"))?;
-        config.default_retry = false;
-        let client = Client::try_from(config)
-            .map_err(|error| format!("cannot use the kubeconfig: {error}"))?;
+        let client = command_client(config).map_err(|error| {
+            let error = redacted(&error.to_string());
+            format!("cannot use the kubeconfig: {error}")
+        })?;
         Ok(clear_unless_led(&client, options, out, err).await)
     })
 }

@@ -72,7 +72,7 @@ use self::refresh::Refresher;
 pub use self::supervisor::Supervisor;
 #[cfg(test)]
 use crate::cluster::testing;
-use crate::cluster::{blocking, client, discovery, error, http, openapi};
+use crate::cluster::{blocking, discovery, error, http, openapi};
 use crate::telemetry::Metrics;
 
 /// A controller that is ready to run.

@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use http::Request;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
-use kube::{Client, Config};
+use kube::Client;
 use tokio::time::Instant;
 
-use super::client;
 use super::error::{Error, within};
+use crate::cluster::address::redacted;
+use crate::cluster::{client, config};
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::ErrorReason;
 
@@ -48,16 +49,17 @@ pub fn identity() -> String {
 /// # Errors
 /// A sentence that says what to do.
 pub async fn client(identity: &str, metrics: &Arc<Metrics>) -> Result<Client, String> {
-    let config = Config::infer().await.map_err(|error| {
+    let config = config::infer().await.map_err(|error| {
         format!(
             "no way to the API server: {error}; set KUBECONFIG to a kubeconfig, or run in a pod with \
              a service account"
         )
     })?;
-    let address = config.cluster_url.to_string();
+    let address = redacted(&config.cluster_url.to_string());
     let metrics = Arc::clone(metrics);
     let measure = move |verb, code, seconds| metrics.requested(verb, code, seconds);
     client::client(config, identity, Arc::new(measure)).map_err(|error| {
+        let error = redacted(&error.to_string());
         format!("cannot use the configuration for {address}: {error}; check the kubeconfig")
     })
 }
@@ -87,7 +89,7 @@ pub async fn check_api(client: &Client, patience: Duration) -> Result<(), String
                 ));
             }
             ErrorReason::NotFound => return verdict(&[]),
-            _ if is_certificate_error(&error) => {
+            _ if error.is_certificate_error() => {
                 return Err(format!(
                     "the API server's certificate is not trusted: {error}; check \
                      certificate-authority-data in the kubeconfig"
@@ -131,12 +133,6 @@ fn verdict(resources: &[String]) -> Result<(), String> {
          admissionregistration.k8s.io/v1: it must be Kubernetes 1.30 or later"
             .to_owned(),
     )
-}
-
-/// Reports whether the connection failed on a certificate, which waiting does not fix.
-fn is_certificate_error(error: &Error) -> bool {
-    let text = error.to_string();
-    text.contains("certificate") || text.contains("UnknownIssuer")
 }
 
 #[cfg(test)]

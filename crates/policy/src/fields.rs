@@ -10,6 +10,8 @@ use cel::ast::{Ast, Expr, ExprId, Literal};
 use cel::syntax;
 use kubernetes::schema::escape::unescape;
 
+use crate::variables::is_variables;
+
 /// How deep expressions are looked into; what is deeper counts as reading both objects.
 const MAX_DEPTH: usize = 200;
 
@@ -307,10 +309,6 @@ impl Walk<'_> {
         }
         Vec::new()
     }
-}
-
-fn is_variables(ast: &Ast, id: ExprId) -> bool {
-    matches!(ast.expr(id), Expr::Ident(name) if name.trim_start_matches('.') == "variables")
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ pub mod nearest;
 pub mod parts;
 pub mod rule;
 pub mod suspicious;
-mod variables;
+pub mod variables;
 pub mod webhooks;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;

@@ -1,4 +1,4 @@
-//! Which variables a policy's expressions read.
+//! Reads of a policy's variables: `variables.a`, `.variables.a`, `dyn(variables).a`, `variables[?'a']`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,62 +8,89 @@ use super::expressions::PolicyExpression;
 
 /// The variables that an expression reads.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Reads<'a> {
-    /// Those that it names: `variables.name`, `variables[?'name']`, `dyn(variables).name`.
-    pub(super) names: Vec<&'a str>,
-    /// True where it takes `variables` as a whole, and so may read every one of them: `dyn(variables) == {}`.
-    pub(super) may_read_all: bool,
+pub struct Reads<'a> {
+    /// The variables that it selects by name.
+    pub names: Vec<&'a str>,
+    /// True if it uses `variables` as a whole, and so may read any variable: `dyn(variables) == {}`.
+    pub may_read_all: bool,
 }
 
-/// The variables that `ast` reads.
-pub(super) fn read_by(ast: &Ast) -> Reads<'_> {
+impl Reads<'_> {
+    /// Returns true if the expression may read the variable `name`.
+    #[must_use]
+    pub fn contains(&self, name: &str) -> bool {
+        self.may_read_all || self.names.contains(&name)
+    }
+}
+
+/// Returns the variables that `ast` reads.
+#[must_use]
+pub fn read_by(ast: &Ast) -> Reads<'_> {
     let mut reads = Reads::default();
-    let mut named_in = HashSet::new();
-    for (_, expr) in ast.iter() {
-        let (operand, name) = match expr {
-            Expr::Select { operand, field, .. } => (*operand, &**field),
-            Expr::Call { function, args, .. } if SELECTIONS.contains(&&**function) => match &**args
-            {
-                [operand, field] => match ast.expr(*field) {
-                    Expr::Literal(Literal::String(name)) => (*operand, &**name),
-                    _ => continue,
-                },
-                _ => continue,
-            },
-            _ => continue,
-        };
-        if let Some(variables) = variables_behind(ast, operand) {
-            named_in.insert(variables);
+    let mut selected = HashSet::new();
+    for (id, _) in ast.iter() {
+        if let Some((operand, name)) = selection(ast, id)
+            && let Some(variables) = variables_in(ast, operand)
+        {
+            selected.insert(variables);
             reads.names.push(name);
         }
     }
     reads.may_read_all = ast
         .iter()
-        .any(|(id, _)| is_variables(ast, id) && !named_in.contains(&id));
+        .any(|(id, _)| is_variables(ast, id) && !selected.contains(&id));
     reads
+}
+
+/// Returns the name of the variable that the expression `id` selects.
+#[must_use]
+pub fn selected(ast: &Ast, id: ExprId) -> Option<&str> {
+    let (operand, name) = selection(ast, id)?;
+    variables_in(ast, operand).map(|_| name)
 }
 
 /// The operators that select a field by its name.
 const SELECTIONS: [&str; 3] = ["_[_]", "_[?_]", "_?._"];
 
-fn is_variables(ast: &Ast, id: ExprId) -> bool {
+/// Returns the operand and the name of a selection by a literal name.
+fn selection(ast: &Ast, id: ExprId) -> Option<(ExprId, &str)> {
+    match ast.expr(id) {
+        Expr::Select { operand, field, .. } => Some((*operand, field)),
+        Expr::Call { function, args, .. } if SELECTIONS.contains(&&**function) => match &**args {
+            [operand, field] => match ast.expr(*field) {
+                Expr::Literal(Literal::String(name)) => Some((*operand, name)),
+                _ => None,
+            },
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Returns true if `id` is the identifier `variables` or `.variables`.
+#[must_use]
+pub fn is_variables(ast: &Ast, id: ExprId) -> bool {
     matches!(ast.expr(id), Expr::Ident(name) if name.trim_start_matches('.') == "variables")
 }
 
-/// Reports whether `ast` names `variables` at all.
+/// Returns true if `ast` contains the identifier `variables`.
 pub(super) fn is_named(ast: &Ast) -> bool {
     ast.iter().any(|(id, _)| is_variables(ast, id))
 }
 
-/// The `variables` that `id` is, perhaps without its type: `dyn(variables)`.
-fn variables_behind(ast: &Ast, mut id: ExprId) -> Option<ExprId> {
-    while let Expr::Call { function, args, .. } = ast.expr(id)
-        && **function == *"dyn"
-        && let [inner] = &**args
-    {
+/// Returns the identifier `variables` that `id` is, with or without `dyn()` around it.
+fn variables_in(ast: &Ast, id: ExprId) -> Option<ExprId> {
+    let id = without_dyn(ast, id);
+    is_variables(ast, id).then_some(id)
+}
+
+/// Returns the argument of the innermost of nested `dyn()` conversions, or `id` itself.
+#[must_use]
+pub fn without_dyn(ast: &Ast, mut id: ExprId) -> ExprId {
+    while let Some(("dyn", [inner])) = ast.global_call(id) {
         id = *inner;
     }
-    is_variables(ast, id).then_some(id)
+    id
 }
 
 /// The names that reach themselves by what the variables of these names read at run time: of two variables

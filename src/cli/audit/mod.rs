@@ -26,6 +26,7 @@ use serde_json::Value;
 use super::error::CliError;
 use super::eval::setup::{Setup, Sources};
 use super::eval::world::{Ready, World};
+use super::text::with_escapes;
 use super::{json, parallel, terminal, write_open};
 use crate::policy::admission::Namespace;
 use args::{AuditArgs, AuditOutput};
@@ -256,6 +257,7 @@ impl<'a> Sink<'a> {
                 continue;
             };
             let line = serde_json::to_string(&object).map_err(unwritable)?;
+            let line = with_escapes(line);
             match self.output {
                 AuditOutput::Text => continue,
                 AuditOutput::Json if self.n_written == 0 => text.push_str("{\"objects\": [\n"),
@@ -301,7 +303,10 @@ impl<'a> Sink<'a> {
                 let rest = json(&self.report)?;
                 format!("{head}{}", rest.strip_prefix('{').unwrap_or_default())
             }
-            AuditOutput::Jsonl => serde_json::to_string(&self.report).map_err(unwritable)? + "\n",
+            AuditOutput::Jsonl => {
+                let line = serde_json::to_string(&self.report).map_err(unwritable)?;
+                with_escapes(line) + "\n"
+            }
         };
         self.write(&text)?;
         Ok(self.report)

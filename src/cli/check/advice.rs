@@ -6,6 +6,7 @@ use crate::cel::syntax;
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::expressions::{PolicyExpression, Role};
 use crate::policy::rule::Rule;
+use crate::policy::variables::selected;
 
 /// The longest text that is shown in a piece of advice, in bytes.
 const MAX_SHOWN: usize = 100;
@@ -277,17 +278,12 @@ fn comparable(policy: &CompiledPolicy, ast: &Ast, id: ExprId) -> Option<&'static
             .into_iter()
             .find(|name| *name == &**function),
         Expr::Select {
-            operand,
-            field,
-            test_only: false,
+            test_only: false, ..
         } => {
-            let is_variable =
-                matches!(ast.expr(*operand), Expr::Ident(name) if &**name == "variables");
+            let field = selected(ast, id)?;
             let mut variables = policy.expressions().iter().rev();
             let variable = variables.find(|expression| {
-                is_variable
-                    && expression.role == Role::Variable
-                    && expression.name.as_deref() == Some(&**field)
+                expression.role == Role::Variable && expression.name.as_deref() == Some(field)
             });
             let ast = variable?.parsed().ok()?;
             match ast.expr(ast.root()) {

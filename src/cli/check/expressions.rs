@@ -9,7 +9,6 @@ use super::finding::{ConsequenceReport, Finding, Severity};
 use super::mend;
 use super::policy::{Answers, finding};
 use super::suggestion::{self, Suggestions};
-use crate::cel::ast::Expr;
 use crate::cel::diagnostic::{self, Hint};
 use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax;
@@ -20,6 +19,7 @@ use crate::policy::compile::{Cause, CompileFindingKind};
 use crate::policy::expressions::{PolicyExpression, Role};
 use crate::policy::finding::{ExpressionFindings, KindFindings};
 use crate::policy::rule::Rule;
+use crate::policy::variables::read_by;
 use crate::status::message;
 use crate::status::warnings;
 
@@ -146,19 +146,14 @@ fn failed_variables(answers: &Answers) -> HashSet<&str> {
     failed.collect()
 }
 
-/// Reports whether `expression` reads one of `variables`.
+/// Returns true if `expression` reads one of `variables`.
 fn reads(expression: &PolicyExpression, variables: &HashSet<&str>) -> bool {
     let Ok(ast) = expression.parsed() else {
         return false;
     };
-    let mut nodes = ast.iter();
-    !variables.is_empty()
-        && nodes.any(|(_, expr)| match expr {
-            Expr::Select { operand, field, .. } if variables.contains(&**field) => {
-                matches!(ast.expr(*operand), Expr::Ident(name) if &**name == "variables")
-            }
-            _ => false,
-        })
+    let found = read_by(ast);
+    let mut names = found.names.iter();
+    !variables.is_empty() && (found.may_read_all || names.any(|name| variables.contains(name)))
 }
 
 /// The advice about a value that YAML takes for a tag, since it begins with `!`.

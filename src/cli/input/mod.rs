@@ -49,6 +49,9 @@ const CRD_GROUP: &str = "apiextensions.k8s.io";
 /// The group of probes.
 const PROBE_GROUP: &str = "vap-status.dev";
 
+/// The most documents, or items of lists, of one file: each takes 2 KiB or more.
+const MAX_DOCUMENTS: usize = 100_000;
+
 /// Which objects are of interest; others are dropped as they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
@@ -133,6 +136,19 @@ pub struct Problem {
     pub fix: Option<Box<Edit>>,
 }
 
+/// Returns the problem of a file that cannot be read.
+fn unreadable(file: String, reason: &str) -> Problem {
+    Problem {
+        kind: ProblemKind::Unreadable,
+        message: format!("cannot read {file}: {reason}"),
+        file,
+        source: None,
+        place: None,
+        help: None,
+        fix: None,
+    }
+}
+
 /// The kinds of trouble with input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProblemKind {
@@ -203,15 +219,7 @@ impl Input {
         let text = match file.text {
             Ok(text) => text,
             Err(reason) => {
-                self.problems.push(Problem {
-                    kind: ProblemKind::Unreadable,
-                    message: format!("cannot read {}: {reason}", file.name),
-                    file: file.name,
-                    source: None,
-                    place: None,
-                    help: None,
-                    fix: None,
-                });
+                self.problems.push(unreadable(file.name, &reason));
                 return;
             }
         };
@@ -221,17 +229,26 @@ impl Input {
         self.comments.extend(comments::comments(&source));
         let mut mentions_policies = None;
         let mut copies = std::mem::take(&mut self.copies);
-        documents(&source, &mut copies, &mut |document| match document {
-            Ok(document) => self.add_document(document, &source, file.is_given, wanted),
-            Err(mut problem) => {
-                let mentions_policies = *mentions_policies
-                    .get_or_insert_with(|| source.text().contains("AdmissionPolicy"));
-                if !file.is_given && !mentions_policies {
-                    problem.kind = ProblemKind::Doubtful;
+        let mut n_documents = 0;
+        documents(&source, &mut copies, &mut |document| {
+            n_documents += 1;
+            match document {
+                _ if n_documents > MAX_DOCUMENTS => {}
+                Ok(document) => self.add_document(document, &source, file.is_given, wanted),
+                Err(mut problem) => {
+                    let mentions_policies = *mentions_policies
+                        .get_or_insert_with(|| source.text().contains("AdmissionPolicy"));
+                    if !file.is_given && !mentions_policies {
+                        problem.kind = ProblemKind::Doubtful;
+                    }
+                    self.problems.push(problem);
                 }
-                self.problems.push(problem);
             }
         });
+        if n_documents > MAX_DOCUMENTS {
+            let reason = format!("more than {MAX_DOCUMENTS} documents; split the file");
+            self.problems.push(unreadable(source.name.clone(), &reason));
+        }
         self.copies = copies;
     }
 

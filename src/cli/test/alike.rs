@@ -13,6 +13,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use crate::cel::ast::{Ast, Expr, ExprId, Literal};
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::expressions::{PolicyExpression, Role};
+use crate::policy::variables::read_by;
 
 /// The groups of Kubernetes' own in which only subresources are connected to.
 ///
@@ -69,59 +70,41 @@ fn is_dead(variable: &PolicyExpression, live: &BTreeSet<String>) -> bool {
     variable_name(variable).is_some_and(|name| !live.contains(name))
 }
 
-/// The names of the variables that expressions other than dead variables read, where they are not folded away.
+/// Returns the names of the variables that some expression other than a dead variable may read.
 fn live_variables(compiled: &CompiledPolicy) -> BTreeSet<String> {
-    let mut live = BTreeSet::new();
+    let all = || compiled.expressions().iter().filter_map(variable_name);
+    let mut live: BTreeSet<&str> = BTreeSet::new();
     let mut reads = Vec::new();
     for expression in compiled.expressions() {
-        let found = expression.parsed().ok().map(|ast| read(ast));
-        match (variable_name(expression), found) {
-            (Some(name), Some(found)) => reads.push((name.to_owned(), found)),
-            // What cannot be told is read.
-            (Some(name), None) => {
-                live.insert(name.to_owned());
+        let names = expression.parsed().ok().map(|ast| {
+            let found = read_by(ast);
+            let mut names = found.names;
+            if found.may_read_all {
+                names.extend(all());
             }
-            (None, Some(found)) => live.extend(found),
+            names
+        });
+        match (variable_name(expression), names) {
+            (Some(name), Some(names)) => reads.push((name, names)),
+            // The reads of an expression without a syntax tree are unknown.
+            (Some(name), None) => {
+                live.insert(name);
+            }
+            (None, Some(names)) => live.extend(names),
             (None, None) => {}
         }
     }
     loop {
         let n_before = live.len();
-        for (name, found) in &reads {
+        for (name, names) in &reads {
             if live.contains(name) {
-                live.extend(found.iter().cloned());
+                live.extend(names);
             }
         }
         if live.len() == n_before {
-            return live;
+            return live.into_iter().map(str::to_owned).collect();
         }
     }
-}
-
-/// The variables that an expression reads.
-fn read(ast: &Ast) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    for (_, expr) in ast.iter() {
-        if let Expr::Select { operand, field, .. } = expr
-            && matches!(ast.expr(*operand), Expr::Ident(name) if &**name == "variables")
-        {
-            found.insert(field.to_string());
-        }
-    }
-    let mut names = ast.iter().map(|(_, expr)| expr);
-    let is_whole = names.any(|expr| matches!(expr, Expr::Ident(name) if &**name == "variables"))
-        && ast.iter().any(|(_, expr)| {
-            matches!(expr, Expr::Call { function, .. } if &**function == "_[_]" || &**function == "_?._")
-        });
-    if is_whole {
-        // A variable may be read by an index.
-        for (_, expr) in ast.iter() {
-            if let Expr::Literal(Literal::String(text)) = expr {
-                found.insert(text.to_string());
-            }
-        }
-    }
-    found
 }
 
 /// The expression once its constants are folded, as a text that is equal for equal trees; `None` where it

@@ -405,6 +405,28 @@ mod tests {
     }
 
     #[test]
+    fn mutants_of_read_variable_are_kept() {
+        for read in [
+            "variables.limit",
+            ".variables.limit",
+            "dyn(variables).limit",
+            "dyn(.variables).limit",
+            "dyn(dyn(variables))['limit']",
+            "dyn(variables)[?'limit'].orValue(3)",
+            "dyn(variables)[object.key]",
+            "has(.variables.limit) ? 1 : 2",
+        ] {
+            let (found, n_alike) = changes_of(&json!({
+                "variables": [{"name": "limit", "expression": "object.x ? 7 : 8"}],
+                "validations": [{"expression": format!("object.z < ({read})")}],
+            }));
+            let is_of_variable = |words: &&String| words.starts_with("spec.variables[0]");
+            assert_eq!(found.iter().filter(is_of_variable).count(), 2, "{read}: {found:?}");
+            assert_eq!(n_alike, 0, "{read}");
+        }
+    }
+
+    #[test]
     fn an_operation_that_is_there_twice_is_not_left_out() {
         let rule = |operations: &[&str], resources: &[&str]| {
             json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": operations,

@@ -116,17 +116,6 @@ async fn a_request_without_an_answer_is_measured() {
 }
 
 #[test]
-fn a_proxy_that_would_be_left_out_is_refused() {
-    let mut config = Config::new("http://127.0.0.1".parse().unwrap());
-    config.proxy_url = Some("http://127.0.0.1:3128".parse().unwrap());
-    let outcome = client(config, "pod-1", Arc::new(|_, _, _| {}));
-    assert!(matches!(
-        outcome.err(),
-        Some(kube::Error::ProxyProtocolDisabled { .. })
-    ));
-}
-
-#[test]
 fn verbs_are_those_of_the_audit_log() {
     for (method, path, expect) in [
         ("GET", "/apis", "get"),

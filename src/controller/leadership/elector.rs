@@ -22,6 +22,10 @@ use crate::telemetry::metrics::ErrorReason;
 /// Source: Kubernetes `cmd/kube-controller-manager/app/controllermanager.go`, `NewLeaderHealthzAdaptor`.
 const HUNG_AFTER: Duration = Duration::from_secs(20);
 
+/// Time for which a standby's certificates or credentials may be rejected before its process ends, so that the next
+/// one reads them again. Files that are replaced are read again within a minute, without a new process.
+const REJECTED_LIMIT: Duration = Duration::from_secs(120);
+
 /// How long giving the Lease up may take.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -81,7 +85,14 @@ impl Elector {
             drop(released.wait_for(|released| *released).await);
         });
         tokio::select! {
-            renewed = self.stand_by() => {
+            outcome = self.stand_by() => {
+                let renewed = match outcome {
+                    Ok(renewed) => renewed,
+                    Err(reason) => {
+                        self.leadership.end();
+                        return Err(reason);
+                    }
+                };
                 let lost = tokio::select! {
                     lost = self.lead(renewed) => lost,
                     () = &mut release => {
@@ -96,19 +107,51 @@ impl Elector {
         }
     }
 
-    /// Waits until the Lease is ours; since when it counts.
-    async fn stand_by(&mut self) -> Instant {
+    /// Waits until the Lease is ours. Returns the start of the successful attempt.
+    ///
+    /// # Errors
+    /// If certificates or credentials are not accepted for [`REJECTED_LIMIT`].
+    async fn stand_by(&mut self) -> Result<Instant, String> {
+        let mut rejected_since = None;
         loop {
             let start = Instant::now();
             match within(self.election.timing.request_limit(), self.attempt()).await {
-                Ok(true) => return start,
-                Ok(false) => self.leadership.set_problem(None),
-                Err(error) => self.complain(&error),
+                Ok(true) => return Ok(start),
+                Ok(false) => {
+                    rejected_since = None;
+                    self.leadership.set_problem(None);
+                }
+                Err(error) => {
+                    self.complain(&error);
+                    if is_rejected(&error) {
+                        let since = *rejected_since.get_or_insert(start);
+                        self.check_rejected(since.elapsed(), &error)?;
+                    }
+                }
             }
             self.heartbeat.beat();
             let pause = self.election.timing.look_pause(random());
             tokio::time::sleep(pause).await;
         }
+    }
+
+    /// Reports a connection that has been rejected for the time `elapsed`, and so misses all changes.
+    ///
+    /// # Errors
+    /// If that time is over [`REJECTED_LIMIT`].
+    fn check_rejected(&self, elapsed: Duration, error: &Error) -> Result<(), String> {
+        let text = format!(
+            "the Lease {} could not be read for {} s: {error}",
+            self.lease_name(),
+            elapsed.as_secs()
+        );
+        if elapsed >= REJECTED_LIMIT {
+            return Err(text);
+        }
+        if elapsed >= self.election.timing.renew_deadline {
+            self.leadership.set_problem(Some(text));
+        }
+        Ok(())
     }
 
     /// Leads as long as the Lease can be renewed; how it was lost.
@@ -350,6 +393,11 @@ impl Elector {
             );
         }
     }
+}
+
+/// Returns true if a new process may succeed where this one fails, as it reads certificates and credentials again.
+fn is_rejected(error: &Error) -> bool {
+    error.is_certificate_error() || error.reason() == ErrorReason::Unauthorized
 }
 
 /// A number from 0 to 1 to spread attempts with; it need not be hard to guess.

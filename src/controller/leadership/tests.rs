@@ -384,6 +384,48 @@ async fn a_missing_right_is_named_and_makes_unready() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn standby_with_rejected_credentials_turns_unready_and_ends() {
+    let server = Shared::default();
+    let first = start(&server, "a");
+    first.leads().await;
+    let second = start(&server, "b");
+    seconds(5).await;
+    server.lock().unwrap().refused = Some(("b", 401));
+    seconds(8).await;
+    assert_eq!(second.context.leadership.problem(), None);
+    seconds(4).await;
+    let problem = second.context.leadership.problem().unwrap();
+    assert!(problem.contains("could not be read for 1"), "{problem}");
+    // Accepted again, it goes on.
+    server.lock().unwrap().refused = None;
+    seconds(2).await;
+    assert_eq!(second.context.leadership.problem(), None);
+    server.lock().unwrap().refused = Some(("b", 401));
+    seconds(115).await;
+    assert!(!second.task.is_finished());
+    seconds(10).await;
+    let reason = second.task.await.unwrap().unwrap_err();
+    assert!(
+        reason.starts_with("the Lease vap/lease could not be read for 12"),
+        "{reason}"
+    );
+    assert!(first.may_write());
+}
+
+#[tokio::test(start_paused = true)]
+async fn standby_outlasts_an_outage_of_the_api_server() {
+    let server = Shared::default();
+    let first = start(&server, "a");
+    first.leads().await;
+    let second = start(&server, "b");
+    seconds(5).await;
+    server.lock().unwrap().refused = Some(("b", 503));
+    seconds(600).await;
+    assert!(!second.task.is_finished());
+    assert_eq!(second.context.leadership.problem(), None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_lease_says_when_the_leader_was_in_step() {
     let server = Shared::default();
     let mut context = context_of(&server, "a");

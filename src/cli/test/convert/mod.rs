@@ -20,8 +20,8 @@ use super::report::{CaseReport, TestReport};
 use super::{Broken, Options};
 use crate::cli::check::known::Known;
 use crate::cli::exit::Exit;
-use crate::cli::input::{Input, Wanted};
-use crate::cli::text::clean;
+use crate::cli::input::{Input, Wanted, values};
+use crate::cli::text::{clean, is_unsafe, with_escapes};
 use crate::cli::yaml_text;
 use crate::probe::api::CaseOutcome;
 use crate::probe::sample::REQUIRED;
@@ -74,7 +74,10 @@ impl Converted {
     /// # Errors
     /// If they cannot be written as YAML, which does not depend on any input.
     pub fn yaml(&self) -> Result<String, serde_norway::Error> {
-        let mut documents: Vec<String> = self.texts.clone();
+        let mut documents = Vec::new();
+        for text in &self.texts {
+            documents.push(printable(text)?);
+        }
         for policy in &self.policies {
             documents.push(yaml_text::to_string(policy)?);
         }
@@ -227,6 +230,22 @@ impl Suite {
         };
         self.drafts.iter().map(of_draft).collect()
     }
+}
+
+/// Returns the text of a file. If it has characters that a terminal would obey, its documents are written anew, without
+/// comments and with escapes.
+fn printable(text: &str) -> Result<String, serde_norway::Error> {
+    if !text.contains(is_unsafe) {
+        return Ok(text.to_owned());
+    }
+    let mut documents = Vec::new();
+    for value in values(text) {
+        match value {
+            Ok(value) => documents.push(yaml_text::to_string(&value)?),
+            Err(_) => return Ok(with_escapes(text.to_owned())),
+        }
+    }
+    Ok(documents.join("---\n"))
 }
 
 /// Converts a suite.

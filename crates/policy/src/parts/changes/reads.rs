@@ -3,6 +3,7 @@
 use cel::ast::{Ast, Expr, ExprId, Literal};
 
 use super::{Evaluation, MAX_DEPTH};
+use crate::variables::without_dyn;
 
 /// The most paths of one part: where there are more, it counts as reading anything.
 const MAX_READS: usize = 500;
@@ -24,9 +25,11 @@ pub(super) struct Read {
 /// A part that must have a value.
 pub(super) type Atom = (ExprId, bool);
 
-/// A chain of selections: what is behind an index that is no text belongs to the list.
+/// A chain of selections. Everything after an index that is not a literal string belongs to the list.
 struct Chain {
     path: Vec<String>,
+    /// True if the root has a leading dot, so that no name bound by a macro hides it.
+    is_absolute: bool,
     n_needed: usize,
     is_tolerant: bool,
     is_cut: bool,
@@ -46,9 +49,10 @@ fn chain(ast: &Ast, id: ExprId, depth: usize) -> Option<Chain> {
     if depth > MAX_DEPTH {
         return None;
     }
-    match ast.expr(id) {
+    match ast.expr(without_dyn(ast, id)) {
         Expr::Ident(name) => Some(Chain {
-            path: vec![name.to_string()],
+            path: vec![name.trim_start_matches('.').to_owned()],
+            is_absolute: name.starts_with('.'),
             n_needed: 1,
             is_tolerant: false,
             is_cut: false,
@@ -117,7 +121,7 @@ impl Evaluation<'_> {
             }
             match chain.path.first().map(String::as_str) {
                 // What is gone through is read as a whole.
-                Some(root) if own.iter().any(|name| name == root) => {}
+                Some(root) if !chain.is_absolute && own.iter().any(|name| name == root) => {}
                 Some("variables") => {
                     let definition = chain.path.get(1).and_then(|name| {
                         let mut all = self.variables.iter();
