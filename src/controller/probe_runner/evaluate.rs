@@ -399,7 +399,7 @@ impl Job {
                             && setting.params.is_ok()
                             && result.status.outcome == CaseOutcome::Pending;
                         let is_evaluated = result.outcome.is_some() || is_mutated;
-                        rights.published(case, result.status, is_evaluated)
+                        rights.published(case, result, is_evaluated)
                     }
                 });
             }

@@ -13,9 +13,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::super::store::Entry;
 use super::namespaces;
 use crate::policy;
+use crate::policy::admission::ReviewOutcome;
 use crate::probe::api::{
     AuthorizerSource, BindingSource, Case, CaseOutcome, CaseStatus, PolicyProbeSpec, Source as From,
 };
+use crate::probe::outline;
+use crate::probe::run::CaseResult;
 
 /// The annotation by which the owner of a binding allows probes to use params and namespaces of the cluster.
 pub(crate) const PROBE_INPUTS: &str = "vap-status.dev/probe-inputs";
@@ -115,13 +118,13 @@ impl Rights {
     pub(super) fn published(
         &self,
         case: &Case,
-        status: CaseStatus,
+        result: CaseResult,
         is_evaluated: bool,
     ) -> CaseStatus {
         if is_evaluated && self.is_confidential(case) {
-            withheld(case, status)
+            withheld(case, result.status, result.outcome.as_ref())
         } else {
-            status
+            result.status
         }
     }
 }
@@ -188,18 +191,15 @@ fn namespaces_refusal(
     }
 }
 
-/// The outcome of a case without texts and costs, which depend on what was evaluated.
-fn withheld(case: &Case, status: CaseStatus) -> CaseStatus {
-    let difference = match (status.outcome, case.expect.decision, status.decision) {
-        (CaseOutcome::Passed, ..) => None,
-        (CaseOutcome::Pending, ..) => Some(format!("the case could not be evaluated; {WITHHELD}")),
-        (CaseOutcome::Failed, Some(expected), Some(actual)) if expected != actual => Some(format!(
-            "expected {}, got {}; {WITHHELD}",
-            expected.as_str(),
-            actual.as_str()
-        )),
-        (CaseOutcome::Failed, ..) => {
-            Some(format!("the result is not the expected one; {WITHHELD}"))
+/// The status of a case without texts and costs, which depend on what was evaluated.
+fn withheld(case: &Case, status: CaseStatus, outcome: Option<&ReviewOutcome>) -> CaseStatus {
+    let difference = match (status.outcome, outcome) {
+        (CaseOutcome::Passed, _) => None,
+        (CaseOutcome::Failed, Some(outcome)) => {
+            Some(format!("{}; {WITHHELD}", outline(&case.expect, outcome)))
+        }
+        (CaseOutcome::Failed | CaseOutcome::Pending, _) => {
+            Some(format!("the case could not be evaluated; {WITHHELD}"))
         }
     };
     CaseStatus {
@@ -315,8 +315,9 @@ mod tests {
                 cost_used: Some(cost),
                 difference: Some(format!("got {secret}")),
             };
-            let shown = withheld(case, status("one", 1));
-            assert_eq!(shown, withheld(case, status("other", 22)));
+            let denied = ReviewOutcome::default();
+            let shown = withheld(case, status("one", 1), Some(&denied));
+            assert_eq!(shown, withheld(case, status("other", 22), Some(&denied)));
             assert_eq!(
                 (shown.outcome, shown.message, shown.cost_used),
                 (outcome, None, None)
