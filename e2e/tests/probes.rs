@@ -60,7 +60,7 @@ fn policy(name: &str, param_kind: Option<Value>, expression: &str) -> Validating
 
 fn binding(policy: &str, param_ref: Option<Value>) -> ValidatingAdmissionPolicyBinding {
     object(json!({
-        "metadata": {"name": policy},
+        "metadata": {"name": policy, "annotations": {"vap-status.dev/probe-inputs": "FromCluster"}},
         "spec": {"policyName": policy, "validationActions": ["Deny"], "paramRef": param_ref},
     }))
 }
@@ -267,9 +267,15 @@ async fn a_param_kind_that_goes_takes_the_probes_along() {
     of_probe(&client, "inline", "True/ProbesPassed").await;
 
     // We may not read these params, and it is said what to grant.
+    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
+    let bound = binding(
+        "limited",
+        Some(json!({"selector": {}, "parameterNotFoundAction": "Deny"})),
+    );
+    bindings.create(&create, &bound).await.unwrap();
     create_probe(
         &client,
-        probe("from-cluster", "limited", "Implied", vec![case("six")]),
+        probe("from-cluster", "limited", "FromCluster", vec![case("six")]),
     )
     .await
     .unwrap();

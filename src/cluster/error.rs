@@ -84,9 +84,22 @@ fn status_reason(code: u16, message: &str) -> ErrorReason {
         429 => ErrorReason::Throttled,
         // etcd's refusal comes through as an internal error.
         500 if message.contains("request is too large") => ErrorReason::TooLarge,
+        500 if is_undeclared_field(message) => ErrorReason::Invalid,
         500.. => ErrorReason::Server,
         _ => ErrorReason::Other,
     }
+}
+
+/// Returns true if server-side apply failed since the schema lacks a field of the request.
+///
+/// The API server does not make it an error of the client. `message` is the only sign: `failed to create typed patch
+/// object (/p; vap-status.dev/v1alpha1, Kind=PolicyProbe): .status.x: field not declared in schema`.
+///
+/// Source: `k8s.io/apimachinery` `pkg/util/managedfields/internal/structuredmerge.go`, `Apply`;
+/// `structured-merge-diff` `typed/validate.go`, `doMap`.
+fn is_undeclared_field(message: &str) -> bool {
+    message.starts_with("failed to create typed ")
+        && message.contains(": field not declared in schema")
 }
 
 fn detail(message: &str) -> String {
@@ -183,6 +196,18 @@ mod tests {
                 ErrorReason::TooLarge,
             ),
             (api(503, ""), ErrorReason::Server),
+            (
+                api(
+                    500,
+                    "failed to create typed patch object (/p; vap-status.dev/v1alpha1, Kind=PolicyProbe): \
+                     .status.cases[name=\"c\"].costUsed: field not declared in schema",
+                ),
+                ErrorReason::Invalid,
+            ),
+            (
+                api(500, "the field is not declared in schema"),
+                ErrorReason::Server,
+            ),
             (api(418, ""), ErrorReason::Other),
             (Error::Timeout(Duration::from_secs(1)), ErrorReason::Timeout),
             (Error::Decode(String::new()), ErrorReason::Decode),

@@ -12,6 +12,7 @@ use kube::{Resource as _, ResourceExt};
 use super::event_source::{EventSource, ObjectState};
 use super::packed::{Identity, Packed};
 use super::probe::Probe;
+use super::probe_runner::rights;
 
 /// The bindings.
 pub(crate) type Bindings = ByPolicy<ValidatingAdmissionPolicyBinding>;
@@ -46,6 +47,8 @@ pub(crate) trait RefersToPolicy: ResourceExt {
 pub(crate) struct PackedBinding {
     identity: Identity,
     spec: Packed<ValidatingAdmissionPolicyBindingSpec>,
+    /// True if probes may use its params and namespaces.
+    allows_inputs: bool,
 }
 
 impl RefersToPolicy for ValidatingAdmissionPolicyBinding {
@@ -55,12 +58,15 @@ impl RefersToPolicy for ValidatingAdmissionPolicyBinding {
         PackedBinding {
             identity: Identity::of(&self.metadata),
             spec: Packed::new(&self.spec),
+            allows_inputs: rights::allows_inputs(&self.metadata),
         }
     }
 
     fn kept(kept: &PackedBinding) -> Arc<Self> {
+        let mut metadata = kept.identity.metadata();
+        rights::set_allows_inputs(&mut metadata, kept.allows_inputs);
         Arc::new(Self {
-            metadata: kept.identity.metadata(),
+            metadata,
             spec: kept.spec.unpack(),
         })
     }
@@ -75,6 +81,7 @@ impl RefersToPolicy for ValidatingAdmissionPolicyBinding {
 
     fn says_the_same_as(&self, other: &Self) -> bool {
         self.spec == other.spec
+            && rights::allows_inputs(&self.metadata) == rights::allows_inputs(&other.metadata)
     }
 }
 
@@ -146,7 +153,7 @@ impl<K: RefersToPolicy> ByPolicy<K> {
             return Vec::new();
         };
         object.meta_mut().managed_fields = None;
-        object.meta_mut().annotations = None;
+        rights::trim_annotations(object.meta_mut());
         let policy = object.policy_name().to_owned();
         let mut state = self.lock();
         let known = state.get(&name).map(K::kept_state);

@@ -6,10 +6,12 @@
 //! Nothing that a probe does, and nothing that keeps its status from being written, costs its policy more
 //! than the condition `ProbesPassed`.
 
+mod access_limiter;
 mod asking;
 mod evaluate;
 mod inputs;
 mod namespaces;
+pub(crate) mod rights;
 pub(crate) mod stale;
 mod statuses;
 mod target;
@@ -24,9 +26,11 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use self::access_limiter::AccessLimiter;
 use self::evaluate::{Evaluated, EvaluationSlots, Lane, Task, evaluate};
 use self::inputs::Inputs;
 use self::namespaces::{Given, Namespaces, Version};
+use self::rights::Rights;
 use self::target::Missing;
 use super::cluster_snapshot::ClusterSnapshot;
 use super::context::Context;
@@ -117,6 +121,7 @@ pub(crate) struct ProbeRunner {
     patience: Semaphore,
     slots: EvaluationSlots,
     namespaces: Namespaces,
+    access_limiter: AccessLimiter,
 }
 
 impl Default for ProbeRunner {
@@ -129,6 +134,7 @@ impl Default for ProbeRunner {
             patience: Semaphore::new(MAX_PATIENT),
             slots: EvaluationSlots::default(),
             namespaces: Namespaces::default(),
+            access_limiter: AccessLimiter::default(),
         }
     }
 }
@@ -487,8 +493,10 @@ async fn run(
     let policy = &entry.policy;
     let begin = Instant::now();
     let probe_runner = &context.probe_runner;
-    let bindings = inputs.bindings().iter().map(|binding| &**binding);
-    let needed = namespaces::needed(entry, bindings, &probes);
+    let of_probe = |probe: &Arc<Probe>| Rights::new(entry, inputs.bindings(), &probe.spec);
+    let rights: Vec<Rights> = probes.iter().map(of_probe).collect();
+    let needed = rights.iter().flat_map(Rights::allowed_namespaces).cloned();
+    let needed = needed.collect();
     let (params, definitions, definition, namespaces) = tokio::join!(
         inputs.read_params(context, policy, snapshot),
         target::definitions(context, entry, &probes, snapshot),
@@ -507,6 +515,7 @@ async fn run(
         definitions,
         definition,
         probes: probes.clone(),
+        rights,
         bindings: inputs.ready_bindings(),
         params,
         namespaces,

@@ -403,7 +403,7 @@ async fn process(context: &Arc<Context>, name: &str) {
 /// kind that is followed, and a missing one is to be named for each.
 fn failure_key(name: &str, reason: ErrorReason) -> String {
     match followed::of_key(name) {
-        Some(followed) if reason == ErrorReason::Forbidden => {
+        Some(followed) if matches!(reason, ErrorReason::Forbidden | ErrorReason::Invalid) => {
             format!("{} {}", reason.as_str(), followed.resource())
         }
         _ => reason.as_str().to_owned(),
@@ -435,6 +435,18 @@ fn complain(context: &Context, name: &str, failure: &Failure, retry_in: f64) {
             followed.resource(),
             followed.row().objects.plural,
             followed.role()
+        );
+    } else if reason == ErrorReason::Invalid
+        && let Some(followed) = followed::of_key(name)
+    {
+        tracing::error!(
+            policy = name,
+            error = %failure,
+            retry_in,
+            "the API server rejects the conditions of {}: install the CustomResourceDefinition {}.vap-status.dev of this version; \
+             retrying until then",
+            followed.resource(),
+            followed.row().objects.plural
         );
     } else if reason == ErrorReason::Forbidden {
         tracing::error!(
@@ -476,6 +488,12 @@ mod tests {
             .collect();
         keys.insert(forbidden("a"));
         assert_eq!(keys.len(), Followed::ALL.len() + 1);
+        let invalid = |name: &str| failure_key(name, ErrorReason::Invalid);
+        let [one, other] = [
+            Followed::MutatingAdmissionPolicies,
+            Followed::CustomResourceDefinitions,
+        ];
+        assert_ne!(invalid(&one.key("a")), invalid(&other.key("a")));
         // An API server that does not answer is one failure.
         let of_kind = Followed::MutatingAdmissionPolicies.key("a");
         for reason in [ErrorReason::Timeout, ErrorReason::Connection] {

@@ -1,4 +1,4 @@
-//! How often the status of one policy is written: a limit that only a writer who works against us meets.
+//! Limits how often the status of one policy or probe is written. Only a competing writer makes us reach the limit.
 //!
 //! Two instances with other flags or of other versions, both without a Lease, each find that the status is
 //! not theirs and write it again, for ever. Nothing ends that from inside, but it need not load the API
@@ -10,19 +10,19 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How many writes of one policy there may be in a [`WINDOW`].
+/// How many writes of one object there may be in a [`WINDOW`].
 const MAX_WRITES: u32 = 100;
 
 /// The time in which writes are counted.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// The writes of each policy that was written lately.
+/// The writes of each object that was written lately.
 #[derive(Debug, Default)]
 pub(crate) struct WriteLimiter(Mutex<Lately>);
 
 #[derive(Debug, Default)]
 struct Lately {
-    by_policy: HashMap<String, Writes>,
+    by_object: HashMap<String, Writes>,
     /// When those were last looked for that were not written lately.
     cleaned: Option<Instant>,
 }
@@ -34,11 +34,11 @@ struct Writes {
 }
 
 impl WriteLimiter {
-    /// Reports whether the policy `name` may be written now; if so, counts the write.
+    /// Returns true if the object of that key may be written now, and counts the write.
     pub(crate) fn may_write(&self, name: &str) -> bool {
         let mut lately = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        if let Some(writes) = lately.by_policy.get_mut(name)
+        if let Some(writes) = lately.by_object.get_mut(name)
             && now < writes.since + WINDOW
         {
             writes.n = writes.n.saturating_add(1);
@@ -48,12 +48,12 @@ impl WriteLimiter {
         if lately.cleaned.is_none_or(|cleaned| now >= cleaned + WINDOW) {
             lately.cleaned = Some(now);
             lately
-                .by_policy
+                .by_object
                 .retain(|_, writes| now < writes.since + WINDOW);
-            lately.by_policy.shrink_to_fit();
+            lately.by_object.shrink_to_fit();
         }
         let writes = Writes { since: now, n: 1 };
-        lately.by_policy.insert(name.to_owned(), writes);
+        lately.by_object.insert(name.to_owned(), writes);
         true
     }
 }
@@ -72,6 +72,6 @@ mod tests {
         assert!(write_limiter.may_write("b"));
         tokio::time::advance(WINDOW).await;
         assert!(write_limiter.may_write("a"));
-        assert_eq!(write_limiter.0.lock().unwrap().by_policy.len(), 1);
+        assert_eq!(write_limiter.0.lock().unwrap().by_object.len(), 1);
     }
 }

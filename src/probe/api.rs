@@ -53,7 +53,9 @@ pub struct PolicyProbeSpec {
     pub target: Option<Target>,
 
     /// Where params come from: `FromCluster` (the default), those that exist in the cluster, or, in
-    /// files, the objects of paramKind among them; `Inline`, those of `inlineParams`.
+    /// files, the objects of paramKind among them; `Inline`, those of `inlineParams`. The controller uses
+    /// params of the cluster only with `bindings: FromCluster`, through bindings that have the annotation
+    /// `vap-status.dev/probe-inputs: FromCluster`.
     #[serde(default, skip_serializing_if = "is_default")]
     #[schemars(schema_with = "crd::source_schema")]
     pub params: Source,
@@ -66,7 +68,7 @@ pub struct PolicyProbeSpec {
     /// Which bindings the policy has: `FromCluster` (the default), those in the cluster, or in the
     /// files; `Inline`, those of `inlineBindings`; `Implied`, one that denies, is not limited to any
     /// resource, and, if the policy has a paramKind, takes all params and denies where there are none.
-    /// `Implied` is for a policy that is not bound yet.
+    /// `Implied` is for a policy that is not bound yet. `Inline` and `Implied` lead to no params of the cluster.
     #[serde(default, skip_serializing_if = "is_default")]
     #[schemars(schema_with = "crd::binding_source_schema")]
     pub bindings: BindingSource,
@@ -231,7 +233,8 @@ pub struct Request {
     pub dry_run: bool,
     /// The namespace as an object, for selectors and `namespaceObject`. By default the one in the
     /// cluster or the files, and else one with nothing but its name and the label
-    /// `kubernetes.io/metadata.name`.
+    /// `kubernetes.io/metadata.name`. The controller uses the one in the cluster only if all bindings of the
+    /// policy have the annotation `vap-status.dev/probe-inputs: FromCluster`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crd::any_object_schema")]
     pub namespace_object: Option<Value>,
@@ -472,10 +475,11 @@ pub struct CaseStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crd::decision_schema")]
     pub decision: Option<Decision>,
-    /// The message of the decision.
+    /// The message of the decision. Absent if the decision depends on params, namespaces or permissions of the
+    /// cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The cost of the evaluation, in units of CEL; the API server's limit is 10,000,000.
+    /// The cost of the evaluation, in units of CEL; the API server's limit is 10,000,000. Absent likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_used: Option<i64>,
     /// How that differs from what was expected, or why the case could not be evaluated.

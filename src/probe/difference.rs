@@ -86,6 +86,27 @@ fn decision(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     }
 }
 
+/// Describes how a failed case differs from what it expects, without texts that expressions made.
+#[must_use]
+pub fn outline(expect: &Expect, outcome: &ReviewOutcome) -> String {
+    let actual = if outcome.is_allowed() {
+        Decision::Allow
+    } else {
+        Decision::Deny
+    };
+    if let Some(expected) = expect.decision.filter(|expected| *expected != actual) {
+        return format!("expected {}, got {}", expected.as_str(), actual.as_str());
+    }
+    let text = match outcome.denial.as_ref().map(|denial| denial.by) {
+        Some(DeniedBy::Error) => "denied by an error, and not by a validation",
+        Some(DeniedBy::NoParams) => "denied because there are no params, and not by a validation",
+        None if !outcome.errors.is_empty() => "an error, which does not deny here",
+        None if !has_policy_applied(outcome) => "the policy does not apply",
+        None | Some(DeniedBy::Validation) => "the result is not the expected one",
+    };
+    text.to_owned()
+}
+
 fn names_message(expect: &Expect) -> bool {
     let names = [
         &expect.message,

@@ -19,4 +19,4 @@ pub mod target;
 pub(crate) mod undefaulted;
 pub mod validation;
 mod webhook;
-pub use difference::{explain, failing_annotations, unbound};
+pub use difference::{explain, failing_annotations, outline, unbound};

@@ -28,7 +28,10 @@ pub const UNKNOWN: &str = "unknown field";
 /// How deep objects are looked into.
 const MAX_DEPTH: usize = 128;
 
-/// The API groups with a dot that are Kubernetes' own, without `.k8s.io`.
+/// The API groups of Kubernetes itself whose names have a dot, without `.k8s.io`.
+///
+/// Source: `k8s.io/kubernetes` `pkg/controlplane/instance.go`, and the groups of `k8s.io/api`, of
+/// apiextensions-apiserver and of kube-aggregator.
 const OWN_GROUPS: [&str; 19] = [
     "admissionregistration",
     "apiextensions",
@@ -114,7 +117,7 @@ pub fn violations(
         found: Vec::new(),
         max: MAX_VIOLATIONS,
         is_whole: samples == Samples::Whole,
-        is_own: is_own(&gvk.group),
+        is_own: is_own_group(&gvk.group),
     };
     let Json::Object(fields) = object else {
         walk.mismatch("object", object, path);
@@ -148,7 +151,7 @@ pub fn missing(object: &Json, gvk: &Gvk, schemas: &dyn SchemaResolver) -> Vec<St
         found: Vec::new(),
         max: 1_000,
         is_whole: true,
-        is_own: is_own(&gvk.group),
+        is_own: is_own_group(&gvk.group),
     };
     walk.resource(fields, &type_, "", 0);
     let found = walk.found.into_iter();
@@ -156,7 +159,9 @@ pub fn missing(object: &Json, gvk: &Gvk, schemas: &dyn SchemaResolver) -> Vec<St
     missing.map(|violation| violation.field_ref).collect()
 }
 
-fn is_own(group: &str) -> bool {
+/// Returns true if Kubernetes itself defines the group, so that its schemas change only with the version of Kubernetes.
+#[must_use]
+pub fn is_own_group(group: &str) -> bool {
     let own = |name: &str| OWN_GROUPS.contains(&name);
     !group.contains('.') || group.strip_suffix(".k8s.io").is_some_and(own)
 }

@@ -23,7 +23,7 @@ pub(crate) use super::params::unserved;
 pub use super::params::{MissingParams, NotServed, ParamKindState, ParamsState, Sought};
 use super::probes::ProbesState;
 use super::ready::{ready, stalled, standing_stalled};
-use super::stalled::{self, Remedy};
+use super::stalled::Remedy;
 use super::type_checked::{type_checked, uncompiled};
 pub use super::verdict::Subject;
 use super::verdict::{Effect, Evidence, Verdict};
@@ -35,6 +35,7 @@ use crate::policy::consequence::Consequence;
 use crate::policy::fails_closed;
 use crate::policy::matching::{Matches, UnservedResource};
 use crate::policy::webhooks;
+use crate::probe::sample;
 use crate::schema::Gvk;
 
 /// The observations about a policy.
@@ -275,7 +276,7 @@ impl From<TypeCheck> for Typed {
             .chain(&outcome.by_wildcard.checked)
             .chain(unchecked.map(|unchecked| &unchecked.gvk))
             .chain(outcome.params.iter().map(|(gvk, _)| gvk));
-        let has_foreign_kinds = kinds.any(|gvk| !stalled::is_own_group(&gvk.group));
+        let has_foreign_kinds = kinds.any(|gvk| !sample::is_own_group(&gvk.group));
         let mut unchecked = outcome.by_wildcard.unchecked;
         let n_unchecked = unchecked.len();
         unchecked.retain(|kind| kind.reason != BEYOND);

@@ -77,35 +77,3 @@ impl Reason {
         }
     }
 }
-
-/// The groups that Kubernetes itself serves and whose names have a dot, which those of CRDs have as well.
-///
-/// Source: `k8s.io/kubernetes` `pkg/controlplane/instance.go`, `pkg/master/reconcilers`, and the groups of
-/// `k8s.io/api`, of apiextensions-apiserver and of kube-aggregator.
-const OWN_GROUPS: [&str; 18] = [
-    "admissionregistration.k8s.io",
-    "apiextensions.k8s.io",
-    "apiregistration.k8s.io",
-    "authentication.k8s.io",
-    "authorization.k8s.io",
-    "certificates.k8s.io",
-    "coordination.k8s.io",
-    "discovery.k8s.io",
-    "events.k8s.io",
-    "flowcontrol.apiserver.k8s.io",
-    "internal.apiserver.k8s.io",
-    "networking.k8s.io",
-    "node.k8s.io",
-    "rbac.authorization.k8s.io",
-    "resource.k8s.io",
-    "scheduling.k8s.io",
-    "storage.k8s.io",
-    "storagemigration.k8s.io",
-];
-
-/// Reports whether the schemas of a group change with the version of Kubernetes only.
-#[must_use]
-pub(super) fn is_own_group(group: &str) -> bool {
-    // The group of a CRD has a dot.
-    !group.contains('.') || OWN_GROUPS.contains(&group)
-}

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use super::super::error::within;
 use super::super::params::Unavailable;
+use super::access_limiter::{AccessLimiter, PER_POLICY_AND_MINUTE};
 use crate::policy::admission::{
     Authorizer, AuthorizerAnswer, AuthorizerAttributes, AuthorizerDecision,
 };
@@ -32,7 +33,7 @@ const MAX_ASKING: Duration = Duration::from_secs(30);
 const MAX_AT_ONCE: usize = 8;
 
 /// How many questions the probes of a policy may ask.
-const MAX_QUESTIONS: usize = 2_000;
+const MAX_QUESTIONS: usize = 200;
 
 /// How often cases may be evaluated again, since an answer leads to another question.
 const MAX_ROUNDS: usize = 32;
@@ -83,8 +84,8 @@ impl Questions {
         !(state.answers.is_empty() && state.asked.is_empty() && state.broken.is_none())
     }
 
-    /// Asks the API server what was asked since this was called last.
-    pub(super) async fn ask(&self, client: &Client) -> Next {
+    /// Sends the questions of `policy` since the last call to the API server, as far as `limiter` allows.
+    pub(super) async fn ask(&self, client: &Client, limiter: &AccessLimiter, policy: &str) -> Next {
         let asked = {
             let mut state = self.lock();
             if let Some(why) = &state.broken {
@@ -109,11 +110,15 @@ impl Questions {
                 "an evaluation asks for a permission and does not say which",
             ));
         }
+        let (asked, is_limited) = self.admit(asked, limiter, policy);
         let begin = Instant::now();
         let end = begin + MAX_ASKING.saturating_sub(self.lock().waited);
         let mut answers = stream::iter(asked)
             .map(|asked| async move {
                 let answer = ask(client, &asked, end).await;
+                if let Ok(answer) = &answer {
+                    limiter.insert(&asked, answer);
+                }
                 (asked, answer)
             })
             .buffer_unordered(MAX_AT_ONCE);
@@ -128,9 +133,36 @@ impl Questions {
                 }
             }
         }
-        self.lock().waited += begin.elapsed();
+        let mut state = self.lock();
+        state.waited += begin.elapsed();
+        if is_limited {
+            state.broken.get_or_insert_with(limited);
+        }
+        drop(state);
         // What was answered may do for some cases, whatever failed.
         Next::Again
+    }
+
+    /// Answers questions from the cache, and returns those to send, with true if `limiter` holds back others.
+    fn admit(
+        &self,
+        asked: BTreeSet<AuthorizerAttributes>,
+        limiter: &AccessLimiter,
+        policy: &str,
+    ) -> (Vec<AuthorizerAttributes>, bool) {
+        let mut state = self.lock();
+        let mut admitted = Vec::new();
+        let mut is_limited = false;
+        for asked in asked {
+            if let Some(answer) = limiter.cached(&asked) {
+                state.answers.insert(asked, answer);
+            } else if limiter.may_ask(policy) {
+                admitted.push(asked);
+            } else {
+                is_limited = true;
+            }
+        }
+        (admitted, is_limited)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -179,6 +211,14 @@ async fn ask(
             "the API server does not answer who may do what: {error}"
         ))),
     }
+}
+
+/// The reason of cases whose questions are over the limit.
+fn limited() -> Unavailable {
+    Unavailable::passing(format!(
+        "too many checks of `authorizer` are sent to the API server, at most {PER_POLICY_AND_MINUTE} in a minute for \
+         the probes of a policy; they continue later, or give the cases answers of their own (authorizer: Inline)"
+    ))
 }
 
 fn review_of(asked: &AuthorizerAttributes) -> SubjectAccessReview {
@@ -245,10 +285,11 @@ mod tests {
         }
         assert!(questions.take_open() && !questions.take_open());
         for _ in 0..2 {
-            let Next::End(why) = questions.ask(&client).await else {
+            let limiter = AccessLimiter::default();
+            let Next::End(why) = questions.ask(&client, &limiter, "a").await else {
                 panic!("they are asked");
             };
-            assert!(why.text.contains("more than 2000 permissions"), "{why:?}");
+            assert!(why.text.contains("more than 200 permissions"), "{why:?}");
             assert!(!why.is_transient);
         }
         assert_eq!(log.lock().unwrap().len(), 0);

@@ -18,11 +18,12 @@ use super::super::schemas::Schemas;
 use super::super::store::Entry;
 use super::asking::{Next, Questions};
 use super::namespaces::Given;
+use super::rights::Rights;
 use super::target::{self, Ready, WithDefinitions};
 use crate::policy;
 use crate::policy::admission::mutation::KindsOf;
 use crate::policy::admission::{Authorizer, Binding, ParamList, ParamSource};
-use crate::probe::api::CaseStatus;
+use crate::probe::api::{CaseOutcome, CaseStatus};
 use crate::probe::custom_resource::{self, Definition};
 use crate::probe::mutation::Mutating;
 use crate::probe::run::{self, Runner, Setting, Target};
@@ -111,6 +112,8 @@ pub(super) struct Task {
     /// The CustomResourceDefinition itself, where the probes are about one.
     pub(super) definition: Result<Option<Definition>, Unavailable>,
     pub(super) probes: Vec<Arc<Probe>>,
+    /// Cluster inputs of each probe.
+    pub(super) rights: Vec<Rights>,
     pub(super) bindings: Result<Vec<Binding>, Unavailable>,
     pub(super) params: Result<ParamList, Unavailable>,
     pub(super) namespaces: Given,
@@ -189,7 +192,11 @@ pub(super) async fn evaluate(
                 place.limit.as_secs()
             );
         }
-        match job.questions.ask(&context.client).await {
+        let limiter = &context.probe_runner.access_limiter;
+        match (job.questions)
+            .ask(&context.client, limiter, job.name())
+            .await
+        {
             Next::Again => {}
             Next::End(why) => {
                 evaluated.is_transient |= why.is_transient;
@@ -341,7 +348,8 @@ impl Job {
             records: false,
         };
         let is_cancelled = || self.is_cancelled.load(Ordering::Relaxed);
-        for (probe, cases) in subject.probes.iter().zip(cases) {
+        let probes = subject.probes.iter().zip(&subject.rights);
+        for ((probe, rights), cases) in probes.zip(cases) {
             cases.resize(probe.spec.cases.len(), None);
             if is_cancelled() || cases.iter().all(Option::is_some) {
                 continue;
@@ -357,27 +365,42 @@ impl Job {
                 },
                 Subject::Validating | Subject::Mutating | Subject::Definition => None,
             };
-            let of_webhook = webhook.as_ref().map(|admission| Setting {
-                admission,
-                target: Target::Webhook,
+            let refused = rights.refused_namespaces();
+            let refused = refused.map(|(names, why)| Given::refused(names, why));
+            let namespaces = refused.as_ref().unwrap_or(&subject.namespaces);
+            let mut setting = Setting {
+                namespaces,
                 ..setting.clone()
-            });
-            let setting = of_webhook.as_ref().unwrap_or(&setting);
-            let runner = Runner::new(&probe.spec, setting, cancelled);
+            };
+            if let Some(why) = rights.params_refusal() {
+                setting.params = Err(why.to_owned());
+            }
+            if let Some(admission) = &webhook {
+                setting.admission = admission;
+                setting.target = Target::Webhook;
+            }
+            let runner = Runner::new(&probe.spec, &setting, cancelled);
             let open = probe.spec.cases.iter().zip(cases);
             for (case, outcome) in open.filter(|(_, outcome)| outcome.is_none()) {
                 if is_cancelled() {
                     break;
                 }
                 let result = runner.run(case);
-                let failure = subject.namespaces.take_failure();
+                let failure = namespaces.take_failure();
                 let is_open = self.questions.take_open();
                 if is_cancelled() || is_open {
                     continue;
                 }
                 *outcome = Some(match failure {
                     Some(why) => run::pending(case, &why).status,
-                    None => result.status,
+                    None => {
+                        // The reason of a pending case may quote an object after a mutation.
+                        let is_mutated = matches!(setting.target, Target::Mutating(_))
+                            && setting.params.is_ok()
+                            && result.status.outcome == CaseOutcome::Pending;
+                        let is_evaluated = result.outcome.is_some() || is_mutated;
+                        rights.published(case, result, is_evaluated)
+                    }
                 });
             }
         }

@@ -8,7 +8,6 @@ use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::admissionregistration::v1::{
     ParamRef, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::super::binding_state::{Bindings, bindings_of, param_resource};
 use super::super::cluster_snapshot::ClusterSnapshot;
@@ -18,6 +17,7 @@ use super::super::params::{Key, Listing, Referrer, Unavailable};
 use super::super::probe::Probe;
 use super::super::schemas::Schemas;
 use super::super::store::Entry;
+use super::rights;
 use crate::policy;
 use crate::policy::admission::{Binding, Object, ParamList, Selector};
 use crate::probe::api::{BindingSource, Source as From};
@@ -78,7 +78,9 @@ fn are_same(ours: &Bindings, theirs: &Bindings) -> bool {
     let is_same = |ours: &Arc<ValidatingAdmissionPolicyBinding>,
                    theirs: &Arc<ValidatingAdmissionPolicyBinding>| {
         Arc::ptr_eq(ours, theirs)
-            || (ours.metadata.name == theirs.metadata.name && ours.spec == theirs.spec)
+            || (ours.metadata.name == theirs.metadata.name
+                && ours.metadata.annotations == theirs.metadata.annotations
+                && ours.spec == theirs.spec)
     };
     ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(a, b)| is_same(a, b))
 }
@@ -210,27 +212,19 @@ fn wanted(
     probes: &[Arc<Probe>],
     bindings: Result<&Bindings, &Unavailable>,
 ) -> Result<Vec<(Key, String)>, Unavailable> {
-    let from_cluster = probes
-        .iter()
-        .filter(|probe| probe.spec.params == From::FromCluster);
+    // References of the probes themselves are not followed: nobody authorized their authors.
+    let from_cluster = probes.iter().find(|probe| {
+        probe.spec.params == From::FromCluster && probe.spec.bindings == BindingSource::FromCluster
+    });
     let mut references: Vec<ParamRef> = Vec::new();
-    for probe in from_cluster {
-        match probe.spec.bindings {
-            BindingSource::FromCluster => {
-                let bindings = bindings.map_err(Unavailable::clone)?;
-                let of = |binding: &Arc<ValidatingAdmissionPolicyBinding>| {
-                    binding.spec.param_ref.clone()
-                };
-                references.extend(bindings.iter().filter_map(of));
-            }
-            BindingSource::Inline => {
-                let specs = probe.spec.inline_bindings.iter();
-                references.extend(specs.filter_map(|spec| spec.param_ref.clone()));
-            }
-            BindingSource::Implied => references.push(ParamRef {
-                selector: Some(LabelSelector::default()),
-                ..ParamRef::default()
-            }),
+    if let Some(probe) = from_cluster {
+        let bindings = bindings.map_err(Unavailable::clone)?;
+        if rights::params_refusal(&probe.spec, bindings).is_none() {
+            references.extend(
+                bindings
+                    .iter()
+                    .filter_map(|binding| binding.spec.param_ref.clone()),
+            );
         }
     }
     if references.is_empty() {

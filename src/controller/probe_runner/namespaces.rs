@@ -16,10 +16,9 @@ use tokio::time::Instant;
 use super::super::error::{Error, within};
 use super::super::http;
 use super::super::params::Unavailable;
-use super::super::probe::Probe;
 use super::super::store::Entry;
 use crate::policy::admission::{Namespace, NamespaceSource};
-use crate::probe::api::{BindingSource, Case};
+use crate::probe::api::{BindingSource, Case, PolicyProbeSpec};
 use crate::telemetry::metrics::ErrorReason;
 
 /// How long reading one namespace may take.
@@ -33,6 +32,11 @@ const MAX_KEPT: usize = 1_000;
 
 /// How many are read at once for one policy.
 const MAX_AT_ONCE: usize = 8;
+
+/// The label that the API server sets on each namespace to its name.
+///
+/// Source: `k8s.io/kubernetes` `pkg/apis/core/v1/defaults.go`, `SetDefaults_Namespace`.
+const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// The state of a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -208,6 +212,15 @@ impl Given {
         }
     }
 
+    /// Namespaces that are not read, for this reason.
+    pub(super) fn refused(names: &BTreeSet<String>, why: &str) -> Self {
+        let refused = |name: &String| (name.clone(), Err(Unavailable::lasting(why)));
+        Self {
+            read: names.iter().map(refused).collect(),
+            failure: Mutex::default(),
+        }
+    }
+
     /// The state of each.
     pub(super) fn versions(&self) -> BTreeMap<String, Version> {
         let all = self.read.iter();
@@ -241,41 +254,32 @@ impl NamespaceSource for Given {
     }
 }
 
-/// The namespaces of the cluster that decide what probes come to: none, where neither the policy nor a
+/// The namespaces of the cluster that the results of a probe depend on: none, where neither the policy nor a
 /// binding looks at namespaces.
 pub(super) fn needed<'a>(
     entry: &Entry,
     bindings: impl IntoIterator<Item = &'a ValidatingAdmissionPolicyBinding>,
-    probes: &[Arc<Probe>],
+    probe: &PolicyProbeSpec,
 ) -> BTreeSet<String> {
-    let in_cluster = bindings.into_iter().any(|binding| {
-        let resources = binding.spec.match_resources.as_ref();
-        resources.is_some_and(selects_namespaces)
-    });
-    let by_policy = looks_at_namespaces(&entry.policy)
-        || (entry.body.as_ref()).is_some_and(|body| body.looks_at_namespaces(looks_at_namespaces));
-    let needs = |probe: &&Arc<Probe>| {
-        by_policy
-            || match probe.spec.bindings {
-                BindingSource::FromCluster => in_cluster,
-                BindingSource::Inline => probe.spec.inline_bindings.iter().any(|spec| {
-                    let resources = spec.match_resources.as_ref();
-                    resources.is_some_and(selects_namespaces)
-                }),
-                BindingSource::Implied => false,
+    let selects = |resources: Option<&MatchResources>| resources.is_some_and(selects_namespaces);
+    let needs = looks_at_namespaces(&entry.policy)
+        || (entry.body.as_ref()).is_some_and(|body| body.looks_at_namespaces(looks_at_namespaces))
+        || match probe.bindings {
+            BindingSource::FromCluster => {
+                (bindings.into_iter()).any(|binding| selects(binding.spec.match_resources.as_ref()))
             }
-    };
-    let cases = probes.iter().filter(needs);
-    cases
-        .flat_map(|probe| &probe.spec.cases)
-        .filter_map(namespace_of)
-        .map(str::to_owned)
-        .collect()
+            BindingSource::Inline => {
+                (probe.inline_bindings.iter()).any(|spec| selects(spec.match_resources.as_ref()))
+            }
+            BindingSource::Implied => false,
+        };
+    let cases = needs.then_some(&probe.cases).into_iter().flatten();
+    cases.filter_map(namespace_of).map(str::to_owned).collect()
 }
 
 /// The namespace of a request that does not bring it along. One without a namespace may be for an object
 /// that has one, and is in `default` then.
-fn namespace_of(case: &Case) -> Option<&str> {
+pub(super) fn namespace_of(case: &Case) -> Option<&str> {
     let request = &case.request;
     if request.namespace_object.is_some() {
         return None;
@@ -319,13 +323,14 @@ fn looks_at_namespaces(policy: &ValidatingAdmissionPolicy) -> bool {
         .any(|text| text.contains("namespaceObject"))
 }
 
+/// Returns true if the namespace selector depends on more than the name of the namespace.
 fn selects_namespaces(resources: &MatchResources) -> bool {
-    let is_empty = |selector: &LabelSelector| {
-        let labels = selector.match_labels.as_ref();
-        let expressions = selector.match_expressions.as_ref();
-        labels.is_none_or(std::collections::BTreeMap::is_empty)
-            && expressions.is_none_or(Vec::is_empty)
+    let depends = |selector: &LabelSelector| {
+        let labels = selector.match_labels.iter().flatten().map(|(key, _)| key);
+        let expressions = selector.match_expressions.iter().flatten();
+        labels
+            .chain(expressions.map(|requirement| &requirement.key))
+            .any(|key| key != NAME_LABEL)
     };
-    let selector = resources.namespace_selector.as_ref();
-    selector.is_some_and(|selector| !is_empty(selector))
+    resources.namespace_selector.as_ref().is_some_and(depends)
 }

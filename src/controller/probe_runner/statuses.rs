@@ -65,8 +65,13 @@ pub(super) async fn write(
 ) -> bool {
     let mut is_behind = false;
     for (probe, desired) in behind(context, policy, probed, generation, (context.now)()) {
-        let Err(error) = write_one(context, &probe, &desired).await else {
-            continue;
+        let error = match write_one(context, &probe, &desired).await {
+            Ok(WriteOutcome::Done) => continue,
+            Ok(WriteOutcome::Limited) => {
+                is_behind = true;
+                continue;
+            }
+            Err(error) => error,
         };
         match error.reason() {
             // It was deleted; the watch will say so.
@@ -92,12 +97,21 @@ pub(super) async fn write(
     is_behind
 }
 
+/// Outcome of a write that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WriteOutcome {
+    /// The status is written, or another replica writes it.
+    Done,
+    /// It was written too often.
+    Limited,
+}
+
 /// Writes one status, unless the probe is another by now than the one that it was computed from.
 async fn write_one(
     context: &Context,
     probe: &Probe,
     desired: &PolicyProbeStatus,
-) -> Result<(), Error> {
+) -> Result<WriteOutcome, Error> {
     let api: Api<Probe> = Api::all(context.client.clone());
     let applied = json!({
         "apiVersion": Probe::api_version(&()),
@@ -113,15 +127,30 @@ async fn write_one(
     let patch = Patch::Apply(&applied);
     let Some(deadline) = context.leadership.may_write() else {
         // Whoever leads writes it; on becoming leader everything is looked at again.
-        return Ok(());
+        return Ok(WriteOutcome::Done);
     };
+    let name = name_of(probe);
+    // The name of a policy has no slash.
+    if !context
+        .write_limiter
+        .may_write(&format!("policyprobes/{name}"))
+    {
+        if context.log_throttle.is_due("write_limiter of probes") {
+            tracing::warn!(
+                probe = name,
+                "the status was written 100 times in a minute, each time with other contents: does a second \
+                 vap-status-controller write it, of another version or with other permissions? Backing off"
+            );
+        }
+        return Ok(WriteOutcome::Limited);
+    }
     let written = within(TIMEOUT, api.patch_status(name_of(probe), &params, &patch));
     let written = deadline.within(written).await?;
     context.metrics.status_written();
     for name in context.probes.put(written, EventSource::Answered) {
         context.queue.add(&name);
     }
-    Ok(())
+    Ok(WriteOutcome::Done)
 }
 
 /// Says what went wrong, once a minute for all probes together.
@@ -144,8 +173,9 @@ fn complain(context: &Context, probe: &Probe, error: &Error) {
         ErrorReason::Invalid => tracing::error!(
             probe = name,
             %error,
-            "the API server rejects the status of this probe: install the CustomResourceDefinition \
-             of this version; retrying until then"
+            "the API server rejects the status of this probe: install the CustomResourceDefinition policyprobes.{} \
+             of this version; retrying until then",
+            Probe::group(&())
         ),
         ErrorReason::TooLarge => tracing::error!(
             probe = name,

@@ -2,6 +2,7 @@
 
 mod apart;
 mod asking;
+mod rights;
 mod stale;
 mod standby;
 
@@ -55,6 +56,12 @@ fn binding() -> ValidatingAdmissionPolicyBinding {
         "spec": {"policyName": "a", "validationActions": ["Deny"]},
     }))
     .unwrap()
+}
+
+/// The binding, whose owner allows probes to use params and namespaces of the cluster.
+fn allowing(mut binding: ValidatingAdmissionPolicyBinding) -> ValidatingAdmissionPolicyBinding {
+    super::rights::set_allows_inputs(&mut binding.metadata, true);
+    binding
 }
 
 /// An API server that takes the statuses of probes too, and has the policy with [`AT_MOST_FIVE`].
@@ -274,7 +281,13 @@ async fn a_first_probe_is_what_a_policy_is_made_ready_for() {
 
 #[tokio::test(start_paused = true)]
 async fn what_keeps_the_status_of_a_probe_from_being_written_costs_its_policy_nothing() {
-    for (status, is_counted) in [(403, true), (422, true), (503, true), (409, false)] {
+    for (status, is_counted) in [
+        (403, true),
+        (422, true),
+        (500, true),
+        (503, true),
+        (409, false),
+    ] {
         let refusals = Arc::new(Mutex::new(1));
         let left = Arc::clone(&refusals);
         let (context, log) = context(

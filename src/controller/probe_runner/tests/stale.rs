@@ -15,7 +15,7 @@ const BY_LABEL: &str = "namespaceObject.metadata.labels['tier'] == 'test'";
 /// So many probes, of whose requests each is in the namespace `team`.
 fn put_probes(context: &Context, n: usize) {
     for n in 0..n {
-        let mut probe = probe(1, 6, "Implied");
+        let mut probe = probe(1, 6, "FromCluster");
         let object = probe.object_mut();
         object.metadata.name = Some(format!("p{n}"));
         let request = &mut object.spec.cases[0].request;
@@ -53,6 +53,9 @@ fn cluster(expression: &str) -> (Arc<Context>, Log, Arc<AtomicU64>) {
         }
         answer(request)
     });
+    context
+        .bindings
+        .put(allowing(binding()), EventSource::Watched);
     start(&context);
     (context, log, version)
 }
@@ -113,15 +116,24 @@ async fn what_looks_at_no_namespace_reads_none() {
     reconciled(&context, &log, 3).await;
     assert_eq!(n_reads(&log), 0);
     assert_eq!(tasks(&context), []);
-    // A binding with a selector looks at it.
-    let mut selecting = binding();
+    // A binding with a selector looks at it, unless it selects by the name.
+    let mut by_name = allowing(binding());
+    by_name.metadata.resource_version = Some("2".to_owned());
+    by_name.spec.match_resources = serde_json::from_value(json!({"namespaceSelector":
+        {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["team"]}]}}))
+    .unwrap();
+    context.bindings.put(by_name, EventSource::Watched);
+    reconcile(&context, "a").await.unwrap();
+    until(|| context.probe_runner.n_unfinished() == 0).await;
+    assert_eq!(n_reads(&log), 0);
+    let mut selecting = allowing(binding());
+    selecting.metadata.resource_version = Some("3".to_owned());
     selecting.spec.match_resources =
         serde_json::from_value(json!({"namespaceSelector": {"matchLabels": {"tier": "test"}}}))
             .unwrap();
     context.bindings.put(selecting, EventSource::Watched);
     for n in 0..3 {
         let mut bound = Probe::clone(&context.probes.of("a").unwrap()[n]);
-        bound.object_mut().spec.bindings = crate::probe::api::BindingSource::FromCluster;
         bound.object_mut().metadata.generation = Some(2);
         bound.object_mut().metadata.resource_version = Some("2".to_owned());
         context.probes.put(bound, EventSource::Watched);
@@ -134,7 +146,7 @@ async fn what_looks_at_no_namespace_reads_none() {
 async fn chores_are_spread_over_the_minute() {
     let (context, log, _) = cluster(BY_LABEL);
     for n in 0..6 {
-        let mut probe = probe(1, 6, "Implied");
+        let mut probe = probe(1, 6, "FromCluster");
         let request = &mut probe.object_mut().spec.cases[0].request;
         request.namespace_object = None;
         request.namespace = Some(format!("n{n}"));

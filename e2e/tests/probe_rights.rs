@@ -1,0 +1,396 @@
+//! A user who may create probes learns nothing about a ConfigMap and a namespace that the user may not read: neither by
+//! texts nor by outcomes. The cluster is the same twice except for the secret, and so is everything that the user sees.
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic, and gives its values away"
+)]
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use e2e::conditions::wait_for;
+use e2e::control_plane::{ControlPlane, User};
+use e2e::controller::{Controller, grant_params, grant_rights, install_probes, service_account};
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use kube::Client;
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use vap_status_controller::probe::api::PolicyProbe;
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A token that `int()` accepts, and one that it rejects.
+const TOKENS: [&str; 2] = ["70461230917", "sesame-opens"];
+
+fn object<K: DeserializeOwned>(value: Value) -> K {
+    serde_json::from_value(value).unwrap()
+}
+
+fn probes(client: &Client) -> Api<DynamicObject> {
+    let resource = kube::core::ApiResource::erase::<PolicyProbe>(&());
+    Api::all_with(client.clone(), &resource)
+}
+
+async fn create<K>(api: Api<K>, value: Value)
+where
+    K: kube::Resource + Clone + std::fmt::Debug + serde::Serialize + DeserializeOwned,
+{
+    api.create(&PostParams::default(), &object(value))
+        .await
+        .unwrap();
+}
+
+/// A cluster whose ConfigMap `private`, and the label of a namespace, hold the token; with a user who may create probes
+/// and read policies, bindings and Events.
+async fn cluster(token: &str) -> (ControlPlane, Client, Client) {
+    let control_plane = ControlPlane::builder()
+        .user(service_account())
+        .user(User::new("tenant", &["system:authenticated"]))
+        .start()
+        .await
+        .unwrap();
+    grant_rights(&control_plane).unwrap();
+    grant_params(&control_plane).unwrap();
+    let admin = control_plane.client().await.unwrap();
+    install_probes(&admin).await.unwrap();
+    let rules = json!([
+        {"apiGroups": ["vap-status.dev"], "resources": ["policyprobes"], "verbs": ["create", "get", "list", "watch"]},
+        {"apiGroups": ["admissionregistration.k8s.io"], "verbs": ["get", "list", "watch"],
+         "resources": ["validatingadmissionpolicies", "validatingadmissionpolicybindings"]},
+        {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["get", "list", "watch"]},
+    ]);
+    let roles: Api<ClusterRole> = Api::all(admin.clone());
+    create(
+        roles,
+        json!({"metadata": {"name": "tenant"}, "rules": rules}),
+    )
+    .await;
+    let granted = json!({"metadata": {"name": "tenant"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "tenant"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "tenant"}]});
+    create(Api::<ClusterRoleBinding>::all(admin.clone()), granted).await;
+
+    let maps: Api<ConfigMap> = Api::namespaced(admin.clone(), "kube-system");
+    let private = json!({"metadata": {"name": "private", "labels": {"token": token}}, "data": {"token": token}});
+    create(maps, private).await;
+    let namespace = json!({"metadata": {"name": "vault", "labels": {"token": token}, "annotations": {"token": token}}});
+    create(Api::<Namespace>::all(admin.clone()), namespace).await;
+
+    let constraints = json!({"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
+        "operations": ["CREATE"], "resources": ["configmaps"]}]});
+    let kind = json!({"apiVersion": "v1", "kind": "ConfigMap"});
+    for name in ["bound", "unbound"] {
+        let policy = json!({"metadata": {"name": name}, "spec": {
+            "paramKind": kind, "matchConstraints": constraints,
+            "validations": [
+                {"expression": "object.data.guess == params.data.token",
+                 "messageExpression": "'the token is ' + params.data.token"},
+                {"expression": "int(params.data.token) >= 0"},
+            ],
+            "auditAnnotations": [{"key": "token", "valueExpression": "params.data.token"}],
+        }});
+        create(Api::<ValidatingAdmissionPolicy>::all(admin.clone()), policy).await;
+    }
+    let by_namespace = json!({"metadata": {"name": "namespaced"}, "spec": {
+        "matchConstraints": constraints,
+        "validations": [{"expression": "namespaceObject.metadata.labels['token'] == object.data.guess",
+                         "messageExpression": "'the token is ' + namespaceObject.metadata.labels['token']"}],
+    }});
+    let plain = json!({"metadata": {"name": "plain"}, "spec": {
+        "matchConstraints": constraints, "validations": [{"expression": "false"}]}});
+    for policy in [by_namespace, plain] {
+        create(Api::<ValidatingAdmissionPolicy>::all(admin.clone()), policy).await;
+    }
+    let reference =
+        json!({"name": "private", "namespace": "kube-system", "parameterNotFoundAction": "Deny"});
+    for (policy, reference) in [("bound", reference), ("namespaced", Value::Null)] {
+        let binding = json!({"metadata": {"name": policy}, "spec": {
+            "policyName": policy, "validationActions": ["Deny"], "paramRef": reference}});
+        create(
+            Api::<ValidatingAdmissionPolicyBinding>::all(admin.clone()),
+            binding,
+        )
+        .await;
+    }
+    let tenant = control_plane.client_for("tenant").await.unwrap();
+    (control_plane, admin, tenant)
+}
+
+/// Probes of the tenant, each with the reason for which it must be pending.
+fn attacks() -> Vec<(Value, &'static str)> {
+    let expectations = |namespace: &str| -> Vec<Value> {
+        let mut expected = vec![
+            json!({"decision": "Allow"}),
+            json!({"decision": "Deny"}),
+            json!({"decision": "Deny", "error": {"contains": "parsing"}}),
+            json!({"decision": "Deny", "auditAnnotations": {"token": TOKENS[0]}}),
+            json!({"applies": false}),
+        ];
+        for token in TOKENS {
+            expected.push(json!({"decision": "Deny", "message": format!("the token is {token}")}));
+            expected.push(json!({"decision": "Deny", "messagePattern": format!("{token}$")}));
+        }
+        let guesses = ["70461230917", "sesame-opens", "7"];
+        let case = |(n, (guess, expect)): (usize, (&str, &Value))| {
+            json!({"name": format!("case {n}"), "expect": expect, "request": {"object": {
+                "apiVersion": "v1", "kind": "ConfigMap", "data": {"guess": guess},
+                "metadata": {"name": "m", "namespace": namespace}}}})
+        };
+        let each = guesses
+            .into_iter()
+            .flat_map(|guess| expected.iter().map(move |it| (guess, it)));
+        each.enumerate().map(case).collect()
+    };
+    let probe = |name: &str, policy: &str, namespace: &str, fields: Value| {
+        let mut spec = json!({"policyName": policy, "cases": expectations(namespace)});
+        for (field, value) in fields.as_object().unwrap() {
+            spec[field] = value.clone();
+        }
+        json!({"apiVersion": "vap-status.dev/v1alpha1", "kind": "PolicyProbe",
+               "metadata": {"name": name}, "spec": spec})
+    };
+    let inline = |spec: Value| json!({"bindings": "Inline", "inlineBindings": [spec]});
+    let deny =
+        |reference: Value| inline(json!({"validationActions": ["Deny"], "paramRef": reference}));
+    let own = "params of the cluster are used only through bindings that exist";
+    let namespaces = "namespaces of the cluster";
+    let mut attacks = vec![
+        (
+            probe("by-binding", "bound", "default", json!({})),
+            "the binding bound does not allow probes to use its params",
+        ),
+        (
+            probe(
+                "implied",
+                "bound",
+                "default",
+                json!({"bindings": "Implied"}),
+            ),
+            own,
+        ),
+        (
+            probe(
+                "implied-unbound",
+                "unbound",
+                "kube-system",
+                json!({"bindings": "Implied"}),
+            ),
+            own,
+        ),
+        (
+            probe(
+                "by-name",
+                "bound",
+                "default",
+                deny(json!({
+                "name": "private", "namespace": "kube-system", "parameterNotFoundAction": "Allow"})),
+            ),
+            own,
+        ),
+        (
+            probe(
+                "of-request",
+                "unbound",
+                "kube-system",
+                deny(json!({
+                "name": "private", "parameterNotFoundAction": "Deny"})),
+            ),
+            own,
+        ),
+        (
+            probe("namespace", "namespaced", "vault", json!({})),
+            namespaces,
+        ),
+        (
+            probe(
+                "namespace-implied",
+                "namespaced",
+                "vault",
+                json!({"bindings": "Implied"}),
+            ),
+            namespaces,
+        ),
+    ];
+    for (n, token) in TOKENS.iter().enumerate() {
+        let labels = json!({"matchLabels": {"token": token}});
+        let selected = deny(json!({"selector": labels, "parameterNotFoundAction": "Deny"}));
+        attacks.push((
+            probe(&format!("selected-{n}"), "bound", "default", selected),
+            own,
+        ));
+        let in_namespace = inline(json!({"validationActions": ["Deny"],
+            "matchResources": {"namespaceSelector": labels}}));
+        let name = format!("namespace-selected-{n}");
+        attacks.push((probe(&name, "plain", "vault", in_namespace), namespaces));
+    }
+    attacks
+}
+
+async fn of_probe(client: &Client, name: &str, wanted: &str) -> String {
+    let status = || async {
+        let probe = probes(client).get_status(name).await?;
+        Ok(probe.data["status"].clone())
+    };
+    wait_for(name, "Ready", wanted, TIMEOUT, status)
+        .await
+        .unwrap()
+}
+
+/// The conditions and cases of a status, without times.
+fn shown(kind: &str, name: &str, status: &Value) -> String {
+    let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+    let conditions: Vec<Value> = conditions
+        .into_iter()
+        .map(|mut condition| {
+            condition["lastTransitionTime"].take();
+            condition
+        })
+        .collect();
+    format!(
+        "{kind} {name}: {} {} {}",
+        status["summary"],
+        Value::from(conditions),
+        status["cases"]
+    )
+}
+
+/// All that the tenant sees: statuses, conditions, Events and metrics, without times.
+async fn seen(tenant: &Client, controller: &Controller) -> BTreeSet<String> {
+    let all = ListParams::default();
+    let mut seen = BTreeSet::new();
+    for probe in probes(tenant).list(&all).await.unwrap() {
+        let name = probe.metadata.name.unwrap_or_default();
+        seen.insert(shown("probe", &name, &probe.data["status"]));
+    }
+    let policies: Api<ValidatingAdmissionPolicy> = Api::all(tenant.clone());
+    for policy in policies.list(&all).await.unwrap() {
+        let status = serde_json::to_value(&policy.status).unwrap();
+        seen.insert(shown(
+            "policy",
+            &policy.metadata.name.unwrap_or_default(),
+            &status,
+        ));
+    }
+    let events: Api<Event> = Api::namespaced(tenant.clone(), "default");
+    for event in events.list(&all).await.unwrap() {
+        let about = event.regarding.and_then(|it| it.name).unwrap_or_default();
+        seen.insert(format!(
+            "event {about}: {:?} {:?}",
+            event.reason, event.note
+        ));
+    }
+    let (_, metrics) = controller.get("/metrics").await.unwrap();
+    let lines = metrics.lines().filter(|line| line.contains("policy=\""));
+    seen.extend(lines.map(str::to_owned));
+    seen
+}
+
+/// Waits until nothing that the tenant sees has changed for a while.
+async fn settled(tenant: &Client, controller: &Controller) -> BTreeSet<String> {
+    let mut before = seen(tenant, controller).await;
+    for _ in 0..30 {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let now = seen(tenant, controller).await;
+        if now == before {
+            return now;
+        }
+        before = now;
+    }
+    panic!("what the tenant sees does not settle: {before:#?}");
+}
+
+/// Asserts that neither the log nor the metrics nor what the tenant sees contains the token. Names and guesses in specs
+/// are not looked at.
+async fn assert_hidden(token: &str, seen: &BTreeSet<String>, controller: &Controller) {
+    for text in seen {
+        assert!(!text.contains(token), "{text}");
+    }
+    let log = controller.log().unwrap();
+    assert!(!log.contains(token), "{log}");
+    let (_, metrics) = controller.get("/metrics").await.unwrap();
+    assert!(!metrics.contains(token), "{metrics}");
+}
+
+/// Runs all attacks in a cluster with this token; what the tenant sees of them.
+async fn attacked(token: &str) -> BTreeSet<String> {
+    let (control_plane, admin, tenant) = cluster(token).await;
+    let maps: Api<ConfigMap> = Api::namespaced(tenant.clone(), "kube-system");
+    assert!(
+        maps.get("private")
+            .await
+            .unwrap_err()
+            .to_string()
+            .contains("forbidden")
+    );
+    let namespaces: Api<Namespace> = Api::all(tenant.clone());
+    assert!(
+        namespaces
+            .get("vault")
+            .await
+            .unwrap_err()
+            .to_string()
+            .contains("forbidden")
+    );
+
+    let controller = Controller::start(&control_plane, &[]).await.unwrap();
+    let attacks = attacks();
+    for (probe, _) in &attacks {
+        create(probes(&tenant), probe.clone()).await;
+    }
+    for (probe, reason) in &attacks {
+        let name = probe["metadata"]["name"].as_str().unwrap();
+        let pending = of_probe(&tenant, name, "Unknown/ProbesPending").await;
+        assert!(pending.contains(reason), "{name}: {pending}");
+    }
+    let seen = settled(&tenant, &controller).await;
+    assert_hidden(token, &seen, &controller).await;
+
+    // The owner of the binding allows it: outcomes are shown, and texts are not.
+    let allowed =
+        json!({"metadata": {"annotations": {"vap-status.dev/probe-inputs": "FromCluster"}}});
+    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(admin.clone());
+    for binding in ["bound", "namespaced"] {
+        let patch = Patch::Merge(&allowed);
+        bindings
+            .patch(binding, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+    for name in ["by-binding", "namespace"] {
+        let failed = of_probe(&tenant, name, "False/ProbesFailed").await;
+        assert!(failed.contains("details are not shown"), "{failed}");
+    }
+    // References of the probe itself stay closed.
+    for name in ["implied", "by-name", "namespace-implied"] {
+        of_probe(&tenant, name, "Unknown/ProbesPending").await;
+    }
+    let allowed = settled(&tenant, &controller).await;
+    assert_hidden(token, &allowed, &controller).await;
+    controller.finish().await.unwrap();
+    seen
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_learns_nothing_of_params_and_namespaces_by_probes() {
+    let [one, other] = TOKENS;
+    let (first, second) = (attacked(one).await, attacked(other).await);
+    assert!(
+        first.iter().any(|text| text.starts_with("event ")),
+        "{first:#?}"
+    );
+    assert!(
+        first.iter().any(|text| text.contains("vap_probe_cases{")),
+        "{first:#?}"
+    );
+    let differences: Vec<&String> = first.symmetric_difference(&second).collect();
+    assert!(differences.is_empty(), "{differences:#?}");
+}

@@ -1,0 +1,209 @@
+//! Limits SubjectAccessReviews, of all policies together and of each, and caches answers for a short time.
+//!
+//! Authors of probes choose the questions. A question over the limit leaves its case pending, and delays nothing else.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::policy::admission::{AuthorizerAnswer, AuthorizerAttributes};
+
+/// How many reviews there may be at once, of all policies together.
+const BURST: f64 = 100.0;
+
+/// How many reviews there may be in a second, of all policies together.
+const PER_SECOND: f64 = 10.0;
+
+/// How many reviews there may be in a minute for the probes of one policy.
+pub(super) const PER_POLICY_AND_MINUTE: f64 = 200.0;
+
+/// How long an answer is used.
+const MAX_AGE: Duration = Duration::from_secs(60);
+
+/// How many answers are cached.
+const MAX_CACHED: usize = 2_000;
+
+/// How many bytes of attributes and answers are cached.
+const MAX_CACHED_BYTES: usize = 1 << 20;
+
+/// How often expired entries are removed.
+const CLEANUP: Duration = Duration::from_secs(10);
+
+/// Budgets and answers of SubjectAccessReviews.
+#[derive(Debug, Default)]
+pub(super) struct AccessLimiter(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    overall: Option<TokenBucket>,
+    by_policy: HashMap<String, TokenBucket>,
+    answers: BTreeMap<AuthorizerAttributes, (Instant, AuthorizerAnswer)>,
+    n_bytes: usize,
+    cleaned: Option<Instant>,
+}
+
+/// Tokens that come back at a constant rate.
+#[derive(Clone, Copy, Debug)]
+struct TokenBucket {
+    n_tokens: f64,
+    at: Instant,
+}
+
+impl TokenBucket {
+    const fn new(capacity: f64, at: Instant) -> Self {
+        Self {
+            n_tokens: capacity,
+            at,
+        }
+    }
+
+    /// Adds the tokens since the last call.
+    fn refill(&mut self, capacity: f64, per_second: f64, now: Instant) {
+        let elapsed = now.saturating_duration_since(self.at).as_secs_f64();
+        self.n_tokens = (self.n_tokens + elapsed * per_second).min(capacity);
+        self.at = now;
+    }
+}
+
+impl AccessLimiter {
+    /// Returns true if a review for the probes of `policy` may be sent now, and counts it.
+    pub(super) fn may_ask(&self, policy: &str) -> bool {
+        let now = Instant::now();
+        let mut state = self.lock();
+        state.clean(now);
+        let State {
+            overall, by_policy, ..
+        } = &mut *state;
+        let overall = overall.get_or_insert_with(|| TokenBucket::new(BURST, now));
+        let of_policy = by_policy
+            .entry(policy.to_owned())
+            .or_insert_with(|| TokenBucket::new(PER_POLICY_AND_MINUTE, now));
+        overall.refill(BURST, PER_SECOND, now);
+        of_policy.refill(PER_POLICY_AND_MINUTE, PER_POLICY_AND_MINUTE / 60.0, now);
+        if overall.n_tokens < 1.0 || of_policy.n_tokens < 1.0 {
+            return false;
+        }
+        overall.n_tokens -= 1.0;
+        of_policy.n_tokens -= 1.0;
+        true
+    }
+
+    /// Returns the answer to a question that was asked at most a minute ago.
+    pub(super) fn cached(&self, asked: &AuthorizerAttributes) -> Option<AuthorizerAnswer> {
+        let now = Instant::now();
+        let state = self.lock();
+        let (at, answer) = state.answers.get(asked)?;
+        (now < *at + MAX_AGE).then(|| answer.clone())
+    }
+
+    /// Caches an answer, if there is room.
+    pub(super) fn insert(&self, asked: &AuthorizerAttributes, answer: &AuthorizerAnswer) {
+        let now = Instant::now();
+        let mut state = self.lock();
+        state.clean(now);
+        if let Some((_, replaced)) = state.answers.remove(asked) {
+            state.n_bytes = state.n_bytes.saturating_sub(size(asked, &replaced));
+        }
+        let n_bytes = state.n_bytes.saturating_add(size(asked, answer));
+        if state.answers.len() < MAX_CACHED && n_bytes <= MAX_CACHED_BYTES {
+            state.n_bytes = n_bytes;
+            state.answers.insert(asked.clone(), (now, answer.clone()));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Removes expired answers and full buckets, once in a while.
+    fn clean(&mut self, now: Instant) {
+        if self.cleaned.is_some_and(|cleaned| now < cleaned + CLEANUP) {
+            return;
+        }
+        self.cleaned = Some(now);
+        self.answers.retain(|_, (at, _)| now < *at + MAX_AGE);
+        let answers = self.answers.iter();
+        self.n_bytes = answers
+            .map(|(asked, (_, answer))| size(asked, answer))
+            .sum();
+        self.by_policy
+            .retain(|_, bucket| now < bucket.at + Duration::from_secs(60));
+    }
+}
+
+/// The bytes of the texts of a question and its answer.
+fn size(asked: &AuthorizerAttributes, answer: &AuthorizerAnswer) -> usize {
+    let texts = [
+        &asked.user,
+        &asked.uid,
+        &asked.group,
+        &asked.name,
+        &asked.namespace,
+        &asked.resource,
+        &asked.subresource,
+        &asked.verb,
+        &asked.version,
+        &asked.path,
+        &answer.reason,
+    ];
+    let extra = asked.extra.iter();
+    let extra = extra.flat_map(|(key, values)| std::iter::once(key).chain(values));
+    texts
+        .into_iter()
+        .chain(&asked.groups)
+        .chain(extra)
+        .chain(&answer.error)
+        .map(String::len)
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(verb: &str) -> AuthorizerAttributes {
+        AuthorizerAttributes {
+            verb: verb.to_owned(),
+            ..AuthorizerAttributes::default()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn may_ask_is_limited_for_each_policy_and_overall() {
+        let limiter = AccessLimiter::default();
+        let asks = |policy: &str, n: usize| (0..n).filter(|_| limiter.may_ask(policy)).count();
+        assert_eq!(asks("a", 500), 100, "the burst of all policies");
+        assert_eq!(asks("b", 500), 0);
+        tokio::time::advance(Duration::from_secs(5)).await;
+        assert_eq!(asks("b", 500), 50);
+        // One policy: 200 at first, and 200 in each minute after that.
+        let mut n_asked = 0;
+        for _ in 0..120 {
+            tokio::time::advance(Duration::from_secs(1)).await;
+            n_asked += asks("c", 100);
+        }
+        assert!((590..=600).contains(&n_asked), "{n_asked}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_are_cached_for_a_minute_and_bounded() {
+        let limiter = AccessLimiter::default();
+        let answer = AuthorizerAnswer::default();
+        for n in 0..MAX_CACHED + 10 {
+            limiter.insert(&asked(&n.to_string()), &answer);
+        }
+        assert_eq!(limiter.lock().answers.len(), MAX_CACHED);
+        assert!(limiter.cached(&asked("0")).is_some());
+        assert!(limiter.cached(&asked("other")).is_none());
+        tokio::time::advance(MAX_AGE).await;
+        assert!(limiter.cached(&asked("0")).is_none());
+        limiter.insert(&asked(&"x".repeat(MAX_CACHED_BYTES)), &answer);
+        assert_eq!(limiter.lock().answers.len(), 1);
+        limiter.insert(&asked("1"), &answer);
+        assert_eq!(limiter.lock().answers.len(), 1, "no room");
+    }
+}

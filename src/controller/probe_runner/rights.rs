@@ -1,0 +1,340 @@
+//! Limits what probes use and show of the cluster.
+//!
+//! A probe does not record its author, so the author's permissions cannot be checked. Params and namespaces, which the
+//! controller reads with its own permissions, are used only through existing bindings whose owners allow that by an
+//! annotation. Results that depend on them have no texts (ADR 0037).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::super::store::Entry;
+use super::namespaces;
+use crate::policy;
+use crate::policy::admission::ReviewOutcome;
+use crate::probe::api::{
+    AuthorizerSource, BindingSource, Case, CaseOutcome, CaseStatus, PolicyProbeSpec, Source as From,
+};
+use crate::probe::outline;
+use crate::probe::run::CaseResult;
+
+/// The annotation by which the owner of a binding allows probes to use params and namespaces of the cluster.
+pub(crate) const PROBE_INPUTS: &str = "vap-status.dev/probe-inputs";
+
+/// The value of the annotation that allows it.
+const ALLOWED: &str = "FromCluster";
+
+/// Description of a result without texts.
+const WITHHELD: &str = "details are not shown, as they may contain params, namespaces or permissions of the cluster; \
+                        run the probe with `kubectl vap test`";
+
+/// Returns true if the owner of a binding allows probes to use params and namespaces of the cluster.
+pub(crate) fn allows_inputs(binding: &ObjectMeta) -> bool {
+    let annotations = binding.annotations.as_ref();
+    annotations
+        .and_then(|all| all.get(PROBE_INPUTS))
+        .is_some_and(|value| value == ALLOWED)
+}
+
+/// Removes all annotations except a valid [`PROBE_INPUTS`].
+pub(crate) fn trim_annotations(metadata: &mut ObjectMeta) {
+    let is_allowed = allows_inputs(metadata);
+    set_allows_inputs(metadata, is_allowed);
+}
+
+/// Sets the annotations of a binding to [`PROBE_INPUTS`] or none.
+pub(crate) fn set_allows_inputs(metadata: &mut ObjectMeta, is_allowed: bool) {
+    metadata.annotations =
+        is_allowed.then(|| [(PROBE_INPUTS.to_owned(), ALLOWED.to_owned())].into());
+}
+
+/// Cluster inputs of one probe.
+#[derive(Clone, Debug)]
+pub(super) struct Rights {
+    /// Why params of the cluster are not used; `None` if they are, or if the probe refers to none.
+    params: Option<String>,
+    /// True if params of the cluster are used.
+    uses_params: bool,
+    /// Why namespaces of the cluster are not used, if the probe depends on any.
+    namespaces: Option<String>,
+    /// The namespaces of the cluster that the probe depends on.
+    names: BTreeSet<String>,
+    asks_authorizer: bool,
+}
+
+impl Rights {
+    /// Applies the rules to a probe of the policy `entry` with these bindings in the cluster.
+    pub(super) fn new(
+        entry: &Entry,
+        bindings: &[Arc<ValidatingAdmissionPolicyBinding>],
+        probe: &PolicyProbeSpec,
+    ) -> Self {
+        let has_param_kind = policy::param_kind(&entry.policy).is_some();
+        let refers = has_param_kind && refers_to_params(probe, bindings);
+        let params = refers.then(|| params_refusal(probe, bindings)).flatten();
+        let names = namespaces::needed(entry, bindings.iter().map(AsRef::as_ref), probe);
+        let namespaces = (!names.is_empty())
+            .then(|| namespaces_refusal(probe, bindings))
+            .flatten();
+        Self {
+            uses_params: refers && params.is_none(),
+            params,
+            namespaces,
+            names,
+            asks_authorizer: probe.authorizer == AuthorizerSource::FromCluster,
+        }
+    }
+
+    /// Why params of the cluster are not used, if the probe refers to any.
+    pub(super) fn params_refusal(&self) -> Option<&str> {
+        self.params.as_deref()
+    }
+
+    /// The namespaces of the cluster that are used.
+    pub(super) fn allowed_namespaces(&self) -> impl Iterator<Item = &String> {
+        let names = self.namespaces.is_none().then_some(&self.names);
+        names.into_iter().flatten()
+    }
+
+    /// The namespaces of the cluster that are not used, with the reason.
+    pub(super) fn refused_namespaces(&self) -> Option<(&BTreeSet<String>, &str)> {
+        Some((&self.names, self.namespaces.as_deref()?))
+    }
+
+    /// Returns true if the result of a case may have content that is not public.
+    fn is_confidential(&self, case: &Case) -> bool {
+        let uses_namespace = || {
+            self.namespaces.is_none()
+                && namespaces::namespace_of(case).is_some_and(|name| self.names.contains(name))
+        };
+        self.uses_params || self.asks_authorizer || uses_namespace()
+    }
+
+    /// Returns the status of a case without texts that may have content of the cluster.
+    ///
+    /// `is_evaluated` is true if expressions of the policy were evaluated for it.
+    pub(super) fn published(
+        &self,
+        case: &Case,
+        result: CaseResult,
+        is_evaluated: bool,
+    ) -> CaseStatus {
+        if is_evaluated && self.is_confidential(case) {
+            withheld(case, result.status, result.outcome.as_ref())
+        } else {
+            result.status
+        }
+    }
+}
+
+/// Returns true if a probe refers to params of the cluster.
+fn refers_to_params(
+    probe: &PolicyProbeSpec,
+    bindings: &[Arc<ValidatingAdmissionPolicyBinding>],
+) -> bool {
+    probe.params == From::FromCluster
+        && match probe.bindings {
+            BindingSource::FromCluster => bindings.iter().any(|it| it.spec.param_ref.is_some()),
+            BindingSource::Inline => {
+                (probe.inline_bindings.iter()).any(|spec| spec.param_ref.is_some())
+            }
+            BindingSource::Implied => true,
+        }
+}
+
+/// Why a probe does not use params of the cluster that it refers to; `None` if it does.
+pub(super) fn params_refusal(
+    probe: &PolicyProbeSpec,
+    bindings: &[Arc<ValidatingAdmissionPolicyBinding>],
+) -> Option<String> {
+    if probe.bindings != BindingSource::FromCluster {
+        return Some(format!(
+            "params of the cluster are used only through bindings that exist, and the probe has `bindings: {}`; \
+             give it `params: Inline` with `inlineParams`, or use `bindings: FromCluster`",
+            match probe.bindings {
+                BindingSource::Implied => "Implied",
+                BindingSource::Inline | BindingSource::FromCluster => "Inline",
+            }
+        ));
+    }
+    let mut referring = bindings.iter().filter(|it| it.spec.param_ref.is_some());
+    let closed = referring.find(|binding| !allows_inputs(&binding.metadata))?;
+    Some(format!(
+        "the binding {} does not allow probes to use its params; give the probe `params: Inline` with `inlineParams`, \
+         or annotate the binding with {PROBE_INPUTS}={ALLOWED}, which lets authors of probes learn the params",
+        closed.metadata.name.as_deref().unwrap_or_default()
+    ))
+}
+
+/// Why a probe does not use namespaces of the cluster that it depends on; `None` if it does.
+fn namespaces_refusal(
+    probe: &PolicyProbeSpec,
+    bindings: &[Arc<ValidatingAdmissionPolicyBinding>],
+) -> Option<String> {
+    let action = "give the case a `namespaceObject`";
+    let closed = bindings
+        .iter()
+        .find(|binding| !allows_inputs(&binding.metadata));
+    match (probe.bindings, closed) {
+        (BindingSource::FromCluster, Some(binding)) => Some(format!(
+            "the binding {} does not allow probes to use namespaces of the cluster; {action}, or annotate the binding \
+             with {PROBE_INPUTS}={ALLOWED}, which lets authors of probes learn the labels and annotations of namespaces",
+            binding.metadata.name.as_deref().unwrap_or_default()
+        )),
+        (BindingSource::FromCluster, None) if !bindings.is_empty() => None,
+        _ => Some(format!(
+            "labels and annotations of namespaces of the cluster are used only through bindings that exist and allow \
+             it; {action}"
+        )),
+    }
+}
+
+/// The status of a case without texts and costs, which depend on what was evaluated.
+fn withheld(case: &Case, status: CaseStatus, outcome: Option<&ReviewOutcome>) -> CaseStatus {
+    let difference = match (status.outcome, outcome) {
+        (CaseOutcome::Passed, _) => None,
+        (CaseOutcome::Failed, Some(outcome)) => {
+            Some(format!("{}; {WITHHELD}", outline(&case.expect, outcome)))
+        }
+        (CaseOutcome::Failed | CaseOutcome::Pending, _) => {
+            Some(format!("the case could not be evaluated; {WITHHELD}"))
+        }
+    };
+    CaseStatus {
+        message: None,
+        cost_used: None,
+        difference,
+        ..status
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn binding(
+        name: &str,
+        param_ref: &Value,
+        is_allowed: bool,
+    ) -> Arc<ValidatingAdmissionPolicyBinding> {
+        let value =
+            json!({"metadata": {"name": name}, "spec": {"policyName": "a", "paramRef": param_ref}});
+        let mut binding: ValidatingAdmissionPolicyBinding = serde_json::from_value(value).unwrap();
+        set_allows_inputs(&mut binding.metadata, is_allowed);
+        Arc::new(binding)
+    }
+
+    fn probe(spec: Value) -> PolicyProbeSpec {
+        let mut spec = spec;
+        spec["cases"] =
+            json!([{"name": "c", "request": {}, "expect": {"decision": "Deny", "message": "s"}}]);
+        serde_json::from_value(spec).unwrap()
+    }
+
+    #[test]
+    fn params_refusal_needs_existing_bindings_of_owners_that_allow() {
+        let named = json!({"name": "private", "namespace": "kube-system"});
+        let open = binding("open", &named, true);
+        let closed = binding("closed", &named, false);
+        let without = binding("without", &Value::Null, false);
+        let selected = json!({"selector": {}});
+        let table = [
+            (json!({}), vec![&open, &without], None),
+            (
+                json!({}),
+                vec![&open, &closed],
+                Some("the binding closed does not allow"),
+            ),
+            (
+                json!({"bindings": "Implied"}),
+                vec![&open],
+                Some("`bindings: Implied`"),
+            ),
+            (
+                json!({"bindings": "Inline", "inlineBindings": [{"paramRef": named}]}),
+                vec![&open],
+                Some("`bindings: Inline`"),
+            ),
+            (
+                json!({"bindings": "Inline", "inlineBindings": [{}, {"paramRef": selected}]}),
+                vec![&open],
+                Some("`bindings: Inline`"),
+            ),
+        ];
+        for (spec, bindings, expected) in table {
+            let bindings: Vec<_> = bindings.into_iter().cloned().collect();
+            let spec = probe(spec);
+            assert!(refers_to_params(&spec, &bindings), "{spec:?}");
+            let refusal = params_refusal(&spec, &bindings);
+            match expected {
+                Some(expected) => assert!(refusal.unwrap().contains(expected), "{spec:?}"),
+                None => assert_eq!(refusal, None),
+            }
+        }
+        for spec in [
+            json!({"params": "Inline"}),
+            json!({"params": "Inline", "bindings": "Implied"}),
+            json!({"bindings": "Inline", "inlineBindings": [{}]}),
+        ] {
+            assert!(!refers_to_params(&probe(spec), &[Arc::clone(&open)]));
+        }
+        assert!(!refers_to_params(&probe(json!({})), &[without]));
+    }
+
+    #[test]
+    fn namespaces_refusal_needs_all_bindings_to_allow() {
+        let open = binding("open", &Value::Null, true);
+        let closed = binding("closed", &Value::Null, false);
+        let refusal = |spec: Value, bindings: &[Arc<_>]| namespaces_refusal(&probe(spec), bindings);
+        assert_eq!(refusal(json!({}), &[Arc::clone(&open)]), None);
+        assert!(refusal(json!({}), &[]).is_some());
+        let both = [Arc::clone(&open), closed];
+        assert!(
+            refusal(json!({}), &both)
+                .unwrap()
+                .contains("the binding closed")
+        );
+        assert!(refusal(json!({"bindings": "Implied"}), &[Arc::clone(&open)]).is_some());
+        assert!(refusal(json!({"bindings": "Inline"}), &[open]).is_some());
+    }
+
+    #[test]
+    fn withheld_has_no_text_and_no_cost() {
+        let spec = probe(json!({}));
+        let case = &spec.cases[0];
+        for outcome in CaseOutcome::ALL {
+            let status = |secret: &str, cost| CaseStatus {
+                name: "c".to_owned(),
+                outcome,
+                decision: Some(crate::probe::api::Decision::Deny),
+                message: Some(format!("it is {secret}")),
+                cost_used: Some(cost),
+                difference: Some(format!("got {secret}")),
+            };
+            let denied = ReviewOutcome::default();
+            let shown = withheld(case, status("one", 1), Some(&denied));
+            assert_eq!(shown, withheld(case, status("other", 22), Some(&denied)));
+            assert_eq!(
+                (shown.outcome, shown.message, shown.cost_used),
+                (outcome, None, None)
+            );
+        }
+    }
+
+    #[test]
+    fn trim_annotations_keeps_only_a_valid_permission() {
+        for (value, is_kept) in [("FromCluster", true), ("true", false), ("", false)] {
+            let mut metadata: ObjectMeta =
+                serde_json::from_value(json!({"annotations": {PROBE_INPUTS: value, "other": "x"}}))
+                    .unwrap();
+            trim_annotations(&mut metadata);
+            assert_eq!(allows_inputs(&metadata), is_kept, "{value}");
+            let n_kept = metadata.annotations.map_or(0, |all| all.len());
+            assert_eq!(n_kept, usize::from(is_kept));
+        }
+    }
+}
