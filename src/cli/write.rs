@@ -116,8 +116,7 @@ fn temporary(target: &Path, is_private: bool) -> io::Result<(File, PathBuf)> {
         let path = target.with_file_name(format!(".kubectl-vap-{random:016x}.tmp"));
         n_tries += 1;
         match options.open(&path) {
-            Err(error)
-                if error.kind() == io::ErrorKind::AlreadyExists && n_tries < MAX_NAMES => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && n_tries < MAX_NAMES => {}
             opened => return opened.map(|file| (file, path)),
         }
     }

@@ -10,6 +10,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use kube::{Resource as _, ResourceExt};
 
 use super::event_source::{EventSource, ObjectState};
+use super::memory::{self, mebibytes};
 use super::packed::{Identity, Packed};
 use super::probe::Probe;
 use super::probe_runner::rights;
@@ -40,6 +41,26 @@ pub(crate) trait RefersToPolicy: ResourceExt {
     /// Reports whether the object is the same as `other` as far as the policy is concerned: other
     /// differences are ignored.
     fn says_the_same_as(&self, other: &Self) -> bool;
+
+    /// Returns the bytes that count against the limits: 0 if there are none for the kind.
+    fn stored_bytes(_kept: &Self::Kept) -> usize {
+        0
+    }
+
+    /// Returns the time of creation, in seconds. The oldest objects are stored if there is no room for all.
+    fn created_at(_kept: &Self::Kept) -> i64 {
+        0
+    }
+
+    /// Returns the object without its content, which there is no room for because of `why`.
+    fn rejected(_kept: &Self::Kept, _why: &str) -> Option<Self::Kept> {
+        None
+    }
+
+    /// Returns the bytes that a rejected object would take. `None` if it is not rejected.
+    fn rejected_bytes(_kept: &Self::Kept) -> Option<usize> {
+        None
+    }
 }
 
 /// A binding at rest. There may be one for each of thousands of policies.
@@ -105,8 +126,35 @@ impl RefersToPolicy for Probe {
     }
 
     fn says_the_same_as(&self, other: &Self) -> bool {
-        self.spec == other.spec && self.status == other.status && self.problem == other.problem
+        self.spec.hash == other.spec.hash
+            && self.status == other.status
+            && self.problem == other.problem
     }
+
+    fn stored_bytes(kept: &Arc<Self>) -> usize {
+        Probe::stored_bytes(kept)
+    }
+
+    fn created_at(kept: &Arc<Self>) -> i64 {
+        Probe::created_at(kept)
+    }
+
+    fn rejected(kept: &Arc<Self>, why: &str) -> Option<Arc<Self>> {
+        Some(Arc::new(Probe::rejected(kept, why.to_owned())))
+    }
+
+    fn rejected_bytes(kept: &Arc<Self>) -> Option<usize> {
+        Probe::rejected_bytes(kept)
+    }
+}
+
+/// The greatest number of bytes that objects of a kind may take when they are stored.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// Those of one policy.
+    of_policy: usize,
+    /// All of them.
+    in_all: usize,
 }
 
 /// All objects of a kind, by the policy that they refer to.
@@ -123,7 +171,17 @@ impl<K: RefersToPolicy> fmt::Debug for ByPolicy<K> {
 /// Objects with their names.
 type Named<T> = Vec<(Arc<str>, T)>;
 
+/// Objects by age: the time of creation and the name.
+type ByAge = BTreeSet<(i64, Arc<str>)>;
+
 struct State<K: RefersToPolicy> {
+    limits: Limits,
+    /// The bytes of all stored objects.
+    n_bytes: usize,
+    /// The stored objects whose bytes count.
+    stored: ByAge,
+    /// The objects that there was no room for.
+    rejected: ByAge,
     /// True once all existing objects are known.
     is_listed: bool,
     /// The policy that an object refers to, by the name of the object.
@@ -135,6 +193,13 @@ struct State<K: RefersToPolicy> {
 impl<K: RefersToPolicy> Default for ByPolicy<K> {
     fn default() -> Self {
         let state = State {
+            limits: Limits {
+                of_policy: memory::MAX_PROBES_OF_POLICY,
+                in_all: memory::MAX_PROBES,
+            },
+            n_bytes: 0,
+            stored: ByAge::new(),
+            rejected: ByAge::new(),
             is_listed: false,
             policies: HashMap::new(),
             by_policy: HashMap::new(),
@@ -161,21 +226,81 @@ impl<K: RefersToPolicy> ByPolicy<K> {
             return Vec::new();
         }
         let before = state.policies.get(&*name).cloned();
-        let mut touched = Vec::new();
-        let mut is_news = true;
-        if let Some(before) = before {
-            let replaced = state.take(&before, &name);
-            if *before != *policy {
-                touched.push(before.to_string());
-            } else if let Some(old) = replaced {
-                is_news = !object.says_the_same_as(&K::kept(&old));
+        let replaced = before
+            .as_deref()
+            .and_then(|before| state.take(before, &name));
+        let name: Arc<str> = name.into();
+        state.insert(Arc::clone(&name), &policy, object.keep());
+        // The other policies of which a probe lost its place.
+        let mut touched = state.make_room(&policy, &name);
+        let is_news = match (before, replaced, state.get(&name)) {
+            (Some(before), Some(old), Some(new)) if *before == *policy => {
+                !K::kept(new).says_the_same_as(&K::kept(&old))
             }
-        }
-        state.insert(name.into(), &policy, object.keep());
+            (Some(before), ..) if *before != *policy => {
+                touched.push(before.to_string());
+                true
+            }
+            _ => true,
+        };
         if is_news {
             touched.push(policy);
         }
         touched
+    }
+
+    /// Returns the names of rejected objects that there is room for now, the oldest first.
+    pub(crate) fn readmissible(&self) -> Vec<String> {
+        let state = self.lock();
+        let mut n_bytes = state.n_bytes;
+        let mut names = Vec::new();
+        for (_, name) in &state.rejected {
+            let needed = state.get(name).and_then(K::rejected_bytes);
+            let needed = needed.unwrap_or_default();
+            let policy = state.policies.get(name);
+            let of_policy = policy.map_or(0, |policy| state.bytes_of(policy));
+            if n_bytes.saturating_add(needed) <= state.limits.in_all
+                && of_policy.saturating_add(needed) <= state.limits.of_policy
+            {
+                n_bytes += needed;
+                names.push(name.to_string());
+            }
+        }
+        names
+    }
+
+    /// Inserts an object that was read because there is room for it now, unless its state is older than the known one.
+    /// Returns the names of the policies that this touches.
+    pub(crate) fn readmit(&self, object: K) -> Vec<String> {
+        {
+            let mut state = self.lock();
+            let name = object.meta().name.clone().unwrap_or_default();
+            let Some(kept) = state.get(&name) else {
+                return Vec::new();
+            };
+            let known = K::kept_state(kept);
+            let is_same = known == object.meta().into();
+            let is_newer = EventSource::Watched.supersedes(object.meta().into(), Some(known));
+            if K::rejected_bytes(kept).is_none() || !(is_same || is_newer) {
+                return Vec::new();
+            }
+            if let Some(policy) = state.policies.remove(&*name) {
+                state.take(&policy, &name);
+            }
+        }
+        self.put(object, EventSource::Watched)
+    }
+
+    /// Returns the bytes of all stored objects.
+    #[cfg(test)]
+    pub(crate) fn n_bytes(&self) -> usize {
+        self.lock().n_bytes
+    }
+
+    /// Sets the limits.
+    #[cfg(test)]
+    pub(crate) fn set_limits(&self, of_policy: usize, in_all: usize) {
+        self.lock().limits = Limits { of_policy, in_all };
     }
 
     /// Takes an object out, and names the policy that this touches.
@@ -244,16 +369,97 @@ impl<K: RefersToPolicy> State<K> {
         // Most policies have one: a vector would make room for several.
         of_policy.reserve_exact(1);
         let (Ok(idx) | Err(idx)) = position(of_policy, &name);
+        let n_bytes = K::stored_bytes(&kept);
+        let age = (K::created_at(&kept), Arc::clone(&name));
+        let is_rejected = K::rejected_bytes(&kept).is_some();
         of_policy.insert(idx, (name, kept));
+        if is_rejected {
+            self.rejected.insert(age);
+        } else if n_bytes > 0 {
+            self.n_bytes += n_bytes;
+            self.stored.insert(age);
+        }
+    }
+
+    /// Returns the bytes of the objects of a policy.
+    fn bytes_of(&self, policy: &str) -> usize {
+        let objects = self.by_policy.get(policy).into_iter().flatten();
+        objects.map(|(_, kept)| K::stored_bytes(kept)).sum()
+    }
+
+    /// Rejects the youngest objects until those of `policy`, and all objects, are within the limits. Returns the policies
+    /// of the rejected ones except `name`.
+    ///
+    /// The age decides, which the API server sets: a flood of new objects takes no room from existing ones, and a restart
+    /// has the same result.
+    fn make_room(&mut self, policy: &str, name: &str) -> Vec<String> {
+        let mut touched = Vec::new();
+        if self.n_bytes == 0 {
+            // Nothing of this kind counts.
+            return touched;
+        }
+        let Limits { of_policy, in_all } = self.limits;
+        while self.bytes_of(policy) > of_policy {
+            let objects = self.by_policy.get(policy).into_iter().flatten();
+            let stored = objects.filter(|(_, kept)| K::stored_bytes(kept) > 0);
+            let ages = stored.map(|(of, kept)| (K::created_at(kept), Arc::clone(of)));
+            let Some((_, youngest)) = ages.max() else {
+                break;
+            };
+            let why = format!(
+                "there is no room for the probe: the probes of one policy may take {} when they are stored, and the \
+                 oldest ones come first; use fewer or smaller cases",
+                mebibytes(of_policy)
+            );
+            if !self.reject(&youngest, &why) {
+                break;
+            }
+        }
+        while self.n_bytes > in_all {
+            let Some((_, youngest)) = self.stored.last().cloned() else {
+                break;
+            };
+            let why = format!(
+                "there is no room for the probe: the probes of all policies may take {} when they are stored, and the \
+                 oldest ones come first; delete probes that are not needed",
+                mebibytes(in_all)
+            );
+            let policy = self.policies.get(&youngest).map(ToString::to_string);
+            if !self.reject(&youngest, &why) {
+                break;
+            }
+            touched.extend(policy.filter(|_| *youngest != *name));
+        }
+        touched
+    }
+
+    /// Replaces an object by its identity. Returns true if it did.
+    fn reject(&mut self, name: &str, why: &str) -> bool {
+        let Some((name, policy)) = self.policies.get_key_value(name) else {
+            return false;
+        };
+        let (name, policy) = (Arc::clone(name), Arc::clone(policy));
+        let rejected = self.get(&name).and_then(|kept| K::rejected(kept, why));
+        let Some(rejected) = rejected else {
+            return false;
+        };
+        self.take(&policy, &name);
+        self.insert(name, &policy, rejected);
+        true
     }
 
     fn take(&mut self, policy: &str, name: &str) -> Option<K::Kept> {
         let of_policy = self.by_policy.get_mut(policy)?;
         let idx = position(of_policy, name).ok()?;
-        let (_, taken) = of_policy.remove(idx);
+        let (name, taken) = of_policy.remove(idx);
         if of_policy.is_empty() {
             self.by_policy.remove(policy);
         }
+        let age = (K::created_at(&taken), name);
+        if self.stored.remove(&age) {
+            self.n_bytes = self.n_bytes.saturating_sub(K::stored_bytes(&taken));
+        }
+        self.rejected.remove(&age);
         Some(taken)
     }
 }

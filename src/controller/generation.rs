@@ -27,7 +27,13 @@ impl Generation {
     }
 
     pub(crate) fn of_probe(probe: &Probe) -> Self {
-        Self::new(&probe.metadata, &probe.spec)
+        let rejected = u64::from(probe.rejected_bytes().is_some());
+        Self {
+            uid: probe.metadata.uid.clone(),
+            number: probe.metadata.generation,
+            // A probe without its spec has other results than the same probe with it.
+            spec: probe.spec.hash ^ rejected,
+        }
     }
 
     /// The generation of an object at rest.
@@ -57,7 +63,8 @@ impl Generation {
     }
 }
 
-fn hash(json: &[u8]) -> u64 {
+/// Returns a hash of a text, the same on each run.
+pub(crate) fn hash(json: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(json);
     hasher.finish()

@@ -30,6 +30,7 @@ mod lease;
 mod list_watch;
 mod log_throttle;
 mod match_cache;
+mod memory;
 mod observe;
 mod packed;
 mod params;

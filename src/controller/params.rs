@@ -5,15 +5,18 @@
 
 mod objects;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::admissionregistration::v1::ParamRef;
-use kube::api::{DynamicObject, PartialObjectMeta};
-use kube::core::ApiResource as KubeResource;
-use kube::{Api, Resource, ResourceExt};
-use serde_json::Value;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use kube::api::DynamicObject;
+use kube::core::{ApiResource as KubeResource, DynamicResourceScope};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -22,7 +25,9 @@ pub(crate) use self::objects::{Objects, Referrer};
 use super::context::Context;
 use super::error::{Error, within};
 use super::follow::{Event, Follower, follow};
-use super::list_watch::{Form, Listing as ListingOrder, Plan};
+use super::http;
+use super::list_watch::{Form, Listing as ListingOrder, Plan, full_name};
+use super::memory::{self, mebibytes};
 use super::readiness::certain_after;
 use crate::policy::admission::Labels;
 use crate::schema::Gvk;
@@ -31,9 +36,6 @@ use crate::telemetry::metrics::{ErrorReason, Source};
 
 /// How many objects a list gives at once.
 const PAGE_SIZE: u32 = 500;
-
-/// The most bytes of objects of a kind, as JSON, that are kept for the next time.
-const MAX_KEPT_BYTES: usize = 4 << 20;
 
 /// How long reading one object may take.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
@@ -83,10 +85,10 @@ struct Kind {
 #[derive(Clone, Debug)]
 pub(crate) struct Read {
     version: String,
-    /// The object.
-    pub(crate) value: Arc<Value>,
-    /// How long it is as JSON.
-    pub(crate) n_bytes: usize,
+    /// The object as JSON.
+    pub(crate) text: Arc<str>,
+    /// Bytes that it needs when it is parsed.
+    pub(crate) unpacked_bytes: usize,
 }
 
 /// Why something that a probe needs cannot be had.
@@ -229,9 +231,10 @@ impl Params {
             }
         }
         let (namespace, name) = key;
-        let api = api(context, resource, Some(namespace));
-        let object = match within(READ_TIMEOUT, api.get(name)).await {
-            Ok(object) => object,
+        let path = path(resource, namespace, name);
+        let document = http::get(&context.client, &path, "application/json", None);
+        let document = match within(READ_TIMEOUT, document).await {
+            Ok(document) => document,
             Err(error) if error.reason() == ErrorReason::NotFound => return Ok(None),
             Err(error) => {
                 let reason = error.reason();
@@ -242,23 +245,41 @@ impl Params {
                 });
             }
         };
-        let version = object.resource_version().unwrap_or_default();
-        let value = serde_json::to_value(object).map_err(|error| {
-            Unavailable::lasting(format!("{namespace}/{name} cannot be read: {error}"))
+        let body = document.map(|document| document.body).unwrap_or_default();
+        let full_name = full_name(Some(namespace), Some(name));
+        let (version, text) = read_param(&body).map_err(|error| {
+            Unavailable::lasting(format!("{full_name} cannot be read: {error}"))
         })?;
+        drop(body);
+        let unpacked_bytes = memory::unpacked_bytes(&text);
+        if unpacked_bytes > memory::MAX_OBJECT {
+            return Err(Unavailable::lasting(format!(
+                "{} {full_name} needs {} of memory, and {} are the limit: split it, or give the probe params of its own \
+                 (params: Inline)",
+                resource_name(resource),
+                mebibytes(unpacked_bytes),
+                mebibytes(memory::MAX_OBJECT)
+            )));
+        }
         let read = Read {
             version,
-            n_bytes: value.to_string().len(),
-            value: Arc::new(value),
+            text: text.into(),
+            unpacked_bytes,
         };
-        if let Some(kind) = self.lock().get_mut(&resource.gvk) {
-            let n_kept: usize = kind.objects.values().map(|read| read.n_bytes).sum();
-            if n_kept + read.n_bytes > MAX_KEPT_BYTES {
-                kind.objects.clear();
-            }
-            if read.n_bytes <= MAX_KEPT_BYTES {
-                kind.objects.insert(key.clone(), read.clone());
-            }
+        let mut kinds = self.lock();
+        let bytes_of =
+            |kind: &Kind| -> usize { kind.objects.values().map(|read| read.text.len()).sum() };
+        let n_bytes: usize = kinds.values().map(bytes_of).sum();
+        if n_bytes.saturating_add(read.text.len()) > memory::MAX_PARAMS
+            && let Some(largest) = kinds.values_mut().max_by_key(|kind| bytes_of(kind))
+        {
+            largest.objects.clear();
+        }
+        let n_bytes: usize = kinds.values().map(bytes_of).sum();
+        if n_bytes.saturating_add(read.text.len()) <= memory::MAX_PARAMS
+            && let Some(kind) = kinds.get_mut(&resource.gvk)
+        {
+            kind.objects.insert(key.clone(), read.clone());
         }
         Ok(Some(read))
     }
@@ -294,14 +315,33 @@ fn kube_resource(resource: &ApiResource) -> KubeResource {
     }
 }
 
-fn api(context: &Context, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
-    let of = kube_resource(resource);
-    match namespace {
-        Some(namespace) if resource.namespaced && !namespace.is_empty() => {
-            Api::namespaced_with(context.client.clone(), namespace, &of)
-        }
-        _ => Api::all_with(context.client.clone(), &of),
+/// Returns the path of an object.
+fn path(resource: &ApiResource, namespace: &str, name: &str) -> String {
+    let namespace = Some(namespace).filter(|of| resource.namespaced && !of.is_empty());
+    let path = DynamicObject::url_path(&kube_resource(resource), namespace);
+    format!("{path}/{name}")
+}
+
+/// Reads the version of an object without parsing the rest, and returns it with the text.
+///
+/// # Errors
+/// If it is no object.
+fn read_param(body: &[u8]) -> Result<(String, String), serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Outline {
+        #[serde(default)]
+        metadata: Option<Metadata>,
     }
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Metadata {
+        resource_version: Option<String>,
+    }
+    let outline: Outline = serde_json::from_slice(body)?;
+    let version = outline.metadata.unwrap_or_default().resource_version;
+    // JSON is UTF-8.
+    let text = String::from_utf8_lossy(body).into_owned();
+    Ok((version.unwrap_or_default(), text))
 }
 
 /// Returns the advice about params that cannot be read.
@@ -336,6 +376,8 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
         // An aggregated API server may be older than streamed lists, and then answers with a watch alone.
         listing: ListingOrder::Paged(PAGE_SIZE),
         life: context.settings.watch_timeout,
+        // Only some metadata is parsed.
+        max_unpacked: usize::MAX,
     };
     let name = resource_name(&resource);
     let mut of_kind = OfKind {
@@ -380,8 +422,8 @@ impl OfKind<'_> {
     }
 }
 
-impl Follower<PartialObjectMeta<DynamicObject>> for OfKind<'_> {
-    fn event(&mut self, event: Event<PartialObjectMeta<DynamicObject>>) {
+impl Follower<ReceivedMeta> for OfKind<'_> {
+    fn event(&mut self, event: Event<ReceivedMeta>) {
         let was_known = self.is_known;
         let changed = match event {
             Event::Init => {
@@ -507,11 +549,87 @@ fn throttle_key(name: &str) -> String {
     format!("params {name}")
 }
 
-fn described(object: &PartialObjectMeta<DynamicObject>) -> (Key, Meta) {
-    let key = (object.namespace().unwrap_or_default(), object.name_any());
+fn described(object: &ReceivedMeta) -> (Key, Meta) {
+    let metadata = &object.0;
+    let key = (
+        metadata.namespace.clone().unwrap_or_default(),
+        metadata.name.clone().unwrap_or_default(),
+    );
     let meta = Meta {
-        labels: object.labels().clone(),
-        resource_version: object.resource_version().unwrap_or_default(),
+        labels: metadata.labels.clone().unwrap_or_default(),
+        resource_version: metadata.resource_version.clone().unwrap_or_default(),
     };
     (key, meta)
+}
+
+/// The metadata of an object, without annotations and managed fields.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "MetaObject")]
+struct ReceivedMeta(ObjectMeta);
+
+#[derive(Deserialize)]
+struct MetaObject {
+    #[serde(default)]
+    metadata: Option<MetaFields>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct MetaFields {
+    name: Option<String>,
+    namespace: Option<String>,
+    resource_version: Option<String>,
+    labels: Option<Box<RawValue>>,
+}
+
+impl TryFrom<MetaObject> for ReceivedMeta {
+    type Error = String;
+
+    fn try_from(object: MetaObject) -> Result<Self, String> {
+        let metadata = object.metadata.unwrap_or_default();
+        let labels = metadata.labels.as_deref().map_or("null", RawValue::get);
+        if labels.len() > memory::MAX_PARAM_LABELS {
+            return Err(format!(
+                "its labels have {} KiB, and {} KiB are the limit",
+                labels.len() >> 10,
+                memory::MAX_PARAM_LABELS >> 10
+            ));
+        }
+        Ok(Self(ObjectMeta {
+            name: metadata.name,
+            namespace: metadata.namespace,
+            resource_version: metadata.resource_version,
+            labels: serde_json::from_str(labels).map_err(|error| error.to_string())?,
+            ..ObjectMeta::default()
+        }))
+    }
+}
+
+impl Resource for ReceivedMeta {
+    type DynamicType = KubeResource;
+    type Scope = DynamicResourceScope;
+
+    fn kind(of: &KubeResource) -> Cow<'_, str> {
+        DynamicObject::kind(of)
+    }
+
+    fn group(of: &KubeResource) -> Cow<'_, str> {
+        DynamicObject::group(of)
+    }
+
+    fn version(of: &KubeResource) -> Cow<'_, str> {
+        DynamicObject::version(of)
+    }
+
+    fn plural(of: &KubeResource) -> Cow<'_, str> {
+        DynamicObject::plural(of)
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.0
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.0
+    }
 }

@@ -5,12 +5,13 @@
 //! as text first, and of the metadata only what is needed.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::Arc;
 
 use k8s_openapi::ClusterResourceScope;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBindingSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use kube::Resource;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
@@ -18,20 +19,26 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::followed::Followed;
-use crate::probe::api::{PolicyProbe, PolicyProbeSpec, PolicyProbeStatus, Target};
-use crate::probe::target;
+use super::packed::Packed;
+use super::{generation, memory};
+use crate::probe::api::{
+    AuthorizerSource, BindingSource, Case, PolicyProbe, PolicyProbeSpec, PolicyProbeStatus, Source,
+    Target,
+};
+use crate::probe::{run, target};
+use crate::schema::{GroupVersion, Gvk};
 use crate::status::condition::ConditionType;
 
-/// A probe, and why its spec cannot be read, if it cannot.
+/// A probe as it was received: parsed, for the time that it takes to store it.
 #[derive(Clone, Debug)]
-pub(crate) struct Probe {
-    /// The probe. It has no cases where it cannot be read.
+pub(crate) struct ParsedProbe {
+    /// The probe. It has no cases if it cannot be used.
     object: PolicyProbe,
-    /// Why its spec cannot be read.
-    pub(crate) problem: Option<String>,
+    /// Reason why it cannot be used.
+    problem: Option<String>,
 }
 
-impl Deref for Probe {
+impl Deref for ParsedProbe {
     type Target = PolicyProbe;
 
     fn deref(&self) -> &PolicyProbe {
@@ -39,24 +46,259 @@ impl Deref for Probe {
     }
 }
 
+/// A stored probe: its spec as text, with the facts that are needed without parsing it.
+#[derive(Clone, Debug)]
+pub(crate) struct Probe {
+    /// Its names, versions and age.
+    pub(crate) metadata: ObjectMeta,
+    /// The spec. It has no cases if the probe cannot be used.
+    pub(crate) spec: Arc<StoredSpec>,
+    /// The status.
+    pub(crate) status: Option<Arc<StoredStatus>>,
+    /// Reason why the probe cannot be used.
+    pub(crate) problem: Option<String>,
+    /// Bytes that it would take if it was stored. `None` if it is.
+    rejected_bytes: Option<usize>,
+}
+
+/// The spec of a stored probe.
+#[derive(Debug)]
+pub(crate) struct StoredSpec {
+    /// The key of the policy.
+    pub(crate) policy_name: String,
+    /// The object that the probe is about, if it is no ValidatingAdmissionPolicy.
+    pub(crate) target: Option<Target>,
+    /// The source of params.
+    pub(crate) params: Source,
+    /// The source of bindings.
+    pub(crate) bindings: BindingSource,
+    /// The source of answers to authorization checks.
+    pub(crate) authorizer: AuthorizerSource,
+    /// The specs of inline bindings.
+    pub(crate) inline_bindings: Vec<ValidatingAdmissionPolicyBindingSpec>,
+    /// The number of cases.
+    pub(crate) n_cases: usize,
+    /// The API groups that the cases name.
+    pub(crate) groups: Box<[String]>,
+    /// The group versions of the sample objects.
+    pub(crate) group_versions: Box<[GroupVersion]>,
+    /// The kinds of the objects before and after the requests.
+    pub(crate) kinds: Box<[Gvk]>,
+    /// The namespaces of the requests that bring none.
+    pub(crate) namespaces: Box<[String]>,
+    /// Bytes that the spec needs when it is parsed.
+    pub(crate) unpacked_bytes: usize,
+    /// Bytes that the spec takes.
+    stored_bytes: usize,
+    /// A hash of the text.
+    pub(crate) hash: u64,
+    packed: Packed<PolicyProbeSpec>,
+}
+
+impl StoredSpec {
+    /// Packs a spec.
+    pub(crate) fn new(mut spec: PolicyProbeSpec) -> Self {
+        let packed = Packed::new(&spec);
+        let text = std::str::from_utf8(packed.json()).unwrap_or_default();
+        let unpacked_bytes = memory::unpacked_bytes(text);
+        let objects = spec.cases.iter().flat_map(|case| {
+            let request = &case.request;
+            request.object.iter().chain(&request.old_object)
+        });
+        let kinds: BTreeSet<Gvk> = objects.map(crate::policy::admission::kind_of).collect();
+        let namespaces = spec.cases.iter().filter_map(namespace_of);
+        let namespaces: BTreeSet<String> = namespaces.map(str::to_owned).collect();
+        let mut stored = Self {
+            n_cases: spec.cases.len(),
+            groups: run::groups(&spec).into_iter().collect(),
+            group_versions: run::group_versions(&spec).into_iter().collect(),
+            kinds: kinds.into_iter().collect(),
+            namespaces: namespaces.into_iter().collect(),
+            unpacked_bytes,
+            stored_bytes: 0,
+            hash: generation::hash(packed.json()),
+            inline_bindings: std::mem::take(&mut spec.inline_bindings),
+            policy_name: spec.policy_name,
+            target: spec.target,
+            params: spec.params,
+            bindings: spec.bindings,
+            authorizer: spec.authorizer,
+            packed,
+        };
+        stored.stored_bytes = stored.count_bytes();
+        stored
+    }
+
+    /// Parses the spec. It needs [`Self::unpacked_bytes`].
+    pub(crate) fn unpack(&self) -> PolicyProbeSpec {
+        self.packed.unpack()
+    }
+
+    /// Returns the names of the cases, without parsing the rest.
+    pub(crate) fn case_names(&self) -> Vec<String> {
+        #[derive(Default, Deserialize)]
+        struct Names {
+            #[serde(default)]
+            cases: Vec<Name>,
+        }
+        #[derive(Deserialize)]
+        struct Name {
+            name: String,
+        }
+        let names: Names = serde_json::from_slice(self.packed.json()).unwrap_or_default();
+        names.cases.into_iter().map(|case| case.name).collect()
+    }
+
+    fn count_bytes(&self) -> usize {
+        let texts = self.groups.iter().chain(&self.namespaces);
+        let of_texts: usize = texts.map(|text| text.len() + 32).sum();
+        let of_kinds = self
+            .kinds
+            .iter()
+            .map(|gvk| gvk.group.len() + gvk.version.len() + gvk.kind.len());
+        let of_kinds: usize = of_kinds.map(|n_bytes| n_bytes + 96).sum();
+        let versions = self.group_versions.iter();
+        let of_versions = versions.map(|gv| gv.group.len() + gv.version.len() + 64);
+        let of_bindings = if self.inline_bindings.is_empty() {
+            0
+        } else {
+            let text = serde_json::to_string(&self.inline_bindings).unwrap_or_default();
+            memory::unpacked_bytes(&text)
+        };
+        memory::PROBE_OVERHEAD
+            + self.packed.json().len()
+            + self.n_cases * memory::SHORT_RESULT
+            + of_texts
+            + of_kinds
+            + of_versions.sum::<usize>()
+            + of_bindings
+    }
+}
+
+/// The parts of a probe's status that are stored.
+#[derive(Debug, PartialEq)]
+pub(crate) struct StoredStatus {
+    /// Our condition.
+    pub(crate) conditions: Vec<Condition>,
+    /// A hash of the whole status.
+    hash: u64,
+}
+
+/// Conditions with longer messages are not ours.
+const MAX_CONDITION_MESSAGE: usize = 4 << 10;
+
+impl StoredStatus {
+    fn new(status: PolicyProbeStatus) -> Self {
+        let hash = hash_of(&status);
+        let mut conditions = status.conditions;
+        conditions.retain(|condition| condition.message.len() <= MAX_CONDITION_MESSAGE);
+        conditions.truncate(1);
+        Self { conditions, hash }
+    }
+
+    /// Returns true if this is the status `desired`.
+    pub(crate) fn is(&self, desired: &PolicyProbeStatus) -> bool {
+        self.hash == hash_of(desired)
+    }
+}
+
+fn hash_of(status: &PolicyProbeStatus) -> u64 {
+    generation::hash(&serde_json::to_vec(status).unwrap_or_default())
+}
+
 impl Probe {
-    /// The same probe, which cannot be evaluated for this reason, or for its own.
+    /// Returns the same probe with a reason why it is not evaluated, unless it has one.
     pub(crate) fn with_problem(&self, why: &str) -> Arc<Self> {
         let problem = self.problem.clone().or_else(|| Some(why.to_owned()));
         Arc::new(Self {
-            object: self.object.clone(),
             problem,
+            ..self.clone()
         })
+    }
+
+    /// Returns the identity of the probe without its spec, which there is no room for.
+    pub(crate) fn rejected(&self, why: String) -> Self {
+        let spec = StoredSpec::new(PolicyProbeSpec {
+            policy_name: self.spec.policy_name.clone(),
+            target: self.spec.target.clone(),
+            ..PolicyProbeSpec::default()
+        });
+        Self {
+            spec: Arc::new(spec),
+            problem: Some(why),
+            rejected_bytes: Some(self.stored_bytes()),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the bytes that a rejected probe would take.
+    pub(crate) fn rejected_bytes(&self) -> Option<usize> {
+        self.rejected_bytes
+    }
+
+    /// Returns the bytes that the probe takes, 0 if it is rejected.
+    pub(crate) fn stored_bytes(&self) -> usize {
+        match self.rejected_bytes {
+            Some(_) => 0,
+            None => self.spec.stored_bytes,
+        }
+    }
+
+    /// Returns the time of its creation, in seconds. The API server sets it.
+    pub(crate) fn created_at(&self) -> i64 {
+        let time = self.metadata.creation_timestamp.as_ref();
+        time.map_or(0, |time| time.0.as_second())
+    }
+}
+
+impl From<ParsedProbe> for Probe {
+    fn from(ParsedProbe { object, problem }: ParsedProbe) -> Self {
+        Self {
+            metadata: object.metadata,
+            spec: Arc::new(StoredSpec::new(object.spec)),
+            status: object.status.map(StoredStatus::new).map(Arc::new),
+            problem,
+            rejected_bytes: None,
+        }
     }
 }
 
 impl From<PolicyProbe> for Probe {
     fn from(object: PolicyProbe) -> Self {
-        Self {
+        ParsedProbe {
             object,
             problem: None,
         }
+        .into()
     }
+}
+
+impl<'de> Deserialize<'de> for Probe {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        ParsedProbe::deserialize(deserializer).map(Self::from)
+    }
+}
+
+/// Returns the namespace of a request that does not bring it along. A request without a namespace may be for an object
+/// that has one, and is in `default` then.
+pub(crate) fn namespace_of(case: &Case) -> Option<&str> {
+    let request = &case.request;
+    if request.namespace_object.is_some() {
+        return None;
+    }
+    let object = request.object.as_ref().or(request.old_object.as_ref());
+    let text = |pointer| {
+        let text = object?.pointer(pointer)?.as_str()?;
+        (!text.is_empty()).then_some(text)
+    };
+    let is_namespace = text("/kind") == Some("Namespace");
+    let named = request.namespace.as_deref().filter(|name| !name.is_empty());
+    let of_object = || text("/metadata/namespace");
+    let itself = || {
+        let name = request.name.as_deref().or_else(|| text("/metadata/name"));
+        name.filter(|_| is_namespace)
+    };
+    named.or_else(of_object).or_else(itself).or(Some("default"))
 }
 
 /// The object with what may be unreadable as text.
@@ -82,6 +324,8 @@ struct Metadata {
     generation: Option<i64>,
     #[serde(deserialize_with = "or_default")]
     resource_version: Option<String>,
+    #[serde(deserialize_with = "or_default")]
+    creation_timestamp: Option<Time>,
 }
 
 /// A value, or the default where there is null or anything else in its place.
@@ -99,6 +343,7 @@ impl From<Metadata> for ObjectMeta {
             uid: metadata.uid,
             generation: metadata.generation,
             resource_version: metadata.resource_version,
+            creation_timestamp: metadata.creation_timestamp,
             ..Self::default()
         }
     }
@@ -144,6 +389,20 @@ impl<'de> Deserialize<'de> for IgnoredNull {
 struct Outline {
     #[serde(deserialize_with = "or_default")]
     policy_name: String,
+    #[serde(deserialize_with = "or_default")]
+    target: Option<Target>,
+}
+
+/// Returns the problem of a spec that needs too much memory.
+fn too_large(text: &str) -> Option<String> {
+    let n_bytes = memory::unpacked_bytes(text);
+    (n_bytes > memory::MAX_OBJECT).then(|| {
+        format!(
+            "the probe needs {} of memory, and {} are the limit: split it or use smaller objects",
+            memory::mebibytes(n_bytes),
+            memory::mebibytes(memory::MAX_OBJECT)
+        )
+    })
 }
 
 /// Fields that hold what an author likes, where null is a value.
@@ -219,24 +478,38 @@ fn status_of(text: &str) -> Option<PolicyProbeStatus> {
     })
 }
 
-impl From<Received> for Probe {
+impl From<Received> for ParsedProbe {
     fn from(received: Received) -> Self {
         let text = received.spec.as_deref().map_or("{}", RawValue::get);
-        let (spec, problem) = match spec_of(text) {
-            Ok(mut spec) => {
-                let target = spec.target.clone();
-                let problem = target.and_then(|target| aim(&mut spec, &target, text));
-                (spec, problem)
-            }
-            Err(error) => {
-                let outline: Outline = serde_json::from_str(text).unwrap_or_default();
-                let spec = PolicyProbeSpec {
-                    policy_name: outline.policy_name,
-                    ..PolicyProbeSpec::default()
-                };
-                (spec, Some(format!("its spec cannot be read: {error}")))
-            }
-        };
+        let outline = || serde_json::from_str::<Outline>(text).unwrap_or_default();
+        let (spec, problem) =
+            match too_large(text).map_or_else(|| spec_of(text).map_err(Some), |_| Err(None)) {
+                Ok(mut spec) => {
+                    let target = spec.target.clone();
+                    let problem = target.and_then(|target| aim(&mut spec, &target, text));
+                    (spec, problem)
+                }
+                Err(error) => {
+                    let Outline {
+                        policy_name,
+                        target,
+                    } = outline();
+                    let mut spec = PolicyProbeSpec {
+                        policy_name,
+                        ..PolicyProbeSpec::default()
+                    };
+                    match error {
+                        Some(error) => (spec, Some(format!("its spec cannot be read: {error}"))),
+                        None => {
+                            if let Some(target) = target {
+                                spec.target = Some(target.clone());
+                                aim(&mut spec, &target, text);
+                            }
+                            (spec, too_large(text))
+                        }
+                    }
+                }
+            };
         let mut object = PolicyProbe::new("", spec);
         object.metadata = received.metadata.into();
         let status = received.status.as_deref();
@@ -245,7 +518,7 @@ impl From<Received> for Probe {
     }
 }
 
-impl<'de> Deserialize<'de> for Probe {
+impl<'de> Deserialize<'de> for ParsedProbe {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Received::deserialize(deserializer).map(Self::from)
     }
@@ -272,19 +545,26 @@ impl Resource for Probe {
     }
 
     fn meta(&self) -> &ObjectMeta {
-        &self.object.metadata
+        &self.metadata
     }
 
     fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.object.metadata
+        &mut self.metadata
     }
 }
 
 #[cfg(test)]
 impl Probe {
-    /// The probe, to be made another one.
-    pub(crate) fn object_mut(&mut self) -> &mut PolicyProbe {
-        &mut self.object
+    /// Changes the probe.
+    pub(crate) fn edit(&mut self, edit: impl FnOnce(&mut PolicyProbe)) {
+        let mut object = PolicyProbe::new("", self.spec.unpack());
+        object.metadata = self.metadata.clone();
+        edit(&mut object);
+        *self = Self {
+            status: self.status.clone(),
+            problem: self.problem.clone(),
+            ..object.into()
+        };
     }
 }
 
@@ -292,7 +572,7 @@ impl Probe {
 mod tests {
     use super::*;
 
-    fn read(object: &str) -> Probe {
+    fn read(object: &str) -> ParsedProbe {
         let text = format!(
             r#"{{"metadata": {{"name": "p", "managedFields": [{{"fieldsV1": {object}}}]}}, "status": {{"summary": "0/1"}}, "spec": {{
                 "cases": [{{"name": "c", "request": {{"object": {object}}},
@@ -307,7 +587,7 @@ mod tests {
         assert_eq!(probe.problem, None);
         assert_eq!(probe.spec.policy_name, "a");
         assert_eq!(probe.spec.cases.len(), 1);
-        assert_eq!(probe.meta().name.as_deref(), Some("p"));
+        assert_eq!(probe.metadata.name.as_deref(), Some("p"));
         assert_eq!(
             probe.status.as_ref().unwrap().summary.as_deref(),
             Some("0/1")
@@ -328,10 +608,10 @@ mod tests {
             "{problem}"
         );
         assert_eq!(probe.spec.policy_name, "a");
-        assert_eq!(probe.meta().name.as_deref(), Some("p"));
+        assert_eq!(probe.metadata.name.as_deref(), Some("p"));
         assert!(probe.status.is_some());
     }
-    fn object(spec: &str, rest: &str) -> Probe {
+    fn object(spec: &str, rest: &str) -> ParsedProbe {
         let text = format!(r#"{{"metadata": {{"name": "p"}}, "spec": {spec}{rest}}}"#);
         serde_json::from_str(&text).unwrap()
     }
@@ -435,9 +715,9 @@ mod tests {
             let problem = probe.problem.as_deref().unwrap();
             assert!(problem.contains(why), "{spec}: {problem}");
             assert_eq!(probe.spec.policy_name, policy, "{spec}");
-            assert_eq!(probe.meta().name.as_deref(), Some("p"));
+            assert_eq!(probe.metadata.name.as_deref(), Some("p"));
         }
-        let without: Probe = serde_json::from_str(r#"{"metadata": {"name": "p"}}"#).unwrap();
+        let without: ParsedProbe = serde_json::from_str(r#"{"metadata": {"name": "p"}}"#).unwrap();
         assert!(without.problem.is_some());
     }
 
@@ -445,12 +725,12 @@ mod tests {
     fn metadata_of_any_shape_is_read_as_far_as_it_goes() {
         for metadata in ["null", "7", "{}", r#"{"name": 7, "generation": "x"}"#] {
             let text = format!(r#"{{"metadata": {metadata}, "spec": {{}}}}"#);
-            let probe: Probe = serde_json::from_str(&text).unwrap();
-            assert_eq!(probe.meta().name, None, "{metadata}");
+            let probe: ParsedProbe = serde_json::from_str(&text).unwrap();
+            assert_eq!(probe.metadata.name, None, "{metadata}");
         }
         let text = r#"{"metadata": {"name": "p", "generation": null, "uid": {}}}"#;
-        let probe: Probe = serde_json::from_str(text).unwrap();
-        assert_eq!(probe.meta().name.as_deref(), Some("p"));
+        let probe: ParsedProbe = serde_json::from_str(text).unwrap();
+        assert_eq!(probe.metadata.name.as_deref(), Some("p"));
     }
 
     #[test]

@@ -34,12 +34,16 @@ use self::rights::Rights;
 use self::target::Missing;
 use super::cluster_snapshot::ClusterSnapshot;
 use super::context::Context;
+use super::generation::Generation;
+use super::memory::{self, Charge, Meter};
+use super::packed::Packed;
 use super::probe::Probe;
 use super::queue::Queue;
 use super::store::Entry;
 use super::supervisor::WORK_LIMIT;
 use crate::probe::api::CaseStatus;
 use crate::probe::run;
+use crate::status::message;
 use crate::status::probes::{ProbeFacts, ProbesState};
 use crate::telemetry::metrics::{ProbeSample, Source};
 
@@ -57,48 +61,113 @@ const MAX_NAMESPACE_AGE: Duration = Duration::from_secs(90);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Probed {
     /// Each probe with its cases.
-    probes: Arc<[(Arc<Probe>, Vec<CaseStatus>)]>,
+    probes: Arc<[ProbeResult]>,
     /// True if something that they need is unavailable now, and may be available in a moment.
     is_transient: bool,
 }
 
-impl Probed {
-    fn new(probes: Vec<Arc<Probe>>, cases: Vec<Vec<CaseStatus>>, is_transient: bool) -> Self {
+/// Results of one probe, which are stored as text.
+#[derive(Debug)]
+struct ProbeResult {
+    name: Box<str>,
+    generation: Generation,
+    problem: Option<String>,
+    cases: Packed<Vec<CaseStatus>>,
+}
+
+impl ProbeResult {
+    fn new(probe: &Probe, cases: &Vec<CaseStatus>) -> Self {
         Self {
-            probes: probes.into_iter().zip(cases).collect(),
+            name: name_of(probe).into(),
+            generation: Generation::of_probe(probe),
+            problem: probe.problem.clone(),
+            cases: Packed::new(cases),
+        }
+    }
+
+    fn cases(&self) -> Vec<CaseStatus> {
+        self.cases.unpack()
+    }
+}
+
+/// Cuts the texts of a case.
+fn shorten(case: &mut CaseStatus) {
+    for text in [&mut case.message, &mut case.difference] {
+        if let Some(text) = text {
+            *text = message::cut(text, memory::MAX_SHORT_TEXT);
+        }
+    }
+}
+
+impl Probed {
+    fn new(probes: &[Arc<Probe>], cases: &[Vec<CaseStatus>], is_transient: bool) -> Self {
+        let results = probes.iter().zip(cases);
+        Self {
+            probes: results
+                .map(|(probe, cases)| ProbeResult::new(probe, cases))
+                .collect(),
             is_transient,
         }
     }
 
     /// All cases pending, for one reason, or that of their probe.
-    fn pending(probes: Vec<Arc<Probe>>, why: &str, is_transient: bool) -> Self {
+    fn pending(probes: &[Arc<Probe>], why: &str, is_transient: bool) -> Self {
         let cases = |probe: &Arc<Probe>| {
-            let cases = probe.spec.cases.iter();
             let why = probe.problem.as_deref().unwrap_or(why);
-            cases.map(|case| run::pending(case, why).status).collect()
+            let names = probe.spec.case_names().into_iter();
+            names.map(|name| run::pending_status(name, why)).collect()
         };
-        let cases = probes.iter().map(cases).collect();
-        Self::new(probes, cases, is_transient)
+        let cases: Vec<Vec<CaseStatus>> = probes.iter().map(cases).collect();
+        Self::new(probes, &cases, is_transient)
+    }
+
+    /// Returns the bytes that the results take.
+    fn n_bytes(&self) -> usize {
+        self.probes
+            .iter()
+            .map(|result| result.cases.json().len())
+            .sum()
+    }
+
+    /// Returns the results with short texts.
+    fn shortened(&self) -> Self {
+        let shortened = |result: &ProbeResult| {
+            let mut cases = result.cases();
+            cases.iter_mut().for_each(shorten);
+            ProbeResult {
+                name: result.name.clone(),
+                generation: result.generation.clone(),
+                problem: result.problem.clone(),
+                cases: Packed::new(&cases),
+            }
+        };
+        Self {
+            probes: self.probes.iter().map(shortened).collect(),
+            is_transient: self.is_transient,
+        }
     }
 
     /// Returns the state of the probes, as the status of the policy reports it.
     pub(crate) fn state(&self) -> ProbesState {
-        let facts = |(probe, cases): &(Arc<Probe>, Vec<CaseStatus>)| ProbeFacts {
-            problem: probe.problem.clone(),
+        let facts = |result: &ProbeResult| ProbeFacts {
+            problem: result.problem.clone(),
             is_transient: self.is_transient,
-            ..ProbeFacts::new(name_of(probe), cases)
+            ..ProbeFacts::new(&result.name, &result.cases())
         };
         ProbesState::Known(self.probes.iter().map(facts).collect())
     }
 
     /// Returns the samples of the probes for metrics.
     pub(crate) fn samples(&self) -> Vec<ProbeSample> {
-        let sample = |(probe, cases): &(Arc<Probe>, Vec<CaseStatus>)| ProbeSample {
-            probe: name_of(probe).to_owned(),
-            outcomes: crate::probe::api::CaseOutcome::ALL.map(|outcome| {
-                let n = cases.iter().filter(|case| case.outcome == outcome).count();
-                (outcome.as_str(), n)
-            }),
+        let sample = |result: &ProbeResult| {
+            let cases = result.cases();
+            ProbeSample {
+                probe: result.name.to_string(),
+                outcomes: crate::probe::api::CaseOutcome::ALL.map(|outcome| {
+                    let n = cases.iter().filter(|case| case.outcome == outcome).count();
+                    (outcome.as_str(), n)
+                }),
+            }
         };
         self.probes.iter().map(sample).collect()
     }
@@ -122,6 +191,8 @@ pub(crate) struct ProbeRunner {
     slots: EvaluationSlots,
     namespaces: Namespaces,
     access_limiter: AccessLimiter,
+    /// The bytes of all results.
+    results: Meter,
 }
 
 impl Default for ProbeRunner {
@@ -135,6 +206,7 @@ impl Default for ProbeRunner {
             slots: EvaluationSlots::default(),
             namespaces: Namespaces::default(),
             access_limiter: AccessLimiter::default(),
+            results: Meter::default(),
         }
     }
 }
@@ -165,6 +237,8 @@ struct Finished {
     is_late: bool,
     /// How long it took, without waiting for others.
     took: Duration,
+    /// The bytes of the results.
+    charge: Option<Charge>,
 }
 
 impl ProbeRunner {
@@ -242,7 +316,13 @@ impl ProbeRunner {
     }
 
     /// Keeps an outcome; whether the policy is to be judged again with it.
-    fn finish(&self, policy: &str, finished: Finished) -> bool {
+    fn finish(&self, policy: &str, mut finished: Finished) -> bool {
+        let mut n_bytes = finished.probed.n_bytes();
+        if self.results.in_use() + n_bytes > memory::MAX_RESULTS {
+            finished.probed = finished.probed.shortened();
+            n_bytes = finished.probed.n_bytes();
+        }
+        finished.charge = Some(self.results.charge(n_bytes));
         let mut known = self.lock();
         let known = known.entry(policy.to_owned()).or_default();
         let is_same = known.outcome.as_ref().is_some_and(|before| {
@@ -326,8 +406,9 @@ pub(crate) async fn run_probes(
     let (name, policy) = (entry.key.as_str(), &entry.policy);
     let probe_runner = &context.probe_runner;
     let probes = probes_of(context, name)?;
-    let groups = probes.iter().flat_map(|probe| run::groups(&probe.spec));
-    context.store.note_probe_groups(name, groups.collect());
+    let groups = probes.iter().flat_map(|probe| probe.spec.groups.iter());
+    let groups = groups.cloned().collect();
+    context.store.note_probe_groups(name, groups);
     if probes.is_empty() {
         context.admissions.forget(name);
         probe_runner.forget(name);
@@ -347,7 +428,7 @@ pub(crate) async fn run_probes(
     // An outcome of the same generations with other inputs stands until there is another.
     Ok(match probe_runner.latest(name, &inputs) {
         Some(outcome) => outcome.probed.clone(),
-        None => Probed::pending(probes, "it is not evaluated yet", true),
+        None => Probed::pending(&probes, "it is not evaluated yet", true),
     })
 }
 
@@ -491,15 +572,20 @@ async fn run(
     lane: Lane,
 ) -> Finished {
     let policy = &entry.policy;
-    let begin = Instant::now();
     let probe_runner = &context.probe_runner;
+    let place = probe_runner.slots.of(lane);
     let of_probe = |probe: &Arc<Probe>| Rights::new(entry, inputs.bindings(), &probe.spec);
     let rights: Vec<Rights> = probes.iter().map(of_probe).collect();
     let needed = rights.iter().flat_map(Rights::allowed_namespaces).cloned();
     let needed = needed.collect();
+    let definitions = target::definition_names(entry, &probes, snapshot);
+    // Texts that are read wait for their evaluation, so that all of them are bounded.
+    let n_texts = inputs.n_params() + definitions.as_ref().map_or(0, |names| names.len());
+    let _texts = place.reserve_texts(n_texts).await;
+    let begin = Instant::now();
     let (params, definitions, definition, namespaces) = tokio::join!(
         inputs.read_params(context, policy, snapshot),
-        target::definitions(context, entry, &probes, snapshot),
+        target::definitions(context, definitions),
         target::definition(context, entry),
         Given::read(
             &probe_runner.namespaces,
@@ -528,15 +614,16 @@ async fn run(
         is_late,
         has_asked,
         took,
-    } = evaluate(context, subject, probe_runner.slots.of(lane)).await;
+    } = evaluate(context, subject, place).await;
     Finished {
         inputs,
-        probed: Probed::new(probes, cases, is_transient),
+        probed: Probed::new(&probes, &cases, is_transient),
         at: Instant::now(),
         namespaces: versions,
         has_asked,
         is_late,
         took: fetching + took,
+        charge: None,
     }
 }
 
@@ -550,7 +637,7 @@ async fn not_evaluated(
 ) -> bool {
     context.probe_runner.forget(name);
     context.admissions.forget(name);
-    let probed = Probed::pending(probes, why, false);
+    let probed = Probed::pending(&probes, why, false);
     statuses::write(context, name, &probed, generation).await
 }
 

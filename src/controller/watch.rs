@@ -21,6 +21,7 @@ use super::follow::{self, Event, Follower};
 use super::followed::Followed;
 use super::followed::definitions::{Listener, ReadDefinition, WithRules};
 use super::list_watch::{Form, Listing, Plan};
+use super::memory::MAX_TYPED_OBJECT;
 use super::received::ReceivedPolicy;
 use super::refresh::Signal;
 use crate::schema::GroupVersion;
@@ -289,6 +290,11 @@ pub(super) async fn follow_at<K>(
         form: Form::Whole,
         listing: Listing::Streamed(PAGE_SIZE),
         life: context.settings.watch_timeout,
+        max_unpacked: match source {
+            // Probes have their own limit, and the schemas of definitions are skipped.
+            Source::Probes | Source::Crds => usize::MAX,
+            _ => MAX_TYPED_OBJECT,
+        },
     };
     let mut of_source = OfSource {
         context,

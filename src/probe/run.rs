@@ -195,18 +195,24 @@ pub struct CaseRequest(Result<Box<Asked>, Box<CaseResult>>);
 #[must_use]
 pub fn pending(case: &Case, why: &str) -> CaseResult {
     CaseResult {
-        status: CaseStatus {
-            name: case.name.clone(),
-            outcome: CaseOutcome::Pending,
-            difference: Some(why.to_owned()),
-            ..CaseStatus::default()
-        },
+        status: pending_status(case.name.clone(), why),
         outcome: None,
         mutated: None,
         invalid: Vec::new(),
         recording: Recording::new(),
         rules: Vec::new(),
         n_more_rules: 0,
+    }
+}
+
+/// The status of a case, by its name, that could not be evaluated because of `why`.
+#[must_use]
+pub fn pending_status(name: String, why: &str) -> CaseStatus {
+    CaseStatus {
+        name,
+        outcome: CaseOutcome::Pending,
+        difference: Some(why.to_owned()),
+        ..CaseStatus::default()
     }
 }
 

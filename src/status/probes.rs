@@ -1,11 +1,12 @@
 //! `ProbesPassed`: whether the policy decides sample requests as it must.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 
 use super::condition::{self, ConditionStatus, ConditionType, Reason};
 use super::message;
 use super::verdict::{Evidence, Verdict};
-use crate::probe::api::{CaseOutcome, CaseStatus, PolicyProbe, PolicyProbeStatus};
+use crate::probe::api::{CaseOutcome, CaseStatus, PolicyProbeStatus, Target};
 
 /// The greatest length of a text in the status of a case, in bytes: there may be 256 cases.
 const MAX_CASE_TEXT: usize = 512;
@@ -167,17 +168,34 @@ impl ProbeFacts {
     }
 }
 
+/// The parts of a probe that its status depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct ProbeSubject<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its generation.
+    pub generation: i64,
+    /// The name of its policy.
+    pub policy_name: &'a str,
+    /// The object that it is about, if it is no ValidatingAdmissionPolicy.
+    pub target: Option<&'a Target>,
+    /// The number of its cases.
+    pub n_cases: usize,
+    /// The conditions that it has.
+    pub conditions: &'a [Condition],
+}
+
 /// The status of a probe whose cases came to `cases` at `now`, or that cannot be read because of `problem`;
 /// `policy_generation` is that of its policy, `None` where there is none.
 #[must_use]
 pub fn probe_status(
-    probe: &PolicyProbe,
+    probe: &ProbeSubject<'_>,
     cases: &[CaseStatus],
     problem: Option<&str>,
     policy_generation: Option<i64>,
     now: Timestamp,
 ) -> PolicyProbeStatus {
-    let generation = probe.metadata.generation.unwrap_or_default();
+    let generation = probe.generation;
     let n_passed = cases
         .iter()
         .filter(|case| case.outcome == CaseOutcome::Passed)
@@ -186,19 +204,18 @@ pub fn probe_status(
         (
             ConditionStatus::False,
             Reason::PolicyNotFound,
-            match &probe.spec.target {
+            match probe.target {
                 Some(target) => format!("there is no {target}"),
                 None => format!(
                     "there is no ValidatingAdmissionPolicy {}",
-                    probe.spec.policy_name
+                    probe.policy_name
                 ),
             },
         )
     } else {
-        let name = probe.metadata.name.as_deref().unwrap_or_default();
         let facts = ProbeFacts {
             problem: problem.map(str::to_owned),
-            ..ProbeFacts::new(name, cases)
+            ..ProbeFacts::new(probe.name, cases)
         };
         let found = verdict(&ProbesState::Known(vec![facts]));
         (found.status, found.reason, found.message)
@@ -211,12 +228,7 @@ pub fn probe_status(
         generation,
         now,
     );
-    let live = probe
-        .status
-        .as_ref()
-        .map(|status| status.conditions.as_slice())
-        .unwrap_or_default();
-    let merged = condition::merge(live, vec![ready]);
+    let merged = condition::merge(probe.conditions, vec![ready]);
     let cut = |text: &Option<String>| {
         text.as_deref()
             .map(|text| message::cut(text, MAX_CASE_TEXT))
@@ -224,7 +236,7 @@ pub fn probe_status(
     PolicyProbeStatus {
         observed_generation: Some(generation),
         policy_generation,
-        summary: Some(format!("{n_passed}/{}", probe.spec.cases.len())),
+        summary: Some(format!("{n_passed}/{}", probe.n_cases)),
         conditions: condition::find(&merged, ConditionType::Ready)
             .cloned()
             .into_iter()

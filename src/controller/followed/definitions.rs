@@ -27,6 +27,7 @@ use super::super::crds::{CustomResourceDefinition, Spec, Status};
 use super::super::error::{Error, within};
 use super::super::event_source::EventSource;
 use super::super::lanes::Lane;
+use super::super::memory;
 use super::super::reconcile::Failure;
 use super::super::store::{Body, Entry};
 use super::{Followed, FollowedState};
@@ -235,13 +236,38 @@ impl<'a> Listener<'a> {
 /// # Errors
 /// Where it cannot be read.
 pub(crate) async fn read(context: &Context, name: &str) -> Result<Option<Value>, Error> {
+    let Some(text) = read_text(context, name).await? else {
+        return Ok(None);
+    };
+    let n_bytes = memory::unpacked_bytes(&text);
+    if n_bytes > memory::MAX_TYPED_OBJECT {
+        return Err(Error::Decode(format!(
+            "it needs {} of memory, and {} are the limit",
+            memory::mebibytes(n_bytes),
+            memory::mebibytes(memory::MAX_TYPED_OBJECT)
+        )));
+    }
+    let value = serde_json::from_str(&text).map_err(|error| Error::Decode(error.to_string()))?;
+    Ok(Some(value))
+}
+
+/// The definition of that name as text.
+///
+/// # Errors
+/// If it cannot be read.
+pub(crate) async fn read_text(context: &Context, name: &str) -> Result<Option<Box<str>>, Error> {
+    #[derive(Deserialize)]
+    struct List {
+        #[serde(default)]
+        items: Vec<Box<RawValue>>,
+    }
     // A list of one: definitions may be listed, and need not be permitted to be got.
     let params = kube::api::ListParams::default().fields(&format!("metadata.name={name}"));
     let request = Request::new(CustomResourceDefinition::url_path(&(), None)).list(&params);
     let request = request.map_err(kube::Error::BuildRequest)?;
-    let mut list = within(TIMEOUT, context.client.request::<Value>(request)).await?;
-    let items = list.get_mut("items").and_then(Value::as_array_mut);
-    Ok(items.and_then(Vec::pop))
+    let list = within(TIMEOUT, context.client.request::<List>(request)).await?;
+    let item = list.items.into_iter().next_back();
+    Ok(item.map(|item| Box::<str>::from(item)))
 }
 
 /// Reports whether `definition` is that of `entry`, and of its generation.

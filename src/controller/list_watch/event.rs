@@ -3,14 +3,16 @@
 //! Nothing here fails for an object that cannot be read: that is an answer about this object.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use kube::Resource;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
+use super::skim::{Item, Skim};
 use crate::controller::error::Error;
+use crate::controller::memory::{self, mebibytes};
 
 /// Marks the bookmark that ends a streamed list.
 ///
@@ -35,13 +37,11 @@ struct WatchEvent<'a> {
     object: &'a RawValue,
 }
 
-/// One page of a list.
+/// One page of a list without its items.
 #[derive(Deserialize)]
-struct ListPage<'a> {
+struct ListPage {
     #[serde(default)]
     metadata: Option<PageMetadata>,
-    #[serde(borrow, default)]
-    items: Option<Vec<&'a RawValue>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -96,25 +96,69 @@ pub(super) enum Page {
     None { version: String },
 }
 
-/// Reads a page of a list, with what follows it.
+/// Reads the parts of a page besides its items.
 ///
 /// # Errors
-/// Where it is no list.
-pub(super) fn read_page<K: Resource + DeserializeOwned>(
-    body: &[u8],
-) -> Result<(VecDeque<Result<K, Unreadable>>, Page), Error> {
-    let page: ListPage<'_> =
-        serde_json::from_slice(body).map_err(|error| Error::Decode(error.to_string()))?;
-    let items = page.items.unwrap_or_default();
-    let items = items.into_iter().map(object).collect();
+/// If it is no list.
+pub(super) fn read_page(rest: &[u8]) -> Result<Page, Error> {
+    let page: ListPage =
+        serde_json::from_slice(rest).map_err(|error| Error::Decode(error.to_string()))?;
     let metadata = page.metadata.unwrap_or_default();
-    let next = match metadata.continue_.filter(|mark| !mark.is_empty()) {
+    Ok(match metadata.continue_.filter(|mark| !mark.is_empty()) {
         Some(mark) => Page::After(mark),
         None => Page::None {
             version: metadata.resource_version.unwrap_or_default(),
         },
+    })
+}
+
+/// Reads an item of a page, which may need `max_unpacked` bytes of memory.
+pub(super) fn item<K: Resource + DeserializeOwned>(
+    item: Item,
+    max_unpacked: usize,
+) -> Result<K, Unreadable> {
+    match item {
+        Item::TooLong(skim) => Err(too_long(&skim)),
+        Item::Whole(bytes) => match serde_json::from_slice::<&RawValue>(&bytes) {
+            Ok(raw) => object(raw, max_unpacked),
+            Err(error) => Err(Unreadable {
+                name: String::new(),
+                problem: error.to_string(),
+            }),
+        },
+    }
+}
+
+/// Describes an object whose text is too long.
+fn too_long(skim: &Skim) -> Unreadable {
+    Unreadable {
+        name: full_name(skim.namespace.as_deref(), skim.name.as_deref()),
+        problem: format!(
+            "it has {} of text, and {} are the limit",
+            mebibytes(skim.n_bytes),
+            mebibytes(memory::MAX_WIRE_OBJECT)
+        ),
+    }
+}
+
+/// Reads a line of a watch that is too long, with the resource version of its object.
+///
+/// # Errors
+/// If it is no event of an object.
+pub(super) fn read_too_long<K>(skim: &Skim) -> Result<(WireEvent<K>, Option<String>), Error> {
+    let object = Err(too_long(skim));
+    let event = match skim.type_.as_deref() {
+        Some("ADDED" | "MODIFIED") => WireEvent::Applied(object),
+        Some("DELETED") => WireEvent::Deleted(object),
+        _ => {
+            return Err(Error::Decode(format!(
+                "an event is longer than {}",
+                mebibytes(memory::MAX_WIRE_OBJECT)
+            )));
+        }
     };
-    Ok((items, next))
+    let version = skim.version.clone().filter(|version| !version.is_empty());
+    Ok((event, version))
 }
 
 /// Reads a line of a watch, with the resource version of its object.
@@ -123,6 +167,7 @@ pub(super) fn read_page<K: Resource + DeserializeOwned>(
 /// Where it is no event.
 pub(super) fn read<K: Resource + DeserializeOwned>(
     line: &[u8],
+    max_unpacked: usize,
 ) -> Result<(WireEvent<K>, Option<String>), Error> {
     let decode = |error: serde_json::Error| Error::Decode(error.to_string());
     let event: WatchEvent<'_> = serde_json::from_slice(line).map_err(decode)?;
@@ -131,8 +176,8 @@ pub(super) fn read<K: Resource + DeserializeOwned>(
         .resource_version
         .filter(|version| !version.is_empty());
     let told = match &*event.type_ {
-        "ADDED" | "MODIFIED" => WireEvent::Applied(object(event.object)),
-        "DELETED" => WireEvent::Deleted(object(event.object)),
+        "ADDED" | "MODIFIED" => WireEvent::Applied(object(event.object, max_unpacked)),
+        "DELETED" => WireEvent::Deleted(object(event.object, max_unpacked)),
         "BOOKMARK" => {
             let bookmark: Bookmark = serde_json::from_str(event.object.get()).unwrap_or_default();
             let annotations = bookmark.metadata.annotations.unwrap_or_default();
@@ -181,13 +226,29 @@ pub(crate) fn full_name(namespace: Option<&str>, name: Option<&str>) -> String {
 }
 
 /// Reads an object. One without a name is none: a type without a field that must be there reads any shape.
-fn object<K: Resource + DeserializeOwned>(object: &RawValue) -> Result<K, Unreadable> {
-    let problem = match serde_json::from_str::<K>(object.get()) {
+fn object<K: Resource + DeserializeOwned>(
+    object: &RawValue,
+    max_unpacked: usize,
+) -> Result<K, Unreadable> {
+    let n_bytes = match max_unpacked {
+        usize::MAX => 0,
+        _ => memory::unpacked_bytes(object.get()),
+    };
+    let read = if n_bytes <= max_unpacked {
+        serde_json::from_str::<K>(object.get()).map_err(|error| error.to_string())
+    } else {
+        Err(format!(
+            "it needs {} of memory, and {} are the limit",
+            mebibytes(n_bytes),
+            mebibytes(max_unpacked)
+        ))
+    };
+    let problem = match read {
         Ok(read) if read.meta().name.as_deref().is_some_and(|it| !it.is_empty()) => {
             return Ok(read);
         }
         Ok(_) => "it has no name".to_owned(),
-        Err(error) => error.to_string(),
+        Err(problem) => problem,
     };
     let OutlineMetadata {
         name, namespace, ..

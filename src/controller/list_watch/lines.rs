@@ -7,11 +7,9 @@ use hyper::body::Bytes;
 use kube::client::Body;
 use tokio::time::{Instant, timeout_at};
 
+use super::skim::Skim;
 use crate::controller::error::{Error, describe};
-
-/// The longest line, in bytes. An object has at most 1.5 MiB in etcd; what the API server decodes it to
-/// is longer, but not by as much as this.
-const MAX_LINE_BYTES: usize = 32 << 20;
+use crate::controller::memory::MAX_WIRE_OBJECT;
 
 /// The buffer is kept for the next line up to this size, in bytes.
 const KEPT_BYTES: usize = 64 << 10;
@@ -25,13 +23,17 @@ pub(super) struct Lines {
     chunk: Bytes,
     /// The beginning of a line whose end has not come.
     begun: Vec<u8>,
+    /// The identity of the object of a line that is too long.
+    skim: Option<Box<Skim>>,
 }
 
 /// Next item of the stream.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Line {
     /// A line, without its end.
     Whole(Vec<u8>),
+    /// A line that is too long, with the identity of its object.
+    TooLong(Box<Skim>),
     /// The end of the answer: clean, or in the middle of a line.
     End {
         /// True if no line was begun.
@@ -45,18 +47,23 @@ impl Lines {
             body: Mutex::new(body),
             chunk: Bytes::new(),
             begun: Vec::new(),
+            skim: None,
         }
     }
 
     /// The next line, until `end`. Empty ones are passed over.
     ///
     /// # Errors
-    /// Where the connection breaks, a line is too long, or `end` comes first.
+    /// Where the connection breaks, or `end` comes first.
     pub(super) async fn next(&mut self, end: Instant) -> Result<Line, Error> {
         loop {
             if let Some(at) = self.chunk.iter().position(|byte| *byte == b'\n') {
                 let head = self.chunk.split_to(at);
                 drop(self.chunk.split_to(1));
+                if let Some(mut skim) = self.skim.take() {
+                    skim.feed(&head);
+                    return Ok(Line::TooLong(skim));
+                }
                 let mut line = std::mem::take(&mut self.begun);
                 line.extend_from_slice(&head);
                 if line.iter().all(u8::is_ascii_whitespace) {
@@ -64,14 +71,16 @@ impl Lines {
                 }
                 return Ok(Line::Whole(line));
             }
-            self.begun.extend_from_slice(&self.chunk);
+            if let Some(skim) = &mut self.skim {
+                skim.feed(&self.chunk);
+            } else {
+                self.begun.extend_from_slice(&self.chunk);
+            }
             self.chunk.clear();
-            if self.begun.len() > MAX_LINE_BYTES {
-                self.begun = Vec::new();
-                return Err(Error::Decode(format!(
-                    "an event is longer than {} MiB",
-                    MAX_LINE_BYTES >> 20
-                )));
+            if self.begun.len() > MAX_WIRE_OBJECT {
+                let mut skim = Box::new(Skim::new(Some("object")));
+                skim.feed(&std::mem::take(&mut self.begun));
+                self.skim = Some(skim);
             }
             if self.begun.is_empty() && self.begun.capacity() > KEPT_BYTES {
                 self.begun = Vec::new();
@@ -82,7 +91,8 @@ impl Lines {
                 Ok(Some(Ok(frame))) => self.chunk = frame.into_data().unwrap_or_default(),
                 Ok(Some(Err(error))) => return Err(Error::Broken(describe(&error))),
                 Ok(None) => {
-                    let is_clean = self.begun.iter().all(u8::is_ascii_whitespace);
+                    let is_clean =
+                        self.skim.is_none() && self.begun.iter().all(u8::is_ascii_whitespace);
                     return Ok(Line::End { is_clean });
                 }
                 Err(_) => return Err(Error::Timeout(end.saturating_duration_since(now))),

@@ -14,10 +14,12 @@
 
 mod event;
 mod lines;
+mod skim;
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use http::{Request, StatusCode, header};
@@ -30,11 +32,16 @@ use tokio::time::{Instant, timeout_at};
 use self::event::{Page, WireEvent};
 pub(crate) use self::event::{Unreadable, full_name};
 use self::lines::{Line, Lines};
-use super::error::{Error, empty_body};
-use super::http::{MAX_DOCUMENT_BYTES, MAX_ERROR_BYTES, message};
+use self::skim::{Item, Splitter};
+use super::error::{Error, describe, empty_body};
+use super::http::{MAX_ERROR_BYTES, message};
+use super::memory::MAX_WIRE_OBJECT;
 
 /// How long the head of an answer may take, and how long a list may be silent.
 const START_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How long reading a page may take.
+const PAGE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// How much longer than it was asked to a watch may live before its connection is taken for dead.
 const GRACE: Duration = Duration::from_secs(10);
@@ -88,6 +95,9 @@ pub(crate) struct Plan {
     pub(crate) listing: Listing,
     /// How long one watch request lives.
     pub(crate) life: Duration,
+    /// The most memory that the tree of one object may need, in bytes; `usize::MAX` if the type of the objects builds none
+    /// or has its own limit.
+    pub(crate) max_unpacked: usize,
 }
 
 /// Events of a list or a watch.
@@ -137,6 +147,8 @@ enum State<K> {
     /// A list is on its way by pages; those that were read are handed out first.
     Paging {
         items: VecDeque<Result<K, Unreadable>>,
+        /// The page that is being read; `next` follows if there is none.
+        reader: Option<Box<PageReader>>,
         next: Page,
     },
     /// The watch is to be taken up after this state of the cluster.
@@ -177,7 +189,11 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
             let sign = match state {
                 State::Empty => self.start().await,
                 State::Streaming { lines, end } => self.stream(lines, end).await,
-                State::Paging { items, next } => self.page(items, next).await,
+                State::Paging {
+                    items,
+                    reader,
+                    next,
+                } => self.page(items, reader, next).await,
                 State::Resuming { version } => Some(self.resume(version).await),
                 State::Begun {
                     version,
@@ -212,6 +228,7 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
         let Listing::Streamed(page) = self.plan.listing else {
             self.state = State::Paging {
                 items: VecDeque::new(),
+                reader: None,
                 next: Page::After(String::new()),
             };
             return Some(WatchSignal::Init);
@@ -237,8 +254,9 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
 
     /// The next sign of a streamed list.
     async fn stream(&mut self, mut lines: Lines, end: Instant) -> Option<WatchSignal<K>> {
-        let line = match lines.next(end.min(Instant::now() + START_TIMEOUT)).await {
-            Ok(Line::Whole(line)) => line,
+        let event = match lines.next(end.min(Instant::now() + START_TIMEOUT)).await {
+            Ok(Line::Whole(line)) => event::read(&line, self.plan.max_unpacked),
+            Ok(Line::TooLong(skim)) => event::read_too_long(&skim),
             Ok(Line::End { .. }) => {
                 return Some(WatchSignal::Failed(broken(
                     "the list ended before it was whole",
@@ -246,7 +264,7 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
             }
             Err(error) => return Some(WatchSignal::Failed(error)),
         };
-        let (told, version) = match event::read(&line) {
+        let (told, version) = match event {
             Ok(told) => told,
             Err(error) => return Some(WatchSignal::Failed(error)),
         };
@@ -275,22 +293,54 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
     async fn page(
         &mut self,
         mut items: VecDeque<Result<K, Unreadable>>,
+        reader: Option<Box<PageReader>>,
         next: Page,
     ) -> Option<WatchSignal<K>> {
         if let Some(item) = items.pop_front() {
-            self.state = State::Paging { items, next };
+            self.state = State::Paging {
+                items,
+                reader,
+                next,
+            };
             return Some(item.map_or_else(WatchSignal::Unreadable, WatchSignal::InitApply));
         }
-        let mark = match next {
-            Page::After(mark) => mark,
-            Page::None { version } => {
+        let reader = match (reader, next) {
+            (Some(mut reader), next) => {
+                let max_unpacked = self.plan.max_unpacked;
+                let push = |item| items.push_back(event::item(item, max_unpacked));
+                match reader.read(push).await {
+                    Ok(None) => {
+                        self.state = State::Paging {
+                            items,
+                            reader: Some(reader),
+                            next,
+                        };
+                    }
+                    Ok(Some(next)) => {
+                        self.state = State::Paging {
+                            items,
+                            reader: None,
+                            next,
+                        };
+                    }
+                    Err(error) => return Some(failed(error)),
+                }
+                return None;
+            }
+            (None, Page::None { version }) => {
                 self.state = State::Resuming { version };
                 return Some(WatchSignal::InitDone);
             }
+            (None, Page::After(mark)) => self.open_page(&mark).await,
         };
-        match self.read_page(&mark).await {
-            Ok((items, next)) => {
-                self.state = State::Paging { items, next };
+        match reader {
+            Ok(reader) => {
+                self.state = State::Paging {
+                    items,
+                    reader: Some(Box::new(reader)),
+                    // Known at the end of the page.
+                    next: Page::After(String::new()),
+                };
                 None
             }
             Err(error) => Some(failed(error)),
@@ -330,8 +380,9 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
         end: Instant,
         is_silent: bool,
     ) -> Option<WatchSignal<K>> {
-        let line = match lines.next(end).await {
-            Ok(Line::Whole(line)) => line,
+        let event = match lines.next(end).await {
+            Ok(Line::Whole(line)) => event::read(&line, self.plan.max_unpacked),
+            Ok(Line::TooLong(skim)) => event::read_too_long(&skim),
             Ok(Line::End { is_clean }) => {
                 self.state = State::Resuming { version };
                 let is_ordinary = is_clean && !(is_silent && since.elapsed() < LEAST_LIFE);
@@ -348,7 +399,7 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
                 return Some(WatchSignal::Failed(error));
             }
         };
-        let (told, new_version) = match event::read(&line) {
+        let (told, new_version) = match event {
             Ok(told) => told,
             // Where an event was lost, only a list can tell what it was.
             Err(error) => return Some(WatchSignal::Failed(error)),
@@ -396,23 +447,18 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
         Ok(Lines::new(body))
     }
 
-    /// Reads the page after `mark`.
-    async fn read_page(
-        &self,
-        mark: &str,
-    ) -> Result<(VecDeque<Result<K, Unreadable>>, Page), Error> {
+    /// Opens the page after `mark`.
+    async fn open_page(&self, mark: &str) -> Result<PageReader, Error> {
         let (Listing::Paged(size) | Listing::Streamed(size)) = self.plan.listing;
         let path = &self.plan.path;
         let mark = form_urlencoded(mark);
         let uri = format!("{path}?limit={size}{mark}");
-        let end = Instant::now() + START_TIMEOUT + START_TIMEOUT;
         let body = self.open(&uri, self.plan.form.of_list()).await?;
-        let body = timeout_at(end, Limited::new(body, MAX_DOCUMENT_BYTES).collect())
-            .await
-            .map_err(|_| Error::Timeout(START_TIMEOUT + START_TIMEOUT))?
-            .map_err(|error| broken(&error.to_string()))?
-            .to_bytes();
-        event::read_page(&body)
+        Ok(PageReader {
+            body: Mutex::new(body),
+            splitter: Splitter::new(MAX_WIRE_OBJECT),
+            end: Instant::now() + PAGE_TIMEOUT,
+        })
     }
 
     /// Sends a GET and reads the head of its answer.
@@ -438,6 +484,35 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
         timeout_at(end, answer)
             .await
             .unwrap_or(Err(Error::Timeout(START_TIMEOUT)))
+    }
+}
+
+/// A page of a list that is read item by item.
+struct PageReader {
+    /// A mutex for the same reason as that of [`Lines`].
+    body: Mutex<Body>,
+    splitter: Splitter,
+    end: Instant,
+}
+
+impl PageReader {
+    /// Reads on. Returns the next page at the end of this one.
+    async fn read(&mut self, push: impl FnMut(Item)) -> Result<Option<Page>, Error> {
+        let end = self.end.min(Instant::now() + START_TIMEOUT);
+        let body = self.body.get_mut().unwrap_or_else(PoisonError::into_inner);
+        match timeout_at(end, body.frame()).await {
+            Ok(Some(Ok(frame))) => {
+                let bytes = frame.into_data().unwrap_or_default();
+                if self.splitter.feed(&bytes, push) {
+                    Ok(None)
+                } else {
+                    Err(Error::Decode("a page of a list is no list".to_owned()))
+                }
+            }
+            Ok(Some(Err(error))) => Err(Error::Broken(describe(&error))),
+            Ok(None) => event::read_page(self.splitter.rest()).map(Some),
+            Err(_) => Err(Error::Timeout(START_TIMEOUT)),
+        }
     }
 }
 

@@ -7,27 +7,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::Instant;
 
 use super::super::blocking;
 use super::super::context::Context;
+use super::super::memory::{self, mebibytes};
 use super::super::params::Unavailable;
 use super::super::probe::Probe;
 use super::super::schemas::Schemas;
 use super::super::store::Entry;
 use super::asking::{Next, Questions};
+use super::inputs::PackedParams;
 use super::namespaces::Given;
 use super::rights::Rights;
-use super::target::{self, Ready, WithDefinitions};
+use super::target::{self, PackedDefinitions, Ready, WithDefinitions};
 use crate::policy;
 use crate::policy::admission::mutation::KindsOf;
-use crate::policy::admission::{Authorizer, Binding, ParamList, ParamSource};
+use crate::policy::admission::{Authorizer, Binding, ParamSource};
 use crate::probe::api::{CaseOutcome, CaseStatus};
 use crate::probe::custom_resource::{self, Definition};
 use crate::probe::mutation::Mutating;
 use crate::probe::run::{self, Runner, Setting, Target};
-use crate::schema::crd::Crd;
 use crate::schema::rest_mapper::RestMapper;
 use crate::status::compute::Subject;
 
@@ -74,22 +75,40 @@ pub(super) struct EvaluationSlot {
     permit: Arc<Semaphore>,
     /// How long the evaluation of all probes of a policy may take.
     pub(super) limit: Duration,
+    /// The most memory that the parsed objects of an evaluation may need, in bytes.
+    pub(super) max_bytes: usize,
+    /// KiB of text that may wait for an evaluation.
+    texts: Arc<Semaphore>,
 }
 
 impl EvaluationSlot {
-    pub(super) fn new(limit: Duration) -> Self {
+    pub(super) fn new(limit: Duration, max_bytes: usize) -> Self {
         Self {
             permit: Arc::new(Semaphore::new(1)),
             limit,
+            max_bytes,
+            texts: Arc::new(Semaphore::new(memory::MAX_IN_FLIGHT / 1024)),
         }
+    }
+
+    /// Waits for room for the text of `n` params and definitions. The room is given back on drop.
+    pub(super) async fn reserve_texts(&self, n: usize) -> Option<OwnedSemaphorePermit> {
+        if n == 0 {
+            return None;
+        }
+        let n_bytes = n.saturating_mul(memory::LIKELY_OBJECT_TEXT);
+        let kib = n_bytes.min(memory::MAX_PARAMS_OF_POLICY) / 1024;
+        let kib = u32::try_from(kib).unwrap_or(u32::MAX);
+        // The semaphore is never closed.
+        Arc::clone(&self.texts).acquire_many_owned(kib).await.ok()
     }
 }
 
 impl Default for EvaluationSlots {
     fn default() -> Self {
         Self {
-            quick: EvaluationSlot::new(Duration::from_secs(1)),
-            slow: EvaluationSlot::new(Duration::from_secs(10)),
+            quick: EvaluationSlot::new(Duration::from_secs(1), memory::MAX_QUICK_EVALUATION),
+            slow: EvaluationSlot::new(Duration::from_secs(10), memory::MAX_EVALUATION),
         }
     }
 }
@@ -108,17 +127,42 @@ impl EvaluationSlots {
 pub(super) struct Task {
     pub(super) entry: Entry,
     /// The CustomResourceDefinitions that it takes to mutate the objects of the cases.
-    pub(super) definitions: Result<Vec<Crd>, Unavailable>,
+    pub(super) definitions: Result<PackedDefinitions, Unavailable>,
     /// The CustomResourceDefinition itself, where the probes are about one.
     pub(super) definition: Result<Option<Definition>, Unavailable>,
     pub(super) probes: Vec<Arc<Probe>>,
     /// Cluster inputs of each probe.
     pub(super) rights: Vec<Rights>,
     pub(super) bindings: Result<Vec<Binding>, Unavailable>,
-    pub(super) params: Result<ParamList, Unavailable>,
+    pub(super) params: Result<PackedParams, Unavailable>,
     pub(super) namespaces: Given,
     pub(super) mapper: Arc<RestMapper>,
     pub(super) schemas: Schemas,
+}
+
+impl Task {
+    /// Returns the memory that the params and the definitions need when they are parsed, in bytes.
+    fn shared_bytes(&self) -> usize {
+        let params = self
+            .params
+            .as_ref()
+            .map_or(0, |params| params.unpacked_bytes);
+        let definitions = self.definitions.as_ref();
+        params.saturating_add(definitions.map_or(0, |definitions| definitions.unpacked_bytes))
+    }
+
+    /// Returns the memory that one probe needs together with the params and the definitions, in bytes.
+    fn bytes_with(&self, probe: &Probe) -> usize {
+        self.shared_bytes()
+            .saturating_add(probe.spec.unpacked_bytes)
+    }
+
+    /// Returns the memory that the evaluation needs, without the probes that need more than there may be.
+    fn needed_bytes(&self) -> usize {
+        let probes = self.probes.iter().map(|probe| self.bytes_with(probe));
+        let probes = probes.filter(|n_bytes| *n_bytes <= memory::MAX_EVALUATION);
+        probes.max().unwrap_or_default()
+    }
 }
 
 /// Results of the cases.
@@ -169,6 +213,12 @@ pub(super) async fn evaluate(
         is_transient,
         ..Evaluated::default()
     };
+    if job.subject.needed_bytes() > place.max_bytes {
+        // The slow lane has room for it.
+        evaluated.is_late = true;
+        evaluated.cases = job.filled(&cases, "it waits for memory");
+        return evaluated;
+    }
     let mut left = place.limit;
     let why = loop {
         let Some(round) = job
@@ -308,14 +358,32 @@ impl Job {
         }
         let ready = Ready::new(&self.context, &subject.entry);
         let param_kind = policy::param_kind(policy);
+        let text = |why: &Unavailable| why.text.clone();
         let definitions = match &subject.definitions {
-            Ok(definitions) => definitions.as_slice(),
+            Ok(definitions) => {
+                within_limit(definitions.unpacked_bytes, "CustomResourceDefinitions")
+                    .and_then(|()| definitions.unpack())
+            }
+            Err(why) => Err(text(why)),
+        };
+        let definitions = match definitions {
+            Ok(definitions) => definitions,
             Err(why) => {
                 let cases = subject.probes.iter().zip(cases);
-                return cases.for_each(|(probe, cases)| pending(probe, cases, &why.text));
+                return cases.for_each(|(probe, cases)| pending(probe, cases, &why));
             }
         };
-        let schemas = WithDefinitions::new(&subject.schemas, definitions);
+        let params = match &subject.params {
+            Ok(params) => {
+                within_limit(subject.shared_bytes(), "params").and_then(|()| params.unpack())
+            }
+            Err(why) => Err(text(why)),
+        };
+        let shared_bytes = match &params {
+            Ok(_) => subject.shared_bytes(),
+            Err(_) => 0,
+        };
+        let schemas = WithDefinitions::new(&subject.schemas, &definitions);
         let kinds = match ready {
             Ready::Mutating(_) => target::builtin(),
             Ready::Deciding(_) => None,
@@ -330,14 +398,13 @@ impl Job {
             _ => Target::Policy,
         };
         let authorizer: Arc<dyn Authorizer> = Arc::clone(&self.questions) as Arc<dyn Authorizer>;
-        let text = |why: &Unavailable| why.text.clone();
         let setting = Setting {
             admission: ready.admission(),
             param_kind: param_kind.as_ref(),
             bindings: subject.bindings.as_deref().map_err(text),
-            params: match &subject.params {
+            params: match &params {
                 Ok(list) => Ok(list as &dyn ParamSource),
-                Err(why) => Err(text(why)),
+                Err(why) => Err(why.clone()),
             },
             namespaces: &subject.namespaces,
             authorizer: Ok(authorizer),
@@ -350,8 +417,18 @@ impl Job {
         let is_cancelled = || self.is_cancelled.load(Ordering::Relaxed);
         let probes = subject.probes.iter().zip(&subject.rights);
         for ((probe, rights), cases) in probes.zip(cases) {
-            cases.resize(probe.spec.cases.len(), None);
+            cases.resize(probe.spec.n_cases, None);
             if is_cancelled() || cases.iter().all(Option::is_some) {
+                continue;
+            }
+            let n_bytes = shared_bytes.saturating_add(probe.spec.unpacked_bytes);
+            if n_bytes > memory::MAX_EVALUATION {
+                let why = format!(
+                    "the probe and its params need {} of memory, and {} are the limit: use fewer or smaller objects",
+                    mebibytes(n_bytes),
+                    mebibytes(memory::MAX_EVALUATION)
+                );
+                pending(probe, cases, &why);
                 continue;
             }
             let cancelled = Some(Arc::clone(&self.is_cancelled));
@@ -379,8 +456,10 @@ impl Job {
                 setting.admission = admission;
                 setting.target = Target::Webhook;
             }
-            let runner = Runner::new(&probe.spec, &setting, cancelled);
-            let open = probe.spec.cases.iter().zip(cases);
+            // One probe is parsed at a time.
+            let spec = probe.spec.unpack();
+            let runner = Runner::new(&spec, &setting, cancelled);
+            let open = spec.cases.iter().zip(cases);
             for (case, outcome) in open.filter(|(_, outcome)| outcome.is_none()) {
                 if is_cancelled() {
                     break;
@@ -410,8 +489,9 @@ impl Job {
     fn run_definition(&self, definition: &Definition, cases: &mut Cases) {
         let mut runner = custom_resource::Runner::new(definition);
         for (probe, cases) in self.subject.probes.iter().zip(cases) {
-            cases.resize(probe.spec.cases.len(), None);
-            let open = probe.spec.cases.iter().zip(cases);
+            cases.resize(probe.spec.n_cases, None);
+            let spec = probe.spec.unpack();
+            let open = spec.cases.iter().zip(cases);
             for (case, outcome) in open.filter(|(_, outcome)| outcome.is_none()) {
                 if self.is_cancelled.load(Ordering::Relaxed) {
                     return;
@@ -426,11 +506,11 @@ impl Job {
         let probes = self.subject.probes.iter().enumerate();
         let of_probe = |(n, probe): (usize, &Arc<Probe>)| {
             let outcomes = cases.get(n);
-            let cases = probe.spec.cases.iter().enumerate();
-            cases
-                .map(|(n, case)| {
+            let names = probe.spec.case_names().into_iter().enumerate();
+            names
+                .map(|(n, name)| {
                     let outcome = outcomes.and_then(|outcomes| outcomes.get(n)?.clone());
-                    outcome.unwrap_or_else(|| run::pending(case, why).status)
+                    outcome.unwrap_or_else(|| run::pending_status(name, why))
                 })
                 .collect()
         };
@@ -440,8 +520,24 @@ impl Job {
 
 /// Lets the cases of a probe that have come to nothing wait for `why`.
 fn pending(probe: &Probe, cases: &mut Vec<Option<CaseStatus>>, why: &str) {
-    cases.resize(probe.spec.cases.len(), None);
-    for (case, outcome) in probe.spec.cases.iter().zip(cases) {
-        outcome.get_or_insert_with(|| run::pending(case, why).status);
+    cases.resize(probe.spec.n_cases, None);
+    for (name, outcome) in probe.spec.case_names().into_iter().zip(cases) {
+        outcome.get_or_insert_with(|| run::pending_status(name, why));
     }
+}
+
+/// Checks that objects of a kind need no more memory than an evaluation may.
+///
+/// # Errors
+/// A description of the problem.
+fn within_limit(n_bytes: usize, kind: &str) -> Result<(), String> {
+    if n_bytes <= memory::MAX_EVALUATION {
+        return Ok(());
+    }
+    Err(format!(
+        "the {kind} of the probes need {} of memory, and {} are the limit: use fewer or smaller ones, or give the \
+         probe params of its own (params: Inline)",
+        mebibytes(n_bytes),
+        mebibytes(memory::MAX_EVALUATION)
+    ))
 }

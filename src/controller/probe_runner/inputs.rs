@@ -8,11 +8,13 @@ use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::admissionregistration::v1::{
     ParamRef, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
+use serde_json::Value;
 
 use super::super::binding_state::{Bindings, bindings_of, param_resource};
 use super::super::cluster_snapshot::ClusterSnapshot;
 use super::super::context::Context;
 use super::super::generation::Generation;
+use super::super::memory;
 use super::super::params::{Key, Listing, Referrer, Unavailable};
 use super::super::probe::Probe;
 use super::super::schemas::Schemas;
@@ -21,7 +23,6 @@ use super::rights;
 use crate::policy;
 use crate::policy::admission::{Binding, Object, ParamList, Selector};
 use crate::probe::api::{BindingSource, Source as From};
-use crate::probe::run;
 use crate::schema::GroupVersion;
 use crate::schema::rest_mapper::ApiResource;
 use crate::status::bindings::BindingsState;
@@ -29,10 +30,6 @@ use crate::status::message;
 
 /// The most params that are read for the probes of a policy.
 const MAX_PARAMS: usize = 500;
-
-/// The most bytes of params, as JSON, that are read for the probes of a policy: as values they take several
-/// times as much memory.
-const MAX_PARAMS_BYTES: usize = 4 << 20;
 
 /// How long reading the params of a policy's probes may take.
 const MAX_READING: Duration = Duration::from_secs(20);
@@ -112,7 +109,7 @@ impl Inputs {
         };
         let mut group_versions: BTreeSet<GroupVersion> = probes
             .iter()
-            .flat_map(|probe| run::group_versions(&probe.spec))
+            .flat_map(|probe| probe.spec.group_versions.iter().cloned())
             .collect();
         group_versions.extend(policy::param_kind(policy).map(|gvk| gvk.group_version()));
         let of_probe = |probe: &Arc<Probe>| {
@@ -134,6 +131,11 @@ impl Inputs {
     /// The schemas that sample objects are held against.
     pub(super) fn schemas(&self) -> &Schemas {
         &self.schemas
+    }
+
+    /// Returns how many params are to be read.
+    pub(super) fn n_params(&self) -> usize {
+        self.params.as_ref().map_or(0, Vec::len)
     }
 
     /// The bindings in the cluster, where they are known.
@@ -162,10 +164,10 @@ impl Inputs {
         context: &Arc<Context>,
         policy: &ValidatingAdmissionPolicy,
         snapshot: &ClusterSnapshot,
-    ) -> Result<ParamList, Unavailable> {
+    ) -> Result<PackedParams, Unavailable> {
         let wanted = self.params.as_ref().map_err(Unavailable::clone)?;
         let Some(resource) = param_resource(policy, snapshot) else {
-            return Ok(ParamList::default());
+            return Ok(PackedParams::default());
         };
         let all = read(context, resource, wanted);
         match tokio::time::timeout(MAX_READING, all).await {
@@ -182,26 +184,56 @@ async fn read(
     context: &Arc<Context>,
     resource: &ApiResource,
     wanted: &[(Key, String)],
-) -> Result<ParamList, Unavailable> {
-    let mut n_bytes = 0_usize;
-    let mut objects = Vec::with_capacity(wanted.len());
+) -> Result<PackedParams, Unavailable> {
+    let (mut n_bytes, mut unpacked_bytes) = (0_usize, 0_usize);
+    let mut texts = Vec::with_capacity(wanted.len());
     let keys: Vec<Key> = wanted.iter().map(|(key, _)| key.clone()).collect();
     let mut all = stream::iter(keys)
         .map(|key| async move { context.params.read(context, resource, &key).await })
         .buffered(MAX_AT_ONCE);
     while let Some(object) = all.try_next().await? {
         let Some(object) = object else { continue };
-        n_bytes = n_bytes.saturating_add(object.n_bytes);
-        if n_bytes > MAX_PARAMS_BYTES {
+        n_bytes = n_bytes.saturating_add(object.text.len());
+        unpacked_bytes = unpacked_bytes.saturating_add(object.unpacked_bytes);
+        if n_bytes > memory::MAX_PARAMS_OF_POLICY {
             return Err(Unavailable::lasting(format!(
                 "the params are larger than {} MiB together, which is the limit; give the probe params of \
                  its own (params: Inline)",
-                MAX_PARAMS_BYTES >> 20
+                memory::MAX_PARAMS_OF_POLICY >> 20
             )));
         }
-        objects.push(Object::new(&object.value));
+        texts.push(object.text);
     }
-    Ok(ParamList::new(resource.namespaced, objects))
+    Ok(PackedParams {
+        namespaced: resource.namespaced,
+        texts,
+        unpacked_bytes,
+    })
+}
+
+/// Params as text.
+#[derive(Debug, Default)]
+pub(super) struct PackedParams {
+    namespaced: bool,
+    texts: Vec<Arc<str>>,
+    /// Bytes that they need when they are parsed.
+    pub(super) unpacked_bytes: usize,
+}
+
+impl PackedParams {
+    /// Parses the params.
+    ///
+    /// # Errors
+    /// If one cannot be parsed.
+    pub(super) fn unpack(&self) -> Result<ParamList, String> {
+        let mut objects = Vec::with_capacity(self.texts.len());
+        for text in &self.texts {
+            let value: Value = serde_json::from_str(text)
+                .map_err(|error| format!("one of the params cannot be read: {error}"))?;
+            objects.push(Object::new(&value));
+        }
+        Ok(ParamList::new(self.namespaced, objects))
+    }
 }
 
 /// The params that bindings of these probes may take, with their versions.

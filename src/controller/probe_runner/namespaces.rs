@@ -10,15 +10,19 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::Client;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::super::error::{Error, within};
 use super::super::http;
+use super::super::memory::{self, mebibytes};
 use super::super::params::Unavailable;
+use super::super::probe::StoredSpec;
 use super::super::store::Entry;
 use crate::policy::admission::{Namespace, NamespaceSource};
-use crate::probe::api::{BindingSource, Case, PolicyProbeSpec};
+use crate::probe::api::BindingSource;
 use crate::telemetry::metrics::ErrorReason;
 
 /// How long reading one namespace may take.
@@ -78,11 +82,19 @@ struct Read {
     found: Result<Option<Found>, Unavailable>,
 }
 
-/// A namespace as it was read.
+/// A namespace as it was read: text.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     version: String,
-    namespace: Namespace,
+    text: Arc<str>,
+}
+
+impl Found {
+    /// Parses the namespace.
+    fn unpack(&self) -> Option<Namespace> {
+        let value: Value = serde_json::from_str(&self.text).ok()?;
+        Some(Namespace::new(&value))
+    }
 }
 
 impl Namespaces {
@@ -120,20 +132,35 @@ impl Namespaces {
     /// Forgets some of those that were read longest ago, where too many are kept.
     fn forget_oldest(&self) {
         let mut known = self.lock();
-        if known.len() <= MAX_KEPT {
+        let state_of = |slot: &Slot| {
+            let read = slot.read.try_lock().ok()?;
+            let read = read.as_ref()?;
+            let n_bytes = match &read.found {
+                Ok(Some(found)) => found.text.len(),
+                Ok(None) => 0,
+                Err(why) => why.text.len(),
+            };
+            Some((read.at, n_bytes))
+        };
+        let slots = known.iter();
+        let mut slots: Vec<(Instant, usize, String)> = slots
+            .filter_map(|(name, slot)| {
+                let (at, n_bytes) = state_of(slot)?;
+                Some((at, n_bytes, name.clone()))
+            })
+            .collect();
+        let mut n_bytes: usize = slots.iter().map(|(_, n_bytes, _)| n_bytes).sum();
+        if known.len() <= MAX_KEPT && n_bytes <= memory::MAX_NAMESPACES {
             return;
         }
-        let read_at = |slot: &Slot| {
-            let read = slot.read.try_lock().ok()?;
-            read.as_ref().map(|read| read.at)
-        };
-        let ages = known.iter();
-        let mut ages: Vec<(Instant, String)> = ages
-            .filter_map(|(name, slot)| Some((read_at(slot)?, name.clone())))
-            .collect();
-        ages.sort();
-        for (_, name) in ages.into_iter().take(MAX_KEPT / 10) {
+        slots.sort();
+        let least = MAX_KEPT - MAX_KEPT / 10;
+        for (_, of_slot, name) in slots {
+            if known.len() <= least && n_bytes <= memory::MAX_NAMESPACES {
+                break;
+            }
             known.remove(&name);
+            n_bytes = n_bytes.saturating_sub(of_slot);
         }
     }
 
@@ -144,7 +171,7 @@ impl Namespaces {
 
 /// Reads a namespace.
 ///
-/// As a value: one of any shape is a namespace, as far as selectors and expressions look at it.
+/// A namespace of any shape is accepted, as far as selectors and expressions see it.
 async fn fetch(client: &Client, name: &str) -> Result<Option<Found>, Unavailable> {
     let is_in_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
     if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) || !name.chars().all(is_in_name) {
@@ -167,19 +194,75 @@ async fn fetch(client: &Client, name: &str) -> Result<Option<Found>, Unavailable
         Err(error) if error.reason() == ErrorReason::NotFound => return Ok(None),
         Err(error) => return Err(failed(&error)),
     };
-    let value = serde_json::from_slice(&body);
-    let mut value: Value = value.map_err(|error| failed(&Error::Decode(error.to_string())))?;
-    let version = value.pointer("/metadata/resourceVersion");
-    let version = version.and_then(Value::as_str).unwrap_or_default();
-    let version = version.to_owned();
-    if let Some(fields) = value.as_object_mut() {
-        fields.insert("apiVersion".to_owned(), "v1".into());
-        fields.insert("kind".to_owned(), "Namespace".into());
+    let received: Received<'_> =
+        serde_json::from_slice(&body).map_err(|error| failed(&Error::Decode(error.to_string())))?;
+    let text = received
+        .visible()
+        .map_err(|error| failed(&Error::Decode(error.to_string())))?;
+    let unpacked_bytes = memory::unpacked_bytes(&text);
+    if unpacked_bytes > memory::MAX_NAMESPACE {
+        return Err(Unavailable::lasting(format!(
+            "the namespace {name} needs {} of memory, and {} are the limit: give the case a namespaceObject",
+            mebibytes(unpacked_bytes),
+            mebibytes(memory::MAX_NAMESPACE)
+        )));
     }
     Ok(Some(Found {
-        version,
-        namespace: Namespace::new(&value),
+        version: received.version(),
+        text: text.into(),
     }))
+}
+
+/// A namespace whose parts are text.
+#[derive(Deserialize)]
+struct Received<'a> {
+    #[serde(borrow, default)]
+    metadata: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    spec: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    status: Option<&'a RawValue>,
+}
+
+impl Received<'_> {
+    fn version(&self) -> String {
+        #[derive(Default, Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Metadata {
+            resource_version: Option<String>,
+        }
+        let metadata = self.metadata.map(|text| serde_json::from_str(text.get()));
+        let metadata: Option<Metadata> = metadata.and_then(Result::ok);
+        metadata
+            .unwrap_or_default()
+            .resource_version
+            .unwrap_or_default()
+    }
+
+    /// Returns the parts that selectors and expressions see. Audit annotations see all of the metadata.
+    fn visible(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string(&Written {
+            api_version: "v1",
+            kind: "Namespace",
+            metadata: self.metadata,
+            spec: self.spec,
+            status: self.status,
+        })
+    }
+}
+
+/// A namespace as it is stored.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Written<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spec: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'a RawValue>,
 }
 
 /// The namespaces that the probes of one policy are evaluated with.
@@ -188,6 +271,8 @@ pub(super) struct Given {
     read: BTreeMap<String, Result<Option<Found>, Unavailable>>,
     /// Why one that was looked up cannot be told.
     failure: Mutex<Option<String>>,
+    /// The namespace that was parsed last.
+    last: Mutex<Option<(String, Namespace)>>,
 }
 
 impl Given {
@@ -198,17 +283,30 @@ impl Given {
         names: BTreeSet<String>,
         max_age: Duration,
     ) -> Self {
-        let read = stream::iter(names)
+        let mut all = stream::iter(names)
             .map(|name| async move {
                 let found = namespaces.get(client, &name, max_age).await;
                 (name, found)
             })
-            .buffer_unordered(MAX_AT_ONCE)
-            .collect()
-            .await;
+            .buffered(MAX_AT_ONCE);
+        let mut read = BTreeMap::new();
+        let mut n_bytes = 0_usize;
+        while let Some((name, mut found)) = all.next().await {
+            if let Ok(Some(namespace)) = &found {
+                n_bytes = n_bytes.saturating_add(namespace.text.len());
+                if n_bytes > memory::MAX_NAMESPACES_OF_POLICY {
+                    found = Err(Unavailable::lasting(format!(
+                        "the namespaces of the probes have more than {} of text, which is the limit: give the case a \
+                         namespaceObject",
+                        mebibytes(memory::MAX_NAMESPACES_OF_POLICY)
+                    )));
+                }
+            }
+            read.insert(name, found);
+        }
         Self {
             read,
-            failure: Mutex::default(),
+            ..Self::default()
         }
     }
 
@@ -217,7 +315,7 @@ impl Given {
         let refused = |name: &String| (name.clone(), Err(Unavailable::lasting(why)));
         Self {
             read: names.iter().map(refused).collect(),
-            failure: Mutex::default(),
+            ..Self::default()
         }
     }
 
@@ -244,7 +342,18 @@ impl Given {
 impl NamespaceSource for Given {
     fn namespace(&self, name: &str) -> Option<Namespace> {
         match self.read.get(name)? {
-            Ok(found) => Some(found.as_ref()?.namespace.clone()),
+            Ok(found) => {
+                let found = found.as_ref()?;
+                let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some((of, namespace)) = &*last
+                    && of == name
+                {
+                    return Some(namespace.clone());
+                }
+                let namespace = found.unpack()?;
+                *last = Some((name.to_owned(), namespace.clone()));
+                Some(namespace)
+            }
             Err(why) => {
                 let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
                 *failure = Some(why.text.clone());
@@ -259,7 +368,7 @@ impl NamespaceSource for Given {
 pub(super) fn needed<'a>(
     entry: &Entry,
     bindings: impl IntoIterator<Item = &'a ValidatingAdmissionPolicyBinding>,
-    probe: &PolicyProbeSpec,
+    probe: &StoredSpec,
 ) -> BTreeSet<String> {
     let selects = |resources: Option<&MatchResources>| resources.is_some_and(selects_namespaces);
     let needs = looks_at_namespaces(&entry.policy)
@@ -273,30 +382,8 @@ pub(super) fn needed<'a>(
             }
             BindingSource::Implied => false,
         };
-    let cases = needs.then_some(&probe.cases).into_iter().flatten();
-    cases.filter_map(namespace_of).map(str::to_owned).collect()
-}
-
-/// The namespace of a request that does not bring it along. One without a namespace may be for an object
-/// that has one, and is in `default` then.
-pub(super) fn namespace_of(case: &Case) -> Option<&str> {
-    let request = &case.request;
-    if request.namespace_object.is_some() {
-        return None;
-    }
-    let object = request.object.as_ref().or(request.old_object.as_ref());
-    let text = |pointer| {
-        let text = object?.pointer(pointer)?.as_str()?;
-        (!text.is_empty()).then_some(text)
-    };
-    let is_namespace = text("/kind") == Some("Namespace");
-    let named = request.namespace.as_deref().filter(|name| !name.is_empty());
-    let of_object = || text("/metadata/namespace");
-    let itself = || {
-        let name = request.name.as_deref().or_else(|| text("/metadata/name"));
-        name.filter(|_| is_namespace)
-    };
-    named.or_else(of_object).or_else(itself).or(Some("default"))
+    let names = needs.then_some(&probe.namespaces).into_iter().flatten();
+    names.cloned().collect()
 }
 
 /// Reports whether a selector of `policy` or one of its expressions looks at namespaces.

@@ -10,12 +10,13 @@ use std::sync::Arc;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use super::super::probe::{StoredSpec, namespace_of};
 use super::super::store::Entry;
 use super::namespaces;
 use crate::policy;
 use crate::policy::admission::ReviewOutcome;
 use crate::probe::api::{
-    AuthorizerSource, BindingSource, Case, CaseOutcome, CaseStatus, PolicyProbeSpec, Source as From,
+    AuthorizerSource, BindingSource, Case, CaseOutcome, CaseStatus, Source as From,
 };
 use crate::probe::outline;
 use crate::probe::run::CaseResult;
@@ -69,7 +70,7 @@ impl Rights {
     pub(super) fn new(
         entry: &Entry,
         bindings: &[Arc<ValidatingAdmissionPolicyBinding>],
-        probe: &PolicyProbeSpec,
+        probe: &StoredSpec,
     ) -> Self {
         let has_param_kind = policy::param_kind(&entry.policy).is_some();
         let refers = has_param_kind && refers_to_params(probe, bindings);
@@ -107,7 +108,7 @@ impl Rights {
     fn is_confidential(&self, case: &Case) -> bool {
         let uses_namespace = || {
             self.namespaces.is_none()
-                && namespaces::namespace_of(case).is_some_and(|name| self.names.contains(name))
+                && namespace_of(case).is_some_and(|name| self.names.contains(name))
         };
         self.uses_params || self.asks_authorizer || uses_namespace()
     }
@@ -131,7 +132,7 @@ impl Rights {
 
 /// Returns true if a probe refers to params of the cluster.
 fn refers_to_params(
-    probe: &PolicyProbeSpec,
+    probe: &StoredSpec,
     bindings: &[Arc<ValidatingAdmissionPolicyBinding>],
 ) -> bool {
     probe.params == From::FromCluster
@@ -146,7 +147,7 @@ fn refers_to_params(
 
 /// Why a probe does not use params of the cluster that it refers to; `None` if it does.
 pub(super) fn params_refusal(
-    probe: &PolicyProbeSpec,
+    probe: &StoredSpec,
     bindings: &[Arc<ValidatingAdmissionPolicyBinding>],
 ) -> Option<String> {
     if probe.bindings != BindingSource::FromCluster {
@@ -170,7 +171,7 @@ pub(super) fn params_refusal(
 
 /// Why a probe does not use namespaces of the cluster that it depends on; `None` if it does.
 fn namespaces_refusal(
-    probe: &PolicyProbeSpec,
+    probe: &StoredSpec,
     bindings: &[Arc<ValidatingAdmissionPolicyBinding>],
 ) -> Option<String> {
     let action = "give the case a `namespaceObject`";
@@ -215,6 +216,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::probe::api::PolicyProbeSpec;
 
     fn binding(
         name: &str,
@@ -228,11 +230,14 @@ mod tests {
         Arc::new(binding)
     }
 
-    fn probe(spec: Value) -> PolicyProbeSpec {
-        let mut spec = spec;
+    fn spec_of(mut spec: Value) -> PolicyProbeSpec {
         spec["cases"] =
             json!([{"name": "c", "request": {}, "expect": {"decision": "Deny", "message": "s"}}]);
         serde_json::from_value(spec).unwrap()
+    }
+
+    fn probe(spec: Value) -> StoredSpec {
+        StoredSpec::new(spec_of(spec))
     }
 
     #[test]
@@ -304,7 +309,7 @@ mod tests {
 
     #[test]
     fn withheld_has_no_text_and_no_cost() {
-        let spec = probe(json!({}));
+        let spec = spec_of(json!({}));
         let case = &spec.cases[0];
         for outcome in CaseOutcome::ALL {
             let status = |secret: &str, cost| CaseStatus {

@@ -16,7 +16,7 @@ use super::super::generation::Generation;
 use super::super::probe::Probe;
 use super::{Probed, name_of};
 use crate::probe::api::{CaseStatus, PolicyProbeStatus};
-use crate::status::probes::probe_status;
+use crate::status::probes::{ProbeSubject, probe_status};
 use crate::telemetry::metrics::ErrorReason;
 
 /// How long one write may take.
@@ -35,13 +35,17 @@ pub(super) fn behind(
 ) -> Vec<(Arc<Probe>, PolicyProbeStatus)> {
     let live = context.probes.of(policy).unwrap_or_default();
     let of_probe = |probe: Arc<Probe>| {
-        let (evaluated, cases) = probed.probes.iter().find(|(evaluated, _)| {
-            name_of(evaluated) == name_of(&probe)
-                && Generation::of_probe(evaluated) == Generation::of_probe(&probe)
+        let evaluated = probed.probes.iter().find(|evaluated| {
+            *evaluated.name == *name_of(&probe)
+                && evaluated.generation == Generation::of_probe(&probe)
         })?;
         let problem = evaluated.problem.as_deref();
-        let desired = desired(&probe, (cases, problem), generation, now);
-        (probe.status.as_ref() != Some(&desired)).then_some((probe, desired))
+        let desired = desired(&probe, (&evaluated.cases(), problem), generation, now);
+        let is_current = probe
+            .status
+            .as_ref()
+            .is_some_and(|status| status.is(&desired));
+        (!is_current).then_some((probe, desired))
     };
     live.into_iter().filter_map(of_probe).collect()
 }
@@ -52,7 +56,16 @@ fn desired(
     generation: Option<i64>,
     now: Timestamp,
 ) -> PolicyProbeStatus {
-    probe_status(probe, cases, problem, generation, now)
+    let status = probe.status.as_deref();
+    let subject = ProbeSubject {
+        name: name_of(probe),
+        generation: probe.metadata.generation.unwrap_or_default(),
+        policy_name: &probe.spec.policy_name,
+        target: probe.spec.target.as_ref(),
+        n_cases: probe.spec.n_cases,
+        conditions: status.map_or(&[], |status| &status.conditions),
+    };
+    probe_status(&subject, cases, problem, generation, now)
 }
 
 /// Writes the statuses of probes that say something else than `probed`; whether some of them have to be

@@ -13,12 +13,13 @@ use super::super::cluster_snapshot::ClusterSnapshot;
 use super::super::context::Context;
 use super::super::crds;
 use super::super::followed::{self, definitions};
+use super::super::memory::{self, mebibytes};
 use super::super::params::Unavailable;
 use super::super::probe::Probe;
 use super::super::schemas::Schemas;
 use super::super::store::{Body, Entry};
+use crate::policy::admission::Admission;
 use crate::policy::admission::mutation::MutatingAdmission;
-use crate::policy::admission::{Admission, Object};
 use crate::policy::compile::CompiledPolicy;
 use crate::probe::custom_resource::Definition;
 use crate::schema::crd::{Crd, CrdVersion};
@@ -156,48 +157,86 @@ impl SchemaResolver for WithDefinitions<'_> {
     }
 }
 
-/// The definitions of the custom kinds of the cases, where it takes them: an object is completed by them, and merged.
+/// Returns the names of the definitions of the custom kinds of the cases: objects are completed by them, and merged.
 ///
 /// # Errors
-/// Why they cannot be read.
-pub(super) async fn definitions(
-    context: &Context,
+/// If there are too many.
+pub(super) fn definition_names(
     entry: &Entry,
     probes: &[Arc<Probe>],
     snapshot: &ClusterSnapshot,
-) -> Result<Vec<Crd>, Unavailable> {
+) -> Result<BTreeSet<String>, Unavailable> {
     if !matches!(entry.subject(), Subject::Validating | Subject::Mutating) {
-        return Ok(Vec::new());
+        return Ok(BTreeSet::new());
     }
-    let cases = probes.iter().flat_map(|probe| &probe.spec.cases);
-    let objects = cases.flat_map(|case| [&case.request.object, &case.request.old_object]);
-    let kinds: BTreeSet<Gvk> = objects
-        .flatten()
-        .map(|object| Object::new(object).gvk().clone())
-        .collect();
-    let names = kinds.iter().filter_map(|gvk| {
+    let kinds = probes.iter().flat_map(|probe| &probe.spec.kinds);
+    let kinds: BTreeSet<&Gvk> = kinds.collect();
+    let names = kinds.into_iter().filter_map(|gvk| {
         let (name, _) = crds::defining(&snapshot.crds, &gvk.group, &gvk.kind)?;
-        Some(name.as_str())
+        Some(name.clone())
     });
-    let names: BTreeSet<&str> = names.collect();
+    let names: BTreeSet<String> = names.collect();
     if names.len() > MAX_DEFINITIONS {
         return Err(Unavailable::lasting(format!(
             "its probes have objects of {} custom kinds, and {MAX_DEFINITIONS} are the limit",
             names.len()
         )));
     }
-    let mut definitions = Vec::with_capacity(names.len());
-    for name in names {
-        let Some(value) = read(context, name).await? else {
+    Ok(names)
+}
+
+/// CustomResourceDefinitions as text.
+#[derive(Debug, Default)]
+pub(super) struct PackedDefinitions {
+    texts: Vec<(String, Box<str>)>,
+    /// Bytes that they need when they are parsed.
+    pub(super) unpacked_bytes: usize,
+}
+
+impl PackedDefinitions {
+    /// Parses the definitions.
+    ///
+    /// # Errors
+    /// If one cannot be parsed.
+    pub(super) fn unpack(&self) -> Result<Vec<Crd>, String> {
+        let crd = |(name, text): &(String, Box<str>)| {
+            let value: Result<Value, _> = serde_json::from_str(text);
+            let crd = value.map_err(|error| error.to_string());
+            let crd =
+                crd.and_then(|value| Crd::from_value(&value).map_err(|error| error.to_string()));
+            crd.map_err(|error| {
+                format!("the CustomResourceDefinition {name} cannot be read: {error}")
+            })
+        };
+        self.texts.iter().map(crd).collect()
+    }
+}
+
+/// Reads the definitions of these names.
+///
+/// # Errors
+/// Why they cannot be read.
+pub(super) async fn definitions(
+    context: &Context,
+    names: Result<BTreeSet<String>, Unavailable>,
+) -> Result<PackedDefinitions, Unavailable> {
+    let mut definitions = PackedDefinitions::default();
+    let mut n_bytes = 0_usize;
+    for name in names? {
+        let Some(text) = read(context, &name).await? else {
             continue;
         };
-        match Crd::from_value(&value) {
-            Ok(crd) => definitions.push(crd),
-            Err(error) => {
-                let text = format!("the CustomResourceDefinition {name} cannot be read: {error}");
-                return Err(Unavailable::lasting(text));
-            }
+        n_bytes = n_bytes.saturating_add(text.len());
+        if n_bytes > memory::MAX_DEFINITIONS_OF_POLICY {
+            return Err(Unavailable::lasting(format!(
+                "the CustomResourceDefinitions of the objects of its probes are larger than {} together, which is the \
+                 limit",
+                mebibytes(memory::MAX_DEFINITIONS_OF_POLICY)
+            )));
         }
+        let unpacked_bytes = memory::unpacked_bytes(&text);
+        definitions.unpacked_bytes = definitions.unpacked_bytes.saturating_add(unpacked_bytes);
+        definitions.texts.push((name, text));
     }
     Ok(definitions)
 }
@@ -216,22 +255,44 @@ pub(super) async fn definition(
         return Ok(None);
     }
     let name = entry.policy.metadata.name.as_deref().unwrap_or_default();
-    match read(context, name).await? {
-        Some(value) if definitions::is_of(&value, entry) => Ok(Some(Definition {
+    let Some(text) = read(context, name).await? else {
+        return Err(changing(name));
+    };
+    match serde_json::from_str::<Value>(&text) {
+        Ok(value) if definitions::is_of(&value, entry) => Ok(Some(Definition {
             value,
             refusal: None,
         })),
-        _ => Err(Unavailable::passing(format!(
-            "the CustomResourceDefinition {name} is being changed"
-        ))),
+        _ => Err(changing(name)),
     }
 }
 
-async fn read(context: &Context, name: &str) -> Result<Option<Value>, Unavailable> {
-    let definition = definitions::read(context, name).await;
-    definition.map_err(|error| {
+fn changing(name: &str) -> Unavailable {
+    Unavailable::passing(format!(
+        "the CustomResourceDefinition {name} is being changed"
+    ))
+}
+
+/// Reads a definition as text.
+///
+/// # Errors
+/// Why it cannot be read, or that it needs too much memory.
+async fn read(context: &Context, name: &str) -> Result<Option<Box<str>>, Unavailable> {
+    let definition = definitions::read_text(context, name).await;
+    let text = definition.map_err(|error| {
         Unavailable::passing(format!(
             "the CustomResourceDefinition {name} cannot be read now: {error}"
         ))
-    })
+    })?;
+    if let Some(n_bytes) = text.as_deref().map(memory::unpacked_bytes)
+        && n_bytes > memory::MAX_OBJECT
+    {
+        return Err(Unavailable::lasting(format!(
+            "the CustomResourceDefinition {name} needs {} of memory, and {} are the limit; run the probe with \
+             `kubectl vap test`",
+            mebibytes(n_bytes),
+            mebibytes(memory::MAX_OBJECT)
+        )));
+    }
+    Ok(text)
 }

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::super::api::{self, PolicyProbeSpec, Request};
-use crate::policy::admission::{AdmissionRequest, Equivalent, Object, Operation, UserInfo};
+use crate::policy::admission::{
+    AdmissionRequest, Equivalent, Object, Operation, UserInfo, kind_of,
+};
 use crate::schema::rest_mapper::RestMapper;
 use crate::schema::{GroupVersion, Gvk, Gvr};
 
@@ -33,7 +35,7 @@ pub fn group_versions(probe: &PolicyProbeSpec) -> BTreeSet<GroupVersion> {
     let requests = probe.cases.iter().map(|case| &case.request);
     let of_request = |request: &Request| -> Vec<GroupVersion> {
         let objects = [&request.object, &request.old_object].into_iter().flatten();
-        let of_objects = objects.map(|object| Object::new(object).gvk().group_version());
+        let of_objects = objects.map(|object| kind_of(object).group_version());
         let namespace = request.namespace_object.iter();
         let of_namespace = namespace.map(|_| Gvk::new("", "v1", "Namespace").group_version());
         of_objects.chain(of_namespace).collect()

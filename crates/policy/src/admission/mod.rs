@@ -40,7 +40,7 @@ pub use kubernetes::library::authz::{
     AuthorizerRule,
 };
 pub use namespace::{Namespace, NamespaceSource};
-pub use object::{Labels, Object};
+pub use object::{Labels, Object, kind_of};
 pub use outcome::{
     Action, AuditAnnotation, AuditAnnotationAction, BindingMatch, ConditionsMatch, Costs, Decision,
     DefinitionMatch, DeniedBy, Evaluation, EvaluationResult, ReviewOutcome, StageCost, Status,

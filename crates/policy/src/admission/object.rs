@@ -160,7 +160,9 @@ fn labels(labels: &Json) -> Labels {
     texts.collect::<Option<_>>().unwrap_or_default()
 }
 
-fn kind_of(object: &Json) -> Gvk {
+/// Returns the kind that an object has by its fields.
+#[must_use]
+pub fn kind_of(object: &Json) -> Gvk {
     let text = |field| object.get(field).and_then(Json::as_str).unwrap_or_default();
     let api_version = text("apiVersion");
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
