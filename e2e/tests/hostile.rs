@@ -181,7 +181,7 @@ async fn create(client: &Client, collection: &str, object: &Value) -> Result<(),
         .header("content-type", "application/json")
         .body(body)
         .unwrap();
-    client.request::<Value>(request).await.map(|_| ())
+    client.request_text(request).await.map(|_| ())
 }
 
 /// Accepted and rejected objects of a family, and the message of the first rejection.
@@ -202,7 +202,8 @@ async fn create_group(client: &Client, group: &Hostile, counts: &mut Accepted) {
             Ok(()) => counts.accepted += 1,
             Err(kube::Error::Api(status)) if (400..500).contains(&status.code) => {
                 counts.rejected += 1;
-                let message: String = status.message.chars().take(200).collect();
+                let n_skipped = status.message.chars().count().saturating_sub(200);
+                let message: String = status.message.chars().skip(n_skipped).collect();
                 let example = format!("{}: {} {message}", group.name, status.code);
                 counts.example.get_or_insert(example);
             }

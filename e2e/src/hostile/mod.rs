@@ -289,7 +289,7 @@ mod tests {
     fn objects_fit_into_a_request() {
         /// Bytes of the largest request that an API server and etcd take.
         const MAX_BYTES: usize = 1_500_000;
-        for n in 0..3 * ROUND {
+        for n in 0..ROUND {
             for object in hostile(3, n).objects {
                 let bytes = serde_json::to_string(&object).unwrap().len();
                 assert!(

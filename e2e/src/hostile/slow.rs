@@ -29,6 +29,7 @@ pub const FORMS: [&str; 12] = [
 #[must_use]
 pub fn expression(random: &mut Random, form: usize) -> String {
     let n = random.below(200);
+    let depth = random.choose(&[40, 60, 110, 200]).copied().unwrap_or(40);
     match form {
         0 => {
             let n = 60 + n;
@@ -59,9 +60,9 @@ pub fn expression(random: &mut Random, form: usize) -> String {
             "object.metadata.name != '{}'",
             "é".repeat(MAX_CODE_POINTS - 100)
         ),
-        7 => nested("[", "]", "1", 200) + " != dyn(1)",
-        8 => nested("(object.spec.replicas > 1 ? ", " : true)", "true", 60),
-        9 => nested("dyn(", ")", "true", 200),
+        7 => nested("[", "]", "1", depth) + " != dyn(1)",
+        8 => nested("(object.spec.replicas > 1 ? ", " : true)", "true", depth),
+        9 => nested("dyn(", ")", "true", depth),
         10 => {
             let value = random
                 .choose(&[
