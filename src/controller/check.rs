@@ -1,24 +1,30 @@
 //! Checking one policy: compile, match, fetch the schemas that are needed, type-check.
 //!
-//! What a policy contains is a stranger's: the work runs apart from the tasks that answer for our
-//! health, and a panic in it costs this policy its verdict and nobody else anything. Its outcome is
-//! kept with everything that it depends on, so that a look at an unchanged policy costs nothing.
+//! The content of a policy is untrusted: the work runs on threads of its own, within the time limits of its lane
+//! ([`super::lanes`]), and a panic in it affects only this policy. The outcome is stored with all of its inputs, so
+//! that an unchanged policy is not checked again.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use tokio::time::Instant;
 
 use super::admission_cache::AdmissionCache;
 use super::blocking;
 use super::cluster_snapshot::ClusterSnapshot;
+use super::context::Context;
 use super::generation::Generation;
+use super::lanes::Lane;
 use super::match_cache::MatchCache;
 use super::openapi::Index;
-use super::schemas::{Asked, Missing, SchemaCache, Schemas};
+use super::schemas::{Asked, Missing, Schemas};
 use super::store::{Body, Entry};
+use crate::cel::interrupt::{self, Interrupt};
 use crate::policy;
 use crate::policy::admission::Admission;
 use crate::policy::analysis::{Profile, TypeCheck, kinds_to_check, type_check_matched};
@@ -27,7 +33,7 @@ use crate::policy::matching::{self, RuleMatches, describing};
 use crate::policy::webhooks;
 use crate::schema::GroupVersion;
 use crate::schema::rest_mapper::RestMapper;
-use crate::status::compute::{Matched, Typed};
+use crate::status::compute::{CheckStep, Deadline, Matched, Typed};
 use crate::telemetry::Metrics;
 
 /// Result of checking one generation of a policy.
@@ -59,6 +65,76 @@ pub(crate) enum CheckOutcome {
     },
     /// It panicked; what its rules match may be known.
     Panicked { matched: Option<Matched> },
+    /// It exceeded its deadline.
+    DeadlineExceeded {
+        /// The step that was not finished.
+        late: LateStep,
+        /// The findings of compiling with the number of expressions, unless that was not finished.
+        compiled: Option<(Vec<CompileFinding>, usize)>,
+        /// The matches of the rules, unless these were not matched.
+        matched: Option<Matched>,
+    },
+}
+
+/// A step of a check that was not finished in time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LateStep {
+    step: CheckStep,
+    late: Late,
+}
+
+/// Work that was not finished in time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Late {
+    /// The field that was worked on.
+    field: Option<String>,
+    limit: Duration,
+    /// The lane in which it is to be tried again. `None` if it is not.
+    next: Option<Lane>,
+    is_stuck: bool,
+}
+
+impl Late {
+    /// The same as of `step`.
+    pub(super) const fn of(self, step: CheckStep) -> LateStep {
+        LateStep { step, late: self }
+    }
+}
+
+impl LateStep {
+    /// The deadline as the status reports it.
+    pub(crate) fn deadline(&self) -> Deadline<'_> {
+        Deadline {
+            limit: self.late.limit,
+            step: self.step,
+            field: self.late.field.as_deref(),
+        }
+    }
+
+    /// Has the policy `entry` checked in another lane, or notes that its check ends here. Returns true if it is checked
+    /// again.
+    pub(super) fn defer(&self, context: &Context, entry: &Entry) -> bool {
+        let Late {
+            next,
+            is_stuck,
+            field,
+            limit,
+        } = &self.late;
+        if let Some(next) = next {
+            context.lanes.defer(&entry.key, entry.generation(), *next);
+            return true;
+        }
+        let generation = entry.generation();
+        context.lanes.exceeded(&entry.key, generation, *is_stuck);
+        context.metrics.check_deadline_exceeded();
+        tracing::warn!(
+            policy = %entry.key,
+            field,
+            limit = limit.as_secs(),
+            "the check of this policy exceeded its time limit; its conditions are Unknown"
+        );
+        false
+    }
 }
 
 impl CheckResult {
@@ -102,11 +178,11 @@ impl CheckResult {
     /// Reports whether its messages suggest resources in place of those that are not served.
     pub(crate) fn has_suggestions(&self) -> bool {
         match &self.outcome {
-            CheckOutcome::Done { matched, .. }
-            | CheckOutcome::Panicked {
-                matched: Some(matched),
-            } => !matched.unserved.is_empty(),
-            CheckOutcome::Panicked { matched: None } => false,
+            CheckOutcome::Done { matched, .. } => !matched.unserved.is_empty(),
+            CheckOutcome::Panicked { matched } | CheckOutcome::DeadlineExceeded { matched, .. } => {
+                let matched = matched.as_ref();
+                matched.is_some_and(|matched| !matched.unserved.is_empty())
+            }
         }
     }
 }
@@ -150,11 +226,11 @@ fn typed(parts: &[Part], schemas: &Schemas, profile: Profile) -> Typed {
     }
 }
 
-/// Kinds that the rules of all parts match.
-fn matched(parts: &[Part]) -> Matched {
+/// The matches of the rules of all parts.
+fn matched(parts: &[Unmatched<'_>]) -> Matched {
     match parts {
         [
-            Part {
+            Unmatched {
                 webhook: None,
                 matches,
                 ..
@@ -174,161 +250,264 @@ fn matched(parts: &[Part]) -> Matched {
 struct Examined {
     parts: Vec<Part>,
     group_versions: BTreeSet<GroupVersion>,
-    /// Its type check, where its schemas were there already.
+    /// Its type check, if its schemas were there already.
     checked: Option<TypeChecked>,
 }
 
-/// Result of a type check; `None` if it panicked.
-struct TypeChecked(Option<Typed>);
+/// How a type check ended.
+enum TypeChecked {
+    Done(Typed),
+    Panicked,
+    Interrupted,
+}
 
-/// Checks the policy `entry` in `snapshot`.
+/// The outcome of a check in a lane.
+pub(crate) enum Checked {
+    /// The result.
+    Result(CheckResult),
+    /// Schemas are being read; the policy is put into the queue when they are there.
+    Pending,
+    /// It took too long for the lane, and is checked in another one.
+    Deferred,
+}
+
+/// Checks the policy `entry` in `snapshot`, within the limits of `lane`.
 ///
-/// Where `admissions` are given, the policy is made ready there too, unless it is: it has probes, and need
-/// not be parsed once more for them.
-///
-/// The answer is `None` where schemas are on their way; the policy is put into the queue when they are there.
+/// If it has probes, it is prepared for them as well, so that it need not be compiled once more.
 pub(crate) async fn check(
+    context: &Context,
     entry: &Entry,
     snapshot: &ClusterSnapshot,
-    schemas: &SchemaCache,
-    match_cache: &Arc<MatchCache>,
-    profile: Profile,
-    metrics: &Metrics,
-    admissions: Option<Arc<AdmissionCache>>,
-) -> Result<Option<CheckResult>, Interrupted> {
-    let result = |group_versions: BTreeSet<GroupVersion>, missing, outcome| CheckResult {
-        generation: entry.generation(),
-        revision: Some(snapshot.revision),
-        addresses: addresses(&group_versions, &snapshot.index),
-        group_versions: schemas.shared(group_versions),
-        missing,
-        outcome,
+    lane: Lane,
+) -> Result<Checked, Interrupted> {
+    let Context {
+        schemas, metrics, ..
+    } = context;
+    let result = |group_versions: BTreeSet<GroupVersion>, missing, outcome: CheckOutcome| {
+        // The rules may not have been matched.
+        let has_matched = !matches!(
+            outcome,
+            CheckOutcome::DeadlineExceeded { matched: None, .. }
+        );
+        Checked::Result(CheckResult {
+            generation: entry.generation(),
+            revision: has_matched.then_some(snapshot.revision),
+            addresses: addresses(&group_versions, &snapshot.index),
+            group_versions: schemas.shared(group_versions),
+            missing,
+            outcome,
+        })
     };
     let name = entry.key.as_str();
-    // Upstream checks no mutating policies, so that there are no answers of its to give.
+    // Upstream checks no mutating policies, so that it has no answers about them.
     let profile = match entry.body {
         Some(_) => Profile::Truthful,
-        None => profile,
+        None => context.settings.profile,
     };
+    let has_probes = (context.probes.of(name)).is_some_and(|probes| !probes.is_empty());
+    let admissions = has_probes.then(|| Arc::clone(&context.admissions));
 
     let (subject, mapper) = (entry.clone(), Arc::clone(&snapshot.mapper));
     let (known, index) = (schemas.clone(), Arc::clone(&snapshot.index));
-    let match_cache = Arc::clone(match_cache);
+    let match_cache = Arc::clone(&context.match_cache);
+    // It is known also if the rest takes too long or panics.
+    let matched_early: Arc<Mutex<Option<Matched>>> = Arc::default();
+    let matched_slot = Arc::clone(&matched_early);
     metrics.policy_compiled();
-    let examined = guard(name, metrics, move || {
+    let start = Instant::now();
+    let examined = guard(context, name, lane, move || {
+        let unmatched = match_parts(&subject, &mapper, &match_cache);
+        let matched = matched(&unmatched);
+        *matched_slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(matched);
         let (parts, group_versions) =
-            parts_of(&subject, profile, (&mapper, &match_cache), admissions);
+            compile_parts(unmatched, (&subject, &mapper), profile, admissions);
         // Mostly they are there, and the thread need not be left and taken again.
         let schemas = known.loaded(&subject.key, &group_versions, &index);
         let checked = schemas.map(|schemas| {
             let typed = || typed(&parts, &schemas, profile);
-            // What its rules match is known all the same.
-            TypeChecked(catch_unwind(AssertUnwindSafe(typed)).ok())
+            match catch_unwind(AssertUnwindSafe(typed)) {
+                Ok(typed) => TypeChecked::Done(typed),
+                Err(payload) if interrupt::is_interruption(payload.as_ref()) => {
+                    TypeChecked::Interrupted
+                }
+                Err(_) => TypeChecked::Panicked,
+            }
         });
         Examined {
             parts,
             group_versions,
             checked,
         }
-    });
-    let Some(Examined {
+    })
+    .await?;
+    let matched = matched_early.lock();
+    let matched = matched.unwrap_or_else(PoisonError::into_inner).take();
+    let (examined, late) = match examined {
+        Guarded::Done(examined, late) => (examined, late),
+        Guarded::Panicked => {
+            let outcome = CheckOutcome::Panicked { matched: None };
+            return Ok(result(BTreeSet::new(), Vec::new(), outcome));
+        }
+        Guarded::Late(late) => {
+            let step = match &matched {
+                Some(_) => CheckStep::Compiling,
+                None => CheckStep::Matching,
+            };
+            let late = late.of(step);
+            if late.defer(context, entry) {
+                return Ok(Checked::Deferred);
+            }
+            let outcome = CheckOutcome::DeadlineExceeded {
+                late,
+                compiled: None,
+                matched,
+            };
+            return Ok(result(BTreeSet::new(), Vec::new(), outcome));
+        }
+    };
+    let Examined {
         parts,
         group_versions,
         checked,
-    }) = examined.await?
-    else {
-        let outcome = CheckOutcome::Panicked { matched: None };
-        return Ok(Some(result(BTreeSet::new(), Vec::new(), outcome)));
-    };
-    let findings = parts.iter().flat_map(Part::findings).collect();
+    } = examined;
+    let matched = matched.unwrap_or_default();
+    let findings: Vec<CompileFinding> = parts.iter().flat_map(Part::findings).collect();
     let n_expressions = parts.iter().map(|part| part.compiled.n_expressions()).sum();
-    let matched = matched(&parts);
 
     let mut waiting = Vec::new();
     let mut missing = Vec::new();
-    let typed = if let Some(TypeChecked(typed)) = checked {
-        if typed.is_none() {
+    let typed = match checked {
+        Some(TypeChecked::Done(typed)) => Guarded::Done(typed, late),
+        Some(TypeChecked::Panicked) => {
             panicked(name, metrics);
+            Guarded::Panicked
         }
-        typed
-    } else {
-        let asked = schemas.get(name, &group_versions, &snapshot.index).await;
-        let Asked::There(schemas) = asked else {
-            return Ok(None);
-        };
-        for (gv, without) in &schemas.waiting {
-            waiting.push((gv.to_string(), without.reason.clone()));
+        Some(TypeChecked::Interrupted) => Guarded::Late(late),
+        None => {
+            let asked = schemas.get(name, &group_versions, &snapshot.index).await;
+            let Asked::There(schemas) = asked else {
+                return Ok(Checked::Pending);
+            };
+            for (gv, without) in &schemas.waiting {
+                waiting.push((gv.to_string(), without.reason.clone()));
+            }
+            missing.extend(schemas.guards().cloned());
+            let work = move || typed(&parts, &schemas, profile);
+            guard(context, name, lane, work).await?
         }
-        missing.extend(schemas.guards().cloned());
-        guard(name, metrics, move || typed(&parts, &schemas, profile)).await?
     };
     let outcome = match typed {
-        Some(typed) => CheckOutcome::Done {
-            findings,
-            n_expressions,
-            matched,
-            typed,
-            waiting,
-        },
-        None => CheckOutcome::Panicked {
+        Guarded::Done(typed, _) => {
+            context.lanes.finished(name, start.elapsed());
+            CheckOutcome::Done {
+                findings,
+                n_expressions,
+                matched,
+                typed,
+                waiting,
+            }
+        }
+        Guarded::Panicked => CheckOutcome::Panicked {
             matched: Some(matched),
         },
+        Guarded::Late(late) => {
+            let late = late.of(CheckStep::TypeChecking);
+            if late.defer(context, entry) {
+                return Ok(Checked::Deferred);
+            }
+            CheckOutcome::DeadlineExceeded {
+                late,
+                compiled: Some((findings, n_expressions)),
+                matched: Some(matched),
+            }
+        }
     };
-    Ok(Some(result(group_versions, missing, outcome)))
+    Ok(result(group_versions, missing, outcome))
 }
 
-/// The parts of `entry`, with the group versions whose schemas it takes to check them.
-fn parts_of(
-    entry: &Entry,
+/// A policy or a webhook that is not compiled yet.
+struct Unmatched<'a> {
+    policy: &'a ValidatingAdmissionPolicy,
+    matches: Arc<RuleMatches>,
+    webhook: Option<(usize, String, Matched)>,
+}
+
+/// Matches the rules of `entry` with what is served.
+fn match_parts<'a>(
+    entry: &'a Entry,
+    mapper: &Arc<RestMapper>,
+    match_cache: &MatchCache,
+) -> Vec<Unmatched<'a>> {
+    let Some(Body::Webhooks(webhooks)) = &entry.body else {
+        return vec![Unmatched {
+            policy: &entry.policy,
+            matches: match_cache.get(&entry.policy, mapper),
+            webhook: None,
+        }];
+    };
+    let webhooks = webhooks.iter().enumerate();
+    let parts = webhooks.map(|(n, webhook)| {
+        let matches = match_cache.get(webhook, mapper);
+        let (asked, reviews) = matching::asked_of_webhook(webhook, matches.matches());
+        let mut matched = Matched::from(&asked);
+        let by_wildcard = reviews.iter().filter(|review| review.by_wildcard);
+        matched.n_resources = matched.n_resources.saturating_add(reviews.len());
+        matched.n_by_wildcard = matched.n_by_wildcard.saturating_add(by_wildcard.count());
+        let name = webhook.metadata.name.clone().unwrap_or_default();
+        Unmatched {
+            policy: webhook,
+            matches,
+            webhook: Some((n, name, matched)),
+        }
+    });
+    parts.collect()
+}
+
+/// Compiles the parts of `entry`. The second value is the group versions whose schemas are needed to check them.
+fn compile_parts(
+    unmatched: Vec<Unmatched<'_>>,
+    (entry, mapper): (&Entry, &RestMapper),
     profile: Profile,
-    (mapper, match_cache): (&Arc<RestMapper>, &MatchCache),
     admissions: Option<Arc<AdmissionCache>>,
 ) -> (Vec<Part>, BTreeSet<GroupVersion>) {
-    if let Some(Body::Webhooks(webhooks)) = &entry.body {
-        let webhooks = webhooks.iter().enumerate();
-        let parts = webhooks.map(|(n, webhook)| {
-            let matches = match_cache.get(webhook, mapper);
-            let (asked, reviews) = matching::asked_of_webhook(webhook, matches.matches());
-            let mut matched = Matched::from(&asked);
-            let by_wildcard = reviews.iter().filter(|review| review.by_wildcard);
-            matched.n_resources = matched.n_resources.saturating_add(reviews.len());
-            matched.n_by_wildcard = matched.n_by_wildcard.saturating_add(by_wildcard.count());
-            let name = webhook.metadata.name.clone().unwrap_or_default();
-            Part {
-                compiled: CompiledPolicy::of_parts(webhook, None),
-                matches,
-                webhook: Some((n, name, matched)),
-            }
-        });
-        let parts: Vec<Part> = parts.collect();
-        let group_versions = parts.iter().flat_map(|part| part.matches.group_versions());
-        let group_versions = group_versions.cloned().collect();
+    let mutations = entry.body.as_ref().and_then(|body| match body {
+        Body::Webhooks(_) => None,
+        body => Some(body.mutations()),
+    });
+    let parts = unmatched.into_iter().map(|part| Part {
+        compiled: CompiledPolicy::of_parts(part.policy, mutations),
+        matches: part.matches,
+        webhook: part.webhook,
+    });
+    let parts: Vec<Part> = parts.collect();
+    let all = || parts.iter().flat_map(|part| part.matches.group_versions());
+    let [
+        Part {
+            compiled,
+            matches,
+            webhook: None,
+        },
+    ] = parts.as_slice()
+    else {
+        let group_versions = all().cloned().collect();
         return (parts, group_versions);
-    }
+    };
     let policy = &*entry.policy;
-    let mutations = entry.body.as_ref().map(Body::mutations);
-    let compiled = CompiledPolicy::of_parts(policy, mutations);
     if let Some(admissions) = admissions
         && entry.body.is_none()
         && admissions.get(policy).is_none()
     {
-        admissions.put(policy, Admission::from_compiled(&compiled));
+        admissions.put(policy, Admission::from_compiled(compiled));
     }
-    let matches = match_cache.get(policy, mapper);
     let mut group_versions = match profile {
         Profile::Truthful => matches.group_versions().clone(),
         Profile::Upstream => {
-            let kinds = kinds_to_check(&compiled, mapper, profile);
+            let kinds = kinds_to_check(compiled, mapper, profile);
             describing(&kinds, matches.matches())
         }
     };
     group_versions.extend(policy::param_kind(policy).map(|gvk| gvk.group_version()));
-    let part = Part {
-        compiled,
-        matches,
-        webhook: None,
-    };
-    (vec![part], group_versions)
+    (parts, group_versions)
 }
 
 /// A hash of the addresses of documents.
@@ -345,20 +524,74 @@ fn addresses(group_versions: &BTreeSet<GroupVersion>, index: &Index) -> u64 {
 #[error("interrupted")]
 pub(crate) struct Interrupted;
 
-/// Runs a part of a check apart from everything else; `None` if it panicked.
+/// How a part of a check ended.
+pub(super) enum Guarded<T> {
+    /// With a value, which says itself if it was interrupted; that would be reported like this.
+    Done(T, Late),
+    Panicked,
+    /// It was interrupted.
+    Late(Late),
+}
+
+impl<T> Guarded<T> {
+    /// The value, `None` if it panicked. The error is that it was interrupted.
+    pub(super) fn value(self) -> Result<Option<T>, Late> {
+        match self {
+            Self::Done(value, _) => Ok(Some(value)),
+            Self::Panicked => Ok(None),
+            Self::Late(late) => Err(late),
+        }
+    }
+}
+
+/// Runs a part of a check on a thread of its own, within the limits of `lane`.
 pub(super) async fn guard<T: Send + 'static>(
+    context: &Context,
     policy: &str,
-    metrics: &Metrics,
+    lane: Lane,
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<Option<T>, Interrupted> {
+) -> Result<Guarded<T>, Interrupted> {
+    let metrics = &context.metrics;
     let start = Instant::now();
-    let outcome = blocking::run(blocking::Kind::Check, work).await;
+    let stop: Arc<AtomicBool> = Arc::default();
+    let flag = Arc::clone(&stop);
+    let interrupt = Interrupt::new(move || flag.load(Ordering::Relaxed));
+    let has_yielded = AtomicBool::new(false);
+    let is_contended = || {
+        let is_contended = blocking::has_waiting_check() || context.queue.len() > 0;
+        has_yielded.store(is_contended, Ordering::Relaxed);
+        is_contended
+    };
+    let limit = context.lanes.limit(lane);
+    let running = interrupt.clone();
+    let work = move || running.run(work);
+    let outcome = blocking::run_within(lane.kind(), limit, stop, is_contended, work).await;
     metrics.checked(start.elapsed().as_secs_f64());
+    let late = |is_stuck| Late {
+        field: interrupt.field(),
+        limit: limit.deadline,
+        next: match lane {
+            _ if is_stuck => None,
+            Lane::Quick if has_yielded.load(Ordering::Relaxed) => Some(Lane::Deferred),
+            Lane::Quick | Lane::Deferred => Some(Lane::Slow),
+            Lane::Slow => None,
+        },
+        is_stuck,
+    };
     match outcome {
-        Ok(value) => Ok(Some(value)),
+        Ok(Some(Ok(value))) => Ok(Guarded::Done(value, late(false))),
+        Ok(Some(Err(_))) => Ok(Guarded::Late(late(false))),
+        Ok(None) => {
+            tracing::error!(
+                policy,
+                field = interrupt.field(),
+                "the check of this policy does not end; please report it"
+            );
+            Ok(Guarded::Late(late(true)))
+        }
         Err(error) if error.is_panic() => {
             panicked(policy, metrics);
-            Ok(None)
+            Ok(Guarded::Panicked)
         }
         Err(_) => Err(Interrupted),
     }
@@ -374,22 +607,4 @@ fn panicked(policy: &str, metrics: &Metrics) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_panic_is_counted_and_contained() {
-        let metrics = Metrics::new();
-        let outcome = guard("a", &metrics, || -> u32 { panic!("hostile") })
-            .await
-            .unwrap();
-        assert_eq!(outcome, None);
-        assert_eq!(guard("a", &metrics, || 1).await.unwrap(), Some(1));
-        let text = metrics.encode().unwrap();
-        assert!(text.contains("vap_check_panics_total 1\n"), "{text}");
-        assert!(
-            text.contains("vap_check_duration_seconds_count 2\n"),
-            "{text}"
-        );
-    }
-}
+mod tests;

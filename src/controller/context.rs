@@ -16,6 +16,7 @@ use super::cluster_snapshot::ClusterSnapshot;
 use super::events::Events;
 use super::followed::{self, AllFollowed, Followed};
 use super::kept_conditions::KeptConditions;
+use super::lanes::Lanes;
 use super::leadership::Leadership;
 use super::log_throttle::LogThrottle;
 use super::match_cache::MatchCache;
@@ -85,6 +86,7 @@ pub(crate) struct Context {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) readiness: Readiness,
     pub(crate) kept: KeptConditions,
+    pub(crate) lanes: Lanes,
     pub(crate) log_throttle: LogThrottle,
     pub(crate) write_limiter: WriteLimiter,
     pub(crate) events: Events,
@@ -130,6 +132,7 @@ impl Context {
             metrics,
             readiness: Readiness::default(),
             kept: KeptConditions::default(),
+            lanes: Lanes::default(),
             log_throttle: LogThrottle::default(),
             write_limiter: WriteLimiter::default(),
             events: Events::default(),

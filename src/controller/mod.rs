@@ -26,6 +26,7 @@ mod followed;
 pub mod fuzzing;
 mod generation;
 mod kept_conditions;
+mod lanes;
 mod leadership;
 mod lease;
 mod list_watch;
@@ -121,6 +122,7 @@ impl Controller {
         move || {
             let is_in_step = context.readiness.is_all_in_step();
             context.metrics.set_in_step(is_in_step);
+            context.metrics.set_stuck_check_threads(blocking::n_stuck());
         }
     }
 
@@ -159,6 +161,7 @@ impl Controller {
         );
         tasks.spawn("events", events::send(Arc::clone(&context)));
         tasks.spawn("probes", probe_runner::work(Arc::clone(&context)));
+        tasks.spawn("slow-checks", lanes::work(Arc::clone(&context)));
         for followed in &context.settings.followed {
             let task = followed::run(Arc::clone(&context), *followed);
             tasks.spawn(followed.row().task, task);

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::binding_state::{self, Bindings};
-use super::check::{CheckOutcome, CheckResult, check};
+use super::check::{CheckOutcome, CheckResult, Checked, check};
 use super::cluster_snapshot::ClusterSnapshot;
 use super::context::Context;
 use super::crds::{self, Crds};
 use super::followed::{self, Followed, definitions};
+use super::lanes::Lane;
 use super::probe_runner::{self, Probed};
 use super::reconcile::Failure;
 use super::store::Entry;
@@ -20,7 +21,7 @@ use crate::schema::rest_mapper::{ApiResource, RestMapper};
 use crate::schema::{Gvk, Gvr};
 use crate::status::bindings::BindingsState;
 use crate::status::compute::{
-    Checked, Compiled, NotServed, Observed, ParamKindState, ParamsState, Subject, Types,
+    self as status, Compiled, NotServed, Observed, ParamKindState, ParamsState, Subject, Types,
 };
 use crate::status::condition::ConditionType;
 use crate::status::out_of_date::Staleness;
@@ -61,44 +62,24 @@ pub(crate) async fn observe(
         .filter(|result| result.holds_for(entry, snapshot));
     let result = if let Some(result) = known {
         Arc::clone(result)
-    } else if entry.subject() == Subject::Definition {
-        match definitions::judge(context, entry).await? {
-            Some(result) => result,
-            None => return Ok(None),
-        }
     } else {
-        let Context {
-            schemas,
-            match_cache,
-            settings,
-            metrics,
-            store,
-            ..
-        } = &**context;
-        let name = entry.key.as_str();
-        let probes = context.probes.of(name);
-        let has_probes = probes.is_some_and(|probes| !probes.is_empty());
-        let admissions = has_probes.then(|| Arc::clone(&context.admissions));
-        let result = check(
-            entry,
-            snapshot,
-            schemas,
-            match_cache,
-            settings.profile,
-            metrics,
-            admissions,
-        )
-        .await?;
-        let Some(result) = result else {
-            return Ok(None);
-        };
-        let result = Arc::new(result);
-        store.note(name, &result);
-        // What changed during the check touched nobody, as it was not known what the policy depends on.
-        if !result.is_current_in(&context.snapshot()) {
-            context.queue.add(name);
+        match context.lanes.lane(entry) {
+            Lane::Quick => {
+                let Some(result) = check_in(context, entry, snapshot, Lane::Quick).await? else {
+                    return Ok(None);
+                };
+                result
+            }
+            lane => {
+                context.lanes.add(&entry.key, lane);
+                // The result with other inputs remains until there is another.
+                let latest = entry.result.as_ref();
+                match latest.filter(|result| result.is_of(&entry.generation())) {
+                    Some(result) => Arc::clone(result),
+                    None => return Ok(None),
+                }
+            }
         }
-        result
     };
     let bindings = binding_state::bindings_of(context, &entry.key);
     let params = params_of(context, entry, snapshot, bindings.as_ref());
@@ -122,6 +103,30 @@ pub(crate) async fn observe(
         bindings,
         probes,
     }))
+}
+
+/// Checks a policy in `snapshot`, within the limits of `lane`, and stores the result.
+///
+/// The result is `None` if schemas are being read, or the policy is checked in another lane; a notification follows.
+pub(super) async fn check_in(
+    context: &Context,
+    entry: &Entry,
+    snapshot: &ClusterSnapshot,
+    lane: Lane,
+) -> Result<Option<Arc<CheckResult>>, Failure> {
+    if entry.subject() == Subject::Definition {
+        return definitions::judge(context, entry, lane).await;
+    }
+    let result = match check(context, entry, snapshot, lane).await? {
+        Checked::Result(result) => Arc::new(result),
+        Checked::Pending | Checked::Deferred => return Ok(None),
+    };
+    context.store.note(&entry.key, &result);
+    // A change during the check notified of nothing, as the inputs of the policy were not known.
+    if !result.is_current_in(&context.snapshot()) {
+        context.queue.add(&entry.key);
+    }
+    Ok(Some(result))
 }
 
 /// Returns the state of the paramKind of the policy `entry` and of the params that its bindings refer to.
@@ -206,21 +211,46 @@ impl Facts {
                 typed,
                 waiting,
             } => (
-                Checked::Done(Compiled {
+                status::Checked::Done(Compiled {
                     findings,
                     n_expressions: *n_expressions,
                 }),
-                Checked::Done(matched),
-                Checked::Done(Types {
+                status::Checked::Done(matched),
+                status::Checked::Done(Types {
                     outcome: typed,
                     waiting,
                 }),
             ),
             CheckOutcome::Panicked { matched } => (
-                Checked::Panicked,
-                matched.as_ref().map_or(Checked::Panicked, Checked::Done),
-                Checked::Panicked,
+                status::Checked::Panicked,
+                matched
+                    .as_ref()
+                    .map_or(status::Checked::Panicked, status::Checked::Done),
+                status::Checked::Panicked,
             ),
+            CheckOutcome::DeadlineExceeded {
+                late,
+                compiled,
+                matched,
+            } => {
+                let deadline = late.deadline();
+                let compiled = compiled.as_ref().map(|(findings, n_expressions)| Compiled {
+                    findings,
+                    n_expressions: *n_expressions,
+                });
+                let exceeded = status::Checked::DeadlineExceeded(deadline);
+                (
+                    compiled.map_or(
+                        status::Checked::DeadlineExceeded(deadline),
+                        status::Checked::Done,
+                    ),
+                    matched.as_ref().map_or(
+                        status::Checked::DeadlineExceeded(deadline),
+                        status::Checked::Done,
+                    ),
+                    exceeded,
+                )
+            }
         };
         Observed {
             policy: &self.policy,

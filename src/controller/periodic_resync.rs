@@ -15,7 +15,8 @@ const INTERVAL: Duration = Duration::from_secs(60);
 const MIN_PAUSE: Duration = Duration::from_millis(20);
 
 /// Ends watches of params that no policy needs any more, and sees to probes that depend on namespaces or
-/// permissions, whose changes nobody tells us: a little at a time, and not all at once.
+/// permissions, whose changes nobody tells us: a little at a time, and not all at once. Has checks repeated that
+/// exceeded their deadline long ago.
 pub(crate) async fn run(context: Arc<Context>) {
     let heartbeat = context
         .supervisor
@@ -28,6 +29,7 @@ pub(crate) async fn run(context: Arc<Context>) {
         context
             .params
             .retain(&context, &context.store.param_kinds());
+        context.lanes.retry(begin);
         let tasks = tasks(&context);
         let n_chores = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
         let pause = (INTERVAL / n_chores.max(1)).max(MIN_PAUSE);

@@ -190,6 +190,7 @@ fn desired(context: &Context, name: &str, facts: &Facts) -> DesiredStatus {
 fn forget(context: &Context, key: &str) {
     context.admissions.forget(key);
     context.kept.forget(key);
+    context.lanes.forget(key);
     context.params.forget(key, Referrer::Bindings);
     context.params.forget(key, Referrer::Probes);
 }

@@ -196,6 +196,9 @@ pub fn together(
     of_mutations.is_cancelled.clone_from(&context.is_cancelled);
     of_mutations.recorder.clone_from(&context.recorder);
     let outcome = mutate(request, object, bound, &of_mutations);
+    if let Some(exceeded) = outcome.exceeded {
+        return Err(exceeded.to_string());
+    }
     if let Some(gvk) = kinds.missing().first() {
         return Err(format!(
             "no schema of {} {} is known, by which a mutation changes it; name its CustomResourceDefinition",
@@ -218,6 +221,9 @@ pub fn together(
         of_mutations.is_reversed = true;
         of_mutations.recorder = None;
         let reversed = mutate(request, object, bound, &of_mutations);
+        if let Some(exceeded) = reversed.exceeded {
+            return Err(exceeded.to_string());
+        }
         let sorted = |outcome: &MutationOutcome| -> BTreeSet<String> {
             outcome.errors.iter().cloned().collect()
         };

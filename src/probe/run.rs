@@ -377,6 +377,9 @@ impl<'a> Prepared<'a> {
             Ok(decided) => decided,
             Err(why) => return pending(case, &why),
         };
+        if let Some(exceeded) = decided.outcome.exceeded {
+            return pending(case, &exceeded.to_string());
+        }
         context.recorder = None;
         if setting.target.kind().stage() == Stage::Validation
             && let Err(why) =

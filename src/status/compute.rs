@@ -8,6 +8,7 @@
 //! - A message states what follows for requests.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use k8s_openapi::api::admissionregistration::v1::{
     ExpressionWarning, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyStatus,
@@ -44,11 +45,11 @@ pub struct Observed<'a> {
     /// The sort of it. Where one that is no ValidatingAdmissionPolicy has no probes, no condition tells of that.
     pub subject: Subject,
     /// Its expressions, without regard to schemas.
-    pub compiled: Checked<Compiled<'a>>,
+    pub compiled: Checked<'a, Compiled<'a>>,
     /// The resources that its rules match.
-    pub matches: Checked<&'a Matched>,
+    pub matches: Checked<'a, &'a Matched>,
     /// The outcome of type checking.
-    pub types: Checked<Types<'a>>,
+    pub types: Checked<'a, Types<'a>>,
     /// Its paramKind.
     pub params: ParamKindState,
     /// Its bindings.
@@ -73,11 +74,46 @@ impl Observed<'_> {
 
 /// The outcome of a check that may have broken off.
 #[derive(Clone, Debug)]
-pub enum Checked<T> {
+pub enum Checked<'a, T> {
     /// It ran to its end.
     Done(T),
     /// It panicked: an error of ours.
     Panicked,
+    /// It was ended, since it took too long.
+    DeadlineExceeded(Deadline<'a>),
+}
+
+/// A check that took too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadline<'a> {
+    /// The time limit.
+    pub limit: Duration,
+    /// The step of the check that was not finished.
+    pub step: CheckStep,
+    /// The field that was worked on, `spec.validations[0].expression`; `None` if it was none in particular.
+    pub field: Option<&'a str>,
+}
+
+/// A step of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckStep {
+    /// Matching the rules with the resources that the cluster serves.
+    Matching,
+    /// Compiling the expressions.
+    Compiling,
+    /// Checking the types of the expressions.
+    TypeChecking,
+}
+
+impl<T> Checked<'_, T> {
+    /// The value. The error is the verdict on a check without one.
+    pub(super) fn done(&self) -> Result<&T, Verdict> {
+        match self {
+            Self::Done(value) => Ok(value),
+            Self::Panicked => Err(Verdict::broken_off()),
+            Self::DeadlineExceeded(deadline) => Err(Verdict::deadline_exceeded(*deadline)),
+        }
+    }
 }
 
 /// The outcome of compiling.
@@ -427,7 +463,10 @@ fn standing(
     live: &[Condition],
     generation: i64,
 ) -> Option<Verdict> {
-    if verdict.reason == Reason::InternalError {
+    if matches!(
+        verdict.reason,
+        Reason::InternalError | Reason::DeadlineExceeded
+    ) {
         return None;
     }
     let last = condition::find(live, type_)?;
@@ -486,12 +525,12 @@ pub(super) fn worst<'a, T>(
 
 /// The condition `Compiled`.
 fn compiled(observed: &Observed<'_>) -> Verdict {
-    let Checked::Done(Compiled {
+    let Compiled {
         findings,
         n_expressions,
-    }) = observed.compiled
-    else {
-        return Verdict::broken_off();
+    } = match observed.compiled.done() {
+        Ok(compiled) => *compiled,
+        Err(unknown) => return unknown,
     };
     let of_kind = |kind: CompileFindingKind| {
         let found = || findings.iter().filter(|finding| finding.kind == kind);
@@ -542,7 +581,7 @@ fn found_warnings(observed: &Observed<'_>) -> Vec<ExpressionWarning> {
             &outcome.warnings,
             warnings::budget_bytes(observed.policy),
         ),
-        Checked::Panicked => Vec::new(),
+        Checked::Panicked | Checked::DeadlineExceeded(_) => Vec::new(),
     }
 }
 

@@ -180,6 +180,8 @@ reasons! {
     UnsupportedExpression,
     /// `Compiled`, `TypeChecked`, `ResourcesMatched` Unknown: the check of this policy broke off.
     InternalError,
+    /// `Compiled`, `TypeChecked`, `ResourcesMatched` Unknown: the check of this policy took too long.
+    DeadlineExceeded,
     /// `TypeChecked` True: all kinds were checked.
     NoWarnings,
     /// `TypeChecked` True: no warnings, but not everything could be checked.

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use super::compute::{Checked, Observed, Typed};
+use super::compute::{Observed, Typed};
 use super::condition::{ConditionStatus, Reason};
 use super::message;
 use super::type_checked::is_all_uncompiled;
@@ -144,9 +144,9 @@ fn unjudged(field_ref: String, message: String) -> CompileFinding {
 
 /// The condition `TypeChecked` of a definition.
 pub(super) fn type_checked(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>) -> Verdict {
-    let (Checked::Done(types), Checked::Done(compiled)) = (&observed.types, &observed.compiled)
-    else {
-        return Verdict::broken_off();
+    let (types, compiled) = match (observed.types.done(), observed.compiled.done()) {
+        (Ok(types), Ok(compiled)) => (types, compiled),
+        (Err(unknown), _) | (_, Err(unknown)) => return unknown,
     };
     let all = types.outcome.warnings.iter();
     let mut of_types = all.filter(|warning| !uncompiled.contains(warning.field_ref.as_str()));

@@ -1,15 +1,16 @@
 //! `ResourcesMatched`: whether the rules of a policy, or of each webhook of a configuration, match what is served and what
 //! API servers ask about.
 
-use super::compute::{Checked, Matched, Observed, Subject};
+use super::compute::{Matched, Observed, Subject};
 use super::condition::{ConditionStatus, Reason};
 use super::message;
 use super::verdict::{Evidence, Verdict};
 
 /// The condition `ResourcesMatched`.
 pub(super) fn verdict(observed: &Observed<'_>) -> Verdict {
-    let Checked::Done(matches) = observed.matches else {
-        return Verdict::broken_off();
+    let matches = match observed.matches.done() {
+        Ok(matches) => *matches,
+        Err(unknown) => return unknown,
     };
     if observed.subject != Subject::Webhooks {
         return of_matched(matches, observed.subject);

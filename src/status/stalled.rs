@@ -57,6 +57,7 @@ impl Reason {
             Self::AllExpressionsCompile
             | Self::UnsupportedExpression
             | Self::InternalError
+            | Self::DeadlineExceeded
             | Self::NoWarnings
             | Self::PartiallyChecked
             | Self::NoTypesToCheck

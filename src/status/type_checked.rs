@@ -16,12 +16,12 @@ pub(super) fn type_checked(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>)
     if observed.subject == Subject::Definition {
         return definition::type_checked(observed, uncompiled);
     }
-    let Checked::Done(Types {
+    let Types {
         outcome: types,
         waiting,
-    }) = observed.types
-    else {
-        return Verdict::broken_off();
+    } = match observed.types.done() {
+        Ok(types) => *types,
+        Err(unknown) => return unknown,
     };
     let gaps = gaps(observed, types, uncompiled);
     let (n_checked, n_kinds) = (
@@ -109,7 +109,7 @@ pub(super) fn type_checked(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>)
     verdict.with_evidence(match observed.matches {
         _ if !waiting.is_empty() => Evidence::Awaited,
         Checked::Done(matches) if !matches.incomplete.is_empty() => Evidence::WithoutDetail,
-        Checked::Done(_) | Checked::Panicked => Evidence::Complete,
+        _ => Evidence::Complete,
     })
 }
 
@@ -129,7 +129,7 @@ pub(super) fn is_all_uncompiled(observed: &Observed<'_>, uncompiled: &BTreeSet<&
         Checked::Done(Compiled { n_expressions, .. }) => {
             !uncompiled.is_empty() && uncompiled.len() >= n_expressions
         }
-        Checked::Panicked => false,
+        Checked::Panicked | Checked::DeadlineExceeded(_) => false,
     }
 }
 
@@ -147,7 +147,7 @@ fn gaps(observed: &Observed<'_>, types: &Typed, uncompiled: &BTreeSet<&str>) -> 
         .map(|(gvk, _)| format!("params of kind {} (no schema)", message::kind(gvk)));
     let groups = match observed.matches {
         Checked::Done(matches) => matches.incomplete.as_slice(),
-        Checked::Panicked => &[],
+        Checked::Panicked | Checked::DeadlineExceeded(_) => &[],
     };
     let groups = groups
         .iter()

@@ -1,5 +1,6 @@
 //! Verdicts: conditions before they are dated, with the evidence that they rest on.
 
+use super::compute::{CheckStep, Deadline};
 use super::condition::{ConditionStatus, ConditionType, Reason};
 
 /// One condition before it is dated.
@@ -121,6 +122,40 @@ impl Verdict {
             Reason::InternalError,
             "the check of this policy broke off on an error of vap-status-controller; its log has \
              the details",
+        )
+        .with_evidence(Evidence::Awaited)
+    }
+
+    /// The verdict on a check that took too long.
+    pub(super) fn deadline_exceeded(deadline: Deadline<'_>) -> Self {
+        let Deadline { limit, step, field } = deadline;
+        let (work, unknown) = match step {
+            CheckStep::Matching => ("matching the rules", "this condition is unknown"),
+            CheckStep::Compiling => (
+                "compiling the expressions",
+                "errors in the expressions are unknown",
+            ),
+            CheckStep::TypeChecking => (
+                "checking the types of the expressions",
+                "warnings about the expressions are unknown",
+            ),
+        };
+        let (place, action) = match (field, step) {
+            (Some(field), CheckStep::TypeChecking) => (
+                format!(" at {field}"),
+                "shorten or split this expression, or let the rules match fewer kinds",
+            ),
+            (Some(field), _) => (format!(" at {field}"), "shorten or split this expression"),
+            (None, CheckStep::Matching) => (String::new(), "give it fewer rules"),
+            (None, _) => (String::new(), "give it fewer or shorter expressions"),
+        };
+        Self::new(
+            ConditionStatus::Unknown,
+            Reason::DeadlineExceeded,
+            format!(
+                "{work} exceeded the time limit of {} s{place}; {unknown}, and requests are not affected; {action}",
+                limit.as_secs()
+            ),
         )
         .with_evidence(Evidence::Awaited)
     }

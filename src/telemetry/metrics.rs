@@ -56,6 +56,8 @@ pub struct Metrics {
     reconcile_errors: Family<ErrorLabels, Counter>,
     status_writes: Counter,
     check_panics: Counter,
+    deadlines_exceeded: Counter,
+    stuck_threads: Count,
     compilations: Counter,
     events_dropped: Counter,
     probe_write_errors: Family<ErrorLabels, Counter>,
@@ -96,6 +98,8 @@ impl Metrics {
             reconcile_errors: Family::default(),
             status_writes: Counter::default(),
             check_panics: Counter::default(),
+            deadlines_exceeded: Counter::default(),
+            stuck_threads: Count::default(),
             compilations: Counter::default(),
             events_dropped: Counter::default(),
             probe_write_errors: Family::default(),
@@ -145,6 +149,16 @@ impl Metrics {
             "check_panics",
             "Checks of a policy that broke off on an internal error",
             metrics.check_panics.clone(),
+        );
+        registry.register(
+            "check_deadline_exceeded",
+            "Checks of a policy that were ended because they took too long",
+            metrics.deadlines_exceeded.clone(),
+        );
+        registry.register(
+            "check_threads_stuck",
+            "Threads with a check that did not end although it was told to",
+            metrics.stuck_threads.clone(),
         );
         registry.register(
             "policy_compilations",
@@ -309,6 +323,16 @@ impl Metrics {
     /// Counts a check that panicked.
     pub fn check_panicked(&self) {
         self.check_panics.inc();
+    }
+
+    /// Counts a check that was ended because it took too long.
+    pub fn check_deadline_exceeded(&self) {
+        self.deadlines_exceeded.inc();
+    }
+
+    /// Sets how many threads have a check that does not end.
+    pub fn set_stuck_check_threads(&self, n: usize) {
+        self.stuck_threads.set(i64::try_from(n).unwrap_or(i64::MAX));
     }
 
     /// Counts a policy that was parsed and compiled.

@@ -12,6 +12,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::graph::{Edge, GRAPH, StateId, StateKind};
+use cel::interrupt::checkpoint;
 use cel::syntax::token::Kind;
 
 /// The number of an alternative, from 0.
@@ -112,6 +113,7 @@ impl Predictor {
 
     /// Follows the alternatives of `set` that take `token`.
     pub(super) fn step(&mut self, set: SetId, token: Kind) -> Step {
+        checkpoint();
         if let Some(step) = self.steps.get(&(set, token)) {
             return *step;
         }
@@ -162,6 +164,7 @@ impl Predictor {
     fn spread(&mut self, mut open: Vec<Place>) -> SetId {
         let (mut seen, mut places) = (HashSet::new(), Vec::new());
         while let Some(place) = open.pop() {
+            checkpoint();
             if !seen.insert(place) {
                 continue;
             }

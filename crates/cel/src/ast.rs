@@ -7,6 +7,8 @@
 
 use std::sync::Arc;
 
+use super::interrupt::checkpoint;
+
 /// The index of an expression in its [`Ast`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ExprId(u32);
@@ -341,6 +343,7 @@ impl AstBuilder {
 
     /// Adds `expr` at the place `offset`. Its parts must have been added before.
     pub fn add(&mut self, offset: u32, expr: Expr) -> ExprId {
+        checkpoint();
         let id = ExprId(to_u32(self.exprs.len()));
         let depth = self.depth_of(&expr);
         self.exprs.push(expr);

@@ -11,6 +11,7 @@ use super::ast::{Ast, Expr, ExprId, Literal, MapEntry, is_optional};
 use super::checker::{CheckedAst, Reference};
 use super::diagnostic::{Code, Diagnostics};
 use super::env::Env;
+use super::interrupt::checkpoint;
 use super::source::SourceMap;
 use super::types::Type;
 use super::validators::{self, Validator};
@@ -77,6 +78,7 @@ impl Validation<'_> {
     fn check_literals(&mut self, function: &str, is_valid: fn(&Literal) -> bool) {
         let ast = self.ast;
         for (id, expr) in ast.iter() {
+            checkpoint();
             let Expr::Call { args, .. } = expr else {
                 continue;
             };
@@ -108,6 +110,7 @@ impl Validation<'_> {
     }
 
     fn check_aggregate(&mut self, id: ExprId) {
+        checkpoint();
         let ast = self.ast;
         match ast.expr(id) {
             Expr::List {
@@ -124,6 +127,7 @@ impl Validation<'_> {
     fn check_list(&mut self, elements: &[ExprId], optional_indices: &[u32]) {
         let mut first: Option<Type> = None;
         for (n, &element) in elements.iter().enumerate() {
+            checkpoint();
             let optional = is_optional(optional_indices, n);
             let type_ = self.part_type(element, optional);
             match &first {
@@ -141,6 +145,7 @@ impl Validation<'_> {
     fn check_map(&mut self, entries: &[MapEntry]) {
         let mut first: Option<(Type, Type)> = None;
         for entry in entries {
+            checkpoint();
             let key = self.checked.type_of(entry.key);
             let value = self.part_type(entry.value, entry.optional);
             let Some((first_key, first_value)) = first.clone() else {
@@ -183,6 +188,7 @@ fn exempt_expressions(checked: &CheckedAst, functions: &[&str]) -> Vec<bool> {
         }
     }
     while let Some(next) = pending.pop() {
+        checkpoint();
         if let Some(flag) = exempt.get_mut(next.index())
             && !std::mem::replace(flag, true)
         {

@@ -169,7 +169,7 @@
 //!
 //! Texts, trees, patterns and results may come from strangers: the parser bounds the length of a text, the number
 //! of nodes and their depth; what recurses goes on on a larger stack where it is deep ([`stack`]); comparisons
-//! count as work. An estimate and a check take time in proportion to the tree.
+//! count as work. An estimate and a check take time in proportion to the tree, and an [`interrupt`] ends them early.
 
 pub mod ast;
 pub mod ast_validators;
@@ -183,6 +183,7 @@ pub mod estimate;
 pub mod eval;
 pub mod ext;
 pub mod go_text;
+pub mod interrupt;
 pub mod message;
 mod names;
 pub mod number_format;

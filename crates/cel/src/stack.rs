@@ -5,6 +5,8 @@
 
 use std::cell::Cell;
 
+use super::interrupt;
+
 /// The stack of such a thread, in bytes.
 const DEEP_STACK_BYTES: usize = 256 * 1024 * 1024;
 
@@ -30,6 +32,7 @@ pub fn run_on_deep_stack<T: Send>(deep: bool, work: impl FnOnce() -> T + Send) -
     if !deep || IS_DEEP.get() {
         return work();
     }
+    let interrupt = interrupt::current();
     // Left in place by a thread that does not start.
     let mut pending = Some(work);
     let outcome = std::thread::scope(|scope| {
@@ -38,6 +41,7 @@ pub fn run_on_deep_stack<T: Send>(deep: bool, work: impl FnOnce() -> T + Send) -
             .stack_size(DEEP_STACK_BYTES)
             .spawn_scoped(scope, || {
                 IS_DEEP.set(true);
+                let _installed = interrupt::Installed::new(interrupt);
                 pending.take().map(|work| work())
             })
             .ok()

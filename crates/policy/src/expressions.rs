@@ -13,6 +13,7 @@ use cel::ast_validators;
 use cel::checker::{self, CheckedAst};
 use cel::diagnostic::{Code, Diagnostic, Diagnostics};
 use cel::env::Env;
+use cel::interrupt::working_on;
 use cel::{stack, syntax};
 
 /// The purpose of an expression.
@@ -128,6 +129,7 @@ impl PolicyExpression {
         name: Option<&str>,
         text: &str,
     ) -> Self {
+        working_on(&field_ref);
         let (ast, found) = syntax::parse_within(text, n_left);
         let parsed = ast.map(Arc::new).ok_or(found);
         Self {
@@ -172,6 +174,7 @@ impl PolicyExpression {
     ///
     /// Source: cel-go `cel/env.go`, `Env.Check`.
     pub(super) fn check(&self, env: &Env) -> ExpressionCheck<'_> {
+        working_on(&self.field_ref);
         let ast = match &self.parsed {
             Ok(ast) => ast,
             Err(found) => return ExpressionCheck::Unparsed(found),

@@ -38,6 +38,8 @@ pub mod exempt;
 pub mod expressions;
 pub mod fields;
 pub mod finding;
+#[cfg(test)]
+mod interruption;
 pub mod lockout;
 pub mod matching;
 pub mod mutations;

@@ -16,6 +16,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use self::rule::{Exclusions, Incomplete, Rule};
 use self::unserved::{MAX_LOOKED_AT, unserved};
 use super::exempt;
+use cel::interrupt::checkpoint;
 use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
 use kubernetes::schema::{Gvk, Gvr};
 
@@ -261,6 +262,7 @@ pub fn resolve(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Match
             *known.or_insert(true) &= is_by_wildcard;
         }
         for name in list(rule.spec.resources.as_ref()) {
+            checkpoint();
             // Of a name that is given twice it is said once.
             if found.insert(name.clone()) {
                 let is_looked_at = matches.unserved.len() < MAX_LOOKED_AT;

@@ -385,6 +385,9 @@ impl<'a> Auditor<'a> {
         } else {
             admission.review(&converted, &policy.bindings, &context)
         };
+        if let Some(exceeded) = outcome.exceeded {
+            return Some(undecided(index, policy, request, exceeded.to_string()));
+        }
         let is_asked = outcome.definition.error.is_some()
             || (to.is_some()
                 && outcome

@@ -19,16 +19,18 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 
-use super::super::check::{self, CheckOutcome, CheckResult};
+use super::super::check::{self, CheckOutcome, CheckResult, Guarded};
 use super::super::context::Context;
 use super::super::crds::{CustomResourceDefinition, Spec, Status};
 use super::super::error::{Error, within};
 use super::super::event_source::EventSource;
+use super::super::lanes::Lane;
 use super::super::reconcile::Failure;
 use super::super::store::{Body, Entry};
 use super::{Followed, FollowedState};
-use crate::status::compute::Matched;
+use crate::status::compute::{CheckStep, Matched};
 use crate::status::definition::RuleFindings;
 use crate::telemetry::metrics::ErrorReason;
 use crate::validation_rules;
@@ -251,13 +253,15 @@ pub(crate) fn is_of(definition: &Value, entry: &Entry) -> bool {
         && generation.and_then(Value::as_i64) == metadata.generation
 }
 
-/// Judges the rules of the definition `entry`; nothing where it is another by now, of which the watch tells.
+/// Checks the rules of the definition `entry`, within the limits of `lane`. The result is `None` if it is another by
+/// now, of which the watch notifies, or if it is checked in another lane.
 ///
 /// # Errors
 /// Where it cannot be read, or the process ends.
 pub(crate) async fn judge(
     context: &Context,
     entry: &Entry,
+    lane: Lane,
 ) -> Result<Option<Arc<CheckResult>>, Failure> {
     let name = entry.policy.metadata.name.as_deref().unwrap_or_default();
     let found = if entry.has_rules() {
@@ -272,19 +276,35 @@ pub(crate) async fn judge(
             Ok(definition) => findings(&definition),
             Err(why) => RuleFindings::unreadable(&why),
         };
-        check::guard(&entry.key, &context.metrics, judged).await?
+        let start = Instant::now();
+        let found = check::guard(context, &entry.key, lane, judged).await?;
+        if let Guarded::Done(..) = found {
+            context.lanes.finished(&entry.key, start.elapsed());
+        }
+        found.value()
     } else {
-        Some(RuleFindings::default())
+        Ok(Some(RuleFindings::default()))
     };
     let outcome = match found {
-        Some(found) => CheckOutcome::Done {
+        Ok(Some(found)) => CheckOutcome::Done {
             findings: found.compiled,
             n_expressions: found.n_expressions,
             matched: Matched::default(),
             typed: found.typed,
             waiting: Vec::new(),
         },
-        None => CheckOutcome::Panicked { matched: None },
+        Ok(None) => CheckOutcome::Panicked { matched: None },
+        Err(late) => {
+            let late = late.of(CheckStep::Compiling);
+            if late.defer(context, entry) {
+                return Ok(None);
+            }
+            CheckOutcome::DeadlineExceeded {
+                late,
+                compiled: None,
+                matched: Some(Matched::default()),
+            }
+        }
     };
     let result = Arc::new(CheckResult::of_definition(entry, outcome));
     context.store.note(&entry.key, &result);
@@ -387,7 +407,7 @@ mod tests {
         settings.followed = [DEFINITIONS].into();
         let context = Context::new(client, settings, Arc::new(Metrics::new()));
         let entry = entry(&context, told);
-        let result = judge(&context, &entry).await.unwrap();
+        let result = judge(&context, &entry, Lane::Quick).await.unwrap();
         if result.is_some() {
             // It holds as long as the definition does, whatever is served.
             let entry = context.store.get(&entry.key).unwrap();

@@ -82,6 +82,9 @@ impl Asked {
         for other in &self.renamed {
             let request = other.as_kind(to.clone(), setting.schemas)?;
             let other = setting.admission.review(&request, bindings, context);
+            if let Some(exceeded) = other.exceeded {
+                return Err(exceeded.to_string());
+            }
             if !is_alike(outcome, &other) {
                 return Err(
                     "the decision depends on the end of the name that the API server makes of `generateName`"

@@ -153,7 +153,7 @@ impl Facts {
     }
 }
 
-fn checked<T>(broken_off: bool, value: T) -> Checked<T> {
+fn checked<'a, T>(broken_off: bool, value: T) -> Checked<'a, T> {
     if broken_off {
         Checked::Panicked
     } else {

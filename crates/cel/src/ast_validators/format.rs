@@ -7,6 +7,7 @@ use crate::ast::{Ast, Expr, ExprId, Literal};
 use crate::checker::{CheckedAst, Reference};
 use crate::ext::strings::FORMAT;
 use crate::ext::strings::format::{Arguments, Clause, FormatError, interpolate};
+use crate::interrupt::checkpoint;
 use crate::types::{Primitive, Type};
 
 /// Finds the mistakes in calls of `format` in `checked`, each with its expression.
@@ -20,6 +21,7 @@ pub(super) fn mistakes(checked: &CheckedAst) -> Vec<(ExprId, String)> {
     ast.descendants(ast.root())
         .into_iter()
         .filter_map(|call| {
+            checkpoint();
             let (format, elements) = written_out(checked, call)?;
             let message = mistake(checked, format, elements)?;
             Some((message.at.unwrap_or(call), message.message))

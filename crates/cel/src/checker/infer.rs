@@ -10,6 +10,7 @@ use crate::ast::{Ast, Comprehension, Expr, ExprId, Literal, MapEntry, StructFiel
 use crate::diagnostic::{Candidates, Code, Diagnostic, Diagnostics, Hint};
 use crate::env::{Env, Ident};
 use crate::ext::optional;
+use crate::interrupt::checkpoint;
 use crate::types::{Primitive, StructType, Type};
 
 /// The state of one check.
@@ -104,6 +105,7 @@ impl<'a> Checker<'a> {
     }
 
     pub(super) fn check(&mut self, id: ExprId) {
+        checkpoint();
         let ast = self.ast;
         match ast.expr(id) {
             Expr::Unspecified => {

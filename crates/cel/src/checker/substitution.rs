@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::interrupt::checkpoint;
 use crate::types::{OpaqueType, Type, TypeParam};
 
 /// The bindings of the free type variables of one inference.
@@ -75,6 +76,7 @@ impl Substitution {
     }
 
     fn assign(&mut self, from: &Type, to: &Type) -> bool {
+        checkpoint();
         if let Type::Param(param) = to {
             match self.bind_if_valid(from, *param) {
                 Binding::Valid => return true,
@@ -140,6 +142,7 @@ impl Substitution {
 
     /// Reports whether the variable does not occur in `within`: the occurs check of unification.
     fn is_not_referenced(&self, number: u32, within: &Type) -> bool {
+        checkpoint();
         match within {
             Type::Param(TypeParam::Free(other)) => {
                 *other != number
@@ -171,6 +174,7 @@ impl Substitution {
     }
 
     fn substitute(&self, type_: &Type, free_to_dyn: bool) -> Type {
+        checkpoint();
         if !has_params(type_) {
             return type_.clone();
         }

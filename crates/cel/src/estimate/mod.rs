@@ -25,6 +25,7 @@ use crate::cost::{
     Call, CostEstimate, PathId, PathStep, Paths, ResultOf, SizeEstimate, SizeEstimator,
 };
 use crate::decls::OverloadRow;
+use crate::interrupt::checkpoint;
 use crate::stack::{SHALLOW_DEPTH, run_on_deep_stack};
 use crate::types::Type;
 use facts::{EntrySize, Facts, LocalVariable};
@@ -140,6 +141,7 @@ struct CostedCall<'b> {
 
 impl<'a> Coster<'a> {
     fn cost(&mut self, id: ExprId) -> CostEstimate {
+        checkpoint();
         if self.kept.is_empty() {
             return self.cost_anew(id);
         }

@@ -191,7 +191,7 @@ impl<'p> Machine<'p> {
                 }
                 Some(held) => {
                     native = true;
-                    (held.through_native(), true)
+                    (held.through_native(self.context.budget())?, true)
                 }
             },
             plain => (plain, false),
@@ -243,7 +243,10 @@ impl<'p> Machine<'p> {
     ) -> Result<Option<Cow<'v, Value>>, EvalError> {
         match &qualifier.key {
             QualifierKey::Constant(key) => select(current, key, is_optional),
-            QualifierKey::Field(name, is_test) => field_of(&current, name, is_optional, *is_test),
+            QualifierKey::Field(name, is_test) => {
+                let native = current.through_native(self.context.budget())?;
+                field_of(&native, name, is_optional, *is_test)
+            }
             QualifierKey::Presence(key) => {
                 let is_present = select(current, key, true)?.is_some();
                 // An optional selection goes on with null, and its result is an optional.
@@ -349,19 +352,18 @@ fn valid_key(key: Resolved) -> Result<Value, EvalError> {
     Err(EvalError::new(format!("invalid qualifier type: {name}")))
 }
 
-/// Returns the field `name` of the Go map that `current` is turned into, or for a test whether it is there; `None` if
-/// it is absent and `is_optional`.
+/// Returns the field `name` of the Go map `native` that a value is turned into, or for a test whether it is there;
+/// `None` if it is absent and `is_optional`.
 ///
 /// Source: cel-go `interpreter/attributes.go`, `fieldQualifier`; k8s.io/apiserver
 /// `pkg/cel/mutation/dynamic/objects.go`, `ObjectType.Field`.
 fn field_of<'v>(
-    current: &Value,
+    native: &Value,
     name: &Arc<str>,
     is_optional: bool,
     is_test: bool,
 ) -> Result<Option<Cow<'v, Value>>, EvalError> {
-    let native = current.through_native();
-    let fields = match &native {
+    let fields = match native {
         Value::Map(map) if map.as_fields().is_some() => Some(map),
         _ => None,
     };

@@ -323,10 +323,31 @@ impl<'p> Machine<'p> {
             Ok(Value::Error(error)) => Err(error),
             Err(error) if error.ends_evaluation() => return Err(error),
             Err(error) => Err(error.at_step(node.id)),
-            other => other,
+            Ok(value) => {
+                self.charge(&value)?;
+                Ok(value)
+            }
         };
         self.account(node, &call.args, args, call.cost, &result)?;
         result
+    }
+
+    /// Counts the memory of a value that was just created.
+    #[inline]
+    fn charge(&self, value: &Value) -> Result<(), EvalError> {
+        match value.own_size() {
+            0 => Ok(()),
+            n_bytes => self.context.budget().allocate(n_bytes),
+        }
+    }
+
+    /// The value as it is now: see [`Value::frozen`].
+    pub(super) fn freeze(&self, value: Value) -> Result<Value, EvalError> {
+        match value.frozen_size() {
+            0 => {}
+            n_bytes => self.context.budget().allocate(n_bytes)?,
+        }
+        Ok(value.frozen())
     }
 
     /// The first of two arguments has failed; the second is evaluated where upstream does that.
@@ -424,10 +445,12 @@ impl<'p> Machine<'p> {
                 };
                 elements.extend(optional.get().cloned());
             } else {
-                elements.push(value.frozen());
+                elements.push(self.freeze(value)?);
             }
         }
-        Ok(Value::list(elements))
+        let list = Value::list(elements);
+        self.charge(&list)?;
+        Ok(list)
     }
 
     fn eval_map(
@@ -456,10 +479,12 @@ impl<'p> Machine<'p> {
                     None => map.remove(&key)?,
                 }
             } else {
-                map.insert(key.frozen(), value.frozen())?;
+                map.insert(self.freeze(key)?, self.freeze(value)?)?;
             }
         }
-        Ok(Value::Map(map))
+        let map = Value::Map(map);
+        self.charge(&map)?;
+        Ok(map)
     }
 
     fn eval_message(
@@ -485,23 +510,25 @@ impl<'p> Machine<'p> {
                     fields.push((name, held.clone()));
                 }
             } else {
-                fields.push((name, value.frozen()));
+                fields.push((name, self.freeze(value)?));
             }
         }
-        match &message.maker {
+        let value = match &message.maker {
             Maker::Message(message) => {
                 let fields: Vec<_> = fields
                     .into_iter()
                     .map(|(name, value)| (&**name, value))
                     .collect();
-                message.make(&fields)
+                message.make(&fields, self.context.budget())?
             }
             Maker::Resolver(resolver, name) => {
                 let fields = fields.into_iter();
                 let fields = fields.map(|(name, value)| (Arc::clone(name), value));
-                resolver.make(name, fields.collect())
+                resolver.make(name, fields.collect())?
             }
-        }
+        };
+        self.charge(&value)?;
+        Ok(value)
     }
 }
 
@@ -543,11 +570,42 @@ fn failed_pair(
     ([left, right], Err(error))
 }
 
+/// The length of a text or byte sequence, in bytes, from which on a call needs memory in proportion to it.
+const LONG: usize = 64 << 10;
+
+/// The memory that a function may use for each byte of its arguments before it returns: texts in upper case, escaped,
+/// or quoted by an error.
+const WORKING_COPIES: usize = 4;
+
+/// Checks that there is memory for a call with long arguments. A function that may need more checks that itself.
+#[inline]
+fn reserve_for(context: &Context, args: &[Value]) -> Result<(), EvalError> {
+    let mut n_bytes = 0_usize;
+    for arg in args {
+        let len = match arg {
+            Value::String(text) => text.len(),
+            Value::Bytes(bytes) => bytes.len(),
+            Value::Opaque(opaque) => opaque.heap_size(),
+            _ => continue,
+        };
+        if len > LONG {
+            n_bytes = n_bytes.saturating_add(len);
+        }
+    }
+    match n_bytes {
+        0 => Ok(()),
+        n_bytes => context
+            .budget()
+            .reserve(n_bytes.saturating_mul(WORKING_COPIES)),
+    }
+}
+
 /// Calls the implementation.
 ///
 /// Source: cel-go `interpreter/interpretable.go`, `evalUnary.Eval` and the like; `common/decls/decls.go`,
 /// `FunctionDecl.Bindings`.
 fn apply(context: &Context, node: &Node, call: &Call, args: &[Value]) -> Result<Value, EvalError> {
+    reserve_for(context, args)?;
     match &call.target {
         Target::Singleton(implementation, traits) => {
             let first = args.first().map(Value::traits).unwrap_or_default();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::native::{Native, json_object};
 use crate::types::{OPTIONAL_TYPE, StructType, Type};
-use crate::value::{EvalError, Map, Opaque, Timestamp, Value};
+use crate::value::{EvalBudget, EvalError, Map, Opaque, Timestamp, Value};
 
 /// A message that a literal makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +44,7 @@ const NANOS_PER_SECOND: i64 = 1_000_000_000;
 struct Fields<'a> {
     message: &'static str,
     fields: &'a [(&'a str, Value)],
+    budget: &'a EvalBudget,
 }
 
 impl<'a> Fields<'a> {
@@ -56,6 +57,9 @@ impl<'a> Fields<'a> {
 
     /// Source: cel-go `common/types/provider.go`, `fieldTypeConversionError`.
     fn conversion_error(&self, field: &str, error: &EvalError) -> EvalError {
+        if error.ends_evaluation() {
+            return error.clone();
+        }
         EvalError::new(format!(
             "field type conversion error for {}.{field} value type: {}",
             self.message,
@@ -77,7 +81,7 @@ impl<'a> Fields<'a> {
 
     fn convert(&self, field: &str, value: &Value, native: Native) -> Result<Value, EvalError> {
         native
-            .convert(value)
+            .convert(value, self.budget)
             .map_err(|error| self.conversion_error(field, &error))
     }
 
@@ -123,10 +127,15 @@ impl Message {
     }
 
     /// The value that the message with the fields `fields` is.
-    pub(super) fn make(self, fields: &[(&str, Value)]) -> Result<Value, EvalError> {
+    pub(super) fn make(
+        self,
+        fields: &[(&str, Value)],
+        budget: &EvalBudget,
+    ) -> Result<Value, EvalError> {
         let fields = Fields {
             message: self.name(),
             fields,
+            budget,
         };
         match self {
             Self::Wrapper(_, native) => match fields.get("value") {
@@ -140,9 +149,8 @@ impl Message {
             },
             Self::Struct => match fields.get("fields") {
                 None => Ok(Value::Map(Map::default())),
-                Some(Value::Map(map)) => {
-                    json_object(map).map_err(|error| fields.conversion_error("fields", &error))
-                }
+                Some(Value::Map(map)) => json_object(map, budget)
+                    .map_err(|error| fields.conversion_error("fields", &error)),
                 Some(other) => Err(fields.unsupported("fields", other)),
             },
             Self::Value => {
@@ -230,6 +238,8 @@ fn any_error(fields: &Fields<'_>) -> Result<EvalError, EvalError> {
         if shown.is_empty() {
             continue;
         }
+        // A character is escaped as ten at most.
+        fields.budget.reserve(shown.len().saturating_mul(10))?;
         if text.ends_with('"') {
             text.push(' ');
         }
@@ -262,7 +272,7 @@ impl Opaque for Plain {
         "proto.Message"
     }
 
-    fn through_native(&self) -> Result<Option<Value>, EvalError> {
+    fn through_native(&self, _budget: &EvalBudget) -> Result<Option<Value>, EvalError> {
         Ok(None)
     }
 }

@@ -7,7 +7,7 @@
 
 use crate::base64;
 use crate::value::civil::{format_rfc3339, format_seconds};
-use crate::value::{EvalError, Map, Value};
+use crate::value::{ALLOCATION, EvalBudget, EvalError, GROWN_ENTRY, Map, Value};
 
 /// Kinds of value that a field holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Native {
     }
 
     /// Converts `value` to the value that a field of this kind holds when it is set to it.
-    pub(super) fn convert(self, value: &Value) -> Result<Value, EvalError> {
+    pub(super) fn convert(self, value: &Value, budget: &EvalBudget) -> Result<Value, EvalError> {
         match value {
             Value::Null => self.convert_null(),
             Value::Bool(_) => self.convert_bool(value),
@@ -77,16 +77,27 @@ impl Native {
             Value::Uint(number) => self.convert_uint(*number),
             Value::Double(number) => self.convert_double(*number),
             Value::String(_) => self.convert_string(value),
-            Value::Bytes(bytes) => self.convert_bytes(value, bytes),
+            Value::Bytes(bytes) => {
+                if self == Self::Json {
+                    // Base64 has four digits for three bytes.
+                    budget.allocate(bytes.len().saturating_mul(2))?;
+                    budget.reserve(bytes.len().saturating_mul(2))?;
+                }
+                self.convert_bytes(value, bytes)
+            }
             Value::Duration(nanos) if self == Self::Json => Ok(format_seconds(*nanos).into()),
             Value::Duration(_) => Err(self.no_conversion("'Duration'")),
             Value::Timestamp(at) if self == Self::Json => Ok(format_rfc3339(*at).into()),
             Value::Timestamp(_) => Err(self.no_conversion("'Timestamp'")),
-            Value::List(list) => self.convert_list(list.iter()),
-            Value::Map(map) => self.convert_map(map),
+            Value::List(list) => {
+                let n_bytes = list.len().saturating_mul(size_of::<Value>());
+                budget.allocate(n_bytes.saturating_add(ALLOCATION))?;
+                self.convert_list(list.iter(), budget)
+            }
+            Value::Map(map) => self.convert_map(map, budget),
             Value::Type(_) => Err(EvalError::fixed("type conversion not supported for 'type'")),
             Value::Optional(optional) => match optional.get() {
-                Some(held) => self.convert(held),
+                Some(held) => self.convert(held, budget),
                 None => Err(EvalError::fixed("optional.none() dereference")),
             },
             Value::Opaque(opaque) => match opaque.text() {
@@ -197,13 +208,17 @@ impl Native {
         }
     }
 
-    fn convert_list(self, elements: impl Iterator<Item = Value>) -> Result<Value, EvalError> {
+    fn convert_list(
+        self,
+        elements: impl Iterator<Item = Value>,
+        budget: &EvalBudget,
+    ) -> Result<Value, EvalError> {
         let elem = match self {
             Self::Json | Self::JsonList => Self::Json,
             Self::Bytes => Self::Byte,
             _ => return Err(self.no_conversion("list")),
         };
-        let elements = elements.map(|element| elem.convert(&element));
+        let elements = elements.map(|element| elem.convert(&element, budget));
         let elements = elements.collect::<Result<Vec<_>, _>>()?;
         if self == Self::Bytes {
             // Only an empty list comes here: nothing is converted to a byte.
@@ -212,9 +227,9 @@ impl Native {
         Ok(Value::list(elements))
     }
 
-    fn convert_map(self, map: &Map) -> Result<Value, EvalError> {
+    fn convert_map(self, map: &Map, budget: &EvalBudget) -> Result<Value, EvalError> {
         match self {
-            Self::Json | Self::JsonObject => json_object(map),
+            Self::Json | Self::JsonObject => json_object(map, budget),
             Self::JsonList => match map.keys()?.first() {
                 // Upstream takes the keys for names of fields of the message.
                 Some(key) => Err(EvalError::new(format!(
@@ -229,10 +244,16 @@ impl Native {
 }
 
 /// The map as a JSON object.
-pub(super) fn json_object(map: &Map) -> Result<Value, EvalError> {
-    let entries = map.entries()?.into_iter();
-    let entries = entries
-        .map(|(key, value)| Ok((Native::String.convert(&key)?, Native::Json.convert(&value)?)));
+pub(super) fn json_object(map: &Map, budget: &EvalBudget) -> Result<Value, EvalError> {
+    budget.allocate(
+        map.len()
+            .saturating_mul(GROWN_ENTRY)
+            .saturating_add(ALLOCATION),
+    )?;
+    let entries = map.entries()?.into_iter().map(|(key, value)| {
+        let key = Native::String.convert(&key, budget)?;
+        Ok((key, Native::Json.convert(&value, budget)?))
+    });
     Value::map(entries.collect::<Result<Vec<_>, EvalError>>()?)
 }
 
@@ -272,7 +293,12 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_an_error() {
-        let error = |native: Native, value: Value| native.convert(&value).unwrap_err().to_string();
+        let error = |native: Native, value: Value| {
+            native
+                .convert(&value, &EvalBudget::default())
+                .unwrap_err()
+                .to_string()
+        };
         assert_eq!(
             error(Native::Int32, Value::Int(1 << 31)),
             "integer overflow"

@@ -8,20 +8,28 @@ use std::collections::HashSet;
 use super::machine::Machine;
 use super::node::{Call, Kind, Member, Node};
 use super::{Bindings, Limits, PlanError};
+use crate::interrupt::checkpoint;
 use crate::value::{EvalError, Key, Value, double_to_int, double_to_uint};
 
-/// The value of a step that uses no variables.
-fn value_of(node: &Node) -> Result<Value, EvalError> {
+/// The value of a step that uses no variables, within a budget of its own. `None` if that is exceeded: the step is not
+/// folded then, so that its evaluation exceeds the budget if it is reached.
+fn value_of(node: &Node) -> Option<Result<Value, EvalError>> {
     let bindings = Bindings::default();
-    Machine::with(&bindings, Limits::of_cost(u64::MAX), 0, true).eval(node)
+    let mut machine = Machine::with(&bindings, Limits::of_cost(u64::MAX), 0, true);
+    let result = machine.eval(node);
+    match machine.context.budget().exceeded() {
+        None => Some(result),
+        Some(_) => None,
+    }
 }
 
 /// The constant that `node` is; an error stays one, until it is reached.
-fn folded(node: &Node) -> Result<Node, PlanError> {
-    let kind = match value_of(node) {
-        Ok(value) => Kind::Constant(value),
-        Err(error) if error.ends_evaluation() => return Err(error.into()),
-        Err(error) => Kind::Failure(error),
+fn folded(node: Node) -> Result<Node, PlanError> {
+    let kind = match value_of(&node) {
+        None => return Ok(node),
+        Some(Ok(value)) => Kind::Constant(value),
+        Some(Err(error)) if error.ends_evaluation() => return Err(error.into()),
+        Some(Err(error)) => Kind::Failure(error),
     };
     Ok(Node::new(node.id, kind))
 }
@@ -35,7 +43,7 @@ fn is_constant(node: &Node) -> bool {
 /// Source: cel-go `interpreter/decorators.go`, `maybeBuildListLiteral`.
 pub(super) fn list(node: Node) -> Result<Node, PlanError> {
     match &node.kind {
-        Kind::List(list) if list.elements.iter().all(is_constant) => folded(&node),
+        Kind::List(list) if list.elements.iter().all(is_constant) => folded(node),
         _ => Ok(node),
     }
 }
@@ -50,7 +58,7 @@ pub(super) fn map(node: Node) -> Result<Node, PlanError> {
                 .iter()
                 .all(|entry| is_constant(&entry.key) && is_constant(&entry.value)) =>
         {
-            folded(&node)
+            folded(node)
         }
         _ => Ok(node),
     }
@@ -81,8 +89,10 @@ pub(super) fn is_conversion(function: &str) -> bool {
 pub(super) fn conversion(node: Node) -> Result<Node, PlanError> {
     match &node.kind {
         Kind::Call(call) if matches!(&*call.args, [arg] if is_constant(arg)) => {
-            let value = value_of(&node)?;
-            Ok(Node::new(node.id, Kind::Constant(value)))
+            match value_of(&node) {
+                None => Ok(node),
+                Some(value) => Ok(Node::new(node.id, Kind::Constant(value?))),
+            }
         }
         _ => Ok(node),
     }
@@ -119,6 +129,7 @@ pub(super) fn membership(step: u32, call: Call) -> Result<Node, PlanError> {
 fn set_of(elements: impl Iterator<Item = Value>) -> Option<HashSet<Key>> {
     let mut set = HashSet::new();
     for element in elements {
+        checkpoint();
         let also = match &element {
             Value::Bool(_) | Value::String(_) => [None, None],
             Value::Double(value) => [

@@ -14,6 +14,7 @@ use crate::checker::{CheckedAst, Reference};
 use crate::cost::{CostScope, RuntimeCost};
 use crate::decls::{Binding, Function, Operator, Overload, OverloadRow, Planning};
 use crate::env::{Env, Ident};
+use crate::interrupt::checkpoint;
 use crate::types::{OPTIONAL_TYPE, Type};
 use crate::value::Value;
 
@@ -71,6 +72,7 @@ impl<'a> Planner<'a> {
     }
 
     fn plan(&mut self, id: ExprId) -> Planned {
+        checkpoint();
         self.plan_expr(id).map_err(|error| error.within(id))
     }
 

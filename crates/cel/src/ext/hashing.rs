@@ -8,13 +8,18 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::value::{EvalError, Value};
+use crate::value::{EvalBudget, EvalError, Value};
 
 /// How deep a value is looked at.
 const MAX_DEPTH: u32 = 20;
 
 /// A number that equal values have in common.
-fn hash_of(value: &Value, depth: u32) -> u64 {
+///
+/// # Errors
+///
+/// If `budget` is exceeded by visiting the parts of the value.
+fn hash_of(value: &Value, depth: u32, budget: &EvalBudget) -> Result<u64, EvalError> {
+    budget.step()?;
     let mut hasher = DefaultHasher::new();
     #[expect(
         clippy::cast_precision_loss,
@@ -32,32 +37,32 @@ fn hash_of(value: &Value, depth: u32) -> u64 {
         Value::Null => 6_u8.hash(&mut hasher),
         Value::Type(of) => (7_u8, of.type_name()).hash(&mut hasher),
         // What refuses to be compared counts as equal within lists and maps, whatever it is.
-        Value::Opaque(_) | Value::Optional(_) | Value::Error(_) => return 0,
+        Value::Opaque(_) | Value::Optional(_) | Value::Error(_) => return Ok(0),
         Value::List(list) => {
             if depth >= MAX_DEPTH {
-                return 0;
+                return Ok(0);
             }
             (8_u8, list.len()).hash(&mut hasher);
-            let parts: Option<Vec<u64>> = list
-                .iter()
-                .map(|element| Some(hash_of(&element, depth + 1)).filter(|hash| *hash != 0))
-                .collect();
-            match parts {
-                Some(parts) => parts.hash(&mut hasher),
-                None => return 0,
+            for element in list {
+                match hash_of(&element, depth + 1, budget)? {
+                    0 => return Ok(0),
+                    hash => hash.hash(&mut hasher),
+                }
             }
         }
         Value::Map(map) => {
-            let entries = map.entries().unwrap_or_default();
             if depth >= MAX_DEPTH || !map.is_plain() {
-                return 0;
+                return Ok(0);
             }
+            budget.reserve(map.len().saturating_mul(size_of::<(Value, Value)>()))?;
+            let entries = map.entries().unwrap_or_default();
             (9_u8, entries.len()).hash(&mut hasher);
             let mut sum = 0_u64;
             for (key, value) in entries {
-                let (key, value) = (hash_of(&key, depth + 1), hash_of(&value, depth + 1));
+                let key = hash_of(&key, depth + 1, budget)?;
+                let value = hash_of(&value, depth + 1, budget)?;
                 if key == 0 || value == 0 {
-                    return 0;
+                    return Ok(0);
                 }
                 sum = sum.wrapping_add(key.wrapping_mul(31) ^ value);
             }
@@ -65,7 +70,7 @@ fn hash_of(value: &Value, depth: u32) -> u64 {
         }
     }
     // Zero is for values that may be equal to anything.
-    hasher.finish().max(1)
+    Ok(hasher.finish().max(1))
 }
 
 fn hash_double(value: f64, hasher: &mut DefaultHasher) {
@@ -75,22 +80,59 @@ fn hash_double(value: f64, hasher: &mut DefaultHasher) {
 }
 
 /// Values among which others are looked up.
-#[derive(Debug, Default)]
-pub(super) struct Values {
-    by_hash: HashMap<u64, Vec<Value>>,
-    /// Those that may be equal to anything.
-    odd: Vec<Value>,
-    all: Vec<Value>,
+#[derive(Debug)]
+pub(super) struct Values<'b> {
+    budget: &'b EvalBudget,
+    /// The bytes that were taken from the budget.
+    n_bytes: usize,
+    /// The place of the last value of each hash.
+    by_hash: HashMap<u64, usize>,
+    /// The places of values that may be equal to anything.
+    odd: Vec<usize>,
+    /// Each value, and the place of the one before it that has the same hash.
+    all: Vec<(Value, Option<usize>)>,
 }
 
-impl Values {
-    /// Adds `value`.
-    pub(super) fn insert(&mut self, value: Value) {
-        match hash_of(&value, 0) {
-            0 => self.odd.push(value.clone()),
-            hash => self.by_hash.entry(hash).or_default().push(value.clone()),
+/// The memory of a value among [`Values`], in bytes: each collection has room for twice as many.
+const ENTRY: usize = 2 * (size_of::<(Value, Option<usize>)>() + size_of::<(u64, usize)>() + 8);
+
+/// The memory is temporary, and given back.
+impl Drop for Values<'_> {
+    fn drop(&mut self) {
+        self.budget.free(self.n_bytes);
+    }
+}
+
+impl<'b> Values<'b> {
+    /// No values; comparisons and memory use `budget`.
+    pub(super) fn new(budget: &'b EvalBudget) -> Self {
+        Self {
+            budget,
+            n_bytes: 0,
+            by_hash: HashMap::new(),
+            odd: Vec::new(),
+            all: Vec::new(),
         }
-        self.all.push(value);
+    }
+
+    /// Adds `value`.
+    ///
+    /// # Errors
+    ///
+    /// If the budget is exceeded.
+    pub(super) fn insert(&mut self, value: Value) -> Result<(), EvalError> {
+        self.budget.allocate(ENTRY)?;
+        self.n_bytes = self.n_bytes.saturating_add(ENTRY);
+        let place = self.all.len();
+        let previous = match hash_of(&value, 0, self.budget)? {
+            0 => {
+                self.odd.push(place);
+                None
+            }
+            hash => self.by_hash.insert(hash, place),
+        };
+        self.all.push((value, previous));
+        Ok(())
     }
 
     /// Reports whether one of the values is equal to `value`, by the equality of `is_equal`.
@@ -103,20 +145,29 @@ impl Values {
         value: &Value,
         is_equal: impl Fn(&Value, &Value) -> Result<bool, EvalError>,
     ) -> Result<bool, EvalError> {
-        let hash = hash_of(value, 0);
-        let candidates: [&[Value]; 2] = if hash == 0 {
-            [&self.all, &[]]
-        } else {
-            [
-                self.by_hash.get(&hash).map_or(&[], Vec::as_slice),
-                &self.odd,
-            ]
+        let is_found = |other: &Value| match is_equal(other, value) {
+            Err(error) if error.ends_evaluation() => Err(error),
+            equal => Ok(equal == Ok(true)),
         };
-        for other in candidates.into_iter().flatten() {
-            match is_equal(other, value) {
-                Ok(true) => return Ok(true),
-                Err(error) if error.ends_evaluation() => return Err(error),
-                Ok(false) | Err(_) => {}
+        let hash = hash_of(value, 0, self.budget)?;
+        if hash == 0 {
+            for (other, _) in &self.all {
+                if is_found(other)? {
+                    return Ok(true);
+                }
+            }
+            return Ok(false);
+        }
+        let mut place = self.by_hash.get(&hash).copied();
+        while let Some((other, previous)) = place.and_then(|place| self.all.get(place)) {
+            if is_found(other)? {
+                return Ok(true);
+            }
+            place = *previous;
+        }
+        for (other, _) in self.odd.iter().filter_map(|place| self.all.get(*place)) {
+            if is_found(other)? {
+                return Ok(true);
             }
         }
         Ok(false)
@@ -139,21 +190,23 @@ mod tests {
                 map(number(3)),
             ]
         };
+        let hash = |value: &Value| hash_of(value, 0, &EvalBudget::default()).unwrap();
         let ints = values(Value::Int);
         let uints = values(|n| Value::Uint(n.unsigned_abs()));
         #[expect(clippy::cast_precision_loss, reason = "the numbers are small")]
         let doubles = values(|n| Value::Double(-(n as f64) * -1.0));
         for ((a, b), c) in ints.iter().zip(&uints).zip(&doubles) {
-            assert_eq!(hash_of(a, 0), hash_of(b, 0));
-            assert_eq!(hash_of(a, 0), hash_of(c, 0));
+            assert_eq!(hash(a), hash(b));
+            assert_eq!(hash(a), hash(c));
         }
     }
 
     #[test]
     fn looking_up() {
-        let mut values = Values::default();
+        let budget = EvalBudget::default();
+        let mut values = Values::new(&budget);
         for value in [Value::Int(1), "a".into(), f64::NAN.into(), Value::none()] {
-            values.insert(value);
+            values.insert(value).unwrap();
         }
         let contains = |value: Value| values.contains(&value, Value::equals).unwrap();
         assert!(contains(Value::Double(1.0)) && contains("a".into()) && contains(Value::none()));

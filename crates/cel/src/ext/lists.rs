@@ -10,7 +10,7 @@ use super::costs::{
 use super::go_sort;
 use super::hashing::Values;
 use crate::decls::{Context, OverloadRow, Sig, Source};
-use crate::value::{EvalError, List as ListValue, ListSource, Traits, Value};
+use crate::value::{EvalBudget, EvalError, List as ListValue, ListSource, Traits, Value};
 use Sig::{Bool, Bytes, Double, Duration, Dyn, Int, List, Param, String, Timestamp, Uint};
 
 const SOURCE: Source = Source::new("cel-go ext/lists.go, listsLib.CompileOptions");
@@ -237,13 +237,6 @@ pub const VERSION_2: [OverloadRow; 19] = [
     .evaluated_by(distinct),
 ];
 
-/// The greatest number of elements of a list that is made in memory.
-///
-/// Differs: upstream goes on until memory ends, and counts the cost of what is made afterwards.
-const MAX_LEN: usize = 10_000_000;
-
-const TOO_LONG: &str = "list is too long";
-
 type Result<T = Value> = std::result::Result<T, EvalError>;
 
 fn list_arg(args: &[Value], n: usize) -> Result<&ListValue> {
@@ -258,15 +251,8 @@ fn int_arg(args: &[Value], n: usize) -> Result<i64> {
         .ok_or(EvalError::no_such_overload())
 }
 
-fn check_len(len: usize) -> Result<()> {
-    if len > MAX_LEN {
-        return Err(EvalError::cancelled(TOO_LONG));
-    }
-    Ok(())
-}
-
 /// Source: cel-go `ext/lists.go`, `slice`.
-fn slice(_: &Context, args: &[Value]) -> Result {
+fn slice(context: &Context, args: &[Value]) -> Result {
     let (list, start, end) = (list_arg(args, 0)?, int_arg(args, 1)?, int_arg(args, 2)?);
     let failed = |reason: &str| EvalError::new(format!("cannot slice({start}, {end}), {reason}"));
     let (Ok(from), Ok(to)) = (usize::try_from(start), usize::try_from(end)) else {
@@ -280,13 +266,13 @@ fn slice(_: &Context, args: &[Value]) -> Result {
     if list.len() < to {
         return Err(failed(&format!("list is length {}", list.len())));
     }
-    check_len(to - from)?;
+    context.budget().reserve_list(to - from)?;
     let elements: Vec<Value> = (from..to).filter_map(|index| list.get(index)).collect();
     Ok(Value::list(elements))
 }
 
 /// Source: cel-go `ext/lists.go`, `flatten`.
-fn flatten(_: &Context, args: &[Value]) -> Result {
+fn flatten(context: &Context, args: &[Value]) -> Result {
     let no_overload = || {
         let types: Vec<_> = args
             .iter()
@@ -316,10 +302,16 @@ fn flatten(_: &Context, args: &[Value]) -> Result {
             continue;
         };
         *index += 1;
+        context.budget().step()?;
         match element {
             Value::List(inner) if open.len() <= depth => open.push((inner, 0)),
             element => {
-                check_len(flat.len() + 1)?;
+                if flat.len() == flat.capacity() {
+                    // Growing copies the list into one of twice the length.
+                    context
+                        .budget()
+                        .reserve_list(flat.len().saturating_mul(3))?;
+                }
                 flat.push(element);
             }
         }
@@ -357,9 +349,9 @@ fn range(_: &Context, args: &[Value]) -> Result {
 }
 
 /// Source: cel-go `ext/lists.go`, `reverseList`.
-fn reverse(_: &Context, args: &[Value]) -> Result {
+fn reverse(context: &Context, args: &[Value]) -> Result {
     let list = list_arg(args, 0)?;
-    check_len(list.len())?;
+    context.budget().reserve_list(list.len())?;
     let mut elements: Vec<Value> = list.iter().collect();
     elements.reverse();
     Ok(Value::list(elements))
@@ -371,27 +363,31 @@ fn distinct(context: &Context, args: &[Value]) -> Result {
     if list.is_empty() {
         return Ok(Value::List(list.clone()));
     }
-    check_len(list.len())?;
-    let mut seen = Values::default();
+    let budget = context.budget();
+    let mut seen = Values::new(budget);
     let mut distinct = Vec::new();
     for element in list {
+        budget.step()?;
         if !seen.contains(&element, |other, element| {
-            element.equals_within(other, context.budget())
+            element.equals_within(other, budget)
         })? {
-            seen.insert(element.clone());
+            seen.insert(element.clone())?;
+            if distinct.len() == distinct.capacity() {
+                budget.reserve_list(distinct.len().saturating_mul(3))?;
+            }
             distinct.push(element);
         }
     }
     Ok(Value::list(distinct))
 }
 
-fn sort(_: &Context, args: &[Value]) -> Result {
+fn sort(context: &Context, args: &[Value]) -> Result {
     let list = list_arg(args, 0)?;
-    sorted(list, list)
+    sorted(list, list, context.budget())
 }
 
-fn sort_by_keys(_: &Context, args: &[Value]) -> Result {
-    sorted(list_arg(args, 0)?, list_arg(args, 1)?)
+fn sort_by_keys(context: &Context, args: &[Value]) -> Result {
+    sorted(list_arg(args, 0)?, list_arg(args, 1)?, context.budget())
 }
 
 /// Reports whether values of this type can be ordered.
@@ -418,7 +414,7 @@ fn is_comparable(value: &Value) -> bool {
 /// The elements of `list` in the order of `keys`.
 ///
 /// Source: cel-go `ext/lists.go`, `sortListByAssociatedKeys`.
-fn sorted(list: &ListValue, keys: &ListValue) -> Result {
+fn sorted(list: &ListValue, keys: &ListValue, budget: &EvalBudget) -> Result {
     if list.len() != keys.len() {
         return Err(EvalError::new(format!(
             "@sortByAssociatedKeys() expected a list of the same size as the associated keys list, but \
@@ -427,7 +423,8 @@ fn sorted(list: &ListValue, keys: &ListValue) -> Result {
             keys.len()
         )));
     }
-    check_len(list.len())?;
+    // The keys, the order and a copy of it, and the elements.
+    budget.reserve_list(list.len().saturating_mul(3))?;
     let keys: Vec<Value> = keys.iter().collect();
     let Some(first) = keys.first() else {
         return Ok(Value::List(list.clone()));

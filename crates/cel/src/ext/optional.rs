@@ -265,12 +265,17 @@ fn first(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
 }
 
 /// Source: cel-go `cel/library.go`, `optUnwrap`.
-fn unwrap(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn unwrap(context: &Context, args: &[Value]) -> Result<Value, EvalError> {
     let [Value::List(list)] = args else {
         return Err(EvalError::no_such_overload());
     };
+    let budget = context.budget();
     let mut held = Vec::new();
     for element in list {
+        budget.step()?;
+        if held.len() == held.capacity() {
+            budget.reserve_list(held.len().saturating_mul(3))?;
+        }
         match &element {
             Value::Optional(optional) => held.extend(optional.get().cloned()),
             other => {

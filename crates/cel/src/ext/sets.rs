@@ -3,7 +3,7 @@
 use super::costs::{SETS, SETS_BOTH_WAYS};
 use super::hashing::Values;
 use crate::decls::{Context, OverloadRow, Sig, Source};
-use crate::value::{EvalError, List as ListValue, Value};
+use crate::value::{EvalBudget, EvalError, List as ListValue, Value};
 use Sig::{Bool, List, Param};
 
 const SOURCE: Source = Source::new("cel-go ext/sets.go, setsLib.CompileOptions");
@@ -51,10 +51,12 @@ fn two_lists(args: &[Value]) -> Result<(&ListValue, &ListValue)> {
     }
 }
 
-fn values_of(list: &ListValue) -> Values {
-    let mut values = Values::default();
-    list.iter().for_each(|value| values.insert(value));
-    values
+fn values_of<'b>(list: &ListValue, budget: &'b EvalBudget) -> Result<Values<'b>> {
+    let mut values = Values::new(budget);
+    for value in list {
+        values.insert(value)?;
+    }
+    Ok(values)
 }
 
 /// Source: cel-go `common/types/list.go`, `baseList.Contains`.
@@ -69,7 +71,7 @@ fn contains_all(context: &Context, list: &ListValue, sublist: &ListValue) -> Res
     if sublist.is_empty() {
         return Ok(true);
     }
-    let values = values_of(list);
+    let values = values_of(list, context.budget())?;
     for element in sublist {
         if !values.contains(&element, is_equal(context))? {
             return Ok(false);
@@ -95,7 +97,7 @@ fn intersects(context: &Context, args: &[Value]) -> Result {
     if left.is_empty() {
         return Ok(false.into());
     }
-    let values = values_of(right);
+    let values = values_of(right, context.budget())?;
     for element in left {
         if values.contains(&element, is_equal(context))? {
             return Ok(true.into());

@@ -6,7 +6,7 @@ mod text;
 use crate::cost::Costs;
 use crate::decls::{Context, OverloadRow, Sig, Source};
 use crate::stdlib::costs::{FORMATTED, QUOTED};
-use crate::value::{EvalError, Value};
+use crate::value::{EvalError, Value, count_code_points};
 use Sig::{Dyn, Int, List, String};
 
 const SOURCE: Source = Source::new("cel-go ext/strings.go, stringLib.CompileOptions");
@@ -213,6 +213,16 @@ pub const QUOTE: OverloadRow = OverloadRow::global(
 
 type Result<T = Value> = std::result::Result<T, EvalError>;
 
+/// The memory of a short text, in bytes: the counters and the header of an allocation.
+const TEXT_OVERHEAD: usize = 32;
+
+/// The memory of an element of a list that is being created from texts: the element and the borrowed text, of which a
+/// vector has room for twice as many.
+const SPLIT_PART: usize = size_of::<Value>() + 2 * size_of::<&str>();
+
+/// The length of a text, in bytes, from which on its parts are counted before it is split.
+const LONG_SPLIT: usize = 64 << 10;
+
 /// The argument at `n` as a text.
 fn text_arg(args: &[Value], n: usize) -> Result<&str> {
     args.get(n)
@@ -252,15 +262,37 @@ fn upper_ascii(_: &Context, args: &[Value]) -> Result {
     Ok(text_arg(args, 0)?.to_ascii_uppercase().into())
 }
 
-fn replace(_: &Context, args: &[Value]) -> Result {
+fn replace(context: &Context, args: &[Value]) -> Result {
     let (text, old, new) = (text_arg(args, 0)?, text_arg(args, 1)?, text_arg(args, 2)?);
-    text::replace(text, old, new, int_arg(args, 3).unwrap_or(-1)).map(Value::from)
+    let limit = int_arg(args, 3).unwrap_or(-1);
+    text::replace(text, old, new, limit, context.budget()).map(Value::from)
 }
 
-fn split(_: &Context, args: &[Value]) -> Result {
+fn split(context: &Context, args: &[Value]) -> Result {
     let (text, separator) = (text_arg(args, 0)?, text_arg(args, 1)?);
     let limit = int_arg(args, 2).unwrap_or(-1);
-    Ok(strings(text::split(text, separator, limit).into_iter()))
+    let n_parts = if separator.is_empty() {
+        count_code_points(text)
+    } else if text.len() > LONG_SPLIT {
+        text.matches(separator).count().saturating_add(1)
+    } else {
+        text.len().div_ceil(separator.len()).saturating_add(1)
+    };
+    let n_parts = n_parts.min(usize::try_from(limit).unwrap_or(usize::MAX));
+    // The texts are not part of the size of the list.
+    let n_bytes = n_parts
+        .saturating_mul(TEXT_OVERHEAD)
+        .saturating_add(text.len());
+    context
+        .budget()
+        .reserve(n_parts.saturating_mul(SPLIT_PART).saturating_add(n_bytes))?;
+    let parts = text::split(text, separator, limit);
+    let n_bytes = parts
+        .len()
+        .saturating_mul(TEXT_OVERHEAD)
+        .saturating_add(text.len());
+    context.budget().allocate(n_bytes)?;
+    Ok(strings(parts.into_iter()))
 }
 
 fn substring(_: &Context, args: &[Value]) -> Result {
@@ -272,21 +304,21 @@ fn trim(_: &Context, args: &[Value]) -> Result {
     Ok(text_arg(args, 0)?.trim().into())
 }
 
-fn join(_: &Context, args: &[Value]) -> Result {
+fn join(context: &Context, args: &[Value]) -> Result {
     let Some(Value::List(list)) = args.first() else {
         return Err(EvalError::no_such_overload());
     };
     let separator = args.get(1).and_then(Value::as_str).unwrap_or_default();
-    text::join(list, separator).map(Value::from)
+    text::join(list, separator, context.budget()).map(Value::from)
 }
 
 fn quote(_: &Context, args: &[Value]) -> Result {
     Ok(text::quoted(text_arg(args, 0)?).into())
 }
 
-fn format(_: &Context, args: &[Value]) -> Result {
+fn format(context: &Context, args: &[Value]) -> Result {
     let Some(Value::List(list)) = args.get(1) else {
         return Err(EvalError::no_such_overload());
     };
-    format::format(text_arg(args, 0)?, list).map(Value::from)
+    format::format(text_arg(args, 0)?, list, context.budget()).map(Value::from)
 }

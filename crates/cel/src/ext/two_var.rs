@@ -2,7 +2,7 @@
 
 use crate::cost::Costs;
 use crate::decls::{Context, OverloadRow, Sig, Source};
-use crate::value::{EvalError, Value};
+use crate::value::{EvalError, GROWN_ENTRY, Map as MapValue, Value};
 use Sig::{Map, Param};
 
 const SOURCE: Source = Source::new("cel-go ext/comprehensions.go, compreV2Lib.CompileOptions");
@@ -34,19 +34,33 @@ pub const ROWS: [OverloadRow; 2] = [
 ];
 
 /// Source: cel-go `common/types/map.go`, `InsertMapKeyValue`.
-fn insert(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn insert(context: &Context, args: &[Value]) -> Result<Value, EvalError> {
     match args {
-        [Value::Map(map), key, value] => map
-            .clone()
-            .with_entry(key.clone().frozen(), value.clone().frozen())
-            .map(Value::Map),
+        [Value::Map(map), key, value] => {
+            context.budget().allocate(insertion_size(map, 1))?;
+            map.clone()
+                .with_entry(key.clone().frozen(), value.clone().frozen())
+                .map(Value::Map)
+        }
         _ => Err(EvalError::no_such_overload()),
     }
 }
 
-fn insert_all(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+/// Returns the bytes by which a map that grows becomes larger; other maps are copied.
+fn insertion_size(map: &MapValue, n_entries: usize) -> usize {
+    if map.is_growing() {
+        n_entries.saturating_mul(GROWN_ENTRY)
+    } else {
+        0
+    }
+}
+
+fn insert_all(context: &Context, args: &[Value]) -> Result<Value, EvalError> {
     match args {
         [Value::Map(map), Value::Map(update)] => {
+            context
+                .budget()
+                .allocate(insertion_size(map, update.len()))?;
             let mut map = map.clone();
             for (key, value) in update.entries()? {
                 map = map.with_entry(key, value)?;

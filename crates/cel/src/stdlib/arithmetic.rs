@@ -4,7 +4,7 @@ use super::costs::{JOINED_LISTS, JOINED_TEXTS};
 use crate::cost::{Costs, ResultOf};
 use crate::decls::{Context, OverloadRow, Sig, Source};
 use crate::temporal::is_unix_seconds;
-use crate::value::{EvalError, Timestamp as At, Traits, Value};
+use crate::value::{EvalBudget, EvalError, Timestamp as At, Traits, Value};
 use Sig::{Bytes, Double, Duration, Int, List, Param, String, Timestamp, Uint};
 
 const SOURCE: Source = Source::new("cel-go common/stdlib/standard.go, stdFunctions");
@@ -223,9 +223,9 @@ fn duration(nanos: Option<i64>) -> Outcome {
     nanos.map(Value::Duration).ok_or(INT_OVERFLOW)
 }
 
-fn add(_: &Context, args: &[Value]) -> Outcome {
+fn add(context: &Context, args: &[Value]) -> Outcome {
     match args {
-        [left, right] => plus(left, right),
+        [left, right] => plus(left, right, context.budget()),
         _ => Err(EvalError::no_such_overload()),
     }
 }
@@ -234,16 +234,22 @@ fn add(_: &Context, args: &[Value]) -> Outcome {
 ///
 /// # Errors
 ///
-/// `no such overload` where there is no sum, and overflows.
+/// `no such overload` where there is no sum, overflows, and texts that `budget` does not allow.
 ///
 /// Source: cel-go `common/types`, `Add` of each type.
-pub fn plus(left: &Value, right: &Value) -> Outcome {
+pub fn plus(left: &Value, right: &Value, budget: &EvalBudget) -> Outcome {
     match (left, right) {
         (Value::Int(a), Value::Int(b)) => int(a.checked_add(*b)),
         (Value::Uint(a), Value::Uint(b)) => uint(a.checked_add(*b)),
         (Value::Double(a), Value::Double(b)) => Ok(Value::Double(a + b)),
-        (Value::String(a), Value::String(b)) => Ok(Value::from([&**a, &**b].concat())),
-        (Value::Bytes(a), Value::Bytes(b)) => Ok(Value::bytes([&**a, &**b].concat())),
+        (Value::String(a), Value::String(b)) => {
+            budget.reserve_text(a.len().saturating_add(b.len()))?;
+            Ok(Value::from([&**a, &**b].concat()))
+        }
+        (Value::Bytes(a), Value::Bytes(b)) => {
+            budget.reserve_text(a.len().saturating_add(b.len()))?;
+            Ok(Value::bytes([&**a, &**b].concat()))
+        }
         (Value::Duration(a), Value::Duration(b)) => duration(a.checked_add(*b)),
         (Value::Duration(nanos), Value::Timestamp(at))
         | (Value::Timestamp(at), Value::Duration(nanos)) => later(*at, *nanos),
@@ -252,7 +258,10 @@ pub fn plus(left: &Value, right: &Value) -> Outcome {
                 return own;
             }
             match other {
-                Value::List(b) => Ok(Value::List(a.clone().join(b))),
+                Value::List(b) => {
+                    budget.allocate(a.join_size(b))?;
+                    Ok(Value::List(a.clone().join(b)))
+                }
                 _ => Err(EvalError::no_such_overload()),
             }
         }

@@ -8,6 +8,7 @@
 //! (`Recover`), `lexer_atn_simulator.go` (`failOrAccept`).
 
 use super::token::{Kind, Token};
+use crate::interrupt::checkpoint;
 
 /// Characters that are no token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,6 +148,7 @@ impl<'a> Lexer<'a> {
 
     fn run(&mut self) {
         loop {
+            checkpoint();
             self.skip_blank();
             let start = self.at;
             let offset = self.offset_of(start);

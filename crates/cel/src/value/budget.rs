@@ -1,7 +1,7 @@
 //! The steps and the memory that one evaluation may use besides its cost.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::EvalError;
 
@@ -10,13 +10,49 @@ use super::EvalError;
 /// Upstream bounds an evaluation by its cost alone, and its costs do not measure two things. A comparison costs by the
 /// lengths of its two sides, although a value that contains another twice, which contains another twice, and so on,
 /// has exponentially many parts. A concatenation of `dyn` operands costs 1, however long the result is.
+///
+/// Exceeding a limit is permanent: [`EvalBudget::exceeded`] reports it whatever becomes of the error, which a variable
+/// or a failure policy may absorb.
 pub struct EvalBudget {
     /// Values that may still be visited by comparisons and cost functions.
     steps: AtomicU64,
     /// Bytes that may still be allocated.
     bytes: AtomicU64,
-    /// The bytes that could be allocated at first.
+    max_steps: u64,
     max_bytes: u64,
+    is_out_of_steps: AtomicBool,
+    is_out_of_bytes: AtomicBool,
+}
+
+/// The limit of an [`EvalBudget`] that an evaluation has exceeded. Its text is the reason shown to users.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exceeded {
+    /// The memory, in bytes.
+    Memory(u64),
+    /// The number of visited values.
+    Steps(u64),
+}
+
+impl fmt::Display for Exceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory(max) if max.is_multiple_of(MIB) => {
+                write!(
+                    f,
+                    "the evaluation needs more than {} MiB of memory",
+                    max / MIB
+                )
+            }
+            Self::Memory(max) => write!(f, "the evaluation needs more than {max} bytes of memory"),
+            Self::Steps(max) => write!(f, "the evaluation compares more than {max} values"),
+        }
+    }
+}
+
+impl From<Exceeded> for EvalError {
+    fn from(exceeded: Exceeded) -> Self {
+        Self::cancelled(exceeded.to_string())
+    }
 }
 
 /// Shows no state, so that values with different budgets have the same debug output.
@@ -47,7 +83,22 @@ impl EvalBudget {
         Self {
             steps: AtomicU64::new(steps),
             bytes: AtomicU64::new(bytes),
+            max_steps: steps,
             max_bytes: bytes,
+            is_out_of_steps: AtomicBool::new(false),
+            is_out_of_bytes: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns the limit that was exceeded, if there is one.
+    #[must_use]
+    pub fn exceeded(&self) -> Option<Exceeded> {
+        if self.is_out_of_bytes.load(Ordering::Relaxed) {
+            Some(Exceeded::Memory(self.max_bytes))
+        } else if self.is_out_of_steps.load(Ordering::Relaxed) {
+            Some(Exceeded::Steps(self.max_steps))
+        } else {
+            None
         }
     }
 
@@ -56,6 +107,7 @@ impl EvalBudget {
     /// # Errors
     ///
     /// An error that ends the evaluation if there are no steps left.
+    #[inline]
     pub fn step(&self) -> Result<(), EvalError> {
         let left = self.steps.load(Ordering::Relaxed);
         match left.checked_sub(1) {
@@ -63,7 +115,10 @@ impl EvalBudget {
                 self.steps.store(left, Ordering::Relaxed);
                 Ok(())
             }
-            None => Err(EvalError::cancelled("value is too large to be walked")),
+            None => {
+                self.is_out_of_steps.store(true, Ordering::Relaxed);
+                Err(Exceeded::Steps(self.max_steps).into())
+            }
         }
     }
 
@@ -72,18 +127,114 @@ impl EvalBudget {
     /// # Errors
     ///
     /// An error that ends the evaluation if fewer bytes are left; nothing must be allocated then.
+    #[inline]
     pub fn allocate(&self, n_bytes: usize) -> Result<(), EvalError> {
-        let n_bytes = u64::try_from(n_bytes).unwrap_or(u64::MAX);
         let left = self.bytes.load(Ordering::Relaxed);
-        match left.checked_sub(n_bytes) {
+        match left.checked_sub(widened(n_bytes)) {
             Some(left) => {
                 self.bytes.store(left, Ordering::Relaxed);
                 Ok(())
             }
-            None => Err(EvalError::cancelled(format!(
-                "the evaluation needs more than {} MiB of memory",
-                self.max_bytes / MIB
-            ))),
+            None => Err(self.out_of_bytes()),
         }
+    }
+
+    /// Checks that `n_bytes` can be allocated, without counting them. For a function that is about to create a large
+    /// result, which is counted when the function returns it, and for memory that is freed before that.
+    ///
+    /// # Errors
+    ///
+    /// An error that ends the evaluation if fewer bytes are left; nothing must be allocated then.
+    #[inline]
+    pub fn reserve(&self, n_bytes: usize) -> Result<(), EvalError> {
+        if self.bytes.load(Ordering::Relaxed) < widened(n_bytes) {
+            return Err(self.out_of_bytes());
+        }
+        Ok(())
+    }
+
+    /// Checks that a text or byte sequence of `len` bytes can be created and copied once.
+    ///
+    /// # Errors
+    ///
+    /// As of [`EvalBudget::reserve`].
+    pub fn reserve_text(&self, len: usize) -> Result<(), EvalError> {
+        self.reserve(len.saturating_mul(2))
+    }
+
+    /// Checks that a list of `len` elements can be created. Their own memory is not included.
+    ///
+    /// # Errors
+    ///
+    /// As of [`EvalBudget::reserve`].
+    pub fn reserve_list(&self, len: usize) -> Result<(), EvalError> {
+        self.reserve(len.saturating_mul(size_of::<super::Value>()))
+    }
+
+    /// Gives back `n_bytes` that were allocated for a temporary value.
+    pub fn free(&self, n_bytes: usize) {
+        let left = self.bytes.load(Ordering::Relaxed);
+        let left = left.saturating_add(widened(n_bytes)).min(self.max_bytes);
+        self.bytes.store(left, Ordering::Relaxed);
+    }
+
+    /// Returns the bytes that may still be allocated.
+    #[must_use]
+    pub fn bytes_left(&self) -> usize {
+        usize::try_from(self.bytes.load(Ordering::Relaxed)).unwrap_or(usize::MAX)
+    }
+
+    #[cold]
+    fn out_of_bytes(&self) -> EvalError {
+        self.is_out_of_bytes.store(true, Ordering::Relaxed);
+        self.bytes.store(0, Ordering::Relaxed);
+        Exceeded::Memory(self.max_bytes).into()
+    }
+}
+
+fn widened(n_bytes: usize) -> u64 {
+    u64::try_from(n_bytes).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn allocate_beyond_limit_stays_exceeded() {
+        let budget = EvalBudget::new(1, 1 << 20);
+        assert_eq!(budget.allocate(1000), Ok(()));
+        assert_eq!(budget.exceeded(), None);
+        let error = budget.allocate(1 << 20).unwrap_err();
+        assert_eq!(
+            error.message(),
+            "the evaluation needs more than 1 MiB of memory"
+        );
+        assert!(error.ends_evaluation());
+        assert_eq!(budget.exceeded(), Some(Exceeded::Memory(1 << 20)));
+        budget.allocate(1).unwrap_err();
+    }
+
+    #[test]
+    fn reserve_counts_nothing() {
+        let budget = EvalBudget::new(1, 100);
+        budget.reserve(100).unwrap();
+        budget.reserve_text(50).unwrap();
+        budget.allocate(100).unwrap();
+        budget.free(60);
+        assert_eq!(budget.bytes_left(), 60);
+        budget.reserve(61).unwrap_err();
+    }
+
+    #[test]
+    fn step_beyond_limit_stays_exceeded() {
+        let budget = EvalBudget::new(1, 1);
+        budget.step().unwrap();
+        let error = budget.step().unwrap_err();
+        assert_eq!(
+            error.message(),
+            "the evaluation compares more than 1 values"
+        );
+        assert_eq!(budget.exceeded(), Some(Exceeded::Steps(1)));
     }
 }

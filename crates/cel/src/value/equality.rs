@@ -75,7 +75,7 @@ fn equals_at(left: &Value, right: &Value, walk: Walk<'_>) -> Result<bool, EvalEr
             (Some(a), Some(b)) => return equals(a, b, walk.deeper()?),
             (None, Some(_)) | (Some(_), None) => false,
         },
-        (Value::Opaque(a), _) => return a.equals(right),
+        (Value::Opaque(a), _) => return a.equals_within(right, walk.budget),
         (Value::Error(error), _) => return Err(error.clone()),
         (Value::List(a), _) => {
             return a

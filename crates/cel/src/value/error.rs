@@ -38,6 +38,12 @@ struct Content {
     origin: Option<u32>,
 }
 
+/// The longest text of an error, in bytes. Upstream has no limit, and quotes values of any length.
+pub(super) const MAX_MESSAGE: usize = 256 << 10;
+
+/// The end of a text that was cut.
+const CUT: &str = "...";
+
 /// Errors are equal that have the same effect and text, wherever they came up.
 impl PartialEq for EvalError {
     fn eq(&self, other: &Self) -> bool {
@@ -74,7 +80,10 @@ impl EvalError {
         Self::of_kind(ErrorKind::Internal, format!("internal error: {panic}"))
     }
 
-    fn of_kind(kind: ErrorKind, message: String) -> Self {
+    fn of_kind(kind: ErrorKind, mut message: String) -> Self {
+        if message.len() > MAX_MESSAGE {
+            cut(&mut message, MAX_MESSAGE);
+        }
         Self(Repr::Owned(Arc::new(Content {
             kind,
             message: message.into_boxed_str(),
@@ -118,6 +127,17 @@ impl EvalError {
     #[must_use]
     pub fn no_such_key(key: impl fmt::Display) -> Self {
         Self::new(format!("no such key: {key}"))
+    }
+
+    /// Returns the bytes that only this error uses; zero if it is shared.
+    pub(super) fn own_size(&self) -> usize {
+        match &self.0 {
+            Repr::Static(_) => 0,
+            Repr::Owned(owned) => {
+                let n_bytes = size_of::<Content>().saturating_add(owned.message.len());
+                super::footprint::size_of_new(owned, n_bytes)
+            }
+        }
     }
 
     /// The text, upstream's.
@@ -170,6 +190,16 @@ impl EvalError {
     pub fn ends_evaluation(&self) -> bool {
         self.kind() != ErrorKind::Value
     }
+}
+
+/// Shortens `text` to at most `max` bytes and marks it as cut.
+pub(super) fn cut(text: &mut String, max: usize) {
+    let mut end = max.min(text.len());
+    while !text.is_char_boundary(end) {
+        end = end.saturating_sub(1);
+    }
+    text.truncate(end);
+    text.push_str(CUT);
 }
 
 impl fmt::Display for EvalError {

@@ -5,16 +5,21 @@
 use std::fmt::Write as _;
 
 use super::civil;
+use super::error::{MAX_MESSAGE, cut};
 use super::{MAX_PRINTED_DEPTH, Value};
 
 impl Value {
     /// The value as Go's `%v` prints it.
     ///
-    /// Maps are printed in the order of their entries here, where Go's order changes.
+    /// Maps are printed in the order of their entries here, where Go's order changes. The text of a value that is
+    /// printed as more than 256 KiB is cut.
     #[must_use]
     pub fn to_go_string(&self) -> String {
         let mut text = String::new();
         write_value(&mut text, self, 0);
+        if text.len() > MAX_MESSAGE {
+            cut(&mut text, MAX_MESSAGE);
+        }
         text
     }
 
@@ -83,6 +88,10 @@ fn write_value(text: &mut String, value: &Value, depth: u32) {
         text.push_str("...");
         return;
     }
+    // The caller cuts what is longer. Lists without elements that contain each other add brackets.
+    if text.len() > MAX_MESSAGE {
+        return;
+    }
     let depth = depth.saturating_add(1);
     // Writing to a string cannot fail.
     let _ = match value {
@@ -95,11 +104,12 @@ fn write_value(text: &mut String, value: &Value, depth: u32) {
             Ok(())
         }
         Value::String(value) => {
-            text.push_str(value);
+            text.push_str(start_of(value));
             Ok(())
         }
         Value::Bytes(bytes) => {
-            let numbers: Vec<String> = bytes.iter().map(u8::to_string).collect();
+            let bytes = bytes.iter().take(MAX_MESSAGE);
+            let numbers: Vec<String> = bytes.map(u8::to_string).collect();
             write!(text, "[{}]", numbers.join(" "))
         }
         Value::Duration(nanos) => write!(text, "{}", civil::format_go_duration(*nanos)),
@@ -107,6 +117,9 @@ fn write_value(text: &mut String, value: &Value, depth: u32) {
         Value::List(list) => {
             text.push('[');
             for (n, element) in list.iter().enumerate() {
+                if text.len() > MAX_MESSAGE {
+                    break;
+                }
                 if n > 0 {
                     text.push_str(", ");
                 }
@@ -118,6 +131,9 @@ fn write_value(text: &mut String, value: &Value, depth: u32) {
         Value::Map(map) => {
             text.push('{');
             for (n, (key, value)) in map.entries().unwrap_or_default().into_iter().enumerate() {
+                if text.len() > MAX_MESSAGE {
+                    break;
+                }
                 if n > 0 {
                     text.push_str(", ");
                 }
@@ -143,6 +159,15 @@ fn write_value(text: &mut String, value: &Value, depth: u32) {
         Value::Opaque(opaque) => write!(text, "{}", opaque.text().unwrap_or_default()),
         Value::Error(error) => write!(text, "{error}"),
     };
+}
+
+/// Returns the part of `text` that a message may show, and a byte more of a text that is longer.
+fn start_of(text: &str) -> &str {
+    let mut end = MAX_MESSAGE.saturating_add(1);
+    while end < text.len() && !text.is_char_boundary(end) {
+        end = end.saturating_add(1);
+    }
+    text.get(..end).unwrap_or(text)
 }
 
 /// A double as Go's `%g` and `%v` print it: the shortest digits that are the same number, with an

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::footprint::{ALLOCATION, GROWN_ELEMENT, size_of_new};
 use super::{EvalError, Value};
 
 /// A list whose elements are made on access, such as an array of a JSON object with a schema.
@@ -115,6 +116,10 @@ impl Default for List {
     }
 }
 
+fn size_of_elements(n: usize) -> usize {
+    n.saturating_mul(size_of::<Value>())
+}
+
 /// Lists of no more elements than these together are copied when they are joined.
 const SHORT: usize = 64;
 
@@ -218,6 +223,44 @@ impl List {
     /// Two lists joined, copied into one.
     fn copied(elements: Vec<Value>) -> Self {
         Self(Repr::Flat(Arc::new(Elements(elements, Origin::Joined))))
+    }
+
+    /// Returns the bytes that only this list uses, without those of its elements; zero if it is shared.
+    ///
+    /// Elements of a list that grows are counted when they are appended: see [`List::join_size`].
+    pub(super) fn own_size(&self) -> usize {
+        match &self.0 {
+            Repr::Flat(elements) => size_of_new(elements, size_of_elements(elements.0.capacity())),
+            Repr::Joined(joined) if Arc::strong_count(joined) == 1 => {
+                let of_right = match &joined.right.0 {
+                    Repr::Flat(right) => size_of_new(right, size_of_elements(right.0.capacity())),
+                    Repr::Joined(_) | Repr::Source(_) | Repr::Growing(_) => 0,
+                };
+                size_of::<Joined>()
+                    .saturating_add(ALLOCATION)
+                    .saturating_add(of_right)
+            }
+            Repr::Joined(_) | Repr::Source(_) | Repr::Growing(_) => 0,
+        }
+    }
+
+    /// Returns the bytes by which a list that grows becomes larger when `other` is appended; zero for other lists,
+    /// whose concatenation is a new list.
+    pub(crate) fn join_size(&self, other: &Self) -> usize {
+        match &self.0 {
+            Repr::Growing(_) => other.len().saturating_mul(GROWN_ELEMENT),
+            Repr::Flat(_) | Repr::Joined(_) | Repr::Source(_) => 0,
+        }
+    }
+
+    /// Returns the bytes that [`List::frozen`] copies.
+    pub(super) fn frozen_size(&self) -> usize {
+        match &self.0 {
+            Repr::Growing(growing) if Arc::strong_count(growing) > 1 => {
+                size_of_elements(self.len())
+            }
+            _ => 0,
+        }
     }
 
     /// The place in memory, as the identity of the list.

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::entries::Entries;
+use super::footprint::size_of_new;
 use super::{EvalError, Traits, Value};
 use crate::types::Type;
 
@@ -254,6 +255,31 @@ impl Map {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Returns the bytes that only this map uses, without those of its keys and values; zero if it is shared.
+    ///
+    /// Entries of a map that grows are counted when they are inserted.
+    pub(super) fn own_size(&self) -> usize {
+        match &self.0 {
+            Repr::Fields(fields) => {
+                let n_bytes = fields
+                    .0
+                    .capacity()
+                    .saturating_mul(size_of::<(Arc<str>, Value)>());
+                size_of_new(fields, n_bytes)
+            }
+            Repr::Entries(entries) => size_of_new(entries, entries.size()),
+            Repr::Source(_) | Repr::Growing(_) => 0,
+        }
+    }
+
+    /// Returns the bytes that [`Map::frozen`] copies.
+    pub(super) fn frozen_size(&self) -> usize {
+        match &self.0 {
+            Repr::Growing(growing) if Arc::strong_count(growing) > 1 => growing.lock().size(),
+            _ => 0,
+        }
     }
 
     /// The place in memory, as the identity of the map.

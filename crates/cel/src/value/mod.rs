@@ -16,6 +16,7 @@ mod compare;
 mod convert;
 mod equality;
 mod error;
+mod footprint;
 mod go;
 mod json;
 mod list;
@@ -25,10 +26,11 @@ mod passed;
 
 use std::sync::Arc;
 
-pub use budget::EvalBudget;
+pub use budget::{EvalBudget, Exceeded};
 pub(crate) use compare::{double_to_int, double_to_uint};
 pub use convert::parse_double;
 pub use error::{ErrorKind, EvalError};
+pub(crate) use footprint::{ALLOCATION, GROWN_ENTRY};
 pub use go::{format_double, go_quote};
 pub use list::{List, ListSource};
 pub(crate) use map::Key;
@@ -382,6 +384,15 @@ impl Value {
 }
 
 impl Value {
+    /// Returns the bytes that [`Value::frozen`] copies.
+    pub(crate) fn frozen_size(&self) -> usize {
+        match self {
+            Self::List(list) => list.frozen_size(),
+            Self::Map(map) => map.frozen_size(),
+            _ => 0,
+        }
+    }
+
     /// Reports whether dropping the value may drop further values that nest.
     pub(crate) fn is_nested(&self) -> bool {
         matches!(
@@ -400,6 +411,23 @@ impl Optional {
     #[must_use]
     pub fn get(&self) -> Option<&Value> {
         self.0.as_ref().map(|held| &held.0)
+    }
+
+    /// Returns the bytes that only this value uses, with those of a value that only it holds.
+    fn own_size(&self) -> usize {
+        match &self.0 {
+            Some(held) if Arc::strong_count(held) == 1 => {
+                let of_content = match &held.0 {
+                    // Only the operands of an expression nest optionals, and they are held elsewhere, too.
+                    Value::Optional(_) => 0,
+                    content => content.own_size(),
+                };
+                size_of::<Value>()
+                    .saturating_add(footprint::ALLOCATION)
+                    .saturating_add(of_content)
+            }
+            _ => 0,
+        }
     }
 }
 

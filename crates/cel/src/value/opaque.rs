@@ -4,7 +4,7 @@ use std::any::Any;
 use std::cmp::Ordering;
 use std::fmt;
 
-use super::{EvalError, Value};
+use super::{EvalBudget, EvalError, Value};
 use crate::types::Type;
 
 /// Capabilities of a value, which operators require before they are applied.
@@ -83,6 +83,15 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
     /// Most types of the API server give `no such overload` for a value of another type.
     fn equals(&self, other: &Value) -> Result<bool, EvalError>;
 
+    /// As [`Opaque::equals`], for values that hold others, whose comparison uses `budget`.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Opaque::equals`], or if the budget is exceeded.
+    fn equals_within(&self, other: &Value, _budget: &EvalBudget) -> Result<bool, EvalError> {
+        self.equals(other)
+    }
+
     /// The order of this and `other`, for types with [`Traits::COMPARER`].
     ///
     /// # Errors
@@ -125,6 +134,11 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// Returns the bytes that the value uses besides its own, such as those of its texts.
+    fn heap_size(&self) -> usize {
+        0
+    }
+
     /// The value as a text, as Go prints it (`fmt.Stringer`), if the type has one.
     fn text(&self) -> Option<String> {
         None
@@ -147,7 +161,7 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
     ///
     /// Source: cel-go `interpreter/attributes.go`, `conditionalAttribute`; `common/types/provider.go`,
     /// `nativeToValue`.
-    fn through_native(&self) -> Result<Option<Value>, EvalError> {
+    fn through_native(&self, _budget: &EvalBudget) -> Result<Option<Value>, EvalError> {
         Err(EvalError::new(format!(
             "unsupported conversion to ref.Val: ({}){}",
             self.native_type(),

@@ -1,35 +1,40 @@
 //! Values that pass through Go values.
 
-use super::{EvalError, Value};
+use super::{EvalBudget, EvalError, Value};
 
 impl Value {
     /// The value as it comes back from a Go value, as what an optional holds does when it is selected from.
     ///
+    /// # Errors
+    ///
+    /// If `budget` is exceeded by the copy of a list.
+    ///
     /// Source: cel-go `interpreter/attributes.go`, `applyQualifiers` (`optObj.GetValue().Value()`);
     /// `common/types/provider.go`, `nativeToValue`.
     #[must_use]
-    pub fn through_native(&self) -> Self {
+    pub fn through_native(&self, budget: &EvalBudget) -> Result<Self, EvalError> {
         let mut value = self;
         while let Self::Optional(optional) = value {
             match optional.get() {
                 Some(held) => value = held,
-                None => return Self::Null,
+                None => return Ok(Self::Null),
             }
         }
-        match value {
+        Ok(match value {
             Self::Type(of) => Self::from(of.type_name()),
-            Self::Opaque(opaque) => match opaque.through_native() {
+            Self::Opaque(opaque) => match opaque.through_native(budget) {
                 Ok(native) => native.unwrap_or_else(|| value.clone()),
+                Err(error) if error.ends_evaluation() => return Err(error),
                 Err(error) => Self::Error(error),
             },
             Self::Error(error) => Self::Error(EvalError::new(format!(
                 "unsupported conversion to ref.Val: (*errors.errorString){error}"
             ))),
-            Self::List(list) if list.is_joined() => Self::list(
-                list.iter()
-                    .map(|element| element.through_native())
-                    .collect::<Vec<_>>(),
-            ),
+            Self::List(list) if list.is_joined() => {
+                budget.allocate(list.len().saturating_mul(size_of::<Self>()))?;
+                let elements = list.iter().map(|element| element.through_native(budget));
+                Self::list(elements.collect::<Result<Vec<_>, _>>()?)
+            }
             Self::List(list) => list
                 .source()
                 .and_then(|source| source.native())
@@ -39,6 +44,6 @@ impl Value {
                 .and_then(|source| source.native())
                 .unwrap_or_else(|| value.clone()),
             plain => plain.clone(),
-        }
+        })
     }
 }

@@ -44,7 +44,7 @@ use crate::typed_values::ValueSchema;
 use crate::validation_rules as rules;
 use crate::validation_rules::correlation::Correlated;
 use crate::validation_rules::path::Path;
-use cel::value::go_quote;
+use cel::value::{Exceeded, go_quote};
 use metadata::{Errors, Metadata};
 use scale::Scale;
 use schema::{Schema, any_below};
@@ -66,6 +66,9 @@ pub enum Error {
     /// The API server does not read the object; it answers with this text.
     #[error("{0}")]
     Unread(String),
+    /// The rules need more than they may use, so that the errors of the object are unknown.
+    #[error("{0}")]
+    Exceeded(Exceeded),
 }
 
 /// Answer of the API server about an object.
@@ -233,7 +236,7 @@ impl Validator {
         };
         self.place(&mut object, namespace);
         let mut errors = Vec::new();
-        let cost = self.errors(&object, before.as_ref(), &mut errors, watcher);
+        let cost = self.errors(&object, before.as_ref(), &mut errors, watcher)?;
         Ok(Verdict {
             object,
             errors,
@@ -251,7 +254,7 @@ impl Validator {
         let mut object = self.created(object.clone());
         self.place(&mut object, namespace);
         let mut errors = Vec::new();
-        let cost = self.errors(&object, None, &mut errors, None);
+        let cost = self.errors(&object, None, &mut errors, None)?;
         Ok(Verdict {
             object,
             errors,
@@ -385,7 +388,7 @@ impl Validator {
         before: Option<&Json>,
         errors: &mut Vec<FieldError>,
         watcher: Option<&dyn RuleWatcher>,
-    ) -> u64 {
+    ) -> Result<u64, Error> {
         let metadata = Metadata::of(object);
         let path = Path::ROOT.field("metadata");
         if let Some(before) = before {
@@ -422,9 +425,9 @@ impl Validator {
                 lists::validate(&self.json, fields, &Path::ROOT, &mut own);
             }
         }
-        let cost = self.rule_errors(object, before, &mut own, watcher);
+        let cost = self.rule_errors(object, before, &mut own, watcher)?;
         errors.append(&mut own);
-        cost
+        Ok(cost)
     }
 
     /// Source: apiextensions-apiserver `pkg/registry/customresource/validator.go`, `ValidateTypeMeta`.
@@ -469,9 +472,9 @@ impl Validator {
         before: Option<&Json>,
         errors: &mut Vec<FieldError>,
         watcher: Option<&dyn RuleWatcher>,
-    ) -> u64 {
+    ) -> Result<u64, Error> {
         if !self.has_rules {
-            return 0;
+            return Ok(0);
         }
         let is_blocking = |error: &FieldError| {
             matches!(
@@ -490,11 +493,14 @@ impl Validator {
                 value: Some("null".to_owned()),
                 detail: RULES_NOT_CHECKED.to_owned(),
             });
-            return 0;
+            return Ok(0);
         }
         let mut found = (self.rules).validate_shallow(object, before, watcher);
+        if let Some(exceeded) = found.exceeded {
+            return Err(Error::Exceeded(exceeded));
+        }
         errors.append(&mut found.errors);
-        found.cost
+        Ok(found.cost)
     }
 }
 

@@ -7,7 +7,7 @@ use super::costs::SCANNED;
 use Sig::{Bool, Bytes, Double, Duration, Int, List, Param, String, Timestamp, Uint};
 use cel::decls::{Context, OverloadRow, Sig, Source};
 use cel::stdlib::arithmetic;
-use cel::value::{EvalError, List as ListValue, Value};
+use cel::value::{EvalBudget, EvalError, List as ListValue, Value};
 
 const SOURCE: Source = Source::new("k8s.io/apiserver pkg/cel/library/lists.go, listsLibraryDecls");
 
@@ -312,8 +312,12 @@ fn is_comparable(value: &Value) -> bool {
 }
 
 /// The elements, of which each must be comparable once it is reached.
-fn comparable(list: &ListValue) -> impl Iterator<Item = Result> {
+fn comparable<'a>(
+    list: &'a ListValue,
+    budget: &'a EvalBudget,
+) -> impl Iterator<Item = Result> + 'a {
     list.iter().map(|element| {
+        budget.step()?;
         if is_comparable(&element) {
             Ok(element)
         } else {
@@ -323,9 +327,9 @@ fn comparable(list: &ListValue) -> impl Iterator<Item = Result> {
 }
 
 /// Elements that have no order do not disturb it.
-fn is_sorted(_: &Context, args: &[Value]) -> Result {
+fn is_sorted(context: &Context, args: &[Value]) -> Result {
     let mut previous: Option<Value> = None;
-    for element in comparable(list(args)?) {
+    for element in comparable(list(args)?, context.budget()) {
         let element = element?;
         if let Some(previous) = previous
             && previous.compare(&element) == Ok(Ordering::Greater)
@@ -338,9 +342,9 @@ fn is_sorted(_: &Context, args: &[Value]) -> Result {
 }
 
 /// The element that is not preferred to any before it.
-fn extreme(args: &[Value], name: &str, replaced_if: Ordering) -> Result {
+fn extreme(context: &Context, args: &[Value], name: &str, replaced_if: Ordering) -> Result {
     let mut extreme: Option<Value> = None;
-    for element in comparable(list(args)?) {
+    for element in comparable(list(args)?, context.budget()) {
         let element = element?;
         let replaces = extreme
             .as_ref()
@@ -352,37 +356,39 @@ fn extreme(args: &[Value], name: &str, replaced_if: Ordering) -> Result {
     extreme.ok_or_else(|| EvalError::new(format!("{name} called on empty list")))
 }
 
-fn max(_: &Context, args: &[Value]) -> Result {
-    extreme(args, "max", Ordering::Less)
+fn max(context: &Context, args: &[Value]) -> Result {
+    extreme(context, args, "max", Ordering::Less)
 }
 
-fn min(_: &Context, args: &[Value]) -> Result {
-    extreme(args, "min", Ordering::Greater)
+fn min(context: &Context, args: &[Value]) -> Result {
+    extreme(context, args, "min", Ordering::Greater)
 }
 
 /// The elements added to `zero`.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/lists.go`, `sum`.
-fn sum(args: &[Value], zero: Value) -> Result {
-    list(args)?
-        .iter()
-        .try_fold(zero, |sum, element| arithmetic::plus(&sum, &element))
+fn sum(context: &Context, args: &[Value], zero: Value) -> Result {
+    let budget = context.budget();
+    list(args)?.iter().try_fold(zero, |sum, element| {
+        budget.step()?;
+        arithmetic::plus(&sum, &element, budget)
+    })
 }
 
-fn sum_of_ints(_: &Context, args: &[Value]) -> Result {
-    sum(args, Value::Int(0))
+fn sum_of_ints(context: &Context, args: &[Value]) -> Result {
+    sum(context, args, Value::Int(0))
 }
 
-fn sum_of_uints(_: &Context, args: &[Value]) -> Result {
-    sum(args, Value::Uint(0))
+fn sum_of_uints(context: &Context, args: &[Value]) -> Result {
+    sum(context, args, Value::Uint(0))
 }
 
-fn sum_of_doubles(_: &Context, args: &[Value]) -> Result {
-    sum(args, Value::Double(0.0))
+fn sum_of_doubles(context: &Context, args: &[Value]) -> Result {
+    sum(context, args, Value::Double(0.0))
 }
 
-fn sum_of_durations(_: &Context, args: &[Value]) -> Result {
-    sum(args, Value::Duration(0))
+fn sum_of_durations(context: &Context, args: &[Value]) -> Result {
+    sum(context, args, Value::Duration(0))
 }
 
 /// The place of an element that is equal to the second argument, or -1.

@@ -150,6 +150,10 @@ impl Opaque for Quantity {
         }
     }
 
+    fn heap_size(&self) -> usize {
+        Self::heap_size(self)
+    }
+
     fn text(&self) -> Option<std::string::String> {
         Some(self.to_string())
     }
@@ -184,21 +188,26 @@ fn sign(_: &Context, args: &[Value]) -> Result {
     opaque(args, 0).map(|quantity: &Quantity| quantity.sign().into())
 }
 
-fn compare(args: &[Value]) -> std::result::Result<Ordering, EvalError> {
+fn compare(context: &Context, args: &[Value]) -> std::result::Result<Ordering, EvalError> {
     let (left, right): (&Quantity, &Quantity) = (opaque(args, 0)?, opaque(args, 1)?);
-    left.compare(right).map_err(failed)
+    let before = Quantity::heap_size(left);
+    let order = left.compare(right);
+    // A comparison may give a quantity all its digits.
+    let grown = Quantity::heap_size(left).saturating_sub(before);
+    context.budget().allocate(grown)?;
+    order.map_err(failed)
 }
 
-fn is_greater_than(_: &Context, args: &[Value]) -> Result {
-    compare(args).map(|order| order.is_gt().into())
+fn is_greater_than(context: &Context, args: &[Value]) -> Result {
+    compare(context, args).map(|order| order.is_gt().into())
 }
 
-fn is_less_than(_: &Context, args: &[Value]) -> Result {
-    compare(args).map(|order| order.is_lt().into())
+fn is_less_than(context: &Context, args: &[Value]) -> Result {
+    compare(context, args).map(|order| order.is_lt().into())
 }
 
-fn compare_to(_: &Context, args: &[Value]) -> Result {
-    compare(args).map(|order| (order as i64).into())
+fn compare_to(context: &Context, args: &[Value]) -> Result {
+    compare(context, args).map(|order| (order as i64).into())
 }
 
 fn as_approximate_float(_: &Context, args: &[Value]) -> Result {

@@ -59,10 +59,10 @@ fn find(_: &Context, args: &[Value]) -> Result {
     Ok(program(args)?.find(text).unwrap_or_default().into())
 }
 
-fn find_all(_: &Context, args: &[Value]) -> Result {
+fn find_all(context: &Context, args: &[Value]) -> Result {
     text(args, 0)?;
     let program = program(args)?;
-    all_matches(&program, args)
+    all_matches(&program, context, args)
 }
 
 /// `find` with a constant pattern.
@@ -80,15 +80,32 @@ fn finding(pattern: &str) -> std::result::Result<Specialized, EvalError> {
 /// Source: k8s.io/apiserver `pkg/cel/library/regex.go`, `FindAllRegexOptimization`.
 fn finding_all(pattern: &str) -> std::result::Result<Specialized, EvalError> {
     let program = compiled(pattern).map_err(failed)?;
-    Ok(Box::new(move |_, args| all_matches(&program, args)))
+    Ok(Box::new(move |context, args| {
+        all_matches(&program, context, args)
+    }))
 }
 
+/// The memory of a match while the list of them is created, in bytes: the element, its text without the content, and
+/// the borrowed text, of which a vector has room for twice as many.
+const MATCH: usize = size_of::<Value>() + 32 + 2 * size_of::<&str>();
+
 /// The matches of a pattern; the third argument is the greatest number of them, if it is not less than zero.
-fn all_matches(program: &Program, args: &[Value]) -> Result {
+fn all_matches(program: &Program, context: &Context, args: &[Value]) -> Result {
     let limit = match args.get(2) {
         None => None,
         Some(Value::Int(limit)) => usize::try_from(*limit).ok(),
         Some(_) => return Err(EvalError::no_such_overload()),
     };
-    Ok(strings(program.find_all(&subject(args)?, limit)))
+    let text = subject(args)?;
+    let budget = context.budget();
+    // One match more than there is memory for is enough to exceed the budget.
+    let max = budget.bytes_left() / MATCH + 1;
+    let found = program.find_all(&text, Some(limit.map_or(max, |limit| limit.min(max))));
+    let n_bytes = found
+        .iter()
+        .fold(0, |sum: usize, text| sum.saturating_add(text.len()));
+    budget.reserve(found.len().saturating_mul(MATCH).saturating_add(n_bytes))?;
+    // The texts are not part of the size of the list.
+    budget.allocate(found.len().saturating_mul(32).saturating_add(n_bytes))?;
+    Ok(strings(found))
 }

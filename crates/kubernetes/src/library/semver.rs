@@ -2,6 +2,7 @@
 
 mod value;
 
+use value::IDENTIFIER;
 pub use value::{Semver, SemverError};
 
 use std::cmp::Ordering;
@@ -109,6 +110,10 @@ impl Opaque for Semver {
         }
     }
 
+    fn heap_size(&self) -> usize {
+        Self::heap_size(self)
+    }
+
     fn text(&self) -> Option<std::string::String> {
         Some(self.to_string())
     }
@@ -128,21 +133,26 @@ impl Opaque for Semver {
 
 /// The version that the first argument is; normalised if the second argument says so.
 fn parse(
+    context: &Context,
     args: &[Value],
 ) -> std::result::Result<std::result::Result<Semver, SemverError>, EvalError> {
     let text = text(args, 0)?;
+    // An identifier may have one character, and a list of them has room for twice as many.
+    context
+        .budget()
+        .reserve(text.len().saturating_mul(IDENTIFIER))?;
     Ok(match args.get(1) {
         Some(Value::Bool(true)) => Semver::parse_normalized(text),
         _ => Semver::parse(text),
     })
 }
 
-fn semver(_: &Context, args: &[Value]) -> Result {
-    parse(args)?.map(Value::opaque).map_err(failed)
+fn semver(context: &Context, args: &[Value]) -> Result {
+    parse(context, args)?.map(Value::opaque).map_err(failed)
 }
 
-fn is_semver(_: &Context, args: &[Value]) -> Result {
-    parse(args).map(|parsed| parsed.is_ok().into())
+fn is_semver(context: &Context, args: &[Value]) -> Result {
+    parse(context, args).map(|parsed| parsed.is_ok().into())
 }
 
 fn compare(args: &[Value]) -> std::result::Result<Ordering, EvalError> {

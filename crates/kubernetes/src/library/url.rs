@@ -93,6 +93,10 @@ impl Opaque for Url {
         }
     }
 
+    fn heap_size(&self) -> usize {
+        self.text_len()
+    }
+
     fn text(&self) -> Option<std::string::String> {
         Some(self.to_string())
     }
@@ -140,8 +144,16 @@ fn escaped_path(_: &Context, args: &[Value]) -> Result {
     opaque(args, 0).map(|url: &Url| url.escaped_path().into())
 }
 
-fn query(_: &Context, args: &[Value]) -> Result {
-    let parameters = opaque::<Url>(args, 0)?.query();
+/// The memory of a parameter of a query, in bytes: an entry of a map, its list, and the two texts.
+const PARAMETER: usize = 512;
+
+fn query(context: &Context, args: &[Value]) -> Result {
+    let url = opaque::<Url>(args, 0)?;
+    let n_bytes = url.n_parameters().saturating_mul(PARAMETER);
+    context
+        .budget()
+        .allocate(n_bytes.saturating_add(url.text_len()))?;
+    let parameters = url.query();
     Value::map(
         parameters
             .into_iter()

@@ -13,6 +13,7 @@ use super::raw::{AdditionalProperties, JsonType, Schema};
 use super::refs::{Entry, RefId, References};
 use super::scalars::{int_or_string, is_int_or_string, string};
 use super::{escape, sizes};
+use cel::interrupt::checkpoint;
 
 /// A type, or why there is none.
 pub(super) type ConversionResult = Result<Arc<DeclType>, SchemaError>;
@@ -191,6 +192,7 @@ impl<'a, 'i> Converter<'a, 'i> {
 
     /// The type of a schema, whose own reference does not count any more.
     fn converted(&mut self, schema: &'a Schema, place: Place, way: &mut Way) -> ConversionResult {
+        checkpoint();
         if way.depth >= sizes::MAX_DEPTH {
             return Err(SchemaError::TooDeep);
         }

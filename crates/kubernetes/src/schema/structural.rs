@@ -16,6 +16,7 @@
 use serde_json::{Map, Value};
 
 use super::extensions::{EMBEDDED_RESOURCE, INT_OR_STRING, PRESERVE_UNKNOWN_FIELDS};
+use cel::interrupt::checkpoint;
 
 /// Where a schema stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -157,6 +158,7 @@ fn parts(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
 /// Reports whether a schema and all schemas within it use no keyword and no type that structural
 /// schemas do not have.
 fn has_no_unsupported(node: Node<'_>) -> bool {
+    checkpoint();
     const TYPES: [&str; 7] = [
         "", "array", "boolean", "integer", "number", "object", "string",
     ];
@@ -180,6 +182,7 @@ fn has_no_unsupported(node: Node<'_>) -> bool {
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/validation.go`,
 /// `validateStructuralInvariants`.
 fn has_invariants(node: Node<'_>, level: Level) -> bool {
+    checkpoint();
     let type_ = node.type_();
     let embedded = node.is_true(EMBEDDED_RESOURCE);
     let int_or_string = node.is_true(INT_OR_STRING);
@@ -287,6 +290,7 @@ fn has_nested_invariants(node: Node<'_>, skipped: Skipped) -> bool {
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/validation.go`,
 /// `validateNestedValueValidation`.
 fn is_restriction(node: Node<'_>, skipped: Skipped) -> bool {
+    checkpoint();
     let plain = |nested| is_restriction(nested, Skipped::default());
     let is_empty_list = |key: &str| {
         node.get(key)
@@ -325,6 +329,7 @@ fn is_restriction(node: Node<'_>, skipped: Skipped) -> bool {
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/complete.go`,
 /// `validateNestedValueValidationCompleteness`.
 fn is_complete(restriction: Node<'_>, schema: Node<'_>) -> bool {
+    checkpoint();
     junctors(restriction).all(|nested| is_complete(nested, schema))
         && restriction.items().is_none_or(|nested| {
             schema

@@ -13,6 +13,9 @@ use super::{ValueSchema, no_such_overload, part_equals, typed_within};
 /// Keys of so many fields are arrays of Go.
 const MAX_HASHED_KEYS: usize = 3;
 
+/// The memory of an element of a set or of a key, in bytes, without the text of the key.
+const MEMBER: usize = 96;
+
 /// Rules for the equality and joining of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListKind {
@@ -75,6 +78,7 @@ impl TypedList {
             let mut members = Members::default();
             for own in &self.raw {
                 self.budget.step()?;
+                self.budget.allocate(MEMBER)?;
                 hashable(&own)?;
                 members.insert(own);
             }
@@ -117,6 +121,7 @@ impl TypedList {
         for (at, own) in self.raw.iter().enumerate() {
             self.budget.step()?;
             if let Some(key) = self.key_of(&own)? {
+                self.budget.allocate(key.len().saturating_add(MEMBER))?;
                 places.insert(key, at);
             }
         }
@@ -144,7 +149,7 @@ impl TypedList {
                 let places = self.places()?;
                 for other in other {
                     let at = self
-                        .key_of(&unwrapped(&other))?
+                        .key_of(&unwrapped(&other, &self.budget)?)?
                         .and_then(|key| places.get(&key));
                     let Some(own) = at.and_then(|at| self.raw.get(*at)) else {
                         return Ok(false);
@@ -159,7 +164,7 @@ impl TypedList {
             ListKind::Set => {
                 self.with_members(|_| ())?;
                 for other in other {
-                    let other = unwrapped(&other);
+                    let other = unwrapped(&other, &self.budget)?;
                     hashable(&other)?;
                     self.budget.step()?;
                     if !self.with_members(|members| members.contains(&other))? {
@@ -178,13 +183,24 @@ impl TypedList {
         for _ in 0..self.raw.len().saturating_add(other.len()) {
             self.budget.step()?;
         }
-        let mut raw: Vec<Value> = self.raw.iter().collect();
-        let others = other.iter().map(|element| unwrapped(&element));
+        let len = self.raw.len().saturating_add(other.len());
+        self.budget
+            .allocate(len.saturating_mul(size_of::<Value>()))?;
+        let mut raw: Vec<Value> = Vec::with_capacity(len);
+        raw.extend(self.raw.iter());
+        let others = other
+            .iter()
+            .map(|element| unwrapped(&element, &self.budget));
         match self.kind {
-            ListKind::Atomic => raw.extend(others),
+            ListKind::Atomic => {
+                for element in others {
+                    raw.push(element?);
+                }
+            }
             ListKind::Set => {
                 self.with_members(|_| ())?;
                 for element in others {
+                    let element = element?;
                     hashable(&element)?;
                     let is_new = self.with_members(|members| {
                         let is_new = !members.contains(&element);
@@ -201,6 +217,7 @@ impl TypedList {
             ListKind::Map => {
                 let places = self.places()?;
                 for element in others {
+                    let element = element?;
                     let at = self.key_of(&element)?.and_then(|key| places.get(&key));
                     match at.and_then(|at| raw.get_mut(*at)) {
                         Some(slot) => *slot = element,

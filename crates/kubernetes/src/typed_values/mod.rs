@@ -79,7 +79,7 @@ pub fn typed_within(raw: &Value, schema: &Arc<ValueSchema>, budget: &Arc<EvalBud
         },
         "array" => typed_list(raw, schema, budget),
         "string" => match raw {
-            Value::String(text) => typed_string(text, schema),
+            Value::String(text) => typed_string(text, schema, budget),
             _ => got("string"),
         },
         "number" => match raw {
@@ -127,23 +127,33 @@ fn typed_list(raw: &Value, schema: &Arc<ValueSchema>, budget: &Arc<EvalBudget>) 
     TypedList::value(list.clone(), (items, kind), schema, budget)
 }
 
-fn typed_string(text: &Arc<str>, schema: &ValueSchema) -> Value {
-    let read = match &*schema.format {
-        "duration" => go_time::duration(text)
-            .map(Value::Duration)
-            .map_err(|error| format!("Invalid duration {text}: {error}")),
-        "date" => go_time::date(text)
-            .map(Value::Timestamp)
-            .map_err(|error| format!("Invalid date formatted string {text}: {error}")),
-        "date-time" => go_time::date_time(text)
-            .map(Value::Timestamp)
-            .map_err(|error| format!("Invalid date-time formatted string {text}: {error}")),
-        // Upstream takes the alphabet of URLs, even though the format asks for the other one.
-        "byte" => base64::decode_url(text).map(Value::bytes).map_err(|at| {
+fn typed_string(text: &Arc<str>, schema: &ValueSchema, budget: &EvalBudget) -> Value {
+    let read =
+        match &*schema.format {
+            "duration" => go_time::duration(text)
+                .map(Value::Duration)
+                .map_err(|error| format!("Invalid duration {text}: {error}")),
+            "date" => go_time::date(text)
+                .map(Value::Timestamp)
+                .map_err(|error| format!("Invalid date formatted string {text}: {error}")),
+            "date-time" => go_time::date_time(text)
+                .map(Value::Timestamp)
+                .map_err(|error| format!("Invalid date-time formatted string {text}: {error}")),
+            // Upstream takes the alphabet of URLs, even though the format asks for the other one.
+            "byte" => {
+                // The value is decoded whenever it is read.
+                let room = budget
+                    .allocate(text.len())
+                    .and_then(|()| budget.reserve(text.len()));
+                if let Err(error) = room {
+                    return Value::Error(error);
+                }
+                base64::decode_url(text).map(Value::bytes).map_err(|at| {
             format!("Invalid byte formatted string {text}: illegal base64 data at input byte {at}")
-        }),
-        _ => Ok(Value::String(Arc::clone(text))),
-    };
+        })
+            }
+            _ => Ok(Value::String(Arc::clone(text))),
+        };
     read.unwrap_or_else(invalid)
 }
 

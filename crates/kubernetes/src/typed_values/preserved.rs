@@ -1,7 +1,7 @@
 //! Values of unknown type.
 
 use cel::types::Type;
-use cel::value::{EvalError, Opaque, Value};
+use cel::value::{EvalBudget, EvalError, Opaque, Value};
 
 use super::raw::{go_type, unwrapped};
 
@@ -17,8 +17,12 @@ impl Opaque for Preserved {
     }
 
     fn equals(&self, other: &Value) -> Result<bool, EvalError> {
-        let other = unwrapped(other);
-        Ok(go_type(&self.0) == go_type(&other) && self.0.equals(&other)?)
+        self.equals_within(other, &EvalBudget::default())
+    }
+
+    fn equals_within(&self, other: &Value, budget: &EvalBudget) -> Result<bool, EvalError> {
+        let other = unwrapped(other, budget)?;
+        Ok(go_type(&self.0) == go_type(&other) && self.0.equals_within(&other, budget)?)
     }
 
     fn convert_to(&self, to: &Type) -> Result<Value, EvalError> {
@@ -41,7 +45,7 @@ impl Opaque for Preserved {
         "*common.unknownPreserved"
     }
 
-    fn through_native(&self) -> Result<Option<Value>, EvalError> {
+    fn through_native(&self, _: &EvalBudget) -> Result<Option<Value>, EvalError> {
         Ok(None)
     }
 }

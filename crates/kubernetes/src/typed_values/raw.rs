@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use cel::types::Type;
-use cel::value::{EvalError, List, Opaque, Value};
+use cel::value::{EvalBudget, EvalError, List, Opaque, Value};
 
 use super::preserved::Preserved;
 
@@ -38,11 +38,15 @@ impl Opaque for Foreign {
     }
 
     fn equals(&self, other: &Value) -> Result<bool, EvalError> {
+        self.equals_within(other, &EvalBudget::default())
+    }
+
+    fn equals_within(&self, other: &Value, budget: &EvalBudget) -> Result<bool, EvalError> {
         match other.downcast::<Self>() {
             // Pointers are as unlike as the values that they were made for.
             Some(other) => Ok(self.go_type == other.go_type
                 && !self.go_type.starts_with('*')
-                && self.value.equals(&other.value)?),
+                && self.value.equals_within(&other.value, budget)?),
             None => Ok(false),
         }
     }
@@ -55,15 +59,19 @@ impl Opaque for Foreign {
 /// Returns the value that `value` wraps in Go, which is what joined lists keep, and the form of keys
 /// and elements of sets.
 ///
+/// # Errors
+///
+/// If `budget` is exceeded by the copy of a list.
+///
 /// Source: cel-go `common/types/ref/reference.go`, `Val.Value`, of each type.
-pub(super) fn unwrapped(value: &Value) -> Value {
+pub(super) fn unwrapped(value: &Value, budget: &EvalBudget) -> Result<Value, EvalError> {
     let foreign = |go_type| {
         Value::opaque(Foreign {
             value: value.clone(),
             go_type,
         })
     };
-    match value {
+    Ok(match value {
         Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::String(_) => value.clone(),
         Value::Null => foreign("structpb.NullValue"),
         Value::Uint(_) => foreign("uint64"),
@@ -71,11 +79,15 @@ pub(super) fn unwrapped(value: &Value) -> Value {
         Value::Duration(_) => foreign("time.Duration"),
         Value::Timestamp(_) => foreign("time.Time"),
         Value::Type(of) => Value::from(of.type_name()),
-        Value::Optional(optional) => optional.get().map_or(Value::Null, unwrapped),
+        Value::Optional(optional) => match optional.get() {
+            Some(held) => unwrapped(held, budget)?,
+            None => Value::Null,
+        },
         Value::List(list) if list.is_json() => value.clone(),
         Value::List(list) if list.is_joined() => {
-            let elements = list.iter().map(|element| unwrapped(&element)).collect();
-            Value::List(List::of_json(elements))
+            budget.allocate(list.len().saturating_mul(size_of::<Value>()))?;
+            let elements = list.iter().map(|element| unwrapped(&element, budget));
+            Value::List(List::of_json(elements.collect::<Result<_, _>>()?))
         }
         Value::List(list) => list
             .source()
@@ -91,7 +103,7 @@ pub(super) fn unwrapped(value: &Value) -> Value {
             None => foreign(opaque.native_type()),
         },
         Value::Error(_) => foreign("*errors.errorString"),
-    }
+    })
 }
 
 /// Go's panic for what can be no key of a map.

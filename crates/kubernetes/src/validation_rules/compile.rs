@@ -9,12 +9,14 @@ use cel::decls::Variable;
 use cel::diagnostic::{Code, Diagnostics, Severity, Shown};
 use cel::env::Env;
 use cel::eval::Program;
+use cel::interrupt::working_on;
 use cel::stack::run_on_deep_stack;
 use cel::types::{OPTIONAL_TYPE, Type};
 use cel::{ast_validators, syntax};
 use serde_json::{Map, Value as Json};
 
 use super::field_path;
+use super::path::Path;
 use super::rule::ValidationRule;
 use crate::library::environment::base_env;
 use crate::library::estimate;
@@ -102,11 +104,12 @@ impl Default for Budget {
     }
 }
 
-/// Compiles `rules`, those of `schema`, for values of `type_`.
+/// Compiles `rules`, those of `schema` at `path`, for values of `type_`.
 pub(super) fn compile(
     rules: &[ValidationRule],
     schema: &Map<String, Json>,
     type_: &Arc<DeclType>,
+    path: &Path<'_>,
     budget: &mut Budget,
 ) -> Vec<CompiledRule> {
     if rules.is_empty() {
@@ -119,7 +122,8 @@ pub(super) fn compile(
     let optional = with_self.extend([Variable::new(OLD_SELF, optional)]);
     let sizes = DeclaredSizes::of_rule(Arc::clone(type_));
     let max_cardinality = max_cardinality(type_.min_serialized_size);
-    let compile = |rule: &ValidationRule| {
+    let compile = |(n, rule): (usize, &ValidationRule)| {
+        working_on(&path.index(n).text());
         let env = if rule.has_optional_old_self() {
             &optional
         } else {
@@ -138,7 +142,7 @@ pub(super) fn compile(
         }
         compiled
     };
-    rules.iter().map(compile).collect()
+    rules.iter().enumerate().map(compile).collect()
 }
 
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/cel/compilation.go`, `maxCardinality`.

@@ -28,6 +28,7 @@ use crate::go_json;
 use crate::schema::Interner;
 use crate::schema::crd::{MAX_JSON_DEPTH, is_shallower};
 use crate::schema::structural::is_structural;
+use cel::interrupt::checkpoint;
 use cel::value::go_quote;
 
 /// An error about the rules of a CustomResourceDefinition.
@@ -327,6 +328,7 @@ impl Judging<'_> {
         way: &Way,
         context: Option<&Context<'_>>,
     ) -> Found {
+        checkpoint();
         let mut found = Found::default();
         if let Some(Json::Object(value)) = schema.get("additionalProperties") {
             let mut below = way.below();
@@ -391,7 +393,7 @@ impl Judging<'_> {
                 return found;
             }
         };
-        let compiled = compile(&rules, schema, &type_, self.budget);
+        let compiled = compile(&rules, schema, &type_, &rules_path, self.budget);
         for (n, (rule, compiled)) in rules.iter().zip(compiled).enumerate() {
             let path = rules_path.index(n);
             self.compiled_rule(

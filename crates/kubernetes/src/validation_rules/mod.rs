@@ -42,6 +42,7 @@ pub use validator::{ValidationResult, Validator};
 pub use walk::{RuleWatcher, WatchedRule};
 
 use crate::schema::SchemaError;
+use cel::value::Exceeded;
 
 /// The reason why an object could not be held against rules.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,6 +53,9 @@ pub enum ValidateError {
     /// The schema is beyond what is read.
     #[error(transparent)]
     Schema(#[from] SchemaError),
+    /// The rules need more than they may use, so that the errors of the object are unknown.
+    #[error("{0}")]
+    Exceeded(Exceeded),
 }
 
 /// Holds `object` against the rules of `definition`, a CustomResourceDefinition of `apiextensions.k8s.io/v1`; on an
@@ -104,7 +108,11 @@ pub fn validate(
         .find(|known| known.get("name").and_then(Json::as_str) == Some(version))
         .and_then(|version| version.pointer("/schema/openAPIV3Schema"))
         .ok_or_else(|| ValidateError::NoVersion(version.to_owned()))?;
-    Ok(Validator::new(schema)?.validate(object, before).errors)
+    let result = Validator::new(schema)?.validate(object, before);
+    match result.exceeded {
+        None => Ok(result.errors),
+        Some(exceeded) => Err(ValidateError::Exceeded(exceeded)),
+    }
 }
 
 /// A value as errors show it.

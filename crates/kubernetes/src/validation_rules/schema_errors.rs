@@ -20,6 +20,7 @@ use super::path::{Path, PathStep, written};
 use crate::schema::crd::{MAX_JSON_DEPTH, is_shallower};
 use crate::schema::extensions::{INT_OR_STRING, PRESERVE_UNKNOWN_FIELDS};
 use crate::schema::structural::is_structural;
+use cel::interrupt::checkpoint;
 use cel::value::go_quote;
 
 /// The most faults that are told of one definition.
@@ -159,6 +160,7 @@ fn walk(
     level: Level,
     errors: &mut Vec<DefinitionError>,
 ) {
+    checkpoint();
     if errors.len() >= MAX_ERRORS {
         return;
     }

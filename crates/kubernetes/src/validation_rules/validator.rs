@@ -20,6 +20,7 @@ use crate::schema::escape::escape;
 use crate::schema::rule_type::rule_type;
 use crate::schema::{DeclKind, DeclType, Interner, SchemaError};
 use crate::typed_values::ValueSchema;
+use cel::value::Exceeded;
 
 /// The rules of a structural schema, compiled once and held against many objects.
 ///
@@ -69,6 +70,8 @@ pub struct ValidationResult {
     pub cost: u64,
     /// True if all rules were evaluated, false if the cost has put an end to it.
     pub is_complete: bool,
+    /// The limit that the evaluations have exceeded, if there is one. Whether there are errors is unknown then.
+    pub exceeded: Option<Exceeded>,
 }
 
 /// The rules of a schema and of what is below it.
@@ -190,6 +193,11 @@ impl Validator {
             around: None,
         };
         walk.node(root, &Path::ROOT, object, before, ratchet);
+        walk.outcome.exceeded = walk.budget.exceeded();
+        if walk.outcome.exceeded.is_some() {
+            walk.outcome.errors.clear();
+            walk.outcome.warnings.clear();
+        }
         walk.outcome.is_complete = !walk.is_over;
         walk.outcome.cost = RUNTIME_CEL_COST_BUDGET.saturating_sub(walk.left);
         walk.outcome
@@ -226,7 +234,7 @@ impl Building {
         let rules = ValidationRule::of_schema(schema);
         let mut compile_error = None;
         let compiled = match type_ {
-            Some(type_) => compile(&rules, schema, type_, &mut self.budget),
+            Some(type_) => compile(&rules, schema, type_, &Path::ROOT, &mut self.budget),
             None if rules.is_empty() => Vec::new(),
             None => {
                 compile_error =

@@ -271,6 +271,9 @@ impl Walk<'_> {
                 };
                 let error =
                     self.violation((rule, compiled), (node, path), &variables(false), shown);
+                if !self.allocate(&error) {
+                    return;
+                }
                 if !compiled.uses_old_self && ratchet.is_unchanged() {
                     self.outcome.warnings.push(error);
                 } else {
@@ -293,12 +296,27 @@ impl Walk<'_> {
 
     /// Adds an error whose value is the name of the type.
     fn fail(&mut self, node: &Node, path: &Path<'_>, detail: String) {
-        self.outcome.errors.push(FieldError {
+        let error = FieldError {
             kind: FieldErrorKind::Invalid,
             field: path.text(),
             value: Some(go_quote(node.schema.type_name())),
             detail,
-        });
+        };
+        if self.allocate(&error) {
+            self.outcome.errors.push(error);
+        }
+    }
+
+    /// Counts the memory of an error. Returns false if it exceeds the budget, which ends the walk.
+    fn allocate(&mut self, error: &FieldError) -> bool {
+        let value = error.value.as_ref().map_or(0, String::len);
+        let n_bytes = [error.field.len(), value, error.detail.len()];
+        let n_bytes = n_bytes
+            .into_iter()
+            .fold(size_of::<FieldError>(), usize::saturating_add);
+        let has_room = self.budget.allocate(n_bytes).is_ok();
+        self.is_over |= !has_room;
+        has_room
     }
 
     /// Takes `cost` from what is left; false if that is not enough.
@@ -326,6 +344,10 @@ impl Walk<'_> {
             ..Limits::of_cost(PER_CALL_LIMIT)
         };
         let evaluation = program.eval(variables, limits);
+        if self.budget.exceeded().is_some() {
+            self.is_over = true;
+            return None;
+        }
         if !self.spend(evaluation.cost) {
             self.fail(node, path, OUT_OF_BUDGET.into());
             self.is_over = true;
@@ -414,6 +436,9 @@ impl Walk<'_> {
             ..Limits::of_cost(PER_CALL_LIMIT)
         };
         let evaluation = program.eval(variables, limits);
+        if let Some(exceeded) = self.budget.exceeded() {
+            return Err(exceeded.to_string());
+        }
         if evaluation.cost > self.left {
             return Err(
                 "messageExpression evaluation failed due to running out of cost budget, no further validation \

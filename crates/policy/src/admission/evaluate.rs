@@ -22,7 +22,7 @@ use super::text::aggregate;
 use super::trace::Trace;
 use super::visible;
 use crate::compile::CompiledPolicy;
-use cel::value::Value;
+use cel::value::{EvalBudget, Value};
 use kubernetes::library::limits::RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS;
 use kubernetes::schema::{Gvk, Gvr};
 
@@ -79,9 +79,33 @@ impl Evaluator {
     pub(super) fn evaluate(
         &self,
         request: &AdmissionRequest,
-        (gvr, gvk): (&Gvr, &Gvk),
+        matched: (&Gvr, &Gvk),
         params: Option<&Object>,
         namespace: Option<&Namespace>,
+        context: &ReviewContext<'_>,
+        trace: Option<&Arc<Trace>>,
+    ) -> Evaluation {
+        let budget = Arc::default();
+        let seen = (params, namespace);
+        let evaluation = self.evaluate_within(&budget, request, matched, seen, context, trace);
+        match budget.exceeded() {
+            None => evaluation,
+            // No failure policy decides about an evaluation that an API server would have gone on with.
+            exceeded => Evaluation {
+                params: evaluation.params,
+                costs: evaluation.costs,
+                exceeded,
+                ..Evaluation::default()
+            },
+        }
+    }
+
+    fn evaluate_within(
+        &self,
+        budget: &Arc<EvalBudget>,
+        request: &AdmissionRequest,
+        (gvr, gvk): (&Gvr, &Gvk),
+        (params, namespace): (Option<&Object>, Option<&Namespace>),
         context: &ReviewContext<'_>,
         trace: Option<&Arc<Trace>>,
     ) -> Evaluation {
@@ -101,7 +125,7 @@ impl Evaluator {
             request: Value::Null,
             namespace: Value::Null,
             authorizer: None,
-            budget: Arc::default(),
+            budget: Arc::clone(budget),
             is_cancelled: context.is_cancelled.clone(),
             trace: trace.map(Arc::clone),
             recorder: context.recorder.clone(),

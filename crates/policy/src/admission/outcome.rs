@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::rules::Unmatched;
+use cel::value::Exceeded;
 use kubernetes::schema::{Gvk, Gvr};
 
 /// Everything that reviewing a request by a policy and its bindings came to.
@@ -27,6 +28,9 @@ pub struct ReviewOutcome {
     pub audit_annotations: BTreeMap<String, String>,
     /// The errors of the policy and its bindings, those too that failurePolicy `Ignore` passes over.
     pub errors: Vec<String>,
+    /// The limit that an evaluation has exceeded, if there is one. There is no decision then: whether an API server
+    /// allows the request is unknown.
+    pub exceeded: Option<Exceeded>,
 }
 
 impl ReviewOutcome {
@@ -39,10 +43,20 @@ impl ReviewOutcome {
         }
     }
 
-    /// Reports whether the request is allowed.
+    /// Returns true if the request is allowed.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
-        self.denial.is_none()
+        self.denial.is_none() && self.exceeded.is_none()
+    }
+
+    /// Removes all results, because an evaluation has exceeded a limit.
+    pub(super) fn exceed(&mut self, exceeded: Exceeded) {
+        *self = Self {
+            definition: std::mem::take(&mut self.definition),
+            bindings: std::mem::take(&mut self.bindings),
+            exceeded: Some(exceeded),
+            ..Self::default()
+        };
     }
 }
 
@@ -113,6 +127,28 @@ pub struct Evaluation {
     pub audit_annotations: Vec<AuditAnnotation>,
     /// The costs of the stages.
     pub costs: Costs,
+    /// The limit that the evaluation has exceeded, if there is one. There are no decisions then.
+    pub exceeded: Option<Exceeded>,
+}
+
+impl Evaluation {
+    /// Returns the bytes of its texts.
+    pub(super) fn text_len(&self) -> usize {
+        let of_decisions = self.decisions.iter().map(|decision| {
+            let texts = decision.message.len().saturating_add(decision.reason.len());
+            texts.saturating_add(size_of::<Decision>())
+        });
+        let of_annotations = self.audit_annotations.iter().map(|annotation| {
+            let texts = annotation
+                .value
+                .len()
+                .saturating_add(annotation.error.len());
+            texts.saturating_add(size_of::<AuditAnnotation>())
+        });
+        of_decisions
+            .chain(of_annotations)
+            .fold(0, usize::saturating_add)
+    }
 }
 
 /// The outcome of the match conditions.

@@ -156,8 +156,11 @@ fn cut(text: String, max: usize) -> String {
     short
 }
 
-/// The first keys of a map.
+/// The first keys of a map. None of a map such as `variables`, whose keys cannot be read without evaluating values.
 fn keys(map: &Map) -> Vec<String> {
+    if !map.is_plain() {
+        return Vec::new();
+    }
     let keys = map.keys().unwrap_or_default();
     keys.iter().take(MAX_TIMES).map(shown).collect()
 }

@@ -16,6 +16,7 @@ use super::request::AdmissionRequest;
 use super::rules::namespace_not_found;
 use super::text::{cut, go_json_list, go_quote, push_go_json};
 use super::{Admission, ReviewContext, params};
+use cel::value::{EvalBudget, Exceeded};
 use kubernetes::library::limits::MAX_AUDIT_ANNOTATION_VALUE_LENGTH;
 use kubernetes::schema::{Gvk, Gvr};
 
@@ -41,6 +42,10 @@ struct Review<'a> {
     denial: Option<Denial>,
     /// The values of audit annotations by key, without repeats.
     published: BTreeMap<String, Vec<String>>,
+    /// The memory for the texts of all evaluations, of which each has memory of its own while it lasts.
+    texts: EvalBudget,
+    /// The limit that was exceeded, if there is one.
+    exceeded: Option<Exceeded>,
 }
 
 pub(super) fn review(
@@ -55,6 +60,8 @@ pub(super) fn review(
         outcome: ReviewOutcome::default(),
         denial: None,
         published: BTreeMap::new(),
+        texts: EvalBudget::default(),
+        exceeded: None,
     };
     if let Err(status) = review.run(bindings, context) {
         review.note_error(&status.cause);
@@ -109,6 +116,9 @@ impl Review<'_> {
                 Ok(false) => {}
                 Ok(true) => self.evaluate(binding, (&gvr, &gvk), context)?,
             }
+            if self.exceeded.is_some() {
+                return Ok(());
+            }
         }
         self.publish();
         Ok(())
@@ -135,19 +145,18 @@ impl Review<'_> {
             }
         };
         let namespace = self.namespace(context)?;
-        let evaluations: Vec<_> = params
-            .iter()
-            .map(|params| {
-                self.evaluate_one(
-                    binding,
-                    matched,
-                    params.as_ref(),
-                    namespace.as_ref(),
-                    context,
-                )
-            })
-            .collect();
-        for evaluation in evaluations {
+        for params in &params {
+            let (params, namespace) = (params.as_ref(), namespace.as_ref());
+            let evaluation = self.evaluate_one(binding, matched, params, namespace, context);
+            // Decisions are copied into warnings, errors, and the denial.
+            let n_bytes = evaluation.text_len().saturating_mul(2);
+            let _ = self
+                .texts
+                .allocate(n_bytes.saturating_add(size_of::<Evaluation>()));
+            self.exceeded = evaluation.exceeded.or(self.texts.exceeded());
+            if self.exceeded.is_some() {
+                return Ok(());
+            }
             self.act(binding, &evaluation);
             self.outcome.evaluations.push(evaluation);
         }
@@ -292,6 +301,10 @@ impl Review<'_> {
     }
 
     fn finish(mut self) -> ReviewOutcome {
+        if let Some(exceeded) = self.exceeded {
+            self.outcome.exceed(exceeded);
+            return self.outcome;
+        }
         self.outcome.denial = self.denial.take().map(|denial| {
             let policy = self.admission.name();
             let with = match &denial.binding {

@@ -15,7 +15,7 @@ use super::text::go_quote;
 use super::trace::{TRACED_CALL_LIMIT, TRACED_CHECKS, Trace};
 use cel::eval::{Activation, Limits, Observer, Part};
 use cel::types::{StructType, Type};
-use cel::value::{EvalBudget, EvalError, Map, MapSource, Traits, Value};
+use cel::value::{EvalBudget, EvalError, Exceeded, Map, MapSource, Traits, Value};
 use kubernetes::library::estimate::AUTHORIZER_CHECK_COST;
 use kubernetes::library::limits::PER_CALL_LIMIT;
 use kubernetes::schema::escape::unescape;
@@ -101,6 +101,9 @@ impl Scope {
             let error = EvalError::new("variables that read each other nest too deep");
             return (Err(error), 0);
         }
+        if let Some(exceeded) = self.exceeded() {
+            return (Err(exceeded.into()), 0);
+        }
         let flag = self.inputs.is_cancelled.as_deref();
         let is_cancelled = || flag.is_some_and(|flag| flag.load(Ordering::Relaxed));
         if is_cancelled() {
@@ -127,6 +130,16 @@ impl Scope {
         let evaluation = planned.program.eval(self, limits);
         self.depth.store(around, Ordering::Relaxed);
         (evaluation.result, evaluation.cost)
+    }
+
+    /// Returns the limit that an expression has exceeded, if there is one.
+    pub(super) fn exceeded(&self) -> Option<Exceeded> {
+        self.inputs.budget.exceeded()
+    }
+
+    /// The steps and memory that all expressions may use.
+    pub(super) fn budget(&self) -> &EvalBudget {
+        &self.inputs.budget
     }
 
     /// Notes the result of the expression at `index`, where there is a trace.
@@ -179,6 +192,9 @@ impl Scope {
                 self.note(variable.expression.index, &value);
                 self.add_variables_cost(cost);
                 value.map_err(|error| {
+                    if self.exceeded().is_some() {
+                        return error;
+                    }
                     let name = name();
                     EvalError::new(format!(
                         "composited variable {name} fails to evaluate: {error}"

@@ -63,7 +63,7 @@ pub(super) fn run<'a>(
 ///
 /// # Errors
 ///
-/// If the budget does not reach, which ends the stage.
+/// If the cost exceeds the budget, or the evaluation its memory. Either ends the stage.
 fn evaluate(
     expression: &Expression,
     scope: &Scope,
@@ -79,6 +79,14 @@ fn evaluate(
         *remaining = remaining
             .checked_sub(cost)
             .ok_or_else(|| OUT_OF_BUDGET.to_owned())?;
+    }
+    if let Err(error) = &result {
+        let len = expression.text.len().saturating_add(error.message().len());
+        // The decision is a copy of the message.
+        let _ = scope.budget().allocate(len.saturating_mul(2));
+    }
+    if let Some(exceeded) = scope.exceeded() {
+        return Err(exceeded.to_string());
     }
     Ok(result.map_err(|error| {
         let text = &expression.text;

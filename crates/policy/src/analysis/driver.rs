@@ -19,6 +19,7 @@ use cel::checker::CheckedAst;
 use cel::diagnostic::{Code, Diagnostics, Hint};
 use cel::env::Env;
 use cel::eval::Program;
+use cel::interrupt::working_on;
 use cel::types::Type;
 use kubernetes::library::runtime::KubernetesRuntime;
 use kubernetes::schema::Gvk;
@@ -275,6 +276,7 @@ impl<'a> Driver<'a> {
         facts: &Facts<'_>,
     ) -> Option<Interpretation> {
         let ast = expression.parsed().ok()?;
+        working_on(&expression.field_ref);
         (self.policy.compiles(n) && self.budget > 0)
             .then(|| interpret::follow(ast, facts, &mut self.budget))
     }

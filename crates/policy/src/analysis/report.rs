@@ -19,6 +19,7 @@ use crate::expressions::{PolicyExpression, TextLeft};
 use crate::finding::{ExpressionFindings, KindFindings, Note};
 use cel::ast::{Expr, ExprId};
 use cel::diagnostic::Code;
+use cel::interrupt::{checkpoint, working_on};
 use cel::source::SourceMap;
 use kubernetes::schema::Gvk;
 
@@ -154,6 +155,7 @@ impl Report {
         let mut places: BTreeMap<usize, (&Issue, Vec<&Gvk>)> = BTreeMap::new();
         let mut n_failing = 0;
         for kind in self.kinds.iter().filter(|kind| kind.is_by_wildcard) {
+            checkpoint();
             let Some(Finding::Issues(issues)) = kind.analysis.found.get(&n) else {
                 continue;
             };
@@ -205,6 +207,7 @@ impl Report {
         let text_left = TextLeft::default();
         let expressions = policy.expressions().iter().enumerate();
         let found = expressions.filter_map(|(n, expression)| {
+            working_on(&expression.field_ref);
             let (kinds, notes) = self.findings_of(n, expression, scope, &text_left);
             (!kinds.is_empty()).then(|| ExpressionFindings {
                 index: n,
@@ -230,6 +233,7 @@ impl Report {
         let mut found: Vec<KindFindings> = Vec::new();
         let mut n_left_out = 0;
         for kind in &self.kinds {
+            checkpoint();
             let finding = self.told(kind, n, scope);
             if finding.is_none() && !kind.always_false.contains_key(&n) {
                 continue;
@@ -289,6 +293,7 @@ impl Report {
         for kind in &mut self.kinds {
             let mut told = HashSet::new();
             for (n, id, hint) in &kind.analysis.absent {
+                checkpoint();
                 let field = hint.name();
                 if present.contains(&(*n, *id)) || !told.insert((*n, *id, field)) {
                     continue;

@@ -167,14 +167,16 @@ fn review(
     {
         let outcome = admission.review(request, bindings, &context);
         let costs = outcome.evaluations.iter().map(|evaluation| {
-            let is_over = evaluation.costs.is_over();
-            if is_over {
+            if evaluation.costs.is_over() {
                 MAX_COST
             } else {
                 evaluation.costs.used()
             }
         });
         let cost: u64 = costs.fold(0, u64::saturating_add);
+        if outcome.exceeded.is_some() {
+            break;
+        }
         if let Some(denial) = outcome.denial {
             let denied = Denied {
                 request: name,

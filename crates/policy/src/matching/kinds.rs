@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use cel::interrupt::checkpoint;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kubernetes::library::limits::MAX_TYPES_TO_CHECK;
 use kubernetes::schema::Gvk;
@@ -76,6 +77,7 @@ pub fn upstream_kinds(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -
         for group in &groups {
             for version in &versions {
                 for resource in &resources {
+                    checkpoint();
                     n_lookups += 1;
                     if n_lookups > MAX_LOOKUPS {
                         return kinds.into_iter().collect();

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use cel::interrupt::checkpoint;
 use k8s_openapi::api::admissionregistration::v1::{
     NamedRuleWithOperations, ValidatingAdmissionPolicy,
 };
@@ -85,6 +86,7 @@ impl<'a> Rule<'a> {
 
     /// Hands on the names of the rule by which it matches requests for `resource`.
     fn for_each_name(&self, resource: &ApiResource, mut each: impl FnMut(&str)) {
+        checkpoint();
         let served = resource.gvr.resource.as_str();
         let (main, sub) = served.split_once('/').unwrap_or((served, ""));
         let is_match = |name: &str| {

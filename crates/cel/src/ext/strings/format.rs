@@ -5,11 +5,10 @@
 //!
 //! Source: cel-go `ext/formatting.go`.
 
-use super::text::{MAX_LEN, TOO_LONG};
 use crate::go_text::quote;
 use crate::number_format;
 use crate::types::Type;
-use crate::value::{EvalError, List, Map, Value};
+use crate::value::{EvalBudget, EvalError, List, Map, Value};
 
 /// Forms in which a clause writes its argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +51,12 @@ impl Clause {
         format!("{rule}, was given {given}")
     }
 }
+
+/// The memory for each byte of a text that is being written: the text, what it grows into, and an escaped copy.
+const GROWTH: usize = 4;
+
+/// The memory of an entry of a map that is being written, in bytes: the copied entry and its name.
+const SORTED_ENTRY: usize = 5 * size_of::<Value>();
 
 /// The precision of a clause that has none.
 const DEFAULT_PRECISION: u64 = 6;
@@ -197,15 +202,22 @@ fn parse_precision(digits: &str, behind: &str) -> Result<u64, String> {
 ///
 /// # Errors
 ///
-/// Where a clause cannot be read, or an element is missing or cannot be written.
-pub(super) fn format(format: &str, list: &List) -> Result<String, EvalError> {
-    interpolate(format, &mut Values { list, n_written: 0 })
+/// If a clause cannot be read, an element is missing or cannot be written, or `budget` does not allow the result.
+pub(super) fn format(format: &str, list: &List, budget: &EvalBudget) -> Result<String, EvalError> {
+    let mut values = Values {
+        list,
+        n_written: format.len(),
+        budget,
+    };
+    interpolate(format, &mut values)
 }
 
 /// The elements of a list as arguments.
 struct Values<'a> {
     list: &'a List,
+    /// The length of the format and of the arguments that were written, in bytes.
     n_written: usize,
+    budget: &'a EvalBudget,
 }
 
 impl Arguments for Values<'_> {
@@ -224,19 +236,31 @@ impl Arguments for Values<'_> {
 
     fn write(&mut self, index: usize, clause: Clause) -> Result<String, EvalError> {
         let value = self.list.get(index).unwrap_or(Value::Null);
-        let written = write(&value, clause)?;
+        // There is memory for the text so far, what it grows into, and copies of the argument.
+        let len = match &value {
+            Value::String(text) => text.len(),
+            Value::Bytes(bytes) => bytes.len(),
+            _ => 0,
+        };
+        let room = self.n_written.saturating_mul(GROWTH);
+        self.budget
+            .reserve(len.saturating_mul(GROWTH).saturating_add(room))?;
+        let written = write(&value, clause, room, self.budget)?;
         self.n_written = self.n_written.saturating_add(written.len());
-        if self.n_written > MAX_LEN {
-            return Err(EvalError::cancelled(TOO_LONG));
-        }
+        self.budget.reserve(self.n_written.saturating_mul(GROWTH))?;
         Ok(written)
     }
 }
 
 /// Source: cel-go `ext/formatting.go`, `stringFormatter`.
-fn write(value: &Value, clause: Clause) -> Result<String, EvalError> {
+fn write(
+    value: &Value,
+    clause: Clause,
+    in_use: usize,
+    budget: &EvalBudget,
+) -> Result<String, EvalError> {
     match clause {
-        Clause::Text => return text_of(value),
+        Clause::Text => return any_text(value, in_use, budget),
         Clause::Decimal => match value {
             Value::Int(value) => return Ok(value.to_string()),
             Value::Uint(value) => return Ok(value.to_string()),
@@ -310,11 +334,20 @@ fn double_of(value: &Value) -> Option<f64> {
     }
 }
 
+/// The text of any value; `in_use` is the memory that the text around it needs.
+///
 /// Source: cel-go `ext/formatting.go`, `FormatString`.
+fn any_text(value: &Value, in_use: usize, budget: &EvalBudget) -> Result<String, EvalError> {
+    match value {
+        Value::List(_) => nested_text(value, in_use, budget),
+        Value::Map(map) if map.is_plain() => nested_text(value, in_use, budget),
+        other => text_of(other),
+    }
+}
+
+/// The text of a value that is neither a list nor a map.
 fn text_of(value: &Value) -> Result<String, EvalError> {
     match value {
-        Value::List(_) => nested_text(value),
-        Value::Map(map) if map.is_plain() => nested_text(value),
         Value::Null => Ok("null".to_owned()),
         Value::Int(_)
         | Value::Uint(_)
@@ -334,9 +367,13 @@ fn text_of(value: &Value) -> Result<String, EvalError> {
                 )))
             }
         },
-        Value::Map(_) | Value::Optional(_) | Value::Opaque(_) | Value::Error(_) => Err(
-            EvalError::new(Clause::Text.refusal(&value.type_().type_name())),
-        ),
+        Value::List(_)
+        | Value::Map(_)
+        | Value::Optional(_)
+        | Value::Opaque(_)
+        | Value::Error(_) => Err(EvalError::new(
+            Clause::Text.refusal(&value.type_().type_name()),
+        )),
     }
 }
 
@@ -382,14 +419,12 @@ enum Parts {
 /// A list or map with all that it holds; written by a loop, since values may nest deeply.
 ///
 /// Source: cel-go `ext/formatting.go`, `formatList`, `formatMap`.
-fn nested_text(value: &Value) -> Result<String, EvalError> {
+fn nested_text(value: &Value, in_use: usize, budget: &EvalBudget) -> Result<String, EvalError> {
     let mut text = String::new();
     let mut open = Vec::new();
-    begin(value, &mut text, &mut open)?;
+    begin(value, &mut text, &mut open, budget)?;
     while let Some(innermost) = open.last_mut() {
-        if text.len() > MAX_LEN {
-            return Err(EvalError::cancelled(TOO_LONG));
-        }
+        budget.reserve(text.len().saturating_mul(GROWTH).saturating_add(in_use))?;
         let (end, next) = match &mut innermost.parts {
             Parts::Elements(list) => (
                 ']',
@@ -410,13 +445,19 @@ fn nested_text(value: &Value) -> Result<String, EvalError> {
             text.push_str(&key);
             text.push(':');
         }
-        begin(&value, &mut text, &mut open)?;
+        begin(&value, &mut text, &mut open, budget)?;
     }
     Ok(text)
 }
 
 /// Writes a part, or opens it if it has parts of its own.
-fn begin(value: &Value, text: &mut String, open: &mut Vec<Open>) -> Result<(), EvalError> {
+fn begin(
+    value: &Value,
+    text: &mut String,
+    open: &mut Vec<Open>,
+    budget: &EvalBudget,
+) -> Result<(), EvalError> {
+    budget.step()?;
     let parts = match value {
         Value::List(list) => {
             text.push('[');
@@ -424,9 +465,15 @@ fn begin(value: &Value, text: &mut String, open: &mut Vec<Open>) -> Result<(), E
         }
         Value::Map(map) if map.is_plain() => {
             text.push('{');
-            Parts::Entries(sorted_entries(map)?.into_iter())
+            Parts::Entries(sorted_entries(map, budget)?.into_iter())
         }
         _ => {
+            let len = match value {
+                Value::String(text) => text.len(),
+                Value::Bytes(bytes) => bytes.len(),
+                _ => 0,
+            };
+            budget.reserve(len.saturating_add(text.len()).saturating_mul(GROWTH))?;
             text.push_str(&part_text(value)?);
             return Ok(());
         }
@@ -438,11 +485,15 @@ fn begin(value: &Value, text: &mut String, open: &mut Vec<Open>) -> Result<(), E
     Ok(())
 }
 
-fn sorted_entries(map: &Map) -> Result<Vec<(String, Value)>, EvalError> {
+fn sorted_entries(map: &Map, budget: &EvalBudget) -> Result<Vec<(String, Value)>, EvalError> {
+    budget.allocate(map.len().saturating_mul(SORTED_ENTRY))?;
     let mut entries = Vec::with_capacity(map.len());
     for (key, value) in map.entries()? {
         let name = match &key {
-            Value::String(text) => quote(text),
+            Value::String(text) => {
+                budget.allocate(text.len().saturating_mul(GROWTH))?;
+                quote(text)
+            }
             Value::Bool(_) | Value::Int(_) | Value::Uint(_) => text_of(&key)?,
             _ => return Err(no_function("map key of type ", &key)),
         };
@@ -462,7 +513,7 @@ mod tests {
 
     #[track_caller]
     fn check(clauses: &str, args: Vec<Value>, expected: &str) {
-        let found = format(clauses, &List::new(args));
+        let found = format(clauses, &List::new(args), &EvalBudget::default());
         let found = found.unwrap_or_else(|error| error.to_string());
         assert_eq!(found, expected, "{clauses}");
     }
@@ -566,9 +617,13 @@ mod tests {
     #[test]
     fn what_is_long_or_deep() {
         let long = Value::from("a".repeat(1 << 20));
-        check(&"%s".repeat(65), vec![long; 65], TOO_LONG);
+        check(
+            &"%s".repeat(65),
+            vec![long; 65],
+            "the evaluation needs more than 32 MiB of memory",
+        );
         let deep = (0..100_000).fold(Value::Null, |inner, _| Value::list(vec![inner]));
-        let written = format("%s", &List::new(vec![deep])).unwrap();
+        let written = format("%s", &List::new(vec![deep]), &EvalBudget::default()).unwrap();
         assert_eq!(written.len(), 200_004);
     }
 }

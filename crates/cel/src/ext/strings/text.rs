@@ -2,14 +2,7 @@
 //!
 //! Source: cel-go `ext/strings.go`.
 
-use crate::value::{EvalError, List, count_code_points};
-
-/// The greatest length of a text that is made, in bytes.
-///
-/// Differs: upstream goes on until memory ends, and counts the cost of what is made afterwards.
-pub(super) const MAX_LEN: usize = 64 << 20;
-
-pub(super) const TOO_LONG: &str = "string is too long";
+use crate::value::{EvalBudget, EvalError, List, count_code_points};
 
 fn out_of_range(index: i64) -> EvalError {
     EvalError::new(format!("index out of range: {index}"))
@@ -89,20 +82,32 @@ pub(super) fn last_index_of(text: &str, part: &str, offset: Option<i64>) -> Resu
 ///
 /// # Errors
 ///
-/// Where the result would be too long.
+/// If `budget` does not allow the result.
 ///
 /// Source: Go `strings.Replace`.
-pub(super) fn replace(text: &str, old: &str, new: &str, limit: i64) -> Result<String, EvalError> {
+pub(super) fn replace(
+    text: &str,
+    old: &str,
+    new: &str,
+    limit: i64,
+    budget: &EvalBudget,
+) -> Result<String, EvalError> {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     if new.len() > old.len() {
         let n = text.matches(old).take(limit).count();
-        let grown = n.checked_mul(new.len() - old.len());
-        if grown
-            .and_then(|grown| grown.checked_add(text.len()))
-            .is_none_or(|len| len > MAX_LEN)
-        {
-            return Err(EvalError::cancelled(TOO_LONG));
+        let grown = n.saturating_mul(new.len() - old.len());
+        let len = grown.saturating_add(text.len());
+        budget.reserve_text(len)?;
+        // Room for the whole text, as growing would need more than that.
+        let mut replaced = String::with_capacity(len);
+        let mut end = 0;
+        for (start, _) in text.match_indices(old).take(limit) {
+            replaced.push_str(text.get(end..start).unwrap_or_default());
+            replaced.push_str(new);
+            end = start + old.len();
         }
+        replaced.push_str(text.get(end..).unwrap_or_default());
+        return Ok(replaced);
     }
     Ok(text.replacen(old, new, limit))
 }
@@ -155,23 +160,29 @@ pub(super) fn substring(text: &str, start: i64, end: Option<i64>) -> Result<&str
 ///
 /// # Errors
 ///
-/// Where an element is no string, or the result would be too long.
+/// If an element is not a string, or `budget` does not allow the result.
 ///
 /// Source: cel-go `ext/strings.go`, `joinValSeparator`.
-pub(super) fn join(list: &List, separator: &str) -> Result<String, EvalError> {
-    let mut joined = String::new();
+pub(super) fn join(list: &List, separator: &str, budget: &EvalBudget) -> Result<String, EvalError> {
+    let mut len = 0_usize;
     for (n, element) in list.iter().enumerate() {
+        budget.step()?;
         if n > 0 {
-            joined.push_str(separator);
+            len = len.saturating_add(separator.len());
         }
         let Some(text) = element.as_str() else {
             let shown = element.to_go_string();
             return Err(EvalError::new(format!("join: invalid input: {shown}")));
         };
-        if joined.len().saturating_add(text.len()) > MAX_LEN {
-            return Err(EvalError::cancelled(TOO_LONG));
+        len = len.saturating_add(text.len());
+        budget.reserve_text(len)?;
+    }
+    let mut joined = String::with_capacity(len);
+    for (n, element) in list.iter().enumerate() {
+        if n > 0 {
+            joined.push_str(separator);
         }
-        joined.push_str(text);
+        joined.push_str(element.as_str().unwrap_or_default());
     }
     Ok(joined)
 }
@@ -204,6 +215,8 @@ pub(super) fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::value::Value;
+
+    const OUT_OF_MEMORY: &str = "the evaluation needs more than 32 MiB of memory";
 
     #[track_caller]
     fn fails<T: std::fmt::Debug>(result: Result<T, EvalError>, expected: &str) {
@@ -245,13 +258,14 @@ mod tests {
 
     #[test]
     fn replacing() {
-        let of = |text, old, new, limit| replace(text, old, new, limit).unwrap();
+        let budget = EvalBudget::default();
+        let of = |text, old, new, limit| replace(text, old, new, limit, &budget).unwrap();
         assert_eq!(of("a\u{e9}", "", "-", -1), "-a-\u{e9}-");
         assert_eq!(of("ab", "", "-", 1), "-ab");
         assert_eq!(of("aaa", "a", "b", 2), "bba");
         assert_eq!(of("aaa", "a", "b", 0), "aaa");
         let long = "a".repeat(1 << 14);
-        fails(replace(&long, "", &long, -1), TOO_LONG);
+        fails(replace(&long, "", &long, -1, &budget), OUT_OF_MEMORY);
     }
 
     #[test]
@@ -280,11 +294,12 @@ mod tests {
     #[test]
     fn joining() {
         let list = List::new(vec!["a".into(), "b".into()]);
-        assert_eq!(join(&list, ", ").unwrap(), "a, b");
+        let budget = EvalBudget::default();
+        assert_eq!(join(&list, ", ", &budget).unwrap(), "a, b");
         let list = List::new(vec!["a".into(), Value::Int(7)]);
-        fails(join(&list, ""), "join: invalid input: 7");
+        fails(join(&list, "", &budget), "join: invalid input: 7");
         let long = Value::from("a".repeat(1 << 20));
-        fails(join(&List::new(vec![long; 65]), ""), TOO_LONG);
+        fails(join(&List::new(vec![long; 65]), "", &budget), OUT_OF_MEMORY);
     }
 
     #[test]

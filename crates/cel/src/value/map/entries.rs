@@ -98,6 +98,16 @@ impl Key {
 const FEW: usize = 8;
 
 impl Entries {
+    /// Returns the bytes of the entries and the index.
+    pub(super) fn size(&self) -> usize {
+        let n_bytes = self
+            .entries
+            .capacity()
+            .saturating_mul(size_of::<(Value, Value)>());
+        let n_indexed = self.index.as_ref().map_or(0, HashMap::capacity);
+        n_bytes.saturating_add(n_indexed.saturating_mul(size_of::<(Key, usize)>() + 2))
+    }
+
     fn position(&self, key: &Key) -> Option<usize> {
         if *key == Key::Never {
             return None;

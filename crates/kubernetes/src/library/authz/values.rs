@@ -11,7 +11,7 @@ use super::authorizer::{
 use crate::library::types::{AUTHORIZER, DECISION, GROUP_CHECK, PATH_CHECK, RESOURCE_CHECK};
 use cel::decls::Sig;
 use cel::types::Type;
-use cel::value::{EvalError, Opaque, Value};
+use cel::value::{EvalBudget, EvalError, Opaque, Value};
 
 /// An authorizer, and the user that it is asked about.
 #[derive(Clone, Debug)]
@@ -28,6 +28,11 @@ impl AuthorizerValue {
             user: Arc::new(user),
             authorizer,
         }
+    }
+
+    /// Returns the length of its own texts, in bytes; the user is shared.
+    fn text_len(&self) -> usize {
+        0
     }
 
     pub(super) fn of_service_account(&self, namespace: &str, name: &str) -> Self {
@@ -77,6 +82,10 @@ pub struct PathCheck {
 }
 
 impl PathCheck {
+    fn text_len(&self) -> usize {
+        self.path.len()
+    }
+
     pub(super) fn check(&self, verb: &str) -> Decision {
         self.authorizer.ask(AuthorizerAttributes {
             path: self.path.clone(),
@@ -94,6 +103,10 @@ pub struct GroupCheck {
 }
 
 impl GroupCheck {
+    fn text_len(&self) -> usize {
+        self.group.len()
+    }
+
     pub(super) fn resource(&self, resource: &str) -> ResourceCheck {
         ResourceCheck {
             authorizer: self.authorizer.clone(),
@@ -125,6 +138,21 @@ pub struct ResourceCheck {
 }
 
 impl ResourceCheck {
+    fn text_len(&self) -> usize {
+        let texts = [
+            &self.group,
+            &self.resource,
+            &self.subresource,
+            &self.namespace,
+            &self.name,
+            &self.field_selector,
+            &self.label_selector,
+        ];
+        texts
+            .into_iter()
+            .fold(0, |sum, text| sum.saturating_add(text.len()))
+    }
+
     pub(super) fn check(&self, verb: &str) -> Decision {
         self.authorizer.ask(AuthorizerAttributes {
             is_resource: true,
@@ -147,6 +175,11 @@ impl ResourceCheck {
 pub struct Decision(AuthorizerAnswer);
 
 impl Decision {
+    fn text_len(&self) -> usize {
+        let of_error = self.0.error.as_ref().map_or(0, String::len);
+        self.0.reason.len().saturating_add(of_error)
+    }
+
     pub(super) fn is_allowed(&self) -> bool {
         self.0.decision == AuthorizerDecision::Allow
     }
@@ -186,7 +219,11 @@ macro_rules! receiver_only {
                 $go_type
             }
 
-            fn through_native(&self) -> Result<Option<Value>, EvalError> {
+            fn heap_size(&self) -> usize {
+                self.text_len()
+            }
+
+            fn through_native(&self, _: &EvalBudget) -> Result<Option<Value>, EvalError> {
                 Err(EvalError::no_such_overload())
             }
         }

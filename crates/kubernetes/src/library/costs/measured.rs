@@ -55,8 +55,13 @@ pub(super) fn first_walked(args: &[Value], _: &CallResult, budget: &EvalBudget) 
     while let Some(value) = pending.pop() {
         budget.step()?;
         match value {
-            Value::List(list) => pending.extend(list.iter()),
+            Value::List(list) => {
+                budget.reserve_list(pending.len().saturating_add(list.len()).saturating_mul(3))?;
+                pending.extend(list.iter());
+            }
             Value::Map(map) => {
+                let n_values = map.len().saturating_mul(2).saturating_add(pending.len());
+                budget.reserve_list(n_values.saturating_mul(3))?;
                 for (key, value) in map.entries().unwrap_or_default() {
                     pending.extend([key, value]);
                 }

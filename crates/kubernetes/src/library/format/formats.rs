@@ -5,7 +5,7 @@
 use crate::library::types::NAMED_FORMAT;
 use crate::library::url;
 use cel::types::Type;
-use cel::value::{EvalError, Hashed, Opaque, Value};
+use cel::value::{EvalBudget, EvalError, Hashed, Opaque, Value};
 
 use super::validation;
 
@@ -71,7 +71,7 @@ impl Opaque for Format {
         "cel.Format"
     }
 
-    fn through_native(&self) -> Result<Option<Value>, EvalError> {
+    fn through_native(&self, _: &EvalBudget) -> Result<Option<Value>, EvalError> {
         Ok(None)
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use cel::types::{StructType, Type};
-use cel::value::{EvalError, Opaque, Traits, Value, format_double};
+use cel::value::{EvalBudget, EvalError, Opaque, Traits, Value, format_double};
 
 /// How deep values are walked.
 const MAX_DEPTH: u32 = 500;
@@ -140,6 +140,12 @@ impl Opaque for ObjectValue {
         Err(EvalError::new(format!("unsupported conversion into {to}")))
     }
 
+    fn heap_size(&self) -> usize {
+        self.fields
+            .capacity()
+            .saturating_mul(size_of::<(Arc<str>, Value)>())
+    }
+
     fn native_type(&self) -> &'static str {
         "map[string]interface {}"
     }
@@ -151,11 +157,13 @@ impl Opaque for ObjectValue {
     /// The object as a map.
     ///
     /// Source: `ObjectVal.Value`, `convertField`.
-    fn through_native(&self) -> Result<Option<Value>, EvalError> {
+    fn through_native(&self, budget: &EvalBudget) -> Result<Option<Value>, EvalError> {
+        budget.allocate(self.heap_size())?;
         let mut fields = Vec::with_capacity(self.fields.len());
         for (name, value) in &self.fields {
-            let value = converted(value).map_err(|why| {
-                EvalError::new(format!("fail to convert field \"{name}\": {why}"))
+            let value = converted(value, budget).map_err(|error| match error {
+                error if error.ends_evaluation() => error,
+                why => EvalError::new(format!("fail to convert field \"{name}\": {why}")),
             })?;
             fields.push((Arc::clone(name), value));
         }
@@ -168,33 +176,35 @@ impl Opaque for ObjectValue {
 }
 
 /// A field's value as a Go value, and as a value again.
-fn converted(value: &Value) -> Result<Value, String> {
+fn converted(value: &Value, budget: &EvalBudget) -> Result<Value, EvalError> {
     match value {
         Value::List(list) => match list.as_slice() {
-            Some(elements) if !list.is_json() => Ok(Value::list(
-                elements
+            Some(elements) if !list.is_json() => {
+                budget.allocate(size_of_val(elements))?;
+                let elements = elements
                     .iter()
-                    .map(Value::through_native)
-                    .collect::<Vec<_>>(),
-            )),
-            _ => Ok(value.through_native()),
+                    .map(|element| element.through_native(budget));
+                Ok(Value::list(elements.collect::<Result<Vec<_>, _>>()?))
+            }
+            _ => value.through_native(budget),
         },
         Value::Map(map) if map.source().is_none() && map.as_fields().is_none() => {
-            let entries = map.entries().map_err(|error| error.to_string())?;
+            budget.allocate(map.len().saturating_mul(4 * size_of::<Value>()))?;
+            let entries = map.entries()?;
             let mut fields = Vec::with_capacity(entries.len());
             for (key, value) in entries {
                 let Value::String(key) = &key else {
-                    return Err(format!(
+                    return Err(EvalError::new(format!(
                         "map key {} is of type {}, not string",
                         quoted(&key),
                         key.go_type()
-                    ));
+                    )));
                 };
-                fields.push((Arc::clone(key), value.through_native()));
+                fields.push((Arc::clone(key), value.through_native(budget)?));
             }
             Ok(Value::object(fields))
         }
-        other => Ok(other.through_native()),
+        other => other.through_native(budget),
     }
 }
 

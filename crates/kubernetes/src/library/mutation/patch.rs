@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::JSON_PATCH;
 use cel::types::{StructType, Type};
-use cel::value::{EvalError, Opaque, Traits, Value};
+use cel::value::{EvalBudget, EvalError, Opaque, Traits, Value};
 
 /// An operation of a JSON patch that a literal made.
 #[derive(Clone, Debug, Default)]
@@ -84,6 +84,10 @@ impl Opaque for JsonPatchValue {
     }
 
     fn equals(&self, other: &Value) -> Result<bool, EvalError> {
+        self.equals_within(other, &EvalBudget::default())
+    }
+
+    fn equals_within(&self, other: &Value, budget: &EvalBudget) -> Result<bool, EvalError> {
         let Some(other) = other.downcast::<Self>() else {
             return Ok(false);
         };
@@ -92,7 +96,7 @@ impl Opaque for JsonPatchValue {
         }
         match (&self.value, &other.value) {
             (None, None) => Ok(true),
-            (Some(a), Some(b)) => a.equals(b),
+            (Some(a), Some(b)) => a.equals_within(b, budget),
             (None, Some(_)) | (Some(_), None) => Ok(false),
         }
     }
@@ -110,7 +114,7 @@ impl Opaque for JsonPatchValue {
         "*mutation.JSONPatchVal"
     }
 
-    fn through_native(&self) -> Result<Option<Value>, EvalError> {
+    fn through_native(&self, _: &EvalBudget) -> Result<Option<Value>, EvalError> {
         Ok(None)
     }
 

@@ -27,6 +27,11 @@ pub(super) struct Decimal {
 }
 
 impl Decimal {
+    /// Returns the number of digits that are stored, a byte each.
+    pub(super) fn n_digits(&self) -> usize {
+        self.digits.len()
+    }
+
     /// `unscaled` with `scale` digits behind the point.
     pub(super) fn new(unscaled: i64, scale: i32) -> Self {
         let text = unscaled.unsigned_abs().to_string();

@@ -107,6 +107,22 @@ pub struct Quantity {
 }
 
 impl Quantity {
+    /// Returns the bytes of its digits and its text.
+    pub(in crate::library) fn heap_size(&self) -> usize {
+        let state = self.state();
+        let of_digits = match &state.amount {
+            Amount::Scaled(_) => 0,
+            Amount::Decimal(number) => {
+                let number = number.lock().unwrap_or_else(PoisonError::into_inner);
+                number.n_digits().saturating_add(size_of::<Decimal>())
+            }
+        };
+        let of_text = state.text.as_ref().map_or(0, |text| text.len());
+        of_digits
+            .saturating_add(of_text)
+            .saturating_add(size_of::<State>())
+    }
+
     fn new(amount: Amount, notation: Notation, text: Option<&str>) -> Self {
         Self {
             state: Arc::new(Mutex::new(State {

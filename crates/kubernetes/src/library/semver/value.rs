@@ -39,6 +39,9 @@ impl fmt::Display for Identifier {
     }
 }
 
+/// The memory of an identifier without its text, in bytes, with the overhead of an allocation.
+pub(super) const IDENTIFIER: usize = size_of::<Identifier>() + 24;
+
 /// Why a text is no version; displayed, it is upstream's text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -49,6 +52,23 @@ fn error<T>(message: impl Into<String>) -> Result<T, SemverError> {
 }
 
 impl Semver {
+    /// Returns the bytes of its identifiers.
+    pub(super) fn heap_size(&self) -> usize {
+        let of_words = self.pre_release.iter().map(|identifier| match identifier {
+            Identifier::Number(_) => 0,
+            Identifier::Word(word) => word.capacity(),
+        });
+        let of_build = self.build.iter().map(String::capacity);
+        let texts = of_words.chain(of_build).fold(0, usize::saturating_add);
+        let n_identifiers = self
+            .pre_release
+            .capacity()
+            .saturating_add(self.build.capacity());
+        n_identifiers
+            .saturating_mul(IDENTIFIER)
+            .saturating_add(texts)
+    }
+
     /// The version that `text` is.
     ///
     /// # Errors

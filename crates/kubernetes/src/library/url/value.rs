@@ -312,13 +312,41 @@ impl Url {
         escaped(&self.raw_path, &self.path, Part::Path)
     }
 
+    /// Returns the length of all its parts, in bytes.
+    pub(super) fn text_len(&self) -> usize {
+        let of_user = self.user.as_ref().map_or(0, |user| {
+            user.name
+                .len()
+                .saturating_add(user.password.as_ref().map_or(0, Vec::len))
+        });
+        let lengths = [
+            self.scheme.len(),
+            self.opaque.len(),
+            self.host.len(),
+            self.path.len(),
+            self.raw_path.len(),
+            self.query.len(),
+            self.fragment.len(),
+            self.raw_fragment.len(),
+        ];
+        lengths.into_iter().fold(of_user, usize::saturating_add)
+    }
+
+    /// Returns the number of parameters of the query that are read; zero if there are too many.
+    pub(super) fn n_parameters(&self) -> usize {
+        match self.query.split('&').count() {
+            n if n > MAX_PARAMETERS => 0,
+            n => n,
+        }
+    }
+
     /// The parameters of the query, each name with all its values; what cannot be read is left out.
     ///
     /// Source: Go `net/url/url.go`, `parseQuery`, `urlParamsWithinMax`.
     #[must_use]
     pub fn query(&self) -> Vec<(String, Vec<String>)> {
         let mut parameters: Vec<(String, Vec<String>)> = Vec::new();
-        if self.query.split('&').count() > MAX_PARAMETERS {
+        if self.n_parameters() == 0 {
             return parameters;
         }
         let mut places = std::collections::HashMap::new();

@@ -54,6 +54,7 @@ impl Run<'_> {
         let results = outcome.evaluated.map_err(of_expression)?;
         let value = results.into_iter().flatten().next();
         let value = value.unwrap_or(Ok(Value::Null)).map_err(of_expression)?;
+        native::allocate(&value, &self.budget).map_err(|error| of_expression(error.to_string()))?;
         if role == Role::ApplyConfiguration {
             self.configured(&value, &types, (gvk, object))
         } else {

@@ -38,7 +38,7 @@ use super::text::go_quote;
 use super::{Admission, Authorizer, visible};
 use crate::compile::CompiledPolicy;
 use crate::mutations;
-use cel::value::Value;
+use cel::value::{EvalBudget, Exceeded, Value};
 use kubernetes::schema::{Gvk, Gvr};
 
 use error::{End, Failure, internal, status};
@@ -182,6 +182,9 @@ pub struct MutationOutcome {
     pub reviews: Vec<ReviewOutcome>,
     /// The mutations that were evaluated, in order.
     pub steps: Vec<Step>,
+    /// The limit that the evaluation has exceeded, if there is one. Whether an API server refuses the request is unknown
+    /// then, and so is the object.
+    pub exceeded: Option<Exceeded>,
 }
 
 /// A mutation that was evaluated.
@@ -217,6 +220,17 @@ pub fn mutate(
     };
     let mut run = Run::new(request, object.cloned(), policies, context);
     let denial = run.all().err();
+    if let Some(exceeded) = run.budget.exceeded() {
+        for review in &mut run.reviews {
+            review.exceed(exceeded);
+        }
+        return MutationOutcome {
+            object: object.cloned(),
+            reviews: run.reviews,
+            exceeded: Some(exceeded),
+            ..MutationOutcome::default()
+        };
+    }
     MutationOutcome {
         object: run.object,
         denial,
@@ -224,6 +238,7 @@ pub fn mutate(
         unknown: run.unknown.into_iter().collect(),
         reviews: run.reviews,
         steps: run.steps,
+        exceeded: None,
     }
 }
 
@@ -280,6 +295,8 @@ struct Run<'a> {
     steps: Vec<Step>,
     /// True where nobody asks for the object: what no later mutation reads is not made.
     is_trial: bool,
+    /// The steps and memory that all expressions may use.
+    budget: Arc<EvalBudget>,
 }
 
 impl<'a> Run<'a> {
@@ -302,6 +319,7 @@ impl<'a> Run<'a> {
             reviews: vec![ReviewOutcome::default(); policies.len()],
             steps: Vec::new(),
             is_trial: false,
+            budget: Arc::default(),
         }
     }
 
@@ -435,6 +453,9 @@ impl<'a> Run<'a> {
         let mut last: Option<&Gvk> = None;
         let is_only_pass = !invocations.iter().any(|of| of.policy.reinvokes);
         for (nth, invocation) in invocations.iter().enumerate() {
+            if self.budget.exceeded().is_some() {
+                return Ok(false);
+            }
             let is_last = nth + 1 == invocations.len();
             let evaluator = &invocation.policy.admission.evaluator;
             let programs = evaluator.programs();
@@ -473,7 +494,8 @@ impl<'a> Run<'a> {
             let current = versions.get(&invocation.gvk).filter(|_| is_watched);
             let first = current.map(|of| of.json.clone());
             for (n, (role, expression)) in programs.mutations.iter().enumerate() {
-                if self.is_trial && !self.unknown.is_empty() {
+                let is_exceeded = self.budget.exceeded().is_some();
+                if is_exceeded || (self.is_trial && !self.unknown.is_empty()) {
                     return Ok(false);
                 }
                 last = Some(&invocation.gvk);
@@ -648,7 +670,7 @@ impl<'a> Run<'a> {
             request: visible::request(request, gvr, &invocation.gvk),
             namespace: namespace.map_or(Value::Null, |namespace| namespace.visible().clone()),
             authorizer: Some(visible::authorizer(request, &self.context.authorizer)),
-            budget: Arc::default(),
+            budget: Arc::clone(&self.budget),
             is_cancelled: self.context.is_cancelled.clone(),
             trace: None,
             recorder: self.context.recorder.clone(),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::error::ValueError;
-use cel::value::{List, Map, Value, go_quote};
+use cel::value::{EvalBudget, EvalError, List, Map, Value, go_quote};
 use kubernetes::go_json;
 use kubernetes::json_patch::Operation;
 use kubernetes::library::mutation::{JsonPatchValue, ObjectValue};
@@ -22,6 +22,64 @@ const MAX_DEPTH: u32 = 300;
 ///
 /// Source: cel-go `common/types/int.go`, `maxIntJSON`.
 const MAX_SAFE: u64 = (1 << 53) - 1;
+
+/// The memory of a value that an API server goes on with, in bytes: with its name, as what is applied and as JSON.
+const NODE: usize = 160;
+
+/// Counts the memory of the Go value of `value`, in which a value that is contained twice is copied twice.
+///
+/// # Errors
+///
+/// If `budget` is exceeded.
+pub(super) fn allocate(value: &Value, budget: &EvalBudget) -> Result<(), EvalError> {
+    allocate_nested(value, budget, 0)
+}
+
+fn allocate_nested(value: &Value, budget: &EvalBudget, depth: u32) -> Result<(), EvalError> {
+    let len = match value {
+        Value::String(text) => text.len(),
+        // As numbers, or as base64.
+        Value::Bytes(bytes) => bytes.len().saturating_mul(4),
+        _ => 0,
+    };
+    budget.allocate(len.saturating_mul(2).saturating_add(NODE))?;
+    if depth > MAX_DEPTH {
+        return Ok(());
+    }
+    let deeper = depth.saturating_add(1);
+    match value {
+        Value::List(list) => {
+            for element in list {
+                allocate_nested(&element, budget, deeper)?;
+            }
+        }
+        Value::Map(map) if map.is_plain() => {
+            budget.reserve(map.len().saturating_mul(2 * size_of::<Value>()))?;
+            for (key, value) in map.entries()? {
+                budget.allocate(key.as_str().map_or(0, str::len))?;
+                allocate_nested(&value, budget, deeper)?;
+            }
+        }
+        Value::Optional(optional) => {
+            if let Some(held) = optional.get() {
+                allocate_nested(held, budget, deeper)?;
+            }
+        }
+        Value::Opaque(_) => {
+            let object = value.downcast::<ObjectValue>();
+            for (name, value) in object.map_or(&[][..], ObjectValue::fields) {
+                budget.allocate(name.len())?;
+                allocate_nested(value, budget, deeper)?;
+            }
+            let patch = value.downcast::<JsonPatchValue>();
+            if let Some(value) = patch.and_then(|patch| patch.value.as_ref()) {
+                allocate_nested(value, budget, deeper)?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
 
 /// The object that an expression gives, as what is applied.
 ///

@@ -18,6 +18,9 @@ pub(crate) fn step_errors(
     run.is_trial = true;
     // A refusal is that of a step, or says nothing of the mutations.
     let _ = run.all();
+    if run.budget.exceeded().is_some() {
+        return Vec::new();
+    }
     let steps = run.steps.into_iter();
     let errors = steps.filter_map(|step| Some((step.mutation, step.changes.err()?)));
     errors.collect()

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cel::ast::{Ast, Expr, ExprId, Literal, MapEntry};
 use cel::diagnostic::{Candidates, Code, Hint};
 use cel::env::Ident;
+use cel::interrupt::checkpoint;
 use cel::types::Type;
 
 use super::narrow::Narrowed;
@@ -172,6 +173,7 @@ impl<'a> Interpreter<'a> {
     }
 
     pub(super) fn eval(&mut self, id: ExprId) -> Value {
+        checkpoint();
         match self.steps_left.checked_sub(1) {
             Some(left) => self.steps_left = left,
             None => {

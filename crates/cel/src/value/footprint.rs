@@ -1,0 +1,85 @@
+//! The memory that a value alone uses, for [`EvalBudget`](super::EvalBudget).
+//!
+//! A value that nothing else holds was just created, so that its memory is counted once. Nothing here visits elements:
+//! a list that contains a large value twice uses the memory of two elements.
+
+use std::sync::Arc;
+
+use super::Value;
+
+/// The counters of an `Arc` and the header of an allocation, in bytes.
+pub(crate) const ALLOCATION: usize = 32;
+
+/// The memory of an element that is appended to a list that grows, in bytes: a vector has room for twice its length.
+pub(crate) const GROWN_ELEMENT: usize = 2 * size_of::<Value>();
+
+/// The memory of an entry that is inserted into a map that grows, with its place in the index, in bytes.
+pub(crate) const GROWN_ENTRY: usize = 4 * size_of::<Value>() + 96;
+
+impl Value {
+    /// Returns the bytes that only this value uses, without those of its elements; zero if it is shared.
+    #[inline]
+    pub(crate) fn own_size(&self) -> usize {
+        match self {
+            Self::Null
+            | Self::Bool(_)
+            | Self::Int(_)
+            | Self::Uint(_)
+            | Self::Double(_)
+            | Self::Duration(_)
+            | Self::Timestamp(_) => 0,
+            Self::String(text) => size_of_new(text, text.len()),
+            Self::Bytes(bytes) => size_of_new(bytes, bytes.len()),
+            Self::List(list) => list.own_size(),
+            Self::Map(map) => map.own_size(),
+            Self::Type(of) => size_of_new(of, size_of_val(&**of)),
+            Self::Optional(optional) => optional.own_size(),
+            Self::Opaque(opaque) => {
+                let n_bytes = size_of_val(&**opaque).saturating_add(opaque.heap_size());
+                size_of_new(opaque, n_bytes)
+            }
+            Self::Error(error) => error.own_size(),
+        }
+    }
+}
+
+/// Returns the bytes of an allocation of `n_bytes`; zero if it is shared.
+#[inline]
+pub(super) fn size_of_new<T: ?Sized>(shared: &Arc<T>, n_bytes: usize) -> usize {
+    if Arc::strong_count(shared) == 1 {
+        n_bytes.saturating_add(ALLOCATION)
+    } else {
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_size_shared_value_is_zero() {
+        let text = Value::from("x".repeat(100));
+        assert_eq!(text.own_size(), 100 + ALLOCATION);
+        let list = Value::list(vec![text.clone(), text.clone()]);
+        assert_eq!(text.own_size(), 0);
+        assert_eq!(list.own_size(), 2 * size_of::<Value>() + ALLOCATION);
+        let shared = list.clone();
+        assert_eq!((list.own_size(), shared.own_size()), (0, 0));
+    }
+
+    #[test]
+    fn own_size_optional_includes_new_content() {
+        let text = Value::from("x".repeat(100));
+        assert!(Value::some(text.clone()).own_size() < 100);
+        drop(text);
+        assert!(Value::some(Value::from("x".repeat(100))).own_size() > 100);
+    }
+
+    #[test]
+    fn own_size_map_includes_index() {
+        let entries = |n| Value::map((0..n).map(|n| (Value::Int(n), Value::Null))).unwrap();
+        assert!(entries(100).own_size() > 100 * 3 * size_of::<Value>());
+        assert!(entries(2).own_size() >= 2 * 2 * size_of::<Value>());
+    }
+}

@@ -1,0 +1,306 @@
+//! Lanes of checks: policies that take long are checked where they keep no others waiting.
+//!
+//! A policy is checked in the quick lane first. It gives way there to others that wait after a moment
+//! ([`Lane::Deferred`]), and in any case after two seconds ([`Lane::Slow`]). A check that exceeds the limit of the slow
+//! lane ends as `DeadlineExceeded`, and is repeated once the policy or its inputs change, or after an hour. The status
+//! keeps this over a restart, which so does not begin with the policies that took long before.
+//!
+//! Each of the other lanes has a queue, a task and a thread. They only check: with the result the policy returns to the
+//! queue of all others.
+
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt;
+use tokio::time::Instant;
+
+use super::blocking::{Kind, TimeLimit};
+use super::context::Context;
+use super::generation::Generation;
+use super::observe;
+use super::queue::Queue;
+use super::reconcile::{self, Failure};
+use super::store::Entry;
+use super::supervisor::WORK_LIMIT;
+use crate::status::condition::Reason;
+
+/// A lane of checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// All policies at first.
+    Quick,
+    /// Policies that gave way to others.
+    Deferred,
+    /// Policies that take seconds.
+    Slow,
+}
+
+impl Lane {
+    /// The threads for its checks.
+    pub(super) const fn kind(self) -> Kind {
+        match self {
+            Self::Quick => Kind::Check,
+            Self::Deferred => Kind::DeferredCheck,
+            Self::Slow => Kind::SlowCheck,
+        }
+    }
+
+    /// The name of its task.
+    const fn task(self) -> &'static str {
+        match self {
+            Self::Quick => "workers",
+            Self::Deferred => "deferred-checks",
+            Self::Slow => "slow-checks",
+        }
+    }
+}
+
+/// Time limits of the lanes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// The time after which a check in the quick lane gives way to others.
+    pub(crate) turn: Duration,
+    /// The limit of the quick lane, and of the one for deferred checks.
+    pub(crate) quick: Duration,
+    /// The limit of the slow lane.
+    pub(crate) slow: Duration,
+    /// The time that an interrupted check may take to end.
+    pub(crate) grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            turn: Duration::from_millis(200),
+            quick: Duration::from_secs(2),
+            slow: Duration::from_secs(30),
+            grace: Duration::from_secs(5),
+        }
+    }
+}
+
+/// The time after which a check that exceeded its deadline is repeated although nothing has changed.
+const RETRY_INTERVAL: Duration = Duration::from_secs(3600);
+
+/// The queues of the lanes besides the quick one, and the policies in them.
+#[derive(Debug, Default)]
+pub(crate) struct Lanes {
+    pub(super) limits: Limits,
+    deferred: Queue,
+    slow: Queue,
+    policies: Mutex<HashMap<String, Note>>,
+}
+
+/// The lane of a policy.
+#[derive(Clone, Debug)]
+struct Note {
+    generation: Generation,
+    lane: Lane,
+    /// The time at which its check exceeded the deadline.
+    exceeded_at: Option<Instant>,
+    /// True if a thread hangs in its check, so that it is not repeated without a change.
+    is_stuck: bool,
+    /// True if the check is to be repeated although nothing has changed.
+    is_due: bool,
+}
+
+impl Lanes {
+    /// The lane in which `entry` is checked.
+    pub(super) fn lane(&self, entry: &Entry) -> Lane {
+        let mut policies = self.lock();
+        let Some(note) = policies.get(&entry.key) else {
+            if has_exceeded_deadline(entry) {
+                let note = Note::new(entry.generation(), Lane::Slow);
+                policies.insert(entry.key.clone(), note);
+                return Lane::Slow;
+            }
+            return Lane::Quick;
+        };
+        if note.generation == entry.generation() {
+            note.lane
+        } else {
+            policies.remove(&entry.key);
+            Lane::Quick
+        }
+    }
+
+    /// The lane that was noted for this generation of `entry`.
+    fn note_lane(&self, entry: &Entry) -> Option<Lane> {
+        let policies = self.lock();
+        let note = policies.get(&entry.key)?;
+        (note.generation == entry.generation()).then_some(note.lane)
+    }
+
+    /// Lets the policy `key` be checked in `lane`, of which it has been noted.
+    pub(super) fn add(&self, key: &str, lane: Lane) {
+        match lane {
+            Lane::Quick => {}
+            Lane::Deferred => self.deferred.add(key),
+            Lane::Slow => self.slow.add(key),
+        }
+    }
+
+    /// Lets this generation of the policy `key` be checked in `lane` from now on.
+    pub(super) fn defer(&self, key: &str, generation: Generation, lane: Lane) {
+        let note = Note::new(generation, lane);
+        self.lock().insert(key.to_owned(), note);
+        self.add(key, lane);
+    }
+
+    /// Notes that the check of this generation took `took`; the next one of a quick policy is in the quick lane again.
+    pub(super) fn finished(&self, key: &str, took: Duration) {
+        if took <= self.limits.turn {
+            self.forget(key);
+        } else if let Some(note) = self.lock().get_mut(key) {
+            note.exceeded_at = None;
+        }
+    }
+
+    /// Notes that the check of this generation exceeded its deadline.
+    pub(super) fn exceeded(&self, key: &str, generation: Generation, is_stuck: bool) {
+        let note = Note {
+            exceeded_at: Some(Instant::now()),
+            is_stuck,
+            ..Note::new(generation, Lane::Slow)
+        };
+        self.lock().insert(key.to_owned(), note);
+    }
+
+    /// Forgets a policy that is not checked any more.
+    pub(super) fn forget(&self, key: &str) {
+        self.lock().remove(key);
+    }
+
+    /// Lets checks be repeated that exceeded their deadline long before `now`.
+    pub(super) fn retry(&self, now: Instant) {
+        for (key, note) in &mut *self.lock() {
+            let is_due = note.exceeded_at.is_some_and(|exceeded_at| {
+                now.saturating_duration_since(exceeded_at) >= RETRY_INTERVAL
+            });
+            if is_due && !note.is_stuck {
+                note.exceeded_at = None;
+                note.is_due = true;
+                self.add(key, note.lane);
+            }
+        }
+    }
+
+    /// Returns true if the check of the policy is to be repeated although nothing has changed, once.
+    fn take_due(&self, key: &str) -> bool {
+        let mut policies = self.lock();
+        let note = policies.get_mut(key);
+        note.is_some_and(|note| std::mem::take(&mut note.is_due))
+    }
+
+    /// The time limit of a check in `lane`.
+    pub(super) fn limit(&self, lane: Lane) -> TimeLimit {
+        let Limits {
+            turn,
+            quick,
+            slow,
+            grace,
+        } = self.limits;
+        let (turn, deadline) = match lane {
+            Lane::Quick => (turn, quick),
+            Lane::Deferred => (quick, quick),
+            Lane::Slow => (slow, slow),
+        };
+        TimeLimit {
+            turn,
+            deadline,
+            grace,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Note>> {
+        self.policies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Note {
+    fn new(generation: Generation, lane: Lane) -> Self {
+        Self {
+            generation,
+            lane,
+            exceeded_at: None,
+            is_stuck: false,
+            is_due: false,
+        }
+    }
+}
+
+/// Returns true if the status of `entry` says of this generation that its check took too long.
+fn has_exceeded_deadline(entry: &Entry) -> bool {
+    let generation = entry.policy.metadata.generation;
+    let status = entry.policy.status.as_ref();
+    let conditions = status.and_then(|status| status.conditions.as_deref());
+    conditions.unwrap_or_default().iter().any(|condition| {
+        condition.reason == Reason::DeadlineExceeded.as_str()
+            && condition.observed_generation == generation
+    })
+}
+
+/// Checks the policies of the lanes besides the quick one, forever.
+pub(crate) async fn work(context: Arc<Context>) {
+    context.started().await;
+    tokio::join!(
+        work_lane(&context, Lane::Deferred, &context.lanes.deferred),
+        work_lane(&context, Lane::Slow, &context.lanes.slow)
+    );
+}
+
+async fn work_lane(context: &Arc<Context>, lane: Lane, queue: &Queue) {
+    let heartbeat = context.supervisor.heartbeat(lane.task(), WORK_LIMIT);
+    let mut idle = tokio::time::interval(WORK_LIMIT / 10);
+    loop {
+        let key = tokio::select! {
+            biased;
+            key = queue.next() => key,
+            _ = idle.tick() => {
+                heartbeat.beat();
+                continue;
+            }
+        };
+        let outcome = AssertUnwindSafe(check(context, &key, lane)).catch_unwind();
+        match outcome.await {
+            Ok(Ok(())) => queue.done(&key),
+            Ok(Err(failure)) => {
+                tracing::debug!(policy = %key, error = %failure, "cannot check this policy, retrying");
+                queue.failed(&key, reconcile::random());
+            }
+            Err(_) => {
+                context.metrics.check_panicked();
+                tracing::error!(policy = %key, "checking this policy panicked; please report it");
+                queue.failed(&key, reconcile::random());
+            }
+        }
+        heartbeat.beat();
+    }
+}
+
+/// Checks one policy, unless that is not necessary any more, and returns it to the queue of all others.
+async fn check(context: &Arc<Context>, key: &str, lane: Lane) -> Result<(), Failure> {
+    let entry = context.store.get(key);
+    let Some(entry) = entry.filter(|entry| entry.excluded.is_none()) else {
+        context.lanes.forget(key);
+        return Ok(());
+    };
+    let snapshot = context.snapshot();
+    let is_due = context.lanes.take_due(key);
+    let is_known =
+        (entry.result.as_ref()).is_some_and(|result| result.holds_for(&entry, &snapshot));
+    let is_here = context.lanes.note_lane(&entry) == Some(lane);
+    if !is_here || is_known && !is_due {
+        context.queue.add(key);
+        return Ok(());
+    }
+    if observe::check_in(context, &entry, &snapshot, lane)
+        .await?
+        .is_some()
+    {
+        context.queue.add(key);
+    }
+    Ok(())
+}
