@@ -113,6 +113,10 @@ conformance *args:
 refusals *args:
     @./dev refusals {{args}}
 
+# hostile objects from a seed: the controller under its memory limit, and the commands on files: `hostile [N] [SEED]`
+hostile *args:
+    @./dev hostile {{args}}
+
 # definitions, custom resources and mutating policies on a real API server, with those of VAP_CORPUS_DIR if it is set: `custom-resources [N] [SEED]`
 custom-resources *args:
     @./dev custom-resources {{args}}

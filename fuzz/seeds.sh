@@ -18,6 +18,32 @@ case $target in
   parse | peer | check | eval) expressions ;;
   # Choices have no form: the fuzzer finds them by itself.
   typed) printf "\001\002\003\004" > "$seeds/any" ;;
+  # Seeds of the generator of hostile objects, one for each family, and longer inputs: expressions.
+  retained)
+    for n in 000 001 002 003 004 005 006 007 010 011 012 013 014 015 016 017; do
+      printf "\\$n\\001" > "$seeds/family-$n"
+    done
+    expressions
+    ;;
+  # The first byte is the size of chunks; the rest is a watch, a page of a list, or an object.
+  wire)
+    wire_policy='{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicy","metadata":{"name":"a","uid":"u","generation":2,"resourceVersion":"7","labels":{"a":"b"},"managedFields":[{"manager":"m","subresource":"status","fieldsV1":{"f:spec":{}}}]},"spec":{"failurePolicy":"Fail","variables":[{"name":"v","expression":"1"}],"validations":[{"expression":"true"}]},"status":{"observedGeneration":2,"conditions":[{"type":"Ready","status":"True","reason":"Ready","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}'
+    wire_probe='{"apiVersion":"vap-status.dev/v1alpha1","kind":"PolicyProbe","metadata":{"name":"p","generation":1,"resourceVersion":"8"},"spec":{"policyName":"a","bindings":"Implied","cases":[{"name":"c","request":{"object":{"a":[{"b":0},null]}},"expect":{"decision":"Allow"}}]},"status":{"summary":"1/1","cases":[{"name":"c","outcome":"Passed"}]}}'
+    for name in policy probe; do
+      object=wire_$name
+      object=${!object}
+      printf '\007%s' "$object" > "$seeds/$name"
+      printf '\377{"metadata":{"resourceVersion":"9","continue":"c"},"items":[%s,7,%s]}' "$object" "$object" > "$seeds/$name-page"
+      {
+        printf '\037'
+        for type in ADDED MODIFIED DELETED; do printf '{"type":"%s","object":%s}\n' "$type" "$object"; done
+        printf '{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}}\n'
+        printf '{"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}}\n'
+      } > "$seeds/$name-watch"
+      # Longer than the 4 KiB that a fuzzer takes by default.
+      { printf '\377'; for _ in $(seq 40); do printf '{"type":"ADDED","object":%s}\n' "$object"; done; } > "$seeds/$name-long"
+    done
+    ;;
   manifest | admit)
     for file in tests/cli_check/*.yaml tests/cli_test/*.yaml tests/cli_test/files/* config/samples/*.yaml; do
       cp "$file" "$seeds/$(basename "$(dirname "$file")")-$(basename "$file")"

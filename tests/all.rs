@@ -46,3 +46,4 @@ mod unchangeable;
 mod unfit_values;
 mod unions;
 mod webhooks;
+mod wire;

@@ -17,6 +17,7 @@ pub mod defaults;
 pub mod demo;
 pub mod documents;
 pub mod fault_proxy;
+pub mod hostile;
 pub mod kubernetes;
 pub mod live;
 pub mod parity;

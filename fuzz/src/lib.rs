@@ -3,8 +3,15 @@
 
 use std::sync::LazyLock;
 
+#[allow(dead_code, reason = "fuzz targets use a part")]
+#[path = "../../e2e/src/hostile/mod.rs"]
+mod hostile;
 #[path = "../../tests/support/properties/mod.rs"]
 mod properties;
+#[allow(dead_code, reason = "fuzz targets use a part")]
+#[path = "../../e2e/src/random.rs"]
+mod random;
+pub mod retained;
 
 use properties::World;
 use properties::choices::Choices;

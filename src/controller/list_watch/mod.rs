@@ -13,6 +13,7 @@
 //! Source: client-go `tools/cache/reflector.go`; KEP-3157 (streamed lists); KEP-956 (bookmarks).
 
 mod event;
+pub(super) mod fuzzing;
 mod lines;
 mod skim;
 

@@ -1,0 +1,393 @@
+//! Leader and standby under the memory limit of the manifests, while hostile objects and sound policies arrive.
+//!
+//! Neither replica restarts, fails `/livez` or exceeds the limit, and each sound policy has its conditions soon.
+//! `VAP_HOSTILE` sets the number of groups of hostile objects, and `VAP_HOSTILE_SEED` their seed.
+
+#![allow(
+    clippy::cast_precision_loss,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic and prints its figures"
+)]
+
+#[path = "support/limit.rs"]
+mod limit;
+
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use e2e::control_plane::ControlPlane;
+use e2e::controller::{
+    Controller, PARAMS_ROLE, await_served, control_plane, grant_params, install_probes,
+};
+use e2e::hostile::{self, Family, Hostile, LABEL, objects};
+use e2e::policies;
+use e2e::random::from_environment;
+use e2e::trouble::Trouble;
+use http::Request;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use kube::Client;
+use kube::api::{Api, PostParams};
+use limit::{memory_kib, memory_limit_kib, mib};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+/// Number of groups of hostile objects: four rounds, so that each family has several variants.
+const N_GROUPS: u64 = 64;
+
+/// Number of sound policies that arrive while hostile objects do, and of those that arrive afterwards.
+const N_SOUND: [usize; 2] = [12, 12];
+
+/// Time in which a sound policy must have its conditions.
+const SOON: Duration = Duration::from_secs(5);
+
+/// Time after which the conditions of a sound policy are no longer waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Timeout of a request for `/livez`, as in the manifests.
+const LIVEZ_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The least share of hostile objects that an API server must accept, in percent.
+const MIN_ACCEPTED: usize = 60;
+
+/// A replica of the controller, with what was observed of it.
+struct Replica {
+    name: &'static str,
+    controller: Controller,
+    peak_kib: AtomicU64,
+    problems: Mutex<Vec<String>>,
+}
+
+/// State that observers share with the test.
+struct Shared {
+    replicas: Vec<Replica>,
+    limit_kib: u64,
+    /// Name of the latest group of hostile objects.
+    latest: Mutex<String>,
+    is_over: AtomicBool,
+}
+
+impl Shared {
+    fn problems(&self) -> Vec<String> {
+        let replicas = self.replicas.iter();
+        replicas
+            .flat_map(|replica| replica.problems.lock().unwrap().clone())
+            .collect()
+    }
+
+    fn report(&self, replica: &Replica, problem: &str) {
+        let latest = self.latest.lock().unwrap().clone();
+        let problem = format!("{}: {problem}, after {latest}", replica.name);
+        println!("{problem}");
+        replica.problems.lock().unwrap().push(problem);
+    }
+
+    /// Watches the memory of a replica, and kills it above the limit, as the kernel would.
+    fn watch_memory(&self, replica: &Replica) {
+        let pid = replica.controller.pid();
+        while !self.is_over.load(Ordering::Relaxed) {
+            let Some(peak) = memory_kib(pid, "VmHWM:") else {
+                self.report(replica, "the process has ended");
+                return;
+            };
+            replica.peak_kib.store(peak, Ordering::Relaxed);
+            if peak > self.limit_kib {
+                let problem = format!(
+                    "peak of {}, the limit is {}",
+                    mib(peak),
+                    mib(self.limit_kib)
+                );
+                self.report(replica, &problem);
+                let kill = Command::new("kill")
+                    .args(["-KILL", &pid.to_string()])
+                    .status();
+                assert!(kill.unwrap().success());
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Requests `/livez` as a kubelet does, but more often.
+    async fn watch_livez(&self, replica: &Replica) {
+        let mut n_timeouts = 0;
+        while !self.is_over.load(Ordering::Relaxed) && replica.problems.lock().unwrap().is_empty() {
+            match tokio::time::timeout(LIVEZ_TIMEOUT, replica.controller.get("/livez")).await {
+                Ok(Ok((200, _))) => n_timeouts = 0,
+                Ok(Ok((status, body))) => {
+                    self.report(replica, &format!("/livez is {status}: {body}"));
+                }
+                Ok(Err(error)) => self.report(replica, &format!("/livez: {error:#}")),
+                Err(_) => {
+                    n_timeouts += 1;
+                    println!("{}: /livez timed out", replica.name);
+                    // A kubelet restarts a container after three failures in a row.
+                    if n_timeouts == 3 {
+                        self.report(replica, "/livez timed out three times in a row");
+                    }
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(250)).await;
+        }
+    }
+}
+
+fn observe(shared: &Arc<Shared>) -> Vec<JoinHandle<()>> {
+    let mut tasks = Vec::new();
+    for i in 0..shared.replicas.len() {
+        let of = Arc::clone(shared);
+        tasks.push(tokio::task::spawn_blocking(move || {
+            of.watch_memory(&of.replicas[i])
+        }));
+        let of = Arc::clone(shared);
+        tasks.push(tokio::spawn(async move {
+            of.watch_livez(&of.replicas[i]).await
+        }));
+    }
+    tasks
+}
+
+/// A control plane that serves probes and the params of the corpus, and lets the controller read them.
+async fn cluster() -> (ControlPlane, Client) {
+    let control_plane = control_plane().await.unwrap();
+    grant_params(&control_plane).unwrap();
+    let client = control_plane.client().await.unwrap();
+    install_probes(&client).await.unwrap();
+    let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    create(&client, crds, &objects::crd()).await.unwrap();
+    await_served(&client, "hostile.example.com/v1")
+        .await
+        .unwrap();
+    let rule = json!([{"op": "add", "path": "/rules/-", "value": {
+        "apiGroups": ["hostile.example.com"], "resources": ["hoards"], "verbs": ["get", "list", "watch"]}}]);
+    let patched = control_plane
+        .kubectl()
+        .unwrap()
+        .args(["patch", "clusterrole", PARAMS_ROLE, "--type=json", "-p"])
+        .arg(rule.to_string())
+        .status();
+    assert!(patched.unwrap().success());
+    (control_plane, client)
+}
+
+async fn create(client: &Client, collection: &str, object: &Value) -> Result<(), kube::Error> {
+    let body = serde_json::to_vec(object).unwrap();
+    let request = Request::post(collection)
+        .header("content-type", "application/json")
+        .body(body)
+        .unwrap();
+    client.request_text(request).await.map(|_| ())
+}
+
+/// Accepted and rejected objects of a family, and the message of the first rejection.
+#[derive(Default)]
+struct Acceptance {
+    accepted: usize,
+    rejected: usize,
+    example: Option<String>,
+}
+
+type Accepted = BTreeMap<Family, Acceptance>;
+
+async fn create_group(client: &Client, group: &Hostile, counts: &mut Accepted) {
+    let counts = counts.entry(group.family).or_default();
+    for object in &group.objects {
+        let collection = hostile::collection(object).unwrap();
+        match create(client, collection, object).await {
+            Ok(()) => counts.accepted += 1,
+            Err(kube::Error::Api(status)) if (400..500).contains(&status.code) => {
+                counts.rejected += 1;
+                let n_skipped = status.message.chars().count().saturating_sub(200);
+                let message: String = status.message.chars().skip(n_skipped).collect();
+                let example = format!("{}: {} {message}", group.name, status.code);
+                counts.example.get_or_insert(example);
+            }
+            Err(error) => panic!("{}: {error}", group.name),
+        }
+    }
+}
+
+/// Deletes all hostile objects. Params are deleted before policies, as an impatient user would.
+async fn delete_all(client: &Client) {
+    let collections = [
+        "/apis/hostile.example.com/v1/namespaces/default/hoards",
+        "/api/v1/namespaces/default/configmaps",
+        "/apis/vap-status.dev/v1alpha1/policyprobes",
+        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
+        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+    ];
+    for collection in collections {
+        let path = format!("{collection}?labelSelector={LABEL}");
+        let request = Request::delete(path).body(Vec::new()).unwrap();
+        client.request_text(request).await.unwrap();
+    }
+}
+
+/// Creates a sound policy, and measures the time until it has its conditions; `None` if they do not come.
+fn create_sound(client: &Client, n: usize) -> JoinHandle<(usize, Option<Duration>)> {
+    let api: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
+    tokio::spawn(async move {
+        let name = format!("sound-{n}");
+        let expression = format!("object.spec.replicas <= {}", n + 1);
+        let policy = policies::policy(&name, ("apps", "deployments"), &expression);
+        api.create(&PostParams::default(), &policy).await.unwrap();
+        let created = Instant::now();
+        while created.elapsed() < PATIENCE {
+            let policy = api.get(&name).await.unwrap();
+            let generation = policy.metadata.generation;
+            let conditions = policy.status.unwrap_or_default().conditions;
+            let is_ready = conditions.iter().flatten().any(|condition| {
+                condition.type_ == "Ready"
+                    && condition.status == "True"
+                    && condition.observed_generation == generation
+            });
+            if is_ready {
+                return (n, Some(created.elapsed()));
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        (n, None)
+    })
+}
+
+/// Prints the times of sound policies, and returns those that took too long.
+fn late(times: &[(usize, Option<Duration>)]) -> Vec<String> {
+    let mut known: Vec<Duration> = times.iter().filter_map(|(_, time)| *time).collect();
+    known.sort();
+    let quantile = |q: usize| known.get((known.len() * q / 100).min(known.len().max(1) - 1));
+    println!(
+        "sound policies: {} of {} with conditions; median {:?}, 90 % {:?}, longest {:?}",
+        known.len(),
+        times.len(),
+        quantile(50),
+        quantile(90),
+        known.last()
+    );
+    let is_late = |time: &Option<Duration>| time.is_none_or(|time| time > SOON);
+    let late = times.iter().filter(|(_, time)| is_late(time));
+    late.map(|(n, time)| format!("sound-{n}: {time:?}"))
+        .collect()
+}
+
+fn print_acceptance(counts: &Accepted) -> (usize, usize) {
+    let (mut accepted, mut all) = (0, 0);
+    for (family, count) in counts {
+        accepted += count.accepted;
+        all += count.accepted + count.rejected;
+        println!(
+            "{:12} {:4} accepted, {:4} rejected  {}",
+            format!("{family:?}"),
+            count.accepted,
+            count.rejected,
+            count.example.as_deref().unwrap_or_default()
+        );
+    }
+    (accepted, all)
+}
+
+/// Warnings that are due to hostile objects. Others fail the test.
+fn expected() -> Vec<Trouble> {
+    Vec::new()
+}
+
+async fn start(control_plane: &ControlPlane, name: &'static str) -> Replica {
+    let controller = Controller::start(control_plane, &["--leader-elect"])
+        .await
+        .unwrap();
+    controller.announce(expected());
+    Replica {
+        name,
+        controller,
+        peak_kib: AtomicU64::new(0),
+        problems: Mutex::default(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hostile_objects_within_the_memory_limit_sound_policies_are_checked() {
+    let seed = from_environment("VAP_HOSTILE_SEED", 1).unwrap();
+    let n_groups = usize::try_from(from_environment("VAP_HOSTILE", N_GROUPS).unwrap()).unwrap();
+    println!("VAP_HOSTILE={n_groups} VAP_HOSTILE_SEED={seed}");
+    let (control_plane, client) = cluster().await;
+    let replicas = vec![
+        start(&control_plane, "leader").await,
+        start(&control_plane, "standby").await,
+    ];
+    let shared = Arc::new(Shared {
+        replicas,
+        limit_kib: memory_limit_kib(),
+        latest: Mutex::default(),
+        is_over: AtomicBool::new(false),
+    });
+    for replica in &shared.replicas {
+        let resident = replica.controller.resident_kib().unwrap();
+        println!("{} at rest: {}", replica.name, mib(resident));
+    }
+    let observers = observe(&shared);
+
+    let started = Instant::now();
+    let mut counts = Accepted::new();
+    let mut sound = Vec::new();
+    for n in 0..n_groups {
+        let group = hostile::hostile(seed, n);
+        *shared.latest.lock().unwrap() = format!("{} ({:?})", group.name, group.family);
+        create_group(&client, &group, &mut counts).await;
+        if sound.len() < N_SOUND[0] * (n + 1) / n_groups {
+            sound.push(create_sound(&client, sound.len()));
+        }
+        if !shared.problems().is_empty() {
+            break;
+        }
+    }
+    println!("hostile objects created in {:.1?}", started.elapsed());
+    for _ in 0..N_SOUND[1] {
+        if !shared.problems().is_empty() {
+            break;
+        }
+        sound.push(create_sound(&client, sound.len()));
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    let mut times = Vec::new();
+    for task in sound {
+        times.push(task.await.unwrap());
+    }
+    let late = late(&times);
+    let (accepted, all) = print_acceptance(&counts);
+
+    let resident = |shared: &Shared| -> Vec<String> {
+        let replicas = shared.replicas.iter();
+        let memory = replicas.map(|replica| memory_kib(replica.controller.pid(), "VmRSS:"));
+        memory.map(|kib| mib(kib.unwrap_or_default())).collect()
+    };
+    println!("resident with hostile objects: {:?}", resident(&shared));
+    delete_all(&client).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    println!("resident 5 s after their deletion: {:?}", resident(&shared));
+
+    shared.is_over.store(true, Ordering::Relaxed);
+    for observer in observers {
+        observer.await.unwrap();
+    }
+    let problems = shared.problems();
+    let shared = Arc::into_inner(shared).unwrap();
+    for replica in shared.replicas {
+        let peak = mib(replica.peak_kib.load(Ordering::Relaxed));
+        println!("{} peak: {peak} of {}", replica.name, mib(shared.limit_kib));
+        if problems.is_empty() {
+            replica.controller.finish().await.unwrap();
+        } else {
+            replica.controller.give_up();
+        }
+    }
+    assert!(problems.is_empty(), "{problems:#?}");
+    assert!(late.is_empty(), "no conditions within {SOON:?}: {late:#?}");
+    assert!(
+        accepted * 100 >= all * MIN_ACCEPTED,
+        "{accepted} of {all} objects were accepted"
+    );
+}

@@ -1,0 +1,72 @@
+//! Memory that checks of hostile policies take and retain, in one process and without a cluster.
+//!
+//! The same bounds as in `fuzz/src/retained.rs`, on the corpus of a seed: `VAP_HOSTILE_SEED`, `VAP_HOSTILE_FILES`.
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic and prints its figures"
+)]
+
+use e2e::hostile::{ROUND, hostile};
+use e2e::random::from_environment;
+use vap_status_controller::policy::analysis::{Profile, type_check};
+use vap_status_controller::policy::compile::CompiledPolicy;
+use vap_status_controller::schema::Builtin;
+use vap_status_controller::schema::rest_mapper::RestMapper;
+
+const MIB: i64 = 1 << 20;
+
+/// The most heap that one check may use, in bytes: half of the memory limit of the controller.
+const MAX_PEAK: u64 = 128 << 20;
+
+/// The most heap that all checks together may leave behind, in bytes. Caches are within it.
+const MAX_RETAINED: i64 = 48 * MIB;
+
+#[test]
+fn checks_of_hostile_policies_take_and_retain_little() {
+    let seed = from_environment("VAP_HOSTILE_SEED", 1).unwrap();
+    let n_groups = from_environment("VAP_HOSTILE_FILES", 3 * ROUND as u64).unwrap();
+    let builtin = Builtin::load().unwrap();
+    let mapper = RestMapper::new(builtin.resources().to_vec());
+    let (mut retained, mut peak, mut n_policies) = (0, 0, 0);
+    for n in 0..usize::try_from(n_groups).unwrap() {
+        let group = hostile(seed, n);
+        let is_policy = |kind: &serde_json::Value| kind == "ValidatingAdmissionPolicy";
+        for object in group
+            .objects
+            .iter()
+            .filter(|object| is_policy(&object["kind"]))
+        {
+            let allocated = allocation_counter::measure(|| {
+                let policy = serde_json::from_value(object.clone()).unwrap();
+                let compiled = CompiledPolicy::new(&policy);
+                let _ = type_check(&compiled, &mapper, &builtin, Profile::Truthful);
+            });
+            n_policies += 1;
+            peak = peak.max(allocated.bytes_max);
+            retained += allocated.bytes_current;
+            assert!(
+                allocated.bytes_max < MAX_PEAK,
+                "{} {:?}: a check took {} MiB",
+                group.name,
+                group.family,
+                allocated.bytes_max >> 20
+            );
+            assert!(
+                retained < MAX_RETAINED,
+                "{} {:?}: checks left {} MiB behind",
+                group.name,
+                group.family,
+                retained / MIB
+            );
+        }
+    }
+    println!(
+        "{n_policies} policies: peak {} MiB, retained {} KiB",
+        peak >> 20,
+        retained / 1024
+    );
+    assert!(n_policies > 10, "{n_policies}");
+}

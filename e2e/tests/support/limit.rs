@@ -1,0 +1,38 @@
+//! The memory limit of the controller's manifest, and the memory that a process uses.
+
+#![allow(dead_code, reason = "each test uses a part")]
+
+use std::fs;
+
+use e2e::controller::repository;
+use serde::Deserialize as _;
+use serde_json::Value;
+
+/// Returns the memory limit of the controller's container in `config/controller/deployment.yaml`, in KiB.
+pub(crate) fn memory_limit_kib() -> u64 {
+    let path = repository().join("config/controller/deployment.yaml");
+    let text = fs::read_to_string(path).unwrap();
+    let limits: Vec<u64> = serde_norway::Deserializer::from_str(&text)
+        .map(|document| Value::deserialize(document).unwrap())
+        .filter(|document| document["kind"] == "Deployment")
+        .map(|deployment| {
+            let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+            let limit = container["resources"]["limits"]["memory"].as_str().unwrap();
+            limit.strip_suffix("Mi").unwrap().parse::<u64>().unwrap() * 1024
+        })
+        .collect();
+    assert_eq!(limits.len(), 1, "{limits:?}");
+    limits[0]
+}
+
+/// Returns a field of `/proc/PID/status` in KiB; `None` if the process has ended.
+pub(crate) fn memory_kib(pid: u32, field: &str) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let value = status.lines().find_map(|line| line.strip_prefix(field))?;
+    value.trim().trim_end_matches(" kB").parse().ok()
+}
+
+/// A size in MiB, for a table.
+pub(crate) fn mib(kib: u64) -> String {
+    format!("{:.1} MiB", kib as f64 / 1024.0)
+}

@@ -1,0 +1,23 @@
+//! Any bytes are read as a watch, a page of a list, a policy and a probe, as the controller receives them.
+//!
+//! The first byte is the size of the chunks in which the rest arrives. No chunk size changes the result.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use vap_status_controller::controller::fuzzing::{
+    list_policies, list_probes, policy, probe, watch_policies, watch_probes,
+};
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((chunk, bytes)) = bytes.split_first() else {
+        return;
+    };
+    let chunk = usize::from(*chunk) + 1;
+    for read in [watch_policies, watch_probes] {
+        assert_eq!(read(bytes, chunk), read(bytes, bytes.len()));
+    }
+    let _ = (list_policies(bytes), list_probes(bytes));
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        let _ = (policy(text), probe(text));
+    }
+});

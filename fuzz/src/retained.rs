@@ -1,0 +1,82 @@
+//! Memory that checks of policies take and retain.
+
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use serde_json::{Value, json};
+use vap_status_controller::policy::analysis::{Profile, type_check};
+use vap_status_controller::policy::compile::CompiledPolicy;
+use vap_status_controller::schema::Builtin;
+use vap_status_controller::schema::rest_mapper::RestMapper;
+
+use crate::hostile;
+
+/// The longest input that is a seed, in bytes.
+const MAX_SEED_BYTES: usize = 16;
+
+/// The most heap that one check may use, in bytes: half of the memory limit of the controller.
+const MAX_PEAK_BYTES: u64 = 128 << 20;
+
+/// The most heap that all checks together may leave behind, in bytes. Caches are within it.
+const MAX_RETAINED_BYTES: i64 = 48 << 20;
+
+static BUILTIN: LazyLock<(Builtin, RestMapper)> = LazyLock::new(|| {
+    let builtin = Builtin::load().expect("built-in schemas are readable");
+    let mapper = RestMapper::new(builtin.resources().to_vec());
+    (builtin, mapper)
+});
+
+/// Bytes that the checks of this process have left behind.
+static RETAINED: AtomicI64 = AtomicI64::new(0);
+
+/// Checks the policies that `bytes` describe, and drops them.
+///
+/// # Panics
+/// If a check takes or leaves behind too much memory.
+pub fn check(bytes: &[u8]) {
+    LazyLock::force(&BUILTIN);
+    for policy in policies(bytes) {
+        let allocated = allocation_counter::measure(|| check_policy(&policy));
+        assert!(
+            allocated.bytes_max < MAX_PEAK_BYTES,
+            "a check took {} bytes",
+            allocated.bytes_max
+        );
+        let before = RETAINED.fetch_add(allocated.bytes_current, Ordering::Relaxed);
+        let retained = before + allocated.bytes_current;
+        assert!(
+            retained < MAX_RETAINED_BYTES,
+            "checks left {retained} bytes behind, the last one {}",
+            allocated.bytes_current
+        );
+    }
+}
+
+fn check_policy(policy: &Value) {
+    let Ok(policy) = serde_json::from_value(policy.clone()) else {
+        return;
+    };
+    let (builtin, mapper) = &*BUILTIN;
+    let compiled = CompiledPolicy::new(&policy);
+    let _ = type_check(&compiled, mapper, builtin, Profile::Truthful);
+}
+
+fn policies(bytes: &[u8]) -> Vec<Value> {
+    if bytes.len() <= MAX_SEED_BYTES {
+        let seed = bytes
+            .iter()
+            .fold(0_u64, |seed, byte| seed.wrapping_mul(257) ^ u64::from(*byte));
+        let n = usize::from(bytes.first().copied().unwrap_or_default());
+        let objects = hostile::hostile(seed, n).objects;
+        let is_policy = |object: &Value| object["kind"] == "ValidatingAdmissionPolicy";
+        return objects.into_iter().filter(is_policy).collect();
+    }
+    match serde_json::from_slice(bytes) {
+        Ok(policy) => vec![policy],
+        Err(_) => {
+            let expression = String::from_utf8_lossy(bytes);
+            let spec = json!({"validations": [{"expression": expression}]});
+            vec![hostile::policies::policy("fuzz", &spec)]
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Entry points of fuzz targets, which are no part of the API.
+
+use super::list_watch::fuzzing as wire;
+use super::probe::Probe;
+use super::received::ReceivedPolicy;
+
+pub use super::list_watch::fuzzing::Counts;
+
+/// Reads a watch of policies that arrives in chunks of `chunk` bytes.
+#[must_use]
+pub fn watch_policies(bytes: &[u8], chunk: usize) -> Counts {
+    wire::read_watch::<ReceivedPolicy>(bytes, chunk)
+}
+
+/// Reads a watch of probes that arrives in chunks of `chunk` bytes.
+#[must_use]
+pub fn watch_probes(bytes: &[u8], chunk: usize) -> Counts {
+    wire::read_watch::<Probe>(bytes, chunk)
+}
+
+/// Reads a page of a list of policies.
+#[must_use]
+pub fn list_policies(bytes: &[u8]) -> Counts {
+    wire::read_page::<ReceivedPolicy>(bytes)
+}
+
+/// Reads a page of a list of probes.
+#[must_use]
+pub fn list_probes(bytes: &[u8]) -> Counts {
+    wire::read_page::<Probe>(bytes)
+}
+
+/// Reads a probe, and returns true if its spec can be evaluated; `None` where it is no object.
+#[must_use]
+pub fn probe(text: &str) -> Option<bool> {
+    let probe: Probe = serde_json::from_str(text).ok()?;
+    Some(probe.problem.is_none())
+}
+
+/// Reads a policy, and returns true if it has a spec; `None` where it is no policy.
+#[must_use]
+pub fn policy(text: &str) -> Option<bool> {
+    let ReceivedPolicy(policy) = serde_json::from_str(text).ok()?;
+    Some(policy.spec.is_some())
+}
