@@ -170,23 +170,52 @@ fn errors_show_no_credentials_of_addresses() {
     for output in [
         output,
         run(&config, &["status", "--server", &server]),
-        run(&config, &["status", "--server", &format!("ann:p4ssw0rd@{host}")]),
-        run(&config, &["status", "--server", &format!("http://ann:p4ssw0rd@{host} /x")]),
-        run(&config, &["status", "--server", &format!("http://ann:p4ssw0rd@{host}:x")]),
-        run(&config, &["diff", "--against-cluster", "--server", &server, "x.yaml"]),
+        run(
+            &config,
+            &["status", "--server", &format!("ann:p4ssw0rd@{host}")],
+        ),
+        run(
+            &config,
+            &[
+                "status",
+                "--server",
+                &format!("http://ann:p4ssw0rd@{host} /x"),
+            ],
+        ),
+        run(
+            &config,
+            &[
+                "status",
+                "--server",
+                &format!("http://ann:p4ssw0rd@{host}:x"),
+            ],
+        ),
+        run(
+            &config,
+            &["diff", "--against-cluster", "--server", &server, "x.yaml"],
+        ),
     ] {
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{stderr}");
         assert!(!stderr.contains("p4ssw0rd"), "{stderr}");
     }
-    for proxy in [format!("http://ann:p4ssw0rd@{host}"), "ftp://ann:p4ssw0rd@x".to_owned()] {
+    for proxy in [
+        format!("http://ann:p4ssw0rd@{host}"),
+        "ftp://ann:p4ssw0rd@x".to_owned(),
+    ] {
         let text = fs::read_to_string(&config).unwrap();
         let mut value: Value = serde_json::from_str(&text).unwrap();
         value["clusters"][0]["cluster"] =
             json!({"server": "https://api.invalid", "proxy-url": proxy});
         fs::write(&config, value.to_string()).unwrap();
         let output = run(&config, &["status"]);
-        check_error(&output, &["cannot reach the API server at https://api.invalid: ", "prox"]);
+        check_error(
+            &output,
+            &[
+                "cannot reach the API server at https://api.invalid: ",
+                "prox",
+            ],
+        );
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert!(!stderr.contains("p4ssw0rd"), "{stderr}");
     }

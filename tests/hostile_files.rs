@@ -136,10 +136,13 @@ fn documents_of_a_file_are_bounded() {
     let text = "kind: A\n---\n".repeat(300_000);
     let (report, _) = check_within(300 * MIB, &text);
     assert_eq!(report.findings.len(), 100_001);
-    let has_limit = |message: &str| {
-        message.ends_with("more than 100000 documents; split the file")
-    };
-    assert!(report.findings.iter().any(|found| has_limit(&found.message)));
+    let has_limit = |message: &str| message.ends_with("more than 100000 documents; split the file");
+    assert!(
+        report
+            .findings
+            .iter()
+            .any(|found| has_limit(&found.message))
+    );
 }
 
 #[test]

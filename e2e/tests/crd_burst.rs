@@ -166,7 +166,10 @@ struct Times {
 /// Waits until the API server has published all that the policies need.
 async fn publication(client: &Client, started: Instant) -> (Published, Times) {
     let mut published = Published::new(client.clone());
-    let Times { mut at, mut slowest } = Times::default();
+    let Times {
+        mut at,
+        mut slowest,
+    } = Times::default();
     while at.len() < N_POLICIES {
         assert!(started.elapsed() < TIMEOUT, "{} are published", at.len());
         let start = Instant::now();
@@ -186,7 +189,10 @@ async fn publication(client: &Client, started: Instant) -> (Published, Times) {
 
 /// Waits until all policies are Ready.
 async fn turns(api: &Api<ValidatingAdmissionPolicy>, started: Instant) -> Times {
-    let Times { mut at, mut slowest } = Times::default();
+    let Times {
+        mut at,
+        mut slowest,
+    } = Times::default();
     while at.len() < N_POLICIES {
         let start = Instant::now();
         let verdicts = verdicts(api).await;
@@ -251,10 +257,7 @@ async fn policies_turn_with_a_burst_of_crds() {
         turned_at.values().max().unwrap(),
         late.values().max().unwrap()
     );
-    let too_late: Vec<_> = late
-        .iter()
-        .filter(|(_, late)| **late > allowed)
-        .collect();
+    let too_late: Vec<_> = late.iter().filter(|(_, late)| **late > allowed).collect();
 
     // One changes later.
     let patch = Patch::Apply(json!({

@@ -116,8 +116,7 @@ fn temporary(target: &Path, is_private: bool) -> io::Result<(File, PathBuf)> {
         let path = target.with_file_name(format!(".kubectl-vap-{random:016x}.tmp"));
         n_tries += 1;
         match options.open(&path) {
-            Err(error)
-                if error.kind() == io::ErrorKind::AlreadyExists && n_tries < MAX_NAMES => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && n_tries < MAX_NAMES => {}
             opened => return opened.map(|file| (file, path)),
         }
     }
@@ -237,7 +236,8 @@ mod attributes {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 

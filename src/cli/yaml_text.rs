@@ -35,7 +35,7 @@ pub(in crate::cli) fn to_string(value: &impl Serialize) -> Result<String, Error>
     let (Some(quote), Some(escapes)) = (unused.next(), unused.next()) else {
         // JSON is YAML too, and quotes every text.
         let json = serde_json::to_string_pretty(&value);
-        let json = json.map_err(|error| <Error as serde::ser::Error>::custom(error))?;
+        let json = json.map_err(<Error as serde::ser::Error>::custom)?;
         return Ok(with_escapes(json) + "\n");
     };
     let marks = Marks { quote, escapes };
@@ -44,9 +44,7 @@ pub(in crate::cli) fn to_string(value: &impl Serialize) -> Result<String, Error>
     }
     let marked = serde_norway::to_string(&value)?;
     let marked = marked.replace(quote, "'");
-    Ok(with_escapes(
-        marked.replace(&format!("\\a{escapes}"), ""),
-    ))
+    Ok(with_escapes(marked.replace(&format!("\\a{escapes}"), "")))
 }
 
 /// Marks the texts in `value` that YAML 1.1 takes for something else, and those with unsafe characters. Returns true
@@ -183,6 +181,9 @@ mod tests {
             }
         }
         let value = json!({"message": "denied \u{202e}lmth"});
-        assert_eq!(to_string(&value).unwrap(), "message: \"denied \\u202elmth\"\n");
+        assert_eq!(
+            to_string(&value).unwrap(),
+            "message: \"denied \\u202elmth\"\n"
+        );
     }
 }

@@ -26,7 +26,11 @@ pub(crate) fn redacted(text: &str) -> String {
         let is_end = |c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\'' | '`');
         let end = after.find(is_end).unwrap_or(after.len());
         let (authority, after) = after.split_at_checked(end).unwrap_or((after, ""));
-        out.push_str(authority.rsplit_once('@').map_or(authority, |(_, host)| host));
+        out.push_str(
+            authority
+                .rsplit_once('@')
+                .map_or(authority, |(_, host)| host),
+        );
         rest = after;
     }
     out.push_str(rest);
@@ -102,14 +106,28 @@ mod tests {
     #[test]
     fn credentials_are_taken_out_of_uri() {
         for (text, expect, credentials) in [
-            ("http://user:p%40ss%2@h:1/a?b", "http://h:1/a?b", Some(("user", "p@ss%2"))),
-            ("https://user@[::1]:6443", "https://[::1]:6443/", Some(("user", ""))),
+            (
+                "http://user:p%40ss%2@h:1/a?b",
+                "http://h:1/a?b",
+                Some(("user", "p@ss%2")),
+            ),
+            (
+                "https://user@[::1]:6443",
+                "https://[::1]:6443/",
+                Some(("user", "")),
+            ),
             ("https://host:6443/", "https://host:6443/", None),
         ] {
             let mut uri: Uri = text.parse().unwrap();
             let taken = take_credentials(&mut uri);
-            let taken = taken.as_ref().map(|it| (it.user.as_str(), it.password.as_str()));
-            assert_eq!((uri.to_string().as_str(), taken), (expect, credentials), "{text}");
+            let taken = taken
+                .as_ref()
+                .map(|it| (it.user.as_str(), it.password.as_str()));
+            assert_eq!(
+                (uri.to_string().as_str(), taken),
+                (expect, credentials),
+                "{text}"
+            );
         }
     }
 }

@@ -67,7 +67,9 @@ pub(crate) async fn from_kubeconfig(kubeconfig: Kubeconfig) -> Result<Config, Ku
     }
     let options = KubeConfigOptions::default();
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
-    let is_inline = cluster.certificate_authority_data.is_some_and(|data| !data.is_empty());
+    let is_inline = cluster
+        .certificate_authority_data
+        .is_some_and(|data| !data.is_empty());
     config.root_cert_file = cluster
         .certificate_authority
         .filter(|path| !is_inline && !path.is_empty())
@@ -104,7 +106,9 @@ pub(crate) async fn infer() -> Result<Config, String> {
     of_kubeconfig.or_else(|error| {
         Config::incluster().map_err(|in_cluster| {
             let error = describe(&error);
-            redacted(&format!("in-cluster: ({in_cluster}), kubeconfig: ({error})"))
+            redacted(&format!(
+                "in-cluster: ({in_cluster}), kubeconfig: ({error})"
+            ))
         })
     })
 }
@@ -113,7 +117,10 @@ pub(crate) async fn infer() -> Result<Config, String> {
 pub(crate) fn describe(error: &KubeconfigError) -> String {
     let text = match error {
         KubeconfigError::Parse(error) => {
-            format!("failed to parse kubeconfig YAML: {}", error.without_snippet())
+            format!(
+                "failed to parse kubeconfig YAML: {}",
+                error.without_snippet()
+            )
         }
         error => error.to_string(),
     };
@@ -134,7 +141,9 @@ fn current(kubeconfig: &Kubeconfig) -> (Cluster, AuthInfo) {
     let mut users = kubeconfig.auth_infos.iter();
     let user = users.find(|user| Some(&user.name) == context.user.as_ref());
     (
-        cluster.and_then(|it| it.cluster.clone()).unwrap_or_default(),
+        cluster
+            .and_then(|it| it.cluster.clone())
+            .unwrap_or_default(),
         user.and_then(|it| it.auth_info.clone()).unwrap_or_default(),
     )
 }
@@ -148,7 +157,10 @@ fn credential_files(cluster: &Cluster, user: &AuthInfo) -> Vec<PathBuf> {
         &user.token_file,
     ];
     let files = files.into_iter().flatten();
-    files.filter(|path| !path.is_empty()).map(PathBuf::from).collect()
+    files
+        .filter(|path| !path.is_empty())
+        .map(PathBuf::from)
+        .collect()
 }
 
 /// Checks the size of a file. A file that does not exist is reported by the reader.
@@ -169,9 +181,15 @@ fn too_large() -> io::Error {
 ///
 /// Source: Go `golang.org/x/net/http/httpproxy`, `FromEnvironment`, `Config.ProxyFunc`.
 fn proxy_of_environment(server: &Uri, variable: impl Fn(&str) -> Option<String>) -> Option<Uri> {
-    let first = |names: [&str; 2]| names.into_iter().find_map(|name| variable(name).filter(|text| !text.is_empty()));
+    let first = |names: [&str; 2]| {
+        names
+            .into_iter()
+            .find_map(|name| variable(name).filter(|text| !text.is_empty()))
+    };
     let host = server.host()?.trim_start_matches('[').trim_end_matches(']');
-    let is_loopback = host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
+    let is_loopback = host
+        .parse()
+        .is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
     if host == "localhost" || is_loopback {
         return None;
     }
@@ -182,15 +200,23 @@ fn proxy_of_environment(server: &Uri, variable: impl Fn(&str) -> Option<String>)
         _ => return None,
     };
     let exceptions = first(["NO_PROXY", "no_proxy"]).unwrap_or_default();
-    let default_port = if server.scheme_str() == Some("https") { 443 } else { 80 };
+    let default_port = if server.scheme_str() == Some("https") {
+        443
+    } else {
+        80
+    };
     let port = server.port_u16().unwrap_or(default_port).to_string();
-    let exceptions = exceptions.split(',').filter_map(|entry| match entry.trim().split_once(':') {
-        // `host:port`, whereas an IPv6 address has more colons.
-        Some((host, of)) if !of.contains(':') => (of == port).then_some(host),
-        _ => Some(entry.trim()),
-    });
+    let exceptions = exceptions
+        .split(',')
+        .filter_map(|entry| match entry.trim().split_once(':') {
+            // `host:port`, whereas an IPv6 address has more colons.
+            Some((host, of)) if !of.contains(':') => (of == port).then_some(host),
+            _ => Some(entry.trim()),
+        });
     let exceptions: Vec<&str> = exceptions.collect();
-    let matcher = Matcher::builder().all(proxy.clone()).no(exceptions.join(","));
+    let matcher = Matcher::builder()
+        .all(proxy.clone())
+        .no(exceptions.join(","));
     matcher.build().intercept(server)?;
     proxy.parse().ok()
 }
@@ -214,12 +240,19 @@ mod tests {
     #[tokio::test]
     async fn credentials_of_server_become_basic_authentication() {
         let server = json!({"server": "https://ann:p%40ss@host:6443"});
-        let config = from_kubeconfig(kubeconfig(&server, &json!({}))).await.unwrap();
+        let config = from_kubeconfig(kubeconfig(&server, &json!({})))
+            .await
+            .unwrap();
         assert_eq!(config.cluster_url, "https://host:6443/");
         assert_eq!(config.auth_info.username.as_deref(), Some("ann"));
         let debug = format!("{config:?}");
-        assert!(!debug.contains("p@ss") && !debug.contains("p%40ss"), "{debug}");
-        let config = from_kubeconfig(kubeconfig(&server, &json!({"token": "t"}))).await.unwrap();
+        assert!(
+            !debug.contains("p@ss") && !debug.contains("p%40ss"),
+            "{debug}"
+        );
+        let config = from_kubeconfig(kubeconfig(&server, &json!({"token": "t"})))
+            .await
+            .unwrap();
         assert_eq!(config.cluster_url, "https://host:6443/");
         assert_eq!(config.auth_info.username, None);
     }
@@ -235,11 +268,22 @@ mod tests {
         let server = json!({"server": "https://host", "certificate-authority": path});
         for (cluster, user) in [
             (server, json!({})),
-            (json!({"server": "https://host"}), json!({"tokenFile": path})),
-            (json!({"server": "https://host"}), json!({"client-certificate": path})),
-            (json!({"server": "https://host"}), json!({"client-key": path})),
+            (
+                json!({"server": "https://host"}),
+                json!({"tokenFile": path}),
+            ),
+            (
+                json!({"server": "https://host"}),
+                json!({"client-certificate": path}),
+            ),
+            (
+                json!({"server": "https://host"}),
+                json!({"client-key": path}),
+            ),
         ] {
-            let error = from_kubeconfig(kubeconfig(&cluster, &user)).await.unwrap_err();
+            let error = from_kubeconfig(kubeconfig(&cluster, &user))
+                .await
+                .unwrap_err();
             let text = error.to_string();
             assert!(text.ends_with("it is larger than 4 MiB"), "{text}");
         }
@@ -250,7 +294,9 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn devices_are_read_up_to_the_limit() {
-        let error = read_kubeconfig(Path::new("/dev/zero")).unwrap_err().to_string();
+        let error = read_kubeconfig(Path::new("/dev/zero"))
+            .unwrap_err()
+            .to_string();
         assert!(error.ends_with("it is larger than 4 MiB"), "{error}");
         let empty = read_kubeconfig(Path::new("/dev/null")).unwrap();
         assert_eq!(empty.clusters.len(), 0);
@@ -269,7 +315,9 @@ mod tests {
         let server: Uri = server.parse().unwrap();
         let variable = |name: &str| {
             let mut variables = variables.iter();
-            variables.find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+            variables
+                .find(|(known, _)| *known == name)
+                .map(|(_, value)| (*value).to_owned())
         };
         let proxy = proxy_of_environment(&server, variable);
         let proxy = proxy.map(|proxy| proxy.to_string());
@@ -286,10 +334,17 @@ mod tests {
         check_proxy("http://api", &[("HTTP_PROXY", "http://proxy:3128")], used);
         check_proxy(
             "http://api",
-            &[("HTTP_PROXY", "http://proxy:3128"), ("REQUEST_METHOD", "GET")],
+            &[
+                ("HTTP_PROXY", "http://proxy:3128"),
+                ("REQUEST_METHOD", "GET"),
+            ],
             None,
         );
-        for local in ["https://localhost:6443", "https://127.0.0.1:6443", "https://[::1]:6443"] {
+        for local in [
+            "https://localhost:6443",
+            "https://127.0.0.1:6443",
+            "https://[::1]:6443",
+        ] {
             check_proxy(local, &[proxy], None);
         }
         for (exceptions, is_used) in [
@@ -303,7 +358,11 @@ mod tests {
             ("proxy", true),
         ] {
             let variables = [proxy, ("NO_PROXY", exceptions)];
-            check_proxy("https://api.example.com:6443", &variables, used.filter(|_| is_used));
+            check_proxy(
+                "https://api.example.com:6443",
+                &variables,
+                used.filter(|_| is_used),
+            );
         }
         let variables = [proxy, ("no_proxy", "10.0.0.0/8,2001:db8::/32")];
         check_proxy("https://10.1.2.3:6443", &variables, None);

@@ -46,7 +46,11 @@ impl Error {
             return false;
         };
         let text = describe(error).to_lowercase();
-        let is_certificate = || text.contains("certificate") || text.contains("unknownissuer") || text.contains("unknownca");
+        let is_certificate = || {
+            text.contains("certificate")
+                || text.contains("unknownissuer")
+                || text.contains("unknownca")
+        };
         !matches!(error, kube::Error::Api(_)) && is_certificate()
     }
 

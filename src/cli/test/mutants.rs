@@ -421,7 +421,11 @@ mod tests {
                 "validations": [{"expression": format!("object.z < ({read})")}],
             }));
             let is_of_variable = |words: &&String| words.starts_with("spec.variables[0]");
-            assert_eq!(found.iter().filter(is_of_variable).count(), 2, "{read}: {found:?}");
+            assert_eq!(
+                found.iter().filter(is_of_variable).count(),
+                2,
+                "{read}: {found:?}"
+            );
             assert_eq!(n_alike, 0, "{read}");
         }
     }

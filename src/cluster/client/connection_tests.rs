@@ -92,7 +92,10 @@ impl TlsServer {
                     };
                     let certificates = stream.get_ref().1.peer_certificates();
                     let first = certificates.and_then(|chain| chain.first().cloned());
-                    clients.lock().unwrap().push(first.map(CertificateDer::into_owned));
+                    clients
+                        .lock()
+                        .unwrap()
+                        .push(first.map(CertificateDer::into_owned));
                     serve_one(stream, seen).await;
                 });
             }
@@ -208,7 +211,10 @@ async fn credentials_of_the_address_are_sent_and_not_shown() {
     let url = format!("https://ann:p4ssw0rd@{}", closed.unwrap());
     config.cluster_url = url.parse().unwrap();
     let error = request(&command_client(config).unwrap()).await.unwrap_err();
-    assert!(!format!("{error} {error:?}").contains("p4ssw0rd"), "{error:?}");
+    assert!(
+        !format!("{error} {error:?}").contains("p4ssw0rd"),
+        "{error:?}"
+    );
 }
 
 /// A proxy that connects everything to one address, and the requests to it.
@@ -256,8 +262,14 @@ impl TestProxy {
             let port = stream.read_u16().await.unwrap();
             let part = |bytes| String::from_utf8(bytes).unwrap();
             let (user, password, host) = (part(user), part(password), part(host));
-            heads.lock().unwrap().push(format!("{user} {password} {host} {port}"));
-            stream.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).await.unwrap();
+            heads
+                .lock()
+                .unwrap()
+                .push(format!("{user} {password} {host} {port}"));
+            stream
+                .write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0])
+                .await
+                .unwrap();
             true
         })
         .await
@@ -323,7 +335,10 @@ async fn https_server_is_reached_through_http_proxy() {
         assert_eq!(heads.len(), 1);
         let lines: Vec<&str> = heads[0].lines().collect();
         assert_eq!(lines[0], "CONNECT api.invalid:6443 HTTP/1.1");
-        assert!(lines.contains(&"Proxy-Authorization: Basic YW5uOnBAc3M="), "{lines:?}");
+        assert!(
+            lines.contains(&"Proxy-Authorization: Basic YW5uOnBAc3M="),
+            "{lines:?}"
+        );
         // The proxy's credentials are for the proxy alone.
         assert_eq!(*server.authorizations.lock().unwrap(), [None]);
     })
@@ -387,7 +402,10 @@ async fn proxy_errors_name_the_proxy_without_credentials() {
             let text = error.to_string();
             let address = format!("proxy {scheme}://127.0.0.1:{port}: ");
             assert!(text.contains(&address) && text.contains(reason), "{text}");
-            assert!(!format!("{text} {error:?}").contains("p4ssw0rd"), "{error:?}");
+            assert!(
+                !format!("{text} {error:?}").contains("p4ssw0rd"),
+                "{error:?}"
+            );
         }
         let mut config = config.clone();
         config.proxy_url = Some("ftp://ann:p4ssw0rd@proxy".parse().unwrap());

@@ -28,8 +28,7 @@ impl FileStamps {
         let user = &config.auth_info;
         let is_set = |data: Option<&str>| data.is_some_and(|data| !data.is_empty());
         let certificate = user.client_certificate.as_deref();
-        let certificate =
-            certificate.filter(|_| !is_set(user.client_certificate_data.as_deref()));
+        let certificate = certificate.filter(|_| !is_set(user.client_certificate_data.as_deref()));
         let key = user.client_key.as_deref();
         let files = config.root_cert_file.iter().cloned();
         let of_user = certificate.into_iter().chain(key).map(PathBuf::from);
