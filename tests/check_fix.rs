@@ -505,3 +505,57 @@ fn mends_of_json_change_nothing_else() {
         &document(&wrong.replace("repl\\u0069ca", "replicas")),
     );
 }
+
+/// No output has a character that a terminal obeys, whatever files and policies are named.
+#[cfg(unix)]
+#[test]
+fn output_escapes_names_and_messages() {
+    let evil = "\u{1b}]0;t\u{7}\u{9b}31m\u{202e}\u{85}\u{2028}\r::error::";
+    let name = format!("a{evil}\n.yaml");
+    let quoted = serde_json::to_string(&format!("{evil}\n")).unwrap();
+    let text = policy(RULE, &format!("expression: {quoted}, extra{quoted}: 1"))
+        .replace("extra\"", "\"extra")
+        .replace("name: p", &format!("name: {quoted}"))
+        .replace("CREATE", "create");
+    let root = directory("fix-evil", &[(&name, &text)]);
+    let path = root.join(&name);
+    let path = path.to_str().unwrap();
+    let is_shown =
+        |c: char| c == '\n' || !(c.is_control() || ('\u{2028}'..='\u{202e}').contains(&c));
+    for args in [
+        &["-o", "text"][..],
+        &["-o", "json"],
+        &["-o", "sarif"],
+        &["-o", "github"],
+        &["--diff"],
+        &["--fix"],
+        &["--fix", "-o", "json"],
+    ] {
+        let (out, err, _) = vap(&[&[path], args].concat());
+        assert!(out.len() + err.len() > 40, "{args:?}");
+        let wrong = |text: &str| text.chars().find(|c| !is_shown(*c));
+        assert_eq!(
+            (wrong(&out), wrong(&err)),
+            (None, None),
+            "{args:?}: {out:?} {err:?}"
+        );
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn read_only_file_is_reported_and_kept() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let wrong = policy(&RULE.replace("CREATE", "create"), SOUND);
+    let root = directory("fix-read-only", &[("p.yaml", &wrong)]);
+    let path = root.join("p.yaml");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+    let (_, err, exit) = vap(&[path.to_str().unwrap(), "--fix"]);
+    assert!(
+        err.contains("cannot write it: the file is read-only"),
+        "{err}"
+    );
+    assert_eq!(exit, Exit::Findings);
+    assert_eq!(with(&root, "p.yaml"), wrong);
+}

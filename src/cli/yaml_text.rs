@@ -35,7 +35,7 @@ pub(in crate::cli) fn to_string(value: &impl Serialize) -> Result<String, Error>
     let (Some(quote), Some(escapes)) = (unused.next(), unused.next()) else {
         // JSON is YAML too, and quotes every text.
         let json = serde_json::to_string_pretty(&value);
-        let json = json.map_err(|error| <Error as serde::ser::Error>::custom(error))?;
+        let json = json.map_err(<Error as serde::ser::Error>::custom)?;
         return Ok(with_escapes(json) + "\n");
     };
     let marks = Marks { quote, escapes };

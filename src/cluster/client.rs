@@ -97,25 +97,25 @@ fn build(
     #[cfg(target_os = "linux")]
     tcp.set_tcp_user_timeout(Some(USER_TIMEOUT));
     let Some(proxy_url) = config.proxy_url.take() else {
-        return over(config, tcp, limits, measure);
+        return over(&config, tcp, limits, measure);
     };
     let proxy = Proxy::new(&proxy_url, &mut config)?;
     match proxy.protocol {
-        Protocol::Http => over(config, proxy.tunnel(tcp), limits, measure),
+        Protocol::Http => over(&config, proxy.tunnel(tcp), limits, measure),
         Protocol::Https => {
             let mut of_proxy = config.clone();
             // The name belongs to the certificate of the API server.
             of_proxy.tls_server_name = None;
             let tls = of_proxy.rustls_https_connector_with_connector(tcp)?;
-            over(config, proxy.tunnel(tls), limits, measure)
+            over(&config, proxy.tunnel(tls), limits, measure)
         }
-        Protocol::Socks => over(config, proxy.socks(tcp), limits, measure),
+        Protocol::Socks => over(&config, proxy.socks(tcp), limits, measure),
     }
 }
 
 /// Returns the client whose connections to the API server, or to a proxy, come from `connector`.
 fn over<C>(
-    config: Config,
+    config: &Config,
     connector: C,
     (connect_timeout, read_timeout): (Duration, Option<Duration>),
     measure: Measure,
@@ -126,7 +126,7 @@ where
     C::Future: Send + 'static,
     C::Error: Into<BoxError>,
 {
-    let files = FileStamps::of_config(&config);
+    let files = FileStamps::of_config(config);
     let tls_config = config.clone();
     let tls = ReloadingConnector::new(files, move || {
         tls_config.rustls_https_connector_with_connector(connector.clone())
@@ -136,7 +136,7 @@ where
     connector.set_read_timeout(read_timeout);
     connector.set_reset_reader_on_write(true);
     let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build(connector);
-    stack(&config, http, measure)
+    stack(config, http, measure)
 }
 
 /// The layers above `http`, which sends a request as it is given one; a test has a function there.
