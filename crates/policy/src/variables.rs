@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use cel::ast::{Ast, Expr, ExprId, Literal};
+use cel::interrupt::{checkpoint, checkpoint_of};
 
 use super::expressions::PolicyExpression;
 
@@ -17,6 +18,7 @@ pub(super) struct Reads<'a> {
 
 /// The variables that `ast` reads.
 pub(super) fn read_by(ast: &Ast) -> Reads<'_> {
+    checkpoint_of(ast.len() / 16);
     let mut reads = Reads::default();
     let mut named_in = HashSet::new();
     for (_, expr) in ast.iter() {
@@ -134,6 +136,7 @@ impl<'a> Search<'a, '_> {
         let mut path = vec![(from, 0)];
         self.enter(from);
         while let Some((name, followed)) = path.last_mut() {
+            checkpoint();
             let name = *name;
             let next = self.reads.get(name).and_then(|reads| reads.get(*followed));
             *followed += 1;

@@ -19,6 +19,7 @@ use super::super::store::Entry;
 use super::asking::{Next, Questions};
 use super::namespaces::Given;
 use super::target::{self, Ready, WithDefinitions};
+use crate::cel::interrupt::Interrupt;
 use crate::policy;
 use crate::policy::admission::mutation::KindsOf;
 use crate::policy::admission::{Authorizer, Binding, ParamList, ParamSource};
@@ -239,7 +240,10 @@ impl Job {
             let _permit = permit;
             started.send(()).ok();
             let mut cases = cases.into_inner().unwrap_or_else(PoisonError::into_inner);
-            job.run(&mut cases);
+            let is_cancelled = Arc::clone(&job.is_cancelled);
+            // Compiling the policy counts against the time limit too. The results until then remain.
+            let interrupt = Interrupt::new(move || is_cancelled.load(Ordering::Relaxed));
+            interrupt.run(|| job.run(&mut cases)).ok();
             cases
         });
         let mut work = tokio::spawn(work);
