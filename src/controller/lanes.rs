@@ -214,6 +214,12 @@ impl Lanes {
         }
     }
 
+    /// Returns how many policies wait for the slow lane.
+    #[cfg(test)]
+    pub(super) fn n_slow(&self) -> usize {
+        self.slow.len()
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Note>> {
         self.policies.lock().unwrap_or_else(PoisonError::into_inner)
     }

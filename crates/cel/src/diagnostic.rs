@@ -7,6 +7,7 @@ use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use super::ast::ExprId;
+use super::interrupt::checkpoint_of;
 use super::source::{Location, SourceMap};
 use super::types::FieldTypes;
 
@@ -362,6 +363,7 @@ impl Diagnostic {
         if shown.with_source
             && let Some(snippet) = self.snippet(text, source)
         {
+            checkpoint_of(snippet.len() / 64);
             write_snippet(snippet, column, out)?;
         }
         Ok(())

@@ -4,6 +4,11 @@
 //!
 //! Source: cel-go `common/source.go` (`sourceImpl`), `common/location.go`.
 
+use super::interrupt::checkpoint_of;
+
+/// The bytes of a text that are walked in the time of one checkpoint.
+const BYTES_OF_CHECKPOINT: usize = 1024;
+
 /// A place in a source text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Location {
@@ -38,6 +43,7 @@ impl SourceMap {
     /// Indexes `text`.
     #[must_use]
     pub fn new(text: &str) -> Self {
+        checkpoint_of(text.len() / BYTES_OF_CHECKPOINT);
         let mut line_starts = Vec::new();
         let mut n_code_points = 0;
         for c in text.chars() {
@@ -120,6 +126,7 @@ impl SourceMap {
         if text.is_empty() {
             return None;
         }
+        checkpoint_of(text.len() / BYTES_OF_CHECKPOINT);
         let index = usize::try_from(line).ok()?.checked_sub(1)?;
         text.split('\n').nth(index)
     }

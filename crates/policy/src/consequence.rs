@@ -9,6 +9,7 @@ use std::collections::HashMap;
 
 use super::expressions::{PolicyExpression, Role};
 use super::variables;
+use cel::interrupt::checkpoint;
 
 /// The fate of a request for which an expression fails, the least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,11 +79,12 @@ pub(super) fn of_all(expressions: &[PolicyExpression], fails_closed: bool) -> Ve
         let named = named.filter_map(|name| by_name.get(name).copied());
         // What takes all variables may read any; each consequence is handed on to all of them once.
         let reads_all = reads.may_read_all && of_readers_of_all < Some(worst);
-        let all = by_name.values().copied().filter(|_| reads_all);
+        let all = reads_all.then(|| by_name.values().copied());
         if reads_all {
             of_readers_of_all = Some(worst);
         }
-        for n in named.chain(all) {
+        for n in named.chain(all.into_iter().flatten()) {
+            checkpoint();
             if let Some(known) = found.get_mut(n)
                 && *known < worst
             {

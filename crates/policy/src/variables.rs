@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use cel::ast::{Ast, Expr, ExprId, Literal};
+use cel::interrupt::{checkpoint, checkpoint_of};
 
 use super::expressions::PolicyExpression;
 
@@ -26,6 +27,7 @@ impl Reads<'_> {
 /// Returns the variables that `ast` reads.
 #[must_use]
 pub fn read_by(ast: &Ast) -> Reads<'_> {
+    checkpoint_of(ast.len() / 16);
     let mut reads = Reads::default();
     let mut selected = HashSet::new();
     for (id, _) in ast.iter() {
@@ -161,6 +163,7 @@ impl<'a> Search<'a, '_> {
         let mut path = vec![(from, 0)];
         self.enter(from);
         while let Some((name, followed)) = path.last_mut() {
+            checkpoint();
             let name = *name;
             let next = self.reads.get(name).and_then(|reads| reads.get(*followed));
             *followed += 1;

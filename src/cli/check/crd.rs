@@ -10,6 +10,7 @@ use super::finding::{Finding, Severity};
 use super::policy::finding;
 use super::shape;
 use super::suggestion::Suggestions;
+use super::time_limit::within_time_limit;
 use super::validation::help;
 use crate::cel::diagnostic::{Diagnostic, Hint};
 use crate::cel::source::SourceMap;
@@ -34,7 +35,8 @@ const MAX_FINDINGS: usize = 200;
 pub(in crate::cli) fn check(crds: &[Object<Crd>]) -> Vec<Finding> {
     let crds: Vec<_> = crds.iter().collect();
     let of_each = parallel::map(&crds, |crd| {
-        let mut findings = faults(crd);
+        let checked = within_time_limit(crd, "CustomResourceDefinition", || faults(crd));
+        let mut findings = checked.unwrap_or_else(|error| vec![*error]);
         for found in &mut findings {
             found.crd = crd.name().map(str::to_owned);
         }

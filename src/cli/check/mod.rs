@@ -36,6 +36,7 @@ pub mod shape;
 mod subject;
 pub(super) mod suggestion;
 mod suspicious;
+mod time_limit;
 mod types;
 pub mod validation;
 pub mod versions;

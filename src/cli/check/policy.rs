@@ -11,6 +11,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use super::finding::{Finding, Location, Severity};
 use super::known::{self, Known};
 use super::subject::Subject;
+use super::time_limit::within_time_limit;
 use super::{absence, api_version, costs, expressions, lockout, suspicious};
 use crate::cli::input::yaml::Node;
 use crate::cli::input::{MutatingPolicy, Object, Place};
@@ -157,25 +158,8 @@ pub(super) fn check_as(
     known: &Known,
     profile: Profile,
 ) -> PolicyCheck {
-    let answers = panic::catch_unwind(AssertUnwindSafe(|| {
-        let answers = answers(subject, (&policy.value, mutations), known, profile);
-        let mut absent = Vec::new();
-        let mut proofs = None;
-        if profile == Profile::Truthful {
-            proofs = Some(absence::check(
-                policy,
-                bindings,
-                known,
-                &answers,
-                &mut absent,
-            ));
-            if subject == Subject::Policy {
-                lockout::check(policy, bindings, known, &answers, &mut absent);
-            }
-        }
-        (answers, absent, proofs)
-    }));
-    let Ok((answers, absent, proofs)) = answers else {
+    let work = || check_whole(subject, policy, (mutations, bindings), known, profile);
+    within_time_limit(policy, subject.noun(), work).unwrap_or_else(|error| {
         let status = DesiredStatus {
             observed_generation: 0,
             expression_warnings: Vec::new(),
@@ -183,22 +167,41 @@ pub(super) fn check_as(
             conditions: Vec::new(),
             is_kept: false,
         };
-        return PolicyCheck {
+        PolicyCheck {
             status,
             typed: TypeCheck::default(),
             costs: PolicyCosts::default(),
-            findings: vec![finding(
-                policy,
-                Severity::Error,
-                Rule::BrokenCheck,
-                &format!(
-                    "the check of this {} broke off on an error of kubectl-vap; please report it",
-                    subject.noun()
-                ),
-                policy.place(),
-            )],
-        };
-    };
+            findings: vec![*error],
+        }
+    })
+}
+
+/// [`check_as`] without a time limit.
+fn check_whole(
+    subject: Subject,
+    policy: &Object<ValidatingAdmissionPolicy>,
+    (mutations, bindings): (
+        Option<&[Mutation]>,
+        &[Object<ValidatingAdmissionPolicyBinding>],
+    ),
+    known: &Known,
+    profile: Profile,
+) -> PolicyCheck {
+    let answers = answers(subject, (&policy.value, mutations), known, profile);
+    let mut absent = Vec::new();
+    let mut proofs = None;
+    if profile == Profile::Truthful {
+        proofs = Some(absence::check(
+            policy,
+            bindings,
+            known,
+            &answers,
+            &mut absent,
+        ));
+        if subject == Subject::Policy {
+            lockout::check(policy, bindings, known, &answers, &mut absent);
+        }
+    }
     let mut findings = Vec::new();
     if subject != Subject::Webhook {
         findings.extend(api_version::of_policy(policy, known));

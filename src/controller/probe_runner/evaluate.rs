@@ -22,6 +22,7 @@ use super::inputs::PackedParams;
 use super::namespaces::Given;
 use super::rights::Rights;
 use super::target::{self, PackedDefinitions, Ready, WithDefinitions};
+use crate::cel::interrupt::Interrupt;
 use crate::policy;
 use crate::policy::admission::mutation::KindsOf;
 use crate::policy::admission::{Authorizer, Binding, ParamSource};
@@ -296,7 +297,10 @@ impl Job {
             let _permit = permit;
             started.send(()).ok();
             let mut cases = cases.into_inner().unwrap_or_else(PoisonError::into_inner);
-            job.run(&mut cases);
+            let is_cancelled = Arc::clone(&job.is_cancelled);
+            // Compiling the policy counts against the time limit too. The results until then remain.
+            let interrupt = Interrupt::new(move || is_cancelled.load(Ordering::Relaxed));
+            interrupt.run(|| job.run(&mut cases)).ok();
             cases
         });
         let mut work = tokio::spawn(work);

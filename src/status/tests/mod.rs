@@ -11,8 +11,8 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::bindings::{BindingFacts, BindingsState};
 use super::compute::{
-    Checked, Compiled, DesiredStatus, Matched, MissingParams, NotServed, Observed, ParamKindState,
-    ParamsState, Subject, Typed, Types, compute,
+    CheckStep, Checked, Compiled, Deadline, DesiredStatus, Matched, MissingParams, NotServed,
+    Observed, ParamKindState, ParamsState, Subject, Typed, Types, compute,
 };
 use super::condition::{self, ConditionStatus, ConditionType, Reason, condition, merge};
 use super::message;
@@ -54,6 +54,8 @@ struct Facts {
     types: TypeCheck,
     waiting: Vec<(String, String)>,
     broken_off: bool,
+    /// The step whose check took too long.
+    deadline: Option<CheckStep>,
     params: ParamKindState,
     bindings: BindingsState,
     probes: ProbesState,
@@ -90,6 +92,7 @@ impl Facts {
             },
             waiting: Vec::new(),
             broken_off: false,
+            deadline: None,
             params: ParamKindState::NotRequired,
             bindings: BindingsState::Known(vec![BindingFacts {
                 name: "binding".into(),
@@ -129,9 +132,15 @@ impl Facts {
             &Observed {
                 policy: &self.policy,
                 subject: self.subject,
-                compiled: checked(self.broken_off, compiled),
+                compiled: match self.deadline {
+                    Some(CheckStep::Compiling) => self.deadline_exceeded(),
+                    _ => checked(self.broken_off, compiled),
+                },
                 matches: checked(self.broken_off, &matched),
-                types: checked(self.broken_off, types),
+                types: match self.deadline {
+                    Some(_) => self.deadline_exceeded(),
+                    None => checked(self.broken_off, types),
+                },
                 params: self.params.clone(),
                 bindings: self.bindings.clone(),
                 probes: self.probes.clone(),
@@ -143,6 +152,14 @@ impl Facts {
             },
             now,
         )
+    }
+
+    fn deadline_exceeded<T>(&self) -> Checked<'_, T> {
+        Checked::DeadlineExceeded(Deadline {
+            limit: std::time::Duration::from_secs(30),
+            step: self.deadline.unwrap(),
+            field: Some("spec.validations[3].expression"),
+        })
     }
 
     /// These facts, with the status that `before` leads to already in place.
@@ -372,6 +389,61 @@ fn a_check_that_broke_off_is_unknown_and_pending() {
         get(&desired, ConditionType::Compiled).reason,
         "InternalError"
     );
+}
+
+#[test]
+fn deadline_exceeded_is_unknown_and_names_the_expression() {
+    let facts = Facts::sound().with(|facts| {
+        facts.deadline = Some(CheckStep::TypeChecking);
+    });
+    let desired = facts.compute(at(1));
+    let types = get(&desired, ConditionType::TypeChecked);
+    assert_eq!(
+        (&*types.status, &*types.reason),
+        ("Unknown", "DeadlineExceeded")
+    );
+    assert_eq!(
+        types.message,
+        "checking the types of the expressions exceeded the time limit of 30 s at spec.validations[3].expression; \
+         warnings about the expressions are unknown, and requests are not affected; shorten or split this \
+         expression, or let the rules match fewer kinds"
+    );
+    assert_eq!(get(&desired, ConditionType::Compiled).status, "True");
+    assert_eq!(
+        get(&desired, ConditionType::ResourcesMatched).status,
+        "True"
+    );
+    let ready = get(&desired, ConditionType::Ready);
+    assert_eq!((&*ready.status, &*ready.reason), ("Unknown", "Pending"));
+    assert!(condition::find(&desired.conditions, ConditionType::Stalled).is_none());
+    // An earlier result of the generation is not repeated.
+    let desired = facts.after(&Facts::sound(), at(1)).compute(at(2));
+    let types = get(&desired, ConditionType::TypeChecked);
+    assert_eq!(types.reason, "DeadlineExceeded");
+}
+
+#[test]
+fn deadline_of_compiling_leaves_types_unknown() {
+    let facts = Facts::sound().with(|facts| {
+        facts.deadline = Some(CheckStep::Compiling);
+    });
+    let desired = facts.compute(at(1));
+    for type_ in [ConditionType::Compiled, ConditionType::TypeChecked] {
+        let condition = get(&desired, type_);
+        assert_eq!(condition.reason, "DeadlineExceeded");
+        assert!(
+            condition.message.starts_with(
+                "compiling the expressions exceeded the time limit of 30 s at spec.validations[3]"
+            ),
+            "{}",
+            condition.message
+        );
+    }
+    assert_eq!(
+        get(&desired, ConditionType::ResourcesMatched).status,
+        "True"
+    );
+    assert!(desired.expression_warnings.is_empty());
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 use super::machine::{Machine, fatal};
 use super::node::{Fold, Local, LoopVariable, Node};
+use crate::interrupt::checkpoint;
 use crate::value::{EvalError, List, Map, Value};
 
 /// How many iterations of comprehensions go by from one look at the interruption to the next.
@@ -196,6 +197,7 @@ impl<'p> Machine<'p> {
 
     /// Source: cel-go `cel/program.go`, `interruptActivation`.
     fn check_interruption(&mut self) -> Result<(), EvalError> {
+        checkpoint();
         self.n_iterations = self.n_iterations.wrapping_add(1);
         if self.n_iterations.is_multiple_of(CHECK_FREQUENCY)
             && let Some(is_interrupted) = self.limits.is_interrupted

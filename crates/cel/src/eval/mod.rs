@@ -34,6 +34,7 @@ use regexp::EngineBudget;
 use super::ast::{Ast, ExprId};
 use super::checker::CheckedAst;
 use super::env::Env;
+use super::interrupt::checkpoint_of;
 use super::stack::{SHALLOW_DEPTH, run_on_deep_stack};
 use super::value::{ErrorKind, EvalBudget, EvalError, Value};
 use machine::Machine;
@@ -119,6 +120,9 @@ pub trait Runtime: fmt::Debug + Send + Sync {
 pub struct PlainRuntime;
 
 impl Runtime for PlainRuntime {}
+
+/// The checkpoints that an evaluation counts for besides its iterations.
+const CHECKPOINTS_OF_EVALUATION: usize = 16;
 
 /// Bounds of an evaluation.
 #[derive(Clone, Copy)]
@@ -224,6 +228,7 @@ impl Program {
     /// Evaluates the expression with the variables of `activation`.
     #[must_use]
     pub fn eval(&self, activation: &dyn Activation, limits: Limits<'_>) -> Evaluation {
+        checkpoint_of(CHECKPOINTS_OF_EVALUATION);
         let mut machine = Machine::new(self, activation, limits);
         let result = machine.stack.enter(|| machine.eval(&self.root));
         Evaluation {

@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 use serde_json::{Value as Json, json};
 
 use crate::admission::{AdmissionRequest, Object, Operation, UserInfo};
+use cel::interrupt::shielded;
 use kubernetes::defaulting::{self, Stage, SubresourceRequest};
 use kubernetes::schema::{Gvk, Gvr};
 
@@ -103,7 +104,7 @@ const TOKEN: Resource = (
 
 /// The requests, the most vital first, made once for all policies.
 pub(super) fn needed() -> &'static [Needed] {
-    static NEEDED: LazyLock<Vec<Needed>> = LazyLock::new(all);
+    static NEEDED: LazyLock<Vec<Needed>> = LazyLock::new(|| shielded(all));
     &NEEDED
 }
 

@@ -94,9 +94,10 @@ rules! {
         "Give the binding a paramRef, or ask for null first: `params == null || ...`, and within a negation \
          `!(params != null && ...)`.";
     BrokenCheck "broken-check":
-        "the check of a policy broke off on an error of this program",
-        words("No policy should ever have it."),
-        "Report it, with the policy: it is an error of kubectl-vap, and not of the policy.";
+        "the check of a policy took too long, or broke off on an error of this program",
+        words("A megabyte of expressions under a rule that matches hundreds of kinds can take more than 60 s."),
+        "Shorten or split the expression that the message names. If it names none, report the policy: it is an error of \
+         kubectl-vap, and not of the policy.";
     CompilationFailed "compilation-failed":
         "the API server refuses the expression",
         expression("object.metadata.name.find('[') == ''", r"object.metadata.name.find('\\[') == ''"),

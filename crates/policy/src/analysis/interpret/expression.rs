@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cel::ast::{Ast, Expr, ExprId, Literal, MapEntry};
 use cel::diagnostic::{Candidates, Code, Hint};
 use cel::env::Ident;
-use cel::interrupt::checkpoint;
+use cel::interrupt::{checkpoint, checkpoint_of};
 use cel::types::Type;
 
 use super::narrow::Narrowed;
@@ -147,6 +147,7 @@ impl<'a> Interpreter<'a> {
     }
 
     pub(super) fn report_issue(&mut self, issue: Issue) {
+        checkpoint_of(self.outcome.issues.len() / 16);
         if !self.outcome.issues.contains(&issue) {
             self.outcome.issues.push(issue);
         }
@@ -184,6 +185,7 @@ impl<'a> Interpreter<'a> {
         if let Some(visited) = self.outcome.visited.get_mut(id.index()) {
             *visited = true;
         }
+        checkpoint_of(self.failed.len() / 64);
         self.failed.retain(|failed| *failed != id);
         match self.ast.expr(id) {
             Expr::Unspecified => Value::unknown(),

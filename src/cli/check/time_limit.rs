@@ -1,0 +1,109 @@
+//! The time limit of one check: a hostile policy ends as a finding, and the others are checked.
+
+use std::panic::{self, AssertUnwindSafe};
+use std::time::{Duration, Instant};
+
+use super::finding::{Finding, Severity};
+use super::policy::finding;
+use crate::cel::interrupt::Interrupt;
+use crate::cli::input::Object;
+use crate::policy::rule::Rule;
+
+/// The time that the check of one policy or CustomResourceDefinition may take.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+
+/// Runs the check of `object`, a `noun`, within [`TIME_LIMIT`].
+///
+/// # Errors
+/// The finding that it took too long, or that it panicked.
+pub(super) fn within_time_limit<T, U>(
+    object: &Object<U>,
+    noun: &str,
+    work: impl FnOnce() -> T,
+) -> Result<T, Box<Finding>> {
+    let start = Instant::now();
+    let interrupt = Interrupt::new(move || start.elapsed() >= TIME_LIMIT);
+    run(object, noun, &interrupt, work)
+}
+
+fn run<T, U>(
+    object: &Object<U>,
+    noun: &str,
+    interrupt: &Interrupt,
+    work: impl FnOnce() -> T,
+) -> Result<T, Box<Finding>> {
+    let work = AssertUnwindSafe(|| interrupt.run(work));
+    let (place, message) = match panic::catch_unwind(work) {
+        Ok(Ok(outcome)) => return Ok(outcome),
+        Ok(Err(interrupted)) => {
+            let field = interrupted.field;
+            let place = field
+                .as_deref()
+                .map_or_else(|| object.place(), |field| object.place_of_field(field));
+            let at = field.map_or_else(String::new, |field| format!(" at {field}"));
+            let message = format!(
+                "the check of this {noun} exceeded the time limit of {} s{at} and has no other findings; shorten or \
+                 split its expressions",
+                TIME_LIMIT.as_secs()
+            );
+            (place, message)
+        }
+        Err(_) => {
+            let message = format!(
+                "the check of this {noun} broke off on an error of kubectl-vap; please report it"
+            );
+            (object.place(), message)
+        }
+    };
+    let error = finding(object, Severity::Error, Rule::BrokenCheck, &message, place);
+    Err(Box::new(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cel::interrupt::{checkpoint, working_on};
+    use crate::cli::input::{Input, Wanted};
+
+    fn object() -> Object<k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy> {
+        let text = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: p}\n\
+                    spec:\n  validations:\n  - expression: 'true'\n";
+        let path = [std::path::PathBuf::from("-")];
+        let mut input = Input::load(&path, Wanted::Policies, &mut text.as_bytes());
+        input.policies.remove(0)
+    }
+
+    #[test]
+    fn run_reports_the_expression_that_took_too_long() {
+        let endless = || -> u32 {
+            working_on("spec.validations[0].expression");
+            loop {
+                checkpoint();
+            }
+        };
+        let object = object();
+        let error = run(&object, "policy", &Interrupt::new(|| true), endless).unwrap_err();
+        assert_eq!(
+            error.message,
+            "the check of this policy exceeded the time limit of 60 s at spec.validations[0].expression and has no \
+             other findings; shorten or split its expressions"
+        );
+        assert_eq!(
+            (error.severity, error.rule),
+            (Severity::Error, Rule::BrokenCheck)
+        );
+        assert_eq!(error.location.place.unwrap().line, 6);
+    }
+
+    #[test]
+    fn run_reports_a_panic() {
+        let object = object();
+        let interrupt = Interrupt::new(|| false);
+        let error = run(&object, "policy", &interrupt, || -> u32 { panic!("a bug") }).unwrap_err();
+        assert_eq!(
+            error.message,
+            "the check of this policy broke off on an error of kubectl-vap; please report it"
+        );
+        assert_eq!(run(&object, "policy", &interrupt, || 7).unwrap(), 7);
+    }
+}
