@@ -12,6 +12,7 @@ mod cli_binary;
 mod cli_check_binary;
 mod cli_commands;
 mod cli_hints;
+mod cli_memory;
 mod cli_mutating;
 mod cli_test;
 mod cli_traces;

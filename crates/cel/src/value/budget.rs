@@ -49,6 +49,13 @@ impl fmt::Display for Exceeded {
                 )
             }
             Self::Memory(max) => write!(f, "the evaluation needs more than {max} bytes of memory"),
+            Self::Steps(max) if max.is_multiple_of(MILLION) => {
+                write!(
+                    f,
+                    "the evaluation compares more than {} million values",
+                    max / MILLION
+                )
+            }
             Self::Steps(max) => write!(f, "the evaluation compares more than {max} values"),
         }
     }
@@ -77,6 +84,8 @@ const MAX_BYTES: u64 = 32 << 20;
 const STEPS_OF_POLL: u64 = 1_000;
 
 const MIB: u64 = 1 << 20;
+
+const MILLION: u64 = 1_000_000;
 
 impl Default for EvalBudget {
     fn default() -> Self {

@@ -1,0 +1,387 @@
+//! The memory of evaluations stays within their budget, whatever functions an expression calls.
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
+#[path = "support/random.rs"]
+mod random;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value as Json, json};
+
+use random::Random;
+use vap_status_controller::cel::checker;
+use vap_status_controller::cel::decls::{CallStyle, OverloadRow, Sig, Variable};
+use vap_status_controller::cel::eval::{Bindings, Limits, Program};
+use vap_status_controller::cel::syntax;
+use vap_status_controller::cel::types::Type;
+use vap_status_controller::cel::value::{Exceeded, Value};
+use vap_status_controller::library::limits::PER_CALL_LIMIT;
+use vap_status_controller::library::mutation::mutation_env;
+use vap_status_controller::library::runtime::KubernetesRuntime;
+use vap_status_controller::policy::admission::{
+    Admission, AdmissionRequest, AuthorizerList, Object, ParamList, ReviewContext,
+};
+use vap_status_controller::probe::run::implied_binding;
+use vap_status_controller::schema::Gvr;
+
+/// The budget of an evaluation is 32 MiB. The rest is for the plan, the object, and copies that are freed at once.
+const MAX_PEAK: u64 = 64 << 20;
+
+const OUT_OF_MEMORY: &str = "the evaluation needs more than 32 MiB of memory";
+
+/// A large value of the type that a signature names, as an expression over the variables of `bindings`.
+fn large(sig: &Sig) -> Option<&'static str> {
+    Some(match sig {
+        Sig::Dyn | Sig::Any | Sig::Param(_) | Sig::String => "text",
+        Sig::Null => "null",
+        Sig::Bool => "true",
+        Sig::Int => "7",
+        Sig::Uint => "7u",
+        Sig::Double => "7.5",
+        Sig::Bytes => "octets",
+        Sig::Duration => "duration('1h')",
+        Sig::Timestamp => "timestamp('2024-01-01T00:00:00Z')",
+        Sig::List(Sig::Int) => "numbers",
+        Sig::List(Sig::String | Sig::Dyn | Sig::Param(_)) => "texts",
+        Sig::List(Sig::List(_)) => "[texts, texts]",
+        Sig::List(Sig::Optional(_)) => "texts.map(t, optional.of(t))",
+        Sig::List(Sig::Bytes) => "texts.map(t, bytes(t))",
+        Sig::List(Sig::Uint) => "numbers.map(n, uint(n))",
+        Sig::List(Sig::Double) => "numbers.map(n, double(n))",
+        Sig::List(Sig::Bool) => "numbers.map(n, n > 3)",
+        Sig::List(Sig::Duration) => "numbers.map(n, duration(string(n) + 's'))",
+        Sig::List(Sig::Timestamp) => "numbers.map(n, timestamp(n))",
+        Sig::Map(..) => "entries",
+        Sig::Optional(Sig::Map(..)) => "optional.of(entries)",
+        Sig::Optional(Sig::List(_)) => "optional.of(texts)",
+        Sig::Optional(_) => "optional.of(text)",
+        Sig::Opaque("net.IP") | Sig::Object("net.IP") => "ip('10.0.0.1')",
+        Sig::Opaque("net.CIDR") | Sig::Object("net.CIDR") => "cidr('10.0.0.0/8')",
+        Sig::Opaque("kubernetes.URL") | Sig::Object("kubernetes.URL") => {
+            "url('https://a/' + query)"
+        }
+        Sig::Opaque("kubernetes.Quantity") | Sig::Object("kubernetes.Quantity") => {
+            "quantity('1e9999')"
+        }
+        Sig::Opaque("kubernetes.Semver") | Sig::Object("kubernetes.Semver") => {
+            "semver('1.0.0-' + 'a.'.replace('a', 'aaaa') + 'b')"
+        }
+        _ => return None,
+    })
+}
+
+fn bindings() -> Vec<(&'static str, Value)> {
+    let texts: Vec<Value> = (0..5_000)
+        .map(|n| Value::from(format!("text-{n}")))
+        .collect();
+    let entries = (0..5_000).map(|n| (Value::from(format!("key-{n}")), Value::Int(n)));
+    vec![
+        ("text", Value::from("a,\u{1}".repeat(40_000))),
+        ("octets", Value::bytes(vec![b'a'; 100_000])),
+        ("query", Value::from(format!("?{}", "a=b&".repeat(5_000)))),
+        ("texts", Value::list(texts)),
+        (
+            "numbers",
+            Value::list((0..5_000).map(Value::Int).collect::<Vec<_>>()),
+        ),
+        ("entries", Value::map(entries).unwrap()),
+    ]
+}
+
+/// A call of the overload with large arguments; `None` if it cannot be written.
+fn call(row: &OverloadRow) -> Option<String> {
+    let args = row.args.iter().map(large).collect::<Option<Vec<_>>>()?;
+    let operator = row.function.trim_matches('_');
+    Some(match (&*args, row.style) {
+        _ if row.function.contains('@') => return None,
+        ([left, right], _) if row.function == "_[_]" => format!("({left})[{right}]"),
+        ([left, right], _) if row.function == "_[?_]" => format!("({left})[?{right}]"),
+        ([condition, left, right], _) if row.function == "_?_:_" => {
+            format!("({condition}) ? ({left}) : ({right})")
+        }
+        ([left, right], _) if row.function == "@in" || row.function == "in" => {
+            format!("({left}) in ({right})")
+        }
+        ([left, right], _) if row.function.starts_with('_') => {
+            format!("dyn({left}) {operator} dyn({right})")
+        }
+        ([arg], _) if row.function.ends_with('_') => format!("{operator}({arg})"),
+        ([receiver, rest @ ..], CallStyle::Member) => {
+            format!("({receiver}).{}({})", row.function, rest.join(", "))
+        }
+        (args, CallStyle::Global) => format!("{}({})", row.function, args.join(", ")),
+        ([], CallStyle::Member) => return None,
+    })
+}
+
+/// The result of an expression, after which memory has been used at most within the limit.
+#[track_caller]
+fn evaluate(text: &str, cost: u64) -> Option<Result<Value, String>> {
+    let bound = bindings();
+    let types = bound.iter().map(|(name, value)| {
+        let of = match value {
+            Value::String(_) => Type::String,
+            Value::Bytes(_) => Type::Bytes,
+            Value::Map(_) => Type::map(Type::String, Type::Int),
+            _ if *name == "numbers" => Type::list(Type::Int),
+            _ => Type::list(Type::String),
+        };
+        Variable::new(*name, of)
+    });
+    let env = mutation_env().extend(types);
+    let (ast, found) = syntax::parse(text);
+    assert!(found.is_empty(), "{}", found.render(text));
+    let (checked, found) = checker::check(&Arc::new(ast.unwrap()), text, &env);
+    if !found.is_empty() {
+        return None;
+    }
+    let program = Program::plan(&checked, &env, &KubernetesRuntime).unwrap();
+    let mut activation = Bindings::default();
+    for (name, value) in &bound {
+        activation.bind(*name, value.clone());
+    }
+    let started = Instant::now();
+    let mut result = None;
+    let used = allocation_counter::measure(|| {
+        let evaluation = program.eval(&activation, Limits::of_cost(cost));
+        result = Some(
+            evaluation
+                .result
+                .map_err(|error| error.message().to_owned()),
+        );
+    });
+    assert!(
+        used.bytes_max < MAX_PEAK,
+        "{text}: {} bytes",
+        used.bytes_max
+    );
+    let elapsed = started.elapsed();
+    assert!(elapsed < Duration::from_secs(60), "{text}: {elapsed:?}");
+    result
+}
+
+/// Calls each overload so often that the results exceed the budget if they are of any size.
+#[test]
+fn every_overload_result_counts() {
+    let (mut n_checked, mut n_exceeded) = (0, 0);
+    let env = mutation_env();
+    for function in env.library().functions() {
+        for overload in &function.overloads {
+            let row = overload.row;
+            let Some(call) = call(row) else {
+                continue;
+            };
+            let text = format!("lists.range(1200).map(i, dyn({call})).size() >= 0");
+            let Some(result) = evaluate(&text, 100 * PER_CALL_LIMIT) else {
+                continue;
+            };
+            n_checked += 1;
+            if result.is_err_and(|error| error == OUT_OF_MEMORY) {
+                n_exceeded += 1;
+            }
+        }
+    }
+    assert!(n_checked > 250, "{n_checked}");
+    assert!(n_exceeded > 25, "{n_exceeded}");
+}
+
+/// Expressions that the review of one policy found, or variants of them.
+#[test]
+fn doubling_ends_out_of_memory() {
+    for text in [
+        format!(
+            "['aaaa']{}.all(x, x.size() > 0)",
+            ".map(x, dyn(x) + dyn(x))".repeat(31)
+        ),
+        format!(
+            "[octets]{}.all(x, x.size() > 0)",
+            ".map(x, dyn(x) + dyn(x))".repeat(31)
+        ),
+        "[[text]].map(x, x.map(y, y.replace('', y)).join()).size() > 0".to_owned(),
+        "lists.range(100000).map(i, text.split('')).size() > 0".to_owned(),
+        "lists.range(100000).map(i, '%s%s'.format([texts, texts])).size() > 0".to_owned(),
+        "lists.range(100000).map(i, url('https://a/' + query).getQuery()).size() > 0".to_owned(),
+        format!(
+            "[texts]{}.map(x, dyn(x) + x)[0].reverse().size() > 0",
+            ".map(x, x + x)".repeat(14)
+        ),
+        format!(
+            "[texts]{}[0].join('').size() > 0",
+            ".map(x, dyn(x) + dyn(x))".repeat(20)
+        ),
+        format!(
+            "google.protobuf.Value{{list_value: [texts]{}}} == null",
+            ".map(x, [dyn(x), dyn(x)])".repeat(24)
+        ),
+        format!(
+            "'%s'.format([texts{}]) == ''",
+            ".map(x, [dyn(x), dyn(x)])".repeat(4)
+        ),
+    ] {
+        let error = evaluate(&text, PER_CALL_LIMIT).unwrap().unwrap_err();
+        assert_eq!(error, OUT_OF_MEMORY, "{text}");
+    }
+}
+
+#[test]
+fn error_texts_are_cut() {
+    let nested = format!("[1]{}", ".map(x, [dyn(x), dyn(x)])".repeat(40));
+    for text in [
+        format!("{{'a': 1}}[dyn(string({nested}.size())) + text + text + text] == 1"),
+        format!("[dyn({nested})].join() == ''"),
+    ] {
+        let error = evaluate(&text, PER_CALL_LIMIT).unwrap().unwrap_err();
+        assert!(error.len() <= (256 << 10) + 30, "{}", error.len());
+    }
+}
+
+/// Generates expressions whose values grow.
+struct Growth(Random);
+
+impl Growth {
+    fn text(&mut self, depth: u32) -> String {
+        if depth == 0 {
+            let atoms = [
+                "object.metadata.name",
+                "object.metadata.annotations.large",
+                "'a.b,c'",
+            ];
+            return atoms[self.0.below(atoms.len())].to_owned();
+        }
+        let a = self.text(depth - 1);
+        match self.0.below(12) {
+            0..3 => format!("(string(dyn({a}) + dyn({a})))"),
+            3 => format!("({a}).replace('a', {})", self.text(depth - 1)),
+            4 => format!("[{a}, {a}, {a}].join({})", self.text(depth - 1)),
+            5 => format!("'%s,%s,%s'.format([{a}, {a}, {}])", self.list(depth - 1)),
+            6 => format!("({a}).upperAscii()"),
+            7 => format!("string(bytes({a}))"),
+            8 => format!("({a}).split('').map(c, c + c).join(',')"),
+            9 => format!(
+                "['b']{}[0]",
+                ".map(x, dyn(x) + dyn(x))".repeat(self.0.below(32))
+            ),
+            10 => format!("({a}).findAll('.').join('ab')"),
+            _ => format!("({a}).trim().lowerAscii()"),
+        }
+    }
+
+    fn list(&mut self, depth: u32) -> String {
+        if depth == 0 {
+            return ["[1, 2, 3]", "object.spec.items", "lists.range(300)"][self.0.below(3)]
+                .to_owned();
+        }
+        let a = self.list(depth - 1);
+        match self.0.below(12) {
+            0 | 1 => format!("(dyn({a}) + dyn({a}) + {a})"),
+            2 => format!("({a}).map(x, [dyn(x), x, x])"),
+            3 => format!("({a}).map(x, {})", self.text(depth - 1)),
+            4 => format!("[{a}, {a}].flatten()"),
+            5 => format!("({a}).filter(x, x != 7).reverse()"),
+            6 => format!("({}).split('a')", self.text(depth - 1)),
+            7 => format!("({a}).transformList(i, v, [i, v])"),
+            8 => format!("[({a}).transformMap(i, v, {{'k': v, 'l': [v, v]}})]"),
+            9 => format!(
+                "[{a}]{}[0]",
+                ".map(x, dyn(x) + dyn(x))".repeat(self.0.below(24))
+            ),
+            10 => format!("({a}).distinct()"),
+            _ => format!("({a}).map(x, {a})"),
+        }
+    }
+
+    fn policy(&mut self) -> Json {
+        let depth = 1 + u32::try_from(self.0.below(4)).unwrap();
+        let condition = match self.0.below(4) {
+            0 => format!("dyn({}).size() < 0", self.text(depth)),
+            1 => format!("({}).all(x, dyn(x) == variables.v)", self.list(depth)),
+            2 => format!(
+                "[{}].exists(x, {} == x)",
+                self.text(depth),
+                self.text(depth)
+            ),
+            _ => "dyn(variables.v) == 1".to_owned(),
+        };
+        let variable = if self.0.one_in(2) {
+            self.text(depth)
+        } else {
+            self.list(depth)
+        };
+        json!({
+            "failurePolicy": if self.0.one_in(2) { "Fail" } else { "Ignore" },
+            "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
+                "operations": ["CREATE"], "resources": ["pods"]}]},
+            "variables": [{"name": "v", "expression": variable}],
+            "validations": [{"expression": condition, "messageExpression": self.text(depth)}],
+            "auditAnnotations": [{"key": "a", "valueExpression": self.text(depth)}],
+        })
+    }
+}
+
+/// Reviews of 600 policies with four expressions each: each ends in time and within its memory, and without a decision
+/// if the memory does not suffice.
+#[test]
+fn generated_policies_stay_within_memory() {
+    let object = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "aaaa", "annotations": {"large": "a,b.".repeat(2_000)}},
+        "spec": {"items": (0..200).collect::<Vec<_>>()},
+    });
+    let request = AdmissionRequest::create(Gvr::new("", "v1", "pods"), Object::new(&object));
+    let (params, namespaces) = (ParamList::default(), None);
+    let context = ReviewContext::new(&params, &namespaces, Arc::new(AuthorizerList::default()));
+    let bindings = [implied_binding("p", None)];
+    let mut growth = Growth(Random(30));
+    let (mut n_exceeded, mut n_decided, mut max_peak) = (0, 0, 0);
+    for n in 0..600 {
+        let spec = growth.policy();
+        let policy = json!({"metadata": {"name": "p"}, "spec": spec});
+        let policy = serde_json::from_value(policy).unwrap();
+        let started = Instant::now();
+        let mut outcome = None;
+        let used = allocation_counter::measure(|| {
+            let admission = Admission::new(&policy);
+            outcome = Some(admission.review(&request, &bindings, &context));
+        });
+        let outcome = outcome.unwrap();
+        assert!(
+            used.bytes_max < MAX_PEAK,
+            "{n}: {} bytes: {spec}",
+            used.bytes_max
+        );
+        max_peak = max_peak.max(used.bytes_max);
+        let elapsed = started.elapsed();
+        assert!(
+            elapsed < Duration::from_secs(60),
+            "{n}: {elapsed:?}: {spec}"
+        );
+        let has_compile_error = outcome
+            .errors
+            .iter()
+            .any(|error| error.contains("compilation error") || error.contains("fails to compile"));
+        assert!(!has_compile_error, "{n}: {:?}: {spec}", outcome.errors);
+        match outcome.exceeded {
+            Some(Exceeded::Memory(_) | Exceeded::Steps(_)) => {
+                assert_eq!((outcome.denial, outcome.evaluations), (None, Vec::new()));
+                assert_eq!(outcome.errors, [""; 0]);
+                n_exceeded += 1;
+            }
+            None => {
+                assert_eq!(outcome.evaluations.len(), 1);
+                n_decided += 1;
+            }
+        }
+    }
+    eprintln!("{n_exceeded} exceeded, {n_decided} decided, at most {max_peak} bytes");
+    assert!(
+        n_exceeded > 50 && n_decided > 50,
+        "{n_exceeded} {n_decided}"
+    );
+}
