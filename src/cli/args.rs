@@ -10,6 +10,7 @@ use super::check::versions;
 use super::connection::Connection;
 use super::diff::args as diff;
 use super::eval::args as eval;
+use super::time_limit::Timeout;
 use crate::cel::decls::Version;
 use crate::status::lease;
 
@@ -326,6 +327,9 @@ pub struct TestArgs {
     /// Change the policies in small ways, and name the changes that no case notices
     #[arg(long)]
     pub mutants: bool,
+    /// The time limit of an evaluation.
+    #[command(flatten)]
+    pub timeout: Timeout,
 }
 
 /// Commands of `test` besides running probes.

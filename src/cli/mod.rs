@@ -29,6 +29,7 @@ pub mod status;
 pub mod terminal;
 pub mod test;
 mod text;
+pub mod time_limit;
 mod unified;
 mod write;
 mod yaml_text;
@@ -152,6 +153,7 @@ fn run_test(
         crds: args.crds.clone(),
         coverage: args.coverage || args.output == TestOutput::Lcov,
         mutants: args.mutants,
+        limit: args.timeout.limit(),
     };
     let report = test::run(&options, &mut io::stdin())?;
     let text = match args.output {

@@ -8,6 +8,7 @@ pub mod blocking;
 pub(crate) mod client;
 pub(crate) mod config;
 pub(crate) mod discovery;
+pub(crate) mod duration;
 pub mod error;
 pub(crate) mod http;
 pub(crate) mod openapi;

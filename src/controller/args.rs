@@ -11,6 +11,7 @@ use super::context::Settings;
 use super::followed::Followed;
 use super::leadership::Election;
 use super::lease::Timing;
+use crate::cluster::duration;
 use crate::policy::analysis::Profile;
 use crate::status::condition::ConditionType;
 use crate::status::exclusion::{Exclusion, LabelPattern, NamePattern};
@@ -125,12 +126,12 @@ pub struct RunArguments {
     pub profile: ProfileArgument,
 
     /// How often to ask what the API server serves; changes of CRDs are seen at once
-    #[arg(long, env = "VAP_REFRESH_INTERVAL", value_parser = duration, default_value = "10s",
+    #[arg(long, env = "VAP_REFRESH_INTERVAL", value_parser = duration::parse, default_value = "10s",
           value_name = "DURATION")]
     pub refresh_interval: Duration,
 
     /// How long a watch lasts until it is taken up anew, which shows connections that died unnoticed
-    #[arg(long, env = "VAP_WATCH_TIMEOUT", value_parser = duration, default_value = "60s",
+    #[arg(long, env = "VAP_WATCH_TIMEOUT", value_parser = duration::parse, default_value = "60s",
           value_name = "DURATION")]
     pub watch_timeout: Duration,
 
@@ -163,7 +164,7 @@ pub struct RunArguments {
     pub concurrency: u16,
 
     /// How long to wait for an API server that does not answer when starting
-    #[arg(long, env = "VAP_STARTUP_TIMEOUT", value_parser = duration, default_value = "60s",
+    #[arg(long, env = "VAP_STARTUP_TIMEOUT", value_parser = duration::parse, default_value = "60s",
           value_name = "DURATION")]
     pub startup_timeout: Duration,
 
@@ -176,17 +177,17 @@ pub struct RunArguments {
     pub lease: LeaseArguments,
 
     /// How long the others leave the Lease alone after it was renewed
-    #[arg(long, env = "VAP_LEASE_DURATION", value_parser = duration, default_value = "15s",
+    #[arg(long, env = "VAP_LEASE_DURATION", value_parser = duration::parse, default_value = "15s",
           value_name = "DURATION")]
     pub lease_duration: Duration,
 
     /// How long the leader tries to renew the Lease before it gives up and ends
-    #[arg(long, env = "VAP_RENEW_DEADLINE", value_parser = duration, default_value = "10s",
+    #[arg(long, env = "VAP_RENEW_DEADLINE", value_parser = duration::parse, default_value = "10s",
           value_name = "DURATION")]
     pub renew_deadline: Duration,
 
     /// How often the leader renews the Lease
-    #[arg(long, env = "VAP_RETRY_PERIOD", value_parser = duration, default_value = "2s",
+    #[arg(long, env = "VAP_RETRY_PERIOD", value_parser = duration::parse, default_value = "2s",
           value_name = "DURATION")]
     pub retry_period: Duration,
 
@@ -263,32 +264,6 @@ fn required_condition(name: &str) -> Result<ConditionType, String> {
             let names: Vec<&str> = may_count().map(ConditionType::as_str).collect();
             format!("expected one of {}", names.join(", "))
         })
-}
-
-/// A time with its unit: `500ms`, `10s`, `2m`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let unit_at = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(unit_at);
-    let number: u32 = number
-        .parse()
-        .map_err(|_| format!("`{text}` is not a time such as `10s` or `2m`"))?;
-    let unit = match unit {
-        "ms" => Duration::from_millis(1),
-        "s" => Duration::from_secs(1),
-        "m" => Duration::from_secs(60),
-        _ => {
-            return Err(format!(
-                "`{text}` needs one of the units ms, s and m, as in `10s`"
-            ));
-        }
-    };
-    let duration = unit.saturating_mul(number);
-    if duration < Duration::from_millis(100) {
-        return Err(format!("`{text}` is too short, at least 100ms"));
-    }
-    Ok(duration)
 }
 
 #[cfg(test)]
@@ -371,9 +346,9 @@ mod tests {
     #[test]
     fn times_have_units() {
         for (text, millis) in [("500ms", 500), ("10s", 10_000), ("2m", 120_000)] {
-            assert_eq!(duration(text), Ok(Duration::from_millis(millis)));
+            assert_eq!(duration::parse(text), Ok(Duration::from_millis(millis)));
         }
-        assert!(duration("99999999999s").is_err());
-        assert!(duration("1é").is_err());
+        assert!(duration::parse("99999999999s").is_err());
+        assert!(duration::parse("1é").is_err());
     }
 }

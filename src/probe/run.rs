@@ -177,11 +177,31 @@ impl<'a> Runner<'a> {
     /// Runs one of the probe's cases, whose request a runner of another version of the policy has made.
     #[must_use]
     pub fn run_with(&self, case: &Case, request: &CaseRequest) -> CaseResult {
+        self.run_prepared(case, request, self.is_cancelled.as_ref())
+    }
+
+    /// As [`Self::run_with`], but the case ends soon after `is_cancelled` is set, and its result means nothing then.
+    #[must_use]
+    pub fn run_until(
+        &self,
+        case: &Case,
+        request: &CaseRequest,
+        is_cancelled: &Arc<AtomicBool>,
+    ) -> CaseResult {
+        self.run_prepared(case, request, Some(is_cancelled))
+    }
+
+    fn run_prepared(
+        &self,
+        case: &Case,
+        request: &CaseRequest,
+        is_cancelled: Option<&Arc<AtomicBool>>,
+    ) -> CaseResult {
         if let Some(why) = self.setting.refusal {
             return self.refused(case, why);
         }
         match &self.prepared {
-            Ok(prepared) => prepared.run(case, request, self.setting, self.is_cancelled.as_ref()),
+            Ok(prepared) => prepared.run(case, request, self.setting, is_cancelled),
             Err(why) => pending(case, why),
         }
     }

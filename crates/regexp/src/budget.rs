@@ -21,10 +21,22 @@ static CACHED: Counter = Counter::new(MAX_CACHE_BYTES);
 /// Number of engines that were built in this process.
 static BUILT: AtomicU64 = AtomicU64::new(0);
 
-/// Returns the bytes that engines hold now: those of planned patterns and those in the shared cache.
+/// Bytes that engines hold now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineBytes {
+    /// Bytes of the engines of planned patterns, at most [`MAX_KEPT_BYTES`].
+    pub kept: usize,
+    /// Bytes of the engines in the shared cache, at most [`MAX_CACHE_BYTES`].
+    pub cached: usize,
+}
+
+/// Returns the bytes that engines hold now.
 #[must_use]
-pub fn engine_bytes() -> usize {
-    KEPT.used() + CACHED.used()
+pub fn engine_bytes() -> EngineBytes {
+    EngineBytes {
+        kept: KEPT.used(),
+        cached: CACHED.used(),
+    }
 }
 
 /// Returns the number of engines that were built since the process began.

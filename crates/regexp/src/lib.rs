@@ -49,7 +49,8 @@ mod unicode_tables;
 mod tests;
 
 pub use budget::{
-    EngineBudget, MAX_CACHE_BYTES, MAX_KEPT_BYTES, MAX_OWNER_BYTES, engine_bytes, n_engines_built,
+    EngineBudget, EngineBytes, MAX_CACHE_BYTES, MAX_KEPT_BYTES, MAX_OWNER_BYTES, engine_bytes,
+    n_engines_built,
 };
 pub use class::Class;
 pub use error::{SyntaxError, SyntaxErrorCode};

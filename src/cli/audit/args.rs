@@ -6,6 +6,7 @@ use clap::ValueEnum;
 
 use crate::cli::connection::Connection;
 use crate::cli::eval::args::Asks;
+use crate::cli::time_limit::Timeout;
 use crate::policy::admission::Operation;
 
 /// Examples and exit statuses.
@@ -72,6 +73,9 @@ pub struct AuditArgs {
     /// End with 0 also when policies deny objects
     #[arg(long)]
     pub exit_zero: bool,
+    /// The time limit of an evaluation.
+    #[command(flatten)]
+    pub timeout: Timeout,
     /// Which cluster to ask.
     #[command(flatten)]
     pub connection: Connection,

@@ -372,18 +372,19 @@ impl<'a> Auditor<'a> {
                 }
             };
         }
-        let mut mutated = None;
-        let outcome = if is_mutating {
-            match self.mutated(policy, (request, value), &context) {
-                Ok((outcome, of_object)) => {
-                    mutated = of_object;
-                    outcome
-                }
-                Err(_) if to.is_none() => return None,
-                Err(why) => return Some(undecided(index, policy, request, why)),
+        let decided = self.world.limit.run(|is_cancelled| {
+            context.is_cancelled = Some(Arc::clone(is_cancelled));
+            if is_mutating {
+                self.mutated(policy, (request, value), &context)
+            } else {
+                let outcome = admission.review(&converted, &policy.bindings, &context);
+                Ok((outcome, None))
             }
-        } else {
-            admission.review(&converted, &policy.bindings, &context)
+        });
+        let (outcome, mutated) = match decided {
+            Ok(Ok(decided)) => decided,
+            Ok(Err(_)) if to.is_none() => return None,
+            Ok(Err(why)) | Err(why) => return Some(undecided(index, policy, request, why)),
         };
         if let Some(exceeded) = outcome.exceeded {
             return Some(undecided(index, policy, request, exceeded.to_string()));

@@ -74,6 +74,7 @@ pub(super) fn run(
         setup.around.as_ref(),
         &mut findings,
     );
+    world.limit = args.timeout.limit();
     let paths = if beside { &args.paths } else { &args.files };
     let around = setup.around.as_ref();
     let has_namespaces = around.is_some_and(|around| !around.namespaces.is_empty());

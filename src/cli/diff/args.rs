@@ -6,6 +6,7 @@ use clap::ValueEnum;
 
 use crate::cli::connection::Connection;
 use crate::cli::eval::args::Asks;
+use crate::cli::time_limit::Timeout;
 
 /// Examples and exit statuses.
 pub(in crate::cli) const HELP: &str = "\
@@ -63,6 +64,9 @@ pub struct DiffArgs {
         hide_default_value = true
     )]
     pub output: DiffOutput,
+    /// The time limit of an evaluation.
+    #[command(flatten)]
+    pub timeout: Timeout,
     /// Which cluster to ask.
     #[command(flatten)]
     pub connection: Connection,

@@ -80,6 +80,7 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
     written.append(&mut old.input.probes);
     let mut before = World::new(&old.input, &old.known, old.around.as_ref(), &mut findings);
     let mut after = World::new(&new.input, &new.known, new.around.as_ref(), &mut findings);
+    (before.limit, after.limit) = (args.timeout.limit(), args.timeout.limit());
     let is_live = old.server.is_some() || new.server.is_some();
     let is_beside = args.files.is_empty() && !is_live;
     let paths = match (is_beside, &args.files) {

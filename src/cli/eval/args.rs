@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use crate::cli::connection::Connection;
+use crate::cli::time_limit::Timeout;
 use crate::probe::api::UserInfo;
 
 /// Examples and exit statuses.
@@ -78,6 +79,9 @@ pub struct EvalArgs {
     /// Show the values of the parts of all expressions that were evaluated, and policies that do not match
     #[arg(short, long)]
     pub verbose: bool,
+    /// The time limit of an evaluation.
+    #[command(flatten)]
+    pub timeout: Timeout,
     /// Which cluster to ask.
     #[command(flatten)]
     pub connection: Connection,

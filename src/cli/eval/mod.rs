@@ -16,6 +16,8 @@ pub(super) mod world;
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use super::check;
 use super::check::finding::{Finding, Severity};
@@ -56,12 +58,14 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
         request.resource = Some(request::resource(name, &setup.known.mapper.resources)?);
     }
     let mut findings = std::mem::take(&mut setup.findings);
-    let world = World::new(
+    let mut world = World::new(
         &setup.input,
         &setup.known,
         setup.around.as_ref(),
         &mut findings,
     );
+    world.limit = args.timeout.limit();
+    let world = world;
     // As the policies see it, where that can be told.
     let prepared = prepared(&request, &setup.known);
     let has_bindings = setup
@@ -231,7 +235,13 @@ pub(super) fn run_case(
         target: policy.target(world),
         records: true,
     };
-    let run = || Runner::new(probe, &setting, None).run(case);
+    let run = || {
+        let evaluate = |is_cancelled: &Arc<AtomicBool>| {
+            Runner::new(probe, &setting, Some(Arc::clone(is_cancelled))).run(case)
+        };
+        let result = world.limit.run(evaluate);
+        result.unwrap_or_else(|why| run::pending(case, &why))
+    };
     panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
         run::pending(
             case,

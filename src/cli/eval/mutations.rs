@@ -60,9 +60,12 @@ pub(super) fn of_all(
     let namespaces = case_namespaces(&prepared, &asked.namespace, &world.namespaces);
     let none = ParamList::default();
     let authorizer = Arc::new(AuthorizerList(Vec::new()));
-    let context = ReviewContext::new(&none, &namespaces, authorizer);
+    let mut context = ReviewContext::new(&none, &namespaces, authorizer);
     let object = prepared.object.as_ref();
-    let outcome = together(&bound, &world.kinds, (&asked, object), &context)?;
+    let outcome = world.limit.run(|is_cancelled| {
+        context.is_cancelled = Some(Arc::clone(is_cancelled));
+        together(&bound, &world.kinds, (&asked, object), &context)
+    })??;
     if let Some(denial) = outcome.denial {
         return Err(format!(
             "a mutating policy denies the request: {}",

@@ -16,6 +16,7 @@ use crate::cli::check::known::Known;
 use crate::cli::input::{Input, Object};
 use crate::cli::test::cluster::{self, mutating_key};
 use crate::cli::test::refusal;
+use crate::cli::time_limit::TimeLimit;
 use crate::policy;
 use crate::policy::admission::mutation::{KindsOf, MutatingAdmission};
 use crate::policy::admission::{self, Admission, Binding, Namespace, ParamList};
@@ -50,6 +51,8 @@ pub(in crate::cli) struct World<'a> {
     pub(in crate::cli) kinds: KindsOf<'a, Known>,
     /// The namespaces.
     pub(in crate::cli) namespaces: BTreeMap<String, Namespace>,
+    /// The time that one evaluation may take.
+    pub(in crate::cli) limit: TimeLimit,
 }
 
 /// A policy that is ready to decide.
@@ -135,6 +138,7 @@ impl<'a> World<'a> {
             policies,
             kinds: KindsOf::new(known.builtin(), known),
             namespaces,
+            limit: TimeLimit::default(),
         }
     }
 }

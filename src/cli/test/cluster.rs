@@ -11,6 +11,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 
 use crate::cli::check::known::Known;
 use crate::cli::input::{Input, MutatingPolicy, Object};
+use crate::cli::time_limit::TimeLimit;
 use crate::policy;
 use crate::policy::admission::{self, Admission, Binding, Namespace, ParamList, ParamSource};
 use crate::policy::compile::CompiledPolicy;
@@ -35,6 +36,8 @@ pub(super) struct FileCluster<'a> {
     policies: HashMap<Cow<'a, str>, Policy<'a>>,
     definitions: &'a HashMap<String, ProbedDefinition>,
     namespaces: BTreeMap<String, Namespace>,
+    /// The time that one evaluation may take.
+    pub(super) limit: TimeLimit,
 }
 
 /// The outcome of a probe.
@@ -148,6 +151,7 @@ impl<'a> FileCluster<'a> {
             policies: policies.chain(mutating).chain(of_webhooks).collect(),
             definitions,
             namespaces: namespaces.collect(),
+            limit: TimeLimit::default(),
         }
     }
 
@@ -218,9 +222,22 @@ impl<'a> FileCluster<'a> {
         let runner = run::Runner::new(probe, &setting, None);
         let cases = probe.cases.iter().zip(requests);
         let passes = |(case, request): &(&Case, &CaseRequest)| {
-            runner.run_with(case, request).status.outcome == CaseOutcome::Passed
+            let result = self.run_in_time(&runner, case, request);
+            result.status.outcome == CaseOutcome::Passed
         };
         cases.take_while(passes).count()
+    }
+
+    /// Runs a case, which is pending if that takes too long.
+    fn run_in_time(
+        &self,
+        runner: &run::Runner<'_>,
+        case: &Case,
+        request: &CaseRequest,
+    ) -> CaseResult {
+        let run = |is_cancelled: &_| runner.run_until(case, request, is_cancelled);
+        let result = self.limit.run(run);
+        result.unwrap_or_else(|why| run::pending(case, &why))
     }
 
     fn run_for(&self, policy: &Policy<'_>, probe: &PolicyProbeSpec) -> Run {
@@ -238,7 +255,7 @@ impl<'a> FileCluster<'a> {
         let runner = run::Runner::new(probe, &setting, None);
         let ran = probe.cases.iter().map(|case| {
             let request = runner.request(case);
-            (runner.run_with(case, &request), request)
+            (self.run_in_time(&runner, case, &request), request)
         });
         let (results, requests) = ran.unzip();
         Run { results, requests }

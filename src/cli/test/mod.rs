@@ -31,6 +31,7 @@ use super::check::shape;
 use super::error::CliError;
 use super::input::{Input, Wanted};
 use super::parallel;
+use super::time_limit::TimeLimit;
 use crate::policy;
 use cluster::{FileCluster, mutating_key};
 use measure::Ran;
@@ -47,6 +48,8 @@ pub struct Options {
     pub coverage: bool,
     /// True to say which small changes of the policies no case notices.
     pub mutants: bool,
+    /// The time that one evaluation may take.
+    pub limit: TimeLimit,
 }
 
 /// Runs all probes of the input.
@@ -109,7 +112,9 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     refusal::of_objects(&input, &known, &param_kinds.collect(), &mut findings);
 
     let mut report = TestReport::new(known.kubernetes(), input.n_files, findings);
-    let cluster = FileCluster::new(&input, &webhooks, &definitions, &known, &refusals);
+    let mut cluster = FileCluster::new(&input, &webhooks, &definitions, &known, &refusals);
+    cluster.limit = options.limit;
+    let cluster = cluster;
     let runs = parallel::map(&probes, |probe| cluster.run(&probe.spec));
     let ran = probes.iter().zip(&runs);
     let ran: Vec<Ran<'_>> = ran.map(|(probe, run)| Ran { probe, run }).collect();
