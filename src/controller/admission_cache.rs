@@ -229,7 +229,10 @@ mod tests {
             .map(|policy| admissions.get(policy).is_some())
             .collect();
         assert_eq!(is_stored, [true, false, true, true]);
-        assert!(admissions.lock().n_bytes <= admissions.lock().max_bytes);
+        {
+            let recent = admissions.lock();
+            assert!(recent.n_bytes <= recent.max_bytes);
+        }
         // One that is larger than all may be is compiled for each evaluation.
         let large = named("large", 200);
         admissions.put(&large, Admission::new(&large));
@@ -237,7 +240,8 @@ mod tests {
         for name in ["p0", "p2", "p3"] {
             admissions.forget(name);
         }
-        assert_eq!(admissions.lock().n_bytes, 0);
+        let n_bytes = admissions.lock().n_bytes;
+        assert_eq!(n_bytes, 0);
     }
 
     #[test]
@@ -251,7 +255,10 @@ mod tests {
             let real = usize::try_from(measured.bytes_current).unwrap();
             let estimate = compiled_bytes(&policy, None);
             assert!(estimate >= real, "{n}: {estimate} < {real}");
-            assert!(estimate <= 8 * real + COMPILED.1, "{n}: {estimate} >> {real}");
+            assert!(
+                estimate <= 8 * real + COMPILED.1,
+                "{n}: {estimate} >> {real}"
+            );
         }
     }
 }

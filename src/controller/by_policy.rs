@@ -219,7 +219,9 @@ impl<K: RefersToPolicy> ByPolicy<K> {
             return Vec::new();
         }
         let before = state.policies.get(&*name).cloned();
-        let replaced = before.as_deref().and_then(|before| state.take(before, &name));
+        let replaced = before
+            .as_deref()
+            .and_then(|before| state.take(before, &name));
         let name: Arc<str> = name.into();
         state.insert(Arc::clone(&name), &policy, object.keep());
         // The other policies of which a probe lost its place.
@@ -394,7 +396,9 @@ impl<K: RefersToPolicy> State<K> {
             let objects = self.by_policy.get(policy).into_iter().flatten();
             let stored = objects.filter(|(_, kept)| K::stored_bytes(kept) > 0);
             let ages = stored.map(|(of, kept)| (K::created_at(kept), Arc::clone(of)));
-            let Some((_, youngest)) = ages.max() else { break };
+            let Some((_, youngest)) = ages.max() else {
+                break;
+            };
             let why = format!(
                 "there is no room for the probe: the probes of one policy may take {} when they are stored, and the \
                  oldest ones come first; use fewer or smaller cases",

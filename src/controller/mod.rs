@@ -22,6 +22,8 @@ mod events;
 mod exclude;
 mod follow;
 mod followed;
+#[doc(hidden)]
+pub mod fuzzing;
 mod generation;
 mod kept_conditions;
 mod leadership;

@@ -147,7 +147,10 @@ impl StoredSpec {
     fn count_bytes(&self) -> usize {
         let texts = self.groups.iter().chain(&self.namespaces);
         let of_texts: usize = texts.map(|text| text.len() + 32).sum();
-        let of_kinds = self.kinds.iter().map(|gvk| gvk.group.len() + gvk.version.len() + gvk.kind.len());
+        let of_kinds = self
+            .kinds
+            .iter()
+            .map(|gvk| gvk.group.len() + gvk.version.len() + gvk.kind.len());
         let of_kinds: usize = of_kinds.map(|n_bytes| n_bytes + 96).sum();
         let versions = self.group_versions.iter();
         let of_versions = versions.map(|gv| gv.group.len() + gv.version.len() + 64);
@@ -474,33 +477,34 @@ impl From<Received> for ParsedProbe {
     fn from(received: Received) -> Self {
         let text = received.spec.as_deref().map_or("{}", RawValue::get);
         let outline = || serde_json::from_str::<Outline>(text).unwrap_or_default();
-        let (spec, problem) = match too_large(text).map_or_else(|| spec_of(text).map_err(Some), |_| Err(None)) {
-            Ok(mut spec) => {
-                let target = spec.target.clone();
-                let problem = target.and_then(|target| aim(&mut spec, &target, text));
-                (spec, problem)
-            }
-            Err(error) => {
-                let Outline {
-                    policy_name,
-                    target,
-                } = outline();
-                let mut spec = PolicyProbeSpec {
-                    policy_name,
-                    ..PolicyProbeSpec::default()
-                };
-                match error {
-                    Some(error) => (spec, Some(format!("its spec cannot be read: {error}"))),
-                    None => {
-                        if let Some(target) = target {
-                            spec.target = Some(target.clone());
-                            aim(&mut spec, &target, text);
+        let (spec, problem) =
+            match too_large(text).map_or_else(|| spec_of(text).map_err(Some), |_| Err(None)) {
+                Ok(mut spec) => {
+                    let target = spec.target.clone();
+                    let problem = target.and_then(|target| aim(&mut spec, &target, text));
+                    (spec, problem)
+                }
+                Err(error) => {
+                    let Outline {
+                        policy_name,
+                        target,
+                    } = outline();
+                    let mut spec = PolicyProbeSpec {
+                        policy_name,
+                        ..PolicyProbeSpec::default()
+                    };
+                    match error {
+                        Some(error) => (spec, Some(format!("its spec cannot be read: {error}"))),
+                        None => {
+                            if let Some(target) = target {
+                                spec.target = Some(target.clone());
+                                aim(&mut spec, &target, text);
+                            }
+                            (spec, too_large(text))
                         }
-                        (spec, too_large(text))
                     }
                 }
-            }
-        };
+            };
         let mut object = PolicyProbe::new("", spec);
         object.metadata = received.metadata.into();
         let status = received.status.as_deref();

@@ -22,10 +22,10 @@ use serde_json::value::RawValue;
 
 use super::super::check::{self, CheckOutcome, CheckResult};
 use super::super::context::Context;
-use super::super::memory;
 use super::super::crds::{CustomResourceDefinition, Spec, Status};
 use super::super::error::{Error, within};
 use super::super::event_source::EventSource;
+use super::super::memory;
 use super::super::reconcile::Failure;
 use super::super::store::{Body, Entry};
 use super::{Followed, FollowedState};

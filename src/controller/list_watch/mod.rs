@@ -516,6 +516,48 @@ impl PageReader {
     }
 }
 
+/// The parsers of the wire for fuzz targets.
+pub(crate) mod fuzzing {
+    use kube::Resource;
+    use serde::de::DeserializeOwned;
+
+    use super::event;
+    use super::skim::{Skim, Splitter};
+
+    /// Reads a line of a watch.
+    pub(crate) fn line<K: Resource + DeserializeOwned>(line: &[u8], max_unpacked: usize) {
+        drop(event::read::<K>(line, max_unpacked));
+    }
+
+    /// Reads the identity of the object of a line.
+    pub(crate) fn skim(line: &[u8]) {
+        let mut skim = Skim::new(Some("object"));
+        skim.feed(line);
+        drop(event::read_too_long::<()>(&skim));
+    }
+
+    /// Reads a page in pieces, and returns the number of its items.
+    pub(crate) fn page<K: Resource + DeserializeOwned>(
+        page: &[u8],
+        piece: usize,
+        max_item: usize,
+    ) -> usize {
+        let mut splitter = Splitter::new(max_item);
+        let mut n_items = 0;
+        for bytes in page.chunks(piece) {
+            let is_list = splitter.feed(bytes, |item| {
+                n_items += 1;
+                drop(event::item::<K>(item, usize::MAX));
+            });
+            if !is_list {
+                break;
+            }
+        }
+        drop(event::read_page(splitter.rest()));
+        n_items
+    }
+}
+
 fn broken(text: &str) -> Error {
     Error::Broken(text.to_owned())
 }

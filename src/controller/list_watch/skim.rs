@@ -340,7 +340,12 @@ mod tests {
             let (items, rest) = split(text, size, 20);
             assert_eq!(
                 items,
-                [r#"{"a":[1,"]}"]}"#, "null", "47 bytes: Some(\"long\")", "{}"]
+                [
+                    r#"{"a":[1,"]}"]}"#,
+                    "null",
+                    "46 bytes: Some(\"long\")",
+                    "{}"
+                ]
             );
             let rest: serde_json::Value = serde_json::from_str(&rest).unwrap();
             assert_eq!(rest["items"], serde_json::json!([]));

@@ -140,14 +140,18 @@ pub(super) struct Task {
 impl Task {
     /// Returns the memory that the params and the definitions need when they are parsed, in bytes.
     fn shared_bytes(&self) -> usize {
-        let params = self.params.as_ref().map_or(0, |params| params.unpacked_bytes);
+        let params = self
+            .params
+            .as_ref()
+            .map_or(0, |params| params.unpacked_bytes);
         let definitions = self.definitions.as_ref();
         params.saturating_add(definitions.map_or(0, |definitions| definitions.unpacked_bytes))
     }
 
     /// Returns the memory that one probe needs together with the params and the definitions, in bytes.
     fn bytes_with(&self, probe: &Probe) -> usize {
-        self.shared_bytes().saturating_add(probe.spec.unpacked_bytes)
+        self.shared_bytes()
+            .saturating_add(probe.spec.unpacked_bytes)
     }
 
     /// Returns the memory that the evaluation needs, without the probes that need more than there may be.
@@ -349,8 +353,10 @@ impl Job {
         let param_kind = policy::param_kind(policy);
         let text = |why: &Unavailable| why.text.clone();
         let definitions = match &subject.definitions {
-            Ok(definitions) => within_limit(definitions.unpacked_bytes, "CustomResourceDefinitions")
-                .and_then(|()| definitions.unpack()),
+            Ok(definitions) => {
+                within_limit(definitions.unpacked_bytes, "CustomResourceDefinitions")
+                    .and_then(|()| definitions.unpack())
+            }
             Err(why) => Err(text(why)),
         };
         let definitions = match definitions {
@@ -361,7 +367,9 @@ impl Job {
             }
         };
         let params = match &subject.params {
-            Ok(params) => within_limit(subject.shared_bytes(), "params").and_then(|()| params.unpack()),
+            Ok(params) => {
+                within_limit(subject.shared_bytes(), "params").and_then(|()| params.unpack())
+            }
             Err(why) => Err(text(why)),
         };
         let shared_bytes = match &params {

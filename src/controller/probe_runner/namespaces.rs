@@ -189,9 +189,11 @@ async fn fetch(client: &Client, name: &str) -> Result<Option<Found>, Unavailable
         Err(error) if error.reason() == ErrorReason::NotFound => return Ok(None),
         Err(error) => return Err(failed(&error)),
     };
-    let received: Received<'_> = serde_json::from_slice(&body)
+    let received: Received<'_> =
+        serde_json::from_slice(&body).map_err(|error| failed(&Error::Decode(error.to_string())))?;
+    let text = received
+        .visible()
         .map_err(|error| failed(&Error::Decode(error.to_string())))?;
-    let text = received.visible().map_err(|error| failed(&Error::Decode(error.to_string())))?;
     let unpacked_bytes = memory::unpacked_bytes(&text);
     if unpacked_bytes > memory::MAX_NAMESPACE {
         return Err(Unavailable::lasting(format!(
@@ -226,7 +228,10 @@ impl Received<'_> {
         }
         let metadata = self.metadata.map(|text| serde_json::from_str(text.get()));
         let metadata: Option<Metadata> = metadata.and_then(Result::ok);
-        metadata.unwrap_or_default().resource_version.unwrap_or_default()
+        metadata
+            .unwrap_or_default()
+            .resource_version
+            .unwrap_or_default()
     }
 
     /// Returns the parts that selectors and expressions see. Audit annotations see all of the metadata.

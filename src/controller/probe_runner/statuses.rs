@@ -41,7 +41,10 @@ pub(super) fn behind(
         })?;
         let problem = evaluated.problem.as_deref();
         let desired = desired(&probe, (&evaluated.cases(), problem), generation, now);
-        let is_current = probe.status.as_ref().is_some_and(|status| status.is(&desired));
+        let is_current = probe
+            .status
+            .as_ref()
+            .is_some_and(|status| status.is(&desired));
         (!is_current).then_some((probe, desired))
     };
     live.into_iter().filter_map(of_probe).collect()

@@ -18,8 +18,8 @@ use super::super::params::Unavailable;
 use super::super::probe::Probe;
 use super::super::schemas::Schemas;
 use super::super::store::{Body, Entry};
-use crate::policy::admission::mutation::MutatingAdmission;
 use crate::policy::admission::Admission;
+use crate::policy::admission::mutation::MutatingAdmission;
 use crate::policy::compile::CompiledPolicy;
 use crate::probe::custom_resource::Definition;
 use crate::schema::crd::{Crd, CrdVersion};
@@ -202,7 +202,8 @@ impl PackedDefinitions {
         let crd = |(name, text): &(String, Box<str>)| {
             let value: Result<Value, _> = serde_json::from_str(text);
             let crd = value.map_err(|error| error.to_string());
-            let crd = crd.and_then(|value| Crd::from_value(&value).map_err(|error| error.to_string()));
+            let crd =
+                crd.and_then(|value| Crd::from_value(&value).map_err(|error| error.to_string()));
             crd.map_err(|error| {
                 format!("the CustomResourceDefinition {name} cannot be read: {error}")
             })

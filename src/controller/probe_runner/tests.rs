@@ -2,6 +2,7 @@
 
 mod apart;
 mod asking;
+mod memory;
 mod stale;
 mod standby;
 

@@ -187,12 +187,7 @@ pub(super) async fn supervised(
 }
 
 /// Loads the document of `gv` at `address`.
-async fn until_there(
-    shared: Arc<Shared>,
-    gv: GroupVersion,
-    address: String,
-    flush: Arc<Notify>,
-) {
+async fn until_there(shared: Arc<Shared>, gv: GroupVersion, address: String, flush: Arc<Notify>) {
     let mut failing: Option<Failing> = None;
     let mut n_pauses = 0_u32;
     loop {

@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-use crate::controller::memory::{MAX_EVALUATION, MAX_QUICK_EVALUATION};
 use super::*;
+use crate::controller::memory::{MAX_EVALUATION, MAX_QUICK_EVALUATION};
 use crate::controller::probe_runner::ProbeRunner;
 use crate::controller::probe_runner::evaluate::{EvaluationSlot, EvaluationSlots};
 
