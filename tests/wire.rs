@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use vap_status_controller::controller::fuzzing::{
-    Counts, list_policies, list_probes, policy, probe, watch_policies, watch_probes,
+    Counts, list_policies, list_probes, other_kinds, policy, probe, watch_policies, watch_probes,
 };
 
 use crate::random::Random;
@@ -139,6 +139,7 @@ fn damaged_pages_and_objects_are_read_or_rejected() {
         let text = damaged(&object.to_string(), &mut random);
         let text = String::from_utf8_lossy(&text);
         let _ = (policy(&text), probe(&text));
+        other_kinds(&text);
     }
     assert!(n_read > 100 && n_rejected > 100, "{n_read} {n_rejected}");
 }

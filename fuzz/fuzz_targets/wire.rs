@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use vap_status_controller::controller::fuzzing::{
-    list_policies, list_probes, policy, probe, watch_policies, watch_probes,
+    list_policies, list_probes, other_kinds, policy, probe, watch_policies, watch_probes,
 };
 
 fuzz_target!(|bytes: &[u8]| {
@@ -19,5 +19,6 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = (list_policies(bytes), list_probes(bytes));
     if let Ok(text) = std::str::from_utf8(bytes) {
         let _ = (policy(text), probe(text));
+        other_kinds(text);
     }
 });

@@ -10,32 +10,112 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::generation::Generation;
-use super::store::Entry;
+use super::memory::MAX_ADMISSIONS;
+use super::store::{Body, Entry};
 use crate::policy::admission::Admission;
 use crate::policy::admission::mutation::MutatingAdmission;
 
 /// Policies ready to decide, by name.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct AdmissionCache {
-    ready: Mutex<HashMap<String, Ready<Admission>>>,
-    mutating: Mutex<HashMap<String, Ready<MutatingAdmission>>>,
+    ready: Mutex<Recent<Admission>>,
+    mutating: Mutex<Recent<MutatingAdmission>>,
+}
+
+impl Default for AdmissionCache {
+    fn default() -> Self {
+        Self {
+            ready: Mutex::new(Recent::new(MAX_ADMISSIONS)),
+            mutating: Mutex::new(Recent::new(MAX_ADMISSIONS / 2)),
+        }
+    }
+}
+
+/// Compiled policies within a number of bytes: those that were not used for the longest time are dropped.
+#[derive(Debug)]
+struct Recent<T> {
+    ready: HashMap<String, Ready<T>>,
+    max_bytes: usize,
+    n_bytes: usize,
+    /// Counts uses.
+    clock: u64,
 }
 
 #[derive(Debug)]
 struct Ready<T> {
     generation: Generation,
     admission: Arc<T>,
+    n_bytes: usize,
+    used_at: u64,
+}
+
+impl<T> Recent<T> {
+    fn new(max_bytes: usize) -> Self {
+        Self {
+            ready: HashMap::new(),
+            max_bytes,
+            n_bytes: 0,
+            clock: 0,
+        }
+    }
+
+    fn get(&mut self, name: &str, generation: &Generation) -> Option<Arc<T>> {
+        self.clock += 1;
+        let ready = self.ready.get_mut(name)?;
+        if ready.generation != *generation {
+            return None;
+        }
+        ready.used_at = self.clock;
+        Some(Arc::clone(&ready.admission))
+    }
+
+    /// Stores a compiled policy that takes `n_bytes`, unless that is more than all may take.
+    fn put(&mut self, name: String, generation: Generation, admission: Arc<T>, n_bytes: usize) {
+        self.remove(&name);
+        if n_bytes > self.max_bytes {
+            return;
+        }
+        while self.n_bytes + n_bytes > self.max_bytes {
+            let oldest = self.ready.iter().min_by_key(|(_, ready)| ready.used_at);
+            let Some(oldest) = oldest.map(|(name, _)| name.clone()) else {
+                break;
+            };
+            self.remove(&oldest);
+        }
+        self.clock += 1;
+        self.n_bytes += n_bytes;
+        let ready = Ready {
+            generation,
+            admission,
+            n_bytes,
+            used_at: self.clock,
+        };
+        self.ready.insert(name, ready);
+    }
+
+    fn remove(&mut self, name: &str) {
+        if let Some(ready) = self.ready.remove(name) {
+            self.n_bytes = self.n_bytes.saturating_sub(ready.n_bytes);
+        }
+    }
+}
+
+/// Bytes of a compiled policy for each byte of its spec as JSON, and besides. Patterns are not counted.
+const COMPILED: (usize, usize) = (96, 16 << 10);
+
+/// Estimates the bytes that a compiled policy takes, from its spec and the rest of it.
+fn compiled_bytes(policy: &ValidatingAdmissionPolicy, body: Option<&Body>) -> usize {
+    let of = |text: Result<Vec<u8>, _>| text.map_or(0, |text: Vec<u8>| text.len());
+    let n_bytes = of(serde_json::to_vec(&policy.spec)) + of(serde_json::to_vec(&body));
+    let (factor, besides) = COMPILED;
+    n_bytes.saturating_mul(factor).saturating_add(besides)
 }
 
 impl AdmissionCache {
     /// Returns what was made of this very generation of `policy`, if there is one.
     pub(crate) fn get(&self, policy: &ValidatingAdmissionPolicy) -> Option<Arc<Admission>> {
         let name = policy.metadata.name.as_deref()?;
-        let ready = self.lock();
-        let generation = Generation::of_policy(policy);
-        let ready = ready.get(name);
-        let ready = ready.filter(|ready| ready.generation == generation)?;
-        Some(Arc::clone(&ready.admission))
+        self.lock().get(name, &Generation::of_policy(policy))
     }
 
     /// Keeps what was made of `policy`, in the place of what was made of an earlier generation.
@@ -46,11 +126,10 @@ impl AdmissionCache {
     ) -> Arc<Admission> {
         let admission = Arc::new(admission);
         if let Some(name) = policy.metadata.name.clone() {
-            let ready = Ready {
-                generation: Generation::of_policy(policy),
-                admission: Arc::clone(&admission),
-            };
-            self.lock().insert(name, ready);
+            let generation = Generation::of_policy(policy);
+            let n_bytes = compiled_bytes(policy, None);
+            self.lock()
+                .put(name, generation, Arc::clone(&admission), n_bytes);
         }
         admission
     }
@@ -62,16 +141,12 @@ impl AdmissionCache {
         make: impl FnOnce() -> MutatingAdmission,
     ) -> Arc<MutatingAdmission> {
         let generation = entry.generation();
-        let known = lock(&self.mutating).get(&entry.key).and_then(|ready| {
-            (ready.generation == generation).then(|| Arc::clone(&ready.admission))
-        });
+        let known = lock(&self.mutating).get(&entry.key, &generation);
         known.unwrap_or_else(|| {
             let admission = Arc::new(make());
-            let ready = Ready {
-                generation,
-                admission: Arc::clone(&admission),
-            };
-            lock(&self.mutating).insert(entry.key.clone(), ready);
+            let n_bytes = compiled_bytes(&entry.policy, entry.body.as_ref());
+            let name = entry.key.clone();
+            lock(&self.mutating).put(name, generation, Arc::clone(&admission), n_bytes);
             admission
         })
     }
@@ -82,7 +157,7 @@ impl AdmissionCache {
         lock(&self.mutating).remove(name);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Ready<Admission>>> {
+    fn lock(&self) -> MutexGuard<'_, Recent<Admission>> {
         lock(&self.ready)
     }
 }
@@ -118,8 +193,72 @@ mod tests {
         let second = policy("u", 2);
         admissions.put(&second, Admission::new(&second));
         assert!(admissions.get(&first).is_none());
-        assert_eq!(admissions.lock().len(), 1);
+        assert_eq!(admissions.lock().ready.len(), 1);
         admissions.forget("a");
         assert!(admissions.get(&second).is_none());
+    }
+
+    fn named(name: &str, n_validations: usize) -> ValidatingAdmissionPolicy {
+        let validations: Vec<_> = (0..n_validations)
+            .map(|n| {
+                json!({"expression": format!(
+                    "object.spec.replicas <= {n} && object.metadata.name.startsWith('a{n}') || has(object.spec.paused)"
+                ), "messageExpression": "'the limit is ' + string(object.spec.replicas)"})
+            })
+            .collect();
+        serde_json::from_value(json!({
+            "metadata": {"name": name, "uid": name, "generation": 1},
+            "spec": {"validations": validations},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn cache_evicts_least_recently_used() {
+        let admissions = AdmissionCache::default();
+        let n_bytes = compiled_bytes(&named("p", 5), None);
+        admissions.lock().max_bytes = 3 * n_bytes + n_bytes / 2;
+        let policies: Vec<_> = (0..4).map(|n| named(&format!("p{n}"), 5)).collect();
+        for policy in &policies[..3] {
+            admissions.put(policy, Admission::new(policy));
+        }
+        admissions.get(&policies[0]).unwrap();
+        admissions.put(&policies[3], Admission::new(&policies[3]));
+        let is_stored: Vec<bool> = policies
+            .iter()
+            .map(|policy| admissions.get(policy).is_some())
+            .collect();
+        assert_eq!(is_stored, [true, false, true, true]);
+        {
+            let recent = admissions.lock();
+            assert!(recent.n_bytes <= recent.max_bytes);
+        }
+        // One that is larger than all may be is compiled for each evaluation.
+        let large = named("large", 200);
+        admissions.put(&large, Admission::new(&large));
+        assert!(admissions.get(&large).is_none());
+        for name in ["p0", "p2", "p3"] {
+            admissions.forget(name);
+        }
+        let n_bytes = admissions.lock().n_bytes;
+        assert_eq!(n_bytes, 0);
+    }
+
+    #[test]
+    fn compiled_bytes_is_at_least_the_real_size() {
+        // Environments that all policies share are made once.
+        drop(Admission::new(&named("a", 1)));
+        for n in [1, 10, 100] {
+            let policy = named("a", n);
+            let mut kept = None;
+            let measured = allocation_counter::measure(|| kept = Some(Admission::new(&policy)));
+            let real = usize::try_from(measured.bytes_current).unwrap();
+            let estimate = compiled_bytes(&policy, None);
+            assert!(estimate >= real, "{n}: {estimate} < {real}");
+            assert!(
+                estimate <= 8 * real + COMPILED.1,
+                "{n}: {estimate} >> {real}"
+            );
+        }
     }
 }

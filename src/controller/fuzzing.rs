@@ -1,5 +1,8 @@
 //! Entry points of fuzz targets, which are no part of the API.
 
+use super::by_policy::Bindings;
+use super::event_source::EventSource;
+use super::followed::fuzzing as followed;
 use super::list_watch::fuzzing as wire;
 use super::probe::Probe;
 use super::received::ReceivedPolicy;
@@ -42,4 +45,12 @@ pub fn probe(text: &str) -> Option<bool> {
 pub fn policy(text: &str) -> Option<bool> {
     let ReceivedPolicy(policy) = serde_json::from_str(text).ok()?;
     Some(policy.spec.is_some())
+}
+
+/// Reads and stores a binding, and reads an object of each kind of `--follow`.
+pub fn other_kinds(text: &str) {
+    if let Ok(binding) = serde_json::from_str(text) {
+        Bindings::default().put(binding, EventSource::Watched);
+    }
+    followed::received(text.as_bytes());
 }

@@ -86,14 +86,14 @@ const NODE_ENTRIES: usize = 11;
 /// Bytes of an entry of a larger `serde_json` object: a node of 632 bytes has at least 5 entries, and mostly 7.
 const TREE_ENTRY: usize = 128;
 
-/// Bytes of an entry of the evaluator's object.
-const FIELD: usize = 40;
+/// Bytes of an entry of the evaluator's object, whose capacity is a power of two.
+const FIELD: usize = 48;
 
 /// Bytes of an item of a `serde_json` array, whose capacity is a power of two.
 const ITEM: usize = 32;
 
 /// Bytes of an item of the evaluator's list.
-const LIST_ITEM: usize = 24;
+const LIST_ITEM: usize = 32;
 
 /// Bytes of the evaluator's list without items.
 const LIST: usize = 64;
@@ -155,15 +155,19 @@ const fn object(n: usize) -> usize {
         1..=NODE_ENTRIES => 0,
         _ => n.saturating_mul(TREE_ENTRY),
     };
-    OBJECT + tree + n.saturating_mul(FIELD)
+    OBJECT + tree + capacity(n).saturating_mul(FIELD)
 }
 
 const fn array(n: usize) -> usize {
     if n == 0 {
         return LIST;
     }
-    let capacity = if n <= 4 { 4 } else { n.next_power_of_two() };
-    LIST + capacity.saturating_mul(ITEM) + n.saturating_mul(LIST_ITEM)
+    LIST + capacity(n).saturating_mul(ITEM) + n.saturating_mul(LIST_ITEM)
+}
+
+/// Returns the capacity of a vector to which `n` items were pushed.
+const fn capacity(n: usize) -> usize {
+    if n <= 4 { 4 } else { n.next_power_of_two() }
 }
 
 /// Returns a size for messages, such as `91 MiB` or `3.4 MiB`.

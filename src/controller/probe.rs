@@ -555,10 +555,16 @@ impl Resource for Probe {
 
 #[cfg(test)]
 impl Probe {
-    /// Changes the probe.
-    pub(crate) fn edit(&mut self, edit: impl FnOnce(&mut PolicyProbe)) {
+    /// Returns the probe without its status.
+    pub(crate) fn object(&self) -> PolicyProbe {
         let mut object = PolicyProbe::new("", self.spec.unpack());
         object.metadata = self.metadata.clone();
+        object
+    }
+
+    /// Changes the probe.
+    pub(crate) fn edit(&mut self, edit: impl FnOnce(&mut PolicyProbe)) {
+        let mut object = self.object();
         edit(&mut object);
         *self = Self {
             status: self.status.clone(),

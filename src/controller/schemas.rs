@@ -377,7 +377,7 @@ impl Shared {
                     .map(|mut older| std::mem::take(&mut older.waiting))
                     .unwrap_or_default();
                 let flush = Arc::default();
-                let load = load::until_there(
+                let load = load::supervised(
                     Arc::clone(self),
                     gv.clone(),
                     address.to_owned(),

@@ -68,6 +68,9 @@ impl Rules {
 /// Reports whether a spec has rules, and not just the word somewhere. Of one that cannot be read they are told to be
 /// unknown when it is judged.
 fn has_rules(spec: &str) -> bool {
+    if memory::unpacked_bytes(spec) > memory::MAX_TYPED_OBJECT {
+        return true;
+    }
     let spec = serde_json::from_str::<Value>(spec);
     spec.map_or(true, |spec| {
         let mut definition = serde_json::Map::new();

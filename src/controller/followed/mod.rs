@@ -410,6 +410,26 @@ impl Object {
     }
 }
 
+/// The parsers of what is followed for fuzz targets.
+pub(crate) mod fuzzing {
+    use super::definitions::{ReadDefinition, WithRules};
+    use super::received::{Received, ReceivedBinding, ReceivedMutating, ReceivedWebhooks};
+
+    /// Reads an object as each kind.
+    pub(crate) fn received(text: &[u8]) {
+        if let Ok(policy) = serde_json::from_slice::<ReceivedMutating>(text) {
+            drop(policy.parts());
+        }
+        if let Ok(webhooks) = serde_json::from_slice::<ReceivedWebhooks>(text) {
+            drop(webhooks.parts());
+        }
+        if let Ok(definition) = serde_json::from_slice::<WithRules>(text) {
+            drop(definition.parts());
+        }
+        drop(serde_json::from_slice::<ReceivedBinding>(text));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -343,7 +343,7 @@ mod tests {
                 [
                     r#"{"a":[1,"]}"]}"#,
                     "null",
-                    "47 bytes: Some(\"long\")",
+                    "46 bytes: Some(\"long\")",
                     "{}"
                 ]
             );

@@ -47,6 +47,7 @@ fn listing(
         form: Form::Whole,
         listing,
         life: LIFE,
+        max_unpacked: usize::MAX,
     };
     (ListWatch::new(client, plan), log)
 }

@@ -3,12 +3,20 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use kube::Api;
+use kube::api::ListParams;
+
 use super::namespaces::Version;
 use super::{Finished, ProbeRunner};
 use crate::controller::context::Context;
+use crate::controller::error::within;
+use crate::controller::probe::Probe;
 
 /// How old what is known of a namespace may be for it not to be read again.
 const MAX_NAMESPACE_AGE: Duration = Duration::from_secs(5);
+
+/// How long reading a probe may take.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// When probes are evaluated again that took too long: the machine may have been busy.
 const LATE_AGAIN: Duration = Duration::from_secs(600);
@@ -22,6 +30,8 @@ pub(crate) enum MaintenanceTask {
     Renew(String),
     /// To tell the probes of a policy that does not exist so, should they not have been told.
     Tell(String),
+    /// To read a probe again that there was no room for.
+    Readmit(String),
 }
 
 /// All tasks.
@@ -36,10 +46,12 @@ pub(crate) fn tasks(context: &Context) -> Vec<MaintenanceTask> {
     });
     let mut named = context.probes.policies();
     named.retain(|policy| !context.store.has(policy));
+    let readmissible = context.probes.readmissible();
     let namespaces = namespaces.into_iter().map(MaintenanceTask::Namespace);
     namespaces
         .chain(policies.into_iter().map(MaintenanceTask::Renew))
         .chain(named.into_iter().map(MaintenanceTask::Tell))
+        .chain(readmissible.into_iter().map(MaintenanceTask::Readmit))
         .collect()
 }
 
@@ -50,6 +62,7 @@ pub(crate) async fn see_to(context: &Context, task: MaintenanceTask) {
         MaintenanceTask::Namespace(namespace) => namespace,
         MaintenanceTask::Renew(policy) => return probe_runner.renew(&policy),
         MaintenanceTask::Tell(policy) => return probe_runner.add(&policy),
+        MaintenanceTask::Readmit(probe) => return readmit(context, &probe).await,
     };
     let read = probe_runner
         .namespaces
@@ -78,6 +91,23 @@ pub(crate) async fn see_to(context: &Context, task: MaintenanceTask) {
     });
     for policy in changed {
         probe_runner.renew(&policy);
+    }
+}
+
+/// Reads a probe that there is room for now.
+async fn readmit(context: &Context, name: &str) {
+    let api: Api<Probe> = Api::all(context.client.clone());
+    // A list of one: probes may be listed, and need not be permitted to be got.
+    let params = ListParams::default().fields(&format!("metadata.name={name}"));
+    match within(READ_TIMEOUT, api.list(&params)).await {
+        Ok(list) => {
+            for probe in list.items {
+                for policy in context.probes.readmit(probe) {
+                    context.queue.add(&policy);
+                }
+            }
+        }
+        Err(error) => tracing::debug!(probe = name, %error, "cannot read a probe again"),
     }
 }
 

@@ -4,9 +4,11 @@
 //! them, and one that failed takes no turn at all: what an aggregated API does not answer holds nothing
 //! up. What all documents that are being read take in memory is bounded.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt;
 use kube::Client;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
@@ -42,7 +44,7 @@ const ORDINARY: Duration = Duration::from_secs(1);
 const ORDINARY_UNPUBLISHED: Duration = Duration::from_secs(10);
 
 /// How many bytes of documents may be in memory at once, and of those that failed before.
-const BUDGETS: (usize, usize) = (32 << 20, 16 << 20);
+const BUDGETS: (usize, usize) = (16 << 20, 8 << 20);
 
 /// Reads documents.
 pub(super) struct Loader {
@@ -52,6 +54,9 @@ pub(super) struct Loader {
     budget: Budget,
     /// That of documents that failed before.
     budget_apart: Budget,
+    /// How many further attempts panic.
+    #[cfg(test)]
+    pub(super) panics: std::sync::atomic::AtomicUsize,
 }
 
 impl Loader {
@@ -62,6 +67,8 @@ impl Loader {
             turns: Arc::new(Semaphore::new(TURNS)),
             budget: Budget::new(BUDGETS.0),
             budget_apart: Budget::new(BUDGETS.1),
+            #[cfg(test)]
+            panics: std::sync::atomic::AtomicUsize::default(),
         }
     }
 
@@ -150,13 +157,37 @@ struct Read {
     is_transient: bool,
 }
 
-/// Loads the document of `gv` at `address`.
-pub(super) async fn until_there(
+/// Loads the document of `gv` at `address`, and begins again after a panic: a document whose task is lost would be awaited
+/// for ever.
+pub(super) async fn supervised(
     shared: Arc<Shared>,
     gv: GroupVersion,
     address: String,
     flush: Arc<Notify>,
 ) {
+    loop {
+        let load = until_there(
+            Arc::clone(&shared),
+            gv.clone(),
+            address.clone(),
+            Arc::clone(&flush),
+        );
+        if AssertUnwindSafe(load).catch_unwind().await.is_ok() {
+            return;
+        }
+        shared.metrics.check_panicked();
+        tracing::error!(
+            group_version = %gv,
+            "loading these schemas panicked, retrying; please report it"
+        );
+        let reason = "reading it failed with an internal error of vap-status-controller";
+        shared.note(&gv, &address, Load::Missing(reason.to_owned()));
+        drop(tokio::time::timeout(PAUSES.1, flush.notified()).await);
+    }
+}
+
+/// Loads the document of `gv` at `address`.
+async fn until_there(shared: Arc<Shared>, gv: GroupVersion, address: String, flush: Arc<Notify>) {
     let mut failing: Option<Failing> = None;
     let mut n_pauses = 0_u32;
     loop {
@@ -246,6 +277,13 @@ async fn attempt(
     is_apart: bool,
 ) -> Result<Read, Error> {
     let turn = shared.loader.turn(is_apart).await;
+    #[cfg(test)]
+    {
+        use std::sync::atomic::Ordering::Relaxed;
+        let panics = &shared.loader.panics;
+        let is_due = panics.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1));
+        assert!(is_due.is_err(), "a panic for a test");
+    }
     let mut read = std::pin::pin!(within(DEADLINE, shared.loader.read(address, is_apart)));
     if let Ok(outcome) = tokio::time::timeout(SLOW, &mut read).await {
         return outcome;

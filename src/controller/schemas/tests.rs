@@ -327,3 +327,28 @@ async fn documents_that_nobody_needs_are_dropped() {
     cache.purge().await;
     assert!(cache.shared.loader.is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn document_task_panic_is_reported_and_retried() {
+    let (cache, _) = cache(|_| Some(Reply::json(&apps())));
+    cache.shared.loader.panics.store(1, Ordering::Relaxed);
+    let needed = BTreeSet::from([gv("apps/v1")]);
+    let index = index(&[("apps/v1", "/openapi/v3/apis/apps/v1?hash=1")]);
+    let schemas = loop {
+        match cache.get("p", &needed, &index).await {
+            Asked::There(schemas) => break schemas,
+            Asked::Coming => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    };
+    let [(_, missing)] = schemas.waiting.iter().collect::<Vec<_>>()[..] else {
+        panic!("{schemas:?}")
+    };
+    assert!(missing.reason.contains("internal error"), "{missing:?}");
+    let text = cache.shared.metrics.encode().unwrap();
+    assert!(text.contains("panics_total 1"), "{text}");
+    // The next attempt succeeds.
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    let schemas = get(&cache, &needed, &index).await;
+    assert!(schemas.waiting.is_empty(), "{schemas:?}");
+    assert!(!missing.is_still_missing());
+}

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use super::*;
+use crate::controller::memory::{MAX_EVALUATION, MAX_QUICK_EVALUATION};
 use crate::controller::probe_runner::ProbeRunner;
 use crate::controller::probe_runner::evaluate::{EvaluationSlot, EvaluationSlots};
 
@@ -65,8 +66,8 @@ async fn probes_that_take_long_keep_nobody_waiting_and_come_to_an_end() {
     let limit = Duration::from_millis(600);
     Arc::get_mut(&mut context).unwrap().probe_runner = ProbeRunner {
         slots: EvaluationSlots {
-            quick: EvaluationSlot::new(Duration::from_millis(60)),
-            slow: EvaluationSlot::new(limit),
+            quick: EvaluationSlot::new(Duration::from_millis(60), MAX_QUICK_EVALUATION),
+            slow: EvaluationSlot::new(limit, MAX_EVALUATION),
         },
         ..ProbeRunner::default()
     };
@@ -119,7 +120,9 @@ fn meddled(meddle: impl Fn(&Context) + Send + Sync + 'static) -> (Arc<Context>, 
     });
     known.set(Arc::clone(&context)).unwrap();
     let mut asking = probe_of("a", "p", 1);
-    asking.object_mut().spec.authorizer = crate::probe::api::AuthorizerSource::FromCluster;
+    asking.edit(|object| {
+        object.spec.authorizer = crate::probe::api::AuthorizerSource::FromCluster;
+    });
     context.probes.put(asking, EventSource::Watched);
     start(&context);
     (context, log)
@@ -166,8 +169,10 @@ async fn a_probe_deleted_or_changed_meanwhile_is_not_written() {
 
     let (context, log) = meddled(|context| {
         let mut other = probe_of("a", "p", 2);
-        other.object_mut().metadata.uid = Some("other".to_owned());
-        other.object_mut().metadata.resource_version = Some("2".to_owned());
+        other.edit(|object| {
+            object.metadata.uid = Some("other".to_owned());
+            object.metadata.resource_version = Some("2".to_owned());
+        });
         context.probes.put(other, EventSource::Watched);
     });
     context.probe_runner.add("a");

@@ -16,10 +16,12 @@ fn asking(
         answer_of(&stored, request)
     });
     let mut asking = probe(1, 6, "Implied");
-    asking.object_mut().spec.authorizer = crate::probe::api::AuthorizerSource::FromCluster;
-    let mut second = asking.spec.cases[0].clone();
-    second.name = "again".to_owned();
-    asking.object_mut().spec.cases.push(second);
+    asking.edit(|object| {
+        object.spec.authorizer = crate::probe::api::AuthorizerSource::FromCluster;
+        let mut second = object.spec.cases[0].clone();
+        second.name = "again".to_owned();
+        object.spec.cases.push(second);
+    });
     context.probes.put(asking, EventSource::Watched);
     start(&context);
     (context, log)

@@ -16,11 +16,12 @@ const BY_LABEL: &str = "namespaceObject.metadata.labels['tier'] == 'test'";
 fn put_probes(context: &Context, n: usize) {
     for n in 0..n {
         let mut probe = probe(1, 6, "FromCluster");
-        let object = probe.object_mut();
-        object.metadata.name = Some(format!("p{n}"));
-        let request = &mut object.spec.cases[0].request;
-        request.namespace_object = None;
-        request.namespace = Some("team".to_owned());
+        probe.edit(|object| {
+            object.metadata.name = Some(format!("p{n}"));
+            let request = &mut object.spec.cases[0].request;
+            request.namespace_object = None;
+            request.namespace = Some("team".to_owned());
+        });
         context.probes.put(probe, EventSource::Watched);
     }
 }
@@ -41,7 +42,7 @@ fn cluster(expression: &str) -> (Arc<Context>, Log, Arc<AtomicU64>) {
                 "name": "team", "resourceVersion": version.to_string(), "labels": {"tier": tier}}})));
         }
         if request.method == Method::PATCH && request.path.contains("/policyprobes/") {
-            let mut probe = serde_json::to_value(&*probe(1, 6, "Implied")).unwrap();
+            let mut probe = serde_json::to_value(&probe(1, 6, "Implied").object()).unwrap();
             probe["metadata"]["name"] = request.body["metadata"]["name"].clone();
             return Some(Reply::json(&probe));
         }
@@ -134,8 +135,10 @@ async fn what_looks_at_no_namespace_reads_none() {
     context.bindings.put(selecting, EventSource::Watched);
     for n in 0..3 {
         let mut bound = Probe::clone(&context.probes.of("a").unwrap()[n]);
-        bound.object_mut().metadata.generation = Some(2);
-        bound.object_mut().metadata.resource_version = Some("2".to_owned());
+        bound.edit(|object| {
+            object.metadata.generation = Some(2);
+            object.metadata.resource_version = Some("2".to_owned());
+        });
         context.probes.put(bound, EventSource::Watched);
     }
     reconciled(&context, &log, 6).await;
@@ -147,10 +150,12 @@ async fn chores_are_spread_over_the_minute() {
     let (context, log, _) = cluster(BY_LABEL);
     for n in 0..6 {
         let mut probe = probe(1, 6, "FromCluster");
-        let request = &mut probe.object_mut().spec.cases[0].request;
-        request.namespace_object = None;
-        request.namespace = Some(format!("n{n}"));
-        probe.object_mut().metadata.name = Some(format!("p{n}"));
+        probe.edit(|object| {
+            let request = &mut object.spec.cases[0].request;
+            request.namespace_object = None;
+            request.namespace = Some(format!("n{n}"));
+            object.metadata.name = Some(format!("p{n}"));
+        });
         context.probes.put(probe, EventSource::Watched);
     }
     reconciled(&context, &log, 6).await;
@@ -169,8 +174,10 @@ async fn a_kind_that_only_a_probe_names_touches_its_policy() {
     let (context, log) = context(AT_MOST_FIVE, answer);
     start(&context);
     let mut later = probe(1, 6, "Implied");
-    later.object_mut().spec.cases[0].request.object = Some(json!({
-        "apiVersion": "example.com/v1", "kind": "Limit", "metadata": {"name": "five"}}));
+    later.edit(|object| {
+        object.spec.cases[0].request.object = Some(json!({
+            "apiVersion": "example.com/v1", "kind": "Limit", "metadata": {"name": "five"}}));
+    });
     context.probes.put(later, EventSource::Watched);
     reconciled(&context, &log, 1).await;
     assert_eq!(outcomes(&log), ["Pending"]);

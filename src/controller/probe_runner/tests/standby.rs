@@ -28,7 +28,7 @@ async fn a_standby_evaluates_and_writes_nothing() {
 async fn a_probe_of_a_target_waits_with_a_reason_and_names_no_policy() {
     let (context, log) = context(AT_MOST_FIVE, server(|| Some(404)));
     start(&context);
-    let probe = serde_json::to_value(&*probe(1, 6, "Implied")).unwrap();
+    let probe = serde_json::to_value(&probe(1, 6, "Implied").object()).unwrap();
     let mut probe = probe;
     probe["spec"].as_object_mut().unwrap().remove("policyName");
     probe["spec"]["target"] = json!({"kind": "MutatingAdmissionPolicy", "name": "a"});
@@ -63,8 +63,10 @@ async fn a_policy_that_only_probes_name_is_looked_at_and_told_of() {
     start(&context);
     let of = |policy: &str, version: &str| {
         let mut probe = probe(1, 6, "Implied");
-        probe.object_mut().spec.policy_name = policy.to_owned();
-        probe.object_mut().metadata.resource_version = Some(version.to_owned());
+        probe.edit(|object| {
+            object.spec.policy_name = policy.to_owned();
+            object.metadata.resource_version = Some(version.to_owned());
+        });
         probe
     };
     context.probes.put(of("gone", "1"), EventSource::Watched);
