@@ -525,6 +525,42 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn put_keeps_the_permission_for_probes_and_no_other_annotation() {
+        let bindings = Bindings::default();
+        bindings.retain(&BTreeSet::new());
+        let annotated = |value: &str| {
+            let mut binding = binding("a", "p");
+            let annotations = [(rights::PROBE_INPUTS, value), ("other", "x")];
+            let annotations = annotations.map(|(key, value)| (key.to_owned(), value.to_owned()));
+            binding.metadata.annotations = Some(annotations.into());
+            binding
+        };
+        let is_allowed = || rights::allows_inputs(&bindings.of("p").unwrap()[0].metadata);
+        bindings.put(annotated("no"), EventSource::Watched);
+        assert!(!is_allowed());
+        assert_eq!(
+            bindings.put(annotated("FromCluster"), EventSource::Watched),
+            ["p"]
+        );
+        assert!(is_allowed());
+        assert_eq!(
+            bindings.of("p").unwrap()[0]
+                .metadata
+                .annotations
+                .as_ref()
+                .unwrap()
+                .len(),
+            1
+        );
+        assert_eq!(
+            bindings.put(annotated("FromCluster"), EventSource::Watched),
+            Vec::<String>::new()
+        );
+        assert_eq!(bindings.put(binding("a", "p"), EventSource::Watched), ["p"]);
+        assert!(!is_allowed());
+    }
+
+    #[test]
     fn an_answer_does_not_undo_what_the_watch_told() {
         let bindings = Bindings::default();
         let of = |version: &str, policy: &str| {

@@ -127,3 +127,54 @@ async fn an_answer_that_does_not_come_stops_no_evaluation() {
     until(|| !outcomes(&log).is_empty()).await;
     assert!(last_difference(&log).contains("no answer within 10 s"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn questions_over_the_limit_leave_cases_pending_and_continue() {
+    let check =
+        "!authorizer.group('apps').resource('deployments').check(object.metadata.name).allowed()";
+    let (context, log) = asking(check, |_| allowed(true));
+    let mut many = Probe::clone(&context.probes.of("a").unwrap()[0]);
+    let object = many.object_mut();
+    object.metadata.generation = Some(2);
+    object.metadata.resource_version = Some("2".to_owned());
+    let case = object.spec.cases[0].clone();
+    object.spec.cases = (0..150)
+        .map(|n| {
+            let mut case = case.clone();
+            case.name = format!("case {n}");
+            case.request.object.as_mut().unwrap()["metadata"]["name"] = json!(format!("v{n}"));
+            case
+        })
+        .collect();
+    context.probes.put(many, EventSource::Watched);
+    reconciled(&context, &log, 1).await;
+    let n_first = verbs(&log).len();
+    assert!((100..110).contains(&n_first), "{n_first}");
+    let text = log.lock().unwrap().iter().rev().find_map(|seen| {
+        let is_probe = seen.path.contains("/policyprobes/");
+        is_probe.then(|| seen.body["status"].to_string())
+    });
+    let text = text.unwrap();
+    assert!(text.contains("too many checks of `authorizer`"), "{text}");
+    assert!(
+        text.contains("\"Passed\"") && text.contains("\"Pending\""),
+        "{text}"
+    );
+    // The answers of before are used again, and the rest is asked as the limit allows.
+    until(|| {
+        let log = log.lock().unwrap();
+        let mut writes = log
+            .iter()
+            .rev()
+            .filter(|seen| seen.path.contains("/policyprobes/"));
+        writes
+            .next()
+            .is_some_and(|seen| seen.body["status"]["summary"] == "150/150")
+    })
+    .await;
+    let mut asked = verbs(&log);
+    asked.sort();
+    asked.dedup();
+    assert_eq!(asked.len(), 150);
+    assert_eq!(verbs(&log).len(), 150, "an answer is used for a minute");
+}
