@@ -13,10 +13,9 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     };
     let chunk = usize::from(*chunk) + 1;
-    for read in [watch_policies, watch_probes] {
+    for read in [watch_policies, watch_probes, list_policies, list_probes] {
         assert_eq!(read(bytes, chunk), read(bytes, bytes.len()));
     }
-    let _ = (list_policies(bytes), list_probes(bytes));
     if let Ok(text) = std::str::from_utf8(bytes) {
         let _ = (policy(text), probe(text));
         other_kinds(text);

@@ -21,16 +21,16 @@ pub fn watch_probes(bytes: &[u8], chunk: usize) -> Counts {
     wire::read_watch::<Probe>(bytes, chunk)
 }
 
-/// Reads a page of a list of policies.
+/// Reads a page of a list of policies that arrives in chunks of `chunk` bytes.
 #[must_use]
-pub fn list_policies(bytes: &[u8]) -> Counts {
-    wire::read_page::<ReceivedPolicy>(bytes)
+pub fn list_policies(bytes: &[u8], chunk: usize) -> Counts {
+    wire::read_page::<ReceivedPolicy>(bytes, chunk)
 }
 
-/// Reads a page of a list of probes.
+/// Reads a page of a list of probes that arrives in chunks of `chunk` bytes.
 #[must_use]
-pub fn list_probes(bytes: &[u8]) -> Counts {
-    wire::read_page::<Probe>(bytes)
+pub fn list_probes(bytes: &[u8], chunk: usize) -> Counts {
+    wire::read_page::<Probe>(bytes, chunk)
 }
 
 /// Reads a probe, and returns true if its spec can be evaluated; `None` where it is no object.

@@ -13,7 +13,9 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use super::event::{self, WireEvent};
+use super::super::memory::MAX_WIRE_OBJECT;
 use super::lines::{Line, Lines};
+use super::skim::Splitter;
 
 /// Numbers of items that were read from the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,7 +61,7 @@ async fn count_lines<K: Resource + DeserializeOwned>(bytes: &[u8], chunk: usize)
     let mut lines = Lines::new(body);
     let end = Instant::now() + Duration::from_secs(3_600);
     while let Ok(Line::Whole(line)) = lines.next(end).await {
-        match event::read::<K>(&line) {
+        match event::read::<K>(&line, usize::MAX) {
             Ok((WireEvent::Applied(object) | WireEvent::Deleted(object), _)) => {
                 counts.count(&object);
             }
@@ -87,12 +89,23 @@ async fn body(bytes: &[u8], chunk: usize) -> Option<Body> {
     Some(response.into_body())
 }
 
-/// Reads a page of a list.
-pub(in crate::controller) fn read_page<K: Resource + DeserializeOwned>(bytes: &[u8]) -> Counts {
+/// Reads a page of a list that arrives in chunks of `chunk` bytes.
+pub(in crate::controller) fn read_page<K: Resource + DeserializeOwned>(
+    bytes: &[u8],
+    chunk: usize,
+) -> Counts {
     let mut counts = Counts::default();
-    match event::read_page::<K>(bytes) {
-        Ok((objects, _)) => objects.iter().for_each(|object| counts.count(object)),
-        Err(_) => counts.rejected += 1,
+    let mut splitter = Splitter::new(MAX_WIRE_OBJECT);
+    for chunk in bytes.chunks(chunk.max(1)) {
+        let is_list = splitter.feed(chunk, |item| {
+            counts.count(&event::item::<K>(item, usize::MAX));
+        });
+        if !is_list {
+            break;
+        }
+    }
+    if event::read_page(splitter.rest()).is_err() {
+        counts.rejected += 1;
     }
     counts
 }

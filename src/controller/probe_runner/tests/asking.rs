@@ -134,18 +134,19 @@ async fn questions_over_the_limit_leave_cases_pending_and_continue() {
         "!authorizer.group('apps').resource('deployments').check(object.metadata.name).allowed()";
     let (context, log) = asking(check, |_| allowed(true));
     let mut many = Probe::clone(&context.probes.of("a").unwrap()[0]);
-    let object = many.object_mut();
-    object.metadata.generation = Some(2);
-    object.metadata.resource_version = Some("2".to_owned());
-    let case = object.spec.cases[0].clone();
-    object.spec.cases = (0..150)
-        .map(|n| {
-            let mut case = case.clone();
-            case.name = format!("case {n}");
-            case.request.object.as_mut().unwrap()["metadata"]["name"] = json!(format!("v{n}"));
-            case
-        })
-        .collect();
+    many.edit(|object| {
+        object.metadata.generation = Some(2);
+        object.metadata.resource_version = Some("2".to_owned());
+        let case = object.spec.cases[0].clone();
+        object.spec.cases = (0..150)
+            .map(|n| {
+                let mut case = case.clone();
+                case.name = format!("case {n}");
+                case.request.object.as_mut().unwrap()["metadata"]["name"] = json!(format!("v{n}"));
+                case
+            })
+            .collect();
+    });
     context.probes.put(many, EventSource::Watched);
     reconciled(&context, &log, 1).await;
     let n_first = verbs(&log).len();

@@ -192,9 +192,11 @@ async fn namespaces_are_not_read_without_a_binding_that_allows_it() {
         let (context, log) = context(by_label, answer);
         context.bindings.put(binding, EventSource::Watched);
         let mut probe = probe(1, 6, bindings);
-        let request = &mut probe.object_mut().spec.cases[0].request;
-        request.namespace_object = None;
-        request.namespace = Some("team".to_owned());
+        probe.edit(|object| {
+            let request = &mut object.spec.cases[0].request;
+            request.namespace_object = None;
+            request.namespace = Some("team".to_owned());
+        });
         context.probes.put(probe, EventSource::Watched);
         start(&context);
         reconciled(&context, &log, 1).await;
@@ -217,7 +219,7 @@ async fn two_writers_that_disagree_are_limited() {
         }
         let mut version = versions.lock().unwrap();
         *version += 1;
-        let mut probe = serde_json::to_value(&*probe(1, 6, "Implied")).unwrap();
+        let mut probe = serde_json::to_value(probe(1, 6, "Implied").object()).unwrap();
         probe["metadata"]["resourceVersion"] = json!(version.to_string());
         probe["status"] = request.body["status"].clone();
         probe["status"]["summary"] = json!("0/9");
@@ -255,7 +257,7 @@ async fn a_status_field_that_the_crd_lacks_stops_no_other_probe() {
             return Some(Reply::failure(500, lacking));
         }
         if request.method == Method::PATCH && request.path.contains("/policyprobes/") {
-            let mut other = serde_json::to_value(&*probe(1, 6, "Implied")).unwrap();
+            let mut other = serde_json::to_value(probe(1, 6, "Implied").object()).unwrap();
             other["metadata"]["name"] = json!("q");
             other["status"] = request.body["status"].clone();
             return Some(Reply::json(&other));
@@ -267,7 +269,7 @@ async fn a_status_field_that_the_crd_lacks_stops_no_other_probe() {
         .probes
         .put(probe(1, 6, "Implied"), EventSource::Watched);
     let mut other = probe(1, 6, "Implied");
-    other.object_mut().metadata.name = Some("q".to_owned());
+    other.edit(|object| object.metadata.name = Some("q".to_owned()));
     context.probes.put(other, EventSource::Watched);
     reconcile(&context, "a").await.unwrap();
     until(|| {
