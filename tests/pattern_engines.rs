@@ -160,7 +160,9 @@ fn hostile_pattern(random: &mut Random) -> String {
                     let _ = write!(pattern, "(?:{part}|{})", random.below(100));
                 }
                 2 => pattern = format!("(?:{pattern}|{part})*"),
-                3 if random.one_in(4) => pattern = format!("(?:{pattern}){{0,{}}}", random.below(9)),
+                3 if random.one_in(4) => {
+                    pattern = format!("(?:{pattern}){{0,{}}}", random.below(9))
+                }
                 _ => pattern.push_str(part),
             }
         }
