@@ -349,7 +349,8 @@ fn cancellation_ends_long_single_steps() {
     let is_cancelled = Arc::new(AtomicBool::new(true));
     let text = Value::from("x".repeat(200_000));
     let bound = [("s", text), ("l", numbers(20_000))];
-    let bindings: Bindings = bound.map(|(name, value)| (name.to_owned(), value)).into();
+    let bound = bound.map(|(name, value)| (name.to_owned(), value));
+    let bindings: Bindings = bound.into_iter().collect();
     for expression in [
         "s.findAll('(x|xx|xxx)*y|x').size() == 0",
         "s.matches('(x{300}){3}y')",

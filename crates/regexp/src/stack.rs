@@ -236,7 +236,7 @@ impl Stack {
     }
 
     fn check_height(&mut self, id: NodeId) -> Limited<()> {
-        if self.nodes.len() < MAX_HEIGHT as usize {
+        if (self.nodes.len() as u64) < MAX_HEIGHT {
             return Ok(());
         }
         if self.heights.is_none() {
