@@ -87,8 +87,8 @@ fn sound_and_unreadable_items_are_counted() {
         unreadable: 1,
         ..Counts::default()
     };
-    assert_eq!(list_policies(page(&policy_object()).as_bytes()), listed);
-    assert_eq!(list_probes(page(&probe_object()).as_bytes()), listed);
+    assert_eq!(list_policies(page(&policy_object()).as_bytes(), 7), listed);
+    assert_eq!(list_probes(page(&probe_object()).as_bytes(), 7), listed);
     assert_eq!(policy(&policy_object().to_string()), Some(true));
     assert_eq!(probe(&probe_object().to_string()), Some(true));
     assert_eq!(probe("7"), None);
@@ -132,7 +132,7 @@ fn damaged_pages_and_objects_are_read_or_rejected() {
             probe_object()
         };
         let bytes = damaged(&page(&object), &mut random);
-        for counts in [list_policies(&bytes), list_probes(&bytes)] {
+        for counts in [list_policies(&bytes, 7), list_probes(&bytes, 7)] {
             n_read += counts.objects + counts.unreadable;
             n_rejected += counts.rejected;
         }

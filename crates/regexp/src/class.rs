@@ -186,10 +186,9 @@ impl Class {
             match self.parts.last_mut() {
                 Some(last) if !last.negated && !part.negated && last.fold == part.fold => {
                     let known = last.items.get(..MAX_COMPARED).unwrap_or(&last.items);
-                    if !part.items.iter().all(|item| known.contains(item)) {
-                        last.items.append(&mut part.items);
-                        is_changed = true;
-                    }
+                    part.items.retain(|item| !known.contains(item));
+                    is_changed |= !part.items.is_empty();
+                    last.items.append(&mut part.items);
                 }
                 Some(last) if *last == part => {}
                 _ => {

@@ -52,20 +52,20 @@ enum Kind {
 /// Memory of a search, and how much of it is reserved.
 #[derive(Debug, Default)]
 struct Slot {
-    memory: Option<Box<Memory>>,
+    memory: Option<Memory>,
     reserved: usize,
 }
 
 #[derive(Debug)]
 enum Memory {
-    Automata(meta::Cache),
+    Automata(Box<meta::Cache>),
     Machine(Scratch),
 }
 
 impl Memory {
     fn memory_usage(&self) -> usize {
         let allocated = match self {
-            Self::Automata(cache) => cache.memory_usage(),
+            Self::Automata(cache) => cache.memory_usage() + size_of::<meta::Cache>(),
             Self::Machine(scratch) => scratch.memory_usage(),
         };
         allocated + size_of::<Self>()
@@ -190,7 +190,7 @@ impl Engine {
 
     fn new_memory(&self) -> Memory {
         match &self.kind {
-            Kind::Automata(regex) => Memory::Automata(regex.create_cache()),
+            Kind::Automata(regex) => Memory::Automata(Box::new(regex.create_cache())),
             Kind::Machine(_) => Memory::Machine(Scratch::default()),
         }
     }
@@ -208,9 +208,7 @@ impl Engine {
         let Some(slot) = free.as_deref_mut() else {
             return call(&mut self.new_memory());
         };
-        let memory = slot
-            .memory
-            .get_or_insert_with(|| Box::new(self.new_memory()));
+        let memory = slot.memory.get_or_insert_with(|| self.new_memory());
         let result = call(memory);
         let n_bytes = memory.memory_usage();
         if n_bytes > slot.reserved {
@@ -229,7 +227,7 @@ impl Slot {
     fn new(memory: Memory) -> Self {
         Self {
             reserved: memory.memory_usage(),
-            memory: Some(Box::new(memory)),
+            memory: Some(memory),
         }
     }
 }

@@ -117,13 +117,20 @@ pub(super) fn parse_unicode_class(cursor: &mut Cursor<'_>) -> Result<Option<Item
     }
 }
 
-/// Reads `[:name:]`, if it comes next within a class.
-fn parse_posix_class(cursor: &mut Cursor<'_>) -> Result<Option<Item>, SyntaxError> {
-    let Some((name, _)) = cursor
-        .rest()
-        .strip_prefix("[:")
-        .and_then(|rest| rest.split_once(":]"))
-    else {
+/// Reads `[:name:]`, if it comes next within a class. Clears `is_possible` if no `:]` follows in the pattern, so that
+/// it is looked for once.
+fn parse_posix_class(
+    cursor: &mut Cursor<'_>,
+    is_possible: &mut bool,
+) -> Result<Option<Item>, SyntaxError> {
+    if !*is_possible {
+        return Ok(None);
+    }
+    let Some(rest) = cursor.rest().strip_prefix("[:") else {
+        return Ok(None);
+    };
+    let Some((name, _)) = rest.split_once(":]") else {
+        *is_possible = false;
         return Ok(None);
     };
     let written = cursor.take(name.len() + "[::]".len());
@@ -138,14 +145,19 @@ fn parse_posix_class(cursor: &mut Cursor<'_>) -> Result<Option<Item>, SyntaxErro
 }
 
 /// Reads a class, whose bracket comes next: its items, and whether it is negated.
-pub(super) fn parse_class(cursor: &mut Cursor<'_>) -> Result<(Vec<Item>, bool), SyntaxError> {
+///
+/// Clears `has_posix` if no class `[:name:]` follows any more.
+pub(super) fn parse_class(
+    cursor: &mut Cursor<'_>,
+    has_posix: &mut bool,
+) -> Result<(Vec<Item>, bool), SyntaxError> {
     let start = *cursor;
     cursor.take(1);
     let negated = cursor.eat("^");
     let mut items = Vec::new();
     // A bracket that comes first is one of the characters.
     while items.is_empty() || !cursor.eat("]") {
-        if let Some(item) = parse_posix_class(cursor)? {
+        if let Some(item) = parse_posix_class(cursor, has_posix)? {
             items.push(item);
         } else if let Some(item) = parse_unicode_class(cursor)? {
             items.push(item);

@@ -18,6 +18,8 @@ pub(super) struct Parser<'a> {
     n_captures: u32,
     /// Where the repetition begins that was read last, if nothing was read since.
     last_repeat: Option<Cursor<'a>>,
+    /// True unless the rest of the pattern is known to have no class `[:name:]`.
+    has_posix: bool,
 }
 
 /// The counts of `{min,max}`, or `None` where they are beyond any number of use.
@@ -31,6 +33,7 @@ impl<'a> Parser<'a> {
             stack: Stack::new(Flags::ONE_LINE),
             n_captures: 0,
             last_repeat: None,
+            has_posix: true,
         }
     }
 
@@ -142,7 +145,7 @@ impl<'a> Parser<'a> {
 
     fn parse_bracket(&mut self) -> Result<(), SyntaxError> {
         let id = self.stack.alloc_class();
-        let (items, negated) = parse_class(&mut self.cursor)?;
+        let (items, negated) = parse_class(&mut self.cursor, &mut self.has_posix)?;
         let class = Class::new(items, negated, self.stack.flags.has(Flags::FOLD_CASE));
         let pushed = self.stack.push_class(id, class);
         self.limited(pushed)

@@ -54,8 +54,18 @@ pub(super) struct Stack {
     heights: Option<Measures>,
     /// Summaries of classes that are expensive to make, by the class.
     summaries: HashMap<Class, ClassSummary>,
+    /// The size and height of the node that was last made by [`Stack::collapse`], as far as they are known.
+    collapsed: Option<Collapsed>,
     /// How deep factoring is in recursion.
     pub(super) factor_depth: u32,
+}
+
+/// Measures of a concatenation that has taken in the parts of another, from those of the other.
+#[derive(Debug)]
+struct Collapsed {
+    id: NodeId,
+    size: Option<u64>,
+    height: Option<u64>,
 }
 
 /// A number greater than zero for some nodes.
@@ -95,6 +105,7 @@ impl Stack {
             sizes: None,
             heights: None,
             summaries: HashMap::new(),
+            collapsed: None,
             factor_depth: 0,
         }
     }
@@ -128,6 +139,7 @@ impl Stack {
         if let Some(heights) = &mut self.heights {
             heights.remove(id);
         }
+        self.collapsed = self.collapsed.take().filter(|known| known.id != id);
         self.free.push(id);
     }
 
@@ -166,7 +178,15 @@ impl Stack {
             }
         }
         let mut sizes = self.sizes.take().unwrap_or_default();
-        let size = self.measure_size(&mut sizes, id);
+        let size = match self.collapsed.as_ref().filter(|known| known.id == id) {
+            Some(Collapsed {
+                size: Some(size), ..
+            }) => {
+                sizes.insert(id, *size);
+                *size
+            }
+            _ => self.measure_size(&mut sizes, id),
+        };
         self.sizes = Some(sizes);
         if size > MAX_SIZE {
             Err(SyntaxErrorCode::Large)
@@ -216,7 +236,7 @@ impl Stack {
     }
 
     fn check_height(&mut self, id: NodeId) -> Limited<()> {
-        if self.nodes.len() < MAX_HEIGHT as usize {
+        if (self.nodes.len() as u64) < MAX_HEIGHT {
             return Ok(());
         }
         if self.heights.is_none() {
@@ -228,7 +248,16 @@ impl Stack {
             }
         }
         let mut heights = self.heights.take().unwrap_or_default();
-        let height = self.measure_height(&mut heights, id);
+        let height = match self.collapsed.as_ref().filter(|known| known.id == id) {
+            Some(Collapsed {
+                height: Some(height),
+                ..
+            }) => {
+                heights.insert(id, *height);
+                *height
+            }
+            _ => self.measure_height(&mut heights, id),
+        };
         self.heights = Some(heights);
         if height > MAX_HEIGHT {
             Err(SyntaxErrorCode::NestingDepth)
@@ -427,6 +456,7 @@ impl Stack {
         if let [part] = *parts {
             return Ok(part);
         }
+        let collapsed = self.measures_of_concat(&parts, kind);
         let id = self.alloc(kind.clone(), Flags::default());
         let mut flat = Vec::new();
         for part in parts {
@@ -442,6 +472,8 @@ impl Stack {
                 flat.push(part);
             }
         }
+        // Factoring changes nodes.
+        self.collapsed = None;
         if *kind == NodeKind::Alternate {
             flat = self.factor(flat)?;
             if let [part] = *flat {
@@ -450,7 +482,41 @@ impl Stack {
             }
         }
         self.node_mut(id).parts = flat;
+        self.collapsed = collapsed.map(|(size, height)| Collapsed { id, size, height });
         Ok(id)
+    }
+
+    /// Measures the concatenation of `parts` from their measures, if one of them is a concatenation that was measured:
+    /// nested groups would take time in the square of their number otherwise.
+    fn measures_of_concat(
+        &self,
+        parts: &[NodeId],
+        kind: &NodeKind,
+    ) -> Option<(Option<u64>, Option<u64>)> {
+        if *kind != NodeKind::Concat {
+            return None;
+        }
+        let is_concat = |part: &NodeId| self.node(*part).kind == NodeKind::Concat;
+        if !parts.iter().any(is_concat) {
+            return None;
+        }
+        let size = self.sizes.as_ref().and_then(|sizes| {
+            let mut sum = 0_u64;
+            for part in parts {
+                sum = sum.saturating_add(sizes.get(*part)?);
+            }
+            Some(sum)
+        });
+        let height = self.heights.as_ref().and_then(|heights| {
+            let mut most = 1;
+            for part in parts {
+                // The parts of a concatenation become parts of the new one.
+                let height = heights.get(*part)?;
+                most = most.max(if is_concat(part) { height } else { height + 1 });
+            }
+            Some(most)
+        });
+        Some((size, height))
     }
 
     /// Reads `|`.

@@ -156,147 +156,34 @@ fn limits() {
 }
 
 #[test]
-fn zz_bench() {
-    let nest = |open: &str, sep: &dyn Fn(usize) -> String, n: usize| {
-        let mut p = open.repeat(n);
-        for i in 0..n {
-            p += &sep(i);
-        }
-        p
+fn nested_concatenations_are_measured_from_their_parts() {
+    // More than a thousand nodes, from which on heights are measured, and then one level too many.
+    let long = "[ab].".repeat(600);
+    let nested = |n: usize| {
+        format!("{}{long}{}", "(?:".repeat(2_000), "[ab].)".repeat(2_000))
+            + &"(".repeat(n)
+            + "a"
+            + &")".repeat(n)
     };
-    type Make<'a> = (&'a str, Box<dyn Fn(usize) -> String>);
-    let makers: Vec<Make<'_>> = vec![
-        ("pL", Box::new(|n| r"\pL".repeat(n / 3))),
-        (
-            "pL distinct classes",
-            Box::new(|n| {
-                (0..n / 11)
-                    .map(|i| format!(r"[\pL\x{{{:x}}}]", i + 0x1000))
-                    .collect()
-            }),
-        ),
-        (
-            "neg pL distinct",
-            Box::new(|n| {
-                (0..n / 12)
-                    .map(|i| format!(r"[^\pL\x{{{:x}}}]", i + 0x1000))
-                    .collect()
-            }),
-        ),
-        (
-            "fold distinct ranges",
-            Box::new(|n| {
-                format!(
-                    "(?i){}",
-                    (0..n / 16)
-                        .map(|i| format!(r"[\x{{{:x}}}-\x{{ffff}}]", i + 1))
-                        .collect::<String>()
-                )
-            }),
-        ),
-        (
-            "one class of pL",
-            Box::new(|n| format!("[{}]", r"\pL".repeat(n / 3))),
-        ),
-        (
-            "alternation of classes",
-            Box::new(|n| {
-                (0..n / 12)
-                    .map(|i| format!(r"[\pL\x{{{:x}}}]|", i + 0x1000))
-                    .collect()
-            }),
-        ),
-        (
-            "alternation neg classes",
-            Box::new(|n| {
-                (0..n / 13)
-                    .map(|i| format!(r"[^\pL\x{{{:x}}}]|", i + 0x1000))
-                    .collect()
-            }),
-        ),
-        (
-            "alternation fold/nofold",
-            Box::new(|n| r"(?i:\pL)|\pN|".repeat(n / 14)),
-        ),
-        (
-            "nested alternation classes",
-            Box::new(move |n| {
-                nest(
-                    "(?:",
-                    &|i| format!(r"|[\pL\x{{{:x}}}])", i + 0x1000),
-                    n / 17,
-                )
-            }),
-        ),
-        (
-            "nested alternation literal",
-            Box::new(move |n| {
-                nest(
-                    "(?:",
-                    &|i| format!("|{}x{})", char::from(b'a' + (i % 26) as u8), i),
-                    n / 10,
-                )
-            }),
-        ),
-        (
-            "nested concat",
-            Box::new(move |n| nest("(?:", &|_| "a.)".to_string(), n / 6)),
-        ),
-        (
-            "nested concat class",
-            Box::new(move |n| nest("(?:", &|_| "[ab])".to_string(), n / 8)),
-        ),
-        (
-            "prefixes",
-            Box::new(|n| {
-                let k = ((2 * n) as f64).sqrt() as usize;
-                (1..k.min(495))
-                    .map(|i| "a".repeat(i) + "|")
-                    .collect::<String>()
-            }),
-        ),
-        (
-            "class prefixes",
-            Box::new(|n| {
-                let k = ((2 * n / 4) as f64).sqrt() as usize;
-                (1..k.min(495))
-                    .map(|i| "[ab]".repeat(i) + "|")
-                    .collect::<String>()
-            }),
-        ),
-        ("posix", Box::new(|n| format!("[{}", "[:".repeat(n / 2)))),
-        ("repeats", Box::new(|n| "(?:a{9}b{2}){40}".repeat(n / 16))),
-        ("parens", Box::new(|n| "(a)".repeat(n / 3))),
-        (
-            "nested stars",
-            Box::new(|n| {
-                let k = (n / 4).min(400);
-                "(".repeat(k) + "a" + &"*)".repeat(k)
-            }),
-        ),
-        ("dot alternatives", Box::new(|n| r".|[^a]x|".repeat(n / 8))),
-        ("dot | class", Box::new(|n| r".|\PL|".repeat(n / 6))),
-        (
-            "class suffix equal",
-            Box::new(|n| {
-                (0..n / 13)
-                    .map(|i| format!(r"[\pL\x{{{:x}}}]a|", i % 3 + 0x41))
-                    .collect()
-            }),
-        ),
-        (
-            "captures nested many",
-            Box::new(|n| "(a|(b|(c)))".repeat(n / 11)),
-        ),
-    ];
-    for (name, make) in &makers {
-        let time = |n: usize| {
-            let pattern = make(n);
-            let at = std::time::Instant::now();
-            let result = parse(&pattern);
-            (at.elapsed(), result.err().map(|error| error.code()))
-        };
-        let (small, large) = (time(25_000), time(100_000));
-        println!("ZZ {name:28} {:?} {:?} {:?}", small.0, large.0, large.1);
-    }
+    assert!(parse(&nested(990)).is_ok());
+    let error = parse(&nested(1_001)).unwrap_err();
+    assert!(error.to_string().contains("nests too deeply"), "{error}");
+}
+
+#[test]
+fn equal_sets_of_a_class_are_collected_once() {
+    let many = parse(&format!("[{}]", r"\pL\PN".repeat(2_000))).unwrap();
+    let once = parse(r"[\pL\PN]").unwrap();
+    let ranges = |regex: &Regex| match &regex.node(regex.root()).kind {
+        NodeKind::Class(class) => class.class.ranges(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(ranges(&many), ranges(&once));
+}
+
+#[test]
+fn posix_classes_without_end_are_literals() {
+    let regex = parse("[[:a][[:b]").unwrap();
+    assert!(matches!(regex.node(regex.root()).kind, NodeKind::Concat));
+    assert!(parse("[[:a][[:b:]]").is_err());
 }

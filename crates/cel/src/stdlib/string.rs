@@ -112,14 +112,14 @@ impl Limits for Context {
     }
 }
 
-fn invalid(error: SyntaxError) -> EvalError {
+fn invalid(error: &SyntaxError) -> EvalError {
     EvalError::new(error.to_string())
 }
 
 /// Source: cel-go `common/types/string.go`, `String.Match`.
 fn matches(context: &Context, args: &[Value]) -> Result<Value, EvalError> {
     let (text, pattern) = two_texts(args)?;
-    let program = regexp::Program::cached(pattern).map_err(invalid)?;
+    let program = regexp::Program::cached(pattern).map_err(|error| invalid(&error))?;
     program.is_match(text, context).map(Value::Bool)
 }
 
@@ -127,7 +127,7 @@ fn matches(context: &Context, args: &[Value]) -> Result<Value, EvalError> {
 ///
 /// Source: cel-go `interpreter/optimizations.go`, `MatchesRegexOptimization`.
 fn matching(pattern: &str, engines: &Arc<EngineBudget>) -> Result<Specialized, EvalError> {
-    let program = regexp::Program::within(pattern, engines).map_err(invalid)?;
+    let program = regexp::Program::within(pattern, engines).map_err(|error| invalid(&error))?;
     Ok(Box::new(move |context, args| {
         let is_match = program.is_match(&subject(args)?, context)?;
         Ok(is_match.into())
