@@ -66,6 +66,7 @@ fn expensive(name: &str) -> ValidatingAdmissionPolicy {
     let expression = format!("{}true", term.repeat(90_000 / term.len()));
     let mut policy = policy(&expression);
     policy.metadata.name = Some(name.to_owned());
+    policy.metadata.resource_version = Some("8".to_owned());
     let spec = policy.spec.as_mut().unwrap();
     let validation = spec.validations.as_ref().unwrap()[0].clone();
     spec.validations = Some(vec![validation; 14]);
@@ -147,7 +148,7 @@ async fn guard_gives_way_to_a_waiting_policy() {
 
 #[tokio::test(start_paused = true)]
 async fn guard_abandons_work_that_does_not_stop() {
-    let limits = Limits::default();
+    let limits = Limits::STANDARD;
     let (context, _) = context(limits, "true");
     let (release, blocked) = mpsc::channel::<()>();
     let (began, begin) = tokio::sync::oneshot::channel();
@@ -235,7 +236,7 @@ async fn check_that_exceeds_all_limits_is_unknown() {
 async fn sound_policies_are_checked_while_others_exceed_their_limits() {
     let limits = Limits {
         slow: Duration::from_secs(3600),
-        ..Limits::default()
+        ..Limits::STANDARD
     };
     let (context, log) = context(limits, "true");
     context.store.remove("a");
