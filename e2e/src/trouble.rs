@@ -8,10 +8,11 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 /// The counters and gauges that are zero as long as all is well.
-const METRICS: [&str; 5] = [
+const METRICS: [&str; 6] = [
     "vap_sync_errors_total",
     "vap_reconcile_errors_total",
     "vap_check_panics_total",
+    "vap_check_threads_stuck",
     "vap_panics_total",
     "vap_unreadable_objects",
 ];

@@ -70,13 +70,27 @@ pub(crate) struct Limits {
     pub(crate) grace: Duration,
 }
 
+impl Limits {
+    /// The limits of the controller.
+    pub(crate) const STANDARD: Self = Self {
+        turn: Duration::from_millis(200),
+        quick: Duration::from_secs(2),
+        slow: Duration::from_secs(30),
+        grace: Duration::from_secs(5),
+    };
+}
+
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            turn: Duration::from_millis(200),
-            quick: Duration::from_secs(2),
-            slow: Duration::from_secs(30),
-            grace: Duration::from_secs(5),
+        if cfg!(test) {
+            // A build for tests on a busy machine takes long for sound policies too.
+            Self {
+                turn: Duration::from_secs(20),
+                quick: Duration::from_secs(60),
+                ..Self::STANDARD
+            }
+        } else {
+            Self::STANDARD
         }
     }
 }
