@@ -202,8 +202,8 @@ async fn create_group(client: &Client, group: &Hostile, counts: &mut Accepted) {
             Ok(()) => counts.accepted += 1,
             Err(kube::Error::Api(status)) if (400..500).contains(&status.code) => {
                 counts.rejected += 1;
-                let n_skipped = status.message.chars().count().saturating_sub(200);
-                let message: String = status.message.chars().skip(n_skipped).collect();
+                let (_, reason) = status.message.split_once("ERROR: ").unwrap_or_default();
+                let message: String = reason.chars().take(120).collect();
                 let example = format!("{}: {} {message}", group.name, status.code);
                 counts.example.get_or_insert(example);
             }
