@@ -37,8 +37,8 @@ use limit::{memory_kib, memory_limit_kib, mib};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-/// Number of groups of hostile objects: four rounds, so that each family has several variants.
-const N_GROUPS: u64 = 64;
+/// Number of groups of hostile objects: two rounds, so that each family has variants. They are about 150 objects.
+const N_GROUPS: u64 = 32;
 
 /// Number of sound policies that arrive while hostile objects do, and of those that arrive afterwards.
 const N_SOUND: [usize; 2] = [12, 12];
