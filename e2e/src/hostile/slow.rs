@@ -62,7 +62,7 @@ pub fn expression(random: &mut Random, form: usize) -> String {
         ),
         7 => nested("[", "]", "1", depth) + " != dyn(1)",
         8 => nested("(object.spec.replicas > 1 ? ", " : true)", "true", depth),
-        9 => nested("dyn(", ")", "true", depth),
+        9 => nested("dyn(", ")", "true", depth) + " == true",
         10 => {
             let value = random
                 .choose(&[
