@@ -42,7 +42,7 @@ fn probe() -> Value {
         })
     };
     json!({
-        "apiVersion": "policyprobes.vap-status.io/v1alpha1",
+        "apiVersion": "vap-status.dev/v1alpha1",
         "kind": "PolicyProbe",
         "metadata": {"name": "growth"},
         "spec": {
