@@ -359,6 +359,7 @@ fn generated_policies_stay_within_memory() {
             used.bytes_max
         );
         max_peak = max_peak.max(used.bytes_max);
+        eprintln!("{n}: {:?}", started.elapsed());
         let elapsed = started.elapsed();
         assert!(
             elapsed < Duration::from_secs(60),
