@@ -20,6 +20,7 @@ use e2e::random::{Random, from_environment};
 use kube::Client;
 use serde_json::{Value, json};
 use vap_status_controller::cli::test::{self, Options};
+use vap_status_controller::cli::time_limit::TimeLimit;
 use vap_status_controller::probe::api::CaseOutcome;
 use vap_status_controller::schema::Builtin;
 
@@ -188,6 +189,7 @@ async fn probes_find_what_dry_runs_get() {
         crds: Vec::new(),
         coverage: false,
         mutants: false,
+        limit: TimeLimit::default(),
     };
     let report = test::run(&options, &mut std::io::empty()).unwrap();
 

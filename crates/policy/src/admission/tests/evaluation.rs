@@ -245,21 +245,22 @@ fn recorder_does_not_evaluate_lazy_variables() {
         &[("limit".to_owned(), "1 / 0 == 1".to_owned())],
         "dyn(variables).limit == true || true",
     );
-    let request = super::deployment();
-    let matched = (&request.gvr, &request.gvk);
-    let admission = admission(&spec);
     let recorder = Arc::new(Recorder::default());
-    let evaluate = |recorder: Option<&Arc<Recorder>>| {
+    let evaluate_with = |recorder: Option<Arc<Recorder>>| {
         let params = ParamList::default();
-        let mut context = ReviewContext::new(&params, &None, Arc::new(AuthorizerList::default()));
-        context.recorder = recorder.map(Arc::clone);
-        admission.evaluate(&request, matched, None, None, &context)
+        let authorizer = Arc::new(AuthorizerList::default());
+        let mut context = ReviewContext::new(&params, &None, authorizer);
+        context.recorder = recorder;
+        let request = super::deployment();
+        let matched = (&request.gvr, &request.gvk);
+        admission(&spec).evaluate(&request, matched, None, None, &context)
     };
-    let plain = evaluate(None);
+    let plain = evaluate_with(None);
     let (done, is_done) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            done.send(evaluate(Some(&recorder))).unwrap();
+            done.send(evaluate_with(Some(Arc::clone(&recorder))))
+                .unwrap()
         });
         // A recorder that evaluates variables waits for itself; a process that waits for it would not end.
         let recorded = is_done.recv_timeout(std::time::Duration::from_secs(60));
