@@ -1,17 +1,17 @@
 //! Engines: what matches a pattern, built when it is first used.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use regex_automata::nfa::thompson::WhichCaptures;
 use regex_automata::{Input, meta};
 
-use super::budget::{self, EngineBudget, Reservation};
+use super::budget::{self, Reservation};
+use super::hir;
 use super::limits::Limits;
 use super::machine::{Machine, Scratch};
 use super::size::{self, Size};
 use super::tree::Regex;
-use super::{cache, hir};
 
 /// Bytes that an automaton of `regex-automata` may use in one direction. Building a larger one fails after that much
 /// memory, in less than a millisecond.
@@ -72,26 +72,22 @@ impl Memory {
     }
 }
 
-/// Where an engine is kept.
+/// An engine that was built.
 pub(super) enum Built {
-    /// By its owner.
-    Kept(Engine),
-    /// In the shared cache.
-    Cached(Arc<Engine>),
-    /// Nowhere.
+    /// One that may be kept, and its bytes.
+    New(Engine, usize),
+    /// One for one search, whose bytes are counted.
     Transient(Engine),
 }
 
 impl Engine {
-    /// Builds an engine for `regex`, kept within `owner` if there is room, else in the shared cache, else for one
-    /// search, whose memory is counted by `limits`.
+    /// Builds an engine for `regex`. One that is too large to be kept is counted by `limits`.
     ///
     /// # Errors
     ///
     /// The error of `limits`.
     pub(super) fn build<L: Limits>(
         (pattern, regex): (&str, &Regex),
-        owner: Option<&Arc<EngineBudget>>,
         limits: &L,
     ) -> Result<Built, L::Error> {
         let size = size::estimate(regex);
@@ -114,16 +110,13 @@ impl Engine {
             .saturating_add(pattern.len());
         let [first, ..] = &mut engine.slots;
         *first = Mutex::new(slot);
-        if let Some(reservation) = owner.and_then(|owner| Reservation::kept(owner, n_bytes)) {
-            engine.reservation = reservation;
-            return Ok(Built::Kept(engine));
-        }
-        if let Some(reservation) = cache::reserve(n_bytes) {
-            engine.reservation = reservation;
-            return Ok(Built::Cached(cache::insert(pattern, engine)));
-        }
-        limits.allocate(n_bytes)?;
-        Ok(Built::Transient(engine))
+        Ok(Built::New(engine, n_bytes))
+    }
+
+    /// The engine with `reservation`, which is for its bytes.
+    pub(super) fn reserved(mut self, reservation: Reservation) -> Self {
+        self.reservation = reservation;
+        self
     }
 
     /// Builds a machine for one search, of a pattern that is not large; `None` if it is.

@@ -12,7 +12,7 @@
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-use super::budget::EngineBudget;
+use super::budget::{EngineBudget, Reservation};
 use super::engine::{Built, Engine, Search};
 use super::limits::Limits;
 use super::{SyntaxError, SyntaxErrorCode, cache, size};
@@ -149,13 +149,20 @@ impl Program {
             return Ok(Handle::Shared(engine));
         }
         let regex = self.parsed(limits)?;
-        Ok(
-            match Engine::build((&self.pattern, &regex), budget, limits)? {
-                Built::Kept(engine) => Handle::Kept(self.engine.get_or_init(|| Arc::new(engine))),
-                Built::Cached(engine) => Handle::Shared(engine),
-                Built::Transient(engine) => Handle::Transient(Box::new(engine)),
-            },
-        )
+        let (engine, n_bytes) = match Engine::build((&self.pattern, &regex), limits)? {
+            Built::New(engine, n_bytes) => (engine, n_bytes),
+            Built::Transient(engine) => return Ok(Handle::Transient(Box::new(engine))),
+        };
+        if let Some(reservation) = budget.and_then(|owner| Reservation::kept(owner, n_bytes)) {
+            let engine = engine.reserved(reservation);
+            return Ok(Handle::Kept(self.engine.get_or_init(|| Arc::new(engine))));
+        }
+        if let Some(reservation) = cache::reserve(n_bytes) {
+            let engine = engine.reserved(reservation);
+            return Ok(Handle::Shared(cache::insert(&self.pattern, engine)));
+        }
+        limits.allocate(n_bytes)?;
+        Ok(Handle::Transient(Box::new(engine)))
     }
 
     /// The tree, made again.

@@ -292,3 +292,27 @@ mod tests {
         assert_eq!(budget.exceeded(), Some(Exceeded::Steps(1)));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::Value;
+
+    #[test]
+    fn cancelled_budget_ends_comparisons_and_steps() {
+        let is_cancelled = Arc::new(AtomicBool::new(false));
+        let budget = EvalBudget::cancelled_by(Some(Arc::clone(&is_cancelled)));
+        let compare = || {
+            let mut results =
+                (0..2_000).map(|n| Value::Int(n).equals_within(&Value::Null, &budget));
+            results.find_map(Result::err)
+        };
+        assert!(compare().is_none());
+        is_cancelled.store(true, Ordering::Relaxed);
+        let error = compare().unwrap();
+        assert_eq!(error.message(), "operation interrupted");
+        assert!(error.ends_evaluation());
+        assert!((0..2_000).any(|_| budget.step().is_err()));
+        assert!(EvalBudget::default().poll(u64::MAX).is_ok());
+    }
+}
