@@ -16,7 +16,7 @@ pub(crate) mod stale;
 mod statuses;
 mod target;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -92,10 +92,9 @@ impl ProbeResult {
 
 /// Cuts the texts of a case.
 fn shorten(case: &mut CaseStatus) {
-    for text in [&mut case.message, &mut case.difference] {
-        if let Some(text) = text {
-            *text = message::cut(text, memory::MAX_SHORT_TEXT);
-        }
+    let texts = [&mut case.message, &mut case.difference];
+    for text in texts.into_iter().flatten() {
+        *text = message::cut(text, memory::MAX_SHORT_TEXT);
     }
 }
 
@@ -580,7 +579,7 @@ async fn run(
     let needed = needed.collect();
     let definitions = target::definition_names(entry, &probes, snapshot);
     // Texts that are read wait for their evaluation, so that all of them are bounded.
-    let n_texts = inputs.n_params() + definitions.as_ref().map_or(0, |names| names.len());
+    let n_texts = inputs.n_params() + definitions.as_ref().map_or(0, BTreeSet::len);
     let _texts = place.reserve_texts(n_texts).await;
     let begin = Instant::now();
     let (params, definitions, definition, namespaces) = tokio::join!(

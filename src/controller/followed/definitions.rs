@@ -270,7 +270,7 @@ pub(crate) async fn read_text(context: &Context, name: &str) -> Result<Option<Bo
     let request = request.map_err(kube::Error::BuildRequest)?;
     let list = within(TIMEOUT, context.client.request::<List>(request)).await?;
     let item = list.items.into_iter().next_back();
-    Ok(item.map(|item| Box::<str>::from(item)))
+    Ok(item.map(Box::<str>::from))
 }
 
 /// Reports whether `definition` is that of `entry`, and of its generation.

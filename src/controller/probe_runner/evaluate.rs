@@ -25,11 +25,12 @@ use super::target::{self, PackedDefinitions, Ready, WithDefinitions};
 use crate::cel::interrupt::Interrupt;
 use crate::policy;
 use crate::policy::admission::mutation::KindsOf;
-use crate::policy::admission::{Authorizer, Binding, ParamSource};
+use crate::policy::admission::{Authorizer, Binding, ParamList, ParamSource};
 use crate::probe::api::{CaseOutcome, CaseStatus};
 use crate::probe::custom_resource::{self, Definition};
 use crate::probe::mutation::Mutating;
 use crate::probe::run::{self, Runner, Setting, Target};
+use crate::schema::crd::Crd;
 use crate::schema::rest_mapper::RestMapper;
 use crate::status::compute::Subject;
 
@@ -362,30 +363,16 @@ impl Job {
         }
         let ready = Ready::new(&self.context, &subject.entry);
         let param_kind = policy::param_kind(policy);
-        let text = |why: &Unavailable| why.text.clone();
-        let definitions = match &subject.definitions {
-            Ok(definitions) => {
-                within_limit(definitions.unpacked_bytes, "CustomResourceDefinitions")
-                    .and_then(|()| definitions.unpack())
-            }
-            Err(why) => Err(text(why)),
-        };
-        let definitions = match definitions {
-            Ok(definitions) => definitions,
+        let Shared {
+            definitions,
+            params,
+            n_bytes: shared_bytes,
+        } = match Shared::new(subject) {
+            Ok(shared) => shared,
             Err(why) => {
                 let cases = subject.probes.iter().zip(cases);
                 return cases.for_each(|(probe, cases)| pending(probe, cases, &why));
             }
-        };
-        let params = match &subject.params {
-            Ok(params) => {
-                within_limit(subject.shared_bytes(), "params").and_then(|()| params.unpack())
-            }
-            Err(why) => Err(text(why)),
-        };
-        let shared_bytes = match &params {
-            Ok(_) => subject.shared_bytes(),
-            Err(_) => 0,
         };
         let schemas = WithDefinitions::new(&subject.schemas, &definitions);
         let kinds = match ready {
@@ -405,7 +392,7 @@ impl Job {
         let setting = Setting {
             admission: ready.admission(),
             param_kind: param_kind.as_ref(),
-            bindings: subject.bindings.as_deref().map_err(text),
+            bindings: subject.bindings.as_deref().map_err(|why| why.text.clone()),
             params: match &params {
                 Ok(list) => Ok(list as &dyn ParamSource),
                 Err(why) => Err(why.clone()),
@@ -425,13 +412,7 @@ impl Job {
             if is_cancelled() || cases.iter().all(Option::is_some) {
                 continue;
             }
-            let n_bytes = shared_bytes.saturating_add(probe.spec.unpacked_bytes);
-            if n_bytes > memory::MAX_EVALUATION {
-                let why = format!(
-                    "the probe and its params need {} of memory, and {} are the limit: use fewer or smaller objects",
-                    mebibytes(n_bytes),
-                    mebibytes(memory::MAX_EVALUATION)
-                );
+            if let Some(why) = too_large(shared_bytes.saturating_add(probe.spec.unpacked_bytes)) {
                 pending(probe, cases, &why);
                 continue;
             }
@@ -520,6 +501,50 @@ impl Job {
         };
         probes.map(of_probe).collect()
     }
+}
+
+/// The parsed objects that all probes of a policy share.
+struct Shared {
+    definitions: Vec<Crd>,
+    params: Result<ParamList, String>,
+    /// Bytes that they need.
+    n_bytes: usize,
+}
+
+impl Shared {
+    /// Parses the objects.
+    ///
+    /// # Errors
+    /// Why there are no definitions.
+    fn new(subject: &Task) -> Result<Self, String> {
+        let text = |why: &Unavailable| why.text.clone();
+        let definitions = subject.definitions.as_ref().map_err(text)?;
+        within_limit(definitions.unpacked_bytes, "CustomResourceDefinitions")?;
+        let params = subject.params.as_ref().map_err(text);
+        let params = params.and_then(|params| {
+            within_limit(subject.shared_bytes(), "params")?;
+            params.unpack()
+        });
+        Ok(Self {
+            definitions: definitions.unpack()?,
+            n_bytes: match &params {
+                Ok(_) => subject.shared_bytes(),
+                Err(_) => definitions.unpacked_bytes,
+            },
+            params,
+        })
+    }
+}
+
+/// Describes a probe that needs more memory with its params than an evaluation may, `n_bytes`.
+fn too_large(n_bytes: usize) -> Option<String> {
+    (n_bytes > memory::MAX_EVALUATION).then(|| {
+        format!(
+            "the probe and its params need {} of memory, and {} are the limit: use fewer or smaller objects",
+            mebibytes(n_bytes),
+            mebibytes(memory::MAX_EVALUATION)
+        )
+    })
 }
 
 /// Lets the cases of a probe that have come to nothing wait for `why`.
