@@ -31,7 +31,7 @@ fn joined(separator: &str, part: impl Fn(usize) -> String) -> String {
     text
 }
 
-/// A policy of as many copies of `expression` as an object in a cluster has room for.
+/// A policy of as many copies of `expression` as [`MAX_POLICY`] bytes have room for.
 fn filled(expression: &str) -> Value {
     let n = (MAX_POLICY / (expression.len() + 20)).clamp(1, 20_000);
     let validations: Vec<Value> = (0..n).map(|_| json!({"expression": expression})).collect();
