@@ -16,7 +16,7 @@ use kubernetes::schema::rest_mapper::RestMapper;
 
 const N_KINDS: usize = 60;
 const MAX_TEXT: usize = 100_000;
-const MAX_POLICY: usize = 400_000;
+const MAX_POLICY: usize = 200_000;
 
 /// Joins copies of what `part` returns until there are 100,000 characters.
 fn joined(separator: &str, part: impl Fn(usize) -> String) -> String {
@@ -31,7 +31,7 @@ fn joined(separator: &str, part: impl Fn(usize) -> String) -> String {
     text
 }
 
-/// A policy of as many copies of `expression` as an object in a cluster has room for.
+/// A policy of as many copies of `expression` as [`MAX_POLICY`] bytes have room for.
 fn filled(expression: &str) -> Value {
     let n = (MAX_POLICY / (expression.len() + 20)).clamp(1, 20_000);
     let validations: Vec<Value> = (0..n).map(|_| json!({"expression": expression})).collect();
@@ -359,7 +359,7 @@ fn policy(mut spec: Value) -> ValidatingAdmissionPolicy {
 const MAX_GAP: Duration = Duration::from_millis(1_500);
 
 /// The time after which a check is interrupted.
-const TIME_LIMIT: Duration = Duration::from_millis(1_500);
+const TIME_LIMIT: Duration = Duration::from_millis(500);
 
 /// Checks `policy` until its end, or for [`TIME_LIMIT`]. Returns the longest time between two polls of the interrupt.
 fn longest_gap(
@@ -395,9 +395,15 @@ fn longest_gap(
 fn checks_of_hostile_policies_poll_their_interrupt() {
     let schemas = schemas();
     let mut slow = Vec::new();
-    for (name, spec) in hostile() {
+    for (n, (name, spec)) in hostile().into_iter().enumerate() {
         let policy = policy(spec);
-        for profile in [Profile::Truthful, Profile::Upstream] {
+        // Most of the work is the same in both profiles.
+        let is_upstream = n % 4 == 0;
+        let profiles = [
+            Some(Profile::Truthful),
+            is_upstream.then_some(Profile::Upstream),
+        ];
+        for profile in profiles.into_iter().flatten() {
             let gap = longest_gap(&policy, &schemas, profile);
             if gap > MAX_GAP {
                 slow.push((name, profile, gap));
