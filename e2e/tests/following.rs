@@ -480,7 +480,7 @@ async fn mutating_policies_without_flag_are_not_requested() {
     cluster
         .policy("sound", "apps", "deployments", REPLICAS)
         .await;
-    let controller = Controller::start(&cluster.control_plane, &[])
+    let mut controller = Controller::start(&cluster.control_plane, &[])
         .await
         .unwrap();
     // A policy that is created now has its status once all watches run: one of mutating policies would run too.
