@@ -178,7 +178,7 @@ fn every_overload_result_counts() {
             let Some(call) = call(row) else {
                 continue;
             };
-            let text = format!("lists.range(1200).map(i, dyn({call})).size() >= 0");
+            let text = format!("lists.range(400).map(i, dyn({call})).size() >= 0");
             let Some(result) = evaluate(&text, 100 * PER_CALL_LIMIT) else {
                 continue;
             };
@@ -327,7 +327,7 @@ impl Growth {
     }
 }
 
-/// Reviews of 600 policies with four expressions each: each ends in time and within its memory, and without a decision
+/// Reviews of 250 policies with four expressions each: each ends in time and within its memory, and without a decision
 /// if the memory does not suffice.
 #[test]
 fn generated_policies_stay_within_memory() {
@@ -342,7 +342,7 @@ fn generated_policies_stay_within_memory() {
     let bindings = [implied_binding("p", None)];
     let mut growth = Growth(Random(30));
     let (mut n_exceeded, mut n_decided, mut max_peak) = (0, 0, 0);
-    for n in 0..600 {
+    for n in 0..250 {
         let spec = growth.policy();
         let policy = json!({"metadata": {"name": "p"}, "spec": spec});
         let policy = serde_json::from_value(policy).unwrap();
@@ -359,7 +359,6 @@ fn generated_policies_stay_within_memory() {
             used.bytes_max
         );
         max_peak = max_peak.max(used.bytes_max);
-        eprintln!("{n}: {:?}", started.elapsed());
         let elapsed = started.elapsed();
         assert!(
             elapsed < Duration::from_secs(60),
@@ -384,7 +383,7 @@ fn generated_policies_stay_within_memory() {
     }
     eprintln!("{n_exceeded} exceeded, {n_decided} decided, at most {max_peak} bytes");
     assert!(
-        n_exceeded > 50 && n_decided > 50,
+        n_exceeded > 20 && n_decided > 20,
         "{n_exceeded} {n_decided}"
     );
 }

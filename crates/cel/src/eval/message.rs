@@ -43,13 +43,13 @@ const NANOS_PER_SECOND: i64 = 1_000_000_000;
 /// The fields of a literal, each of a name of its own, in order.
 struct Fields<'a> {
     message: &'static str,
-    fields: &'a [(&'a str, Value)],
+    values: &'a [(&'a str, Value)],
     budget: &'a EvalBudget,
 }
 
 impl<'a> Fields<'a> {
     fn get(&self, name: &str) -> Option<&'a Value> {
-        let mut fields = self.fields.iter();
+        let mut fields = self.values.iter();
         fields
             .find(|(field, _)| *field == name)
             .map(|(_, value)| value)
@@ -134,7 +134,7 @@ impl Message {
     ) -> Result<Value, EvalError> {
         let fields = Fields {
             message: self.name(),
-            fields,
+            values: fields,
             budget,
         };
         match self {
@@ -156,7 +156,7 @@ impl Message {
             Self::Value => {
                 // One of the fields at most is set: the last.
                 let mut json = Value::Null;
-                for (name, value) in fields.fields {
+                for (name, value) in fields.values {
                     json = fields.convert(name, value, json_kind(name))?;
                     if *name == "null_value" {
                         json = Value::Null;

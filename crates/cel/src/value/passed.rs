@@ -11,7 +11,6 @@ impl Value {
     ///
     /// Source: cel-go `interpreter/attributes.go`, `applyQualifiers` (`optObj.GetValue().Value()`);
     /// `common/types/provider.go`, `nativeToValue`.
-    #[must_use]
     pub fn through_native(&self, budget: &EvalBudget) -> Result<Self, EvalError> {
         let mut value = self;
         while let Self::Optional(optional) = value {
