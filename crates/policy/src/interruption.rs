@@ -44,6 +44,11 @@ fn variables(n: usize, expression: impl Fn(usize) -> String) -> Vec<Value> {
 }
 
 /// Policies that are large in different ways, by name.
+#[expect(
+    clippy::too_many_lines,
+    clippy::format_collect,
+    reason = "a table, with an entry for each policy"
+)]
 fn hostile() -> Vec<(&'static str, Value)> {
     let list = |n: usize| format!("[{}]", vec!["1"; n].join(","));
     let nested = |depth: usize, n: usize| {

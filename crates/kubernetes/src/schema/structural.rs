@@ -158,10 +158,10 @@ fn parts(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
 /// Reports whether a schema and all schemas within it use no keyword and no type that structural
 /// schemas do not have.
 fn has_no_unsupported(node: Node<'_>) -> bool {
-    checkpoint();
     const TYPES: [&str; 7] = [
         "", "array", "boolean", "integer", "number", "object", "string",
     ];
+    checkpoint();
     ["id", "$schema", "$ref"]
         .iter()
         .all(|key| node.text(key).is_empty())
