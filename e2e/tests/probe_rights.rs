@@ -1,4 +1,4 @@
-//! A user who may create probes learns nothing about a ConfigMap and a namespace that the user may not read: neither by
+//! A user who may create probes learns nothing about a param and a namespace that the user may not read: neither by
 //! texts nor by outcomes. The cluster is the same twice except for the secret, and so is everything that the user sees.
 
 #![allow(
@@ -49,7 +49,7 @@ where
         .unwrap();
 }
 
-/// A cluster whose ConfigMap `private`, and the label of a namespace, hold the token; with a user who may create probes
+/// A cluster whose param `private`, and the label of a namespace, hold the token; with a user who may create probes
 /// and read policies, bindings and Events.
 async fn cluster(token: &str) -> (ControlPlane, Client, Client) {
     let control_plane = ControlPlane::builder()
@@ -125,33 +125,35 @@ async fn cluster(token: &str) -> (ControlPlane, Client, Client) {
     (control_plane, admin, tenant)
 }
 
-/// Probes of the tenant, each with the reason for which it must be pending.
-fn attacks() -> Vec<(Value, &'static str)> {
-    let expectations = |namespace: &str| -> Vec<Value> {
-        let mut expected = vec![
-            json!({"decision": "Allow"}),
-            json!({"decision": "Deny"}),
-            json!({"decision": "Deny", "error": {"contains": "parsing"}}),
-            json!({"decision": "Deny", "auditAnnotations": {"token": TOKENS[0]}}),
-            json!({"applies": false}),
-        ];
-        for token in TOKENS {
-            expected.push(json!({"decision": "Deny", "message": format!("the token is {token}")}));
-            expected.push(json!({"decision": "Deny", "messagePattern": format!("{token}$")}));
-        }
-        let guesses = ["70461230917", "sesame-opens", "7"];
-        let case = |(n, (guess, expect)): (usize, (&str, &Value))| {
-            json!({"name": format!("case {n}"), "expect": expect, "request": {"object": {
+/// Cases that guess the token.
+fn guesses(namespace: &str) -> Vec<Value> {
+    let mut expected = vec![
+        json!({"decision": "Allow"}),
+        json!({"decision": "Deny"}),
+        json!({"decision": "Deny", "error": {"contains": "parsing"}}),
+        json!({"decision": "Deny", "auditAnnotations": {"token": TOKENS[0]}}),
+        json!({"applies": false}),
+    ];
+    for token in TOKENS {
+        expected.push(json!({"decision": "Deny", "message": format!("the token is {token}")}));
+        expected.push(json!({"decision": "Deny", "messagePattern": format!("{token}$")}));
+    }
+    let guesses = ["70461230917", "sesame-opens", "7"];
+    let case = |(n, (guess, expect)): (usize, (&str, &Value))| {
+        json!({"name": format!("case {n}"), "expect": expect, "request": {"object": {
                 "apiVersion": "v1", "kind": "ConfigMap", "data": {"guess": guess},
                 "metadata": {"name": "m", "namespace": namespace}}}})
-        };
-        let each = guesses
-            .into_iter()
-            .flat_map(|guess| expected.iter().map(move |it| (guess, it)));
-        each.enumerate().map(case).collect()
     };
+    let each = guesses
+        .into_iter()
+        .flat_map(|guess| expected.iter().map(move |it| (guess, it)));
+    each.enumerate().map(case).collect()
+}
+
+/// Probes of the tenant, each with the reason for which it must be pending.
+fn attacks() -> Vec<(Value, &'static str)> {
     let probe = |name: &str, policy: &str, namespace: &str, fields: Value| {
-        let mut spec = json!({"policyName": policy, "cases": expectations(namespace)});
+        let mut spec = json!({"policyName": policy, "cases": guesses(namespace)});
         for (field, value) in fields.as_object().unwrap() {
             spec[field] = value.clone();
         }

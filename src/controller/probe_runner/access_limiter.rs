@@ -1,4 +1,4 @@
-//! Limits SubjectAccessReviews, of all policies together and of each, and caches answers for a short time.
+//! Limits permission checks (`SubjectAccessReview`), of all policies together and of each, and caches answers for a short time.
 //!
 //! Authors of probes choose the questions. A question over the limit leaves its case pending, and delays nothing else.
 
@@ -31,7 +31,7 @@ const MAX_CACHED_BYTES: usize = 1 << 20;
 /// How often expired entries are removed.
 const CLEANUP: Duration = Duration::from_secs(10);
 
-/// Budgets and answers of SubjectAccessReviews.
+/// Budgets and answers of permission checks.
 #[derive(Debug, Default)]
 pub(super) struct AccessLimiter(Mutex<State>);
 

@@ -25,11 +25,11 @@ use super::target::{self, PackedDefinitions, Ready, WithDefinitions};
 use crate::cel::interrupt::Interrupt;
 use crate::policy;
 use crate::policy::admission::mutation::KindsOf;
-use crate::policy::admission::{Authorizer, Binding, ParamList, ParamSource};
+use crate::policy::admission::{Admission, Authorizer, Binding, ParamList, ParamSource};
 use crate::probe::api::{CaseOutcome, CaseStatus};
 use crate::probe::custom_resource::{self, Definition};
 use crate::probe::mutation::Mutating;
-use crate::probe::run::{self, Runner, Setting, Target};
+use crate::probe::run::{self, CaseResult, Runner, Setting, Target};
 use crate::schema::crd::Crd;
 use crate::schema::rest_mapper::RestMapper;
 use crate::status::compute::Subject;
@@ -430,17 +430,7 @@ impl Job {
             let refused = rights.refused_namespaces();
             let refused = refused.map(|(names, why)| Given::refused(names, why));
             let namespaces = refused.as_ref().unwrap_or(&subject.namespaces);
-            let mut setting = Setting {
-                namespaces,
-                ..setting.clone()
-            };
-            if let Some(why) = rights.params_refusal() {
-                setting.params = Err(why.to_owned());
-            }
-            if let Some(admission) = &webhook {
-                setting.admission = admission;
-                setting.target = Target::Webhook;
-            }
+            let setting = limited(&setting, rights, namespaces, webhook.as_ref());
             // One probe is parsed at a time.
             let spec = probe.spec.unpack();
             let runner = Runner::new(&spec, &setting, cancelled);
@@ -458,11 +448,7 @@ impl Job {
                 *outcome = Some(match failure {
                     Some(why) => run::pending(case, &why).status,
                     None => {
-                        // The reason of a pending case may quote an object after a mutation.
-                        let is_mutated = matches!(setting.target, Target::Mutating(_))
-                            && setting.params.is_ok()
-                            && result.status.outcome == CaseOutcome::Pending;
-                        let is_evaluated = result.outcome.is_some() || is_mutated;
+                        let is_evaluated = is_evaluated(&result, &setting);
                         rights.published(case, result, is_evaluated)
                     }
                 });
@@ -501,6 +487,36 @@ impl Job {
         };
         probes.map(of_probe).collect()
     }
+}
+
+/// Returns true if expressions of the policy were evaluated for a case.
+fn is_evaluated(result: &CaseResult, setting: &Setting<'_>) -> bool {
+    // The reason of a pending case may quote an object after a mutation.
+    let is_mutated = matches!(setting.target, Target::Mutating(_))
+        && setting.params.is_ok()
+        && result.status.outcome == CaseOutcome::Pending;
+    result.outcome.is_some() || is_mutated
+}
+
+/// Returns what a probe of the policy may use of the cluster: `setting` without params that it must not use.
+fn limited<'a>(
+    setting: &Setting<'a>,
+    rights: &Rights,
+    namespaces: &'a Given,
+    webhook: Option<&'a Admission>,
+) -> Setting<'a> {
+    let mut setting = Setting {
+        namespaces,
+        ..setting.clone()
+    };
+    if let Some(why) = rights.params_refusal() {
+        setting.params = Err(why.to_owned());
+    }
+    if let Some(admission) = webhook {
+        setting.admission = admission;
+        setting.target = Target::Webhook;
+    }
+    setting
 }
 
 /// The parsed objects that all probes of a policy share.

@@ -21,7 +21,7 @@ fn showing_policy() -> ValidatingAdmissionPolicy {
     policy
 }
 
-/// A cluster with a ConfigMap that holds `token`, and the requests that read params.
+/// A cluster with a param that holds `token`, and the requests that read params.
 fn cluster(token: &str, binding: ValidatingAdmissionPolicyBinding) -> (Arc<Context>, Log) {
     let token = token.to_owned();
     let (context, log) = context("true", move |request| {
