@@ -155,8 +155,15 @@ impl Task {
 
     /// Returns the memory that one probe needs together with the params and the definitions, in bytes.
     fn bytes_with(&self, probe: &Probe) -> usize {
-        self.shared_bytes()
-            .saturating_add(probe.spec.unpacked_bytes)
+        let shared_bytes = match self.shared_bytes() {
+            n_bytes if n_bytes <= memory::MAX_EVALUATION => n_bytes,
+            // The params are not parsed then.
+            _ => self
+                .definitions
+                .as_ref()
+                .map_or(0, |definitions| definitions.unpacked_bytes),
+        };
+        shared_bytes.saturating_add(probe.spec.unpacked_bytes)
     }
 
     /// Returns the memory that the evaluation needs, without the probes that need more than there may be.
