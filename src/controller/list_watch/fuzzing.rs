@@ -12,8 +12,8 @@ use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-use super::event::{self, WireEvent};
 use super::super::memory::MAX_WIRE_OBJECT;
+use super::event::{self, WireEvent};
 use super::lines::{Line, Lines};
 use super::skim::Splitter;
 
