@@ -142,11 +142,11 @@ fn observe(shared: &Arc<Shared>) -> Vec<JoinHandle<()>> {
     for i in 0..shared.replicas.len() {
         let of = Arc::clone(shared);
         tasks.push(tokio::task::spawn_blocking(move || {
-            of.watch_memory(&of.replicas[i])
+            of.watch_memory(&of.replicas[i]);
         }));
         let of = Arc::clone(shared);
         tasks.push(tokio::spawn(async move {
-            of.watch_livez(&of.replicas[i]).await
+            of.watch_livez(&of.replicas[i]).await;
         }));
     }
     tasks

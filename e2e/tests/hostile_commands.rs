@@ -4,6 +4,7 @@
 //! `VAP_HOSTILE_FILES` sets the number of groups of hostile objects, and `VAP_HOSTILE_SEED` their seed.
 
 #![allow(
+    clippy::cast_precision_loss,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::print_stdout,

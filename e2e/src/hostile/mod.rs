@@ -175,7 +175,7 @@ fn params(random: &mut Random, name: &str) -> Vec<Value> {
     let mut members = vec![policies::policy(name, &spec)];
     if is_custom {
         members.extend(
-            (0..random.below(3) + 1)
+            (0..=random.below(3))
                 .map(|i| objects::custom_resource(&format!("{name}-{i}"), &large(random))),
         );
     } else {

@@ -1,5 +1,7 @@
 //! Policies, bindings and probes around hostile expressions and objects.
 
+use std::fmt::Write as _;
+
 use serde_json::{Value, json};
 
 use super::{growth, objects, patterns, slow};
@@ -143,9 +145,10 @@ pub fn many_parts(random: &mut Random) -> Value {
 pub fn wildcards(random: &mut Random) -> Value {
     let mut text = String::from("true");
     for i in 0..random.below(400) + 100 {
-        text.push_str(&format!(
+        let _ = write!(
+            text,
             " && (!has(object.spec) || !has(object.spec.a{i}) || object.spec.a{i} == object.metadata.b{i})"
-        ));
+        );
     }
     json!({
         "matchConstraints": {"resourceRules": [{
