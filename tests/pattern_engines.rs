@@ -161,7 +161,7 @@ fn hostile_pattern(random: &mut Random) -> String {
                 }
                 2 => pattern = format!("(?:{pattern}|{part})*"),
                 3 if random.one_in(4) => {
-                    pattern = format!("(?:{pattern}){{0,{}}}", random.below(9))
+                    pattern = format!("(?:{pattern}){{0,{}}}", random.below(9));
                 }
                 _ => pattern.push_str(part),
             }

@@ -261,14 +261,92 @@ enum TypeChecked {
     Interrupted,
 }
 
+impl TypeChecked {
+    /// Checks the types of all parts. A panic or an interruption ends nothing else.
+    fn run(parts: &[Part], schemas: &Schemas, profile: Profile) -> Self {
+        match catch_unwind(AssertUnwindSafe(|| typed(parts, schemas, profile))) {
+            Ok(typed) => Self::Done(typed),
+            Err(payload) if interrupt::is_interruption(payload.as_ref()) => Self::Interrupted,
+            Err(_) => Self::Panicked,
+        }
+    }
+}
+
 /// The outcome of a check in a lane.
 pub(crate) enum Checked {
     /// The result.
-    Result(CheckResult),
+    Result(Box<CheckResult>),
     /// Schemas are being read; the policy is put into the queue when they are there.
     Pending,
     /// It took too long for the lane, and is checked in another one.
     Deferred,
+}
+
+/// One check of a policy.
+struct Check<'a> {
+    context: &'a Context,
+    entry: &'a Entry,
+    snapshot: &'a ClusterSnapshot,
+    lane: Lane,
+    profile: Profile,
+}
+
+impl Check<'_> {
+    fn result(
+        &self,
+        group_versions: BTreeSet<GroupVersion>,
+        missing: Vec<Missing>,
+        outcome: CheckOutcome,
+    ) -> Checked {
+        // The rules may not have been matched.
+        let has_matched = !matches!(
+            outcome,
+            CheckOutcome::DeadlineExceeded { matched: None, .. }
+        );
+        Checked::Result(Box::new(CheckResult {
+            generation: self.entry.generation(),
+            revision: has_matched.then_some(self.snapshot.revision),
+            addresses: addresses(&group_versions, &self.snapshot.index),
+            group_versions: self.context.schemas.shared(group_versions),
+            missing,
+            outcome,
+        }))
+    }
+
+    /// Matches and compiles the policy, and checks its types if its schemas are loaded.
+    ///
+    /// The second value is the matches of its rules, which are known even if the rest takes too long or panics.
+    async fn examine(&self) -> Result<(Guarded<Examined>, Option<Matched>), Interrupted> {
+        let context = self.context;
+        let name = self.entry.key.as_str();
+        let has_probes = (context.probes.of(name)).is_some_and(|probes| !probes.is_empty());
+        let admissions = has_probes.then(|| Arc::clone(&context.admissions));
+        let (subject, mapper) = (self.entry.clone(), Arc::clone(&self.snapshot.mapper));
+        let (cached, index) = (context.schemas.clone(), Arc::clone(&self.snapshot.index));
+        let match_cache = Arc::clone(&context.match_cache);
+        let profile = self.profile;
+        let matched_early: Arc<Mutex<Option<Matched>>> = Arc::default();
+        let matched_slot = Arc::clone(&matched_early);
+        let work = move || {
+            let unmatched = match_parts(&subject, &mapper, &match_cache);
+            let matched = matched(&unmatched);
+            *matched_slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(matched);
+            let (parts, group_versions) =
+                compile_parts(unmatched, (&subject, &mapper), profile, admissions);
+            // They are mostly loaded, and this thread can continue.
+            let schemas = cached.loaded(&subject.key, &group_versions, &index);
+            let checked = schemas.map(|schemas| TypeChecked::run(&parts, &schemas, profile));
+            Examined {
+                parts,
+                group_versions,
+                checked,
+            }
+        };
+        let examined = guard(context, name, self.lane, work).await?;
+        let matched = matched_early.lock();
+        let matched = matched.unwrap_or_else(PoisonError::into_inner).take();
+        Ok((examined, matched))
+    }
 }
 
 /// Checks the policy `entry` in `snapshot`, within the limits of `lane`.
@@ -283,70 +361,27 @@ pub(crate) async fn check(
     let Context {
         schemas, metrics, ..
     } = context;
-    let result = |group_versions: BTreeSet<GroupVersion>, missing, outcome: CheckOutcome| {
-        // The rules may not have been matched.
-        let has_matched = !matches!(
-            outcome,
-            CheckOutcome::DeadlineExceeded { matched: None, .. }
-        );
-        Checked::Result(CheckResult {
-            generation: entry.generation(),
-            revision: has_matched.then_some(snapshot.revision),
-            addresses: addresses(&group_versions, &snapshot.index),
-            group_versions: schemas.shared(group_versions),
-            missing,
-            outcome,
-        })
-    };
     let name = entry.key.as_str();
     // Upstream checks no mutating policies, so that it has no answers about them.
     let profile = match entry.body {
         Some(_) => Profile::Truthful,
         None => context.settings.profile,
     };
-    let has_probes = (context.probes.of(name)).is_some_and(|probes| !probes.is_empty());
-    let admissions = has_probes.then(|| Arc::clone(&context.admissions));
-
-    let (subject, mapper) = (entry.clone(), Arc::clone(&snapshot.mapper));
-    let (known, index) = (schemas.clone(), Arc::clone(&snapshot.index));
-    let match_cache = Arc::clone(&context.match_cache);
-    // It is known also if the rest takes too long or panics.
-    let matched_early: Arc<Mutex<Option<Matched>>> = Arc::default();
-    let matched_slot = Arc::clone(&matched_early);
+    let check = Check {
+        context,
+        entry,
+        snapshot,
+        lane,
+        profile,
+    };
     metrics.policy_compiled();
     let start = Instant::now();
-    let examined = guard(context, name, lane, move || {
-        let unmatched = match_parts(&subject, &mapper, &match_cache);
-        let matched = matched(&unmatched);
-        *matched_slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(matched);
-        let (parts, group_versions) =
-            compile_parts(unmatched, (&subject, &mapper), profile, admissions);
-        // Mostly they are there, and the thread need not be left and taken again.
-        let schemas = known.loaded(&subject.key, &group_versions, &index);
-        let checked = schemas.map(|schemas| {
-            let typed = || typed(&parts, &schemas, profile);
-            match catch_unwind(AssertUnwindSafe(typed)) {
-                Ok(typed) => TypeChecked::Done(typed),
-                Err(payload) if interrupt::is_interruption(payload.as_ref()) => {
-                    TypeChecked::Interrupted
-                }
-                Err(_) => TypeChecked::Panicked,
-            }
-        });
-        Examined {
-            parts,
-            group_versions,
-            checked,
-        }
-    })
-    .await?;
-    let matched = matched_early.lock();
-    let matched = matched.unwrap_or_else(PoisonError::into_inner).take();
+    let (examined, matched) = check.examine().await?;
     let (examined, late) = match examined {
         Guarded::Done(examined, late) => (examined, late),
         Guarded::Panicked => {
             let outcome = CheckOutcome::Panicked { matched: None };
-            return Ok(result(BTreeSet::new(), Vec::new(), outcome));
+            return Ok(check.result(BTreeSet::new(), Vec::new(), outcome));
         }
         Guarded::Late(late) => {
             let step = match &matched {
@@ -362,7 +397,7 @@ pub(crate) async fn check(
                 compiled: None,
                 matched,
             };
-            return Ok(result(BTreeSet::new(), Vec::new(), outcome));
+            return Ok(check.result(BTreeSet::new(), Vec::new(), outcome));
         }
     };
     let Examined {
@@ -422,7 +457,7 @@ pub(crate) async fn check(
             }
         }
     };
-    Ok(result(group_versions, missing, outcome))
+    Ok(check.result(group_versions, missing, outcome))
 }
 
 /// A policy or a webhook that is not compiled yet.

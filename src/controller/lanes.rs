@@ -8,7 +8,7 @@
 //! Each of the other lanes has a queue, a task and a thread. They only check: with the result the policy returns to the
 //! queue of all others.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -104,7 +104,7 @@ pub(crate) struct Lanes {
     pub(super) limits: Limits,
     deferred: Queue,
     slow: Queue,
-    policies: Mutex<HashMap<String, Note>>,
+    policies: Mutex<BTreeMap<String, Note>>,
 }
 
 /// The lane of a policy.
@@ -234,7 +234,7 @@ impl Lanes {
         self.slow.len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Note>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Note>> {
         self.policies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -316,6 +316,37 @@ mod tests {
         assert!(measured.bytes_max < 1024, "{}", measured.bytes_max);
     }
 
+    /// Writes a random value.
+    fn value(random: &mut impl FnMut(u64) -> u64, depth: u32, out: &mut String) {
+        match random(if depth == 0 { 3 } else { 5 }) {
+            0 => write!(out, "{}", random(1 << 40)).unwrap(),
+            1 => write!(
+                out,
+                r#""{}""#,
+                "s".repeat(usize::try_from(random(60)).unwrap())
+            )
+            .unwrap(),
+            2 => out.push_str("true"),
+            3 => {
+                out.push('[');
+                for idx in 0..random(40) {
+                    out.push_str(if idx == 0 { "" } else { "," });
+                    value(random, depth - 1, out);
+                }
+                out.push(']');
+            }
+            _ => {
+                out.push('{');
+                for idx in 0..random(30) {
+                    out.push_str(if idx == 0 { "" } else { "," });
+                    write!(out, r#""key{idx}":"#).unwrap();
+                    value(random, depth - 1, out);
+                }
+                out.push('}');
+            }
+        }
+    }
+
     #[test]
     fn unpacked_bytes_generated_objects() {
         let mut seed = 7_u64;
@@ -323,35 +354,6 @@ mod tests {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (seed >> 33) % n
         };
-        fn value(random: &mut impl FnMut(u64) -> u64, depth: u32, out: &mut String) {
-            match random(if depth == 0 { 3 } else { 5 }) {
-                0 => write!(out, "{}", random(1 << 40)).unwrap(),
-                1 => write!(
-                    out,
-                    r#""{}""#,
-                    "s".repeat(usize::try_from(random(60)).unwrap())
-                )
-                .unwrap(),
-                2 => out.push_str("true"),
-                3 => {
-                    out.push('[');
-                    for idx in 0..random(40) {
-                        out.push_str(if idx == 0 { "" } else { "," });
-                        value(random, depth - 1, out);
-                    }
-                    out.push(']');
-                }
-                _ => {
-                    out.push('{');
-                    for idx in 0..random(30) {
-                        out.push_str(if idx == 0 { "" } else { "," });
-                        write!(out, r#""key{idx}":"#).unwrap();
-                        value(random, depth - 1, out);
-                    }
-                    out.push('}');
-                }
-            }
-        }
         for _ in 0..40 {
             let mut json = String::from(r#"{"a":["#);
             for idx in 0..20 {

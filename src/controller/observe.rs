@@ -118,7 +118,7 @@ pub(super) async fn check_in(
         return definitions::judge(context, entry, lane).await;
     }
     let result = match check(context, entry, snapshot, lane).await? {
-        Checked::Result(result) => Arc::new(result),
+        Checked::Result(result) => Arc::from(result),
         Checked::Pending | Checked::Deferred => return Ok(None),
     };
     context.store.note(&entry.key, &result);

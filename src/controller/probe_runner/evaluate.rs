@@ -359,7 +359,6 @@ impl Job {
     /// Evaluates the cases that have come to nothing so far. Runs on a thread that may block.
     fn run(&self, cases: &mut Cases) {
         let subject = &self.subject;
-        let policy = &subject.entry.policy;
         match &subject.definition {
             Ok(None) => {}
             Ok(Some(definition)) => return self.run_definition(definition, cases),
@@ -368,20 +367,27 @@ impl Job {
                 return cases.for_each(|(probe, cases)| pending(probe, cases, &why.text));
             }
         }
+        match Shared::new(subject) {
+            Ok(shared) => self.run_within(&shared, cases),
+            Err(why) => {
+                let cases = subject.probes.iter().zip(cases);
+                cases.for_each(|(probe, cases)| pending(probe, cases, &why));
+            }
+        }
+    }
+
+    /// The same of cases about a policy or webhook, with the parsed objects that all probes share.
+    fn run_within(&self, shared: &Shared, cases: &mut Cases) {
+        let subject = &self.subject;
+        let policy = &subject.entry.policy;
         let ready = Ready::new(&self.context, &subject.entry);
         let param_kind = policy::param_kind(policy);
         let Shared {
             definitions,
             params,
             n_bytes: shared_bytes,
-        } = match Shared::new(subject) {
-            Ok(shared) => shared,
-            Err(why) => {
-                let cases = subject.probes.iter().zip(cases);
-                return cases.for_each(|(probe, cases)| pending(probe, cases, &why));
-            }
-        };
-        let schemas = WithDefinitions::new(&subject.schemas, &definitions);
+        } = shared;
+        let schemas = WithDefinitions::new(&subject.schemas, definitions);
         let kinds = match ready {
             Ready::Mutating(_) => target::builtin(),
             Ready::Deciding(_) => None,
@@ -400,7 +406,7 @@ impl Job {
             admission: ready.admission(),
             param_kind: param_kind.as_ref(),
             bindings: subject.bindings.as_deref().map_err(|why| why.text.clone()),
-            params: match &params {
+            params: match params {
                 Ok(list) => Ok(list as &dyn ParamSource),
                 Err(why) => Err(why.clone()),
             },

@@ -74,7 +74,7 @@ fn answer(request: &Seen) -> Option<Reply> {
 fn answer_of(expression: &str, request: &Seen) -> Option<Reply> {
     if request.method == Method::PATCH && request.path.contains("/policyprobes/p/status") {
         // It is late: the watch has told of this state, or of a later one.
-        let mut probe = serde_json::to_value(&probe(1, 6, "FromCluster").object()).unwrap();
+        let mut probe = serde_json::to_value(probe(1, 6, "FromCluster").object()).unwrap();
         probe["status"] = request.body["status"].clone();
         return Some(Reply::json(&probe));
     }
@@ -173,7 +173,7 @@ fn server(
         }
         let mut version = version.lock().unwrap();
         *version += 1;
-        let mut probe = serde_json::to_value(&probe(1, 6, "Implied").object()).unwrap();
+        let mut probe = serde_json::to_value(probe(1, 6, "Implied").object()).unwrap();
         probe["metadata"]["resourceVersion"] = json!(version.to_string());
         probe["status"] = request.body["status"].clone();
         Some(Reply::json(&probe))

@@ -253,6 +253,7 @@ fn widened(n_bytes: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::Value;
 
     #[test]
     fn allocate_beyond_limit_stays_exceeded() {
@@ -291,12 +292,6 @@ mod tests {
         );
         assert_eq!(budget.exceeded(), Some(Exceeded::Steps(1)));
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::value::Value;
 
     #[test]
     fn cancelled_budget_ends_comparisons_and_steps() {

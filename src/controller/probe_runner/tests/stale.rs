@@ -42,7 +42,7 @@ fn cluster(expression: &str) -> (Arc<Context>, Log, Arc<AtomicU64>) {
                 "name": "team", "resourceVersion": version.to_string(), "labels": {"tier": tier}}})));
         }
         if request.method == Method::PATCH && request.path.contains("/policyprobes/") {
-            let mut probe = serde_json::to_value(&probe(1, 6, "Implied").object()).unwrap();
+            let mut probe = serde_json::to_value(probe(1, 6, "Implied").object()).unwrap();
             probe["metadata"]["name"] = request.body["metadata"]["name"].clone();
             return Some(Reply::json(&probe));
         }

@@ -28,7 +28,7 @@ async fn a_standby_evaluates_and_writes_nothing() {
 async fn a_probe_of_a_target_waits_with_a_reason_and_names_no_policy() {
     let (context, log) = context(AT_MOST_FIVE, server(|| Some(404)));
     start(&context);
-    let probe = serde_json::to_value(&probe(1, 6, "Implied").object()).unwrap();
+    let probe = serde_json::to_value(probe(1, 6, "Implied").object()).unwrap();
     let mut probe = probe;
     probe["spec"].as_object_mut().unwrap().remove("policyName");
     probe["spec"]["target"] = json!({"kind": "MutatingAdmissionPolicy", "name": "a"});

@@ -30,9 +30,10 @@ impl AuthorizerValue {
         }
     }
 
-    /// Returns the length of its own texts, in bytes; the user is shared.
+    /// Returns the length of the user's texts, in bytes.
     fn text_len(&self) -> usize {
-        0
+        let groups = self.user.groups.iter().map(String::len).sum::<usize>();
+        self.user.name.len().saturating_add(groups)
     }
 
     pub(super) fn of_service_account(&self, namespace: &str, name: &str) -> Self {

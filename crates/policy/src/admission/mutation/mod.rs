@@ -441,6 +441,12 @@ impl<'a> Run<'a> {
         invocations
     }
 
+    /// Returns true if the result does not depend on further mutations: the budget is exceeded, or a trial has met an
+    /// unknown kind.
+    fn ends_early(&self) -> bool {
+        self.budget.exceeded().is_some() || (self.is_trial && !self.unknown.is_empty())
+    }
+
     /// Source: `dispatcher.go`, `dispatchInvocations`.
     fn invoke<'p>(
         &mut self,
@@ -453,9 +459,6 @@ impl<'a> Run<'a> {
         let mut last: Option<&Gvk> = None;
         let is_only_pass = !invocations.iter().any(|of| of.policy.reinvokes);
         for (nth, invocation) in invocations.iter().enumerate() {
-            if self.budget.exceeded().is_some() {
-                return Ok(false);
-            }
             let is_last = nth + 1 == invocations.len();
             let evaluator = &invocation.policy.admission.evaluator;
             let programs = evaluator.programs();
@@ -494,8 +497,7 @@ impl<'a> Run<'a> {
             let current = versions.get(&invocation.gvk).filter(|_| is_watched);
             let first = current.map(|of| of.json.clone());
             for (n, (role, expression)) in programs.mutations.iter().enumerate() {
-                let is_exceeded = self.budget.exceeded().is_some();
-                if is_exceeded || (self.is_trial && !self.unknown.is_empty()) {
+                if self.ends_early() {
                     return Ok(false);
                 }
                 last = Some(&invocation.gvk);

@@ -260,7 +260,7 @@ fn recorder_does_not_evaluate_lazy_variables() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             done.send(evaluate_with(Some(Arc::clone(&recorder))))
-                .unwrap()
+                .unwrap();
         });
         // A recorder that evaluates variables waits for itself; a process that waits for it would not end.
         let recorded = is_done.recv_timeout(std::time::Duration::from_secs(60));
