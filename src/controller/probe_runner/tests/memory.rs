@@ -209,7 +209,8 @@ async fn large_params_are_not_parsed() {
     with_params.metadata.resource_version = Some("20".to_owned());
     put(&context, with_params);
     let bound: ValidatingAdmissionPolicyBinding = serde_json::from_value(json!({
-        "metadata": {"name": "b", "uid": "b", "resourceVersion": "1"},
+        "metadata": {"name": "b", "uid": "b", "resourceVersion": "1",
+                     "annotations": {"vap-status.dev/probe-inputs": "FromCluster"}},
         "spec": {"policyName": "a", "validationActions": ["Deny"],
                  "paramRef": {"selector": {}, "parameterNotFoundAction": "Deny"}},
     }))
