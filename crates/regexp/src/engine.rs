@@ -280,11 +280,10 @@ impl Search<'_> {
     ) -> Result<Option<Range<usize>>, L::Error> {
         match (&self.engine.kind, &mut *self.memory) {
             (Kind::Automata(regex), Memory::Automata(cache)) => {
+                // A search may read the whole text although the match that it prefers is short.
+                limits.work(text.len().saturating_sub(start))?;
                 let input = Input::new(text).range(start..);
-                let found = regex.search_with(cache, &input).map(|found| found.range());
-                let end = found.as_ref().map_or(text.len(), |found| found.end);
-                limits.work(end.saturating_sub(start))?;
-                Ok(found)
+                Ok(regex.search_with(cache, &input).map(|found| found.range()))
             }
             (Kind::Machine(machine), Memory::Machine(scratch)) => {
                 machine.find((text, start, false), scratch, limits)

@@ -413,4 +413,34 @@ mod tests {
             "the regular expression needs more than 8 MiB of memory"
         );
     }
+
+    /// Counts the work of searches, and ends them after a number of steps.
+    struct WorkLimit(std::cell::Cell<usize>);
+
+    impl Limits for WorkLimit {
+        type Error = ();
+
+        fn work(&self, n_steps: usize) -> Result<(), ()> {
+            let left = self.0.get().checked_sub(n_steps).ok_or(())?;
+            self.0.set(left);
+            Ok(())
+        }
+
+        fn allocate(&self, _: usize) -> Result<(), ()> {
+            Ok(())
+        }
+
+        fn exceeded(&self) {}
+    }
+
+    #[test]
+    fn find_all_counts_text_that_is_read_again_for_each_match() {
+        let program = Program::new("(x|xx|xxx)*y|x").unwrap();
+        let text = "x".repeat(2_000);
+        let limits = WorkLimit(1_000_000.into());
+        assert_eq!(program.find_all(&text, None, &limits), Err(()));
+        let limits = WorkLimit(10_000_000.into());
+        let found = program.find_all(&text, None, &limits).unwrap();
+        assert_eq!(found.len(), 2_000);
+    }
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use super::cost::Tracker;
 use super::fold::Frame;
 use super::node::{
-    Attribute, Call, Kind, ListNode, Maker, MapEntryNode, Member, MessageNode, Node, Root, Target,
+    Attribute, Call, Fold, Kind, ListNode, Maker, MapEntryNode, Member, MessageNode, Node, Root,
+    Target,
 };
 use super::stack::Stack;
 use super::{Activation, Limits, Program};
@@ -105,23 +106,45 @@ impl<'p> Machine<'p> {
             },
             Kind::And(terms) => self.eval_logic(node, terms, false),
             Kind::Or(terms) => self.eval_logic(node, terms, true),
-            Kind::Equal(args, cost) => self.eval_equality(node, args, *cost, false),
-            Kind::NotEqual(args, cost) => self.eval_equality(node, args, *cost, true),
+            Kind::Equal(args, cost) => {
+                self.releasing(|machine| machine.eval_equality(node, args, *cost, false))
+            }
+            Kind::NotEqual(args, cost) => {
+                self.releasing(|machine| machine.eval_equality(node, args, *cost, true))
+            }
             Kind::NotStrictlyFalse(arg, cost) => self.eval_not_strictly_false(node, arg, *cost),
-            Kind::Call(call) => self.eval_call(node, call),
+            Kind::Call(call) => self.releasing(|machine| machine.eval_call(node, call)),
             Kind::OptionalOr(args) => self.eval_optional_or(node, args, false),
             Kind::OptionalOrValue(args) => self.eval_optional_or(node, args, true),
-            Kind::Member(member) => self.eval_member(node, member),
+            Kind::Member(member) => self.releasing(|machine| machine.eval_member(node, member)),
             Kind::List(list) => self.eval_list(node, list),
             Kind::Map(entries) => self.eval_map(node, entries),
             Kind::Message(message) => self.eval_message(node, message),
-            Kind::Fold(fold) => {
-                let result = fatal(self.fold(fold))?;
-                self.tracker.drop_step(fold.range.id);
-                self.tracker.done(node.id)?;
-                result
-            }
+            Kind::Fold(fold) => self.releasing(|machine| machine.eval_fold(node, fold)),
         }
+    }
+
+    /// Evaluates a step, and gives back the memory of its operands if the result refers to none of them.
+    #[inline]
+    fn releasing(
+        &mut self,
+        step: impl FnOnce(&mut Self) -> Result<Value, EvalError>,
+    ) -> Result<Value, EvalError> {
+        let mark = self.context.budget().mark();
+        let result = step(self);
+        if let Ok(value) = &result
+            && let Some(n_bytes) = value.flat_size()
+        {
+            self.context.budget().release(mark, n_bytes);
+        }
+        result
+    }
+
+    fn eval_fold(&mut self, node: &'p Node, fold: &'p Fold) -> Result<Value, EvalError> {
+        let result = fatal(self.fold(fold))?;
+        self.tracker.drop_step(fold.range.id);
+        self.tracker.done(node.id)?;
+        result
     }
 
     /// Runs `work` where there is more stack.

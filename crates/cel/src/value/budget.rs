@@ -21,12 +21,21 @@ pub struct EvalBudget {
     bytes: AtomicU64,
     max_steps: u64,
     max_bytes: u64,
+    /// Bytes of values that outlive the step that allocated them, since the budget was created.
+    retained: AtomicU64,
     is_out_of_steps: AtomicBool,
     is_out_of_bytes: AtomicBool,
     /// Set by another thread to end the evaluation.
     is_cancelled: Option<Arc<AtomicBool>>,
     /// Work since the flag was last read.
     unpolled: AtomicU64,
+}
+
+/// A state of the memory of an [`EvalBudget`].
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    left: u64,
+    retained: u64,
 }
 
 /// The limit of an [`EvalBudget`] that an evaluation has exceeded. Its text is the reason shown to users.
@@ -102,6 +111,7 @@ impl EvalBudget {
             bytes: AtomicU64::new(bytes),
             max_steps: steps,
             max_bytes: bytes,
+            retained: AtomicU64::new(0),
             is_out_of_steps: AtomicBool::new(false),
             is_out_of_bytes: AtomicBool::new(false),
             is_cancelled: None,
@@ -176,7 +186,7 @@ impl EvalBudget {
         }
     }
 
-    /// Counts `n_bytes` that are about to be allocated. Memory that is freed later is not given back.
+    /// Counts `n_bytes` that are about to be allocated. [`EvalBudget::release`] gives temporary memory back.
     ///
     /// # Errors
     ///
@@ -223,6 +233,39 @@ impl EvalBudget {
     /// As of [`EvalBudget::reserve`].
     pub fn reserve_list(&self, len: usize) -> Result<(), EvalError> {
         self.reserve(len.saturating_mul(size_of::<super::Value>()))
+    }
+
+    /// Returns the state of the memory, for [`EvalBudget::release`] and [`EvalBudget::retain`].
+    #[inline]
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        Mark {
+            left: self.bytes.load(Ordering::Relaxed),
+            retained: self.retained.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Gives back what was allocated since `mark`, except `n_kept` bytes of the result and what was retained.
+    #[inline]
+    pub fn release(&self, mark: Mark, n_kept: usize) {
+        let left = self.bytes.load(Ordering::Relaxed);
+        if left >= mark.left || self.is_out_of_bytes.load(Ordering::Relaxed) {
+            return;
+        }
+        let retained = self
+            .retained
+            .load(Ordering::Relaxed)
+            .saturating_sub(mark.retained);
+        let kept = retained.saturating_add(widened(n_kept));
+        let released = mark.left.saturating_sub(kept).max(left);
+        self.bytes.store(released, Ordering::Relaxed);
+    }
+
+    /// Notes that what was allocated since `mark` outlives the step that allocated it, as the value of a variable does.
+    pub fn retain(&self, mark: Mark) {
+        let used = mark.left.saturating_sub(self.bytes.load(Ordering::Relaxed));
+        self.retained
+            .store(mark.retained.saturating_add(used), Ordering::Relaxed);
     }
 
     /// Gives back `n_bytes` that were allocated for a temporary value.
@@ -279,6 +322,24 @@ mod tests {
         budget.free(60);
         assert_eq!(budget.bytes_left(), 60);
         budget.reserve(61).unwrap_err();
+    }
+
+    #[test]
+    fn release_keeps_the_result_and_retained_bytes() {
+        let budget = EvalBudget::new(1, 1_000);
+        let outer = budget.mark();
+        budget.allocate(100).unwrap();
+        let variable = budget.mark();
+        budget.allocate(200).unwrap();
+        budget.retain(variable);
+        budget.allocate(300).unwrap();
+        budget.release(outer, 50);
+        assert_eq!(budget.bytes_left(), 1_000 - 200 - 50);
+        budget.release(outer, 900);
+        assert_eq!(budget.bytes_left(), 750);
+        budget.allocate(751).unwrap_err();
+        budget.release(outer, 0);
+        assert_eq!(budget.bytes_left(), 0);
     }
 
     #[test]

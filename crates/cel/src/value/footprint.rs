@@ -17,6 +17,28 @@ pub(crate) const GROWN_ELEMENT: usize = 2 * size_of::<Value>();
 pub(crate) const GROWN_ENTRY: usize = 4 * size_of::<Value>() + 96;
 
 impl Value {
+    /// Returns the bytes that the value keeps alive, if it refers to no other value; `None` if it may.
+    #[inline]
+    pub(crate) fn flat_size(&self) -> Option<usize> {
+        match self {
+            Self::Null
+            | Self::Bool(_)
+            | Self::Int(_)
+            | Self::Uint(_)
+            | Self::Double(_)
+            | Self::Duration(_)
+            | Self::Timestamp(_)
+            | Self::String(_)
+            | Self::Bytes(_) => Some(self.own_size()),
+            Self::List(_)
+            | Self::Map(_)
+            | Self::Type(_)
+            | Self::Optional(_)
+            | Self::Opaque(_)
+            | Self::Error(_) => None,
+        }
+    }
+
     /// Returns the bytes that only this value uses, without those of its elements; zero if it is shared.
     #[inline]
     pub(crate) fn own_size(&self) -> usize {

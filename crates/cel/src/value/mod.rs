@@ -26,7 +26,7 @@ mod passed;
 
 use std::sync::Arc;
 
-pub use budget::{EvalBudget, Exceeded};
+pub use budget::{EvalBudget, Exceeded, Mark};
 pub(crate) use compare::{double_to_int, double_to_uint};
 pub use convert::parse_double;
 pub use error::{ErrorKind, EvalError};

@@ -188,7 +188,9 @@ impl Scope {
                 name()
             ))),
             Ok(program) => {
+                let mark = self.inputs.budget.mark();
                 let (value, cost) = self.evaluate(program);
+                self.inputs.budget.retain(mark);
                 self.note(variable.expression.index, &value);
                 self.add_variables_cost(cost);
                 value.map_err(|error| {
