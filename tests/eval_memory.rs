@@ -107,6 +107,7 @@ fn call(row: &OverloadRow) -> Option<String> {
     Some(match (&*args, row.style) {
         _ if row.function.contains('@') => return None,
         ([left, right], _) if row.function == "_[_]" => format!("({left})[{right}]"),
+        ([operand, _], _) if row.function.starts_with("_?.") => format!("({operand}).?field"),
         ([left, right], _) if row.function == "_[?_]" => format!("({left})[?{right}]"),
         ([condition, left, right], _) if row.function == "_?_:_" => {
             format!("({condition}) ? ({left}) : ({right})")
@@ -126,7 +127,7 @@ fn call(row: &OverloadRow) -> Option<String> {
     })
 }
 
-/// The result of an expression, after which memory has been used at most within the limit.
+/// The result of an expression, or `None` if it does not compile. Memory has been used at most within the limit.
 #[track_caller]
 fn evaluate(
     text: &str,
@@ -153,7 +154,7 @@ fn evaluate(
     if !found.is_empty() {
         return None;
     }
-    let program = Program::plan(&checked, &env, &KubernetesRuntime).unwrap();
+    let program = Program::plan(&checked, &env, &KubernetesRuntime).ok()?;
     let mut activation = Bindings::default();
     for (name, value) in &bound {
         activation.bind(*name, value.clone());
