@@ -1,8 +1,8 @@
 //! Work that keeps a thread busy: checks, the parsing of schemas, and probes. Each kind has its own number of threads, so
 //! that none of them starves another.
 //!
-//! [`run_within`] bounds work by time. Work that does not end although it was told to is abandoned: its thread counts as
-//! stuck, and another takes its place, up to [`MAX_STUCK`].
+//! `run_within` bounds work by time. Work that does not end although it was told to is abandoned: its thread counts as
+//! stuck, and another takes its place, up to `MAX_STUCK`.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -27,7 +27,7 @@ const MAX_AUTOMATON_PATTERN: usize = 10_000;
 /// which cannot be interrupted and in the worst case visits each state at each byte: less than a second.
 const MAX_AUTOMATON_STEPS: usize = 100_000_000;
 
-/// The greatest number of instructions of a machine of [`Engine::for_trial`].
+/// The greatest number of instructions of an engine that is built for one search of an analysis.
 pub const MAX_TRIAL_INSTRUCTIONS: usize = 4_096;
 
 /// Searches by several threads that keep their memory.
