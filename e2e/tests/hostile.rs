@@ -291,8 +291,13 @@ fn print_acceptance(counts: &Accepted) -> (usize, usize) {
 }
 
 /// Warnings that are due to hostile objects. Others fail the test.
+///
+/// The API server merges the fields of a probe with 150,000 small maps for some seconds when its status is applied.
 fn expected() -> Vec<Trouble> {
-    Vec::new()
+    vec![
+        Trouble::warning("cannot write the status of a probe"),
+        Trouble::warning("the check of this policy exceeded its time limit"),
+    ]
 }
 
 async fn start(control_plane: &ControlPlane, name: &'static str) -> Replica {
