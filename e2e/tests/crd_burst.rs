@@ -26,7 +26,7 @@ const N_POLICIES: usize = 50;
 /// CRDs of a group, as an operator installs them.
 const CRDS_OF_A_GROUP: usize = 5;
 
-/// Pauses of the controller itself between the publication of what a policy needs and its new status.
+/// Delays of the controller itself between the publication of a resource and the new status of its policy.
 const OWN_PAUSES: Duration = Duration::from_secs(1);
 
 /// Rounds of requests of the controller for that, at the speed of the slowest round of this test: the list of all
@@ -156,7 +156,7 @@ async fn verdicts(api: &Api<ValidatingAdmissionPolicy>) -> BTreeMap<String, [Str
         .collect()
 }
 
-/// The time of an event for each policy, and the time of the slowest round of requests that looked for it.
+/// The time of an event for each policy, and of the slowest round of requests that polled for it.
 #[derive(Default)]
 struct Times {
     at: BTreeMap<usize, Duration>,

@@ -55,7 +55,7 @@ const LIVEZ_TIMEOUT: Duration = Duration::from_secs(3);
 /// The least share of hostile objects that an API server must accept, in percent.
 const MIN_ACCEPTED: usize = 60;
 
-/// A replica of the controller, with what was observed of it.
+/// A replica of the controller, with the observations of it.
 struct Replica {
     name: &'static str,
     controller: Controller,

@@ -310,8 +310,8 @@ async fn settled(tenant: &Client, controller: &Controller) -> BTreeSet<String> {
     panic!("what the tenant sees does not settle: {before:#?}");
 }
 
-/// Asserts that neither the log nor the metrics nor what the tenant sees contains the token. Names and guesses in specs
-/// are not looked at.
+/// Asserts that the log, the metrics and all that the tenant sees do not contain the token. Names and guesses in specs
+/// are ignored.
 async fn assert_hidden(token: &str, seen: &BTreeSet<String>, controller: &Controller) {
     for text in seen {
         assert!(!text.contains(token), "{text}");
@@ -322,7 +322,7 @@ async fn assert_hidden(token: &str, seen: &BTreeSet<String>, controller: &Contro
     assert!(!metrics.contains(token), "{metrics}");
 }
 
-/// Runs all attacks in a cluster with this token; what the tenant sees of them.
+/// Runs all attacks in a cluster with this token, and returns the tenant's view of them.
 async fn attacked(token: &str) -> BTreeSet<String> {
     let (control_plane, admin, tenant) = cluster(token).await;
     let maps: Api<ConfigMap> = Api::namespaced(tenant.clone(), "kube-system");

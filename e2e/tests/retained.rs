@@ -21,7 +21,7 @@ const MIB: i64 = 1 << 20;
 /// The most heap that one check may use, in bytes: half of the memory limit of the controller.
 const MAX_PEAK: u64 = 128 << 20;
 
-/// The most heap that all checks together may leave behind, in bytes. Caches are within it.
+/// The most heap that all checks together may retain, in bytes, including caches.
 const MAX_RETAINED: i64 = 48 * MIB;
 
 #[test]

@@ -17,7 +17,7 @@ const MAX_SEED_BYTES: usize = 16;
 /// The most heap that one check may use, in bytes: half of the memory limit of the controller.
 const MAX_PEAK_BYTES: u64 = 128 << 20;
 
-/// The most heap that all checks together may leave behind, in bytes. Caches are within it.
+/// The most heap that all checks together may retain, in bytes, including caches.
 const MAX_RETAINED_BYTES: i64 = 48 << 20;
 
 static BUILTIN: LazyLock<(Builtin, RestMapper)> = LazyLock::new(|| {
@@ -26,13 +26,13 @@ static BUILTIN: LazyLock<(Builtin, RestMapper)> = LazyLock::new(|| {
     (builtin, mapper)
 });
 
-/// Bytes that the checks of this process have left behind.
+/// Bytes that the checks of this process have retained.
 static RETAINED: AtomicI64 = AtomicI64::new(0);
 
 /// Checks the policies that `bytes` describe, and drops them.
 ///
 /// # Panics
-/// If a check takes or leaves behind too much memory.
+/// If a check uses or retains too much memory.
 pub fn check(bytes: &[u8]) {
     LazyLock::force(&BUILTIN);
     for policy in policies(bytes) {

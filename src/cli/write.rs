@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn failed_write_in_place_restores_the_content() {
         let (directory, path) = file(0o644);
-        // A handle that cannot be written stands for a full disk; the backup is then the only safe copy.
+        // A handle that cannot be written simulates a full disk; the backup is then the only safe copy.
         let mut read_only = File::open(&path).unwrap();
         let error = overwrite(&path, &mut read_only, OLD.as_bytes(), b"new\n").unwrap_err();
         assert!(error.contains("; the old content is in "), "{error}");

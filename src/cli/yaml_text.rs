@@ -15,7 +15,7 @@ const MARKS: std::ops::RangeInclusive<char> = '\u{e000}'..='\u{f8ff}';
 /// Placeholders in a text, which the document does not contain itself.
 #[derive(Clone, Copy)]
 struct Marks {
-    /// Stands for a single quote.
+    /// Replaces a single quote.
     quote: char,
     /// Begins a text with escapes.
     escapes: char,

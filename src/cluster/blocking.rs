@@ -1,7 +1,7 @@
 //! Work that keeps a thread busy: checks, the parsing of schemas, and probes. Each kind has its own number of threads, so
 //! that none of them starves another.
 //!
-//! `run_within` bounds work by time. Work that does not end although it was told to is abandoned: its thread counts as
+//! `run_within` bounds work by time. Work that does not stop in time is abandoned: its thread counts as
 //! stuck, and another takes its place, up to `MAX_STUCK`.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -95,7 +95,7 @@ pub(crate) async fn run<T: Send + 'static>(
     kind: Kind,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, JoinError> {
-    // These are never closed; if one were, the work would be done all the same.
+    // The semaphores are never closed. If one were, the work would still run.
     let permit = semaphore(kind).acquire().await.ok();
     tokio::task::spawn_blocking(move || {
         let _permit = permit;
@@ -109,16 +109,16 @@ pub(crate) async fn run<T: Send + 'static>(
 pub(crate) struct TimeLimit {
     /// The time after which other work that waits ends this.
     pub(crate) turn: Duration,
-    /// The time after which it is told to stop in any case.
+    /// The time after which the stop flag is set in any case.
     pub(crate) deadline: Duration,
     /// The time that it may take to stop.
     pub(crate) grace: Duration,
 }
 
-/// How often it is looked whether other work waits.
+/// The interval of polls for waiting work.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Tells work to stop when it is dropped: no caller waits for it any more.
+/// Sets the stop flag when it is dropped, since no caller waits for the work any more.
 struct StopOnDrop(Arc<AtomicBool>);
 
 impl Drop for StopOnDrop {
@@ -220,7 +220,7 @@ async fn run_in<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<Option<T>, JoinError> {
     let waiting = Waiting::new(places.n_waiting);
-    // These are never closed; if one were, the work would be done all the same.
+    // The semaphores are never closed. If one were, the work would still run.
     let permit = places.semaphore.acquire().await.ok();
     drop(waiting);
     let place = Arc::new(Place {
@@ -305,7 +305,7 @@ mod tests {
         grace: Duration::from_millis(40),
     };
 
-    /// Runs until it is told to stop.
+    /// Runs until `stop` is set.
     fn until(stop: &Arc<AtomicBool>) -> impl FnOnce() -> Duration + Send + 'static {
         let stop = Arc::clone(stop);
         move || {

@@ -68,7 +68,7 @@ pub(crate) fn client(
 /// Returns the client of a command that ends: silence has no limit, as requests have their own.
 ///
 /// # Errors
-/// Those of [`client`].
+/// The errors of [`client`].
 pub(crate) fn command_client(config: Config) -> Result<Client, kube::Error> {
     let agent = concat!("kubectl-vap/", env!("CARGO_PKG_VERSION"));
     let limits = (COMMAND_CONNECT_TIMEOUT, None);

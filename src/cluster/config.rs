@@ -42,7 +42,7 @@ pub(crate) fn read_kubeconfig(path: &Path) -> Result<Kubeconfig, KubeconfigError
 /// Reads the kubeconfig that `KUBECONFIG` names, or `~/.kube/config`.
 ///
 /// # Errors
-/// Those of [`read_kubeconfig`].
+/// The errors of [`read_kubeconfig`].
 pub(crate) fn default_kubeconfig() -> Result<Kubeconfig, KubeconfigError> {
     let paths = std::env::var_os("KUBECONFIG").unwrap_or_default();
     let paths = std::env::split_paths(&paths).filter(|path| !path.as_os_str().is_empty());

@@ -151,9 +151,9 @@ impl RefersToPolicy for Probe {
 /// The greatest number of bytes that objects of a kind may take when they are stored.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
-    /// Those of one policy.
+    /// The bytes of one policy's objects.
     of_policy: usize,
-    /// All of them.
+    /// The bytes of all objects.
     in_all: usize,
 }
 
@@ -395,7 +395,7 @@ impl<K: RefersToPolicy> State<K> {
     fn make_room(&mut self, policy: &str, name: &str) -> Vec<String> {
         let mut touched = Vec::new();
         if self.n_bytes == 0 {
-            // Nothing of this kind counts.
+            // Objects of this kind have no limit.
             return touched;
         }
         let Limits { of_policy, in_all } = self.limits;

@@ -467,7 +467,7 @@ struct Unmatched<'a> {
     webhook: Option<(usize, String, Matched)>,
 }
 
-/// Matches the rules of `entry` with what is served.
+/// Matches the rules of `entry` with the served resources.
 fn match_parts<'a>(
     entry: &'a Entry,
     mapper: &Arc<RestMapper>,

@@ -14,9 +14,8 @@ const INTERVAL: Duration = Duration::from_secs(60);
 /// The shortest pause between two tasks: where there are very many, a round takes longer than a minute.
 const MIN_PAUSE: Duration = Duration::from_millis(20);
 
-/// Ends watches of params that no policy needs any more, and sees to probes that depend on namespaces or
-/// permissions, whose changes nobody tells us: a little at a time, and not all at once. Has checks repeated that
-/// exceeded their deadline long ago.
+/// Ends watches of params that no policy needs, and re-queues probes that depend on namespaces or permissions, which
+/// are not watched. The work is spread over the interval. Repeats checks that exceeded their deadline long ago.
 pub(crate) async fn run(context: Arc<Context>) {
     let heartbeat = context
         .supervisor

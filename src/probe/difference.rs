@@ -86,7 +86,7 @@ fn decision(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     }
 }
 
-/// Describes how a failed case differs from what it expects, without texts that expressions made.
+/// Describes how a failed case differs from its expectation, without texts of expressions.
 #[must_use]
 pub fn outline(expect: &Expect, outcome: &ReviewOutcome) -> String {
     let actual = if outcome.is_allowed() {

@@ -107,7 +107,7 @@ pub enum CheckStep {
 }
 
 impl<T> Checked<'_, T> {
-    /// The value. The error is the verdict on a check without one.
+    /// The value. The error is the status of a check without one.
     pub(super) fn done(&self) -> Result<&T, Verdict> {
         match self {
             Self::Done(value) => Ok(value),

@@ -126,7 +126,7 @@ impl Verdict {
         .with_evidence(Evidence::Awaited)
     }
 
-    /// The verdict on a check that took too long.
+    /// The status of a check that took too long.
     pub(super) fn deadline_exceeded(deadline: Deadline<'_>) -> Self {
         let Deadline { limit, step, field } = deadline;
         let (work, unknown) = match step {

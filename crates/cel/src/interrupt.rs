@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn run_returns_the_value_of_finished_work() {
         assert_eq!(Interrupt::new(|| false).run(|| 7), Ok(7));
-        // Nothing is left installed.
+        // The interrupt is no longer installed.
         assert!(current().is_none());
         (0..1_000).for_each(|_| checkpoint());
     }

@@ -18,7 +18,7 @@ const N_KINDS: usize = 60;
 const MAX_TEXT: usize = 100_000;
 const MAX_POLICY: usize = 200_000;
 
-/// Joins copies of what `part` returns until there are 100,000 characters.
+/// Concatenates results of `part` up to 100,000 characters.
 fn joined(separator: &str, part: impl Fn(usize) -> String) -> String {
     let mut text = part(0);
     for n in 1.. {

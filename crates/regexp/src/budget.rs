@@ -136,9 +136,9 @@ pub(super) struct Reservation {
 /// Counters that a reservation adds to.
 #[derive(Debug)]
 enum Account {
-    /// Those of an owner, and of all owners.
+    /// The counters of an owner, and of all owners.
     Kept(Arc<EngineBudget>),
-    /// That of the shared cache.
+    /// The counter of the shared cache.
     Cached,
     /// None: the engine exists for one search.
     Transient,

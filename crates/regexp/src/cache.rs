@@ -47,8 +47,8 @@ pub(super) fn get(pattern: &str) -> Option<Arc<Engine>> {
     Some(Arc::clone(engine))
 }
 
-/// Reserves `n_bytes` for a new engine. Engines that were not used for the longest time are dropped for it. `None` if
-/// there is no room all the same, as an engine is too large, or dropped ones are still in use.
+/// Reserves `n_bytes` for a new engine, and drops the least recently used engines if there is no room. `None` if the
+/// engine is too large, or if dropped engines are still in use.
 pub(super) fn reserve(n_bytes: usize) -> Option<Reservation> {
     if n_bytes > MAX_CACHE_BYTES {
         return None;

@@ -179,7 +179,7 @@ impl Class {
         }
     }
 
-    /// Adds what `other` matches. Returns false if that is known to be in the class.
+    /// Adds the characters of `other`. Returns false if the class is known to contain them.
     pub(super) fn merge(&mut self, other: Self) -> bool {
         let mut is_changed = false;
         for mut part in other.parts {

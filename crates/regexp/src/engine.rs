@@ -1,4 +1,4 @@
-//! Engines: what matches a pattern, built when it is first used.
+//! Engines, which search for a pattern. The first search builds them.
 
 use std::ops::Range;
 use std::sync::Mutex;

@@ -118,7 +118,7 @@ pub(super) fn parse_unicode_class(cursor: &mut Cursor<'_>) -> Result<Option<Item
 }
 
 /// Reads `[:name:]`, if it comes next within a class. Clears `is_possible` if no `:]` follows in the pattern, so that
-/// it is looked for once.
+/// it is searched for once.
 fn parse_posix_class(
     cursor: &mut Cursor<'_>,
     is_possible: &mut bool,

@@ -5,7 +5,7 @@ pub trait Limits {
     /// Reason why a search ends early.
     type Error;
 
-    /// Counts `n_steps` of work, each of some nanoseconds, and looks at the interruption from time to time.
+    /// Counts `n_steps` of work, each of some nanoseconds, and checks for an interruption from time to time.
     ///
     /// # Errors
     ///

@@ -24,13 +24,13 @@ pub(super) const SEARCH_BYTES: usize =
 /// An instruction; targets are indices of instructions.
 #[derive(Clone, Copy, Debug)]
 enum Instruction {
-    /// That code point, then the next instruction.
+    /// Consumes this code point and continues with the next instruction.
     Char(char),
-    /// Any code point but a newline, then the next instruction.
+    /// Consumes any code point except a newline.
     AnyNotNewline,
-    /// Any code point, then the next instruction.
+    /// Consumes any code point.
     Any,
-    /// One code point of the class of that number, then the next instruction.
+    /// Consumes a code point of the class with this index.
     Class(u32),
     /// Nothing is consumed if the condition holds, then the next instruction.
     Look(Look),

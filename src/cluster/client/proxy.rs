@@ -86,7 +86,7 @@ impl Proxy {
         })
     }
 
-    /// Returns a connector to what is behind an HTTP proxy, which `connector` connects to.
+    /// Returns a connector that reaches servers through an HTTP proxy; `connector` connects to the proxy.
     pub(super) fn tunnel<C>(
         &self,
         connector: C,
@@ -109,7 +109,7 @@ impl Proxy {
         tunnel.map_err(move |error| failure(&address, &error))
     }
 
-    /// Returns a connector to what is behind a SOCKS proxy, which `connector` connects to.
+    /// Returns a connector that reaches servers through a SOCKS proxy; `connector` connects to the proxy.
     pub(super) fn socks<C>(
         &self,
         connector: C,

@@ -56,7 +56,7 @@ fn inode(metadata: &fs::Metadata) -> u64 {
     }
 }
 
-/// A connector that is built anew when a file has changed.
+/// A connector that is rebuilt when a file has changed.
 pub(super) struct ReloadingConnector<C> {
     files: FileStamps,
     build: Arc<dyn Fn() -> Result<C, kube::Error> + Send + Sync>,

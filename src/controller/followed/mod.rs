@@ -410,7 +410,7 @@ impl Object {
     }
 }
 
-/// The parsers of what is followed for fuzz targets.
+/// The parsers of opt-in kinds for fuzz targets.
 pub(crate) mod fuzzing {
     use super::definitions::{ReadDefinition, WithRules};
     use super::received::{Received, ReceivedBinding, ReceivedMutating, ReceivedWebhooks};

@@ -54,7 +54,7 @@ impl Lines {
     /// The next line, until `end`. Empty ones are passed over.
     ///
     /// # Errors
-    /// Where the connection breaks, or `end` comes first.
+    /// If the connection breaks, or `end` comes first.
     pub(super) async fn next(&mut self, end: Instant) -> Result<Line, Error> {
         loop {
             if let Some(at) = self.chunk.iter().position(|byte| *byte == b'\n') {

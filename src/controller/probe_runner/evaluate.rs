@@ -511,7 +511,7 @@ fn is_evaluated(result: &CaseResult, setting: &Setting<'_>) -> bool {
     result.outcome.is_some() || is_mutated
 }
 
-/// Returns what a probe of the policy may use of the cluster: `setting` without params that it must not use.
+/// Returns `setting` without the cluster inputs that a probe must not use.
 fn limited<'a>(
     setting: &Setting<'a>,
     rights: &Rights,

@@ -244,7 +244,7 @@ fn wanted(
     probes: &[Arc<Probe>],
     bindings: Result<&Bindings, &Unavailable>,
 ) -> Result<Vec<(Key, String)>, Unavailable> {
-    // References of the probes themselves are not followed: nobody authorized their authors.
+    // References of the probes themselves are ignored: the API server has not authorized their authors.
     let from_cluster = probes.iter().find(|probe| {
         probe.spec.params == From::FromCluster && probe.spec.bindings == BindingSource::FromCluster
     });

@@ -1,4 +1,4 @@
-//! Limits what probes use and show of the cluster.
+//! Restricts the cluster inputs that probes use, and the texts that their statuses show.
 //!
 //! A probe does not record its author, so the author's permissions cannot be checked. Params and namespaces, which the
 //! controller reads with its own permissions, are used only through existing bindings whose owners allow that by an
@@ -192,7 +192,7 @@ fn namespaces_refusal(
     }
 }
 
-/// The status of a case without texts and costs, which depend on what was evaluated.
+/// The status of a case without texts and costs, which depend on the evaluated values.
 fn withheld(case: &Case, status: CaseStatus, outcome: Option<&ReviewOutcome>) -> CaseStatus {
     let difference = match (status.outcome, outcome) {
         (CaseOutcome::Passed, _) => None,

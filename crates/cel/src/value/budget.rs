@@ -89,7 +89,7 @@ const MAX_STEPS: u64 = 10_000_000;
 /// Bytes. An object of a request has at most 3 MiB of JSON, and policies build short strings and lists from it.
 const MAX_BYTES: u64 = 32 << 20;
 
-/// Steps of work from one look at the cancellation to the next.
+/// Steps of work between two reads of the cancellation flag.
 const STEPS_OF_POLL: u64 = 1_000;
 
 const MIB: u64 = 1 << 20;

@@ -33,7 +33,7 @@ impl Value {
     ///
     /// # Errors
     ///
-    /// Those of [`Self::equals`], and an exhausted budget.
+    /// The errors of [`Self::equals`], and an exhausted budget.
     pub fn equals_within(&self, other: &Self, budget: &EvalBudget) -> Result<bool, EvalError> {
         budget.poll(1)?;
         equals(self, other, Walk { depth: 0, budget })

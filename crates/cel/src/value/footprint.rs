@@ -1,7 +1,7 @@
 //! The memory that a value alone uses, for [`EvalBudget`](super::EvalBudget).
 //!
-//! A value that nothing else holds was just created, so that its memory is counted once. Nothing here visits elements:
-//! a list that contains a large value twice uses the memory of two elements.
+//! A value with a single reference was just created, so its memory is counted once. The elements of a value are not
+//! visited: a list that contains a large value twice uses the memory of two elements.
 
 use std::sync::Arc;
 

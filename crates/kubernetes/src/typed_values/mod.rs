@@ -139,7 +139,7 @@ fn typed_string(text: &Arc<str>, schema: &ValueSchema, budget: &EvalBudget) -> V
             "date-time" => go_time::date_time(text)
                 .map(Value::Timestamp)
                 .map_err(|error| format!("Invalid date-time formatted string {text}: {error}")),
-            // Upstream takes the alphabet of URLs, even though the format asks for the other one.
+            // Upstream uses the URL alphabet, although the format specifies the standard one.
             "byte" => {
                 // The value is decoded whenever it is read.
                 let room = budget

@@ -375,7 +375,7 @@ impl<'a> Maker<'a> {
         let cost = evaluation.costs.used() % AUTHORIZER_CHECK_COST;
         let cost = cost.saturating_add(100).saturating_add(of_ended);
         budget.cost = budget.cost.saturating_sub(cost);
-        // What the API server makes of such a request is unknown.
+        // The decision of the API server about such a request is unknown.
         evaluation.exceeded.is_none().then_some(steps)
     }
 }

@@ -141,7 +141,7 @@ async fn oldest_probes_are_stored_and_others_follow_when_there_is_room() {
     assert_eq!(is_rejected(), [false, false, false, true, true]);
     let text = problems()[3].clone().unwrap();
     assert!(text.starts_with("there is no room for the probe"), "{text}");
-    // Nothing changes while there is no room.
+    // A reconciliation changes nothing while there is no room.
     assert!(
         !tasks(&context)
             .iter()
@@ -160,7 +160,7 @@ async fn oldest_probes_are_stored_and_others_follow_when_there_is_room() {
     assert_eq!(of("b4"), None);
     assert!(of("b5").is_some());
 
-    // Those of one policy have a limit of their own.
+    // The probes of one policy have a limit of their own.
     context
         .probes
         .set_limits(2 * n_bytes + n_bytes / 2, 20 * n_bytes);

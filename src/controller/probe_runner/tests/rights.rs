@@ -76,7 +76,7 @@ fn referring() -> ValidatingAdmissionPolicyBinding {
     binding
 }
 
-/// A probe whose spec has `fields`, with cases that guess what the param holds.
+/// A probe whose spec has `fields`, with cases that guess the content of the param.
 fn guessing(fields: &Value) -> Probe {
     let case = |name: &str, replicas: i64, expect: Value| {
         json!({"name": name, "expect": expect, "request": {

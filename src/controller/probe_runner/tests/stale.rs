@@ -117,7 +117,7 @@ async fn what_looks_at_no_namespace_reads_none() {
     reconciled(&context, &log, 3).await;
     assert_eq!(n_reads(&log), 0);
     assert_eq!(tasks(&context), []);
-    // A binding with a selector looks at it, unless it selects by the name.
+    // A binding with a namespace selector reads the namespace, unless it selects by name.
     let mut by_name = allowing(binding());
     by_name.metadata.resource_version = Some("2".to_owned());
     by_name.spec.match_resources = serde_json::from_value(json!({"namespaceSelector":

@@ -23,7 +23,7 @@ const MAX_DEPTH: u32 = 300;
 /// Source: cel-go `common/types/int.go`, `maxIntJSON`.
 const MAX_SAFE: u64 = (1 << 53) - 1;
 
-/// The memory of a value that an API server goes on with, in bytes: with its name, as what is applied and as JSON.
+/// The memory of the result of a mutation, in bytes: its field name, the applied value and its JSON.
 const NODE: usize = 160;
 
 /// Counts the memory of the Go value of `value`, in which a value that is contained twice is copied twice.
