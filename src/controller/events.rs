@@ -24,6 +24,7 @@ use super::FIELD_MANAGER;
 use super::context::Context;
 use super::error::{Error, within};
 use super::store::Entry;
+use super::token_bucket::TokenBucket;
 use crate::status::DesiredStatus;
 use crate::status::condition::{self, ConditionStatus, ConditionType};
 use crate::telemetry::metrics::ErrorReason;
@@ -271,7 +272,7 @@ fn complain(context: &Context, error: &Error) {
 
 /// Sends the events that wait, for ever.
 pub(crate) async fn send(context: Arc<Context>) {
-    let mut bucket = Bucket::new(Instant::now());
+    let mut bucket = TokenBucket::new(BURST, PACE, Instant::now());
     let mut sent = Sent::default();
     loop {
         let event = context.events.next().await;
@@ -299,26 +300,6 @@ pub(crate) async fn end(context: &Context) {
             events = n_dropped,
             "stopping: some events were not published; the statuses hold the same information"
         );
-    }
-}
-
-/// When events may be sent: some at once, and then one at a time.
-#[derive(Debug)]
-struct Bucket {
-    /// When the bucket is full again.
-    full_at: Instant,
-}
-
-impl Bucket {
-    fn new(now: Instant) -> Self {
-        Self { full_at: now }
-    }
-
-    /// When the next event may be sent, which then counts as sent.
-    fn take(&mut self, now: Instant) -> Instant {
-        self.full_at = self.full_at.max(now) + PACE;
-        let allowed = self.full_at.checked_sub(PACE * BURST);
-        allowed.map_or(now, |allowed| allowed.max(now))
     }
 }
 

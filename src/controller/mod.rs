@@ -49,6 +49,7 @@ mod shared_conditions;
 pub mod startup;
 mod store;
 mod supervisor;
+mod token_bucket;
 mod unreadable;
 mod watch;
 mod write_limiter;

@@ -8,16 +8,20 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::super::token_bucket::TokenBucket;
 use crate::policy::admission::{AuthorizerAnswer, AuthorizerAttributes};
 
-/// How many reviews there may be at once, of all policies together.
-const BURST: f64 = 100.0;
+/// Reviews of all policies together that may be sent at once.
+const BURST: u32 = 100;
 
-/// How many reviews there may be in a second, of all policies together.
-const PER_SECOND: f64 = 10.0;
+/// The pace of the reviews of all policies together: 10 a second.
+const PACE: Duration = Duration::from_millis(100);
 
-/// How many reviews there may be in a minute for the probes of one policy.
-pub(super) const PER_POLICY_AND_MINUTE: f64 = 200.0;
+/// Reviews of the probes of one policy that may be sent at once.
+pub(super) const BURST_OF_POLICY: u32 = 200;
+
+/// The pace of the reviews of the probes of one policy: 200 a minute.
+const PACE_OF_POLICY: Duration = Duration::from_millis(300);
 
 /// How long an answer is used.
 const MAX_AGE: Duration = Duration::from_secs(60);
@@ -44,29 +48,6 @@ struct State {
     cleaned: Option<Instant>,
 }
 
-/// Tokens that come back at a constant rate.
-#[derive(Clone, Copy, Debug)]
-struct TokenBucket {
-    n_tokens: f64,
-    at: Instant,
-}
-
-impl TokenBucket {
-    const fn new(capacity: f64, at: Instant) -> Self {
-        Self {
-            n_tokens: capacity,
-            at,
-        }
-    }
-
-    /// Adds the tokens since the last call.
-    fn refill(&mut self, capacity: f64, per_second: f64, now: Instant) {
-        let elapsed = now.saturating_duration_since(self.at).as_secs_f64();
-        self.n_tokens = (self.n_tokens + elapsed * per_second).min(capacity);
-        self.at = now;
-    }
-}
-
 impl AccessLimiter {
     /// Returns true if a review for the probes of `policy` may be sent now, and counts it.
     pub(super) fn may_ask(&self, policy: &str) -> bool {
@@ -76,17 +57,15 @@ impl AccessLimiter {
         let State {
             overall, by_policy, ..
         } = &mut *state;
-        let overall = overall.get_or_insert_with(|| TokenBucket::new(BURST, now));
+        let overall = overall.get_or_insert_with(|| TokenBucket::new(BURST, PACE, now));
         let of_policy = by_policy
             .entry(policy.to_owned())
-            .or_insert_with(|| TokenBucket::new(PER_POLICY_AND_MINUTE, now));
-        overall.refill(BURST, PER_SECOND, now);
-        of_policy.refill(PER_POLICY_AND_MINUTE, PER_POLICY_AND_MINUTE / 60.0, now);
-        if overall.n_tokens < 1.0 || of_policy.n_tokens < 1.0 {
+            .or_insert_with(|| TokenBucket::new(BURST_OF_POLICY, PACE_OF_POLICY, now));
+        if !overall.has_token(now) || !of_policy.has_token(now) {
             return false;
         }
-        overall.n_tokens -= 1.0;
-        of_policy.n_tokens -= 1.0;
+        overall.take(now);
+        of_policy.take(now);
         true
     }
 
@@ -130,8 +109,7 @@ impl State {
         self.n_bytes = answers
             .map(|(asked, (_, answer))| size(asked, answer))
             .sum();
-        self.by_policy
-            .retain(|_, bucket| now < bucket.at + Duration::from_secs(60));
+        self.by_policy.retain(|_, bucket| !bucket.is_full(now));
     }
 }
 

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::super::error::within;
 use super::super::params::Unavailable;
-use super::access_limiter::{AccessLimiter, PER_POLICY_AND_MINUTE};
+use super::access_limiter::{AccessLimiter, BURST_OF_POLICY};
 use crate::policy::admission::{
     Authorizer, AuthorizerAnswer, AuthorizerAttributes, AuthorizerDecision,
 };
@@ -216,7 +216,7 @@ async fn ask(
 /// The reason of cases whose questions are over the limit.
 fn limited() -> Unavailable {
     Unavailable::passing(format!(
-        "too many checks of `authorizer` are sent to the API server, at most {PER_POLICY_AND_MINUTE} in a minute for \
+        "too many checks of `authorizer` are sent to the API server, at most {BURST_OF_POLICY} in a minute for \
          the probes of a policy; they continue later, or give the cases answers of their own (authorizer: Inline)"
     ))
 }
