@@ -1,5 +1,7 @@
 //! The controller: reads its arguments, wires the parts together, and runs until it is told to stop.
 
+mod arenas;
+
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -32,6 +34,9 @@ fn main() -> ExitCode {
     };
     if let Err(text) = logging::init(arguments.log_format, &arguments.log_filter) {
         return wrong_use(&text);
+    }
+    if let Err(error) = arenas::limit() {
+        tracing::warn!(%error, "cannot limit the arenas of the allocator; the process may need more memory");
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKER_THREADS)

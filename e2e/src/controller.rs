@@ -21,6 +21,9 @@ use crate::trouble::{Sample, Trouble, samples, unannounced};
 /// The name of the user that the controller runs as in a cluster.
 pub const SERVICE_ACCOUNT: &str = "system:serviceaccount:vap-status-system:vap-status-controller";
 
+/// The number of lines of the log that a failed test prints.
+const LOG_TAIL: usize = 20;
+
 /// How long the controller may take until it is ready.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -353,9 +356,17 @@ impl Controller {
         }
     }
 
-    /// Leaves the check out, since the test has failed already.
+    /// Leaves the check out, since the test has failed already, and prints the end of the log.
     pub fn give_up(mut self) {
         self.is_checked = true;
+        match self.process.log() {
+            Ok(log) => {
+                let lines: Vec<&str> = log.lines().rev().take(LOG_TAIL).collect();
+                let lines = lines.into_iter().rev();
+                lines.for_each(|line| println!("log: {line}"));
+            }
+            Err(error) => println!("no log: {error:#}"),
+        }
     }
 
     /// Returns the problems in the log and in these metrics.

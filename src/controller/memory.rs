@@ -20,7 +20,7 @@ pub(crate) const MAX_TYPED_OBJECT: usize = 24 * MIB;
 
 /// The most memory that the objects of one evaluation may need when they are parsed, in bytes: the params, the definitions
 /// and the largest probe.
-pub(crate) const MAX_EVALUATION: usize = 24 * MIB;
+pub(crate) const MAX_EVALUATION: usize = 20 * MIB;
 
 /// The same for evaluations in the quick lane; larger ones go to the slow lane.
 pub(crate) const MAX_QUICK_EVALUATION: usize = 4 * MIB;
@@ -29,7 +29,7 @@ pub(crate) const MAX_QUICK_EVALUATION: usize = 4 * MIB;
 pub(crate) const MAX_PROBES_OF_POLICY: usize = 4 * MIB;
 
 /// The most bytes that all probes may take when they are stored.
-pub(crate) const MAX_PROBES: usize = 20 * MIB;
+pub(crate) const MAX_PROBES: usize = 16 * MIB;
 
 /// Bytes that a stored probe takes besides its text.
 pub(crate) const PROBE_OVERHEAD: usize = KIB;
@@ -38,7 +38,7 @@ pub(crate) const PROBE_OVERHEAD: usize = KIB;
 pub(crate) const SHORT_RESULT: usize = 128;
 
 /// The most bytes that the results of all probes may take with whole texts. Further results have short texts.
-pub(crate) const MAX_RESULTS: usize = 8 * MIB;
+pub(crate) const MAX_RESULTS: usize = 6 * MIB;
 
 /// The greatest length of a text of a short result, in bytes.
 pub(crate) const MAX_SHORT_TEXT: usize = 64;
@@ -65,7 +65,7 @@ pub(crate) const MAX_NAMESPACES_OF_POLICY: usize = 2 * MIB;
 pub(crate) const MAX_NAMESPACE: usize = 4 * MIB;
 
 /// The most bytes of params and definitions in each lane that are read and not evaluated yet.
-pub(crate) const MAX_IN_FLIGHT: usize = 8 * MIB;
+pub(crate) const MAX_IN_FLIGHT: usize = 4 * MIB;
 
 /// Bytes of text that an object may have in the API server, which limits requests to 3 MiB and etcd to 1.5 MiB.
 pub(crate) const LIKELY_OBJECT_TEXT: usize = 3 * MIB / 2;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Bytes that all engines of planned patterns may use together.
-pub const MAX_KEPT_BYTES: usize = 16 << 20;
+pub const MAX_KEPT_BYTES: usize = 12 << 20;
 
 /// Bytes that the planned patterns of one [`EngineBudget`] (a policy or an expression) may use together.
 pub const MAX_OWNER_BYTES: usize = 2 << 20;

@@ -1,0 +1,31 @@
+//! The arenas of the GNU allocator.
+
+use std::env;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+/// The variable that glibc reads at the start of a process (`mallopt(3)`, `M_ARENA_MAX`).
+const MAX_ARENAS: &str = "MALLOC_ARENA_MAX";
+
+/// Replaces this process by itself with two arenas, unless the environment sets their number.
+///
+/// Each thread has an arena by default, up to eight for each processor, and an arena keeps much of the memory that was
+/// freed. Under hostile objects that is 90 MiB more (ADR 36). musl, which the image has, has no arenas.
+///
+/// The environment is the only way to set the number without unsafe code, and it is read before `main`.
+///
+/// # Errors
+///
+/// The error of the system. This process goes on in that case.
+pub(crate) fn limit() -> io::Result<()> {
+    if !cfg!(target_env = "gnu") || env::var_os(MAX_ARENAS).is_some() {
+        return Ok(());
+    }
+    let mut arguments = env::args_os();
+    let mut command = Command::new("/proc/self/exe");
+    if let Some(name) = arguments.next() {
+        command.arg0(name);
+    }
+    Err(command.args(arguments).env(MAX_ARENAS, "2").exec())
+}
