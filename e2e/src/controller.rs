@@ -357,15 +357,16 @@ impl Controller {
     }
 
     /// Leaves the check out, since the test has failed already, and prints the end of the log.
+    #[expect(clippy::print_stderr, reason = "a test that fails says why")]
     pub fn give_up(mut self) {
         self.is_checked = true;
         match self.process.log() {
             Ok(log) => {
                 let lines: Vec<&str> = log.lines().rev().take(LOG_TAIL).collect();
                 let lines = lines.into_iter().rev();
-                lines.for_each(|line| println!("log: {line}"));
+                lines.for_each(|line| eprintln!("log: {line}"));
             }
-            Err(error) => println!("no log: {error:#}"),
+            Err(error) => eprintln!("no log: {error:#}"),
         }
     }
 
