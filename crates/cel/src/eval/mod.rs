@@ -231,6 +231,11 @@ impl Program {
         checkpoint_of(CHECKPOINTS_OF_EVALUATION);
         let mut machine = Machine::new(self, activation, limits);
         let result = machine.stack.enter(|| machine.eval(&self.root));
+        if let Err(error) = &result
+            && let ErrorKind::Limit(exceeded) = error.kind()
+        {
+            machine.context.budget().exceed(exceeded);
+        }
         Evaluation {
             result,
             cost: machine.cost(),

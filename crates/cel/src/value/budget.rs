@@ -1,8 +1,8 @@
 //! The steps and the memory that one evaluation may use besides its cost.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use super::EvalError;
 
@@ -25,6 +25,8 @@ pub struct EvalBudget {
     retained: AtomicU64,
     is_out_of_steps: AtomicBool,
     is_out_of_bytes: AtomicBool,
+    /// A limit other than steps and bytes that was exceeded.
+    other: OnceLock<Exceeded>,
     /// Set by another thread to end the evaluation.
     is_cancelled: Option<Arc<AtomicBool>>,
     /// Work since the flag was last read.
@@ -38,13 +40,20 @@ pub struct Mark {
     retained: u64,
 }
 
-/// The limit of an [`EvalBudget`] that an evaluation has exceeded. Its text is the reason shown to users.
+/// A limit of this implementation that an evaluation has exceeded and that an API server does not have. Its text is the
+/// reason shown to users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exceeded {
     /// The memory, in bytes.
     Memory(u64),
     /// The number of visited values.
     Steps(u64),
+    /// The depth of variables that read other variables.
+    VariableDepth,
+    /// The depth of values that are compared.
+    ValueDepth,
+    /// The digits of a quantity.
+    QuantityDigits,
 }
 
 impl fmt::Display for Exceeded {
@@ -66,13 +75,16 @@ impl fmt::Display for Exceeded {
                 )
             }
             Self::Steps(max) => write!(f, "the evaluation compares more than {max} values"),
+            Self::VariableDepth => f.write_str("variables that read each other nest too deep"),
+            Self::ValueDepth => f.write_str("value is nested too deeply to be compared"),
+            Self::QuantityDigits => f.write_str("quantity has too many digits"),
         }
     }
 }
 
 impl From<Exceeded> for EvalError {
     fn from(exceeded: Exceeded) -> Self {
-        Self::cancelled(exceeded.to_string())
+        Self::exceeding(exceeded)
     }
 }
 
@@ -114,6 +126,7 @@ impl EvalBudget {
             retained: AtomicU64::new(0),
             is_out_of_steps: AtomicBool::new(false),
             is_out_of_bytes: AtomicBool::new(false),
+            other: OnceLock::new(),
             is_cancelled: None,
             unpolled: AtomicU64::new(0),
         }
@@ -127,8 +140,14 @@ impl EvalBudget {
         } else if self.is_out_of_steps.load(Ordering::Relaxed) {
             Some(Exceeded::Steps(self.max_steps))
         } else {
-            None
+            self.other.get().copied()
         }
+    }
+
+    /// Notes that the evaluation has exceeded a limit, so that [`EvalBudget::exceeded`] reports it.
+    pub fn exceed(&self, limit: Exceeded) {
+        // The first limit is the reason of those after it.
+        self.other.get_or_init(|| limit);
     }
 
     /// The default budget of evaluations that end soon after `is_cancelled` is set.

@@ -3,11 +3,9 @@
 use std::cmp::Ordering;
 
 use super::compare::{double_to_int_order, double_to_uint_order, int_to_uint_order};
-use super::{EvalBudget, EvalError, List, MAX_DEPTH, Map, Value};
+use super::{EvalBudget, EvalError, Exceeded, List, MAX_DEPTH, Map, Value};
 use crate::stack::{SHALLOW_VALUE_DEPTH, run_on_deep_stack};
 use crate::types::Type;
-
-const TOO_DEEP: EvalError = EvalError::fixed("value is nested too deeply to be compared");
 
 /// How far a comparison has come.
 #[derive(Clone, Copy)]
@@ -105,7 +103,7 @@ impl Walk<'_> {
     /// The walk through the parts of a value.
     fn deeper(self) -> Result<Self, EvalError> {
         if self.depth >= MAX_DEPTH {
-            return Err(EvalError::cancelled(TOO_DEEP.message()));
+            return Err(Exceeded::ValueDepth.into());
         }
         Ok(Self {
             depth: self.depth.saturating_add(1),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Value;
+use super::{Exceeded, Value};
 use crate::types::Type;
 
 /// Effects of an error on the evaluation.
@@ -14,6 +14,8 @@ pub enum ErrorKind {
     Value,
     /// The evaluation ends at once: the cost limit is exceeded, or it was interrupted.
     Cancelled,
+    /// The evaluation ends at once: it exceeds a limit of this implementation, and the result upstream is not known.
+    Limit(Exceeded),
     /// The evaluation ends at once: upstream panics, and recovers outside of the evaluation.
     Internal,
 }
@@ -70,6 +72,11 @@ impl EvalError {
     #[must_use]
     pub fn cancelled(message: impl Into<String>) -> Self {
         Self::of_kind(ErrorKind::Cancelled, message.into())
+    }
+
+    /// An error of an evaluation that exceeds `limit`.
+    pub(super) fn exceeding(limit: Exceeded) -> Self {
+        Self::of_kind(ErrorKind::Limit(limit), limit.to_string())
     }
 
     /// The error that is made of a panic of upstream's, with the text of the panic.

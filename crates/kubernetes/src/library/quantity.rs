@@ -8,13 +8,13 @@ pub use value::{Quantity, QuantityError};
 
 use std::cmp::Ordering;
 
-use super::args::{Result, failed, opaque, text};
+use super::args::{Result, opaque, text};
 use super::costs::{NOMINAL, PARSED};
 use super::version::V1_28;
 use Sig::{Bool, Double, Int, String};
 use cel::decls::{Context, OverloadRow, Sig, Source};
 use cel::types::Type;
-use cel::value::{EvalError, Opaque, Value};
+use cel::value::{EvalError, Exceeded, Opaque, Value};
 
 use super::types::QUANTITY;
 
@@ -168,6 +168,14 @@ impl Opaque for Quantity {
         } else {
             "cel.Quantity"
         }
+    }
+}
+
+/// Returns the error of an evaluation. Upstream has no limit of digits, so that one of ours decides nothing.
+fn failed(error: QuantityError) -> EvalError {
+    match error {
+        QuantityError::TooLong => Exceeded::QuantityDigits.into(),
+        error => EvalError::new(error.to_string()),
     }
 }
 

@@ -98,8 +98,7 @@ impl Scope {
         let around = self.depth.load(Ordering::Relaxed);
         let depth = around.saturating_add(planned.depth);
         if depth > MAX_DEPTH {
-            let error = EvalError::new("variables that read each other nest too deep");
-            return (Err(error), 0);
+            self.inputs.budget.exceed(Exceeded::VariableDepth);
         }
         if let Some(exceeded) = self.exceeded() {
             return (Err(exceeded.into()), 0);

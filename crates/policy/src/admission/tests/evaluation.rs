@@ -79,11 +79,30 @@ fn long_chains_of_variables_end_in_a_value_or_an_error() {
     let evaluation = evaluate(&spec(&chain(400, "1", add), "variables.v399 == 400"));
     assert_eq!(decision(&evaluation), &Decision::admit());
     let evaluation = evaluate(&spec(&chain(3_000, "1", add), "variables.v2999 == 3000"));
-    let message = &decision(&evaluation).message;
-    assert!(
-        message.contains("variables that read each other nest too deep"),
-        "{message}"
-    );
+    assert_eq!(evaluation.exceeded, Some(Exceeded::VariableDepth));
+}
+
+#[test]
+fn own_limits_decide_nothing_whatever_the_failure_policy() {
+    let is_quantity = format!("isQuantity('{}')", "9".repeat(10_001));
+    for (expression, expected) in [
+        (
+            "quantity('9e10000').isLessThan(quantity('1'))",
+            Exceeded::QuantityDigits,
+        ),
+        (
+            "quantity('9e10000').isLessThan(quantity('1')) || true",
+            Exceeded::QuantityDigits,
+        ),
+        (&*is_quantity, Exceeded::QuantityDigits),
+    ] {
+        let mut spec = spec(&[], expression);
+        for failure_policy in ["Fail", "Ignore"] {
+            spec["failurePolicy"] = json!(failure_policy);
+            let evaluation = evaluate(&spec);
+            assert_eq!(evaluation.exceeded, Some(expected), "{expression}");
+        }
+    }
 }
 
 #[test]
