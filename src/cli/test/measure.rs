@@ -5,11 +5,12 @@ use std::panic::{self, AssertUnwindSafe};
 
 use super::cluster::{FileCluster, Run};
 use super::coverage::{self, Coverage, Met};
-use super::mutants::{self, Missed, Mutant, MutantReport};
+use super::mutants::{Changes, Judge, Judged, Missed, MutantReport};
 use super::probes::Probe;
 use crate::cli::check::known::Known;
 use crate::cli::input::Input;
 use crate::cli::parallel;
+use crate::policy::admission::Admission;
 use crate::probe::api::BindingSource;
 use crate::probe::run;
 
@@ -96,19 +97,41 @@ pub(super) fn mutants(cluster: &FileCluster<'_>, ran: &[Ran<'_>]) -> MutantRepor
             report.skipped.push(name.to_owned());
             continue;
         }
-        let (mutants, n_alike) = mutants::of_policy(compiled);
-        report.alike += n_alike;
-        let noticed = parallel::map(&mutants, |mutant| {
-            // What breaks off on a mutant is noticed.
-            panic::catch_unwind(AssertUnwindSafe(|| notice(cluster, &ran, mutant)))
-                .unwrap_or((true, 0))
+        let Changes { tried, n_untried } = Changes::new(compiled);
+        report.untried += n_untried;
+        let judge = Judge::new(compiled);
+        let fates = parallel::map(&tried, |change| match judge.judge(change) {
+            Judged::Broken => Fate::Broken,
+            Judged::Alike => Fate::Alike,
+            Judged::Mutant(admission) => {
+                // A panic on a mutant counts as noticed.
+                let (is_noticed, n_evaluated) =
+                    panic::catch_unwind(AssertUnwindSafe(|| notice(cluster, &ran, &admission)))
+                        .unwrap_or((true, 0));
+                Fate::Evaluated {
+                    is_noticed,
+                    n_evaluated,
+                }
+            }
         });
-        for (Mutant { change, .. }, (is_noticed, n)) in mutants.into_iter().zip(noticed) {
-            report.total += 1;
-            report.evaluations += n;
-            if is_noticed {
-                report.caught += 1;
-                continue;
+        for (change, fate) in tried.into_iter().zip(fates) {
+            match fate {
+                Fate::Broken => continue,
+                Fate::Alike => {
+                    report.alike += 1;
+                    continue;
+                }
+                Fate::Evaluated {
+                    is_noticed,
+                    n_evaluated,
+                } => {
+                    report.total += 1;
+                    report.evaluations += n_evaluated;
+                    if is_noticed {
+                        report.caught += 1;
+                        continue;
+                    }
+                }
             }
             let place = policy.places_in_field(&change.field_ref).of(change.offset);
             report.missed.push(Missed {
@@ -124,11 +147,24 @@ pub(super) fn mutants(cluster: &FileCluster<'_>, ran: &[Ran<'_>]) -> MutantRepor
     report
 }
 
+/// The result of a change.
+enum Fate {
+    /// The changed policy does not compile.
+    Broken,
+    /// The changed policy provably decides alike.
+    Alike,
+    /// The cases were evaluated, until one noticed the change.
+    Evaluated {
+        is_noticed: bool,
+        n_evaluated: usize,
+    },
+}
+
 /// Reports whether a case of the probes notices the mutant, and how many were evaluated until one does.
-fn notice(cluster: &FileCluster<'_>, ran: &[Ran<'_>], mutant: &Mutant) -> (bool, usize) {
+fn notice(cluster: &FileCluster<'_>, ran: &[Ran<'_>], mutant: &Admission) -> (bool, usize) {
     let mut n = 0;
     for Ran { probe, run } in ran {
-        let n_passed = cluster.n_passed_with(&probe.spec, &run.requests, &mutant.admission);
+        let n_passed = cluster.n_passed_with(&probe.spec, &run.requests, mutant);
         n += n_passed;
         if n_passed < run.requests.len() {
             return (true, n + 1);

@@ -1,51 +1,68 @@
 //! Mutants: policies that are changed in small ways, to see whether a case notices.
 //!
-//! Takes a policy, gives changed ones. A change of an expression is one of its text at a place, so that it can be shown;
-//! what does not compile is no mutant, and what provably decides alike (`alike`) is left out.
+//! A change of an expression replaces a part of its text. A changed policy that does not compile is no mutant, and one that
+//! provably decides alike ([`alike`]) is left out. Each changed policy is compiled when its cases are evaluated, and dropped
+//! afterwards: all of them together need memory in the square of the policy's length.
 
 use std::fmt::Write as _;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicySpec,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::alike::{self, Alike};
 use crate::cel::ast::{Expr, Literal};
-use crate::cli::parallel;
 use crate::cli::text::clean;
 use crate::policy::admission::Admission;
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::expressions::{PolicyExpression, Role};
 
-/// The most mutants of one policy.
-const MAX_MUTANTS: usize = 300;
+/// The most changes of one policy that are tried.
+const MAX_CHANGES: usize = 300;
 
-/// A changed policy that may decide otherwise.
-#[derive(Debug)]
-pub(super) struct Mutant {
-    /// The policy, ready to decide.
-    pub(super) admission: Admission,
-    /// The change.
-    pub(super) change: Change,
-}
+/// The fewest changes that are tried, however long the policy is.
+const MIN_CHANGES: usize = 20;
+
+/// Bytes of expressions that are compiled for the changes of one policy: each change compiles the whole policy.
+const MAX_COMPILED_BYTES: usize = 8 << 20;
 
 /// A change of a policy.
 #[derive(Clone, Debug)]
 pub(super) struct Change {
-    /// The changed policy.
-    policy: ValidatingAdmissionPolicy,
     /// The field that is changed.
     pub(super) field_ref: String,
     /// Where in the text of the field, in code points.
     pub(super) offset: usize,
     /// The change, in words.
     pub(super) words: String,
-    /// The rule and the operation that is left out of it, where that is the change.
-    operation: Option<(usize, usize)>,
+    edit: Edit,
+}
+
+/// An edit of a policy.
+#[derive(Clone, Debug)]
+enum Edit {
+    /// A validation without effect. The others keep their places.
+    RemoveValidation(usize),
+    /// A match condition without effect.
+    RemoveCondition(usize),
+    /// A rule without one of its operations.
+    RemoveOperation { rule: usize, operation: usize },
+    /// Another text in place of the `len` code points at the offset of the change.
+    Replace { len: usize, text: String },
+}
+
+/// The changes of a policy that are tried.
+#[derive(Debug)]
+pub(super) struct Changes {
+    pub(super) tried: Vec<Change>,
+    /// The number of changes that are not tried, since there are too many.
+    pub(super) n_untried: usize,
 }
 
 /// The fate of a change.
-enum Judged {
+pub(super) enum Judged {
     /// It does not compile.
     Broken,
     /// It provably decides alike.
@@ -66,6 +83,9 @@ pub struct MutantReport {
     pub caught: usize,
     /// How many cases were evaluated for that.
     pub evaluations: usize,
+    /// The number of changes that were not tried, since the policies have too many or are too long.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub untried: usize,
     /// Those that no case noticed.
     pub missed: Vec<Missed>,
     /// The policies that were left out, since one of their cases does not pass.
@@ -91,38 +111,85 @@ pub struct Missed {
     pub change: String,
 }
 
-/// The mutants of a policy, and how many changes were left out since they provably decide alike.
-pub(super) fn of_policy(compiled: &CompiledPolicy) -> (Vec<Mutant>, usize) {
-    let policy = compiled.policy();
-    let mut found = Vec::new();
-    dropped(policy, &mut found);
-    for (n, expression) in compiled.expressions().iter().enumerate() {
-        let is_decisive = matches!(
-            expression.role,
-            Role::Validation | Role::MatchCondition | Role::Variable
-        );
-        if !is_decisive || compiled.program(n).is_none() {
-            continue;
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(n: &usize) -> bool {
+    *n == 0
+}
+
+impl Changes {
+    /// Returns the changes of a policy. If there are too many, those that are tried are spread evenly over the policy.
+    pub(super) fn new(compiled: &CompiledPolicy) -> Self {
+        let mut all = Vec::new();
+        removals(compiled.policy(), &mut all);
+        let mut n_bytes = 0_usize;
+        for (n, expression) in compiled.expressions().iter().enumerate() {
+            n_bytes = n_bytes.saturating_add(expression.text.len());
+            let is_decisive = matches!(
+                expression.role,
+                Role::Validation | Role::MatchCondition | Role::Variable
+            );
+            if is_decisive && compiled.program(n).is_some() {
+                replacements(expression, &mut all);
+            }
         }
-        of_expression(policy, expression, &mut found);
-    }
-    let known = Alike::new(compiled);
-    let n_broken = n_broken(compiled);
-    let judged = parallel::map(&found, |change| judged(&known, n_broken, policy, change));
-    let mut n_alike = 0;
-    let mut mutants = Vec::new();
-    for (change, judged) in found.into_iter().zip(judged) {
-        match judged {
-            Judged::Broken => {}
-            Judged::Alike => n_alike += 1,
-            Judged::Mutant(admission) => mutants.push(Mutant {
-                admission: *admission,
-                change,
-            }),
+        let max = (MAX_COMPILED_BYTES / n_bytes.max(1)).clamp(MIN_CHANGES, MAX_CHANGES);
+        let n_all = all.len();
+        let is_tried = |n: usize| n * max / n_all != (n + 1) * max / n_all;
+        let tried: Vec<Change> = if n_all <= max {
+            all
+        } else {
+            let all = all.into_iter().enumerate();
+            all.filter_map(|(n, change)| is_tried(n).then_some(change))
+                .collect()
+        };
+        Self {
+            n_untried: n_all - tried.len(),
+            tried,
         }
     }
-    mutants.truncate(MAX_MUTANTS);
-    (mutants, n_alike)
+}
+
+/// Decides on the changes of one policy.
+pub(super) struct Judge<'a> {
+    compiled: &'a CompiledPolicy,
+    known: Alike<'a>,
+    /// The number of expressions that do not compile before a change.
+    n_broken: usize,
+}
+
+impl<'a> Judge<'a> {
+    pub(super) fn new(compiled: &'a CompiledPolicy) -> Self {
+        Self {
+            compiled,
+            known: Alike::new(compiled),
+            n_broken: n_broken(compiled),
+        }
+    }
+
+    /// Compiles the changed policy.
+    pub(super) fn judge(&self, change: &Change) -> Judged {
+        let policy = self.compiled.policy();
+        if let Edit::RemoveOperation { rule, operation } = change.edit
+            && alike::operation(policy, rule, operation)
+        {
+            return Judged::Alike;
+        }
+        let Some(policy) = change.apply(policy) else {
+            return Judged::Broken;
+        };
+        let changed = CompiledPolicy::new(&policy);
+        if n_broken(&changed) > self.n_broken {
+            return Judged::Broken;
+        }
+        let is_of_expression = !matches!(change.edit, Edit::RemoveOperation { .. });
+        if is_of_expression && self.known.expression(&changed, &change.field_ref) {
+            return Judged::Alike;
+        }
+        Judged::Mutant(Box::new(Admission::from_compiled(&changed)))
+    }
 }
 
 /// How many expressions do not compile.
@@ -131,133 +198,111 @@ fn n_broken(compiled: &CompiledPolicy) -> usize {
     all.filter(|n| compiled.program(*n).is_none()).count()
 }
 
-/// The fate of a change of `policy`, of whose expressions `n_broken_before` do not compile.
-fn judged(
-    known: &Alike<'_>,
-    n_broken_before: usize,
-    policy: &ValidatingAdmissionPolicy,
-    change: &Change,
-) -> Judged {
-    let changed = CompiledPolicy::new(&change.policy);
-    if n_broken(&changed) > n_broken_before {
-        return Judged::Broken;
+impl Change {
+    /// Returns the changed policy, or `None` if it has no such field.
+    fn apply(&self, policy: &ValidatingAdmissionPolicy) -> Option<ValidatingAdmissionPolicy> {
+        let mut policy = policy.clone();
+        let spec = policy.spec.as_mut()?;
+        match &self.edit {
+            Edit::RemoveValidation(n) => {
+                let validation = spec.validations.as_mut()?.get_mut(*n)?;
+                "true".clone_into(&mut validation.expression);
+                validation.message_expression = None;
+            }
+            Edit::RemoveCondition(n) => {
+                let condition = spec.match_conditions.as_mut()?.get_mut(*n)?;
+                "true".clone_into(&mut condition.expression);
+            }
+            Edit::RemoveOperation { rule, operation } => {
+                let rules = spec.match_constraints.as_mut()?.resource_rules.as_mut()?;
+                let operations = rules.get_mut(*rule)?.operations.as_mut()?;
+                if *operation >= operations.len() {
+                    return None;
+                }
+                operations.remove(*operation);
+            }
+            Edit::Replace { len, text } => {
+                let expression = expression_mut(spec, &self.field_ref)?;
+                let before = expression.chars().take(self.offset);
+                let after = expression.chars().skip(self.offset + len);
+                *expression = before.chain(text.chars()).chain(after).collect();
+            }
+        }
+        Some(policy)
     }
-    let is_alike = match change.operation {
-        Some((n, m)) => alike::operation(policy, n, m),
-        None => known.expression(&changed, &change.field_ref),
-    };
-    if is_alike {
-        return Judged::Alike;
-    }
-    Judged::Mutant(Box::new(Admission::from_compiled(&changed)))
 }
 
-/// Policies without one validation, match condition, or operation.
-fn dropped(policy: &ValidatingAdmissionPolicy, found: &mut Vec<Change>) {
+/// Returns the expression of a field such as `spec.variables[0].expression`.
+fn expression_mut<'a>(
+    spec: &'a mut ValidatingAdmissionPolicySpec,
+    field_ref: &str,
+) -> Option<&'a mut String> {
+    let (list, rest) = field_ref.strip_prefix("spec.")?.split_once('[')?;
+    let (n, _) = rest.split_once(']')?;
+    let n: usize = n.parse().ok()?;
+    Some(match list {
+        "validations" => &mut spec.validations.as_mut()?.get_mut(n)?.expression,
+        "matchConditions" => &mut spec.match_conditions.as_mut()?.get_mut(n)?.expression,
+        "variables" => &mut spec.variables.as_mut()?.get_mut(n)?.expression,
+        _ => return None,
+    })
+}
+
+/// Changes that remove a validation, a match condition or an operation.
+fn removals(policy: &ValidatingAdmissionPolicy, found: &mut Vec<Change>) {
     let Some(spec) = &policy.spec else { return };
-    let validations = spec.validations.as_deref().unwrap_or_default();
-    for n in 0..validations.len() {
-        let mut changed = policy.clone();
-        let of_it = changed
-            .spec
-            .as_mut()
-            .and_then(|spec| spec.validations.as_mut());
-        if let Some(validation) = of_it.and_then(|all| all.get_mut(n)) {
-            // The others keep their places.
-            "true".clone_into(&mut validation.expression);
-            validation.message_expression = None;
-        }
+    let mut add = |field_ref: String, words: String, edit| {
         found.push(Change {
-            policy: changed,
-            field_ref: format!("spec.validations[{n}].expression"),
+            field_ref,
             offset: 0,
-            words: "the validation is left out".to_owned(),
-            operation: None,
+            words,
+            edit,
         });
+    };
+    for n in 0..spec.validations.as_deref().unwrap_or_default().len() {
+        let field_ref = format!("spec.validations[{n}].expression");
+        let words = "the validation is left out".to_owned();
+        add(field_ref, words, Edit::RemoveValidation(n));
     }
-    let conditions = spec.match_conditions.as_deref().unwrap_or_default();
-    for n in 0..conditions.len() {
-        let mut changed = policy.clone();
-        let of_it = changed
-            .spec
-            .as_mut()
-            .and_then(|spec| spec.match_conditions.as_mut());
-        if let Some(condition) = of_it.and_then(|all| all.get_mut(n)) {
-            "true".clone_into(&mut condition.expression);
-        }
-        found.push(Change {
-            policy: changed,
-            field_ref: format!("spec.matchConditions[{n}].expression"),
-            offset: 0,
-            words: "the match condition is left out".to_owned(),
-            operation: None,
-        });
+    for n in 0..spec.match_conditions.as_deref().unwrap_or_default().len() {
+        let field_ref = format!("spec.matchConditions[{n}].expression");
+        let words = "the match condition is left out".to_owned();
+        add(field_ref, words, Edit::RemoveCondition(n));
     }
     let constraints = spec.match_constraints.as_ref();
     let rules = constraints.and_then(|constraints| constraints.resource_rules.as_deref());
-    for (n, rule) in rules.unwrap_or_default().iter().enumerate() {
-        let operations = rule.operations.as_deref().unwrap_or_default();
-        for (m, operation) in operations.iter().enumerate() {
-            let mut changed = policy.clone();
-            let of_it = changed
-                .spec
-                .as_mut()
-                .and_then(|spec| spec.match_constraints.as_mut())
-                .and_then(|constraints| constraints.resource_rules.as_mut())
-                .and_then(|rules| rules.get_mut(n))
-                .and_then(|rule| rule.operations.as_mut());
-            if let Some(operations) = of_it.filter(|operations| m < operations.len()) {
-                operations.remove(m);
-            }
-            found.push(Change {
-                policy: changed,
-                field_ref: format!("spec.matchConstraints.resourceRules[{n}].operations[{m}]"),
-                offset: 0,
-                words: format!("the operation {operation} is left out"),
-                operation: Some((n, m)),
-            });
+    for (rule, of_rule) in rules.unwrap_or_default().iter().enumerate() {
+        let operations = of_rule.operations.as_deref().unwrap_or_default();
+        for (operation, name) in operations.iter().enumerate() {
+            let field_ref =
+                format!("spec.matchConstraints.resourceRules[{rule}].operations[{operation}]");
+            let words = format!("the operation {name} is left out");
+            add(field_ref, words, Edit::RemoveOperation { rule, operation });
         }
     }
 }
 
 /// Changes of the text of one expression.
-fn of_expression(
-    policy: &ValidatingAdmissionPolicy,
-    expression: &PolicyExpression,
-    found: &mut Vec<Change>,
-) {
+fn replacements(expression: &PolicyExpression, found: &mut Vec<Change>) {
     let Ok(ast) = expression.parsed() else { return };
     let text: Vec<char> = expression.text.chars().collect();
     for (id, expr) in ast.iter() {
         let offset = usize::try_from(ast.offset(id)).unwrap_or(usize::MAX);
         for (from, to) in changes(expr) {
-            let from: Vec<char> = from.chars().collect();
+            let chars: Vec<char> = from.chars().collect();
             let is_there = text
                 .get(offset..)
-                .is_some_and(|rest| rest.starts_with(&from));
-            if !is_there {
-                continue;
-            }
-            let before = text.iter().take(offset);
-            let after = text.iter().skip(offset + from.len());
-            let changed: String = before
-                .copied()
-                .chain(to.chars())
-                .chain(after.copied())
-                .collect();
-            let Some(changed) = with_text(policy, &expression.field_ref, changed) else {
-                continue;
-            };
-            let from: String = from.into_iter().collect();
-            found.push(Change {
-                policy: changed,
-                field_ref: expression.field_ref.clone(),
-                offset,
-                words: format!("`{from}` is `{to}`"),
-                operation: None,
-            });
-            if found.len() >= MAX_MUTANTS * 2 {
-                return;
+                .is_some_and(|rest| rest.starts_with(&chars));
+            if is_there {
+                found.push(Change {
+                    field_ref: expression.field_ref.clone(),
+                    offset,
+                    words: format!("`{from}` is `{to}`"),
+                    edit: Edit::Replace {
+                        len: chars.len(),
+                        text: to,
+                    },
+                });
             }
         }
     }
@@ -294,27 +339,6 @@ fn changes(expr: &Expr) -> Vec<(String, String)> {
     }
 }
 
-/// `policy` with another text in the field of an expression.
-fn with_text(
-    policy: &ValidatingAdmissionPolicy,
-    field_ref: &str,
-    text: String,
-) -> Option<ValidatingAdmissionPolicy> {
-    let mut policy = policy.clone();
-    let spec = policy.spec.as_mut()?;
-    let (list, rest) = field_ref.strip_prefix("spec.")?.split_once('[')?;
-    let (n, _) = rest.split_once(']')?;
-    let n: usize = n.parse().ok()?;
-    let expression = match list {
-        "validations" => &mut spec.validations.as_mut()?.get_mut(n)?.expression,
-        "matchConditions" => &mut spec.match_conditions.as_mut()?.get_mut(n)?.expression,
-        "variables" => &mut spec.variables.as_mut()?.get_mut(n)?.expression,
-        _ => return None,
-    };
-    *expression = text;
-    Some(policy)
-}
-
 /// The mutants as text: how many are noticed, and those that are not.
 #[must_use]
 pub fn text(report: &MutantReport) -> String {
@@ -338,9 +362,13 @@ pub fn text(report: &MutantReport) -> String {
         0 => String::new(),
         n => format!(", {n} left out that decide alike"),
     };
+    let untried = match report.untried {
+        0 => String::new(),
+        n => format!(", {n} not tried (too many, or policies too long)"),
+    };
     let _ = writeln!(
         out,
-        "mutants: {} of {} noticed{left_out}",
+        "mutants: {} of {} noticed{left_out}{untried}",
         report.caught, report.total
     );
     out
@@ -358,11 +386,19 @@ mod tests {
     fn changes_of(spec: &serde_json::Value) -> (BTreeSet<String>, usize) {
         let policy = json!({"metadata": {"name": "p"}, "spec": spec});
         let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy).unwrap();
-        let (found, n_alike) = of_policy(&CompiledPolicy::new(&policy));
-        let found = found.into_iter();
-        let words =
-            found.map(|mutant| format!("{} {}", mutant.change.field_ref, mutant.change.words));
-        (words.collect(), n_alike)
+        let compiled = CompiledPolicy::new(&policy);
+        let judge = Judge::new(&compiled);
+        let (mut words, mut n_alike) = (BTreeSet::new(), 0);
+        for change in Changes::new(&compiled).tried {
+            match judge.judge(&change) {
+                Judged::Broken => {}
+                Judged::Alike => n_alike += 1,
+                Judged::Mutant(_) => {
+                    words.insert(format!("{} {}", change.field_ref, change.words));
+                }
+            }
+        }
+        (words, n_alike)
     }
 
     #[test]
@@ -428,6 +464,31 @@ mod tests {
             );
             assert_eq!(n_alike, 0, "{read}");
         }
+    }
+
+    #[test]
+    fn changes_beyond_limit_are_spread_and_counted() {
+        let of = |n: usize, expression: &str| {
+            let validations = vec![json!({"expression": expression}); n];
+            let policy = json!({"metadata": {"name": "p"}, "spec": {"validations": validations}});
+            let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy).unwrap();
+            Changes::new(&CompiledPolicy::new(&policy))
+        };
+        let changes = of(150, "object.a == 'q'");
+        assert_eq!((changes.tried.len(), changes.n_untried), (300, 0));
+        let changes = of(600, "object.a == 'q'");
+        assert_eq!((changes.tried.len(), changes.n_untried), (300, 900));
+        let is_of = |n: usize| {
+            let field_ref = format!("spec.validations[{n}].expression");
+            changes
+                .tried
+                .iter()
+                .any(move |change| change.field_ref == field_ref)
+        };
+        assert!((0..600).step_by(8).all(|n| (n..n + 8).any(is_of)));
+        let long = format!("object.a == '{}'", "q".repeat(10_000));
+        let changes = of(90, &long);
+        assert_eq!((changes.tried.len(), changes.n_untried), (MIN_CHANGES, 160));
     }
 
     #[test]
