@@ -41,6 +41,10 @@ deny *args:
 fuzz *args:
     @./dev fuzz {{args}}
 
+# whether tests notice random changes of the code: `mutants [PATH] [--sample N] [--seed S]`
+mutants *args:
+    @./dev mutants {{args}}
+
 # the CRD in crds/, from the Rust types
 crds *args:
     @./dev crds {{args}}
