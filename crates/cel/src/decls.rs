@@ -93,26 +93,43 @@ pub enum CallStyle {
 }
 
 /// State that implementations of functions receive beside their arguments: one for each evaluation.
-#[derive(Debug, Default)]
-pub struct Context {
-    own: EvalBudget,
-    shared: Option<Arc<EvalBudget>>,
+#[derive(Debug)]
+pub struct Context(Budget);
+
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each evaluation, on the stack"
+)]
+enum Budget {
+    Shared(Arc<EvalBudget>),
+    Own(EvalBudget),
+}
+
+impl Default for Context {
+    fn default() -> Self {
+        Self::new(None)
+    }
 }
 
 impl Context {
     /// Creates a context that uses `shared`, or a budget of its own.
     #[must_use]
     pub fn new(shared: Option<Arc<EvalBudget>>) -> Self {
-        Self {
-            own: EvalBudget::default(),
-            shared,
-        }
+        Self(match shared {
+            Some(shared) => Budget::Shared(shared),
+            None => Budget::Own(EvalBudget::default()),
+        })
     }
 
     /// Returns the budget for steps and memory.
+    #[inline]
     #[must_use]
     pub fn budget(&self) -> &EvalBudget {
-        self.shared.as_deref().unwrap_or(&self.own)
+        match &self.0 {
+            Budget::Shared(shared) => shared,
+            Budget::Own(own) => own,
+        }
     }
 }
 

@@ -132,7 +132,8 @@ impl<'p> Machine<'p> {
     ) -> Result<Value, EvalError> {
         let mark = self.context.budget().mark();
         let result = step(self);
-        if let Ok(value) = &result
+        if self.context.budget().is_used_since(mark)
+            && let Ok(value) = &result
             && let Some(n_bytes) = value.flat_size()
         {
             self.context.budget().release(mark, n_bytes);

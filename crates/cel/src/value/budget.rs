@@ -264,6 +264,13 @@ impl EvalBudget {
         }
     }
 
+    /// Returns true if more was allocated than given back since `mark`.
+    #[inline]
+    #[must_use]
+    pub fn is_used_since(&self, mark: Mark) -> bool {
+        self.bytes.load(Ordering::Relaxed) < mark.left
+    }
+
     /// Gives back what was allocated since `mark`, except `n_kept` bytes of the result and what was retained.
     #[inline]
     pub fn release(&self, mark: Mark, n_kept: usize) {
