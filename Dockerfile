@@ -13,11 +13,13 @@ RUN rustup target add "$(uname -m)-unknown-linux-musl"
 COPY Cargo.toml Cargo.lock ./
 COPY crates crates
 COPY src src
-# The manifest names benches and tests, and the workspace another member: all that cargo wants of them is that they are there.
+# Cargo requires that the benches, tests and other members that manifests name exist.
 COPY benches benches
 COPY tests tests
 COPY e2e/Cargo.toml e2e/Cargo.toml
-RUN mkdir -p e2e/src e2e/tests && touch e2e/src/lib.rs e2e/tests/corpus.rs e2e/tests/outside.rs
+COPY parity/Cargo.toml parity/Cargo.toml
+RUN mkdir -p e2e/src e2e/tests parity/src parity/tests \
+ && touch e2e/src/lib.rs e2e/tests/corpus.rs e2e/tests/external_suites.rs parity/src/lib.rs parity/tests/corpus.rs
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
     target="$(uname -m)-unknown-linux-musl" \

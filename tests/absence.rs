@@ -411,7 +411,7 @@ fn has_error(evaluation: &Evaluation) -> bool {
 #[test]
 fn each_witness_of_the_own_policies_fails() {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let paths = vec![root.join("e2e/policies")];
+    let paths = vec![root.join("parity/policies")];
     let input = Input::load(&paths, Wanted::Policies, &mut Cursor::new(b""));
     let options = Options {
         paths,

@@ -18,10 +18,10 @@ fn warnings_are_those_of_the_type_checker() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let policies = [
         "config/samples",
-        "e2e/policies",
-        "e2e/oracle/testdata/policies",
+        "parity/policies",
+        "parity/oracle/testdata/policies",
     ];
-    let crds = ["config/samples", "e2e/oracle/testdata/crds"];
+    let crds = ["config/samples", "parity/oracle/testdata/crds"];
     checks::warnings_are_those_of_the_type_checker(
         &policies.map(|path| root.join(path)),
         &crds.map(|path| root.join(path)),

@@ -94,7 +94,7 @@ fn crds(directory: &Path) -> SchemaSet {
 
 #[test]
 fn custom_resources() {
-    let schemas = crds(&Path::new(env!("CARGO_MANIFEST_DIR")).join("e2e/oracle/testdata/crds"));
+    let schemas = crds(&Path::new(env!("CARGO_MANIFEST_DIR")).join("parity/oracle/testdata/crds"));
     // The oracle reads YAML 1.1, where the property `n` of this kind is called `false`.
     let compared = compare("crds.jsonl", &schemas, &["NumKind7", "NumKind7List"]);
     assert_eq!(compared, 26);

@@ -2,7 +2,7 @@
 //! what is trouble all the same.
 //!
 //! That the API server evaluates the expressions of the first kind without error was seen with
-//! `e2e/oracle admit`.
+//! `parity/oracle admit`.
 
 #![allow(
     clippy::indexing_slicing,

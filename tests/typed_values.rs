@@ -1,6 +1,6 @@
 //! Values with a schema, as the rules of CustomResourceDefinitions see them: joining and equality of lists.
 //!
-//! The expectations are answers of `e2e/oracle eval` with `typedValues`.
+//! The expectations are answers of `parity/oracle eval` with `typedValues`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 

@@ -1,89 +1,21 @@
-//! Tests on the corpus of real policies beside parity: `./dev corpus`, with `VAP_CORPUS_DIR` set. Not
-//! among the tests that `cargo test` runs by itself; fails where there is no corpus.
+//! The `upstream` profile compared with kube-controller-manager on the corpus of real policies: `./dev corpus`, with
+//! `VAP_CORPUS_DIR` set. `cargo test` does not run it by itself; it fails without a corpus.
 
 #![allow(
     clippy::indexing_slicing,
-    clippy::panic,
     clippy::print_stdout,
     clippy::string_slice,
     clippy::unwrap_used,
-    dead_code,
-    reason = "a test fails by a panic, and shares modules with others"
+    reason = "a test fails by a panic, and this one prints its counts"
 )]
 
-#[path = "../../tests/support/checks.rs"]
-mod checks;
 #[path = "support/kcm.rs"]
 mod kcm;
-#[path = "../../tests/support/mod.rs"]
-mod support;
 
-use e2e::corpus;
-use vap_status_controller::cli::input::{Input, Wanted};
-use vap_status_controller::policy::absence::Reads;
+use parity::corpus;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_upstream_profile_gives_what_kcm_writes() {
     let folder = corpus::directory().unwrap().join("policies");
     kcm::the_upstream_profile_gives_what_kcm_writes(&folder).await;
-}
-
-#[test]
-fn warnings_are_those_of_the_type_checker() {
-    let corpus = corpus::directory().unwrap();
-    let (policies, crds) = (corpus.join("policies"), corpus.join("crds"));
-    checks::warnings_are_those_of_the_type_checker(&[policies], &[crds], 401);
-}
-
-/// Every file that the API server takes is read: of the corpus none is refused by kubectl.
-#[test]
-fn every_file_is_read() {
-    let corpus = corpus::directory().unwrap();
-    let input = Input::load(&[corpus], Wanted::All, &mut std::io::empty());
-    let refused: Vec<_> = input
-        .problems
-        .iter()
-        .map(|problem| (&problem.file, problem.place, &problem.message))
-        .collect();
-    println!(
-        "{} files, {} objects, {} documents that are none",
-        input.n_files, input.n_objects, input.n_passed_over
-    );
-    assert!(refused.is_empty(), "{refused:#?}");
-    assert!(input.n_files > 0 && input.n_objects > 0);
-}
-
-/// `test init` finds a denied request for most validations that need no params and no authorizer.
-#[test]
-fn init_finds_requests() {
-    let corpus = corpus::directory().unwrap();
-    let options = vap_status_controller::cli::test::Options {
-        paths: vec![corpus.join("policies")],
-        crds: vec![corpus.join("crds")],
-        ..vap_status_controller::cli::test::Options::default()
-    };
-    let report = vap_status_controller::cli::test::init::run(&options, &mut std::io::empty());
-    let report = report.unwrap();
-    let mut all = Vec::new();
-    for policy in &report.policies {
-        for (n, found) in policy.validations.iter().enumerate() {
-            // A constant has no request for which it is otherwise.
-            if found.reads != Reads::Request {
-                continue;
-            }
-            if !found.denied {
-                println!("{} {} validations[{n}]", policy.file, policy.name);
-            }
-            all.push(*found);
-        }
-    }
-    let denied = all.iter().filter(|found| found.denied).count();
-    let allowed = all.iter().filter(|found| found.allowed).count();
-    println!(
-        "{} policies, {} validations that read requests, and neither params nor authorizer: {denied} denied, \
-         {allowed} allowed",
-        report.policies.len(),
-        all.len()
-    );
-    assert!(!all.is_empty() && denied * 100 >= all.len() * 80);
 }

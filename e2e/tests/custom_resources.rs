@@ -16,13 +16,13 @@
 use std::collections::BTreeMap;
 
 use e2e::answer::Answer;
-use e2e::cases::{custom_resources, rules};
 use e2e::controller::control_plane;
-use e2e::corpus;
-use e2e::documents::load_documents;
-use e2e::parity::custom_resources::Cause;
-use e2e::random::from_environment;
 use kube::Client;
+use parity::cases::{custom_resources, rules};
+use parity::corpus;
+use parity::custom_resources::Cause;
+use parity::documents::load_documents;
+use parity::random::from_environment;
 use serde_json::{Value, json};
 use vap_status_controller::custom_resource::{Error, Validator, judge};
 use vap_status_controller::schema::Gvk;

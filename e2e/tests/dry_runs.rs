@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use e2e::controller::{control_plane, repository};
-use e2e::random::{Random, from_environment};
 use kube::Client;
+use parity::random::{Random, from_environment};
 use serde_json::{Value, json};
 use vap_status_controller::cli::test::{self, Options};
 use vap_status_controller::cli::time_limit::TimeLimit;

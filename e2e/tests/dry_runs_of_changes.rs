@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use e2e::answer::Answer;
 use e2e::controller::{control_plane, repository};
-use e2e::random::{Random, from_environment};
 use kube::Client;
+use parity::random::{Random, from_environment};
 use serde_json::{Value, json};
 use vap_status_controller::cli::test::{self, Options};
 use vap_status_controller::probe::api::CaseOutcome;

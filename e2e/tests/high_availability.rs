@@ -23,11 +23,11 @@ use std::time::{Duration, Instant};
 use e2e::audit::{audited, of_controller};
 use e2e::control_plane::{ControlPlane, Process};
 use e2e::controller::{SERVICE_ACCOUNT, binary};
-use e2e::random::{Random, from_environment};
 use e2e::trouble::{Trouble, unannounced};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use parity::random::{Random, from_environment};
 use serde_json::{Value, json};
 
 const N_POLICIES: u64 = 40;

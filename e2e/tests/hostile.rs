@@ -27,13 +27,13 @@ use e2e::controller::{
 };
 use e2e::hostile::{self, Family, Hostile, LABEL, objects};
 use e2e::policies;
-use e2e::random::from_environment;
 use e2e::trouble::Trouble;
 use http::Request;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kube::Client;
 use kube::api::{Api, PostParams};
 use limit::{memory_kib, memory_limit_kib, mib};
+use parity::random::from_environment;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 

@@ -25,8 +25,8 @@ use std::time::{Duration, Instant};
 
 use e2e::controller::binary;
 use e2e::hostile::{Family, Hostile, ROUND, hostile, objects};
-use e2e::random::from_environment;
 use limit::{memory_kib, mib};
+use parity::random::from_environment;
 use serde_json::Value;
 
 /// Number of groups: each family at least once.

@@ -11,7 +11,7 @@
 #[path = "support/kcm.rs"]
 mod kcm;
 
-use e2e::cases::{self, Counts};
+use parity::cases::{self, Counts};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_upstream_profile_gives_what_kcm_writes() {

@@ -19,8 +19,8 @@ use std::time::Duration;
 use e2e::ControlPlane;
 use e2e::answer::Answer;
 use e2e::controller::repository;
-use e2e::corpus;
 use kube::Client;
+use parity::corpus;
 use serde_json::{Value, json};
 use vap_status_controller::cli::test::{Options, init};
 use vap_status_controller::schema::Builtin;
@@ -301,7 +301,7 @@ async fn replay(paths: Vec<PathBuf>, crds: Vec<PathBuf>) -> Counts {
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_for_own_policies_reach_them() {
     let folder = repository();
-    let paths = ["config/samples", "e2e/policies"].map(|name| folder.join(name));
+    let paths = ["config/samples", "parity/policies"].map(|name| folder.join(name));
     let counts = replay(paths.to_vec(), Vec::new()).await;
     assert!(counts.refused.is_empty(), "{:#?}", counts.refused);
     assert!(counts.otherwise.is_empty(), "{:#?}", counts.otherwise);

@@ -14,11 +14,11 @@ use std::time::Instant;
 
 use e2e::answer::Answer;
 use e2e::controller::control_plane;
-use e2e::parity::mutate_requests;
-use e2e::random::from_environment;
 use http::Request;
 use kube::Client;
 use mutation_trials::{Params, Trial, custom, deployment, limits, params, updating, with_params};
+use parity::mutate_requests;
+use parity::random::from_environment;
 use serde_json::{Value, json};
 use vap_status_controller::policy::admission::mutation::{Kinds as _, KnownKinds, MutationOutcome};
 use vap_status_controller::policy::admission::{AdmissionRequest, Object, Operation, ParamList};

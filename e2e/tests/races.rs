@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use e2e::control_plane::STATUS_CONTROLLER;
 use e2e::controller::{Controller, control_plane};
 use e2e::policies;
-use e2e::random::{Random, from_environment};
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use parity::random::{Random, from_environment};
 use serde_json::json;
 
 const N_PATCHED: usize = 1_500;

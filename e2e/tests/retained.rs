@@ -10,7 +10,7 @@
 )]
 
 use e2e::hostile::{ROUND, hostile};
-use e2e::random::from_environment;
+use parity::random::from_environment;
 use vap_status_controller::policy::analysis::{Profile, type_check};
 use vap_status_controller::policy::compile::CompiledPolicy;
 use vap_status_controller::schema::Builtin;

@@ -68,7 +68,7 @@ fn sarif_is_valid_by_its_schema() {
     for paths in [
         &["tests/cli_check"][..],
         &["config/samples", "docs/examples"],
-        &["e2e/policies"],
+        &["parity/policies"],
         &["missing.yaml"],
     ] {
         let sarif = sarif(paths);

@@ -11,7 +11,7 @@ use e2e::soak::{Aggregation, Settings, one_by_one, run};
 
 /// `VAP_SOAK_SEED` gives other changes and faults.
 fn settings(rounds: Vec<Vec<Fault>>) -> Settings {
-    let seed = e2e::random::from_environment("VAP_SOAK_SEED", 1).unwrap();
+    let seed = parity::random::from_environment("VAP_SOAK_SEED", 1).unwrap();
     println!("VAP_SOAK_SEED={seed}");
     Settings::new(seed, rounds)
 }

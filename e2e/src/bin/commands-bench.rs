@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use clap::Parser;
 use e2e::controller::processor_seconds;
-use e2e::random::Random;
+use parity::random::Random;
 use serde_json::{Value, json};
 
 /// How often the memory of the plugin is looked at.

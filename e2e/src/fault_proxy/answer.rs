@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 
 use super::unreadable::{Touched, spoil};
 use super::{Fault, Inner, watch};
-use crate::random::Random;
+use parity::random::Random;
 
 /// The longest delay.
 pub(super) const LONGEST_DELAY: Duration = Duration::from_secs(2);

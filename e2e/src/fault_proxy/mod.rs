@@ -36,7 +36,7 @@ pub use self::schedule::{BlackHoles, Schedule};
 pub use self::unreadable::Touched;
 use crate::ControlPlane;
 use crate::controller::SERVICE_ACCOUNT;
-use crate::random::Random;
+use parity::random::Random;
 
 /// How long a half that was sent may be on its way before the connection is cut.
 const HALF_ON_ITS_WAY: Duration = Duration::from_millis(50);

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::random::Random;
+use parity::random::Random;
 
 /// An object that was made unreadable.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

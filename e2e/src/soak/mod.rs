@@ -24,9 +24,9 @@ use self::universe::{Change, World};
 use crate::ControlPlane;
 use crate::controller::{Controller, control_plane, install_probes};
 use crate::fault_proxy::{BlackHoles, Fault, FaultProxy, Schedule};
-use crate::random::Random;
 use crate::statuses::Statuses;
 use crate::trouble::Trouble;
+use parity::random::Random;
 
 /// How long after the last fault everything must be as the model foretells.
 const RECOVERED_AFTER: Duration = Duration::from_secs(30);

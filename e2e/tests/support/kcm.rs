@@ -5,9 +5,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use e2e::control_plane::ControlPlane;
-use e2e::{corpus, live};
+use e2e::live;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kube::api::{Api, PostParams};
+use parity::corpus;
 use vap_status_controller::policy::analysis::{Profile, type_check};
 use vap_status_controller::policy::compile::CompiledPolicy;
 use vap_status_controller::status::warnings::warnings;
@@ -104,7 +105,7 @@ async fn wait_for_status(api: &Api<ValidatingAdmissionPolicy>, name: &str) -> St
     }
 }
 
-/// Replaces the nanoseconds in type names by `#`, as `e2e/oracle` does.
+/// Replaces the nanoseconds in type names by `#`, as `parity/oracle` does.
 fn normalize(
     warning: &str,
     expected: &vap_status_controller::policy::analysis::TypeCheck,

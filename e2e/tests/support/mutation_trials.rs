@@ -7,8 +7,8 @@
     reason = "a test fails by a panic"
 )]
 
-use e2e::parity::mutate_requests;
-use e2e::random::Random;
+use parity::mutate_requests;
+use parity::random::Random;
 use serde_json::{Value, json};
 use vap_status_controller::schema::{Gvk, Gvr};
 

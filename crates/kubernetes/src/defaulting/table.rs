@@ -1,6 +1,6 @@
 //! The table of defaults: Go types, and rules by kind.
 //!
-//! The program in `e2e/defaults` makes it, by running upstream's own functions; see ADR 21.
+//! The program in `parity/defaults` makes it, by running upstream's own functions; see ADR 21.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;

@@ -292,7 +292,7 @@ fn recorder_does_not_evaluate_lazy_variables() {
     assert!(!recorder.take().is_empty());
 }
 
-/// Source: answers of `e2e/oracle admit`.
+/// Source: answers of `parity/oracle admit`.
 #[test]
 fn objects_equal_params_by_what_they_hold() {
     let expressions = [
@@ -360,7 +360,7 @@ fn params_say_their_kind() {
     }
 }
 
-/// Source: answers of `e2e/oracle admit`.
+/// Source: answers of `parity/oracle admit`.
 #[test]
 fn lists_of_extra_may_be_null() {
     let mut request = deployment();
@@ -382,7 +382,7 @@ fn lists_of_extra_may_be_null() {
 
 /// A selector that cannot be parsed is left out of what is asked, and is no error.
 ///
-/// Source: k8s.io/apiserver `pkg/cel/library/authz.go`, `resourceCheckVal.Authorize`; answers of `e2e/oracle admit`.
+/// Source: k8s.io/apiserver `pkg/cel/library/authz.go`, `resourceCheckVal.Authorize`; answers of `parity/oracle admit`.
 #[test]
 fn selectors_of_checks_are_no_errors() {
     let request = deployment();

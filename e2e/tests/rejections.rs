@@ -1,0 +1,227 @@
+//! Objects that `kubectl vap check` reports as rejected, compared with a real API server.
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic, and tells what it compared"
+)]
+
+use std::collections::BTreeMap;
+
+use e2e::ControlPlane;
+use e2e::answer::Answer;
+use e2e::controller::repository;
+use http::Request;
+use kube::Client;
+use parity::corpus;
+use parity::random::from_environment;
+use parity::rejections::{self, Mutant, Rejection, Sort};
+use serde::Deserialize;
+
+/// The path of the API.
+const API: &str = "/apis/admissionregistration.k8s.io/v1";
+
+/// The media type of a patch that merges.
+const MERGE_PATCH: &str = "application/merge-patch+json";
+
+/// An error of the API server at create.
+struct CreateError {
+    /// The status, `422` for an object that can be decoded, and the message.
+    text: String,
+    /// The fields that are named.
+    fields: Vec<String>,
+}
+
+/// Creates an object by its text with strict field validation, and deletes it again.
+async fn create(client: &Client, sort: Sort, text: &str) -> Result<(), CreateError> {
+    let path = format!("{API}/{}", sort.resource());
+    let uri = format!("{path}?fieldValidation=Strict&fieldManager=refusals");
+    let request = Request::post(uri).header("Content-Type", "application/yaml");
+    let request = request.body(text.as_bytes().to_vec().into()).unwrap();
+    let answer = Answer::to(client, request).await.unwrap();
+    match answer.status {
+        201 => {
+            let metadata = &answer.body["metadata"];
+            let uri = format!("{path}/{}", metadata["name"].as_str().unwrap());
+            if !metadata["finalizers"].is_null() {
+                let patch = br#"{"metadata": {"finalizers": null}}"#.to_vec();
+                let request = Request::patch(&uri).header("Content-Type", MERGE_PATCH);
+                let request = request.body(patch.into()).unwrap();
+                Answer::to(client, request).await.unwrap();
+            }
+            let request = Request::delete(uri).body(Vec::new().into()).unwrap();
+            let deleted = Answer::to(client, request).await.unwrap();
+            assert_eq!(deleted.status, 200, "DELETE: {}: {text}", deleted.message());
+            Ok(())
+        }
+        // An internal error is that of a body or an expression too, such as one that etcd does not take.
+        400..=500 => {
+            let causes = answer.body["details"]["causes"].as_array();
+            let fields = causes.into_iter().flatten().map(|cause| &cause["field"]);
+            Err(CreateError {
+                text: format!("{} {}", answer.status, answer.message()),
+                fields: fields
+                    .map(|field| field.as_str().unwrap_or_default().to_owned())
+                    .collect(),
+            })
+        }
+        status => panic!("{status} {}: {text}", answer.message()),
+    }
+}
+
+/// The file of cases.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Cases {
+    bases: BTreeMap<String, String>,
+    cases: Vec<Case>,
+}
+
+/// A text with changes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    base: String,
+    changes: Vec<Change>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, untagged)]
+enum Change {
+    Replace { from: String, to: String },
+    Add { add: String },
+}
+
+/// The texts of `parity/rejections/cases.yaml`.
+fn cases() -> Vec<Mutant> {
+    let path = repository().join("parity/rejections/cases.yaml");
+    let text = std::fs::read_to_string(path).unwrap();
+    let Cases { bases, cases } = serde_norway::from_str(&text).unwrap();
+    let made = cases.iter().map(|case| {
+        let mut text = bases[&case.base].clone();
+        for change in &case.changes {
+            match change {
+                Change::Replace { from, to } => {
+                    assert!(text.contains(from.as_str()), "{}: {from}", case.name);
+                    text = text.replacen(from.as_str(), to, 1);
+                }
+                Change::Add { add } => text.push_str(add),
+            }
+        }
+        let mut kinds = text.lines().filter_map(|line| line.strip_prefix("kind: "));
+        let sort = kinds.next().and_then(Sort::of_kind).unwrap();
+        Mutant { sort, text }
+    });
+    made.collect()
+}
+
+/// A reference to a field without the indices, which the API server leaves out in some.
+fn plain(field: &str) -> String {
+    let mut plain = String::new();
+    let mut is_index = false;
+    for c in field.chars() {
+        is_index = c == '[' || is_index;
+        if !is_index {
+            plain.push(c);
+        }
+        is_index = is_index && c != ']';
+    }
+    plain
+}
+
+/// Returns true if a field that the API server names is one of ours, within one or around one, or follows from another:
+/// one cause is reported once.
+fn is_predicted(field: &str, ours: &[Rejection]) -> bool {
+    let has = |wanted: &str| ours.iter().any(|ours| plain(&ours.field) == wanted);
+    let are_related = |ours: &Rejection| {
+        let (theirs, ours) = (plain(field), plain(&ours.field));
+        theirs.starts_with(&ours) || ours.starts_with(&theirs)
+    };
+    match plain(field).as_str() {
+        // In addition to the validations that are missing.
+        "spec.auditAnnotations" if has("spec.validations") => true,
+        // In addition to the name that excludes it.
+        "spec.paramRef.selector" if has("spec.paramRef.name") => true,
+        // Keys have the name of the policy before them.
+        "spec.auditAnnotations.key" if has("metadata.name") || has("metadata.generateName") => true,
+        // The name is made of it.
+        "metadata.name" if has("metadata.generateName") => true,
+        // They read a variable that has no expression.
+        path if path.to_lowercase().ends_with("expression") && has("spec.variables.expression") => {
+            true
+        }
+        _ => ours.iter().any(are_related),
+    }
+}
+
+/// `VAP_REFUSALS` sets how many mutants there are, `VAP_REFUSALS_SEED` which; `VAP_REFUSALS_DIR` adds what is in files.
+///
+/// Where `VAP_CORPUS_DIR` names a corpus, its webhook configurations and mutants of them are added, as many as
+/// `VAP_WEBHOOK_REFUSALS` says.
+#[tokio::test(flavor = "multi_thread")]
+async fn check_rejects_what_the_api_server_rejects() {
+    let n = from_environment("VAP_REFUSALS", 600).unwrap();
+    let seed = from_environment("VAP_REFUSALS_SEED", 1).unwrap();
+    let mut mutants = rejections::mutants(seed, n).unwrap();
+    mutants.extend(rejections::written());
+    mutants.extend(cases());
+    if let Some(folder) = std::env::var_os("VAP_REFUSALS_DIR") {
+        mutants.extend(rejections::of_files(folder.as_ref()).unwrap());
+    }
+    if std::env::var_os("VAP_CORPUS_DIR").is_some() {
+        let folder = corpus::directory().unwrap().join("webhooks");
+        let n = from_environment("VAP_WEBHOOK_REFUSALS", 200).unwrap();
+        let webhooks = rejections::of_corpus::webhooks(&folder, seed, n).unwrap();
+        println!(
+            "{} webhook configurations of the corpus and their mutants",
+            webhooks.len()
+        );
+        mutants.extend(webhooks);
+    }
+    let n = mutants.len();
+    let texts: Vec<&str> = mutants.iter().map(|mutant| mutant.text.as_str()).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let predicted = rejections::predicted(folder.path(), &texts).unwrap();
+
+    let control_plane = ControlPlane::start().await.unwrap();
+    let client = control_plane.client().await.unwrap();
+    let (mut n_rejected, mut different) = (0, Vec::new());
+    for (mutant, ours) in mutants.iter().zip(&predicted) {
+        let result = create(&client, mutant.sort, &mutant.text).await;
+        let is_equal = match &result {
+            Ok(()) => ours.is_empty(),
+            Err(error) => {
+                n_rejected += 1;
+                // Each field that it names is one of ours, or what is around or within it.
+                let mut fields = error.fields.iter();
+                !ours.is_empty() && fields.all(|field| is_predicted(field, ours))
+            }
+        };
+        if !is_equal {
+            let text: String = mutant.text.chars().take(3_000).collect();
+            let ours: Vec<_> = ours
+                .iter()
+                .map(|ours| format!("{} ({})", ours.text, ours.field))
+                .collect();
+            let theirs = result.map_or_else(|error| error.text, |()| "accepted".to_owned());
+            different.push(format!("{theirs}\n  ours: {ours:?}\n  {text}"));
+        }
+    }
+    println!(
+        "{n} objects of seed {seed}: {n_rejected} refused, {} different",
+        different.len()
+    );
+    assert!(
+        n_rejected * 4 > n && n_rejected * 10 < n * 9,
+        "{n_rejected}"
+    );
+    assert!(
+        different.is_empty(),
+        "{} of {n} differ:\n{}",
+        different.len(),
+        different.join("\n")
+    );
+}

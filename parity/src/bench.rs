@@ -1,0 +1,250 @@
+//! `parity bench`: how long our engine takes, measured as the oracle measures upstream's.
+//!
+//! Allocations are not counted: that takes an allocator of our own, and with it unsafe code.
+//!
+//! Source: the oracle's `bench.go`.
+
+use std::fs;
+use std::hint::black_box;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use serde::{Deserialize, Serialize};
+use vap_status_controller::policy::analysis::Profile;
+use vap_status_controller::policy::compile::{CompileMode, compile as compile_policy};
+
+use crate::documents;
+use crate::schemas::Schemas;
+use crate::{admit, compile, eval, typecheck};
+
+/// The subject of a measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Parsing, compiling and type-checking of each policy.
+    Typecheck,
+    /// Parsing and compiling of each policy, in mode new.
+    Compile,
+    /// Evaluating the compiled policy of each case.
+    Admit,
+    /// Evaluating the planned expression of each case.
+    Eval,
+}
+
+impl What {
+    /// The name of the subcommand.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Typecheck => "typecheck",
+            Self::Compile => "compile",
+            Self::Admit => "admit",
+            Self::Eval => "eval",
+        }
+    }
+}
+
+/// The output of a measurement.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BenchLine {
+    /// The name of what was measured.
+    pub bench: String,
+    /// How many policies an iteration has.
+    pub policies: usize,
+    /// How many expressions these have.
+    pub expressions: usize,
+    /// The expressions, each counted once for each kind.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub checks: usize,
+    /// How often all policies were gone through.
+    pub iterations: usize,
+    /// The time for a policy, or an admission.
+    #[serde(alias = "ns_per_admission")]
+    pub ns_per_policy: f64,
+    /// The time for an expression.
+    pub ns_per_expression: f64,
+    /// The time for an expression and a kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ns_per_check: Option<f64>,
+    /// The most memory that the process had, loading included.
+    pub max_rss_kib: u64,
+    /// How many policies could not be used.
+    pub skipped: usize,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+/// Measures for `seconds`, after `warmup` seconds.
+///
+/// # Errors
+///
+/// If files cannot be read, or there is nothing to measure.
+pub fn run(
+    what: What,
+    schemas: &Schemas,
+    paths: &[PathBuf],
+    seconds: f64,
+    warmup: f64,
+) -> Result<BenchLine> {
+    let mut line = BenchLine {
+        bench: what.name().to_owned(),
+        ..BenchLine::default()
+    };
+    match what {
+        What::Admit => return run_admit(line, schemas, paths, (seconds, warmup)),
+        What::Eval => return run_eval(line, paths, (seconds, warmup)),
+        What::Typecheck | What::Compile => {}
+    }
+    let mut work = Vec::new();
+    for doc in documents::load_policies(paths)? {
+        let (broken, expressions, checks) = match what {
+            What::Typecheck => {
+                let first = typecheck::line(&doc, schemas, Profile::Upstream);
+                let expressions = doc.policy.as_ref().map_or(0, checked_expressions);
+                let broken = first.panic.is_some() || !first.error.is_empty();
+                (broken, expressions, expressions * first.types.len())
+            }
+            What::Compile => {
+                let first = compile::line(&doc.of_any(), CompileMode::New);
+                let broken = first.panic.is_some() || !first.error.is_empty();
+                (broken, first.expressions.len(), 0)
+            }
+            What::Admit | What::Eval => (true, 0, 0),
+        };
+        match doc.policy {
+            Ok(policy) if !broken => {
+                line.expressions += expressions;
+                line.checks += checks;
+                work.push(policy);
+            }
+            _ => line.skipped += 1,
+        }
+    }
+    if work.is_empty() {
+        bail!("nothing to measure");
+    }
+    line.policies = work.len();
+    let once = |policy: &ValidatingAdmissionPolicy| match what {
+        What::Typecheck => {
+            black_box(typecheck::check(policy, schemas, Profile::Upstream));
+        }
+        What::Compile => {
+            black_box(compile_policy(policy, CompileMode::New));
+        }
+        What::Admit | What::Eval => {}
+    };
+    measure(&mut line, &work, once, (seconds, warmup));
+    Ok(line)
+}
+
+/// Measures the evaluation of cases, as upstream does without the dispatcher.
+fn run_admit(
+    mut line: BenchLine,
+    schemas: &Schemas,
+    paths: &[PathBuf],
+    times: (f64, f64),
+) -> Result<BenchLine> {
+    let mut policies = admit::CompiledPolicies::new();
+    let mut work = Vec::new();
+    for path in paths {
+        admit::each_case(path, |_, text| {
+            let case = admit::ReadyCase::parse_of(&mut policies, schemas, text)?;
+            line.expressions += case.n_expressions;
+            work.push(case);
+            Ok(())
+        })?;
+    }
+    if work.is_empty() {
+        bail!("nothing to measure");
+    }
+    line.policies = work.len();
+    let once = |case: &admit::ReadyCase| {
+        black_box(case.evaluate());
+    };
+    measure(&mut line, &work, once, times);
+    Ok(line)
+}
+
+/// Measures the evaluation of single expressions.
+fn run_eval(mut line: BenchLine, paths: &[PathBuf], times: (f64, f64)) -> Result<BenchLine> {
+    let mut work = Vec::new();
+    for path in paths {
+        admit::each_case(path, |_, text| {
+            match eval::ReadyExpression::parse(text)? {
+                Some(ready) => work.push(ready),
+                None => line.skipped += 1,
+            }
+            Ok(())
+        })?;
+    }
+    if work.is_empty() {
+        bail!("nothing to measure");
+    }
+    line.policies = work.len();
+    line.expressions = work.len();
+    let once = |ready: &eval::ReadyExpression| {
+        black_box(ready.evaluate());
+    };
+    measure(&mut line, &work, once, times);
+    Ok(line)
+}
+
+/// Goes through the work for so many seconds, after so many others.
+fn measure<T>(line: &mut BenchLine, work: &[T], once: impl Fn(&T), (seconds, warmup): (f64, f64)) {
+    repeat(work, &once, warmup);
+    let (iterations, elapsed) = repeat(work, &once, seconds);
+    line.iterations = iterations;
+    let per = |count: usize| nanoseconds(elapsed) / float(iterations) / float(count.max(1));
+    line.ns_per_policy = per(line.policies);
+    line.ns_per_expression = per(line.expressions);
+    line.ns_per_check = (line.checks > 0).then(|| per(line.checks));
+    line.max_rss_kib = max_rss_kib();
+}
+
+/// The expressions that upstream type-checks.
+fn checked_expressions(policy: &ValidatingAdmissionPolicy) -> usize {
+    let validations = policy
+        .spec
+        .iter()
+        .flat_map(|spec| spec.validations.iter().flatten());
+    validations
+        .map(|v| 1 + usize::from(v.message_expression.as_ref().is_some_and(|m| !m.is_empty())))
+        .sum()
+}
+
+/// Goes through all of the work, over and over, until the time is up.
+fn repeat<T>(work: &[T], once: impl Fn(&T), seconds: f64) -> (usize, Duration) {
+    let limit = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    let start = Instant::now();
+    let mut iterations = 0;
+    while start.elapsed() < limit {
+        work.iter().for_each(&once);
+        iterations += 1;
+    }
+    (iterations, start.elapsed())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a measurement")]
+fn nanoseconds(time: Duration) -> f64 {
+    time.as_nanos() as f64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a count, far below 2^53")]
+fn float(count: usize) -> f64 {
+    count as f64
+}
+
+/// The greatest resident memory of this process; 0 where the system does not tell.
+fn max_rss_kib() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    peak.and_then(|text| text.split_whitespace().next()?.parse().ok())
+        .unwrap_or(0)
+}

@@ -1,0 +1,39 @@
+//! Writes the schemas that are built into the plugin, or checks that they are up to date.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use clap::Parser;
+use parity::builtin;
+
+/// Writes the schemas that are built into the plugin.
+#[derive(Parser)]
+struct Cli {
+    /// Directory of OpenAPI v3 documents (*_openapi.json).
+    #[arg(long, value_name = "DIR")]
+    openapi: PathBuf,
+    /// The version of Kubernetes that they are of, `1.36.3`.
+    #[arg(long, value_name = "VERSION")]
+    kubernetes: String,
+    /// Write nothing; fail where the file says something else.
+    #[arg(long)]
+    check: bool,
+    /// The file.
+    file: PathBuf,
+}
+
+fn main() -> Result<()> {
+    let cli = Cli::parse();
+    let made = builtin::pack(&cli.openapi, &cli.kubernetes)?;
+    if cli.check {
+        let file = fs::read(&cli.file).with_context(|| cli.file.display().to_string())?;
+        ensure!(
+            builtin::unpack(&file)? == builtin::unpack(&made)?,
+            "{} is not what the OpenAPI documents say: run `./dev schemas`",
+            cli.file.display()
+        );
+        return Ok(());
+    }
+    fs::write(&cli.file, made).with_context(|| cli.file.display().to_string())
+}

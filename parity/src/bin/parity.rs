@@ -1,0 +1,641 @@
+//! The oracle's twin: our engine behind the oracle's subcommands and file formats, and the
+//! comparison of the two. See `parity/oracle/README.md` for the formats.
+
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+
+use anyhow::{Context, Result, anyhow};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use parity::cases;
+use parity::coverage::{Coverage, Inputs};
+use parity::documents;
+use parity::schemas::Schemas;
+use parity::{
+    admit, bench, compile, custom_resources, decided, decl, eval, five_kinds, mutate, pair, rules,
+    share, typecheck, witnesses, write_line, yaml,
+};
+use vap_status_controller::policy::analysis::Profile;
+use vap_status_controller::policy::compile::CompileMode;
+
+/// Our engine behind the oracle's subcommands, and the comparison of the two.
+#[derive(Parser)]
+#[command(name = "parity")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Type-check policies, one JSON object a line.
+    Typecheck {
+        #[command(flatten)]
+        schemas: SchemaArgs,
+        /// Whose answers: upstream's, quirks included, or the controller's own.
+        #[arg(long, value_enum, default_value_t = ProfileArg::Upstream)]
+        profile: ProfileArg,
+        #[command(flatten)]
+        policies: PolicyArgs,
+    },
+    /// Warnings of upstream that the truthful profile does not give, with the rule that says why; fails
+    /// if a difference has none.
+    Differences {
+        #[command(flatten)]
+        schemas: SchemaArgs,
+        #[command(flatten)]
+        policies: PolicyArgs,
+    },
+    /// Compile policies, one JSON object a line.
+    Compile {
+        /// As on creation, as the admission plugin does, or both.
+        #[arg(long, value_enum, default_value_t = ModeArg::New)]
+        mode: ModeArg,
+        #[command(flatten)]
+        policies: PolicyArgs,
+    },
+    /// Decide cases of admission, one JSON object a line.
+    Admit {
+        #[command(flatten)]
+        schemas: SchemaArgs,
+        /// Files of cases, one JSON object a line, or - for standard input.
+        #[arg(required = true, value_name = "CASES")]
+        paths: Vec<PathBuf>,
+    },
+    /// Decide the cases of a corpus whose decision is known.
+    Decided {
+        /// The directory of the corpus: policies, and cases/*.jsonl.
+        #[arg(long, value_name = "DIR")]
+        corpus: PathBuf,
+        /// Only print them, as `admit` and `bench admit` read them.
+        #[arg(long)]
+        print: bool,
+    },
+    /// Print policies with rules that match five kinds each, for `bench typecheck`.
+    FiveKinds {
+        #[command(flatten)]
+        policies: PolicyArgs,
+    },
+    /// Evaluate single expressions, one JSON object a line.
+    Eval {
+        /// Files of cases, one JSON object a line.
+        #[arg(required = true, value_name = "CASES")]
+        cases: Vec<PathBuf>,
+    },
+    /// Measure our engine.
+    Bench {
+        what: WhatArg,
+        #[command(flatten)]
+        schemas: SchemaArgs,
+        #[command(flatten)]
+        time: TimeArgs,
+        #[command(flatten)]
+        policies: PolicyArgs,
+    },
+    /// Measure the oracle and our engine in turns.
+    BenchPair {
+        what: WhatArg,
+        /// The oracle's binary.
+        #[arg(long)]
+        oracle: PathBuf,
+        #[command(flatten)]
+        schemas: SchemaArgs,
+        #[command(flatten)]
+        time: TimeArgs,
+        /// How often each of the two runs.
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+        /// Fail if ours is not so many times faster.
+        #[arg(long, value_name = "RATIO")]
+        at_least: Option<f64>,
+        #[command(flatten)]
+        policies: PolicyArgs,
+    },
+    /// Summarize the declared types of the kinds that CustomResourceDefinitions define, as
+    /// `oracle decl --summary` does.
+    Decl {
+        /// Directory of CustomResourceDefinition files.
+        #[arg(long, value_name = "DIR")]
+        crds: PathBuf,
+    },
+    /// Make policies, CustomResourceDefinitions and cases from a seed.
+    Generate {
+        #[arg(long, default_value_t = 42)]
+        seed: u64,
+        /// The directory to write them to.
+        out: PathBuf,
+    },
+    /// Coverage of inputs, one item a line; fails if `--complete` is given and something is not reached.
+    Coverage {
+        /// Fail if they do not reach what generated inputs must.
+        #[arg(long)]
+        complete: bool,
+        /// Files of cases of single expressions.
+        #[arg(long, value_name = "CASES")]
+        eval: Vec<PathBuf>,
+        /// Files of cases of admission.
+        #[arg(long, value_name = "CASES")]
+        admit: Vec<PathBuf>,
+        /// Files or directories of policies.
+        #[arg(long, value_name = "PATH")]
+        policies: Vec<PathBuf>,
+        /// Files or directories of CustomResourceDefinitions.
+        #[arg(long, value_name = "PATH")]
+        crds: Vec<PathBuf>,
+    },
+    /// Compare what is read of texts of YAML with what kubectl reads; fails if there is a difference without
+    /// a reason.
+    Yaml {
+        /// The oracle's binary.
+        #[arg(long)]
+        oracle: PathBuf,
+        #[arg(long, default_value_t = 42)]
+        seed: u64,
+        /// How many texts.
+        #[arg(long, value_name = "N", default_value_t = 100_000)]
+        cases: u64,
+        /// How many differences to show.
+        #[arg(long, default_value_t = 5)]
+        show: usize,
+        /// Files that texts are made of, or directories of them.
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+    },
+    /// Compare validation rules of CustomResourceDefinitions, those of files, made ones and changed ones: what is said
+    /// of them at creation, and of objects; fails if anything differs.
+    Rules {
+        /// The oracle's binary.
+        #[arg(long)]
+        oracle: PathBuf,
+        #[arg(long, default_value_t = 42)]
+        seed: u64,
+        /// How many definitions to make.
+        #[arg(long, value_name = "N", default_value_t = 60)]
+        made: u64,
+        /// How many changed copies of definitions.
+        #[arg(long, value_name = "N", default_value_t = 500)]
+        mutants: u64,
+        /// How many objects.
+        #[arg(long, value_name = "N", default_value_t = 2_000)]
+        objects: u64,
+        /// Measure the time of objects, each validated so many times.
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        repeat: u32,
+        /// Fail if objects are not held against rules so many times faster than upstream does.
+        #[arg(long, value_name = "RATIO", requires = "repeat")]
+        at_least: Option<f64>,
+        /// A file of validations that upstream's own tests ask for, with upstream's answers.
+        #[arg(long, value_name = "FILE")]
+        recorded: Option<PathBuf>,
+        /// How many differences to show.
+        #[arg(long, default_value_t = 5)]
+        show: usize,
+        /// Files of CustomResourceDefinitions, or directories of them.
+        #[arg(value_name = "PATH")]
+        paths: Vec<PathBuf>,
+    },
+    /// Compare requests for custom resources, of CustomResourceDefinitions of files and made ones: the causes of
+    /// refusals in their order, and what would be stored; fails if anything differs.
+    CustomResources {
+        /// The oracle's binary.
+        #[arg(long)]
+        oracle: PathBuf,
+        #[arg(long, default_value_t = 42)]
+        seed: u64,
+        /// How many definitions to make.
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        made: u64,
+        /// How many requests.
+        #[arg(long, value_name = "N", default_value_t = 2_000)]
+        objects: u64,
+        /// A file to write the requests to, with upstream's answers.
+        #[arg(long, value_name = "FILE")]
+        record: Option<PathBuf>,
+        /// Measure the time of requests, each made so many times.
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        repeat: u32,
+        /// How many differences to show.
+        #[arg(long, default_value_t = 5)]
+        show: usize,
+        /// Files of CustomResourceDefinitions, or directories of them.
+        #[arg(value_name = "PATH")]
+        paths: Vec<PathBuf>,
+    },
+    /// Compare objects that are merged and patched, by cases made from a seed; fails if anything differs.
+    Mutations {
+        /// The oracle's binary.
+        #[arg(long)]
+        oracle: PathBuf,
+        /// Directory of OpenAPI v3 documents (*_openapi.json).
+        #[arg(long, value_name = "DIR")]
+        openapi: PathBuf,
+        #[arg(long, default_value_t = 42)]
+        seed: u64,
+        /// How many objects to merge.
+        #[arg(long, value_name = "N", default_value_t = 4_000)]
+        merges: u64,
+        /// How many to patch.
+        #[arg(long, value_name = "N", default_value_t = 20_000)]
+        patches: u64,
+        /// How many requests to put through policies.
+        #[arg(long, value_name = "N", default_value_t = 1_000)]
+        requests: u64,
+        /// How many differences to show.
+        #[arg(long, default_value_t = 5)]
+        show: usize,
+        /// A directory to write a part of the cases to, with upstream's answers.
+        #[arg(long, value_name = "DIR")]
+        record: Option<PathBuf>,
+    },
+    /// Ask upstream's evaluator whether the witnesses of `kubectl vap check` fail there too.
+    Witnesses {
+        /// The oracle's binary.
+        #[arg(long)]
+        oracle: PathBuf,
+        #[command(flatten)]
+        schemas: SchemaArgs,
+        /// A folder to write the requests to.
+        #[arg(long)]
+        folder: PathBuf,
+        /// Fail where one in a hundred sound policies, or more, have a warning that nothing proves.
+        #[arg(long)]
+        quiet: bool,
+        #[command(flatten)]
+        policies: PolicyArgs,
+    },
+    /// Compare the answers of the oracle and of our engine.
+    Share {
+        /// Subject of the comparison.
+        #[arg(long, value_enum, default_value_t = WhatArg::Typecheck)]
+        kind: WhatArg,
+        /// The oracle's binary.
+        #[arg(long)]
+        oracle: PathBuf,
+        #[command(flatten)]
+        schemas: SchemaArgs,
+        /// How many differences to show.
+        #[arg(long, default_value_t = 5)]
+        show: usize,
+        /// Fail if the verdict is the same on fewer policies.
+        #[arg(long, value_name = "PERCENT", default_value_t = 100.0)]
+        at_least: f64,
+        /// Fail if everything is the same on fewer policies.
+        #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
+        identical_at_least: f64,
+        #[command(flatten)]
+        policies: PolicyArgs,
+    },
+}
+
+#[derive(Args)]
+struct SchemaArgs {
+    /// Directory of OpenAPI v3 documents (*_openapi.json).
+    #[arg(long, value_name = "DIR")]
+    openapi: Option<PathBuf>,
+    /// Directory of CustomResourceDefinition files.
+    #[arg(long, value_name = "DIR")]
+    crds: Option<PathBuf>,
+}
+
+impl SchemaArgs {
+    fn load(&self) -> Result<Schemas> {
+        Schemas::load(self.openapi.as_deref(), self.crds.as_deref())
+    }
+}
+
+#[derive(Args)]
+struct TimeArgs {
+    /// How long to measure.
+    #[arg(long, value_name = "N", default_value_t = 5.0)]
+    seconds: f64,
+    /// Seconds to run before measuring.
+    #[arg(long, value_name = "N", default_value_t = 1.0)]
+    warmup: f64,
+}
+
+#[derive(Args)]
+struct PolicyArgs {
+    /// Files of YAML or JSON documents, directories of them, or - for standard input.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ProfileArg {
+    Upstream,
+    Truthful,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ModeArg {
+    New,
+    Stored,
+    Both,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum WhatArg {
+    Typecheck,
+    Compile,
+    Admit,
+    Eval,
+}
+
+impl From<WhatArg> for bench::What {
+    fn from(what: WhatArg) -> Self {
+        match what {
+            WhatArg::Typecheck => Self::Typecheck,
+            WhatArg::Compile => Self::Compile,
+            WhatArg::Admit => Self::Admit,
+            WhatArg::Eval => Self::Eval,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    // The work runs on a thread with the stack that the threads of the controller have.
+    let outcome = thread::Builder::new()
+        .stack_size(2 * 1024 * 1024)
+        .spawn(move || run(cli.command, &mut BufWriter::new(std::io::stdout())))
+        .context("cannot start a thread")
+        .and_then(|thread| {
+            thread
+                .join()
+                .map_err(|_| anyhow!("a panic outside of any policy"))?
+        });
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            // Where standard error is closed there is nobody to tell.
+            let _ = writeln!(std::io::stderr(), "parity: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs a subcommand; false if a share or ratio is less than was asked for.
+#[expect(
+    clippy::too_many_lines,
+    reason = "an arm for each subcommand reads best in one piece"
+)]
+fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
+    let reached = match command {
+        Command::Typecheck {
+            schemas,
+            profile,
+            policies,
+        } => {
+            let schemas = schemas.load()?;
+            let profile = match profile {
+                ProfileArg::Upstream => Profile::Upstream,
+                ProfileArg::Truthful => Profile::Truthful,
+            };
+            for doc in documents::load_policies(&policies.paths)? {
+                write_line(out, &typecheck::line(&doc, &schemas, profile))?;
+            }
+            true
+        }
+        Command::Rules {
+            oracle,
+            seed,
+            made,
+            mutants,
+            objects,
+            repeat,
+            at_least,
+            recorded,
+            show,
+            paths,
+        } => rules::RuleParity {
+            oracle,
+            seed,
+            made,
+            mutants,
+            objects,
+            repeat,
+            at_least,
+            recorded,
+            show,
+            paths,
+        }
+        .run(out)?,
+        Command::CustomResources {
+            oracle,
+            seed,
+            made,
+            objects,
+            record,
+            repeat,
+            show,
+            paths,
+        } => custom_resources::CustomResourceParity {
+            oracle,
+            seed,
+            made,
+            objects,
+            record,
+            repeat,
+            show,
+            paths,
+        }
+        .run(out)?,
+        Command::Mutations {
+            oracle,
+            openapi,
+            seed,
+            merges,
+            patches,
+            requests,
+            show,
+            record,
+        } => mutate::MutationParity {
+            oracle,
+            openapi,
+            seed,
+            merges,
+            patches,
+            requests,
+            show,
+            record,
+        }
+        .run(out)?,
+        Command::Differences { schemas, policies } => {
+            let schemas = schemas.load()?;
+            let mut all_explained = true;
+            for doc in documents::load_policies(&policies.paths)? {
+                for line in typecheck::differences(&doc, &schemas) {
+                    all_explained &= line.rule.is_some();
+                    write_line(out, &line)?;
+                }
+            }
+            all_explained
+        }
+        Command::Compile { mode, policies } => {
+            let modes: &[_] = match mode {
+                ModeArg::New => &[CompileMode::New],
+                ModeArg::Stored => &[CompileMode::Stored],
+                ModeArg::Both => &[CompileMode::New, CompileMode::Stored],
+            };
+            for doc in documents::load_any_policies(&policies.paths)? {
+                for mode in modes {
+                    write_line(out, &compile::line(&doc, *mode))?;
+                }
+            }
+            true
+        }
+        Command::Admit { schemas, paths } => {
+            admit::run(&paths, &schemas.load()?, out)?;
+            true
+        }
+        Command::FiveKinds { policies } => {
+            five_kinds::print(&policies.paths, out)?;
+            true
+        }
+        Command::Decided {
+            corpus,
+            print: true,
+        } => {
+            decided::print_cases(&corpus, out)?;
+            true
+        }
+        Command::Decided {
+            corpus,
+            print: false,
+        } => {
+            let tally = decided::run(&corpus, out)?;
+            tally.expected == tally.of
+        }
+        Command::Eval { cases } => {
+            eval::run(&cases, out)?;
+            true
+        }
+        Command::Bench {
+            what,
+            schemas,
+            time,
+            policies,
+        } => {
+            let loaded = schemas.load()?;
+            let TimeArgs { seconds, warmup } = time;
+            let line = bench::run(what.into(), &loaded, &policies.paths, seconds, warmup)?;
+            write_line(out, &line)?;
+            true
+        }
+        Command::BenchPair {
+            what,
+            oracle,
+            schemas,
+            time,
+            rounds,
+            at_least,
+            policies,
+        } => {
+            let pair = pair::Pair {
+                what: what.into(),
+                oracle,
+                openapi: schemas.openapi,
+                crds: schemas.crds,
+                seconds: time.seconds,
+                warmup: time.warmup,
+                rounds,
+                paths: policies.paths,
+            };
+            let line = pair::run(&pair, out)?;
+            at_least.is_none_or(|ratio| line.ratio >= ratio)
+        }
+        Command::Decl { crds } => {
+            decl::run(&crds, out)?;
+            true
+        }
+        Command::Generate { seed, out: to } => {
+            cases::write(&to, seed, cases::Counts::default())?;
+            true
+        }
+        Command::Coverage {
+            complete,
+            eval,
+            admit,
+            policies,
+            crds,
+        } => {
+            let coverage = Coverage::of(&Inputs {
+                eval,
+                admit,
+                policies,
+                crds,
+            })?;
+            if complete {
+                for (sort, n) in coverage.counts() {
+                    writeln!(out, "reached: {n:4} of sort {sort}")?;
+                }
+                for item in coverage.missing() {
+                    writeln!(out, "not reached: {item}")?;
+                }
+                coverage.missing().is_empty()
+            } else {
+                for item in coverage.items() {
+                    writeln!(out, "{item}")?;
+                }
+                true
+            }
+        }
+        Command::Yaml {
+            oracle,
+            seed,
+            cases,
+            show,
+            paths,
+        } => {
+            let parity = yaml::YamlParity {
+                oracle,
+                seed,
+                cases,
+                show,
+                paths,
+            };
+            yaml::run(&parity, out)?.different == 0
+        }
+        Command::Witnesses {
+            oracle,
+            schemas,
+            folder,
+            quiet,
+            policies,
+        } => {
+            let witnesses = witnesses::Witnesses {
+                oracle,
+                openapi: schemas.openapi,
+                crds: schemas.crds,
+                folder,
+                paths: policies.paths,
+            };
+            let line = witnesses::run(&witnesses, out)?;
+            line.different == 0 && (line.is_quiet() || !quiet)
+        }
+        Command::Share {
+            kind,
+            oracle,
+            schemas,
+            show,
+            at_least,
+            identical_at_least,
+            policies,
+        } => {
+            let share = share::Share {
+                what: kind.into(),
+                oracle,
+                openapi: schemas.openapi,
+                crds: schemas.crds,
+                show,
+                paths: policies.paths,
+            };
+            let shares = share::run(&share, out)?;
+            shares.verdict.percent() >= at_least && shares.identical.percent() >= identical_at_least
+        }
+    };
+    out.flush()?;
+    Ok(reached)
+}

@@ -1,0 +1,145 @@
+//! Policies, CustomResourceDefinitions, expressions and admission requests made from a seed, to compare
+//! with upstream where no other inputs are given.
+//!
+//! What an environment declares is read from its declarations, so that a new overload is called without a
+//! change here. The forms are those of `parity/oracle/README.md`. The same seed gives the same bytes.
+//!
+//! Left out is what upstream answers differently from run to run, or does not survive: maps of several
+//! entries that are iterated over, lists of great lengths, quantities with great exponents.
+
+pub mod admit;
+pub mod crds;
+pub mod custom_resources;
+pub mod eval;
+pub(crate) mod expressions;
+#[expect(
+    clippy::indexing_slicing,
+    reason = "parts of JSON values, which are null where there are none"
+)]
+pub mod merges;
+mod mistakes;
+mod mutate;
+pub mod mutations;
+mod objects;
+mod pieces;
+pub mod policies;
+mod policy_changes;
+pub(crate) mod rule_objects;
+pub mod rules;
+mod schemas;
+
+#[path = "../../../tests/support/properties/choices.rs"]
+#[expect(dead_code, reason = "fuzzers take their choices from bytes")]
+mod choices;
+#[path = "../../../tests/support/properties/generator.rs"]
+#[allow(
+    dead_code,
+    clippy::format_push_string,
+    clippy::indexing_slicing,
+    reason = "shared with the property tests of the engine, which use the rest of it"
+)]
+mod generator;
+#[path = "../../../tests/support/properties/texts.rs"]
+mod texts;
+pub mod yaml;
+mod yaml_pieces;
+
+use std::fs;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use crate::random::Random;
+use choices::Choices;
+
+/// How much is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Counts {
+    /// CustomResourceDefinitions.
+    pub crds: u64,
+    /// Policies that are made or changed; those written by hand come on top.
+    pub policies: u64,
+    /// Mutating policies.
+    pub mutating: u64,
+    /// Expressions with values.
+    pub eval: u64,
+    /// Requests with policies.
+    pub admit: u64,
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self {
+            crds: 60,
+            policies: 1500,
+            mutating: 600,
+            eval: 4000,
+            admit: 1500,
+        }
+    }
+}
+
+/// The choices of the `n`th thing of the name `key`: what else is made has no influence on it.
+fn choices(seed: u64, key: &str, n: u64) -> Choices<'static> {
+    Choices::Seeded(Random::of(seed, key, n).number())
+}
+
+/// `expression` with a mistake as people make them, always the same one of a seed.
+#[must_use]
+pub fn changed_expression(seed: u64, expression: &str) -> String {
+    mutate::change(&mut Choices::Seeded(seed), expression)
+}
+
+/// Writes everything below `directory`: `crds/`, `policies/`, `mutating/`, `eval.jsonl` and `admit.jsonl`.
+///
+/// # Errors
+/// When a file cannot be written, or the built-in schemas not be read.
+pub fn write(directory: &Path, seed: u64, counts: Counts) -> Result<()> {
+    let mut crds = policies::crds_written_by_hand()?;
+    crds.extend(crds::crds(seed, counts.crds));
+    let policies = policies::policies(seed, counts.policies, &crds)?;
+    write_documents(&directory.join("crds"), &crds)?;
+    write_documents(&directory.join("policies"), &policies)?;
+    let mutating = mutations::policies(seed, counts.mutating, &crds)?;
+    write_documents(&directory.join("mutating"), &mutating)?;
+    write_lines(
+        &directory.join("eval.jsonl"),
+        &eval::cases(seed, counts.eval)?,
+    )?;
+    write_lines(
+        &directory.join("admit.jsonl"),
+        &admit::cases(seed, counts.admit)?,
+    )
+}
+
+/// Writes objects as one file of a directory that then has no other.
+fn write_documents(directory: &Path, documents: &[Value]) -> Result<()> {
+    let context = || directory.display().to_string();
+    fs::create_dir_all(directory).with_context(context)?;
+    let file = fs::File::create(directory.join("generated.yaml")).with_context(context)?;
+    let mut out = BufWriter::new(file);
+    for document in documents {
+        // JSON is YAML too.
+        writeln!(out, "---\n{document}")?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Writes values as one line of JSON each.
+fn write_lines(path: &Path, values: &[Value]) -> Result<()> {
+    let file = fs::File::create(path).with_context(|| path.display().to_string())?;
+    let mut out = BufWriter::new(file);
+    for value in values {
+        writeln!(out, "{value}")?;
+    }
+    Ok(out.flush()?)
+}
+
+/// One of `items`, of which there is one at least.
+fn pick<'t, T>(choices: &mut Choices<'_>, items: &'t [T]) -> Result<&'t T> {
+    items
+        .get(choices.below(items.len().max(1)))
+        .context("nothing to choose from")
+}

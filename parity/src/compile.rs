@@ -1,0 +1,128 @@
+//! `parity compile`: what the compiler answers.
+//!
+//! Source: the oracle's `compile.go`.
+
+use serde::Serialize;
+use vap_status_controller::cel::cost::{CostEstimate, UnknownSizes};
+use vap_status_controller::policy::compile::{CompileMode, CompiledExpression, CompiledPolicy};
+
+use crate::documents::{AnyPolicy, AnyPolicyDoc};
+use crate::guard::{Panic, guard};
+
+/// The output for a policy and a mode.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CompileLine {
+    /// The file.
+    pub file: String,
+    /// The place of the document in its file.
+    pub index: usize,
+    /// The name of the policy.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// `new` or `stored`.
+    pub mode: &'static str,
+    /// True if all expressions compile.
+    pub ok: bool,
+    /// The outcome of each expression.
+    pub expressions: Vec<ExpressionLine>,
+    /// Why there is no answer.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub error: String,
+    /// The panic that compiling ended in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub panic: Option<Panic>,
+}
+
+/// The outcome of compiling an expression.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExpressionLine {
+    field_ref: String,
+    ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<CostLine>,
+}
+
+/// A range of costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CostLine {
+    /// The least.
+    pub min: u64,
+    /// The most.
+    pub max: u64,
+}
+
+impl From<CostEstimate> for CostLine {
+    fn from(cost: CostEstimate) -> Self {
+        Self {
+            min: cost.min,
+            max: cost.max,
+        }
+    }
+}
+
+impl From<(CompiledExpression, Option<CostEstimate>)> for ExpressionLine {
+    fn from((expression, cost): (CompiledExpression, Option<CostEstimate>)) -> Self {
+        let line = Self {
+            field_ref: expression.field_ref,
+            cost: cost.map(CostLine::from),
+            ..Self::default()
+        };
+        match expression.outcome {
+            Ok(type_) => Self {
+                ok: true,
+                output_type: Some(type_.declared_string()),
+                ..line
+            },
+            Err(error) => Self {
+                error_type: Some(error.type_.name()),
+                error: Some(error.message()),
+                ..line
+            },
+        }
+    }
+}
+
+/// The line of a policy in a mode.
+#[must_use]
+pub fn line((file, index, policy): &AnyPolicyDoc, mode: CompileMode) -> CompileLine {
+    let mut line = CompileLine {
+        file: file.clone(),
+        index: *index,
+        mode: match mode {
+            CompileMode::New => "new",
+            CompileMode::Stored => "stored",
+        },
+        ..CompileLine::default()
+    };
+    let policy = match policy {
+        Ok(policy) => policy,
+        Err(error) => {
+            line.error = format!("{error:#}");
+            return line;
+        }
+    };
+    let metadata = match policy {
+        AnyPolicy::Validating(policy) => &policy.metadata,
+        AnyPolicy::Mutating(policy) => &policy.metadata,
+    };
+    line.name = metadata.name.clone().unwrap_or_default();
+    let compiled = || match policy {
+        AnyPolicy::Validating(policy) => CompiledPolicy::new(policy),
+        AnyPolicy::Mutating(policy) => CompiledPolicy::of_mutating(policy),
+    };
+    match guard(|| compiled().compile_with_costs(mode, &UnknownSizes)) {
+        Ok(expressions) => {
+            line.expressions = expressions.into_iter().map(ExpressionLine::from).collect();
+            line.ok = line.expressions.iter().all(|expression| expression.ok);
+        }
+        Err(panic) => line.panic = Some(panic),
+    }
+    line
+}

@@ -1,0 +1,145 @@
+//! The tests that are not run, with the reasons: `parity/conformance/skip.toml`.
+//!
+//! An entry names tests by their paths, or by the beginning of paths up to a slash. The list may only
+//! shrink: a test that is skipped and would pass is an error, and so is an entry that names no test.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use toml_edit::Document;
+
+/// Why some tests are not run.
+#[derive(Clone, Debug)]
+pub struct Skip {
+    /// Whole paths, or their beginnings.
+    pub tests: Vec<String>,
+    /// The reason, in a sentence.
+    pub reason: String,
+}
+
+/// The list.
+#[derive(Clone, Debug, Default)]
+pub struct SkipList {
+    skips: Vec<Skip>,
+}
+
+impl SkipList {
+    /// Reads the list of the repository.
+    ///
+    /// # Errors
+    /// When it is missing or malformed.
+    pub fn read() -> Result<Self> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/skip.toml");
+        let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        Self::parse(&text).with_context(|| path.display().to_string())
+    }
+
+    /// Reads a list: tables `[[skip]]` with `reason` and `tests`.
+    ///
+    /// # Errors
+    /// When it is malformed, or gives a test two reasons.
+    pub fn parse(text: &str) -> Result<Self> {
+        let document = Document::parse(text)?;
+        let tables = document
+            .get("skip")
+            .and_then(|item| item.as_array_of_tables());
+        let mut list = Self::default();
+        for table in tables.into_iter().flatten() {
+            let reason = table.get("reason").and_then(|item| item.as_str());
+            let reason = reason.context("a skip without a reason")?.trim();
+            ensure!(!reason.is_empty(), "a skip with an empty reason");
+            let tests = table.get("tests").and_then(|item| item.as_array());
+            let mut skip = Skip {
+                tests: Vec::new(),
+                reason: reason.to_owned(),
+            };
+            for test in tests.context("a skip without tests")? {
+                let test = test.as_str().context("a test's path is a string")?;
+                ensure!(
+                    list.reason(test).is_none() && !skip.names(test),
+                    "{test} is skipped twice"
+                );
+                skip.tests.push(test.to_owned());
+            }
+            list.skips.push(skip);
+        }
+        Ok(list)
+    }
+
+    /// Why the test `path` is not run.
+    #[must_use]
+    pub fn reason(&self, path: &str) -> Option<&str> {
+        let skip = self.skips.iter().find(|skip| skip.names(path))?;
+        Some(&skip.reason)
+    }
+
+    /// The entries that name none of `paths`.
+    #[must_use]
+    pub fn idle<'a>(&'a self, paths: &[&str]) -> Vec<&'a str> {
+        let entries = self.skips.iter().flat_map(|skip| &skip.tests);
+        entries
+            .filter(|entry| !paths.iter().any(|path| begins_with(path, entry)))
+            .map(String::as_str)
+            .collect()
+    }
+
+    /// The reasons, in order, each with the number of `paths` that it is given for.
+    #[must_use]
+    pub fn counts(&self, paths: &[&str]) -> Vec<(&str, usize)> {
+        let count = |skip: &Skip| paths.iter().filter(|path| skip.names(path)).count();
+        self.skips
+            .iter()
+            .map(|skip| (&*skip.reason, count(skip)))
+            .collect()
+    }
+}
+
+impl Skip {
+    fn names(&self, path: &str) -> bool {
+        self.tests.iter().any(|entry| begins_with(path, entry))
+    }
+}
+
+/// Reports whether `path` is `entry` or lies below it.
+fn begins_with(path: &str, entry: &str) -> bool {
+    path.strip_prefix(entry)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIST: &str = "
+        [[skip]]
+        reason = 'none'
+        tests = ['a/b', 'c']
+        [[skip]]
+        reason = 'other'
+        tests = ['a/bb/d']
+    ";
+
+    #[test]
+    fn entries_are_paths_or_their_beginnings() {
+        let list = SkipList::parse(LIST).unwrap();
+        assert_eq!(list.reason("a/b/x"), Some("none"));
+        assert_eq!(list.reason("a/bb/x"), None);
+        assert_eq!(list.reason("a/bb/d"), Some("other"));
+        assert_eq!(list.reason("cc/x/y"), None);
+        let paths = ["a/b/x", "a/b/y", "c/x/y"];
+        assert_eq!(list.idle(&paths), ["a/bb/d"]);
+        assert_eq!(list.counts(&paths), [("none", 3), ("other", 0)]);
+    }
+
+    #[test]
+    fn a_reason_is_needed_and_one_is_enough() {
+        for text in [
+            "[[skip]]\ntests = ['a']",
+            "[[skip]]\nreason = ' '\ntests = ['a']",
+            "[[skip]]\nreason = 'r'",
+            "[[skip]]\nreason = 'r'\ntests = ['a', 'a/b']",
+        ] {
+            assert!(SkipList::parse(text).is_err(), "{text}");
+        }
+    }
+}

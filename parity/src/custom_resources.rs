@@ -1,0 +1,351 @@
+//! `parity custom-resources`: whether requests for custom resources are answered as upstream's strategy of custom
+//! resources answers them: the causes of refusals with field, reason and message, in their order, and the objects that
+//! would be stored.
+//!
+//! Source: the oracle's `crd_admit.go`.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use vap_status_controller::custom_resource::{Error, FieldError, Validator};
+use vap_status_controller::go_json;
+
+use crate::cases::custom_resources;
+use crate::documents::load_documents;
+use crate::guard::guard;
+use crate::rules::ask;
+use crate::write_line;
+
+/// A comparison.
+#[derive(Clone, Debug)]
+pub struct CustomResourceParity {
+    /// The oracle.
+    pub oracle: PathBuf,
+    /// The seed of what is made.
+    pub seed: u64,
+    /// How many definitions are made beside those of files.
+    pub made: u64,
+    /// How many requests.
+    pub objects: u64,
+    /// How often each request is made to measure the time; not at all for none.
+    pub repeat: u32,
+    /// How many differences to show.
+    pub show: usize,
+    /// A file to write the requests to, with upstream's answers.
+    pub record: Option<PathBuf>,
+    /// Files of CustomResourceDefinitions, or directories of them.
+    pub paths: Vec<PathBuf>,
+}
+
+/// The outcome.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct CustomResourceLine {
+    /// How many versions of definitions objects were made for.
+    pub versions: usize,
+    /// How many requests were compared.
+    pub objects: usize,
+    /// How many of these are updates.
+    pub updates: usize,
+    /// How many objects are not even read.
+    pub unread: usize,
+    /// How many requests are refused.
+    pub refused: usize,
+    /// How many causes the refusals have.
+    pub causes: usize,
+    /// The causes by their reasons.
+    pub reasons: BTreeMap<String, usize>,
+    /// How many refusals have causes whose order upstream leaves to chance; of these all but the order is compared.
+    pub unordered: usize,
+    /// How many refusals have ours in another order, where upstream gave but one: where an object has many fields, that
+    /// may be by chance too, and all tries of the oracle may miss it.
+    pub reordered: usize,
+    /// How many requests are answered the same.
+    pub same: usize,
+    /// The time that upstream takes for an object that is read, in nanoseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub their_nanos: Option<f64>,
+    /// The time that ours takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub our_nanos: Option<f64>,
+}
+
+/// How many refusals there must be for each that is in another order.
+const MIN_REFUSED_BY_REORDERED: usize = 200;
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Answer {
+    objects: Vec<ObjectAnswer>,
+    #[serde(default)]
+    nanos: f64,
+    #[serde(default)]
+    error: Option<String>,
+    #[serde(default)]
+    panic: Option<Value>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+struct ObjectAnswer {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unread: Option<String>,
+    outcomes: Vec<Vec<Cause>>,
+    #[serde(default)]
+    result: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    panic: Option<Value>,
+}
+
+/// A cause of a refusal.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+pub struct Cause {
+    /// The field.
+    #[serde(default)]
+    pub field: String,
+    /// The reason.
+    #[serde(default)]
+    pub reason: String,
+    /// The message.
+    #[serde(default)]
+    pub message: String,
+}
+
+impl Cause {
+    /// The cause that an error is.
+    #[must_use]
+    pub fn of(error: &FieldError) -> Self {
+        Self {
+            field: error.field.clone(),
+            reason: error.kind.name().to_owned(),
+            message: error.body(),
+        }
+    }
+}
+
+impl CustomResourceParity {
+    /// Compares, and prints what differs; true if nothing does.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or the oracle not be asked.
+    pub fn run(&self, out: &mut dyn Write) -> Result<bool> {
+        let mut definitions: Vec<Value> = load_documents(&self.paths)?
+            .into_iter()
+            .filter_map(|document| document.value.ok())
+            .filter(|value| value["kind"] == "CustomResourceDefinition")
+            .collect();
+        definitions.extend(custom_resources::definitions(self.seed, self.made));
+        let groups = self.groups(&definitions);
+        let repeat = self.repeat.to_string();
+        let args = ["crd", "admit", "--repeat", &repeat, "-"];
+        let answers: Vec<Answer> = ask(&self.oracle, &args, groups.iter().cloned())?;
+        if answers.len() != groups.len() {
+            bail!("{} answers for {} versions", answers.len(), groups.len());
+        }
+        if let Some(file) = &self.record {
+            record(file, &groups, &answers)?;
+        }
+        let mut line = CustomResourceLine::default();
+        let mut left = self.show;
+        let (mut their_nanos, mut ours) = (0.0, Duration::ZERO);
+        for (group, theirs) in groups.iter().zip(answers) {
+            // What no API server stores, upstream may not survive.
+            if theirs.error.is_some() || theirs.panic.is_some() {
+                continue;
+            }
+            let version = group["version"].as_str().unwrap_or_default();
+            let validator = match Validator::new(&group["crd"], version) {
+                Ok(validator) => validator,
+                Err(error) => bail!("{:?}: {error}", group.pointer("/crd/metadata/name")),
+            };
+            line.versions += 1;
+            let requests = group["objects"].as_array().map_or(&[][..], Vec::as_slice);
+            for (request, theirs) in requests.iter().zip(&theirs.objects) {
+                let difference = compare(&validator, request, theirs, &mut line);
+                let Some(ours) = difference else {
+                    line.same += 1;
+                    continue;
+                };
+                if left > 0 {
+                    left -= 1;
+                    let mut theirs = theirs.clone();
+                    theirs.outcomes.truncate(2);
+                    let definition = if theirs.outcomes.is_empty() {
+                        &Value::Null
+                    } else {
+                        &group["crd"]
+                    };
+                    let shown = json!({"theirs": theirs, "ours": ours, "request": request, "crd": definition,
+                        "version": version});
+                    write_line(out, &shown)?;
+                }
+            }
+            their_nanos += theirs.nanos * count(requests.len());
+            if self.repeat > 0 {
+                ours += measured(&validator, requests, self.repeat);
+            }
+        }
+        if self.repeat > 0 {
+            line.their_nanos = Some(their_nanos / count(line.objects));
+            line.our_nanos =
+                Some(ours.as_secs_f64() * 1e9 / count(line.objects) / f64::from(self.repeat));
+        }
+        write_line(out, &line)?;
+        Ok(line.objects == line.same && line.reordered * MIN_REFUSED_BY_REORDERED <= line.refused)
+    }
+
+    /// The versions of definitions, each with requests.
+    fn groups(&self, definitions: &[Value]) -> Vec<Value> {
+        let versions: Vec<(&Value, &Value)> = definitions
+            .iter()
+            .flat_map(|definition| {
+                let versions = definition
+                    .pointer("/spec/versions")
+                    .and_then(Value::as_array);
+                versions
+                    .into_iter()
+                    .flatten()
+                    .map(move |version| (definition, version))
+            })
+            .filter(|(_, version)| version.pointer("/schema/openAPIV3Schema").is_some())
+            .collect();
+        let n_versions = u64::try_from(versions.len()).unwrap_or(1).max(1);
+        let of_each = self.objects.div_ceil(n_versions);
+        let mut at = 0;
+        versions
+            .into_iter()
+            .map(|(definition, version)| {
+                let requests: Vec<Value> = (0..of_each)
+                    .map(|_| {
+                        at += 1;
+                        custom_resources::request(self.seed, at, definition, version)
+                    })
+                    .collect();
+                json!({"crd": definition, "version": version["name"], "objects": requests})
+            })
+            .collect()
+    }
+}
+
+/// Writes the requests whose answer is always the same to a file, a line for each version.
+fn record(file: &Path, groups: &[Value], answers: &[Answer]) -> Result<()> {
+    let mut lines = String::new();
+    for (group, answer) in groups.iter().zip(answers) {
+        if answer.error.is_some() || answer.panic.is_some() {
+            continue;
+        }
+        let mut group = group.clone();
+        let Some(requests) = group.get_mut("objects").and_then(Value::as_array_mut) else {
+            continue;
+        };
+        for (request, answer) in requests.iter_mut().zip(&answer.objects) {
+            match (&answer.unread, answer.outcomes.as_slice()) {
+                (Some(why), _) if !why.contains("parsing time ") => request["unread"] = json!(why),
+                (None, [causes]) => request["causes"] = json!(causes),
+                _ => *request = Value::Null,
+            }
+        }
+        requests.retain(|request| !request.is_null());
+        lines += &group.to_string();
+        lines.push('\n');
+    }
+    Ok(std::fs::write(file, lines)?)
+}
+
+/// Our answer where it differs.
+fn compare(
+    validator: &Validator,
+    request: &Value,
+    theirs: &ObjectAnswer,
+    line: &mut CustomResourceLine,
+) -> Option<Value> {
+    line.objects += 1;
+    line.updates += usize::from(request.get("old").is_some());
+    line.unread += usize::from(theirs.unread.is_some());
+    let namespace = request["namespace"].as_str().unwrap_or_default();
+    let ours = guard(|| validator.validate(&request["object"], request.get("old"), namespace));
+    let ours = match ours {
+        Ok(ours) => ours,
+        Err(panic) => return Some(json!({"panic": panic})),
+    };
+    let ours = match (&theirs.unread, ours) {
+        (Some(theirs), Err(Error::Unread(ours))) => {
+            // The object before is read first.
+            let is_same = theirs == &ours || theirs.strip_prefix("old: ") == Some(&*ours);
+            return (!is_same && !theirs.contains("parsing time "))
+                .then(|| json!({"unread": ours}));
+        }
+        (None, Ok(ours)) if theirs.panic.is_none() => ours,
+        (_, Ok(ours)) => return Some(json!(ours.errors.iter().map(Cause::of).collect::<Vec<_>>())),
+        (_, Err(error)) => return Some(json!({"error": error.to_string()})),
+    };
+    let mut causes: Vec<Cause> = ours.errors.iter().map(Cause::of).collect();
+    let first = theirs.outcomes.first().cloned().unwrap_or_default();
+    line.refused += usize::from(!first.is_empty());
+    line.causes += first.len();
+    for cause in &first {
+        *line.reasons.entry(cause.reason.clone()).or_default() += 1;
+    }
+    let is_ordered = theirs.outcomes.contains(&causes);
+    causes.sort();
+    let is_same = theirs.outcomes.iter().any(|outcome| {
+        let mut outcome = outcome.clone();
+        outcome.sort();
+        outcome == causes
+    });
+    if theirs.outcomes.len() > 1 {
+        line.unordered += 1;
+    } else if is_same && !is_ordered {
+        line.reordered += 1;
+    }
+    if is_same && first.is_empty() {
+        let (theirs, ours) = (stored(&theirs.result), stored(&ours.object));
+        return (theirs != ours).then(|| json!({"stored": ours}));
+    }
+    (!is_same).then(|| json!(causes))
+}
+
+/// An object without what is made for each anew, with its numbers as they are written.
+fn stored(object: &Value) -> Value {
+    let mut object = written(object);
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|name, _| !matches!(&**name, "uid" | "creationTimestamp"));
+    }
+    object
+}
+
+fn written(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => Value::Number(go_json::reread_number(number)),
+        Value::Array(items) => items.iter().map(written).collect(),
+        Value::Object(fields) => {
+            let fields = fields.iter();
+            fields
+                .map(|(name, field)| (name.clone(), written(field)))
+                .collect()
+        }
+        other => other.clone(),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "an average")]
+fn count(n: usize) -> f64 {
+    n.max(1) as f64
+}
+
+fn measured(validator: &Validator, requests: &[Value], repeat: u32) -> Duration {
+    let begin = Instant::now();
+    for request in requests {
+        let namespace = request["namespace"].as_str().unwrap_or_default();
+        for _ in 0..repeat {
+            let _ = std::hint::black_box(validator.validate(
+                &request["object"],
+                request.get("old"),
+                namespace,
+            ));
+        }
+    }
+    begin.elapsed()
+}

@@ -1,0 +1,167 @@
+//! Objects as the API server reads and creates them, by our table and by upstream's own functions.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use serde::Deserialize;
+use serde_json::Value;
+use vap_status_controller::defaulting::{Error, NOW, Typed};
+use vap_status_controller::schema::Gvk;
+
+/// Upstream's own functions, as a program: the Go module in `parity/defaults`.
+#[derive(Clone, Debug)]
+pub struct Upstream {
+    program: PathBuf,
+}
+
+impl Upstream {
+    /// Builds the program with Go into `folder`.
+    ///
+    /// With the control plane's build in Go's cache this takes half a minute. Blocks its thread.
+    ///
+    /// # Errors
+    /// When Go is missing, or the build fails, with its messages.
+    pub fn build(folder: &Path) -> Result<Self> {
+        let program = folder.join("defaults");
+        // The flags are those of the control plane's build, whose packages are used again.
+        let output = Command::new("go")
+            .args(["build", "-trimpath", "-ldflags", "-s -w", "-o"])
+            .arg(&program)
+            .arg(".")
+            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("defaults"))
+            .env("CGO_ENABLED", "0")
+            .env("GOWORK", "off")
+            .output()
+            .context("run Go, which builds upstream's functions")?;
+        ensure!(
+            output.status.success(),
+            "`go build` in parity/defaults failed with {}: {}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Ok(Self { program })
+    }
+
+    /// Makes `count` random objects of each kind from a seed, with what upstream makes of them, one a line.
+    ///
+    /// # Errors
+    /// When the program fails.
+    pub fn cases(&self, seed: u64, count: usize) -> Result<String> {
+        let output = Command::new(&self.program)
+            .args([
+                "cases",
+                "--seed",
+                &seed.to_string(),
+                "--count",
+                &count.to_string(),
+            ])
+            .output()
+            .with_context(|| self.program.display().to_string())?;
+        ensure!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Ok(String::from_utf8(output.stdout)?)
+    }
+}
+
+/// An object with what upstream made of it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Example {
+    api_version: String,
+    kind: String,
+    object: Value,
+    defaulted: Value,
+    created: Value,
+}
+
+/// Counts of a comparison.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Objects that came out equal, by kind.
+    pub equal: BTreeMap<String, usize>,
+    /// Objects of which we say that we do not know, with the reasons.
+    pub unknown: BTreeMap<String, usize>,
+    /// Objects that came out otherwise.
+    pub differences: Vec<String>,
+}
+
+/// Compares all examples, one a line.
+///
+/// # Errors
+/// Where a line cannot be read.
+pub fn compare(lines: &str) -> Result<Report> {
+    let mut report = Report::default();
+    for (n, line) in lines.lines().enumerate() {
+        let example: Example =
+            serde_json::from_str(line).with_context(|| format!("line {}", n + 1))?;
+        let (group, version) = example
+            .api_version
+            .split_once('/')
+            .unwrap_or(("", &example.api_version));
+        let gvk = Gvk::new(group, version, example.kind.as_str());
+        let name = format!("{} {}", example.api_version, example.kind);
+        match ours(&gvk, &example.object) {
+            Ok((defaulted, created)) => {
+                let found = difference("", &example.defaulted, &defaulted)
+                    .map(|place| format!("read: {place}"))
+                    .or_else(|| {
+                        difference("", &example.created, &created)
+                            .map(|place| format!("created: {place}"))
+                    });
+                match found {
+                    None => *report.equal.entry(name).or_default() += 1,
+                    Some(place) => report
+                        .differences
+                        .push(format!("line {}, {name}: {place}", n + 1)),
+                }
+            }
+            Err(error) => {
+                *report
+                    .unknown
+                    .entry(format!("{name}: {error}"))
+                    .or_default() += 1;
+            }
+        }
+    }
+    Ok(report)
+}
+
+fn ours(gvk: &Gvk, object: &Value) -> Result<(Value, Value), Error> {
+    let mut typed = Typed::read(gvk, object)?;
+    let defaulted = typed.write()?;
+    typed.create()?;
+    Ok((defaulted, typed.write()?))
+}
+
+/// The first place at which two values differ.
+fn difference(path: &str, theirs: &Value, ours: &Value) -> Option<String> {
+    match (theirs, ours) {
+        (Value::Object(theirs), Value::Object(ours)) => {
+            let names: std::collections::BTreeSet<&String> =
+                theirs.keys().chain(ours.keys()).collect();
+            names.into_iter().find_map(|name| {
+                let path = format!("{path}.{name}");
+                match (theirs.get(name), ours.get(name)) {
+                    (Some(theirs), Some(ours)) => difference(&path, theirs, ours),
+                    (Some(theirs), None) => Some(format!("{path}: {theirs} there, absent here")),
+                    (None, ours) => Some(format!("{path}: absent there, {ours:?} here")),
+                }
+            })
+        }
+        (Value::Array(theirs), Value::Array(ours)) if theirs.len() == ours.len() => theirs
+            .iter()
+            .zip(ours)
+            .enumerate()
+            .find_map(|(n, (theirs, ours))| difference(&format!("{path}[{n}]"), theirs, ours)),
+        // The time of the trial.
+        (Value::String(_), Value::String(ours)) if ours == NOW => None,
+        (Value::Number(theirs), Value::Number(ours)) if theirs.as_f64() == ours.as_f64() => None,
+        (theirs, ours) if theirs == ours => None,
+        (theirs, ours) => Some(format!("{path}: {theirs} there, {ours} here")),
+    }
+}

@@ -1,0 +1,57 @@
+//! Comparison of our engine with upstream's code.
+//!
+//! The binary `parity` has the oracle's subcommands and file formats (`parity/oracle/README.md`) with our engine behind
+//! them, and compares the two. [`cases`] and [`rejections`] generate inputs from a seed, [`documents`] and [`corpus`] read
+//! them from files, [`conformance`] runs the tests of the language's specification.
+
+pub mod admit;
+pub mod bench;
+pub mod builtin;
+#[expect(
+    clippy::indexing_slicing,
+    reason = "generators choose from lists of known lengths and write into objects of their own"
+)]
+pub mod cases;
+pub mod compile;
+pub mod conformance;
+pub mod corpus;
+#[expect(
+    clippy::indexing_slicing,
+    reason = "parts of JSON values, which are null where there are none"
+)]
+pub mod coverage;
+pub mod custom_resources;
+pub mod decided;
+pub mod decl;
+pub mod defaults;
+pub mod documents;
+pub mod eval;
+pub mod five_kinds;
+pub mod guard;
+pub mod mutate;
+pub mod mutate_requests;
+pub mod pair;
+pub mod random;
+pub mod rejections;
+pub mod rules;
+pub mod schemas;
+pub mod share;
+pub mod typecheck;
+pub mod witnesses;
+pub mod yaml;
+
+use std::io::Write;
+
+use anyhow::Result;
+use serde::Serialize;
+
+/// Prints `line` as one line of JSON.
+///
+/// # Errors
+///
+/// If `out` cannot be written to.
+pub fn write_line(out: &mut dyn Write, line: &impl Serialize) -> Result<()> {
+    serde_json::to_writer(&mut *out, line)?;
+    out.write_all(b"\n")?;
+    Ok(())
+}

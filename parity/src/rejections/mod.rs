@@ -1,0 +1,92 @@
+//! Objects that an API server rejects at create, to compare it with `kubectl vap check`.
+//!
+//! [`mutants`] makes policies, bindings and webhook configurations with mistakes from a seed; [`predicted`] returns
+//! the rejections that the check predicts. `e2e/tests/rejections.rs` creates the objects on a real API server.
+
+mod bases;
+pub mod mutate;
+pub mod of_corpus;
+mod tree;
+mod values;
+mod written;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use vap_status_controller::cli::check::{self, Options};
+use vap_status_controller::cli::input::{Input, Wanted};
+
+pub use bases::bases;
+pub use mutate::{Mutant, Sort, mutants};
+pub use written::written;
+
+/// The policies, bindings and webhook configurations in the files below `folder`, as they are written.
+///
+/// # Errors
+/// When there are none.
+pub fn of_files(folder: &Path) -> Result<Vec<Mutant>> {
+    let paths = [folder.to_owned()];
+    let input = Input::load(&paths, Wanted::Policies, &mut std::io::empty());
+    let policies = input.policies.iter().map(|it| &it.document);
+    let bindings = input.bindings.iter().map(|it| &it.document);
+    let mutating = input.mutating_policies.iter();
+    let mutating = mutating.map(|it| &it.shared.document);
+    let bound = input.mutating_bindings.iter().map(|it| &it.document);
+    let webhooks = input.webhooks.iter().map(|it| &it.document);
+    let invalid = input.invalid.iter().map(|it| &it.document);
+    let policies = policies.chain(mutating);
+    let documents = policies.chain(bindings).chain(bound);
+    let documents = documents.chain(webhooks).chain(invalid);
+    let found: Vec<_> = documents
+        .filter_map(|document| {
+            let sort = Sort::of_kind(document.node.get("kind")?.as_str()?)?;
+            let mut object = document.node.to_json();
+            let version = object.get_mut("apiVersion")?;
+            *version = "admissionregistration.k8s.io/v1".into();
+            let text = object.to_string();
+            Some(Mutant { sort, text })
+        })
+        .collect();
+    ensure!(!found.is_empty(), "no policies in {}", folder.display());
+    Ok(found)
+}
+
+/// A finding that predicts a rejection.
+#[derive(Clone, Debug)]
+pub struct Rejection {
+    /// The rule and the message.
+    pub text: String,
+    /// The field, empty for the object as a whole.
+    pub field: String,
+}
+
+/// Returns the rejections that the check predicts for each of `texts`, all of them in one run.
+///
+/// # Errors
+/// When files cannot be written, or the check does not run.
+pub fn predicted(folder: &Path, texts: &[&str]) -> Result<Vec<Vec<Rejection>>> {
+    let mut paths = Vec::new();
+    let mut by_file = BTreeMap::new();
+    for (n, text) in texts.iter().enumerate() {
+        let path = folder.join(format!("{n}.yaml"));
+        std::fs::write(&path, text)?;
+        by_file.insert(path.display().to_string(), n);
+        paths.push(path);
+    }
+    let options = Options {
+        paths,
+        ..Options::default()
+    };
+    let report = check::run(&options, &mut std::io::empty())?;
+    let mut rejections = vec![Vec::new(); texts.len()];
+    for finding in report.findings.iter().filter(|finding| finding.refused) {
+        let n = by_file.get(&finding.location.file).copied();
+        let of_file = n.and_then(|n| rejections.get_mut(n));
+        of_file.context("a file that is not ours")?.push(Rejection {
+            text: format!("{}: {}", finding.rule.id(), finding.message),
+            field: finding.field_ref.clone().unwrap_or_default(),
+        });
+    }
+    Ok(rejections)
+}

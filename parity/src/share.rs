@@ -1,0 +1,445 @@
+//! `parity share`: on how many policies or cases our engine answers what upstream answers.
+//!
+//! Of a text with a syntax error only the place in front of it and that it is one are compared:
+//! what a generated parser expected is an artefact of it. Whether the first one stands at the same
+//! line and column is a facet of its own, which is shown and not counted.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize as _;
+use serde_json::Value;
+use vap_status_controller::policy::analysis::Profile;
+use vap_status_controller::policy::compile::CompileMode;
+
+use crate::bench::What;
+use crate::documents;
+use crate::schemas::Schemas;
+use crate::{admit, compile, eval, pair, typecheck};
+
+/// The subject and the settings of a comparison.
+#[derive(Clone, Debug)]
+pub struct Share {
+    /// The subcommand of both.
+    pub what: What,
+    /// The oracle.
+    pub oracle: PathBuf,
+    /// The directory of OpenAPI documents.
+    pub openapi: Option<PathBuf>,
+    /// The directory of CustomResourceDefinitions.
+    pub crds: Option<PathBuf>,
+    /// How many differences are printed.
+    pub show: usize,
+    /// The policies.
+    pub paths: Vec<PathBuf>,
+}
+
+/// How many of how many are the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// How many are the same.
+    pub same: usize,
+    /// How many were compared.
+    pub of: usize,
+}
+
+impl Count {
+    fn add(&mut self, same: bool) {
+        self.of += 1;
+        self.same += usize::from(same);
+    }
+
+    /// The share in percent; 0 where nothing was compared.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "counts far below 2^53")]
+    pub fn percent(self) -> f64 {
+        if self.of == 0 {
+            0.0
+        } else {
+            100.0 * self.same as f64 / self.of as f64
+        }
+    }
+}
+
+/// The outcome of a comparison.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shares {
+    /// Policies with the same verdict: the same fields are warned about, or do not compile.
+    pub verdict: Count,
+    /// Of these those where one of the two finds anything at all.
+    pub verdict_with_findings: Count,
+    /// Policies where everything is the same.
+    pub identical: Count,
+    /// Each facet by its name.
+    pub facets: BTreeMap<&'static str, Count>,
+    /// Policies that upstream panicked on, which are left out.
+    pub upstream_panics: usize,
+    /// Policies that our engine panicked on.
+    pub own_panics: usize,
+}
+
+/// Facets that do not count against a policy.
+const UNCOUNTED: [&str; 1] = ["syntax at"];
+
+/// Runs both over the same policies, prints the first differences and the shares.
+///
+/// # Errors
+///
+/// If the oracle cannot be run, files cannot be read, or the two do not see the same policies.
+pub fn run(share: &Share, out: &mut dyn Write) -> Result<Shares> {
+    let theirs = share.oracle_lines()?;
+    let ours = share.own_lines()?;
+    if theirs.len() != ours.len() {
+        bail!(
+            "the oracle answers for {} policies, our engine for {}",
+            theirs.len(),
+            ours.len()
+        );
+    }
+    let (shares, differences) = compare(share.what, &theirs, &ours);
+    for difference in differences.iter().take(share.show) {
+        writeln!(out, "{difference}")?;
+    }
+    report(share.what, &shares, out)?;
+    Ok(shares)
+}
+
+impl Share {
+    fn oracle_lines(&self) -> Result<Vec<Value>> {
+        let mut command = Command::new(&self.oracle);
+        command.arg(self.what.name());
+        if matches!(self.what, What::Typecheck | What::Admit) {
+            pair::schema_arguments(&mut command, self.openapi.as_deref(), self.crds.as_deref());
+        }
+        let stdout = pair::output(command.args(&self.paths))?;
+        answers(&stdout).context("cannot read the oracle's answers")
+    }
+
+    fn own_lines(&self) -> Result<Vec<Value>> {
+        let load = || Schemas::load(self.openapi.as_deref(), self.crds.as_deref());
+        if self.what == What::Admit {
+            let lines = admit::lines(&self.paths, &load()?)?;
+            let lines: Result<_, _> = lines.iter().map(serde_json::to_value).collect();
+            return Ok(lines?);
+        }
+        if self.what == What::Eval {
+            let mut lines = Vec::new();
+            eval::run(&self.paths, &mut lines)?;
+            return answers(&lines);
+        }
+        let policies = || documents::load_policies(&self.paths);
+        let lines: Result<Vec<Value>, _> = match self.what {
+            What::Admit | What::Eval => Ok(Vec::new()),
+            What::Typecheck => {
+                let schemas = load()?;
+                let line = |doc| typecheck::line(doc, &schemas, Profile::Upstream);
+                policies()?
+                    .iter()
+                    .map(|doc| serde_json::to_value(line(doc)))
+                    .collect()
+            }
+            What::Compile => documents::load_any_policies(&self.paths)?
+                .iter()
+                .map(|doc| serde_json::to_value(compile::line(doc, CompileMode::New)))
+                .collect(),
+        };
+        Ok(lines?)
+    }
+}
+
+/// The answers in `text`, one a line.
+fn answers(text: &[u8]) -> Result<Vec<Value>> {
+    text.split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| {
+            // Values nest deeper than is allowed by default, and no answer is from a stranger.
+            let mut deserializer = serde_json::Deserializer::from_slice(line);
+            deserializer.disable_recursion_limit();
+            Ok(Value::deserialize(&mut deserializer)?)
+        })
+        .collect()
+}
+
+/// A facet of an answer: its name, the field it is of, and what the answer is.
+type Facet = (&'static str, String, Value);
+
+/// Compares answer by answer; also gives the differences as text.
+#[must_use]
+pub fn compare(what: What, theirs: &[Value], ours: &[Value]) -> (Shares, Vec<String>) {
+    let facets = match what {
+        What::Typecheck => typecheck_facets,
+        What::Compile => compile_facets,
+        What::Admit => admit_facets,
+        What::Eval => eval_facets,
+    };
+    let mut shares = Shares::default();
+    let mut differences = Vec::new();
+    for (theirs, ours) in theirs.iter().zip(ours) {
+        if theirs.get("panic").is_some() {
+            shares.upstream_panics += 1;
+            continue;
+        }
+        shares.own_panics += usize::from(ours.get("panic").is_some());
+        let (left, right) = (by_key(facets(theirs)), by_key(facets(ours)));
+        let mut wrong = Vec::new();
+        let mut same_verdict = true;
+        let mut keys: Vec<_> = left.keys().chain(right.keys()).collect();
+        keys.sort();
+        keys.dedup();
+        for key in keys {
+            let same = left.get(key) == right.get(key);
+            shares.facets.entry(key.0).or_default().add(same);
+            if !same && !UNCOUNTED.contains(&key.0) {
+                let (left, right) = (left.get(key), right.get(key));
+                wrong.push(difference(key, left, right, ours.get("panic")));
+                same_verdict &= key.0 != "verdict" && key.0 != "readable";
+            }
+        }
+        shares.verdict.add(same_verdict);
+        if has_findings(theirs) || has_findings(ours) {
+            shares.verdict_with_findings.add(same_verdict);
+        }
+        shares.identical.add(wrong.is_empty());
+        if !wrong.is_empty() {
+            let text = |field| {
+                theirs
+                    .get(field)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+            };
+            let names = ["name", "file", "id", "expr"].map(text);
+            let head = format!("-- {}", names.join(" "));
+            differences.push(format!("{head}\n{}", wrong.join("\n")));
+        }
+    }
+    (shares, differences)
+}
+
+type Key = (&'static str, String);
+
+fn by_key(facets: Vec<Facet>) -> BTreeMap<Key, Value> {
+    facets
+        .into_iter()
+        .map(|(name, field, value)| ((name, field), value))
+        .collect()
+}
+
+fn difference(
+    (name, field): &Key,
+    theirs: Option<&Value>,
+    ours: Option<&Value>,
+    panic: Option<&Value>,
+) -> String {
+    let text = |value: Option<&Value>| -> String {
+        value.map_or("nothing".to_owned(), |v| {
+            v.to_string().chars().take(600).collect()
+        })
+    };
+    let panic = panic
+        .map(|panic| format!("\n     panic    {panic}"))
+        .unwrap_or_default();
+    let (theirs, ours) = (text(theirs), text(ours));
+    format!("   {name} {field}\n     upstream {theirs}\n     ours     {ours}{panic}")
+}
+
+/// Reports whether an answer finds fault with anything.
+fn has_findings(line: &Value) -> bool {
+    let warned = line
+        .get("warnings")
+        .and_then(Value::as_array)
+        .is_some_and(|w| !w.is_empty());
+    warned || line.get("ok") == Some(&Value::Bool(false)) || line.get("error").is_some()
+}
+
+/// Leaves of each text with a syntax error what is before it, and that it is one. Texts within texts, as
+/// audit annotations have them, are cut too.
+pub(super) fn cut_syntax_errors(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            let starts = ["ERROR: <input>:", "ERROR: \\u003cinput\\u003e:"];
+            let at = starts.iter().flat_map(|start| text.match_indices(start));
+            let is_syntax_error = |at: usize| {
+                let rest = text.get(at..).unwrap_or_default();
+                let place = rest.split_once(": Syntax error: ");
+                // Between the start and the words there is a line and a column, and nothing else.
+                place.is_some_and(|(place, _)| place.len() < 60)
+            };
+            let first = at.map(|(at, _)| at).filter(|at| is_syntax_error(*at)).min();
+            if let Some(at) = first {
+                text.truncate(at);
+                text.push_str("syntax error");
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(cut_syntax_errors),
+        Value::Object(fields) => fields.values_mut().for_each(cut_syntax_errors),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// The verdict is whether the request is allowed, and else with which code and reason it is denied.
+fn admit_facets(line: &Value) -> Vec<Facet> {
+    let verdict = |field| line.pointer(field).cloned().unwrap_or_default();
+    let verdict = ["/allowed", "/status/code", "/status/reason"].map(verdict);
+    let names = [
+        "definition",
+        "bindings",
+        "evaluations",
+        "status",
+        "warnings",
+        "auditAnnotations",
+    ];
+    let facets = names.map(|name| {
+        let mut value = line.get(name).cloned().unwrap_or_default();
+        cut_syntax_errors(&mut value);
+        (name, String::new(), value)
+    });
+    facets
+        .into_iter()
+        .chain([
+            ("verdict", String::new(), Value::from(verdict.to_vec())),
+            (
+                "readable",
+                String::new(),
+                line.get("error").is_none().into(),
+            ),
+        ])
+        .collect()
+}
+
+/// The verdict is whether there is a value, or an error, and of which sort.
+fn eval_facets(line: &Value) -> Vec<Facet> {
+    let sorts = ["value", "runtimeError", "checkError", "error", "panic"];
+    let verdict = sorts.iter().find(|sort| line.get(**sort).is_some());
+    let names = [
+        "outputType",
+        "cost",
+        "value",
+        "runtimeError",
+        "actualCost",
+        "checkError",
+        "error",
+    ];
+    let facets = names.map(|name| {
+        let mut value = line.get(name).cloned().unwrap_or_default();
+        if name == "checkError" {
+            cut_syntax_errors(&mut value);
+        }
+        (name, String::new(), value)
+    });
+    let verdict = ("verdict", String::new(), verdict.copied().into());
+    facets.into_iter().chain([verdict]).collect()
+}
+
+fn items<'a>(line: &'a Value, field: &str) -> &'a [Value] {
+    line.get(field)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+fn field<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn readable(line: &Value) -> Facet {
+    (
+        "readable",
+        String::new(),
+        Value::Bool(line.get("error").is_none()),
+    )
+}
+
+fn typecheck_facets(line: &Value) -> Vec<Facet> {
+    let warnings = items(line, "warnings");
+    let fields = warnings
+        .iter()
+        .map(|warning| field(warning, "fieldRef"))
+        .collect::<Vec<_>>();
+    let typed = line.get("params").cloned().unwrap_or_default();
+    let mut facets = vec![
+        readable(line),
+        ("types", String::new(), items(line, "types").to_vec().into()),
+        ("params", String::new(), typed),
+        ("verdict", String::new(), fields.into()),
+    ];
+    for warning in warnings {
+        let (of, text) = (
+            field(warning, "fieldRef"),
+            field(warning, "warningNormalized"),
+        );
+        facets.extend(text_facets(of, text));
+    }
+    facets
+}
+
+fn compile_facets(line: &Value) -> Vec<Facet> {
+    let mut facets = vec![readable(line)];
+    for expression in items(line, "expressions") {
+        let of = field(expression, "fieldRef");
+        let value = |name| expression.get(name).cloned().unwrap_or_default();
+        facets.push(("verdict", of.to_owned(), value("ok")));
+        facets.push(("error type", of.to_owned(), value("errorType")));
+        facets.push(("result type", of.to_owned(), value("outputType")));
+        facets.extend(text_facets(of, field(expression, "error")));
+    }
+    facets
+}
+
+/// The text of a finding, and where its first syntax error is.
+fn text_facets(of: &str, text: &str) -> Vec<Facet> {
+    if text.is_empty() {
+        return Vec::new();
+    }
+    match split_syntax_error(text) {
+        Some((before, place)) => vec![
+            (
+                "text",
+                of.to_owned(),
+                format!("{before}syntax error").into(),
+            ),
+            ("syntax at", of.to_owned(), place.into()),
+        ],
+        None => vec![("text", of.to_owned(), text.into())],
+    }
+}
+
+/// The text before the first syntax error, and the line and column of the error.
+fn split_syntax_error(text: &str) -> Option<(&str, &str)> {
+    const START: &str = "ERROR: <input>:";
+    text.match_indices(START).find_map(|(at, _)| {
+        let (before, rest) = text.split_at(at);
+        let (place, _) = rest.strip_prefix(START)?.split_once(": Syntax error: ")?;
+        let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+        let (line, column) = place.split_once(':')?;
+        (digits(line) && digits(column)).then_some((before, place))
+    })
+}
+
+fn report(what: What, shares: &Shares, out: &mut dyn Write) -> Result<()> {
+    let mut row = |name: &str, count: Count| {
+        let Count { same, of } = count;
+        writeln!(
+            out,
+            "{name:24} {same:7} of {of:7}  {:6.2} %",
+            count.percent()
+        )
+    };
+    for (name, count) in &shares.facets {
+        row(&format!("facet: {name}"), *count)?;
+    }
+    row("policies: same verdict", shares.verdict)?;
+    row("  of those with findings", shares.verdict_with_findings)?;
+    row("policies: identical", shares.identical)?;
+    writeln!(
+        out,
+        "{}: verdict {:.2} %, identical {:.2} %, upstream panics {}, own panics {}",
+        what.name(),
+        shares.verdict.percent(),
+        shares.identical.percent(),
+        shares.upstream_panics,
+        shares.own_panics,
+    )?;
+    Ok(())
+}

@@ -1,0 +1,417 @@
+//! `parity witnesses`: whether each witness of `kubectl vap check` is one for upstream's evaluator too.
+//!
+//! The check says that an expression may fail, and shows a request for which it does. Upstream's evaluator gets that
+//! request, and must come to the same error. What has no witness is an alarm, unless the rule is one that the text of the
+//! policy and the schemas decide; alarms about policies with which nothing is wrong are counted and listed.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use serde::Serialize;
+use serde_json::{Value, json};
+use vap_status_controller::cli::check::{self, Options};
+use vap_status_controller::cli::input::decode;
+use vap_status_controller::policy::mutations::shared_part;
+use vap_status_controller::policy::rule::Rule;
+
+use crate::documents;
+use crate::{pair, write_line};
+
+mod mutating;
+
+/// A comparison.
+#[derive(Clone, Debug)]
+pub struct Witnesses {
+    /// The oracle.
+    pub oracle: PathBuf,
+    /// Kubernetes' OpenAPI documents.
+    pub openapi: Option<PathBuf>,
+    /// The CRDs of the policies.
+    pub crds: Option<PathBuf>,
+    /// A folder to write the requests to.
+    pub folder: PathBuf,
+    /// The policies.
+    pub paths: Vec<PathBuf>,
+}
+
+/// The outcome.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct WitnessesLine {
+    /// How many findings have a witness.
+    pub witnesses: usize,
+    /// How many witnesses upstream's evaluator does not fail for with the same error.
+    pub different: usize,
+    /// How many warnings there are about policies that the API server takes.
+    pub warnings: usize,
+    /// How many of these are alarms: no witness that upstream's evaluator confirms, and no rule that is decided.
+    pub alarms: usize,
+    /// How many of the policies that the API server takes are sound: no warning about them is proven.
+    pub sound: usize,
+    /// How many sound policies have an alarm.
+    pub alarmed: usize,
+}
+
+impl WitnessesLine {
+    /// Reports whether fewer than one in a hundred sound policies have an alarm.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        self.alarmed.saturating_mul(100) < self.sound.max(1)
+    }
+}
+
+/// Rules whose findings follow from the text of policies and bindings, from schemas and from what is served, or, those
+/// about lock-outs, from a review of the request that they name.
+const DECIDED: [Rule; 26] = [
+    Rule::ConstantCondition,
+    Rule::ContradictorySelector,
+    Rule::DisjointRules,
+    Rule::DuplicateKey,
+    Rule::DuplicateName,
+    Rule::DuplicateValue,
+    Rule::DuplicateVariable,
+    Rule::ExemptResource,
+    Rule::FailingCall,
+    Rule::IgnoredParams,
+    Rule::ImpossibleGroup,
+    Rule::ImpossibleOperation,
+    Rule::ImpossibleValue,
+    Rule::IneffectiveSelector,
+    Rule::InvalidLiteral,
+    Rule::LockOut,
+    Rule::OldVersion,
+    Rule::ParamKindNotFound,
+    Rule::ParamScope,
+    Rule::ParamsNotFound,
+    Rule::RemovableLabel,
+    Rule::UnknownPolicy,
+    Rule::UnlikeTypes,
+    Rule::UnservedResource,
+    Rule::UnusedVariable,
+    Rule::UnwatchedSubresource,
+];
+
+/// The policies of the files, by file and name; of mutating ones what they share with validating ones, and each as it is.
+#[derive(Debug, Default)]
+struct Policies {
+    shared: BTreeMap<(String, String), Value>,
+    mutating: BTreeMap<(String, String), Value>,
+}
+
+fn policies(paths: &[PathBuf]) -> Result<Policies> {
+    let mut policies = Policies::default();
+    for document in documents::load_documents(paths)? {
+        let Ok(value) = document.value else { continue };
+        let Some(name) = value.pointer("/metadata/name").and_then(Value::as_str) else {
+            continue;
+        };
+        let key = (document.file, name.to_owned());
+        match value.get("kind").and_then(Value::as_str) {
+            Some("ValidatingAdmissionPolicy") => {
+                policies.shared.insert(key, value);
+            }
+            // Its match conditions are those of a validating policy.
+            Some("MutatingAdmissionPolicy") => {
+                if let Ok(policy) = decode::mutating_policy(value.clone()) {
+                    let shared = serde_json::to_value(shared_part(&policy))?;
+                    policies.shared.insert(key.clone(), shared);
+                    policies.mutating.insert(key, value);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(policies)
+}
+
+/// Compares, prints what differs and, last, the outcome.
+///
+/// # Errors
+///
+/// If a file cannot be read, or the oracle fails.
+pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> {
+    let options = Options {
+        paths: witnesses.paths.clone(),
+        crds: witnesses.crds.iter().cloned().collect(),
+        ..Options::default()
+    };
+    let report = check::run(&options, &mut std::io::empty())?;
+    let report = serde_json::to_value(&report)?;
+    let policies = policies(&witnesses.paths)?;
+    let findings = report.get("findings").and_then(Value::as_array);
+    let mut expected = Vec::new();
+    // The place of each finding's witness among these.
+    let mut witnessed = HashMap::new();
+    let mut cases = Cases::default();
+    let crds: Vec<PathBuf> = witnesses.crds.iter().cloned().collect();
+    let definitions = mutating::Definitions::load(&[crds, witnesses.paths.clone()].concat())?;
+    for (n, finding) in findings.into_iter().flatten().enumerate() {
+        let Some(witness) = finding.get("witness") else {
+            continue;
+        };
+        // Requests that fail for their params, before anything is evaluated.
+        if finding.get("rule") == Some(&json!(Rule::ParamScope)) {
+            continue;
+        }
+        let text = |name: &str| {
+            finding
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+        let key = (text("file").to_owned(), text("policy").to_owned());
+        let missing = || format!("no policy {key:?}");
+        let policy = policies.shared.get(&key).with_context(missing)?;
+        if finding.get("rule") == Some(&json!(Rule::FailingMutation)) {
+            let policy = policies.mutating.get(&key).with_context(missing)?;
+            let case = mutating::case(policy, witness, &definitions)?;
+            cases.add(Asked::Mutate, expected.len(), &case);
+        } else {
+            let case = case(expected.len(), policy, witness);
+            cases.add(Asked::Admit, expected.len(), &case);
+        }
+        let error = witness
+            .get("error")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let field_ref = text("fieldRef");
+        let place = format!("{}: {}: {field_ref}", key.0, key.1);
+        // The error of a messageExpression goes to the API server's log, and its place is taken by another message.
+        let error = if field_ref.ends_with(".messageExpression") {
+            let path = field_ref.replace("messageExpression", "message");
+            let path = path.replace(['.', '['], "/").replace(']', "");
+            let message = policy.pointer(&format!("/{path}")).and_then(Value::as_str);
+            message.unwrap_or("failed expression: ")
+        } else {
+            error
+        };
+        witnessed.insert(n, expected.len());
+        expected.push((place, error.to_owned()));
+    }
+    let answers = cases.answers(witnesses)?;
+    let mut line = WitnessesLine {
+        witnesses: expected.len(),
+        ..WitnessesLine::default()
+    };
+    let mut confirmed = HashSet::new();
+    for (n, (place, error)) in expected.iter().enumerate() {
+        let answer = answers.get(&n).context("the oracle has left out a case")?;
+        if says(answer, error) {
+            confirmed.insert(n);
+        } else {
+            line.different += 1;
+            writeln!(out, "{place}: not `{error}` upstream: {answer}")?;
+        }
+    }
+    let is_proven = |n: usize, finding: &Value| {
+        let by_witness = witnessed.get(&n).is_some_and(|n| confirmed.contains(n));
+        by_witness || is_decided(finding)
+    };
+    let findings: Vec<_> = findings.into_iter().flatten().enumerate().collect();
+    count_alarms(&policies.shared, &findings, &is_proven, &mut line, out)?;
+    write_line(out, &line)?;
+    Ok(line)
+}
+
+/// The part of the oracle that is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Admit,
+    Mutate,
+}
+
+/// The cases of the oracle, by the part of it that they are for, with the number of each.
+#[derive(Debug, Default)]
+struct Cases {
+    admit: (Vec<usize>, String),
+    mutate: (Vec<usize>, String),
+}
+
+impl Cases {
+    fn add(&mut self, asked: Asked, n: usize, case: &Value) {
+        let (numbers, text) = match asked {
+            Asked::Admit => &mut self.admit,
+            Asked::Mutate => &mut self.mutate,
+        };
+        numbers.push(n);
+        text.push_str(&case.to_string());
+        text.push('\n');
+    }
+
+    /// The oracle's answers, by the numbers of the cases.
+    fn answers(&self, witnesses: &Witnesses) -> Result<HashMap<usize, Value>> {
+        fs::create_dir_all(&witnesses.folder)?;
+        let mut all = HashMap::new();
+        let parts = [
+            (Asked::Admit, "witnesses.jsonl", &self.admit),
+            (Asked::Mutate, "mutating-witnesses.jsonl", &self.mutate),
+        ];
+        for (asked, name, (numbers, cases)) in parts {
+            let file = witnesses.folder.join(name);
+            fs::write(&file, cases)?;
+            let mut command = Command::new(&witnesses.oracle);
+            match asked {
+                Asked::Admit => command.arg("admit"),
+                Asked::Mutate => command.args(["mutate", "admit"]),
+            };
+            let crds = witnesses.crds.as_deref();
+            let crds = crds.filter(|_| asked == Asked::Admit);
+            pair::schema_arguments(&mut command, witnesses.openapi.as_deref(), crds);
+            let stdout = String::from_utf8(pair::output(command.arg(&file))?)?;
+            let lines: Vec<&str> = stdout.lines().collect();
+            ensure!(
+                lines.len() == numbers.len(),
+                "the oracle has left out cases"
+            );
+            for (n, line) in numbers.iter().zip(lines) {
+                let answer = serde_json::from_str(line)?;
+                all.insert(
+                    *n,
+                    match asked {
+                        Asked::Admit => answer,
+                        Asked::Mutate => mutating::answer(answer),
+                    },
+                );
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// Counts the alarms among `all`, the findings with their numbers, and prints them.
+fn count_alarms(
+    policies: &BTreeMap<(String, String), Value>,
+    all: &[(usize, &Value)],
+    is_proven: &dyn Fn(usize, &Value) -> bool,
+    line: &mut WitnessesLine,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let mut by_policy: BTreeMap<(&str, &str), Vec<(usize, &Value)>> = BTreeMap::new();
+    for (file, policy) in policies.keys() {
+        by_policy.insert((file, policy), Vec::new());
+    }
+    for (n, finding) in all.iter().copied() {
+        let text = |name: &str| finding.get(name).and_then(Value::as_str);
+        if let (Some(file), Some(policy)) = (text("file"), text("policy"))
+            && let Some(of_policy) = by_policy.get_mut(&(file, policy))
+        {
+            of_policy.push((n, finding));
+        }
+    }
+    for ((file, policy), findings) in by_policy {
+        let of = |severity: &'static str| {
+            let is_of = move |finding: &&(usize, &Value)| {
+                finding.1.get("severity").and_then(Value::as_str) == Some(severity)
+            };
+            findings.iter().filter(is_of)
+        };
+        if of("error").next().is_some() {
+            continue;
+        }
+        let (proven, alarms): (Vec<_>, Vec<_>) =
+            of("warning").partition(|(n, finding)| is_proven(*n, finding));
+        line.warnings += proven.len() + alarms.len();
+        line.alarms += alarms.len();
+        if proven.is_empty() {
+            line.sound += 1;
+            line.alarmed += usize::from(!alarms.is_empty());
+        }
+        for (_, finding) in &alarms {
+            let text = |name: &str| {
+                finding
+                    .get(name)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+            };
+            let (rule, field, message) = (text("rule"), text("fieldRef"), text("message"));
+            let sound = if proven.is_empty() { " sound" } else { "" };
+            writeln!(
+                out,
+                "alarm about the{sound} policy {file}: {policy}: {field}: {rule}: {message}"
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Reports whether the rule of a finding is one that is decided. A test for a field that no kind has is decided by their
+/// schemas, and fails for nothing.
+fn is_decided(finding: &Value) -> bool {
+    let is_of = |rule: &Rule| finding.get("rule") == Some(&json!(rule));
+    let is_unproven = finding.get("unproven") == Some(&json!(true));
+    let fails = finding.get("consequence").is_some();
+    !is_unproven && (DECIDED.iter().any(is_of) || is_of(&Rule::UndefinedField) && !fails)
+}
+
+/// The witness as a case of the oracle.
+fn case(n: usize, policy: &Value, witness: &Value) -> Value {
+    let of = |name: &str| {
+        witness
+            .pointer(&format!("/request/{name}"))
+            .cloned()
+            .unwrap_or_default()
+    };
+    // A witness is a request as it is sent: an API server decodes its objects, and writes lists that are not set as null.
+    let mut case = json!({
+        "decode": "typed",
+        "id": n.to_string(), "policy": policy, "operation": of("operation"), "gvk": of("kind"), "gvr": of("resource"),
+        "name": of("name"), "namespace": of("namespace"), "subresource": of("subResource"),
+        "userInfo": of("userInfo"),
+    });
+    let params = witness.get("params").filter(|params| !params.is_null());
+    let further = [
+        ("object", Some(of("object"))),
+        ("oldObject", Some(of("oldObject"))),
+        ("params", params.map(|params| json!([params]))),
+        ("namespaceObject", witness.get("namespaceObject").cloned()),
+    ];
+    if let Some(case) = case.as_object_mut() {
+        let further = further.into_iter();
+        let given = further.filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        case.extend(given.filter(|(_, value)| !value.is_null()));
+        // An absent text is no name.
+        case.retain(|_, value| !value.is_null());
+    }
+    case
+}
+
+/// Reports whether a text in `answer` has `error` in it.
+fn says(answer: &Value, error: &str) -> bool {
+    match answer {
+        Value::String(text) => text.contains(error),
+        Value::Array(items) => items.iter().any(|item| says(item, error)),
+        Value::Object(fields) => fields.values().any(|field| says(field, error)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warning_without_proof_is_an_alarm() {
+        let finding = |rule: Rule| json!({"rule": rule, "consequence": {"id": "denied"}});
+        assert!(is_decided(&finding(Rule::UnlikeTypes)));
+        assert!(!is_decided(&finding(Rule::AbsentField)));
+        assert!(!is_decided(&finding(Rule::UndefinedField)));
+        assert!(is_decided(&json!({"rule": Rule::UndefinedField})));
+        assert!(!is_decided(
+            &json!({"rule": Rule::InvalidLiteral, "unproven": true})
+        ));
+    }
+
+    #[test]
+    fn one_in_a_hundred_is_too_many() {
+        let line = |sound, alarmed| WitnessesLine {
+            sound,
+            alarmed,
+            ..WitnessesLine::default()
+        };
+        assert!(line(0, 0).is_quiet() && line(101, 1).is_quiet());
+        assert!(!line(100, 1).is_quiet() && !line(0, 1).is_quiet());
+    }
+}

@@ -1,0 +1,47 @@
+//! Our table of defaults beside upstream's own functions, on random objects of all kinds that it covers.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic, and prints its figures"
+)]
+
+use parity::defaults::{Upstream, compare};
+
+/// How many objects of each kind are tried, unless `VAP_DEFAULTS` says otherwise.
+const COUNT: usize = 60;
+
+/// How many of the objects may be of unknown fields, in percent.
+const MOST_UNKNOWN: usize = 8;
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable)
+        .ok()
+        .map(|text| text.parse().unwrap())
+}
+
+#[test]
+fn objects_are_read_and_created_as_upstream_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let upstream = Upstream::build(folder.path()).unwrap();
+    let count = number("VAP_DEFAULTS").map_or(COUNT, |count| usize::try_from(count).unwrap());
+    let seed = number("VAP_DEFAULTS_SEED").unwrap_or(42);
+    let report = compare(&upstream.cases(seed, count).unwrap()).unwrap();
+    let equal: usize = report.equal.values().sum();
+    let unknown: usize = report.unknown.values().sum();
+    println!(
+        "{equal} objects of {} kinds equal, {unknown} of unknown fields, {} otherwise",
+        report.equal.len(),
+        report.differences.len()
+    );
+    for (why, n) in &report.unknown {
+        println!("  {n} {why}");
+    }
+    assert!(
+        report.differences.is_empty(),
+        "{}",
+        report.differences.join("\n")
+    );
+    assert!(report.equal.len() > 50, "{:?}", report.equal);
+    assert!(unknown * 100 <= equal * MOST_UNKNOWN);
+}

@@ -1,0 +1,30 @@
+//! `kubectl vap check` beside the type checker, on policies and CustomResourceDefinitions made from a seed.
+
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    dead_code,
+    reason = "a test fails by a panic, and shares modules with others"
+)]
+
+#[path = "../../tests/support/checks.rs"]
+mod checks;
+#[path = "../../tests/support/mod.rs"]
+mod support;
+
+use parity::cases::{self, Counts};
+
+#[test]
+fn warnings_are_those_of_the_type_checker() {
+    let made = tempfile::tempdir().unwrap();
+    let counts = Counts {
+        policies: 300,
+        mutating: 0,
+        eval: 0,
+        admit: 0,
+        ..Counts::default()
+    };
+    cases::write(made.path(), 11, counts).unwrap();
+    let (policies, crds) = (made.path().join("policies"), made.path().join("crds"));
+    checks::warnings_are_those_of_the_type_checker(&[policies], &[crds], 300);
+}
