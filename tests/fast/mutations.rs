@@ -18,8 +18,8 @@ use vap_status_controller::json_patch::{self, Operation, PatchError};
 use vap_status_controller::merge::{self, Applied, Foreign, Types};
 use vap_status_controller::schema::{Builtin, Crd, Gvk};
 
-const MERGES: &str = include_str!("golden/mutations/merges.jsonl");
-const PATCHES: &str = include_str!("golden/mutations/patches.jsonl");
+const MERGES: &str = include_str!("../golden/mutations/merges.jsonl");
+const PATCHES: &str = include_str!("../golden/mutations/patches.jsonl");
 
 fn lines(text: &str) -> Vec<Value> {
     let lines = text.lines();

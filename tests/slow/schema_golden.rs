@@ -7,7 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
-#[path = "support/declared.rs"]
+#[path = "../support/declared.rs"]
 mod declared;
 
 use std::fmt::Write as _;

@@ -1,16 +1,16 @@
 //! The fast tests of the engine, the command line and the repository's files as one program: to link a program
-//! takes longer than to run its tests. `tests/slow.rs` has those that start programs or take seconds, and those
-//! that measure a whole process have files of their own; `repository` holds that each file is somewhere.
+//! takes longer than to run its tests. `tests/slow` has those that start programs or take seconds, and those
+//! that measure a whole process have files of their own; `repository` asserts that each file belongs to a program.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
-#[path = "support/golden.rs"]
+#[path = "../support/golden.rs"]
 mod golden;
-#[path = "support/manifest.rs"]
+#[path = "../support/manifest.rs"]
 mod manifest;
-#[path = "support/processor.rs"]
+#[path = "../support/processor.rs"]
 mod processor;
-#[path = "support/random.rs"]
+#[path = "../support/random.rs"]
 mod random;
 
 mod absence;

@@ -2,10 +2,11 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
 
-#[path = "support/checks.rs"]
+#[path = "../support/checks.rs"]
 mod checks;
-#[path = "support/golden.rs"]
+#[path = "../support/golden.rs"]
 mod golden;
+#[path = "../support/mod.rs"]
 mod support;
 
 mod cli_binary;
@@ -22,7 +23,7 @@ mod docs;
 mod hostile;
 mod hostile_eval;
 mod hostile_files;
-#[path = "support/json_schema.rs"]
+#[path = "../support/json_schema.rs"]
 mod json_schema;
 mod offline;
 mod report_schemas;

@@ -1,5 +1,5 @@
 //! Cases of the language as Markdown: `tests/cases/<pass>/<topic>.md`. Those of whole policies are in
-//! `tests/policies.rs`, those of costs in `tests/costs.rs`.
+//! `tests/fast/policies.rs`, those of costs in `tests/fast/costs.rs`.
 //!
 //! A block of language `vars` declares variables (`name: type`) for the blocks below it, one of language
 //! `functions` functions of a case's own (`id: name(type) -> type`), one of language `types` object types
@@ -43,9 +43,9 @@ use vap_status_controller::cel::syntax;
 use vap_status_controller::cel::types::{OPTIONAL_TYPE, Type};
 use vap_status_controller::library::environment::base_env;
 
-#[path = "support/notation.rs"]
+#[path = "../support/notation.rs"]
 mod notation;
-#[path = "support/tree.rs"]
+#[path = "../support/tree.rs"]
 mod tree;
 
 use notation::Objects;
@@ -148,7 +148,7 @@ fn markdown_files(root: &Path) -> Vec<PathBuf> {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.ends_with("cases/policy") || path.ends_with("cases/cost") {
-                // Those are of tests/policies.rs and of tests/costs.rs.
+                // Those are of tests/fast/policies.rs and of tests/fast/costs.rs.
             } else if path.is_dir() {
                 pending.push(path);
             } else if path.extension().is_some_and(|extension| extension == "md") {
