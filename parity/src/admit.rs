@@ -12,6 +12,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vap_status_controller::cli::input::decode;
+use vap_status_controller::defaulting;
 use vap_status_controller::policy::admission::{
     Admission, AdmissionRequest, AuthorizerAnswer, AuthorizerDecision, AuthorizerList,
     AuthorizerRule, Binding, Equivalent, Evaluation, Namespace, Object, Operation, ParamList,
@@ -383,7 +384,7 @@ impl ReadyCase {
             .params
             .iter()
             .flatten()
-            .map(|params| decode.object(params, schemas))
+            .map(|params| decode.object(params))
             .collect::<Result<_>>()
             .context("params")?;
         let spec = policy.spec.as_ref();
@@ -479,7 +480,7 @@ impl Decode {
         }
     }
 
-    fn object(self, value: &Value, schemas: &Schemas) -> Result<Object> {
+    fn object(self, value: &Value) -> Result<Object> {
         let mut value = value.clone();
         go_numbers(&mut value);
         let object = Object::new(&value);
@@ -489,9 +490,11 @@ impl Decode {
         if self == Self::Raw {
             return Ok(object);
         }
-        match schemas.typed()?.decode(object.gvk(), &value) {
-            None => Ok(object),
-            Some(typed) => Ok(Object::new(&typed.map_err(anyhow::Error::msg)?)),
+        match defaulting::round_trip(object.gvk(), &value) {
+            Ok(value) => Ok(Object::new(&value)),
+            // The kind is no built-in one.
+            Err(defaulting::Error::Kind(_)) => Ok(object),
+            Err(error) => Err(error.into()),
         }
     }
 }
@@ -580,8 +583,7 @@ fn guess_resource(gvk: &Gvk) -> Gvr {
 }
 
 fn request(case: &AdmitCase, decode: Decode, schemas: &Schemas) -> Result<AdmissionRequest> {
-    let object =
-        |value: Option<&Value>| value.map(|value| decode.object(value, schemas)).transpose();
+    let object = |value: Option<&Value>| value.map(|value| decode.object(value)).transpose();
     let new = object(case.object.as_ref()).context("object")?;
     let old = object(case.old_object.as_ref()).context("oldObject")?;
     let operation: Operation = match case.operation.as_deref().unwrap_or_default() {

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
+use kubernetes::typed_values::{self, ValueSchema};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value as Json, json};
-use typed::adapter::{self, ValueSchema};
 use vap_status_controller::cel::ast_validators;
 use vap_status_controller::cel::checker::{self, CheckedAst};
 use vap_status_controller::cel::cost::UnknownSizes;
@@ -240,7 +240,7 @@ fn environment(case: &EvalCase) -> Result<(Env, Bindings)> {
         };
         let value = match case.schema.get(name) {
             Some(schema) if case.typed_values => {
-                adapter::typed(&Value::from(raw), &ValueSchema::new(schema))
+                typed_values::typed(&Value::from(raw), &ValueSchema::new(schema))
             }
             _ => Value::from(raw),
         };

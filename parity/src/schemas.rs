@@ -4,11 +4,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
-use typed::builtin::TypedObjects;
 use vap_status_controller::schema::offline::Offline;
 use vap_status_controller::schema::resolver::SchemaSet;
 use vap_status_controller::schema::{Crd, GroupVersion, RestMapper};
@@ -22,10 +20,6 @@ pub struct Schemas {
     pub types: SchemaSet,
     /// The resources.
     pub mapper: RestMapper,
-    /// The directory of OpenAPI documents, out of which the types of built-in objects are read where
-    /// they are first asked for.
-    openapi: Option<PathBuf>,
-    typed: OnceLock<TypedObjects>,
 }
 
 impl Schemas {
@@ -50,37 +44,7 @@ impl Schemas {
             }
         }
         let (types, mapper) = offline.finish();
-        Ok(Self {
-            types,
-            mapper,
-            openapi: openapi.map(Path::to_owned),
-            typed: OnceLock::new(),
-        })
-    }
-
-    /// The types of built-in objects; none without OpenAPI documents.
-    ///
-    /// # Errors
-    ///
-    /// If a document cannot be read.
-    pub fn typed(&self) -> Result<&TypedObjects> {
-        if let Some(typed) = self.typed.get() {
-            return Ok(typed);
-        }
-        let mut typed = TypedObjects::default();
-        for path in self
-            .openapi
-            .iter()
-            .map(|directory| document_paths(directory))
-        {
-            for path in path? {
-                let bytes = fs::read(&path).with_context(|| path.display().to_string())?;
-                typed
-                    .add_document(&bytes)
-                    .with_context(|| path.display().to_string())?;
-            }
-        }
-        Ok(self.typed.get_or_init(|| typed))
+        Ok(Self { types, mapper })
     }
 }
 

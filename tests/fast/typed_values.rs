@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
+use kubernetes::typed_values::{ValueSchema, typed};
 use serde_json::{Value as Json, json};
-use typed::adapter::{ValueSchema, typed};
 use vap_status_controller::cel::checker;
 use vap_status_controller::cel::decls::Variable;
 use vap_status_controller::cel::eval::{Bindings, Limits, Program};

@@ -22,8 +22,8 @@ pub(crate) mod unparse;
 
 use std::sync::Arc;
 
+use kubernetes::typed_values::{self, ValueSchema};
 use serde_json::json;
-use typed::adapter::{self, ValueSchema};
 use vap_status_controller::cel::ast::Expr;
 use vap_status_controller::cel::ast_validators;
 use vap_status_controller::cel::checker::{self, CheckedAst, Reference};
@@ -306,7 +306,7 @@ fn bindings(of_self: &str, schema: &Arc<ValueSchema>) -> Bindings {
         ..UserInfo::default()
     };
     let mut bindings = Bindings::default();
-    bindings.bind("self", adapter::typed(&raw, schema));
+    bindings.bind("self", typed_values::typed(&raw, schema));
     bindings.bind("object", raw);
     bindings.bind("i", Value::Int(3));
     bindings.bind("text", Value::from("a-b/c d"));

@@ -5,8 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::table::Table;
-use super::{Error, typed};
+use super::Error;
 use crate::schema::Gvk;
 
 /// Kinds whose served versions have the same fields.
@@ -46,15 +45,11 @@ pub fn convert(object: &Value, from: &Gvk, to: &Gvk) -> Result<Value, Error> {
     } else {
         return Err(unknown());
     };
-    let table = Table::get()?;
-    let kind = table.kind(to).ok_or_else(unknown)?;
-    let compact = typed::read_struct(table, &converted, kind.root, "", 0)?;
-    let mut written = typed::write_struct(table, Some(&compact.into()), kind.root);
-    if let Some(fields) = written.as_object_mut() {
-        fields.insert("apiVersion".to_owned(), to.api_version().into());
-        fields.insert("kind".to_owned(), to.kind.clone().into());
+    if super::has(to) {
+        super::round_trip(to, &converted)
+    } else {
+        Err(unknown())
     }
-    Ok(written)
 }
 
 /// Annotations in which `autoscaling/v1` keeps what it has no fields for.

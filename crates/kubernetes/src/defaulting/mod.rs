@@ -113,9 +113,7 @@ impl Typed {
     /// Where the kind or one of its fields has no rules, or a value is not of its type.
     pub fn read(gvk: &Gvk, object: &Value) -> Result<Self, Error> {
         let table = Table::get()?;
-        let kind = table
-            .kind(gvk)
-            .ok_or_else(|| Error::Kind(format!("{} {}", gvk.api_version(), gvk.kind)))?;
+        let kind = find(table, gvk)?;
         let mut value = Value::Object(typed::read_struct(table, object, kind.root, "", 0)?);
         if let Some(path) = rules::unknown(table, kind, &kind.unknown, &value) {
             return Err(Error::Field(path));
@@ -179,12 +177,31 @@ impl Typed {
     /// # Errors
     /// [`Error::Broken`], never in a build that has passed its tests.
     pub fn write(&self) -> Result<Value, Error> {
-        let table = Table::get()?;
-        let mut value = typed::write_struct(table, Some(&self.value), self.kind.root);
-        if let Some(fields) = value.as_object_mut() {
-            fields.insert("apiVersion".to_owned(), self.gvk.api_version().into());
-            fields.insert("kind".to_owned(), self.gvk.kind.clone().into());
-        }
-        Ok(value)
+        Ok(write(Table::get()?, self.kind, &self.gvk, &self.value))
     }
+}
+
+fn write(table: &Table, kind: &KindTable, gvk: &Gvk, compact: &Value) -> Value {
+    let mut value = typed::write_struct(table, Some(compact), kind.root);
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("apiVersion".to_owned(), gvk.api_version().into());
+        fields.insert("kind".to_owned(), gvk.kind.clone().into());
+    }
+    value
+}
+
+/// Returns an object as its Go type reads and writes it, without defaults.
+///
+/// # Errors
+/// Where the kind has no rules, or a value is not of its type.
+pub fn round_trip(gvk: &Gvk, object: &Value) -> Result<Value, Error> {
+    let table = Table::get()?;
+    let kind = find(table, gvk)?;
+    let compact = typed::read_struct(table, object, kind.root, "", 0)?;
+    Ok(write(table, kind, gvk, &compact.into()))
+}
+
+fn find<'a>(table: &'a Table, gvk: &Gvk) -> Result<&'a KindTable, Error> {
+    let unknown = || Error::Kind(format!("{} {}", gvk.api_version(), gvk.kind));
+    table.kind(gvk).ok_or_else(unknown)
 }
