@@ -12,7 +12,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingAdmissionPolicy, ValidatingAdmissionPolicy,
 };
 use serde_json::Value;
-use vap_status_controller::cli::input::{decode, yaml};
+use vap_status_controller::cli::input::decode;
 
 const POLICY_GROUP: &str = "admissionregistration.k8s.io/";
 
@@ -191,7 +191,7 @@ fn read_documents(file: &str, bytes: &[u8], documents: &mut Vec<Document>) -> Re
 fn parse(raw: &[u8]) -> Result<Value> {
     let yaml = str::from_utf8(raw)
         .map_err(anyhow::Error::from)
-        .and_then(|text| Ok(yaml::to_json(text)?));
+        .and_then(|text| Ok(goyaml::to_json(text)?));
     yaml.or_else(|error| serde_json::from_slice(raw).map_err(|_| error))
 }
 

@@ -2,10 +2,10 @@
 //!
 //! kubectl reads YAML 1.1, where an unquoted `yes`, `off` or `1_000` is no text; writers of YAML 1.2 leave these bare.
 
+use goyaml::scalar::{Scalar, resolve};
 use serde::Serialize;
 use serde_norway::{Error, Value};
 
-use super::input::scalar::{Scalar, resolve};
 use super::text::{is_unsafe, with_escapes};
 
 /// Characters that stand for something else until the text is written. None has a meaning of its own, and each is
@@ -96,7 +96,7 @@ mod tests {
     use serde_json::{Value as Json, json};
 
     use super::*;
-    use crate::cli::input::yaml::to_json;
+    use goyaml::to_json;
 
     #[test]
     fn texts_stay_texts() {

@@ -614,10 +614,11 @@ fn no_file_is_too_long() {
 }
 
 /// The sources of the packages whose modules are held to be free of circles.
-const PACKAGES: [&str; 8] = [
+const PACKAGES: [&str; 9] = [
     "src",
     "crates/antlr/src",
     "crates/cel/src",
+    "crates/goyaml/src",
     "crates/kubernetes/src",
     "crates/policy/src",
     "crates/regexp/src",

@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use goyaml::Copies;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -13,7 +14,6 @@ use serde_json::value::RawValue;
 use super::decide::Item;
 use crate::cli::input::files::{ReadFile, Reading, read_all};
 use crate::cli::input::object::documents;
-use crate::cli::input::yaml::Copies;
 use crate::cli::input::{Place, SourceText};
 
 /// A list, or an object, as it is written.

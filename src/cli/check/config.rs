@@ -7,6 +7,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use goyaml::{Copies, Data, Entry, Node};
 use serde_json::Value;
 
 use super::glob::Glob;
@@ -17,7 +18,6 @@ use crate::cel::decls::Version;
 use crate::cli::error::CliError;
 use crate::cli::input::files::CONFIG_NAME;
 use crate::cli::input::object::yaml_documents;
-use crate::cli::input::yaml::{self, Copies, Data, Entry, Node};
 use crate::cli::input::{Place, SourceText};
 use crate::policy::analysis::Profile;
 
@@ -200,7 +200,7 @@ fn parse(source: &SourceText, path: &Path) -> Result<Config, Fault> {
     let mut found: Option<(usize, Node)> = None;
     for bytes in documents {
         let part = text.get(bytes.clone()).unwrap_or_default();
-        let read = yaml::read(part, &mut Copies::default());
+        let read = goyaml::read(part, &mut Copies::default());
         let read = read.map_err(|error| Fault {
             place: Place {
                 line: error.line + source.place(bytes.start).line - 1,

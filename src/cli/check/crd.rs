@@ -3,6 +3,7 @@
 //!
 //! Takes definitions as they are written, gives findings.
 
+use goyaml::{Data, Node};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::api_version;
@@ -16,7 +17,6 @@ use crate::cel::diagnostic::{Diagnostic, Hint};
 use crate::cel::source::SourceMap;
 use crate::cel::syntax;
 use crate::cli::input::Object;
-use crate::cli::input::yaml::{Data, Node};
 use crate::cli::parallel;
 use crate::custom_resource::judge;
 use crate::policy::nearest::nearest as nearest_name;

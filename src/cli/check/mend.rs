@@ -1,5 +1,6 @@
 //! The one mend of a finding, as an edit of the file; none where there may be several.
 
+use goyaml::Node;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::policy::Answers;
@@ -8,7 +9,6 @@ use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax;
 use crate::cli::input::Object;
 use crate::cli::input::edit::Edit;
-use crate::cli::input::yaml::Node;
 use crate::policy::rule::Rule;
 use crate::policy::suspicious::Suspicion;
 

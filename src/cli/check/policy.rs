@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::panic::{self, AssertUnwindSafe};
 
+use goyaml::Node;
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{
     Mutation, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
@@ -13,7 +14,6 @@ use super::known::{self, Known};
 use super::subject::Subject;
 use super::time_limit::within_time_limit;
 use super::{absence, api_version, costs, expressions, lockout, suspicious};
-use crate::cli::input::yaml::Node;
 use crate::cli::input::{MutatingPolicy, Object, Place};
 use crate::policy::analysis::{Profile, TypeCheck, type_check};
 use crate::policy::compile::{Cause, CompileFindingKind, CompiledPolicy};

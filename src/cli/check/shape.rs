@@ -7,6 +7,7 @@
 //! Source: `k8s.io/apimachinery` `pkg/runtime/serializer/json/json.go` (`Serializer.unmarshal`);
 //! `sigs.k8s.io/json`, `UnmarshalStrict`; `sigs.k8s.io/yaml`, `YAMLToJSONStrict`.
 
+use goyaml::{Data, Entry, Node};
 use serde_json::{Number, Value};
 
 use super::api_version;
@@ -19,7 +20,6 @@ use super::validation;
 use crate::cel::base64;
 use crate::cel::temporal::{TimestampError, parse_timestamp};
 use crate::cli::input::Object;
-use crate::cli::input::yaml::{Data, Entry, Node};
 use crate::policy::rule::Rule;
 
 /// The most findings about the shape of one document.

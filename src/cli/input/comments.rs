@@ -3,9 +3,13 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use goyaml::About;
+
 use super::object::yaml_documents;
 use super::place::{Place, SourceText};
-use super::yaml::{self, About};
+
+/// The mark of a comment that is meant for a program.
+const MARK: &str = "vap:";
 
 /// The most comments of one file that count; one more is read.
 pub const MAX_COMMENTS: usize = 1_000;
@@ -30,14 +34,14 @@ pub struct Comment {
 pub fn comments(source: &Arc<SourceText>) -> Vec<Comment> {
     let mut found = Vec::new();
     // Few files have any.
-    if !source.text().contains("vap:") {
+    if !source.text().contains(MARK) {
         return found;
     }
     // Comments above `---` are about the document behind it, unless there is one above them.
     let mut open = 0;
     for bytes in yaml_documents(source) {
         let text = source.text().get(bytes.clone()).unwrap_or_default();
-        let (of_document, has_document) = yaml::comments(text);
+        let (of_document, has_document) = goyaml::comments(text, MARK);
         let line = |at: usize| source.place(bytes.start + at).line;
         let whole = line(0)..=line(text.trim_end().len());
         if has_document {
@@ -61,7 +65,7 @@ pub fn comments(source: &Arc<SourceText>) -> Vec<Comment> {
                 source: Arc::clone(source),
                 place: source.place(bytes.start + comment.span.start),
                 length: raw.chars().count(),
-                words: yaml::words(raw).unwrap_or_default().to_owned(),
+                words: goyaml::after_mark(raw, MARK).unwrap_or_default().to_owned(),
                 lines,
             });
         }

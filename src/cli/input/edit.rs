@@ -7,13 +7,13 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use goyaml::{Data, Node, Style};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::object::{Document, Object, values, yaml_documents};
 use super::place::{SourceText, locate};
-use super::yaml::{self, Data, Node, Style};
 
 /// A replacement of bytes of a file.
 #[derive(Clone, Debug)]
@@ -317,7 +317,7 @@ fn plain(new: &str) -> String {
     let is_plain = [format!("[{new}]"), format!("- {new}\n")]
         .iter()
         .all(|text| {
-            let read = yaml::to_json(text);
+            let read = goyaml::to_json(text);
             read.is_ok_and(|read| read == Value::from(vec![new]))
         });
     if is_plain {
@@ -331,7 +331,7 @@ fn plain(new: &str) -> String {
 mod tests {
     use super::*;
     use crate::cli::input::object::documents;
-    use crate::cli::input::yaml::Copies;
+    use goyaml::Copies;
 
     fn object(text: &str) -> Object<()> {
         let source = Arc::new(SourceText::new("f".to_owned(), text.to_owned()));

@@ -11,9 +11,7 @@ pub mod files;
 pub mod object;
 pub mod passed_over;
 pub mod place;
-pub mod scalar;
 pub(in crate::cli) mod webhook;
-pub mod yaml;
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -103,7 +101,7 @@ pub struct Input {
     /// How many documents that are no Kubernetes objects were passed over below directories.
     pub n_passed_over: usize,
     /// How much aliases may still copy, in all files together.
-    copies: yaml::Copies,
+    copies: goyaml::Copies,
 }
 
 /// A mutating policy.
@@ -259,7 +257,7 @@ impl Input {
         is_given: bool,
         wanted: Wanted,
     ) {
-        let text = |name| document.node.get(name).and_then(yaml::Node::as_str);
+        let text = |name| document.node.get(name).and_then(goyaml::Node::as_str);
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         let (Some(api_version), Some(kind)) = (api_version, kind) else {
             let is_policy = kind.is_some_and(|kind| {

@@ -5,11 +5,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use goyaml::{Copies, Data, Node, json};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::place::{Place, SourceText, locate};
-use super::yaml::{self, Copies, Data, Node, json};
 use super::{Problem, ProblemKind};
 
 /// The deepest nesting of lists in lists that is taken apart.
@@ -322,7 +322,7 @@ fn read(
         Ok(Piece::Yaml(bytes)) => {
             let base = bytes.start;
             let text = source.text().get(bytes).unwrap_or_default();
-            let read = yaml::read(text, copies);
+            let read = goyaml::read(text, copies);
             let read = read.map_err(|error| at_line_of(source, base, &error, text));
             (read, base)
         }
@@ -349,7 +349,7 @@ fn read(
 fn at_line_of(
     source: &Arc<SourceText>,
     base: usize,
-    error: &yaml::YamlError,
+    error: &goyaml::YamlError,
     text: &str,
 ) -> Problem {
     let first = source.place(base).line;
@@ -387,7 +387,7 @@ enum Piece {
     Yaml(Range<usize>),
     /// The byte at which a document of JSON begins, which is read when it is its turn; or why it is none,
     /// behind several that are.
-    Json(Result<usize, yaml::YamlError>),
+    Json(Result<usize, goyaml::YamlError>),
 }
 
 /// The documents of a text, or the place of a line that begins with `---` and says more.

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::yaml::{self, Style};
+use goyaml::Style;
 
 /// A place in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -160,7 +160,7 @@ impl SourceText {
 /// end the text. Nothing is told of a text that is not written there.
 #[must_use]
 pub fn locate(source: &str, span: &Range<usize>, style: Style, value: &str) -> Vec<usize> {
-    let mut bytes = yaml::written(source, span.clone(), style, value);
+    let mut bytes = goyaml::written(source, span.clone(), style, value);
     if bytes.is_empty() {
         return bytes;
     }
@@ -186,10 +186,10 @@ mod tests {
     /// Checks that each character of `text` that is not blank is found where it stands.
     #[track_caller]
     fn check(yaml: &str, marked: &str) {
-        let read = yaml::read(yaml, &mut yaml::Copies::default());
+        let read = goyaml::read(yaml, &mut goyaml::Copies::default());
         let node = read.unwrap().unwrap();
         let node = node.get("a").unwrap();
-        let yaml::Data::Scalar(value, style) = &node.data else {
+        let goyaml::Data::Scalar(value, style) = &node.data else {
             panic!("no scalar")
         };
         let value = value.as_str().unwrap();

@@ -1,10 +1,10 @@
 //! The webhooks of a configuration, each read as a policy that has its rules, selectors and match conditions, at their
 //! places, and nothing else.
 
+use goyaml::{Entry, Node};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::{Value, json};
 
-use super::yaml::{Entry, Node};
 use super::{Object, decode};
 use crate::policy::webhooks::{CONSTRAINTS, SPEC};
 
@@ -42,14 +42,14 @@ pub(in crate::cli) fn as_policy(
     let entry = |node| Entry::new(webhook.span.start..webhook.span.start, node);
     let constraints = CONSTRAINTS.iter();
     let constraints = constraints.filter_map(|(name, theirs)| Some((*name, own(webhook, theirs)?)));
-    let constraints = entry(Node::of_entries(webhook.span.clone(), constraints));
+    let constraints = entry(Node::from_entries(webhook.span.clone(), constraints));
     let spec = SPEC.iter();
     let spec = spec.filter_map(|name| Some((*name, own(webhook, name)?)));
     let spec = spec.chain([("matchConstraints", constraints)]);
-    let spec = entry(Node::of_entries(webhook.span.clone(), spec));
+    let spec = entry(Node::from_entries(webhook.span.clone(), spec));
     let entries = ["apiVersion", "kind"].into_iter();
     let entries = entries.filter_map(|name| Some((name, own(root, name)?)));
-    let document = Node::of_entries(root.span.clone(), entries.chain([("spec", spec)]));
+    let document = Node::from_entries(root.span.clone(), entries.chain([("spec", spec)]));
     let mut value = document.to_json();
     if let Value::Object(fields) = &mut value {
         let name = webhook.get("name").and_then(Node::as_str);

@@ -11,10 +11,11 @@ mod table;
 mod walk;
 mod webhook;
 
+use goyaml::Node;
+
 use super::finding::{Finding, Severity};
 use super::policy::finding;
 use crate::cli::input::Object;
-use crate::cli::input::yaml::Node;
 use crate::policy::rule::Rule;
 
 /// The consequence of what is found here.

@@ -1,9 +1,9 @@
 //! The size of an object as the API server receives and stores it.
 
+use goyaml::{Data, Node};
 use serde_json::Value;
 
 use super::Faults;
-use crate::cli::input::yaml::{Data, Node};
 use crate::policy::rule::Rule;
 
 /// The most bytes of a request.

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use goyaml::{Data, Node};
+
 use super::syntax::{Form, split_group_version};
 use super::walk::{Spot, form, present, quoted, text, violation};
 use super::{Fault, Faults};
 use crate::cli::check::finding::Severity;
-use crate::cli::input::yaml::{Data, Node};
 use crate::library::format::validation::without_trailing_dash;
 use crate::policy::rule::Rule;
 

@@ -35,7 +35,7 @@ impl Of {
 }
 
 /// Reads an object of JSON, and gives what `what` says of it.
-fn read<T>(of: Of, object: &Value, what: impl FnOnce(&crate::cli::input::yaml::Node) -> T) -> T {
+fn read<T>(of: Of, object: &Value, what: impl FnOnce(&goyaml::Node) -> T) -> T {
     let text = object.to_string();
     let paths = [PathBuf::from("-")];
     let input = Input::load(&paths, Wanted::Policies, &mut text.as_bytes());

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use goyaml::Node;
+
 use super::Faults;
 use super::syntax::Form;
 use super::table::{Ask, Row};
 use crate::cli::check::suggestion::{nearest, nearest_only};
-use crate::cli::input::yaml::Node;
 use crate::policy::rule::Rule;
 
 /// The objects that are there also where a document leaves them out.
@@ -186,7 +187,7 @@ fn check(spot: &Spot<'_>, asks: Ask, faults: &mut Faults) {
 
 /// Reports whether a required field is as good as left out.
 fn is_empty(node: Option<&Node>) -> bool {
-    use crate::cli::input::yaml::Data;
+    use goyaml::Data;
     match node.map(|node| &node.data) {
         None => true,
         Some(Data::Scalar(value, _)) => value.as_str().is_some_and(str::is_empty),

@@ -1,9 +1,10 @@
 //! Demands of the API server on webhooks that are not told by one of the common forms.
 
+use goyaml::{Data, Node};
+
 use super::Faults;
 use super::syntax::Form;
 use super::walk::{Spot, present, quoted, text, violation};
-use crate::cli::input::yaml::{Data, Node};
 use crate::library::url::Url;
 use crate::policy::rule::Rule;
 

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use goyaml::{Copies, Node};
 use serde_json::Value as Json;
 
 use crate::cli::input::files::{self, ReadFile, Reading};
-use crate::cli::input::yaml::{self, Copies, Node};
 use crate::cli::input::{Input, SourceText, Wanted};
 
 /// A file of one document.
@@ -22,7 +22,7 @@ impl Source {
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let name = path.display().to_string();
         let source = SourceText::new(name.clone(), text(path)?);
-        let read = yaml::read(source.text(), &mut Copies::default());
+        let read = goyaml::read(source.text(), &mut Copies::default());
         let node = read.map_err(|error| format!("{name}: {error}"))?;
         let node = node.ok_or_else(|| format!("{name} is empty"))?;
         Ok(Self {

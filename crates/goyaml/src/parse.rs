@@ -7,7 +7,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::scan::{Scanner, Spanned, Token};
+use super::scan::Scanner;
+use super::token::{Spanned, Token};
 use super::{MAX_DEPTH, MAX_NODES, ScanError, Style};
 
 /// The place of a node among all of a document.
@@ -65,9 +66,15 @@ pub(super) fn document(
 /// A document's nodes and root, if there is one, and the bytes of the comments in the text that have the mark.
 type WithComments = (Option<(Nodes, NodeId)>, Vec<Range<usize>>);
 
-/// The first document of a text that begins at the byte `start`, with the comments before, in and behind it.
-pub(super) fn document_with_comments(text: &str, start: usize) -> Result<WithComments, ScanError> {
+/// The first document of a text that begins at the byte `start`, with the comments before, in and after it that begin
+/// with `mark`.
+pub(super) fn document_with_comments(
+    text: &str,
+    start: usize,
+    mark: &str,
+) -> Result<WithComments, ScanError> {
     let mut parser = Parser::new(text, start);
+    parser.scanner.keep_comments(mark);
     let root = parser.document()?;
     let comments = parser.scanner.take_comments();
     Ok((root.map(|root| (parser.nodes, root)), comments))

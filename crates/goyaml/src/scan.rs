@@ -11,63 +11,11 @@ use std::ops::Range;
 
 use super::cursor::Cursor;
 use super::text::{self, Written};
-use super::{ScanError, Style, comment, tag};
+use super::token::{Spanned, Token};
+use super::{ScanError, Style, tag};
 
 /// The most characters of a key with what stands before its `:`.
 const MAX_KEY_LENGTH: usize = 1024;
-
-/// A token.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Token<'a> {
-    /// The end of the text.
-    End,
-    /// `%YAML`, with its two numbers.
-    Version(u8, u8),
-    /// `%TAG`.
-    TagDirective { handle: String, prefix: String },
-    /// `---`.
-    DocumentStart,
-    /// `...`.
-    DocumentEnd,
-    /// The first `-` of a list is behind this.
-    BlockListStart,
-    /// The first key of an object is behind this.
-    BlockMapStart,
-    /// A list or an object has ended, since what follows is further left.
-    BlockEnd,
-    /// `[`.
-    FlowListStart,
-    /// `]`.
-    FlowListEnd,
-    /// `{`.
-    FlowMapStart,
-    /// `}`.
-    FlowMapEnd,
-    /// `-`.
-    BlockEntry,
-    /// `,`.
-    FlowEntry,
-    /// A key follows.
-    Key,
-    /// A value follows.
-    Value,
-    /// `*` and a name.
-    Alias(&'a str),
-    /// `&` and a name.
-    Anchor(&'a str),
-    /// A tag.
-    Tag { handle: String, suffix: String },
-    /// A scalar.
-    Scalar(String, Style),
-}
-
-/// A token, with the bytes that it takes.
-#[derive(Clone, Debug)]
-pub(super) struct Spanned<'a> {
-    pub(super) token: Token<'a>,
-    pub(super) start: usize,
-    pub(super) end: usize,
-}
 
 /// Where a key may have begun.
 #[derive(Clone, Copy, Debug)]
@@ -137,7 +85,9 @@ pub(super) struct Scanner<'a> {
     key_of_token: KeysOfTokens,
     /// Reports whether a key may begin here.
     allows_key: bool,
-    /// The bytes of comments that are meant for a program.
+    /// The beginning of comments to keep, if any.
+    comment_mark: Option<&'a str>,
+    /// The bytes of these comments.
     comments: Vec<Range<usize>>,
 }
 
@@ -160,11 +110,17 @@ impl<'a> Scanner<'a> {
             }],
             key_of_token: KeysOfTokens::default(),
             allows_key: true,
+            comment_mark: None,
             comments: Vec::new(),
         }
     }
 
-    /// The bytes of the comments so far that are meant for a program.
+    /// Keeps the comments that begin with `mark`.
+    pub(super) fn keep_comments(&mut self, mark: &'a str) {
+        self.comment_mark = Some(mark);
+    }
+
+    /// The bytes of the comments so far that are kept.
     pub(super) fn take_comments(&mut self) -> Vec<Range<usize>> {
         std::mem::take(&mut self.comments)
     }
@@ -336,7 +292,9 @@ impl<'a> Scanner<'a> {
     }
 
     fn add_comment(&mut self, start: usize, end: usize) {
-        if start < end && comment::is_marked(self.text.get(start..end).unwrap_or_default()) {
+        let comment = self.text.get(start..end).unwrap_or_default();
+        let is_kept = |mark| !comment.is_empty() && text::after_mark(comment, mark).is_some();
+        if self.comment_mark.is_some_and(is_kept) {
             self.comments.push(start..end);
         }
     }

@@ -4,7 +4,7 @@
 
 use super::ScanError;
 use super::cursor::Cursor;
-use super::scan::Token;
+use super::token::Token;
 
 /// Reads the directive at `cursor`, with its line break.
 pub(super) fn directive<'a>(cursor: &mut Cursor<'a>) -> Result<Token<'a>, ScanError> {

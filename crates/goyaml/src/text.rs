@@ -3,10 +3,8 @@
 //! Source: `go.yaml.in/yaml/v2` `scannerc.go` (`yaml_parser_scan_plain_scalar`,
 //! `yaml_parser_scan_flow_scalar`, `yaml_parser_scan_block_scalar`).
 
-use std::ops::Range;
-
+use super::ScanError;
 use super::cursor::{Break, Cursor};
-use super::{ScanError, Style, json};
 
 /// A text that is read, and where its characters are written.
 #[derive(Debug, Default)]
@@ -454,53 +452,9 @@ fn block_breaks(
     Ok(*indent.get_or_insert(deepest.max(least)))
 }
 
-/// The bytes at which the characters of `value` are written, which is the scalar in the bytes `span` of
-/// `source`; nothing where it is not written there.
-pub(in crate::cli::input) fn written(
-    source: &str,
-    span: Range<usize>,
-    style: Style,
-    value: &str,
-) -> Vec<usize> {
-    let text = source.get(..span.end).unwrap_or(source);
-    let mut into = Written::with_places();
-    // What is in the bytes is known to be a scalar: what ends one is not among them.
-    let mut cursor = Cursor::new(text, span.start, 1);
-    let block = |indent: u32, is_literal: bool, into: &mut Written| {
-        let is_break = |c: &char| matches!(c, '\n' | '\u{2028}' | '\u{2029}');
-        for character in value.chars().take_while(is_break) {
-            into.push(character, span.start);
-        }
-        let indent = usize::try_from(indent).unwrap_or(usize::MAX);
-        let mut cursor = Cursor::new(text, span.start, indent);
-        let header = BlockHeader {
-            keeps: true,
-            ..BlockHeader::default()
-        };
-        let mut breaks = Vec::new();
-        block_lines(&mut cursor, indent, is_literal, &mut breaks, into, header).map(|_| ())
-    };
-    let read = match style {
-        Style::Plain => plain(text, &mut cursor, false, 0, &mut into).map(|_| ()),
-        Style::SingleQuoted | Style::DoubleQuoted => quoted(text, &mut cursor, &mut into),
-        Style::Literal { indent } => block(indent, true, &mut into),
-        Style::Folded { indent } => block(indent, false, &mut into),
-        Style::Json => {
-            let raw = text.get(span.start..).unwrap_or_default();
-            for (character, at) in json::characters(raw) {
-                into.push(character, span.start + at);
-            }
-            Ok(())
-        }
-    };
-    let mut places = into.places.unwrap_or_default();
-    // The line breaks at the end are behind the bytes.
-    let rest = value.strip_prefix(into.text.as_str());
-    match (read, rest) {
-        (Ok(()), Some(rest)) => {
-            places.extend(rest.chars().map(|_| span.end));
-            places
-        }
-        _ => Vec::new(),
-    }
+/// Returns the rest of a comment that begins with `mark`.
+#[must_use]
+pub fn after_mark<'a>(comment: &'a str, mark: &str) -> Option<&'a str> {
+    let text = comment.trim_start_matches('#').trim_start();
+    text.strip_prefix(mark).map(str::trim)
 }

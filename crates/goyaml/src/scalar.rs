@@ -24,7 +24,7 @@ pub enum Scalar {
     Text(String),
 }
 
-/// Tells what the plain scalar `text` is.
+/// Resolves the plain scalar `text`.
 #[must_use]
 pub fn resolve(text: &str) -> Scalar {
     match text {

@@ -10,11 +10,14 @@
 mod comment;
 mod compose;
 mod cursor;
-pub(super) mod json;
+pub mod json;
 mod parse;
+mod places;
+pub mod scalar;
 mod scan;
 mod tag;
 mod text;
+mod token;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,11 +25,12 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-pub use comment::{About, Comment, comments, words};
-pub(super) use text::written;
+pub use comment::{About, Comment, comments};
+pub use places::written;
+pub use text::after_mark;
 
 /// The most nodes that a document may have, aliases resolved.
-pub(super) const MAX_NODES: usize = 1_000_000;
+const MAX_NODES: usize = 1_000_000;
 
 /// The most nodes that aliases may copy: a short text can ask for billions.
 const MAX_COPIED_NODES: usize = 100_000;
@@ -125,7 +129,7 @@ impl Entries {
     }
 
     /// Takes the entry `name` out.
-    pub(super) fn remove(&mut self, name: &str) -> Option<Entry> {
+    pub fn remove(&mut self, name: &str) -> Option<Entry> {
         let idx = self.find(name).ok()?;
         Some(self.0.remove(idx).1)
     }
@@ -164,7 +168,9 @@ pub struct Entry {
 }
 
 impl Entry {
-    pub(in crate::cli) fn new(key: Range<usize>, node: Node) -> Self {
+    /// Creates an entry without repeats.
+    #[must_use]
+    pub fn new(key: Range<usize>, node: Node) -> Self {
         Self {
             key,
             node,
@@ -213,17 +219,17 @@ impl Node {
     }
 
     /// Creates a node from JSON, all of it at the bytes `span`.
-    pub(super) fn of_json(value: Value, span: &Range<usize>) -> Self {
+    fn from_json(value: Value, span: &Range<usize>) -> Self {
         let data = match value {
             Value::Array(items) => Data::List(
                 items
                     .into_iter()
-                    .map(|item| Self::of_json(item, span))
+                    .map(|item| Self::from_json(item, span))
                     .collect(),
             ),
             Value::Object(fields) => {
                 let entries = fields.into_iter().map(|(name, value)| {
-                    let entry = Entry::new(span.clone(), Self::of_json(value, span));
+                    let entry = Entry::new(span.clone(), Self::from_json(value, span));
                     (name, entry)
                 });
                 Data::Map(entries.collect::<BTreeMap<_, _>>().into())
@@ -237,7 +243,7 @@ impl Node {
     }
 
     /// Creates an object of entries that are written elsewhere, at the bytes `span`.
-    pub(in crate::cli) fn of_entries<'a>(
+    pub fn from_entries<'a>(
         span: Range<usize>,
         entries: impl IntoIterator<Item = (&'a str, Entry)>,
     ) -> Self {
@@ -250,10 +256,10 @@ impl Node {
     }
 
     /// Sets the entry `name` of an object, with no place of its own, to a text.
-    pub(super) fn set_text(&mut self, name: &str, text: &str) {
+    pub fn set_text(&mut self, name: &str, text: &str) {
         let span = self.span.start..self.span.start;
         if let Data::Map(entries) = &mut self.data {
-            let node = Self::of_json(text.into(), &span);
+            let node = Self::from_json(text.into(), &span);
             entries.insert(name, Entry::new(span, node));
         }
     }

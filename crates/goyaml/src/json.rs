@@ -8,18 +8,17 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::compose::insert;
-use super::{Data, MAX_DEPTH, MAX_NODES, Node, Style, YamlError};
-use crate::cli::input::scalar;
+use super::{Data, MAX_DEPTH, MAX_NODES, Node, Style, YamlError, scalar};
 
 /// A value, or why it has none although it is JSON, and the byte behind it.
-type Read = (Result<Node, YamlError>, usize);
+pub type Read = (Result<Node, YamlError>, usize);
 
 /// The value that begins at the byte `start` of `text` or behind white space there; `None` if there is nothing
 /// but white space.
 ///
 /// # Errors
 /// If it is no JSON.
-pub(in crate::cli::input) fn read(text: &str, start: usize) -> Result<Option<Read>, YamlError> {
+pub fn read(text: &str, start: usize) -> Result<Option<Read>, YamlError> {
     let mut reader = Reader {
         text,
         at: start,
@@ -46,7 +45,7 @@ pub(in crate::cli::input) fn read(text: &str, start: usize) -> Result<Option<Rea
 }
 
 /// The characters of a string with the bytes at which they are written; `raw` has its quotation marks.
-pub(in crate::cli::input) fn characters(raw: &str) -> Vec<(char, usize)> {
+pub(super) fn characters(raw: &str) -> Vec<(char, usize)> {
     let mut reader = Reader {
         text: raw,
         at: 0,

@@ -10,8 +10,8 @@ use std::ops::Range;
 use serde_json::Value;
 
 use super::parse::{Content, NodeId, Nodes, too_deep};
+use super::scalar::{self, CORE, Scalar};
 use super::{Copies, Data, Entry, MAX_DEPTH, MAX_NODES, Node, ScanError, Style};
-use crate::cli::input::scalar::{self, CORE, Scalar};
 
 /// The value of the node `root`.
 pub(super) fn compose(nodes: Nodes, root: NodeId, copies: &mut Copies) -> Result<Node, ScanError> {

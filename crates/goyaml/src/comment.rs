@@ -1,14 +1,11 @@
-//! Comments that are meant for a program, `# vap: …`, and the part of the document that each is about.
+//! Comments for a program, `# MARK …`, and the part of the document that each is about.
 //!
-//! It knows where a comment stands, and nothing of what it says. What looks like one within a scalar is text.
+//! A mark within a scalar is text.
 
 use std::ops::Range;
 
 use super::parse::{Content, Nodes};
 use super::{BYTE_ORDER_MARK, Style, cursor, parse};
-
-/// The mark of a comment that is meant for a program.
-const MARK: &str = "vap:";
 
 /// A comment with the mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,22 +27,10 @@ pub enum About {
     Nothing,
 }
 
-/// Reports whether `comment`, which begins with `#`, has the mark.
-pub(super) fn is_marked(comment: &str) -> bool {
-    words(comment).is_some()
-}
-
-/// The words behind the mark of a comment, if it has the mark.
+/// Returns the comments that begin with `mark` in the first document of `text`, and whether there is a document. A text
+/// that cannot be read has none.
 #[must_use]
-pub fn words(comment: &str) -> Option<&str> {
-    let text = comment.trim_start_matches('#').trim_start();
-    text.strip_prefix(MARK).map(str::trim)
-}
-
-/// The comments with the mark in the first document of `text`, and whether there is a document; none of what
-/// cannot be read.
-#[must_use]
-pub fn comments(text: &str) -> (Vec<Comment>, bool) {
+pub fn comments(text: &str, mark: &str) -> (Vec<Comment>, bool) {
     let start = if text.starts_with(BYTE_ORDER_MARK) {
         BYTE_ORDER_MARK.len_utf8()
     } else {
@@ -57,7 +42,7 @@ pub fn comments(text: &str) -> (Vec<Comment>, bool) {
     if !text.ends_with('\n') {
         text.push('\n');
     }
-    let Ok((document, spans)) = parse::document_with_comments(&text, start) else {
+    let Ok((document, spans)) = parse::document_with_comments(&text, start, mark) else {
         return (Vec::new(), false);
     };
     let Some((nodes, root)) = document else {
@@ -187,10 +172,12 @@ impl Parts {
 mod tests {
     use super::*;
 
+    const MARK: &str = "vap:";
+
     /// Checks that the lines which the comments of `text` are about, from 1, are `wanted`.
     #[track_caller]
     fn check(text: &str, wanted: &[&str]) {
-        let (found, _) = comments(text);
+        let (found, _) = comments(text, MARK);
         let line = |at: usize| text.get(..at).unwrap().matches('\n').count() + 1;
         let found: Vec<String> = found
             .iter()
@@ -227,7 +214,7 @@ mod tests {
         check("# vap: x\na: 1\nb: 2", &["document"]);
         check("#vap:x\n\n- a\n- b", &["document"]);
         check("# vap: x", &["document"]);
-        assert!(!comments("# vap: x").1 && comments("a: 1").1);
+        assert!(!comments("# vap: x", MARK).1 && comments("a: 1", MARK).1);
     }
 
     #[test]
