@@ -1,6 +1,6 @@
 //! Files of the repository that state the same facts: the alert rules in their two forms, the recipes of `dev` and
 //! their list, versions. Also the deadlines of `deny.toml`, the permissions in the manifests, runbooks and metrics of
-//! alerts, how doc comments open, how long files are, and the directions of imports between modules.
+//! alerts, how doc comments open, the lengths of files, the names of modules and the directions of their imports.
 
 #![allow(
     clippy::indexing_slicing,
@@ -132,9 +132,9 @@ fn metric_names(query: &str) -> BTreeSet<String> {
 
 /// The code that names metrics.
 fn metric_sources() -> String {
-    let folder = "src/telemetry/metrics";
-    let files = ["policies", "scrape"].map(|name| read(&format!("{folder}/{name}.rs")));
-    read(&format!("{folder}.rs")) + &files.concat()
+    let files = ["mod", "policies", "scrape"];
+    let files = files.map(|name| read(&format!("src/telemetry/metrics/{name}.rs")));
+    files.concat()
 }
 
 /// The names under which a metric may be registered that is exposed as `name`.
@@ -322,30 +322,25 @@ fn critical_alerts_are_about_bound_policies() {
 /// Cargo finds no tests by itself here, so that a file that no program names would never run.
 #[test]
 fn each_file_of_tests_is_in_a_program() {
-    let manifest = read("Cargo.toml");
     let mut files = Vec::new();
     rust_files("tests", &mut files);
-    let mut n_files = 0;
+    files.retain(|file| !file.starts_with("tests/support/"));
+    assert!(files.len() > 15, "{files:?}");
     for file in files {
-        let path: Vec<_> = file.split('/').collect();
-        let is_in_program = match path[..] {
-            // `support` is a part of several programs, each of which names what it uses.
-            [_, "support", ..] => continue,
-            [_, "fast" | "slow", "main.rs"] => manifest.contains(&format!("path = \"{file}\"\n")),
-            [_, program @ ("fast" | "slow"), name] => {
-                let name = name.strip_suffix(".rs").unwrap();
-                read(&format!("tests/{program}/main.rs")).contains(&format!("\nmod {name};\n"))
-            }
-            [_, name] => {
-                let name = name.strip_suffix(".rs").unwrap();
-                manifest.contains(&format!("[[test]]\nname = \"{name}\"\n"))
-            }
+        let module = file.trim_end_matches(".rs").trim_end_matches("/mod");
+        let path: Vec<_> = module.split('/').collect();
+        let (place, entry) = match path[..] {
+            [_, folder, "main"] => (
+                "Cargo.toml",
+                format!("\npath = \"tests/{folder}/main.rs\"\n"),
+            ),
+            [_, "fast", name] => ("tests/fast/main.rs", format!("\nmod {name};\n")),
+            [_, "slow", name] => ("tests/slow/main.rs", format!("\nmod {name};\n")),
+            [_, name] => ("Cargo.toml", format!("[[test]]\nname = \"{name}\"\n")),
             _ => continue,
         };
-        assert!(is_in_program, "{file}");
-        n_files += 1;
+        assert!(read(place).contains(&entry), "{file}");
     }
-    assert!(n_files > 15, "{n_files}");
 }
 
 #[test]
@@ -611,6 +606,18 @@ fn no_file_is_too_long() {
     }
     files.retain(|file| !TABLES.contains(&file.as_str()) && n_lines(file) > MAX_LINES);
     assert!(files.is_empty(), "{}", files.join("\n"));
+}
+
+/// A module with modules of its own is `x/mod.rs`, not `x.rs` next to a folder `x`.
+#[test]
+fn modules_of_folders_are_mod_files() {
+    let files = all_rust_files();
+    let has_folder = |file: &&String| {
+        let folder = file.replace(".rs", "/");
+        files.iter().any(|other| other.starts_with(&folder))
+    };
+    let found: Vec<_> = files.iter().filter(has_folder).collect();
+    assert!(found.is_empty(), "move to x/mod.rs: {found:?}");
 }
 
 /// The sources of the packages whose modules are held to be free of circles.
