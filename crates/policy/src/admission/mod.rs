@@ -11,7 +11,6 @@
 mod binding;
 mod evaluate;
 mod failure;
-mod label;
 mod message;
 pub mod mutation;
 mod namespace;

@@ -4,8 +4,8 @@
 //! `pkg/labels/selector.go` (`NewRequirement`, `Requirement.Matches`).
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kubernetes::library::format::validation;
 
-use super::label::{label_key_errors, label_value_errors};
 use super::object::Labels;
 use super::text::go_quote;
 
@@ -74,7 +74,7 @@ impl Selector {
 impl Requirement {
     fn new(key: &str, operator: SelectorOperator, values: &[String]) -> Result<Self, String> {
         let mut errors = Vec::new();
-        let key_errors = label_key_errors(key);
+        let key_errors = validation::qualified_name(key.as_bytes());
         if !key_errors.is_empty() {
             let found = key_errors.join("; ");
             errors.push(format!("key: Invalid value: {}: {found}", go_quote(key)));
@@ -93,7 +93,7 @@ impl Requirement {
             _ => {}
         }
         for (n, value) in values.iter().enumerate() {
-            let value_errors = label_value_errors(value);
+            let value_errors = validation::label_value(value.as_bytes());
             if !value_errors.is_empty() {
                 let found = value_errors.join("; ");
                 let value = go_quote(value);

@@ -312,12 +312,39 @@ mod tests {
 
     #[test]
     fn label_keys_and_values() {
-        assert!(qualified_name(b"example.com/My_Name.x").is_empty());
-        assert!(qualified_name(b"a").is_empty());
-        assert_eq!(qualified_name(b"a/b/c").len(), 1);
-        assert_eq!(qualified_name(b"A/b").len(), 1);
+        for key in [
+            "a",
+            "A.b_c-9",
+            "example.com/My_Name.x",
+            "kubernetes.io/metadata.name",
+        ] {
+            assert_eq!(qualified_name(key.as_bytes()), Vec::<String>::new());
+        }
+        let long = "a".repeat(64);
+        let subdomain = "prefix part a lowercase RFC 1123 subdomain must consist of";
+        for (key, starts) in [
+            ("a/b/c", vec!["a valid label key must consist of"]),
+            ("/a", vec!["prefix part must be non-empty"]),
+            ("-x/a", vec![subdomain]),
+            ("A/b", vec![subdomain]),
+            ("a..b/c", vec![subdomain]),
+            (
+                "a/",
+                vec!["name part must be non-empty", "name part must consist of"],
+            ),
+            (&*long, vec!["name part must be no more than 63 bytes"]),
+            ("a\n", vec!["name part must consist of"]),
+        ] {
+            let errors = qualified_name(key.as_bytes());
+            assert_eq!(errors.len(), starts.len(), "{key}: {errors:?}");
+            for (error, start) in errors.iter().zip(starts) {
+                assert!(error.starts_with(start), "{key}: {error}");
+            }
+        }
         assert!(label_value(b"").is_empty() && label_value(b"A_b.c-9").is_empty());
-        assert!(!label_value(b"-a").is_empty());
+        assert_eq!(label_value(b"-a").len(), 1);
+        assert_eq!(label_value(b"a b").len(), 1);
+        assert_eq!(label_value("-".repeat(64).as_bytes()).len(), 2);
     }
 
     #[test]
