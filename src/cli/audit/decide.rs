@@ -493,7 +493,7 @@ impl PolicyResult {
         };
         self.patch = Some(patch::between(&mutated.before, after));
         let names = ("before", "after");
-        self.change = Some(unified::of_objects(names, &mutated.before, after));
+        self.change = Some(unified::from_objects(names, &mutated.before, after));
     }
 }
 

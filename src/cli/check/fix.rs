@@ -12,7 +12,6 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::diff::unified;
 use super::finding::{Finding, Severity};
 use super::fingerprint::without_numbers;
 use super::report::CheckReport;
@@ -20,6 +19,7 @@ use super::settings::Settings;
 use super::{Options, run_with};
 use crate::cli::input::SourceText;
 use crate::cli::input::edit::{Edit, applied};
+use crate::cli::unified;
 use crate::cli::write;
 use crate::schema::SchemaError;
 
@@ -105,7 +105,11 @@ pub(in crate::cli) fn fix(
             has_failed = true;
         }
         is_written |= !is_dry && !candidate.edits.is_empty();
-        let diff = || unified(&name, candidate.source.text(), &candidate.edits);
+        let diff = || {
+            let old = candidate.source.text();
+            let new = applied(old, &candidate.edits).unwrap_or_default();
+            unified::from_texts((&name, &name), old, &new)
+        };
         fixes.push(FixReport {
             fixed: candidate.edits.len(),
             left: candidate.left.clone(),

@@ -15,7 +15,6 @@ pub mod config;
 pub mod config_schema;
 pub mod costs;
 pub(in crate::cli) mod crd;
-mod diff;
 mod expressions;
 pub mod finding;
 mod fingerprint;

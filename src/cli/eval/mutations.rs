@@ -84,7 +84,7 @@ pub(super) fn of_all(
     }
     Ok(Some(MutatedObject {
         patch: patch::between(&before, &after),
-        change: unified::of_objects(("before", "after"), &before, &after),
+        change: unified::from_objects(("before", "after"), &before, &after),
         object: after,
     }))
 }

@@ -314,7 +314,7 @@ impl PolicyEval {
                 Some(after) => {
                     object = Some(MutatedObject {
                         patch: patch::between(&mutated.before, after),
-                        change: unified::of_objects(("before", "after"), &mutated.before, after),
+                        change: unified::from_objects(("before", "after"), &mutated.before, after),
                         object: after.clone(),
                     });
                     (Verdict::Mutated, "the object changes".to_owned())

@@ -80,22 +80,6 @@ impl Serialize for Edit {
 }
 
 impl Edit {
-    /// Another text in place of bytes, which are a value.
-    #[cfg(test)]
-    pub(in crate::cli) fn of_bytes(
-        source: &Arc<SourceText>,
-        bytes: Range<usize>,
-        text: impl Into<String>,
-    ) -> Self {
-        let text = text.into();
-        Self {
-            source: Arc::clone(source),
-            bytes,
-            wanted: Wanted::Value(text.clone()),
-            text,
-        }
-    }
-
     /// The text of the file with the edit.
     #[must_use]
     pub fn applied(&self) -> Option<String> {

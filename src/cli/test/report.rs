@@ -211,11 +211,15 @@ impl CaseReport {
             object: after.map(|(_, after)| after.clone()),
             patch: after.map(|(mutated, after)| patch::between(&mutated.before, after)),
             change: after
-                .map(|(of, after)| unified::of_objects(("before", "after"), &of.before, after))
+                .map(|(of, after)| unified::from_objects(("before", "after"), &of.before, after))
                 .filter(|change| !change.is_empty()),
             diff: after.and_then(|(of, after)| {
                 let expected = of.expected.as_ref()?;
-                Some(unified::of_objects(("expected", "after"), expected, after))
+                Some(unified::from_objects(
+                    ("expected", "after"),
+                    expected,
+                    after,
+                ))
             }),
             name: status.name.clone(),
             outcome: status.outcome,
