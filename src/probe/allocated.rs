@@ -10,7 +10,7 @@
 
 use serde_json::Value;
 
-use crate::policy::fields::{FieldRead, Look, Step};
+use crate::policy::reads::fields::{FieldRead, Look, Step};
 use crate::schema::Gvk;
 
 /// The reason why such fields of the kind `gvk` are not known.

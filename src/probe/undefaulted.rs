@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::allocated;
 use super::api::Request;
 use crate::policy::admission::Admission;
-use crate::policy::fields::{FieldRead, Look, Step};
+use crate::policy::reads::fields::{FieldRead, Look, Step};
 use crate::schema::Gvk;
 
 /// A request whose objects lack the defaults of their kind, as these are not known.

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use super::expressions::{PolicyExpression, Role};
-use super::variables;
+use super::reads::Reads;
 use cel::interrupt::checkpoint;
 
 /// The fate of a request for which an expression fails, the least first.
@@ -74,7 +74,7 @@ pub(super) fn of_all(expressions: &[PolicyExpression], fails_closed: bool) -> Ve
         let Ok(ast) = expression.parsed() else {
             continue;
         };
-        let reads = variables::read_by(ast);
+        let reads = Reads::new(ast).variables();
         let named = reads.names.iter();
         let named = named.filter_map(|name| by_name.get(name).copied());
         // What takes all variables may read any; each consequence is handed on to all of them once.

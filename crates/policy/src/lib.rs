@@ -36,7 +36,6 @@ pub mod cost;
 mod environment;
 pub mod exempt;
 pub mod expressions;
-pub mod fields;
 pub mod finding;
 #[cfg(test)]
 mod interruption;
@@ -45,9 +44,9 @@ pub mod matching;
 pub mod mutations;
 pub mod nearest;
 pub mod parts;
+pub mod reads;
 pub mod rule;
 pub mod suspicious;
-pub mod variables;
 pub mod webhooks;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;

@@ -5,8 +5,8 @@ use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax;
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::expressions::{PolicyExpression, Role};
+use crate::policy::reads::variable;
 use crate::policy::rule::Rule;
-use crate::policy::variables::selected;
 
 /// The longest text that is shown in a piece of advice, in bytes.
 const MAX_SHOWN: usize = 100;
@@ -280,7 +280,7 @@ fn comparable(policy: &CompiledPolicy, ast: &Ast, id: ExprId) -> Option<&'static
         Expr::Select {
             test_only: false, ..
         } => {
-            let field = selected(ast, id)?;
+            let field = variable(ast, id)?;
             let mut variables = policy.expressions().iter().rev();
             let variable = variables.find(|expression| {
                 expression.role == Role::Variable && expression.name.as_deref() == Some(field)

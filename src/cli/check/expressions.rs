@@ -18,8 +18,8 @@ use crate::policy::absence::TypedWitness;
 use crate::policy::compile::{Cause, CompileFindingKind};
 use crate::policy::expressions::{PolicyExpression, Role};
 use crate::policy::finding::{ExpressionFindings, KindFindings};
+use crate::policy::reads::Reads;
 use crate::policy::rule::Rule;
-use crate::policy::variables::read_by;
 use crate::status::message;
 use crate::status::warnings;
 
@@ -151,7 +151,7 @@ fn reads(expression: &PolicyExpression, variables: &HashSet<&str>) -> bool {
     let Ok(ast) = expression.parsed() else {
         return false;
     };
-    let found = read_by(ast);
+    let found = Reads::new(ast).variables();
     let mut names = found.names.iter();
     !variables.is_empty() && (found.may_read_all || names.any(|name| variables.contains(name)))
 }

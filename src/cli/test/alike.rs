@@ -13,7 +13,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use crate::cel::ast::{Ast, Expr, ExprId, Literal};
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::expressions::{PolicyExpression, Role};
-use crate::policy::variables::read_by;
+use crate::policy::reads::Reads;
 
 /// The groups of Kubernetes' own in which only subresources are connected to.
 ///
@@ -77,7 +77,7 @@ fn live_variables(compiled: &CompiledPolicy) -> BTreeSet<String> {
     let mut reads = Vec::new();
     for expression in compiled.expressions() {
         let names = expression.parsed().ok().map(|ast| {
-            let found = read_by(ast);
+            let found = Reads::new(ast).variables();
             let mut names = found.names;
             if found.may_read_all {
                 names.extend(all());

@@ -57,7 +57,7 @@ use self::evaluate::Evaluator;
 use self::failure::FailurePolicy;
 use self::rules::{Constraints, Matched};
 use super::compile::CompiledPolicy;
-use super::fields::FieldRead;
+use super::reads::fields::FieldRead;
 use kubernetes::library::limits::RUNTIME_CEL_COST_BUDGET;
 use kubernetes::schema::{Gvk, Gvr};
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use crate::compile::CompiledPolicy;
 use crate::expressions::Role;
-use crate::fields::{FieldRead, Sources};
-use cel::ast::{Ast, Expr};
+use crate::reads::fields::{FieldRead, Sources};
+use crate::reads::{self, Input};
 use cel::eval::Program;
 
 /// An expression, and its program or why it has none.
@@ -78,7 +78,11 @@ impl Programs {
         for (n, source) in compiled.expressions().iter().enumerate() {
             let program = match (compiled.program(n), source.parsed()) {
                 (Some(program), Ok(ast)) => {
-                    let reads = Reads::of(ast);
+                    let found = reads::Reads::new(ast);
+                    let reads = Reads {
+                        request: found.has(&[Input::Request]),
+                        authorizer: found.has(&[Input::Authorizer]),
+                    };
                     programs.reads.request |= reads.request;
                     programs.reads.authorizer |= reads.authorizer;
                     Ok(Planned {
@@ -161,21 +165,5 @@ impl Programs {
         self.variables
             .iter()
             .position(|variable| *variable.name == *name)
-    }
-}
-
-impl Reads {
-    fn of(ast: &Ast) -> Self {
-        let mut reads = Self::default();
-        for (_, expr) in ast.iter() {
-            if let Expr::Ident(name) = expr {
-                match name.trim_start_matches('.') {
-                    "request" => reads.request = true,
-                    "authorizer" | "authorizer.requestResource" => reads.authorizer = true,
-                    _ => {}
-                }
-            }
-        }
-        reads
     }
 }

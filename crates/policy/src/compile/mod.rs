@@ -19,6 +19,7 @@ use super::environment::{Declared, VariableTypes, policy_env, variable_type_upst
 use super::expressions::{ExpressionCheck, PolicyExpression, Role, TextLeft, Words, parse_all};
 use super::fails_closed;
 use super::mutations;
+use super::reads::{Input, Reads, without_dyn};
 use super::rule::Rule;
 use cel::ast::{Expr, StructField};
 use cel::checker::CheckedAst;
@@ -292,7 +293,7 @@ impl CompiledPolicy {
             let sees_the_same = has_variables && expression.role != Role::MatchCondition;
             let names_variables = || {
                 let ast = expression.parsed().ok();
-                ast.is_none_or(|ast| super::variables::is_named(ast))
+                ast.is_none_or(|ast| Reads::new(ast).has(&[Input::Variables]))
             };
             self.program(n).is_some() && (sees_the_same || !names_variables())
         };
@@ -657,10 +658,7 @@ fn object_in_list(checked: &CheckedAst) -> Option<String> {
     let values = literals.flatten().filter(|field| &*field.field == "value");
     let misplaced = |value: &StructField| {
         // What `dyn` hides is of its type all the same.
-        let mut id = value.value;
-        while let Some(("dyn", [inner])) = ast.global_call(id) {
-            id = *inner;
-        }
+        let id = without_dyn(ast, value.value);
         let type_ = checked.type_of(id);
         match &type_ {
             Type::Opaque(held) if value.optional => held.params.iter().find_map(object_below),
@@ -699,7 +697,7 @@ fn self_reading_variables(
         .iter()
         .filter(|e| e.role == Role::Variable)
         .collect();
-    let in_cycles = super::variables::self_reading(&variables);
+    let in_cycles = super::reads::self_reading(&variables);
     let reads_itself = |variable: &&PolicyExpression| {
         in_cycles.contains(variable.name.as_deref().unwrap_or_default())
     };

@@ -18,7 +18,8 @@ use std::collections::HashMap;
 
 use crate::compile::CompiledPolicy;
 use crate::expressions::{PolicyExpression, Role};
-use crate::{param_kind, variables};
+use crate::param_kind;
+use crate::reads::Reads;
 use cel::cost::CostEstimate;
 use cel::stack::run_on_deep_stack;
 use kind::{KindTypes, kind_costs};
@@ -348,7 +349,7 @@ fn evaluated_in(expressions: &[PolicyExpression]) -> Vec<(Stage, Vec<usize>)> {
             let Some(Ok(ast)) = expressions.get(n).map(PolicyExpression::parsed) else {
                 continue;
             };
-            let reads = variables::read_by(ast);
+            let reads = Reads::new(ast).variables();
             let named = reads.names.iter().filter_map(|name| by_name.get(name));
             let reads_all = reads.may_read_all && !are_all_known;
             are_all_known |= reads_all;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use cel::ast::{Ast, Expr, ExprId, Literal};
 
 use super::Variable;
-use crate::variables::selected;
+use crate::reads::variable;
 
 /// How deep conditions are looked into.
 const MAX_DEPTH: u8 = 12;
@@ -27,7 +27,7 @@ fn look(ast: &Ast, id: ExprId, variables: &HashMap<String, Variable>, depth: u8)
         Expr::Select {
             test_only: true, ..
         } => Some(true),
-        Expr::Select { .. } => variables.get(selected(ast, id)?)?.presence,
+        Expr::Select { .. } => variables.get(variable(ast, id)?)?.presence,
         Expr::Call {
             function,
             target,

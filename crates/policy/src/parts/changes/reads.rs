@@ -3,7 +3,7 @@
 use cel::ast::{Ast, Expr, ExprId, Literal};
 
 use super::{Evaluation, MAX_DEPTH};
-use crate::variables::without_dyn;
+use crate::reads::{Attribute, Key};
 
 /// The most paths of one part: where there are more, it counts as reading anything.
 const MAX_READS: usize = 500;
@@ -31,61 +31,44 @@ struct Chain {
     /// True if the root has a leading dot, so that no name bound by a macro hides it.
     is_absolute: bool,
     n_needed: usize,
-    is_tolerant: bool,
+    /// True for a test of the presence of the last step.
+    is_presence: bool,
     is_cut: bool,
     indices: Vec<ExprId>,
 }
 
-impl Chain {
-    fn push(&mut self, step: &str) {
-        if !self.is_cut {
-            self.path.push(step.to_owned());
-            self.n_needed += usize::from(!self.is_tolerant);
+/// Returns the chain that `id` is. `None` for an attribute of another operand than a name.
+fn chain(ast: &Ast, id: ExprId) -> Option<Chain> {
+    let attribute = Attribute::new(ast, id);
+    let Expr::Ident(name) = ast.expr(attribute.operand) else {
+        return None;
+    };
+    let mut chain = Chain {
+        path: vec![name.trim_start_matches('.').to_owned()],
+        is_absolute: name.starts_with('.'),
+        n_needed: 1,
+        is_presence: attribute.qualifiers.last().is_some_and(|it| it.is_test),
+        is_cut: false,
+        indices: Vec::new(),
+    };
+    let mut is_tolerant = false;
+    for qualifier in &attribute.qualifiers {
+        is_tolerant |= qualifier.is_optional || qualifier.is_test;
+        if let Key::Computed(index) = qualifier.key {
+            chain.indices.push(index);
+        }
+        match qualifier.key.name() {
+            Some(name) if !chain.is_cut => chain.push(name, is_tolerant),
+            _ => chain.is_cut = true,
         }
     }
+    Some(chain)
 }
 
-fn chain(ast: &Ast, id: ExprId, depth: usize) -> Option<Chain> {
-    if depth > MAX_DEPTH {
-        return None;
-    }
-    match ast.expr(without_dyn(ast, id)) {
-        Expr::Ident(name) => Some(Chain {
-            path: vec![name.trim_start_matches('.').to_owned()],
-            is_absolute: name.starts_with('.'),
-            n_needed: 1,
-            is_tolerant: false,
-            is_cut: false,
-            indices: Vec::new(),
-        }),
-        Expr::Select {
-            operand,
-            field,
-            test_only: false,
-        } => {
-            let mut found = chain(ast, *operand, depth + 1)?;
-            found.push(field);
-            Some(found)
-        }
-        Expr::Call {
-            function,
-            target: None,
-            args,
-        } if matches!(&**function, "_[_]" | "_[?_]" | "_?._") => {
-            let [operand, index] = &**args else {
-                return None;
-            };
-            let mut found = chain(ast, *operand, depth + 1)?;
-            found.is_tolerant |= &**function != "_[_]";
-            if let Expr::Literal(Literal::String(key)) = ast.expr(*index) {
-                found.push(key);
-            } else {
-                found.is_cut = true;
-                found.indices.push(*index);
-            }
-            Some(found)
-        }
-        _ => None,
+impl Chain {
+    fn push(&mut self, step: &str, is_tolerant: bool) {
+        self.path.push(step.to_owned());
+        self.n_needed += usize::from(!is_tolerant);
     }
 }
 
@@ -115,7 +98,7 @@ impl Evaluation<'_> {
             return;
         }
         let depth = depth + 1;
-        if let Some((chain, is_presence)) = self.chain_or_test(id) {
+        if let Some(chain) = self.chain_or_test(id) {
             for index in &chain.indices {
                 self.read(*index, (own, is_always, depth), found);
             }
@@ -144,7 +127,7 @@ impl Evaluation<'_> {
                     }
                 }
                 _ => found.push(Read {
-                    is_presence: is_presence && !chain.is_cut,
+                    is_presence: chain.is_presence && !chain.is_cut,
                     n_needed: chain.n_needed,
                     is_seen: self.seen(id).is_some_and(|seen| !seen.is_error),
                     is_always,
@@ -179,38 +162,25 @@ impl Evaluation<'_> {
     }
 
     /// The chain of selections that `id` is, or whose presence it tests.
-    fn chain_or_test(&self, id: ExprId) -> Option<(Chain, bool)> {
-        let tested = |operand: ExprId, key: &str| {
-            let mut found = chain(self.ast, operand, 0)?;
-            found.is_tolerant = true;
-            found.push(key);
-            Some((found, true))
+    fn chain_or_test(&self, id: ExprId) -> Option<Chain> {
+        let Some(("@in" | "_in_", [key, operand])) = self.ast.global_call(id) else {
+            return chain(self.ast, id);
         };
-        match self.ast.expr(id) {
-            Expr::Select {
-                operand,
-                field,
-                test_only: true,
-            } => tested(*operand, field),
-            Expr::Call {
-                function,
-                target: None,
-                args,
-            } if matches!(&**function, "@in" | "_in_") => match &**args {
-                [key, operand] => match self.ast.expr(*key) {
-                    Expr::Literal(Literal::String(key)) => tested(*operand, key),
-                    _ => None,
-                },
-                _ => None,
-            },
-            _ => Some((chain(self.ast, id, 0)?, false)),
+        let Expr::Literal(Literal::String(key)) = self.ast.expr(*key) else {
+            return None;
+        };
+        let mut tested = chain(self.ast, *operand)?;
+        if !tested.is_cut {
+            tested.push(key, true);
         }
+        tested.is_presence = true;
+        Some(tested)
     }
 
     /// The path whose presence `id` tests, where it is such a test.
     fn tests(&self, id: ExprId) -> Option<Vec<String>> {
-        let (chain, is_presence) = self.chain_or_test(id)?;
-        (is_presence && !chain.is_cut).then_some(chain.path)
+        let chain = self.chain_or_test(id)?;
+        (chain.is_presence && !chain.is_cut).then_some(chain.path)
     }
 
     /// The paths without which an atom does not have its value.

@@ -1,7 +1,7 @@
 //! Fields of the objects of a request that the expressions of a policy read.
 //!
-//! Takes expressions, gives paths from `object` and `oldObject` with what of the values there is looked at. It follows
-//! variables and what macros bind. More may be told than an evaluation comes to, never less.
+//! [`Sources::reads`] returns paths from `object` and `oldObject`, each with the kind of access. It follows variables and
+//! the values that macros bind. The result may have more fields than an evaluation reads, never fewer.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -10,7 +10,7 @@ use cel::ast::{Ast, Expr, ExprId, Literal};
 use cel::syntax;
 use kubernetes::schema::escape::unescape;
 
-use crate::variables::is_variables;
+use super::{Attribute, Input, Key, is_input};
 
 /// How deep expressions are looked into; what is deeper counts as reading both objects.
 const MAX_DEPTH: usize = 200;
@@ -107,14 +107,6 @@ struct Path {
     steps: Vec<Step>,
 }
 
-impl Path {
-    fn then(&self, step: &Step) -> Self {
-        let mut steps = self.steps.clone();
-        steps.push(step.clone());
-        Self { steps, ..*self }
-    }
-}
-
 /// The names that macros bind, each with the paths whose values it may have.
 type Bound = Vec<(String, Vec<Path>)>;
 
@@ -164,28 +156,13 @@ impl Walk<'_> {
             return Vec::new();
         }
         let depth = depth + 1;
+        let attribute = Attribute::new(ast, id);
+        if attribute.operand != id {
+            return self.attribute(ast, &attribute, bound, depth);
+        }
         match ast.expr(id) {
-            Expr::Literal(_) | Expr::Unspecified => Vec::new(),
+            Expr::Literal(_) | Expr::Unspecified | Expr::Select { .. } => Vec::new(),
             Expr::Ident(name) => self.named(name, bound),
-            Expr::Select {
-                operand,
-                field,
-                test_only,
-            } => {
-                let paths = if is_variables(ast, *operand) {
-                    self.variable(field, depth)
-                } else {
-                    let name = unescape(field).map_or_else(|| field.to_string(), Cow::into_owned);
-                    let step = Step::Field(name);
-                    let of = self.paths(ast, *operand, bound, depth);
-                    of.iter().map(|path| path.then(&step)).collect()
-                };
-                if !*test_only {
-                    return paths;
-                }
-                self.note(&paths, Look::Presence);
-                Vec::new()
-            }
             Expr::Call {
                 function,
                 target,
@@ -194,7 +171,10 @@ impl Walk<'_> {
             Expr::Comprehension(fold) => {
                 let range = self.paths(ast, fold.iter_range, bound, depth);
                 self.note(&range, Look::Elements);
-                let elements: Vec<Path> = range.iter().map(|path| path.then(&Step::Each)).collect();
+                let mut elements = range;
+                elements
+                    .iter_mut()
+                    .for_each(|path| path.steps.push(Step::Each));
                 let init = self.paths(ast, fold.accu_init, bound, depth);
                 let n_bound = bound.len();
                 bound.push((fold.accu_var.to_string(), init));
@@ -222,6 +202,47 @@ impl Walk<'_> {
         }
     }
 
+    fn attribute(
+        &mut self,
+        ast: &Ast,
+        attribute: &Attribute<'_>,
+        bound: &mut Bound,
+        depth: usize,
+    ) -> Vec<Path> {
+        let mut qualifiers = attribute.qualifiers.iter();
+        for qualifier in qualifiers.clone() {
+            if let Key::Computed(index) = qualifier.key {
+                self.use_of(ast, index, bound, depth);
+            }
+        }
+        let first = attribute.fields().next();
+        let first = first.filter(|_| is_input(ast, attribute.operand, Input::Variables));
+        let mut paths = match first {
+            Some(variable) => {
+                qualifiers.next();
+                self.variable(variable, depth)
+            }
+            None => self.paths(ast, attribute.operand, bound, depth),
+        };
+        for qualifier in qualifiers {
+            let step = match qualifier.key {
+                Key::Field(name) => {
+                    Step::Field(unescape(name).map_or_else(|| name.to_owned(), Cow::into_owned))
+                }
+                Key::Literal(key) => Step::Field(key.to_owned()),
+                Key::Index(_) | Key::Computed(_) => Step::Each,
+            };
+            for path in &mut paths {
+                path.steps.push(step.clone());
+            }
+        }
+        if attribute.qualifiers.last().is_some_and(|it| it.is_test) {
+            self.note(&paths, Look::Presence);
+            paths.clear();
+        }
+        paths
+    }
+
     fn named(&mut self, name: &str, bound: &Bound) -> Vec<Path> {
         if let Some((_, paths)) = bound.iter().rev().find(|(known, _)| known == name) {
             return paths.clone();
@@ -232,10 +253,10 @@ impl Walk<'_> {
                 steps: Vec::new(),
             }]
         };
-        match name.trim_start_matches('.') {
-            "object" => root(false),
-            "oldObject" => root(true),
-            "variables" => {
+        match Input::from_name(name) {
+            Some(Input::Object) => root(false),
+            Some(Input::OldObject) => root(true),
+            Some(Input::Variables) => {
                 self.note_all();
                 Vec::new()
             }
@@ -244,8 +265,7 @@ impl Walk<'_> {
     }
 
     fn variable(&mut self, name: &str, depth: usize) -> Vec<Path> {
-        let name = unescape(name).unwrap_or(Cow::Borrowed(name));
-        match self.variables.get(&*name).copied() {
+        match self.variables.get(name).copied() {
             Some(ast) => self.paths(ast, ast.root(), &mut Vec::new(), depth),
             None => Vec::new(),
         }
@@ -260,20 +280,7 @@ impl Walk<'_> {
     ) -> Vec<Path> {
         let is_null = |id: &ExprId| matches!(ast.expr(*id), Expr::Literal(Literal::Null));
         match (function, target.as_ref(), args) {
-            ("_[_]" | "_[?_]" | "_?._", None, [operand, index]) => {
-                let step = match ast.expr(*index) {
-                    Expr::Literal(Literal::String(key)) => Step::Field(key.to_string()),
-                    _ => {
-                        self.use_of(ast, *index, bound, depth);
-                        Step::Each
-                    }
-                };
-                let of = self.paths(ast, *operand, bound, depth);
-                return of.iter().map(|path| path.then(&step)).collect();
-            }
-            ("dyn", None, [same]) | ("value", Some(same), []) => {
-                return self.paths(ast, *same, bound, depth);
-            }
+            ("value", Some(same), []) => return self.paths(ast, *same, bound, depth),
             ("_?_:_", None, [condition, truthy, falsy]) => {
                 self.use_of(ast, *condition, bound, depth);
                 let mut paths = self.paths(ast, *truthy, bound, depth);

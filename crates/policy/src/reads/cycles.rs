@@ -1,99 +1,11 @@
-//! Reads of a policy's variables: `variables.a`, `.variables.a`, `dyn(variables).a`, `variables[?'a']`.
+//! Variables that read themselves.
 
 use std::collections::{HashMap, HashSet};
 
-use cel::ast::{Ast, Expr, ExprId, Literal};
-use cel::interrupt::{checkpoint, checkpoint_of};
+use cel::interrupt::checkpoint;
 
-use super::expressions::PolicyExpression;
-
-/// The variables that an expression reads.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Reads<'a> {
-    /// The variables that it selects by name.
-    pub names: Vec<&'a str>,
-    /// True if it uses `variables` as a whole, and so may read any variable: `dyn(variables) == {}`.
-    pub may_read_all: bool,
-}
-
-impl Reads<'_> {
-    /// Returns true if the expression may read the variable `name`.
-    #[must_use]
-    pub fn contains(&self, name: &str) -> bool {
-        self.may_read_all || self.names.contains(&name)
-    }
-}
-
-/// Returns the variables that `ast` reads.
-#[must_use]
-pub fn read_by(ast: &Ast) -> Reads<'_> {
-    checkpoint_of(ast.len() / 16);
-    let mut reads = Reads::default();
-    let mut selected = HashSet::new();
-    for (id, _) in ast.iter() {
-        if let Some((operand, name)) = selection(ast, id)
-            && let Some(variables) = variables_in(ast, operand)
-        {
-            selected.insert(variables);
-            reads.names.push(name);
-        }
-    }
-    reads.may_read_all = ast
-        .iter()
-        .any(|(id, _)| is_variables(ast, id) && !selected.contains(&id));
-    reads
-}
-
-/// Returns the name of the variable that the expression `id` selects.
-#[must_use]
-pub fn selected(ast: &Ast, id: ExprId) -> Option<&str> {
-    let (operand, name) = selection(ast, id)?;
-    variables_in(ast, operand).map(|_| name)
-}
-
-/// The operators that select a field by its name.
-const SELECTIONS: [&str; 3] = ["_[_]", "_[?_]", "_?._"];
-
-/// Returns the operand and the name of a selection by a literal name.
-fn selection(ast: &Ast, id: ExprId) -> Option<(ExprId, &str)> {
-    match ast.expr(id) {
-        Expr::Select { operand, field, .. } => Some((*operand, field)),
-        Expr::Call { function, args, .. } if SELECTIONS.contains(&&**function) => match &**args {
-            [operand, field] => match ast.expr(*field) {
-                Expr::Literal(Literal::String(name)) => Some((*operand, name)),
-                _ => None,
-            },
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// Returns true if `id` is the identifier `variables` or `.variables`.
-#[must_use]
-pub fn is_variables(ast: &Ast, id: ExprId) -> bool {
-    matches!(ast.expr(id), Expr::Ident(name) if name.trim_start_matches('.') == "variables")
-}
-
-/// Returns true if `ast` contains the identifier `variables`.
-pub(super) fn is_named(ast: &Ast) -> bool {
-    ast.iter().any(|(id, _)| is_variables(ast, id))
-}
-
-/// Returns the identifier `variables` that `id` is, with or without `dyn()` around it.
-fn variables_in(ast: &Ast, id: ExprId) -> Option<ExprId> {
-    let id = without_dyn(ast, id);
-    is_variables(ast, id).then_some(id)
-}
-
-/// Returns the argument of the innermost of nested `dyn()` conversions, or `id` itself.
-#[must_use]
-pub fn without_dyn(ast: &Ast, mut id: ExprId) -> ExprId {
-    while let Some(("dyn", [inner])) = ast.global_call(id) {
-        id = *inner;
-    }
-    id
-}
+use super::Reads;
+use crate::expressions::PolicyExpression;
 
 /// The names that reach themselves by what the variables of these names read at run time: of two variables
 /// of a name it is the last one declared. What an expression may read by taking `variables` as a whole does not
@@ -101,12 +13,12 @@ pub fn without_dyn(ast: &Ast, mut id: ExprId) -> ExprId {
 ///
 /// Takes time in proportion to the reads: strongly connected parts are found by Tarjan's algorithm, without
 /// recursion.
-pub(super) fn self_reading<'a>(variables: &[&'a PolicyExpression]) -> HashSet<&'a str> {
+pub(crate) fn self_reading<'a>(variables: &[&'a PolicyExpression]) -> HashSet<&'a str> {
     let mut reads: HashMap<&str, Vec<&str>> = HashMap::new();
     for variable in variables {
         let read = variable
             .parsed()
-            .map_or_else(|_| Vec::new(), |ast| read_by(ast).names);
+            .map_or_else(|_| Vec::new(), |ast| Reads::new(ast).variables().names);
         reads.insert(variable.name.as_deref().unwrap_or_default(), read);
     }
     let mut search = Search {
@@ -230,46 +142,6 @@ mod tests {
         let mut found: Vec<_> = found.into_iter().collect();
         found.sort_unstable();
         assert_eq!(found, expected);
-    }
-
-    #[track_caller]
-    fn check_reads(text: &str, names: &[&str], may_read_all: bool) {
-        let parsed = PolicyExpression::new(String::new(), Role::Validation, None, text);
-        let mut found = read_by(parsed.parsed().unwrap());
-        found.names.sort_unstable();
-        found.names.dedup();
-        let names = names.to_vec();
-        let expected = Reads {
-            names,
-            may_read_all,
-        };
-        assert_eq!(found, expected, "{text}");
-    }
-
-    #[test]
-    fn a_read_has_a_name_or_may_be_of_every_variable() {
-        check_reads("object.a == variables.b", &["b"], false);
-        check_reads(
-            "has(variables.b) && variables.?c.hasValue()",
-            &["b", "c"],
-            false,
-        );
-        check_reads(
-            "variables['b'] + variables[?'c'].orValue(1)",
-            &["b", "c"],
-            false,
-        );
-        check_reads(
-            "dyn(variables).b + dyn(dyn(.variables))['c']",
-            &["b", "c"],
-            false,
-        );
-        check_reads("variables.b && dyn(variables)[object.key]", &["b"], true);
-        check_reads("dyn(variables).all(name, name != '')", &[], true);
-        check_reads("[variables][0].b", &[], true);
-        check_reads("dyn(variables) == {'b': 1}", &[], true);
-        check_reads("size(dyn(variables)) == 'variables'", &[], true);
-        check_reads("object.variables.b == 'variables'", &[], false);
     }
 
     #[test]
