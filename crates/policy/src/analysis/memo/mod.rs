@@ -7,11 +7,11 @@
 //! than that (the kind, the resource, the object as a whole), or where there is something to be told of a kind, each
 //! is analysed by itself.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use cel::ast::{Ast, Expr, ExprId, Literal};
+use cel::ast::{Ast, Expr};
 use cel::types::Type;
 use kubernetes::schema::Gvk;
 use kubernetes::schema::decl_type::DeclType;
@@ -21,6 +21,7 @@ use super::requests::{Distinctions, Sort, is_written_in_full, sorts};
 use super::{Profile, object_type};
 use crate::compile::CompiledPolicy;
 use crate::matching::Target;
+use crate::reads::{Input, Reads};
 
 /// The fields of `request` whose values do not depend on the kind.
 const OF_ANY_KIND: [&str; 7] = [
@@ -195,69 +196,23 @@ fn fields_read(policy: &CompiledPolicy) -> Option<BTreeSet<&str>> {
         if !policy.compiles(n) || expression.role.is_mutation() {
             return None;
         }
-        add_fields(expression.parsed().ok()?, &mut fields)?;
+        fields.extend(object_fields(expression.parsed().ok()?)?);
     }
     let is_of_the_kind = OF_THE_KIND.iter().any(|field| fields.contains(field));
     (!is_of_the_kind).then_some(fields)
 }
 
-/// Adds the fields of the object that `ast` reads, and says by `None` that it may read more.
-fn add_fields<'a>(ast: &'a Ast, fields: &mut BTreeSet<&'a str>) -> Option<()> {
-    let root = |id: ExprId| match ast.expr(id) {
-        Expr::Ident(name) => Root::of(name),
-        _ => None,
-    };
-    let literal = |id: ExprId| match ast.expr(id) {
-        Expr::Literal(Literal::String(text)) => Some(&**text),
-        _ => None,
-    };
-    // The names that a field is selected from.
-    let mut selected = HashSet::new();
-    for (_, expr) in ast.iter() {
-        let (operand, field) = match expr {
-            Expr::Select { operand, field, .. } => (*operand, &**field),
-            Expr::Call { function, args, .. } => match (&**function, &**args) {
-                ("_[_]" | "_[?_]" | "_?._", [operand, field]) => match literal(*field) {
-                    Some(field) => (*operand, field),
-                    None => continue,
-                },
-                // The name of a type tells the kind.
-                ("type", _) => return None,
-                _ => continue,
-            },
-            _ => continue,
-        };
-        match root(operand) {
-            Some(Root::Object) => {
-                fields.insert(field);
-            }
-            Some(Root::Request) if OF_ANY_KIND.contains(&field) => {}
-            Some(Root::Request) => return None,
-            None => continue,
-        }
-        selected.insert(operand);
-    }
-    let is_read_whole = |(id, expr): (ExprId, &Expr)| {
-        matches!(expr, Expr::Ident(name) if Root::of(name).is_some()) && !selected.contains(&id)
-    };
-    (!ast.iter().any(is_read_whole)).then_some(())
+/// Returns the fields of the object that `ast` reads. `None` if it may read more of the kind.
+fn object_fields(ast: &Ast) -> Option<Vec<&str>> {
+    let names_type =
+        |expr: &Expr| matches!(expr, Expr::Call { function, .. } if &**function == "type");
+    let reads = Reads::new(ast);
+    let object = reads.fields(&[Input::Object, Input::OldObject]);
+    let request = reads.fields(&[Input::Request]);
+    let is_of_any_kind = |field: &&str| OF_ANY_KIND.contains(field);
+    let reads_kind = object.may_read_all
+        || request.may_read_all
+        || !request.names.iter().all(is_of_any_kind)
+        || ast.iter().any(|(_, expr)| names_type(expr));
+    (!reads_kind).then_some(object.names)
 }
-
-/// Names whose values depend on the kind.
-enum Root {
-    Object,
-    Request,
-}
-
-impl Root {
-    fn of(name: &str) -> Option<Self> {
-        match name.trim_start_matches('.') {
-            "object" | "oldObject" => Some(Self::Object),
-            "request" => Some(Self::Request),
-            _ => None,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;
