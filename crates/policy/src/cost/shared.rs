@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Costs;
-use cel::ast::{Ast, Expr, ExprId, Literal};
+use crate::reads::{Input, Reads};
+use cel::ast::Ast;
 use kubernetes::schema::DeclType;
 use kubernetes::schema::escape::escape;
 
@@ -92,95 +93,29 @@ pub(super) fn parts(
     object: &Arc<DeclType>,
     variables: &HashMap<&str, usize>,
 ) -> Option<Parts> {
-    let mut inner = vec![false; ast.len()];
-    for (_, expr) in ast.iter() {
-        if let Expr::Comprehension(fold) = expr {
-            let names = [&fold.iter_var, &fold.accu_var];
-            let mut names = names.into_iter().chain(&fold.iter_var2);
-            // A name that a macro binds may hide a root.
-            if names.any(|name| Root::of(name).is_some()) {
-                return None;
-            }
-        }
-        if let Some((operand, _)) = selection(ast, expr)
-            && let Some(is_inner) = inner.get_mut(operand.index())
-        {
-            *is_inner = true;
-        }
-    }
-    let mut found = Vec::new();
-    for (id, _) in ast.iter() {
-        if inner.get(id.index()).copied().unwrap_or_default() {
-            continue;
-        }
-        let Some((root, fields)) = chain(ast, id) else {
-            continue;
-        };
-        found.push(match root {
-            Root::Object => {
+    let reads = Reads::new(ast);
+    let parts = reads.attributes().filter_map(|(input, attribute)| {
+        let mut fields = attribute.fields();
+        match input {
+            Input::Object | Input::OldObject => {
                 let mut type_ = object;
                 let mut n_fields = 0;
-                while let Some(next) = fields.get(n_fields).and_then(|name| part(type_, name)) {
+                while let Some(next) = fields.next().and_then(|name| part(type_, name)) {
                     type_ = next;
                     n_fields += 1;
                 }
-                Part::Object(TypeId(Arc::clone(type_)), n_fields)
+                Some(Some(Part::Object(TypeId(Arc::clone(type_)), n_fields)))
             }
             // As a whole it has all variables.
-            Root::Variables => Part::Variable(variables.get(fields.first()?).copied()),
-        });
-    }
-    Some(Parts(found))
-}
-
-/// A variable of which kinds differ.
-#[derive(Clone, Copy)]
-enum Root {
-    Object,
-    Variables,
-}
-
-impl Root {
-    fn of(name: &str) -> Option<Self> {
-        match name.trim_start_matches('.') {
-            "object" | "oldObject" => Some(Self::Object),
-            "variables" => Some(Self::Variables),
+            Input::Variables => Some(
+                fields
+                    .next()
+                    .map(|name| Part::Variable(variables.get(name).copied())),
+            ),
             _ => None,
         }
-    }
-}
-
-/// The operand and the field of a selection.
-fn selection<'a>(ast: &'a Ast, expr: &'a Expr) -> Option<(ExprId, &'a str)> {
-    match expr {
-        Expr::Select { operand, field, .. } => Some((*operand, field)),
-        Expr::Call {
-            function,
-            target: None,
-            args,
-        } if **function == *"_?._" => match &**args {
-            [operand, field] => match ast.expr(*field) {
-                Expr::Literal(Literal::String(field)) => Some((*operand, field)),
-                _ => None,
-            },
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// The root of the chain of selections that `id` is, with its fields.
-fn chain(ast: &Ast, mut id: ExprId) -> Option<(Root, Vec<&str>)> {
-    let mut fields = Vec::new();
-    while let Some((operand, field)) = selection(ast, ast.expr(id)) {
-        fields.push(field);
-        id = operand;
-    }
-    fields.reverse();
-    match ast.expr(id) {
-        Expr::Ident(name) => Some((Root::of(name)?, fields)),
-        _ => None,
-    }
+    });
+    parts.collect::<Option<Vec<Part>>>().map(Parts)
 }
 
 /// The type of the field `name`, where all that look for it find the same.
