@@ -2,12 +2,12 @@
 //! with the labels that it leaves.
 
 use super::Suspicion;
-use super::path;
 use crate::compile::CompiledPolicy;
 use crate::expressions::{PolicyExpression, Role};
 use crate::matching::{self, Operations};
+use crate::reads::{Attribute, Input, Reads, is_input};
 use crate::rule::Rule;
-use cel::ast::{Ast, Expr, ExprId, Literal};
+use cel::ast::{Ast, ExprId};
 use cel::source::SourceMap;
 
 /// The parts of the metadata that users may change, if the object is theirs to change.
@@ -28,14 +28,15 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Suspicion> {
         operations.names().any(|name| name == "UPDATE")
     });
     let mut judging = of_roles(policy, &[Role::Validation, Role::Variable]);
-    if !is_updated || !judging.any(|(_, ast)| reads(ast, &["oldObject"])) {
+    if !is_updated || !judging.any(|(_, ast)| Reads::new(ast).has(&[Input::OldObject])) {
         return Vec::new();
     }
     let conditions = of_roles(policy, &[Role::MatchCondition]);
     // A variable may be of either object.
-    let found = conditions.filter(|(_, ast)| !reads(ast, &["oldObject", "variables"]));
+    let found =
+        conditions.filter(|(_, ast)| !Reads::new(ast).has(&[Input::OldObject, Input::Variables]));
     let found = found.filter_map(|(condition, ast)| {
-        let (id, field) = ast.iter().find_map(|(id, expr)| removable(ast, id, expr))?;
+        let (id, field) = ast.iter().find_map(|(id, _)| removable(ast, id))?;
         Some(Suspicion {
             rule: Rule::RemovableLabel,
             field_ref: condition.field_ref.clone(),
@@ -63,27 +64,15 @@ fn of_roles<'a>(
     of_roles.filter_map(|expression| Some((expression, &**expression.parsed().ok()?)))
 }
 
-/// Reports whether `ast` reads one of `names`.
-fn reads(ast: &Ast, names: &[&str]) -> bool {
-    ast.iter()
-        .any(|(_, expr)| matches!(expr, Expr::Ident(name) if names.contains(&&**name)))
-}
-
-/// The field of the metadata of `object` that `expr` selects, if it is one of [`FIELDS`].
-fn removable(ast: &Ast, id: ExprId, expr: &Expr) -> Option<(ExprId, &'static str)> {
-    let (operand, name) = match expr {
-        Expr::Select { operand, field, .. } => (*operand, &**field),
-        Expr::Call { function, args, .. } if matches!(&**function, "_?._" | "_[_]") => {
-            let [operand, field] = &**args else {
-                return None;
-            };
-            match ast.expr(*field) {
-                Expr::Literal(Literal::String(name)) => (*operand, &**name),
-                _ => return None,
-            }
-        }
-        _ => return None,
-    };
-    let field = FIELDS.into_iter().find(|field| *field == name)?;
-    (path::of(ast, operand)? == "object.metadata").then_some((id, field))
+/// Returns the field of the metadata of `object` that `id` selects, if it is one of [`FIELDS`].
+fn removable(ast: &Ast, id: ExprId) -> Option<(ExprId, &'static str)> {
+    let attribute = Attribute::new(ast, id);
+    let mut fields = attribute.fields();
+    let is_metadata =
+        is_input(ast, attribute.operand, Input::Object) && fields.next() == Some("metadata");
+    let field = fields
+        .next()
+        .filter(|_| is_metadata && attribute.qualifiers.len() == 2);
+    let field = FIELDS.into_iter().find(|known| Some(*known) == field)?;
+    Some((id, field))
 }

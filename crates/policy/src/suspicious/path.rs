@@ -1,46 +1,32 @@
 //! Paths: expressions that name a place in a request, and compare as text.
 
+use std::fmt::Write as _;
+
+use crate::reads::{Attribute, Key};
 use cel::ast::{Ast, Expr, ExprId, Literal};
 
-/// The path that `id` is, `object.spec.replicas`; `None` where it is something else.
+/// Returns the path that `id` is, `object.spec.replicas`. `None` for other expressions, and with optional selections,
+/// tests and `dyn()`.
 ///
 /// Two parts of one expression with the same path have the same value, as long as no comprehension lies between.
 pub(super) fn of(ast: &Ast, id: ExprId) -> Option<String> {
-    let mut parts = Vec::new();
-    let mut at = id;
-    loop {
-        match ast.expr(at) {
-            Expr::Ident(name) => {
-                let mut path = name.trim_start_matches('.').to_owned();
-                path.extend(parts.into_iter().rev());
-                return Some(path);
-            }
-            Expr::Select {
-                operand,
-                field,
-                test_only: false,
-            } => {
-                parts.push(format!(".{field}"));
-                at = *operand;
-            }
-            Expr::Call {
-                function,
-                target: None,
-                args,
-            } if &**function == "_[_]" => {
-                let [container, index] = &**args else {
-                    return None;
-                };
-                match ast.expr(*index) {
-                    Expr::Literal(Literal::String(key)) => parts.push(format!("[{key:?}]")),
-                    Expr::Literal(Literal::Int(index)) => parts.push(format!("[{index}]")),
-                    _ => return None,
-                }
-                at = *container;
-            }
-            _ => return None,
+    let attribute = Attribute::new(ast, id);
+    let Expr::Ident(name) = ast.expr(attribute.operand) else {
+        return None;
+    };
+    let mut path = name.trim_start_matches('.').to_owned();
+    for qualifier in &attribute.qualifiers {
+        if qualifier.is_optional || qualifier.is_test {
+            return None;
         }
+        let _ = match qualifier.key {
+            Key::Field(name) => write!(path, ".{name}"),
+            Key::Literal(key) => write!(path, "[{key:?}]"),
+            Key::Index(index) => write!(path, "[{index}]"),
+            Key::Computed(_) => return None,
+        };
     }
+    (!attribute.is_dynamic).then_some(path)
 }
 
 /// A comparison of a path with a literal, the path on the left.
