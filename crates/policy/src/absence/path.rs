@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
+use crate::reads::Input;
+
 /// The longest path that is followed.
 const MAX_SEGMENTS: usize = 32;
 
@@ -26,15 +28,14 @@ pub(super) enum Root {
 impl Root {
     /// The root that an expression calls `name`.
     pub(super) fn of(name: &str) -> Option<Self> {
-        [
-            Self::Object,
-            Self::OldObject,
-            Self::Params,
-            Self::Request,
-            Self::Namespace,
-        ]
-        .into_iter()
-        .find(|root| root.name() == name.trim_start_matches('.'))
+        Some(match Input::from_name(name)? {
+            Input::Object => Self::Object,
+            Input::OldObject => Self::OldObject,
+            Input::Params => Self::Params,
+            Input::Request => Self::Request,
+            Input::NamespaceObject => Self::Namespace,
+            Input::Authorizer | Input::Variables => return None,
+        })
     }
 
     /// The name of the variable.

@@ -4,7 +4,15 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::compile::CompiledPolicy;
 use crate::expressions::Role;
-use cel::ast::Expr;
+use crate::reads::{self, Input};
+
+/// The inputs that a request brings.
+const REQUEST: [Input; 4] = [
+    Input::Object,
+    Input::OldObject,
+    Input::Request,
+    Input::NamespaceObject,
+];
 
 /// Dependencies of an expression, itself, by variables and by match conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,21 +53,15 @@ pub fn reads(policy: &CompiledPolicy, index: usize) -> Reads {
         let (Some(ast), Some(_)) = (ast, policy.program(n)) else {
             return Reads::Broken;
         };
-        for (_, expr) in ast.iter() {
-            match expr {
-                Expr::Ident(name) => {
-                    let name = name.trim_start_matches('.');
-                    has_more |= name == "params" || name.starts_with("authorizer");
-                    let roots = ["object", "oldObject", "request", "namespaceObject"];
-                    has_request |= is_of_it && roots.contains(&name);
-                }
-                Expr::Select { field, .. } => {
-                    let variable = by_name.get(&**field);
-                    open.extend(variable.map(|variable| (*variable, is_of_it)));
-                }
-                _ => {}
-            }
+        let read = reads::Reads::new(ast);
+        has_more |= read.has(&[Input::Params, Input::Authorizer]);
+        has_request |= is_of_it && read.has(&REQUEST);
+        let variables = read.variables();
+        if variables.may_read_all {
+            open.extend(by_name.values().map(|variable| (*variable, is_of_it)));
         }
+        let named = variables.names.iter().filter_map(|name| by_name.get(name));
+        open.extend(named.map(|variable| (*variable, is_of_it)));
     }
     match (has_more, has_request) {
         (true, _) => Reads::More,

@@ -16,6 +16,7 @@ use super::path::{Path, Root, Segment};
 use super::shape::{Shape, Step};
 use crate::compile::CompiledPolicy;
 use crate::expressions::Role;
+use crate::reads::variable;
 use cel::ast::{Ast, Expr, ExprId, Literal};
 pub(super) use form::{Form, form};
 
@@ -414,24 +415,16 @@ impl<'a> Reader<'a> {
 
     /// The variable that the selection at `place` reads.
     pub(super) fn read_variable(&self, place: Place) -> Option<usize> {
-        let Expr::Select {
-            operand,
-            field,
-            test_only: false,
-        } = self.expr(place)
-        else {
-            return None;
-        };
-        let operand = Place {
-            n: place.n,
-            id: *operand,
-        };
-        match self.expr(operand) {
-            Expr::Ident(name) if name.trim_start_matches('.') == "variables" => {
-                self.variable(field)
+        let ast = self.ast(place.n)?;
+        let is_read = matches!(
+            ast.expr(place.id),
+            Expr::Select {
+                test_only: false,
+                ..
             }
-            _ => None,
-        }
+        );
+        let name = variable(ast, place.id).filter(|_| is_read)?;
+        self.variable(name)
     }
 }
 
