@@ -11,6 +11,7 @@ use super::interpret::value::{Const, Object, Shape, Value};
 use crate::compile::CompiledPolicy;
 use crate::environment::{authorizer_types, evaluated_types};
 use crate::matching::{Operations, Target};
+use crate::reads::Input;
 
 /// The most resources of one kind that are told apart.
 const MAX_RESOURCES: usize = 8;
@@ -28,7 +29,10 @@ impl Distinctions {
         for ast in policy.expressions().iter().filter_map(|e| e.parsed().ok()) {
             for (_, expr) in ast.iter() {
                 match expr {
-                    Expr::Ident(name) => distinctions.operations |= &**name == "oldObject",
+                    Expr::Ident(name) => {
+                        let is_old = Input::from_name(name) == Some(Input::OldObject);
+                        distinctions.operations |= is_old;
+                    }
                     Expr::Literal(Literal::Null) => distinctions.operations = true,
                     Expr::Select { field, .. } => distinctions.add_field(field),
                     Expr::Literal(Literal::String(text)) => distinctions.add_field(text),

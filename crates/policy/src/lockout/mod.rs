@@ -17,7 +17,7 @@ use crate::admission::{
 };
 use crate::compile::CompiledPolicy;
 use crate::expressions::PolicyExpression;
-use cel::ast::Expr;
+use crate::reads::{Input, Reads};
 use cel::stack::run_on_deep_stack;
 use requests::{NAMESPACES, Needed, needed};
 
@@ -196,11 +196,7 @@ fn review(
 
 fn reads_authorizer(policy: &CompiledPolicy) -> bool {
     policy.expressions().iter().any(|expression| {
-        expression.parsed().is_ok_and(|ast| {
-            let mut nodes = ast.iter();
-            nodes.any(|(_, expr)| {
-                matches!(expr, Expr::Ident(name) if name.trim_start_matches('.').starts_with("authorizer"))
-            })
-        })
+        let parsed = expression.parsed();
+        parsed.is_ok_and(|ast| Reads::new(ast).has(&[Input::Authorizer]))
     })
 }

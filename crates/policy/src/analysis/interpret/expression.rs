@@ -11,6 +11,7 @@ use cel::types::Type;
 use super::narrow::Narrowed;
 use super::value::{Const, Shape, Value};
 use super::{Facts, Interpretation, Issue};
+use crate::reads::{Input, is_input};
 
 /// The state of one walk.
 pub(super) struct Interpreter<'a> {
@@ -255,8 +256,8 @@ impl<'a> Interpreter<'a> {
 
     /// Reports whether `id` is `variables`.
     fn is_variables(&self, id: ExprId) -> bool {
-        matches!(self.ast.expr(id), Expr::Ident(name)
-            if name.trim_start_matches('.') == "variables" && !self.is_scoped(name))
+        is_input(self.ast, id, Input::Variables)
+            && matches!(self.ast.expr(id), Expr::Ident(name) if !self.is_scoped(name))
     }
 
     /// The value of the variable `name` of the policy.
