@@ -4,8 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::cel::ast::{Ast, Expr};
+use crate::cel::ast::Ast;
 use crate::policy::compile::CompiledPolicy;
+use crate::policy::reads::{Input, Reads};
 
 /// A fact of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,56 +47,35 @@ pub(in crate::cli) fn of_policy(compiled: &CompiledPolicy) -> BTreeSet<Read> {
     let mut found = BTreeSet::new();
     for expression in compiled.expressions() {
         if let Ok(ast) = expression.parsed() {
-            of_expression(ast, &mut found);
+            add_reads(ast, &mut found);
         }
     }
     found
 }
 
-fn of_expression(ast: &Ast, found: &mut BTreeSet<Read>) {
-    let is_request = |expr: &Expr| matches!(expr, Expr::Ident(name) if name.trim_start_matches('.') == "request");
-    let mut n_selected = 0;
-    let mut n_requests = 0;
-    for (_, expr) in ast.iter() {
-        match expr {
-            Expr::Ident(name) => match name.trim_start_matches('.') {
-                "request" => n_requests += 1,
-                "oldObject" => {
-                    found.insert(Read::OldObject);
-                }
-                "namespaceObject" => {
-                    found.insert(Read::NamespaceObject);
-                }
-                "params" => {
-                    found.insert(Read::Params);
-                }
-                name if name == "authorizer" || name.starts_with("authorizer.") => {
-                    found.insert(Read::Authorizer);
-                }
-                _ => {}
-            },
-            Expr::Select { operand, field, .. } if is_request(ast.expr(*operand)) => {
-                n_selected += 1;
-                match &**field {
-                    "userInfo" => {
-                        found.insert(Read::User);
-                    }
-                    "operation" => {
-                        found.insert(Read::Operation);
-                    }
-                    "options" | "dryRun" => {
-                        found.insert(Read::Options);
-                    }
-                    _ => {}
-                }
-            }
-            _ => {}
-        }
-    }
-    // Where the request is taken as a whole, or a field by a computed name, all of it counts as read.
-    if n_requests > n_selected {
-        found.extend([Read::User, Read::Operation, Read::Options]);
-    }
+fn add_reads(ast: &Ast, facts: &mut BTreeSet<Read>) {
+    let reads = Reads::new(ast);
+    let fields = reads.fields(&[Input::Request]);
+    let of_input = [
+        (Input::OldObject, Read::OldObject),
+        (Input::NamespaceObject, Read::NamespaceObject),
+        (Input::Params, Read::Params),
+        (Input::Authorizer, Read::Authorizer),
+    ];
+    let of_input = of_input
+        .into_iter()
+        .filter(|(input, _)| reads.has(&[*input]));
+    facts.extend(of_input.map(|(_, fact)| fact));
+    let of_request = [
+        ("userInfo", Read::User),
+        ("operation", Read::Operation),
+        ("options", Read::Options),
+        ("dryRun", Read::Options),
+    ];
+    let of_request = of_request
+        .into_iter()
+        .filter(|(name, _)| fields.contains(name));
+    facts.extend(of_request.map(|(_, fact)| fact));
 }
 
 #[cfg(test)]
@@ -121,8 +101,10 @@ mod tests {
             "has(request.options.a) && request.name != ''",
             "request.options",
         );
+        check("dyn(request)['operation'] == ''", "request.operation");
+        check("request.?dryRun.orValue(false)", "request.options");
         check(
-            "dyn(request)['operation'] == ''",
+            "dyn(request)[object.key] == ''",
             "request.userInfo request.operation request.options",
         );
         check(
