@@ -5,6 +5,7 @@
 //! - [`compile`]: every expression of a policy, compiled as the API server does; [`consequence`] says what happens to
 //!   a request for which one fails.
 //! - [`mutations`]: what a mutating policy is in terms of a validating one.
+//! - [`reads`]: inputs, variables and fields that an expression reads.
 //! - [`matching`]: the resources and kinds that a policy's rules match.
 //! - [`analysis`]: which expressions fail for which kinds; [`finding`] and [`rule`] are how that is told.
 //! - [`cost`]: what the expressions may cost, and how far that stays below the limits.

@@ -17,17 +17,8 @@ use crate::expressions::{PolicyExpression, Role};
 use crate::matching::{MatchedResource, Operations};
 use crate::nearest::{is_respelt, nearest};
 use crate::param_kind;
+use crate::reads::Input;
 use crate::rule::Rule;
-
-/// The variables of every expression.
-const ROOTS: [&str; 6] = [
-    "authorizer",
-    "namespaceObject",
-    "object",
-    "oldObject",
-    "request",
-    "variables",
-];
 
 /// The most calls of literals that are evaluated for one policy.
 const MAX_CALLS: usize = 200;
@@ -234,8 +225,10 @@ impl Search<'_> {
             return None;
         };
         let mut names = std::iter::once(&fold.iter_var).chain(&fold.iter_var2);
-        let name = names
-            .find(|name| ROOTS.contains(&&***name) || self.has_params && &***name == "params")?;
+        let name = names.find(|name| {
+            let input = Input::from_name(name);
+            input.is_some_and(|input| input != Input::Params || self.has_params)
+        })?;
         Some((
             Rule::ShadowedVariable,
             format!("within this macro `{name}` is its own variable, and not that of the request"),
