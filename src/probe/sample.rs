@@ -11,6 +11,7 @@ use serde_json::{Map, Value as Json};
 use super::api::Samples;
 use super::validation::{Violation, type_name};
 use crate::cel::base64;
+use crate::policy::nearest::is_near;
 use crate::schema::Gvk;
 use crate::schema::decl_type::{DeclKind, DeclType};
 use crate::schema::escape::{escape, unescape};
@@ -361,25 +362,6 @@ impl Walk {
         let meant = known.find(|known| is_near(&folded, &known.to_lowercase()));
         let advice = meant.map(|meant| format!(", did you mean `{meant}`?"));
         self.add(path, format!("{UNKNOWN}{}", advice.unwrap_or_default()));
-    }
-}
-
-/// Reports whether one name is the other with one letter more, less, changed, or two exchanged.
-fn is_near(left: &str, right: &str) -> bool {
-    let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
-    if left.len().abs_diff(right.len()) > 1 || left.len().max(right.len()) < 3 {
-        return false;
-    }
-    let same = left.iter().zip(&right).take_while(|(a, b)| a == b).count();
-    let left_rest = left.get(same..).unwrap_or_default();
-    let right_rest = right.get(same..).unwrap_or_default();
-    let end = left_rest.iter().rev().zip(right_rest.iter().rev());
-    let end = end.take_while(|(a, b)| a == b).count();
-    let middle = |rest: &[char]| rest.len().saturating_sub(end);
-    match (middle(left_rest), middle(right_rest)) {
-        (0 | 1, 0 | 1) => true,
-        (2, 2) => left_rest.first() == right_rest.get(1) && left_rest.get(1) == right_rest.first(),
-        _ => false,
     }
 }
 

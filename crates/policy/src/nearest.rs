@@ -67,6 +67,26 @@ fn distance(a: &str, b: &str, most: usize) -> Option<usize> {
     row.last().copied().filter(|distance| *distance <= most)
 }
 
+/// Returns true if one name is the other with one letter more, less, changed, or two exchanged.
+#[must_use]
+pub fn is_near(left: &str, right: &str) -> bool {
+    let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
+    if left.len().abs_diff(right.len()) > 1 || left.len().max(right.len()) < 3 {
+        return false;
+    }
+    let same = left.iter().zip(&right).take_while(|(a, b)| a == b).count();
+    let left_rest = left.get(same..).unwrap_or_default();
+    let right_rest = right.get(same..).unwrap_or_default();
+    let end = left_rest.iter().rev().zip(right_rest.iter().rev());
+    let end = end.take_while(|(a, b)| a == b).count();
+    let middle = |rest: &[char]| rest.len().saturating_sub(end);
+    match (middle(left_rest), middle(right_rest)) {
+        (0 | 1, 0 | 1) => true,
+        (2, 2) => left_rest.first() == right_rest.get(1) && left_rest.get(1) == right_rest.first(),
+        _ => false,
+    }
+}
+
 /// Reports whether two names are the same but for case or a final `s`.
 #[must_use]
 pub fn is_respelt(left: &str, right: &str) -> bool {
