@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 
 use crate::admission::{AdmissionRequest, Object, Operation, UserInfo};
 use cel::interrupt::shielded;
-use kubernetes::defaulting::{self, Stage, SubresourceRequest};
+use kubernetes::defaulting::{self, NOW, Stage, SubresourceRequest, UID};
 use kubernetes::schema::{Gvk, Gvr};
 
 /// A request that a cluster needs.
@@ -25,9 +25,6 @@ pub(super) struct Needed {
 
 /// The namespaces of the requests.
 pub(super) const NAMESPACES: [&str; 3] = ["default", "kube-node-lease", "kube-system"];
-
-const TIME: &str = "2026-01-01T00:00:00Z";
-const UID: &str = "00000000-0000-4000-8000-000000000000";
 
 /// The parts of a cluster that make requests.
 #[derive(Clone, Copy)]
@@ -331,7 +328,7 @@ fn seen(
 fn object(resource: Resource, namespace: &str, name: &str, rest: Json) -> Json {
     let (group, version, kind, ..) = resource;
     let mut object = rest;
-    let mut metadata = json!({"name": name, "uid": UID, "creationTimestamp": TIME});
+    let mut metadata = json!({"name": name, "uid": UID, "creationTimestamp": NOW});
     if let (Some(metadata), false) = (metadata.as_object_mut(), namespace.is_empty()) {
         metadata.insert("namespace".to_owned(), json!(namespace));
     }
@@ -406,8 +403,8 @@ fn node() -> Json {
                     "status": "True",
                     "reason": "KubeletReady",
                     "message": "kubelet is posting ready status",
-                    "lastHeartbeatTime": TIME,
-                    "lastTransitionTime": TIME,
+                    "lastHeartbeatTime": NOW,
+                    "lastTransitionTime": NOW,
                 }],
                 "addresses": [{"type": "Hostname", "address": "node-1"}],
                 "nodeInfo": {

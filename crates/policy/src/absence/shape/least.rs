@@ -7,6 +7,7 @@ use super::super::path::{Path, Segment};
 use super::super::{enums, facts, refused};
 use super::meet::MAX_LEN;
 use super::{Shape, Step};
+use kubernetes::defaulting::NOW;
 use kubernetes::schema::decl_type::DeclKind;
 use kubernetes::schema::escape::unescape;
 
@@ -34,7 +35,7 @@ pub(super) const SAMPLES: [&str; 14] = [
     "example.com/a",
     "v1",
     "A",
-    "2026-01-01T00:00:00Z",
+    NOW,
 ];
 
 impl<'a> Shape<'a> {
@@ -219,7 +220,7 @@ impl<'a> Shape<'a> {
             DeclKind::Duration => json!("1s"),
             DeclKind::Timestamp => match self.format() {
                 Some("date") => json!("2026-01-01"),
-                _ => json!("2026-01-01T00:00:00Z"),
+                _ => json!(NOW),
             },
             DeclKind::Quantity => json!("1"),
             DeclKind::String => Json::String(self.text()?),

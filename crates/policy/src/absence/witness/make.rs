@@ -13,7 +13,7 @@ use super::super::{unions, valid};
 use super::made::digest;
 use super::{Made, Maker, Params, is_namespace};
 use crate::admission::Operation;
-use kubernetes::defaulting::has_generation;
+use kubernetes::defaulting::{NOW, UID, has_generation};
 
 /// The name, namespace and so on of what is made.
 const NAME: &str = "example";
@@ -21,9 +21,6 @@ const NAMESPACE: &str = "default";
 
 /// The label of each namespace that is its name.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
-
-const UID: &str = "00000000-0000-4000-8000-000000000000";
-const TIME: &str = "2026-01-01T00:00:00Z";
 
 impl Maker<'_> {
     /// The operation that `needs` ask for, the least unusual one.
@@ -126,7 +123,7 @@ impl Maker<'_> {
             json!(self.resource.gvk.api_version()),
         );
         fields.insert("kind".to_owned(), json!(self.resource.gvk.kind));
-        let mut metadata = json!({"name": NAME, "uid": UID, "creationTimestamp": TIME});
+        let mut metadata = json!({"name": NAME, "uid": UID, "creationTimestamp": NOW});
         let known = fields
             .get("metadata")
             .and_then(|metadata| metadata.get("labels"));
@@ -186,7 +183,7 @@ impl Maker<'_> {
         fields.insert("apiVersion".to_owned(), json!(params.api_version));
         fields.insert("kind".to_owned(), json!(params.kind));
         let mut metadata =
-            json!({"name": NAME, "uid": UID, "creationTimestamp": TIME, "resourceVersion": "1"});
+            json!({"name": NAME, "uid": UID, "creationTimestamp": NOW, "resourceVersion": "1"});
         if params.is_namespaced {
             metadata
                 .as_object_mut()?
@@ -216,7 +213,7 @@ impl Maker<'_> {
                 "name": name,
                 "uid": UID,
                 "resourceVersion": "1",
-                "creationTimestamp": TIME,
+                "creationTimestamp": NOW,
                 "labels": labels,
             },
             "spec": {"finalizers": ["kubernetes"]},
