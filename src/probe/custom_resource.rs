@@ -18,6 +18,7 @@ use crate::custom_resource::{
     Error, FieldError, RULES_NOT_CHECKED, RuleWatcher, Validator, Verdict, WatchedRule,
 };
 use crate::policy::admission::{DeniedBy, Recorder, Recording, ReviewOutcome, Status};
+use crate::schema::GroupVersion;
 use crate::schema::crd::Crd;
 use crate::schema::intern::Interner;
 use crate::schema::resolver::SchemaSet;
@@ -106,9 +107,7 @@ fn of_case(
         return pending(case, "the request has no object");
     };
     let api_version = object.get("apiVersion").and_then(Value::as_str);
-    let (group, version) = api_version
-        .and_then(|api_version| api_version.split_once('/'))
-        .unwrap_or_default();
+    let (group, version) = api_version.map(GroupVersion::split).unwrap_or_default();
     let text = |pointer: &str| definition.value.pointer(pointer).and_then(Value::as_str);
     let served = text("/spec/group").unwrap_or_default();
     if group != served || !is_served(&definition.value, version) {

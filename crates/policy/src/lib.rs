@@ -52,7 +52,7 @@ pub mod webhooks;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
-use kubernetes::schema::Gvk;
+use kubernetes::schema::{GroupVersion, Gvk};
 
 /// The kind of the policy's params, or `None` without a paramKind, or where its apiVersion cannot be
 /// read.
@@ -63,11 +63,8 @@ pub fn param_kind(policy: &ValidatingAdmissionPolicy) -> Option<Gvk> {
     let param_kind = policy.spec.as_ref()?.param_kind.as_ref()?;
     let api_version = param_kind.api_version.as_deref().unwrap_or_default();
     let kind = param_kind.kind.clone().unwrap_or_default();
-    match api_version.split_once('/') {
-        Some((_, version)) if version.contains('/') => None,
-        Some((group, version)) => Some(Gvk::new(group, version, kind)),
-        None => Some(Gvk::new("", api_version, kind)),
-    }
+    let (group, version) = GroupVersion::split_valid(api_version)?;
+    Some(Gvk::new(group, version, kind))
 }
 
 /// The paramKind as the policy declares it, to be looked up and shown: where its apiVersion cannot be

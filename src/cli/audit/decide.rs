@@ -15,7 +15,7 @@ use crate::cli::unified;
 use crate::defaulting::Stage;
 use crate::policy::admission::{
     AdmissionRequest, AuditAnnotationAction, AuthorizerList, Equivalent, EvaluationResult, Object,
-    Operation, ParamList, ParamSource, ReviewContext, ReviewOutcome, UserInfo,
+    Operation, ParamList, ParamSource, ReviewContext, ReviewOutcome, UserInfo, kind_of,
 };
 use crate::policy::matching;
 use crate::probe::api::{self, Request, Samples};
@@ -603,13 +603,6 @@ pub(in crate::cli) fn result_of(
         change: None,
         cost_used,
     }
-}
-
-fn kind_of(value: &Value) -> Gvk {
-    let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
-    let api_version = text("apiVersion");
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    Gvk::new(group, version, text("kind"))
 }
 
 fn id_of(item: &Item) -> ObjectId {

@@ -23,7 +23,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use serde_json::Value;
 
 use crate::policy::mutations;
-use crate::schema::{Crd, Gvk};
+use crate::schema::{Crd, GroupVersion, Gvk};
 
 use comments::Comment;
 use edit::Edit;
@@ -287,7 +287,7 @@ impl Input {
             return;
         };
         self.n_objects += 1;
-        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        let (group, _) = GroupVersion::split(api_version);
         let all = wanted == Wanted::All;
         let is_policy_version = POLICY_VERSIONS.contains(&api_version);
         match (group, kind) {

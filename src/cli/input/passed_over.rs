@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{Place, SourceText};
 use crate::policy::nearest::nearest;
+use crate::schema::GroupVersion;
 
 /// The group of policies and bindings.
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -50,7 +51,7 @@ pub(super) enum Kind {
 
 /// Tells kinds that no API has from those that are not checked.
 pub(super) fn kind_of(api_version: &str, kind: &str) -> Kind {
-    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let (group, _) = GroupVersion::split(api_version);
     let item = kind.strip_suffix("List").unwrap_or(kind);
     if CHECKED.contains(&item) || group == GROUP && OTHERS.contains(&item) {
         return Kind::Other;

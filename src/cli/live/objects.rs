@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::cli::connection::Connected;
 use crate::cli::input::POLICY_VERSION;
 use crate::cluster::error::Error;
-use crate::schema::rest_mapper;
+use crate::schema::{GroupVersion, rest_mapper};
 
 /// Objects asked for at once, so that a large cluster is read in bounded pieces.
 const PAGE_SIZE: u32 = 500;
@@ -56,7 +56,7 @@ impl Kind {
     pub(in crate::cli) fn api(self, connected: &Connected) -> Api<DynamicObject> {
         let [kind, plural, _] = self.names();
         let api_version = self.api_version();
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let (group, version) = GroupVersion::split(api_version);
         let resource = ApiResource {
             group: group.to_owned(),
             version: version.to_owned(),

@@ -21,7 +21,7 @@ pub fn groups(probe: &PolicyProbeSpec) -> BTreeSet<String> {
         let objects = [&request.object, &request.old_object].into_iter().flatten();
         let of_object = |object: &Value| {
             let api_version = object.get("apiVersion")?.as_str()?;
-            let (group, _) = api_version.split_once('/').unwrap_or_default();
+            let (group, _) = GroupVersion::split(api_version);
             Some(group.to_owned())
         };
         named.chain(objects.filter_map(of_object)).collect()

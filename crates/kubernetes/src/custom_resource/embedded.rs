@@ -4,10 +4,11 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::metadata::{Errors, Metadata, group_and_version, path_segment};
+use super::metadata::{Errors, Metadata, path_segment};
 use super::outcome::shown;
 use super::value::sorted;
 use crate::library::format::validation;
+use crate::schema::GroupVersion;
 use crate::validation_rules::path::Path;
 use crate::validation_rules::{FieldError, FieldErrorKind};
 
@@ -70,7 +71,7 @@ fn resource(fields: &Map<String, Json>, path: &Path<'_>, errors: &mut Vec<FieldE
         match value.as_str() {
             None => invalid("apiVersion", value, "must be a string".into()),
             Some("") => invalid("apiVersion", value, "must not be empty".into()),
-            Some(text) if group_and_version(text).is_none() => {
+            Some(text) if GroupVersion::split_valid(text).is_none() => {
                 invalid(
                     "apiVersion",
                     value,

@@ -14,6 +14,7 @@ use super::outcome::shown;
 use super::value::sorted;
 use crate::go_json;
 use crate::library::format::validation;
+use crate::schema::GroupVersion;
 use crate::validation_rules::path::Path;
 use crate::validation_rules::{FieldError, FieldErrorKind};
 use cel::value::go_quote;
@@ -216,7 +217,7 @@ impl Errors<'_> {
         for owner in owners {
             let text = |name: &str| owner.get(name).and_then(Json::as_str).unwrap_or_default();
             let (api_version, kind) = (text("apiVersion"), text("kind"));
-            let (group, version) = group_and_version(api_version).unwrap_or_default();
+            let (group, version) = GroupVersion::split_valid(api_version).unwrap_or_default();
             if version.is_empty() {
                 self.invalid(
                     &path.field("apiVersion"),
@@ -406,16 +407,4 @@ fn owner_text(owner: &Json) -> String {
     }
     written.push('}');
     written
-}
-
-/// Group and version of an `apiVersion`.
-///
-/// Source: apimachinery `pkg/runtime/schema/group_version.go`, `ParseGroupVersion`.
-pub(super) fn group_and_version(text: &str) -> Option<(&str, &str)> {
-    match text.split_once('/') {
-        _ if matches!(text, "" | "/") => Some(("", "")),
-        None => Some(("", text)),
-        Some((_, version)) if version.contains('/') => None,
-        Some(parts) => Some(parts),
-    }
 }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::table::{Field, Shape, Table, Type};
 use crate::go_json;
 use crate::library::quantity::Quantity;
-use crate::schema::Gvk;
+use crate::schema::{GroupVersion, Gvk};
 use cel::base64;
 use cel::temporal::parse_timestamp;
 use cel::value::go_quote;
@@ -111,7 +111,7 @@ fn registered(gvk: &Gvk, object: &Value) -> Result<(), String> {
     if api_version == own && kind == &*gvk.kind {
         return Ok(());
     }
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let (group, version) = GroupVersion::split(api_version);
     if super::has(&Gvk::new(group, version, kind)) {
         return Err(format!(
             "failed to convert object: converting ({version}.{kind}) to ({}.{}): unknown conversion",

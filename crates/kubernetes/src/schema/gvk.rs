@@ -26,13 +26,25 @@ impl GroupVersion {
     /// and a slash alone, which upstream takes for the empty group and version, are `None` here.
     #[must_use]
     pub fn parse(api_version: &str) -> Option<Self> {
-        match api_version.split_once('/') {
-            None if api_version.is_empty() => None,
-            None => Some(Self::new("", api_version)),
-            Some(("", "")) => None,
-            Some((_, version)) if version.contains('/') => None,
-            Some((group, version)) => Some(Self::new(group, version)),
+        match Self::split_valid(api_version)? {
+            ("", "") => None,
+            (group, version) => Some(Self::new(group, version)),
         }
+    }
+
+    /// Splits an `apiVersion` at its first slash. Without one, the group is the core group.
+    #[must_use]
+    pub fn split(api_version: &str) -> (&str, &str) {
+        api_version.split_once('/').unwrap_or(("", api_version))
+    }
+
+    /// Splits an `apiVersion` as upstream does. `None` with more than one slash.
+    ///
+    /// Source: apimachinery `pkg/runtime/schema/group_version.go`, `ParseGroupVersion`.
+    #[must_use]
+    pub fn split_valid(api_version: &str) -> Option<(&str, &str)> {
+        let (group, version) = Self::split(api_version);
+        (!version.contains('/')).then_some((group, version))
     }
 
     /// The group and version whose OpenAPI v3 document has the path `path` in the API server's index

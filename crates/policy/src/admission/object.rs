@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use cel::value::{Map, Value};
-use kubernetes::schema::Gvk;
+use kubernetes::schema::{GroupVersion, Gvk};
 
 /// Labels: keys and values.
 pub type Labels = BTreeMap<String, String>;
@@ -164,7 +164,6 @@ fn labels(labels: &Json) -> Labels {
 #[must_use]
 pub fn kind_of(object: &Json) -> Gvk {
     let text = |field| object.get(field).and_then(Json::as_str).unwrap_or_default();
-    let api_version = text("apiVersion");
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let (group, version) = GroupVersion::split(text("apiVersion"));
     Gvk::new(group, version, text("kind"))
 }

@@ -9,6 +9,7 @@ use cel::interrupt::checkpoint;
 use k8s_openapi::api::admissionregistration::v1::{
     NamedRuleWithOperations, ValidatingAdmissionPolicy,
 };
+use kubernetes::schema::GroupVersion;
 use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
 
 use super::{Operations, excluded, list};
@@ -193,7 +194,7 @@ impl<'a> Incomplete<'a> {
     pub(super) fn new(incomplete: impl Iterator<Item = &'a str>) -> Self {
         let mut by_group: HashMap<_, Vec<_>> = HashMap::new();
         for (n, group_version) in incomplete.enumerate() {
-            let (group, version) = group_version.split_once('/').unwrap_or(("", group_version));
+            let (group, version) = GroupVersion::split(group_version);
             by_group.entry(group).or_default().push((version, n));
         }
         Self { by_group }

@@ -23,10 +23,10 @@ use crate::cli::exit::Exit;
 use crate::cli::input::{Input, Wanted, values};
 use crate::cli::text::{clean, is_unsafe, with_escapes};
 use crate::cli::yaml_text;
+use crate::policy::admission::kind_of;
 use crate::probe::api::CaseOutcome;
 use crate::probe::sample::REQUIRED;
 use crate::probe::validation::API_VERSION;
-use crate::schema::Gvk;
 use source::Source;
 
 /// Options of a conversion.
@@ -338,9 +338,8 @@ fn guess_resources(suite: &mut Suite, crds: &[PathBuf]) -> Result<(), Broken> {
             continue;
         };
         let text = |name: &str| object.get(name).and_then(Json::as_str).unwrap_or_default();
-        let (api_version, kind) = (text("apiVersion"), text("kind"));
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let gvk = Gvk::new(group, version, kind);
+        let kind = text("kind");
+        let gvk = kind_of(object);
         if case.request.contains_key("resource")
             || kind.is_empty()
             || known.mapper.resources_of_kind(&gvk).next().is_some()
@@ -351,12 +350,13 @@ fn guess_resources(suite: &mut Suite, crds: &[PathBuf]) -> Result<(), Broken> {
         notes.push(Note {
             place: case.place.clone(),
             text: format!(
-                "nothing is known of {api_version} {kind}, whose resource is taken to be {resource}; \
-                 name its CustomResourceDefinition with --crds"
+                "nothing is known of {} {kind}, whose resource is taken to be {resource}; \
+                 name its CustomResourceDefinition with --crds",
+                text("apiVersion")
             ),
             is_missing: false,
         });
-        let resource = json!({"group": group, "version": version, "resource": resource});
+        let resource = json!({"group": gvk.group, "version": gvk.version, "resource": resource});
         case.request.insert("resource".to_owned(), resource);
     }
     suite.notes.extend(notes);

@@ -7,6 +7,7 @@ use serde_json::Value as Json;
 
 use crate::cli::input::files::{self, ReadFile, Reading};
 use crate::cli::input::{Input, SourceText, Wanted};
+use crate::schema::GroupVersion;
 
 /// A file of one document.
 pub(super) struct Source {
@@ -94,8 +95,7 @@ impl Found {
     }
 
     pub(super) fn group_version(&self) -> (&str, &str) {
-        let api_version = self.text("/apiVersion");
-        api_version.split_once('/').unwrap_or(("", api_version))
+        GroupVersion::split(self.text("/apiVersion"))
     }
 }
 

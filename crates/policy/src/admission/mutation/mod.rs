@@ -39,7 +39,7 @@ use super::{Admission, Authorizer, visible};
 use crate::compile::CompiledPolicy;
 use crate::mutations;
 use cel::value::{EvalBudget, Exceeded, Value};
-use kubernetes::schema::{Gvk, Gvr};
+use kubernetes::schema::{GroupVersion, Gvk, Gvr};
 
 use error::{End, Failure, internal, status};
 
@@ -578,7 +578,7 @@ impl<'a> Run<'a> {
         }
         let text = |name| object.get(name).and_then(Json::as_str).unwrap_or_default();
         let api_version = text("apiVersion").to_owned();
-        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+        let (group, version) = GroupVersion::split(&api_version);
         let fault = |error: String| Err(internal(&format!("failed to convert object: {error}")));
         if group != &*gvk.group {
             return fault(format!(
