@@ -6,6 +6,7 @@
 //! Source: `k8s.io/apimachinery` `pkg/runtime/serializer/json` (strict decoding), `k8s.io/apiextensions-apiserver`
 //! `pkg/apiserver/validation`.
 
+use kubernetes::object_meta::{Field, METADATA, Type};
 use serde_json::{Map, Value as Json};
 
 use super::api::Samples;
@@ -70,37 +71,8 @@ const NOT_REQUIRED: [&str; 10] = [
     "revision",
 ];
 
-/// The types of the fields of metadata.
-const METADATA: [(&str, Metadata); 16] = [
-    ("annotations", Metadata::Texts),
-    ("clusterName", Metadata::Text),
-    ("creationTimestamp", Metadata::Text),
-    ("deletionGracePeriodSeconds", Metadata::Int),
-    ("deletionTimestamp", Metadata::Text),
-    ("finalizers", Metadata::List),
-    ("generateName", Metadata::Text),
-    ("generation", Metadata::Int),
-    ("labels", Metadata::Texts),
-    ("managedFields", Metadata::Objects),
-    ("name", Metadata::Text),
-    ("namespace", Metadata::Text),
-    ("ownerReferences", Metadata::Objects),
-    ("resourceVersion", Metadata::Text),
-    ("selfLink", Metadata::Text),
-    ("uid", Metadata::Text),
-];
-
-#[derive(Clone, Copy)]
-enum Metadata {
-    Text,
-    Int,
-    /// Texts by keys.
-    Texts,
-    /// A list of texts.
-    List,
-    /// A list of objects.
-    Objects,
-}
+/// A field of metadata that former versions have.
+const CLUSTER_NAME: Field = ("clusterName", Type::Text("string"));
 
 /// The faults of `object`, of the kind `gvk`, at the field `path`. Nothing is said of a kind without a schema.
 #[must_use]
@@ -209,39 +181,40 @@ impl Walk {
     fn metadata(&mut self, fields: &Map<String, Json>, path: &str) {
         for (name, value) in fields {
             let path = format!("{path}.{name}");
-            let Some((_, type_)) = METADATA.iter().find(|(known, _)| known == name) else {
-                let names = METADATA.iter().map(|(name, _)| *name);
-                self.unknown(name, names, &path);
+            let fields = METADATA.iter().chain([&CLUSTER_NAME]);
+            let Some((_, type_)) = fields.clone().find(|(known, _)| known == name) else {
+                self.unknown(name, fields.map(|(name, _)| *name), &path);
                 continue;
             };
             match (type_, value) {
                 (_, Json::Null)
-                | (Metadata::Text, Json::String(_))
-                | (Metadata::Int, Json::Number(_)) => {}
-                (Metadata::Texts, Json::Object(entries)) => {
+                | (Type::Text(_) | Type::Time, Json::String(_))
+                | (Type::Int, Json::Number(_)) => {}
+                (Type::Texts, Json::Object(entries)) => {
                     for (key, value) in entries {
                         if !value.is_string() && !value.is_null() {
                             self.mismatch("string", value, &format!("{path}.{key}"));
                         }
                     }
                 }
-                (Metadata::List | Metadata::Objects, Json::Array(items)) => {
+                (Type::List | Type::Structs(..), Json::Array(items)) => {
                     for (n, item) in items.iter().enumerate() {
                         let path = format!("{path}[{n}]");
                         match (type_, item) {
-                            (Metadata::List, Json::String(_))
-                            | (Metadata::Objects, Json::Object(_)) => {}
-                            (Metadata::List, other) => self.mismatch("string", other, &path),
+                            (Type::List, Json::String(_))
+                            | (Type::Structs(..), Json::Object(_)) => {}
+                            (Type::List, other) => self.mismatch("string", other, &path),
                             (_, other) => self.mismatch("object", other, &path),
                         }
                     }
                 }
                 (type_, other) => {
                     let wanted = match type_ {
-                        Metadata::Text => "string",
-                        Metadata::Int => "integer",
-                        Metadata::Texts => "object",
-                        Metadata::List | Metadata::Objects => "array",
+                        Type::Text(_) | Type::Time => "string",
+                        Type::Int => "integer",
+                        Type::Bool => "boolean",
+                        Type::Texts | Type::Raw => "object",
+                        Type::List | Type::Structs(..) => "array",
                     };
                     self.mismatch(wanted, other, &path);
                 }

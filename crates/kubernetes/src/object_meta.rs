@@ -17,12 +17,15 @@ use cel::temporal::parse_timestamp;
 use cel::value::go_quote;
 
 /// Go's types of fields.
-#[derive(Clone, Copy)]
-enum Type {
-    /// A text, of the named type.
+#[derive(Clone, Copy, Debug)]
+pub enum Type {
+    /// A string of the named type.
     Text(&'static str),
+    /// `int64`.
     Int,
+    /// `bool`.
     Bool,
+    /// `metav1.Time`.
     Time,
     /// Texts by names.
     Texts,
@@ -34,7 +37,8 @@ enum Type {
     Raw,
 }
 
-type Field = (&'static str, Type);
+/// The name of a field, and its type.
+pub type Field = (&'static str, Type);
 
 const STRING: Type = Type::Text("string");
 const UID: Type = Type::Text("types.UID");
@@ -58,7 +62,8 @@ const MANAGED: &[Field] = &[
     ("time", Type::Time),
 ];
 
-const METADATA: &[Field] = &[
+/// The fields of `ObjectMeta`.
+pub const METADATA: &[Field] = &[
     ("annotations", Type::Texts),
     ("creationTimestamp", Type::Time),
     ("deletionGracePeriodSeconds", Type::Int),
