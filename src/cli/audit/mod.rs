@@ -194,7 +194,7 @@ pub(super) fn namespaces_of(paths: &[PathBuf], world: &mut World<'_>) {
         unknown::has_namespace_selector(policy)
             || policy
                 .reads
-                .contains(&super::eval::reads::Read::NamespaceObject)
+                .contains(&super::eval::facts::RequestFact::NamespaceObject)
     });
     let paths: Vec<PathBuf> = paths
         .iter()

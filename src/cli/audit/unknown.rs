@@ -3,7 +3,7 @@
 use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
 use serde::Serialize;
 
-use crate::cli::eval::reads::Read;
+use crate::cli::eval::facts::RequestFact;
 use crate::cli::eval::world::{Ready, World};
 use crate::policy::admission::{Binding, Operation};
 use crate::policy::matching;
@@ -47,14 +47,14 @@ pub(in crate::cli) fn of_policy(
     };
     for read in &policy.reads {
         match read {
-            Read::User => add(read.as_str(), assumptions.user.to_owned()),
-            Read::Operation => add(read.as_str(), operation.clone()),
-            Read::Options => add(read.as_str(), "none".to_owned()),
-            Read::OldObject => {
+            RequestFact::User => add(read.as_str(), assumptions.user.to_owned()),
+            RequestFact::Operation => add(read.as_str(), operation.clone()),
+            RequestFact::Options => add(read.as_str(), "none".to_owned()),
+            RequestFact::OldObject => {
                 let assumed = "null for CREATE, else the object itself: no change is seen";
                 add(read.as_str(), assumed.to_owned());
             }
-            Read::NamespaceObject if !assumptions.has_namespaces => {
+            RequestFact::NamespaceObject if !assumptions.has_namespaces => {
                 let assumed = if world.namespaces.is_empty() {
                     "no namespace is among the input: each has its name, and no labels of its own"
                 } else {
@@ -62,17 +62,20 @@ pub(in crate::cli) fn of_policy(
                 };
                 add(read.as_str(), assumed.to_owned());
             }
-            Read::Params => match &policy.params {
+            RequestFact::Params => match &policy.params {
                 Ok(_) if policy.n_params == 0 => add(read.as_str(), "there are none".to_owned()),
                 Err(why) => add(read.as_str(), format!("not known: {why}")),
                 Ok(_) => {}
             },
-            Read::Authorizer => add(read.as_str(), "nothing is allowed".to_owned()),
-            Read::NamespaceObject => {}
+            RequestFact::Authorizer => add(read.as_str(), "nothing is allowed".to_owned()),
+            RequestFact::NamespaceObject => {}
         }
     }
     let selects = has_namespace_selector(policy);
-    if selects && !assumptions.has_namespaces && !policy.reads.contains(&Read::NamespaceObject) {
+    if selects
+        && !assumptions.has_namespaces
+        && !policy.reads.contains(&RequestFact::NamespaceObject)
+    {
         let assumed =
             "a namespace that is not among the input has its name, and no labels of its own";
         add("namespaceSelector", assumed.to_owned());

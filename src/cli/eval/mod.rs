@@ -5,8 +5,8 @@
 
 pub mod args;
 pub(super) mod cluster;
+pub(super) mod facts;
 mod mutations;
-pub(super) mod reads;
 pub mod render;
 pub mod report;
 mod request;

@@ -10,7 +10,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use serde_json::Value;
 
-use super::reads::{self, Read};
+use super::facts::{self, RequestFact};
 use crate::cli::check::finding::Finding;
 use crate::cli::check::known::Known;
 use crate::cli::input::{Input, Object};
@@ -78,7 +78,7 @@ pub(in crate::cli) struct Ready<'a> {
     /// Why the API server refuses it, if it does.
     pub(in crate::cli) refusal: Option<String>,
     /// The facts of requests that it reads.
-    pub(in crate::cli) reads: BTreeSet<Read>,
+    pub(in crate::cli) reads: BTreeSet<RequestFact>,
     /// The fields of its validations, `spec.validations[0].expression`.
     pub(in crate::cli) validations: Vec<String>,
     /// The policy with its mutations, where it is a mutating one.
@@ -170,7 +170,7 @@ impl<'a> Ready<'a> {
             object,
             name,
             admission: Admission::from_compiled(&compiled),
-            reads: reads::of_policy(&compiled),
+            reads: facts::from_policy(&compiled),
             validations: validations(&compiled),
             compiled,
             param_kind,

@@ -1,6 +1,4 @@
 //! Facts of a request that the expressions of a policy read, apart from the object itself.
-//!
-//! Takes a compiled policy, gives names; it does not know which of them are known.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +8,7 @@ use crate::policy::reads::{Input, Reads};
 
 /// A fact of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::cli) enum Read {
+pub(in crate::cli) enum RequestFact {
     /// `request.userInfo`.
     User,
     /// `request.operation`.
@@ -27,8 +25,8 @@ pub(in crate::cli) enum Read {
     Authorizer,
 }
 
-impl Read {
-    /// The words of the language for it.
+impl RequestFact {
+    /// Returns the CEL expression of the fact.
     pub(in crate::cli) fn as_str(self) -> &'static str {
         match self {
             Self::User => "request.userInfo",
@@ -42,35 +40,35 @@ impl Read {
     }
 }
 
-/// The facts that the expressions of a policy read.
-pub(in crate::cli) fn of_policy(compiled: &CompiledPolicy) -> BTreeSet<Read> {
-    let mut found = BTreeSet::new();
+/// Returns the facts that the expressions of a policy read.
+pub(in crate::cli) fn from_policy(compiled: &CompiledPolicy) -> BTreeSet<RequestFact> {
+    let mut facts = BTreeSet::new();
     for expression in compiled.expressions() {
         if let Ok(ast) = expression.parsed() {
-            add_reads(ast, &mut found);
+            add_facts(ast, &mut facts);
         }
     }
-    found
+    facts
 }
 
-fn add_reads(ast: &Ast, facts: &mut BTreeSet<Read>) {
+fn add_facts(ast: &Ast, facts: &mut BTreeSet<RequestFact>) {
     let reads = Reads::new(ast);
     let fields = reads.fields(&[Input::Request]);
     let of_input = [
-        (Input::OldObject, Read::OldObject),
-        (Input::NamespaceObject, Read::NamespaceObject),
-        (Input::Params, Read::Params),
-        (Input::Authorizer, Read::Authorizer),
+        (Input::OldObject, RequestFact::OldObject),
+        (Input::NamespaceObject, RequestFact::NamespaceObject),
+        (Input::Params, RequestFact::Params),
+        (Input::Authorizer, RequestFact::Authorizer),
     ];
     let of_input = of_input
         .into_iter()
         .filter(|(input, _)| reads.has(&[*input]));
     facts.extend(of_input.map(|(_, fact)| fact));
     let of_request = [
-        ("userInfo", Read::User),
-        ("operation", Read::Operation),
-        ("options", Read::Options),
-        ("dryRun", Read::Options),
+        ("userInfo", RequestFact::User),
+        ("operation", RequestFact::Operation),
+        ("options", RequestFact::Options),
+        ("dryRun", RequestFact::Options),
     ];
     let of_request = of_request
         .into_iter()
@@ -88,13 +86,13 @@ mod tests {
     fn check(expression: &str, expect: &str) {
         let policy = json!({"metadata": {"name": "a"}, "spec": {"validations": [{"expression": expression}]}});
         let policy = serde_json::from_value(policy).unwrap();
-        let found = of_policy(&CompiledPolicy::new(&policy));
-        let found: Vec<_> = found.into_iter().map(Read::as_str).collect();
-        assert_eq!(found.join(" "), expect, "{expression}");
+        let facts = from_policy(&CompiledPolicy::new(&policy));
+        let facts: Vec<_> = facts.into_iter().map(RequestFact::as_str).collect();
+        assert_eq!(facts.join(" "), expect, "{expression}");
     }
 
     #[test]
-    fn what_is_read_is_told() {
+    fn from_policy_table() {
         check("object.request.userInfo == oldObject", "oldObject");
         check("request.userInfo.username != ''", "request.userInfo");
         check(
