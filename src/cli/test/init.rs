@@ -18,7 +18,7 @@ use crate::cli::input::{Input, Object, Wanted};
 use crate::cli::text::clean;
 use crate::cli::yaml_text;
 use crate::policy;
-use crate::policy::absence::{self, Context, Reads, Witness};
+use crate::policy::absence::{self, Context, Dependence, Witness};
 use crate::policy::admission::{Admission, DeniedBy, EvaluationResult, Namespace, ParamList};
 use crate::policy::compile::CompiledPolicy;
 use crate::probe::api::{CaseOutcome, PolicyProbeSpec};
@@ -66,7 +66,7 @@ pub struct PolicyExamples {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     /// Its dependencies.
-    pub reads: Reads,
+    pub dependence: Dependence,
     /// True if there is a request for which it is true.
     pub allowed: bool,
     /// True if there is one for which it is false.
@@ -89,10 +89,10 @@ impl InitReport {
         let mut lines: Vec<String> = problems.collect();
         for policy in &self.policies {
             for (n, found) in policy.validations.iter().enumerate() {
-                let lacks = match (found.reads, found.denied, found.allowed) {
-                    (Reads::Broken, ..) => "it does not compile",
+                let lacks = match (found.dependence, found.denied, found.allowed) {
+                    (Dependence::Broken, ..) => "it does not compile",
                     (_, true, true) => continue,
-                    (Reads::Nothing, ..) => "it is a constant",
+                    (Dependence::Nothing, ..) => "it is a constant",
                     (_, false, true) => "no denied request was found",
                     (_, true, false) => "no allowed request was found",
                     (_, false, false) => "no request was found",
@@ -234,7 +234,7 @@ fn of_policy(policy: &Object<ValidatingAdmissionPolicy>, known: &Known) -> (Vec<
     for examples in absence::examples(&compiled, &context) {
         let n = examples.validation;
         let mut of_it = Found {
-            reads: absence::reads(&compiled, examples.index),
+            dependence: absence::dependence(&compiled, examples.index),
             allowed: false,
             denied: false,
         };

@@ -52,7 +52,7 @@ use cel::diagnostic::Code;
 use cel::source::{Location, SourceMap};
 use cel::stack::run_on_deep_stack;
 pub use compared::constant_comparisons;
-pub use examples::{Examples, Reads, examples, reads};
+pub use examples::{Dependence, Examples, dependence, examples};
 use failures::Failure;
 pub use kept::KeptObjects;
 use kinds::kinds;

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::compile::CompiledPolicy;
 use crate::expressions::Role;
-use crate::reads::{self, Input};
+use crate::reads::{Input, Reads};
 
 /// The inputs that a request brings.
 const REQUEST: [Input; 4] = [
@@ -16,7 +16,7 @@ const REQUEST: [Input; 4] = [
 
 /// Dependencies of an expression, itself, by variables and by match conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reads {
+pub enum Dependence {
     /// An expression that does not compile.
     Broken,
     /// Params or the authorizer, which no request brings.
@@ -29,7 +29,7 @@ pub enum Reads {
 
 /// Dependencies of the validation at `index`.
 #[must_use]
-pub fn reads(policy: &CompiledPolicy, index: usize) -> Reads {
+pub fn dependence(policy: &CompiledPolicy, index: usize) -> Dependence {
     let expressions = policy.expressions();
     let by_name: HashMap<&str, usize> = expressions
         .iter()
@@ -51,9 +51,9 @@ pub fn reads(policy: &CompiledPolicy, index: usize) -> Reads {
         }
         let ast = expressions.get(n).and_then(|found| found.parsed().ok());
         let (Some(ast), Some(_)) = (ast, policy.program(n)) else {
-            return Reads::Broken;
+            return Dependence::Broken;
         };
-        let read = reads::Reads::new(ast);
+        let read = Reads::new(ast);
         has_more |= read.has(&[Input::Params, Input::Authorizer]);
         has_request |= is_of_it && read.has(&REQUEST);
         let variables = read.variables();
@@ -64,8 +64,8 @@ pub fn reads(policy: &CompiledPolicy, index: usize) -> Reads {
         open.extend(named.map(|variable| (*variable, is_of_it)));
     }
     match (has_more, has_request) {
-        (true, _) => Reads::More,
-        (false, true) => Reads::Request,
-        (false, false) => Reads::Nothing,
+        (true, _) => Dependence::More,
+        (false, true) => Dependence::Request,
+        (false, false) => Dependence::Nothing,
     }
 }

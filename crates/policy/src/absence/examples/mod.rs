@@ -1,7 +1,7 @@
 //! Examples: requests for which a validation is true or false, found by the search that finds witnesses and confirmed
 //! by the evaluator.
 
-mod reads;
+mod dependence;
 mod trial;
 
 use super::candidates::{self, Candidate, Cause};
@@ -18,7 +18,7 @@ use crate::compile::CompiledPolicy;
 use crate::expressions::{PolicyExpression, Role};
 use crate::matching;
 use cel::stack::run_on_deep_stack;
-pub use reads::{Reads, reads};
+pub use dependence::{Dependence, dependence};
 use trial::{Trial, add_operation, edits, usual};
 
 /// The most kinds that a policy is tried on.
