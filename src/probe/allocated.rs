@@ -10,7 +10,7 @@
 
 use serde_json::Value;
 
-use crate::policy::reads::fields::{FieldRead, Look, Step};
+use crate::policy::reads::fields::{AccessKind, FieldRead, Step};
 use crate::schema::Gvk;
 
 /// The reason why such fields of the kind `gvk` are not known.
@@ -93,8 +93,8 @@ pub(super) fn is_touched(read: &FieldRead, path: &[Step]) -> bool {
     if !read.path.iter().zip(path).all(is_alike) {
         return false;
     }
-    match (path.len().saturating_sub(read.path.len()), read.look) {
-        (0, _) | (_, Look::Whole) | (1, Look::Elements) => true,
-        (_, Look::Elements | Look::Presence) => false,
+    match (path.len().saturating_sub(read.path.len()), read.access) {
+        (0, _) | (_, AccessKind::Whole) | (1, AccessKind::Elements) => true,
+        (_, AccessKind::Elements | AccessKind::Presence) => false,
     }
 }

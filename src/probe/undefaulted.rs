@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::allocated;
 use super::api::Request;
 use crate::policy::admission::Admission;
-use crate::policy::reads::fields::{FieldRead, Look, Step};
+use crate::policy::reads::fields::{AccessKind, FieldRead, Step};
 use crate::schema::Gvk;
 
 /// A request whose objects lack the defaults of their kind, as these are not known.
@@ -117,34 +117,34 @@ fn is_settled(object: &Value, read: &FieldRead) -> bool {
     let fields: Vec<Option<&str>> = fields.collect();
     match fields.as_slice() {
         // That there is an object is a matter of the operation.
-        [] | [Some("metadata")] => read.look == Look::Presence,
+        [] | [Some("metadata")] => read.access == AccessKind::Presence,
         [Some("apiVersion" | "kind")] => true,
         [Some("metadata"), Some("generation"), ..] | [Some("status"), ..] => false,
         [Some("metadata"), Some(name), ..] => {
             let value = object.get("metadata").and_then(|of| of.get(name));
             value.is_none_or(|value| !is_empty(value))
         }
-        _ => is_given(object, &read.path, read.look),
+        _ => is_given(object, &read.path, read.access),
     }
 }
 
 /// Reports whether all values at the path are given, as far as they are looked at.
-fn is_given(value: &Value, path: &[Step], look: Look) -> bool {
+fn is_given(value: &Value, path: &[Step], access: AccessKind) -> bool {
     match path.split_first() {
         Some((Step::Field(name), rest)) => {
             let field = value.get(name);
-            field.is_some_and(|field| is_given(field, rest, look))
+            field.is_some_and(|field| is_given(field, rest, access))
         }
         Some((Step::Each, rest)) => value.as_array().is_some_and(|items| {
-            !items.is_empty() && items.iter().all(|item| is_given(item, rest, look))
+            !items.is_empty() && items.iter().all(|item| is_given(item, rest, access))
         }),
-        None => match look {
-            Look::Presence => !is_empty(value),
-            Look::Elements => match value {
+        None => match access {
+            AccessKind::Presence => !is_empty(value),
+            AccessKind::Elements => match value {
                 Value::Array(items) => !items.is_empty(),
                 other => is_kept(other),
             },
-            Look::Whole => is_kept(value),
+            AccessKind::Whole => is_kept(value),
         },
     }
 }

@@ -113,7 +113,7 @@ impl Evaluator {
             params: params.map(Object::namespaced_name),
             ..Evaluation::default()
         };
-        let reads = self.programs.reads;
+        let reads = self.programs.inputs;
         let object = |object: &Option<Object>| {
             let object = object.as_ref();
             object.map_or(Value::Null, |object| object.value_as(gvk))

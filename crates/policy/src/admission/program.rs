@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::compile::CompiledPolicy;
 use crate::expressions::Role;
 use crate::reads::fields::{FieldRead, Sources};
-use crate::reads::{self, Input};
+use crate::reads::{Input, Reads};
 use cel::eval::Program;
 
 /// An expression, and its program or why it has none.
@@ -29,14 +29,14 @@ pub(super) struct Planned {
     pub(super) program: Arc<Program>,
     pub(super) depth: u32,
     /// The inputs that the expression itself reads.
-    pub(super) reads: Reads,
+    pub(super) inputs: CostlyInputs,
     /// The index among the policy's expressions.
     pub(super) index: usize,
 }
 
 /// The variables that are costly to make and that few policies read.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Reads {
+pub(super) struct CostlyInputs {
     pub(super) request: bool,
     pub(super) authorizer: bool,
 }
@@ -56,7 +56,7 @@ pub(super) struct Programs {
     /// The places of the variables by their names.
     by_name: HashMap<String, usize>,
     /// The inputs that the expressions read.
-    pub(super) reads: Reads,
+    pub(super) inputs: CostlyInputs,
     /// The match conditions, with their names.
     pub(super) match_conditions: Vec<(String, Expression)>,
     /// The validations.
@@ -78,17 +78,17 @@ impl Programs {
         for (n, source) in compiled.expressions().iter().enumerate() {
             let program = match (compiled.program(n), source.parsed()) {
                 (Some(program), Ok(ast)) => {
-                    let found = reads::Reads::new(ast);
-                    let reads = Reads {
-                        request: found.has(&[Input::Request]),
-                        authorizer: found.has(&[Input::Authorizer]),
+                    let reads = Reads::new(ast);
+                    let inputs = CostlyInputs {
+                        request: reads.has(&[Input::Request]),
+                        authorizer: reads.has(&[Input::Authorizer]),
                     };
-                    programs.reads.request |= reads.request;
-                    programs.reads.authorizer |= reads.authorizer;
+                    programs.inputs.request |= inputs.request;
+                    programs.inputs.authorizer |= inputs.authorizer;
                     Ok(Planned {
                         program: Arc::clone(program),
                         depth: ast.depth(),
-                        reads,
+                        inputs,
                         index: n,
                     })
                 }

@@ -111,7 +111,7 @@ impl Scope {
         self.depth.store(depth, Ordering::Relaxed);
         let limit = match &self.inputs.trace {
             None => PER_CALL_LIMIT,
-            Some(_) if planned.reads.authorizer => {
+            Some(_) if planned.inputs.authorizer => {
                 TRACED_CALL_LIMIT + TRACED_CHECKS * AUTHORIZER_CHECK_COST
             }
             Some(_) => TRACED_CALL_LIMIT,

@@ -12,13 +12,13 @@ use kubernetes::schema::escape::unescape;
 
 use super::{Attribute, Input, Key, is_input};
 
-/// How deep expressions are looked into; what is deeper counts as reading both objects.
+/// The greatest depth of expressions. Deeper ones count as reading both objects.
 const MAX_DEPTH: usize = 200;
 
 /// The most reads that are told apart; where there are more, both objects count as read.
 const MAX_READS: usize = 2_000;
 
-/// The most expressions, variables once for each use, that are looked into.
+/// The most expressions, variables once for each use, that are visited.
 const MAX_VISITS: usize = 50_000;
 
 /// A step of a path.
@@ -30,9 +30,9 @@ pub enum Step {
     Each,
 }
 
-/// Parts of a value that are looked at.
+/// Part of a value that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Look {
+pub enum AccessKind {
     /// That it is there.
     Presence,
     /// Which elements or keys it has.
@@ -48,8 +48,8 @@ pub struct FieldRead {
     pub is_old: bool,
     /// The steps from the object.
     pub path: Vec<Step>,
-    /// Part of the value that is looked at.
-    pub look: Look,
+    /// Part of the value that is read.
+    pub access: AccessKind,
 }
 
 impl std::fmt::Display for FieldRead {
@@ -117,12 +117,12 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn note(&mut self, paths: &[Path], look: Look) {
+    fn note(&mut self, paths: &[Path], access: AccessKind) {
         for path in paths {
             self.found.insert(FieldRead {
                 is_old: path.is_old,
                 path: path.steps.clone(),
-                look,
+                access,
             });
         }
         if self.found.len() > MAX_READS {
@@ -137,7 +137,7 @@ impl Walk<'_> {
             self.found.insert(FieldRead {
                 is_old,
                 path,
-                look: Look::Whole,
+                access: AccessKind::Whole,
             });
         }
     }
@@ -145,7 +145,7 @@ impl Walk<'_> {
     /// Reads the value of `id`.
     fn use_of(&mut self, ast: &Ast, id: ExprId, bound: &mut Bound, depth: usize) {
         let paths = self.paths(ast, id, bound, depth);
-        self.note(&paths, Look::Whole);
+        self.note(&paths, AccessKind::Whole);
     }
 
     /// The paths whose values `id` may have; what is read to come to it is noted.
@@ -170,11 +170,11 @@ impl Walk<'_> {
             } => self.call(ast, (function, *target, args), bound, depth),
             Expr::Comprehension(fold) => {
                 let range = self.paths(ast, fold.iter_range, bound, depth);
-                self.note(&range, Look::Elements);
+                self.note(&range, AccessKind::Elements);
                 let mut elements = range;
-                elements
-                    .iter_mut()
-                    .for_each(|path| path.steps.push(Step::Each));
+                for path in &mut elements {
+                    path.steps.push(Step::Each);
+                }
                 let init = self.paths(ast, fold.accu_init, bound, depth);
                 let n_bound = bound.len();
                 bound.push((fold.accu_var.to_string(), init));
@@ -237,7 +237,7 @@ impl Walk<'_> {
             }
         }
         if attribute.qualifiers.last().is_some_and(|it| it.is_test) {
-            self.note(&paths, Look::Presence);
+            self.note(&paths, AccessKind::Presence);
             paths.clear();
         }
         paths
@@ -295,18 +295,18 @@ impl Walk<'_> {
             ("_==_" | "_!=_", None, [one, other]) if is_null(one) || is_null(other) => {
                 for side in [one, other] {
                     let paths = self.paths(ast, *side, bound, depth);
-                    self.note(&paths, Look::Presence);
+                    self.note(&paths, AccessKind::Presence);
                 }
                 return Vec::new();
             }
             ("hasValue", Some(optional), []) => {
                 let paths = self.paths(ast, *optional, bound, depth);
-                self.note(&paths, Look::Presence);
+                self.note(&paths, AccessKind::Presence);
                 return Vec::new();
             }
             ("size", Some(of), []) | ("size", None, [of]) => {
                 let paths = self.paths(ast, *of, bound, depth);
-                self.note(&paths, Look::Elements);
+                self.note(&paths, AccessKind::Elements);
                 return Vec::new();
             }
             _ => {}
@@ -329,12 +329,12 @@ mod tests {
         sources.add(Some("all"), "variables.spec.list");
         sources.add(None, expression);
         let found = sources.reads();
-        let told = found.iter().map(|read| format!("{read} {:?}", read.look));
+        let told = found.iter().map(|read| format!("{read} {:?}", read.access));
         assert_eq!(told.collect::<Vec<_>>(), expected, "{expression}");
     }
 
     #[test]
-    fn fields_are_told_with_what_is_looked_at() {
+    fn reads_table() {
         check(
             "object.spec.group == 'a' || oldObject == null",
             &["object.spec.group Whole", "oldObject Presence"],
@@ -365,6 +365,14 @@ mod tests {
             ],
         );
         check("object == oldObject", &["object Whole", "oldObject Whole"]);
+        check(
+            "dyn(variables)['spec'].?x__dash__y.hasValue()",
+            &["object.spec.x-y Presence"],
+        );
+        check(
+            "dyn(object.list)[0]['a__dash__b']",
+            &["object.list[*].a__dash__b Whole"],
+        );
         check(
             "[object.spec.a].exists(x, x == object.spec.b)",
             &["object.spec.a Whole", "object.spec.b Whole"],
