@@ -18,7 +18,7 @@ mod support;
 
 use parity::corpus;
 use vap_status_controller::cli::input::{Input, Wanted};
-use vap_status_controller::policy::absence::Reads;
+use vap_status_controller::policy::absence::Dependence;
 
 #[test]
 fn warnings_are_those_of_the_type_checker() {
@@ -60,7 +60,7 @@ fn init_finds_requests() {
     for policy in &report.policies {
         for (n, found) in policy.validations.iter().enumerate() {
             // A constant has no request for which it is otherwise.
-            if found.reads != Reads::Request {
+            if found.dependence != Dependence::Request {
                 continue;
             }
             if !found.denied {
