@@ -8,9 +8,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::clear;
 use super::context::Settings;
-use super::followed::Followed;
 use super::leadership::Election;
 use super::lease::Timing;
+use super::opt_in::Followed;
 use crate::cluster::duration;
 use crate::policy::analysis::Profile;
 use crate::status::condition::ConditionType;

@@ -8,7 +8,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 
 use super::cluster_snapshot::ClusterSnapshot;
 use super::context::Context;
-use super::followed::{self, Followed};
+use super::opt_in::{self, Followed};
 use super::params::{Listing, Objects, Referrer};
 use crate::policy;
 use crate::schema::rest_mapper::ApiResource;
@@ -21,9 +21,9 @@ pub(crate) type Bindings = Vec<Arc<ValidatingAdmissionPolicyBinding>>;
 
 /// The bindings of the policy of that key, or why they are not known.
 pub(crate) fn bindings_of(context: &Context, key: &str) -> Result<Bindings, BindingsState> {
-    let (source, bindings) = match followed::of_key(key) {
+    let (source, bindings) = match opt_in::of_key(key) {
         Some(followed @ Followed::MutatingAdmissionPolicies) => {
-            let state = context.followed.of(followed);
+            let state = context.opt_in.of(followed);
             (Source::MutatingBindings, &state.bindings)
         }
         // Webhooks have none.

@@ -14,12 +14,12 @@ use super::admission_cache::AdmissionCache;
 use super::by_policy::{Bindings, Probes};
 use super::cluster_snapshot::ClusterSnapshot;
 use super::events::Events;
-use super::followed::{self, AllFollowed, Followed};
 use super::kept_conditions::KeptConditions;
 use super::lanes::Lanes;
 use super::leadership::Leadership;
 use super::log_throttle::LogThrottle;
 use super::match_cache::MatchCache;
+use super::opt_in::{self, Followed, OptIn};
 use super::params::Params;
 use super::probe_runner::ProbeRunner;
 use super::queue::Queue;
@@ -76,7 +76,7 @@ pub(crate) struct Context {
     pub(crate) store: Store,
     pub(crate) bindings: Bindings,
     pub(crate) params: Params,
-    pub(crate) followed: AllFollowed,
+    pub(crate) opt_in: OptIn,
     pub(crate) probes: Probes,
     pub(crate) probe_runner: ProbeRunner,
     pub(crate) admissions: Arc<AdmissionCache>,
@@ -123,7 +123,7 @@ impl Context {
             store,
             bindings: Bindings::default(),
             params: Params::default(),
-            followed: AllFollowed::default(),
+            opt_in: OptIn::default(),
             probes: Probes::default(),
             probe_runner: ProbeRunner::default(),
             admissions: Arc::default(),
@@ -212,17 +212,17 @@ impl Context {
 
     /// Puts all policies into the queue that are followed besides ValidatingAdmissionPolicies, also those that are
     /// gone and of which an object of ours is left, and those that probes name.
-    pub(crate) fn touch_followed(&self) {
+    pub(crate) fn touch_opt_in(&self) {
         let names = (self.store.names().into_iter()).chain(self.probes.policies());
-        let names = names.filter(|name| followed::of_key(name).is_some());
-        for name in names.chain(self.followed.keys()) {
+        let names = names.filter(|name| opt_in::of_key(name).is_some());
+        for name in names.chain(self.opt_in.keys()) {
             self.queue.add(&name);
         }
     }
 
     /// Puts all policies into the queue, also those that exist as names in probes alone.
     pub(crate) fn touch_all(&self) {
-        for name in self.followed.keys() {
+        for name in self.opt_in.keys() {
             self.queue.add(&name);
         }
         for name in self.store.names() {

@@ -2,8 +2,8 @@
 
 use super::by_policy::Bindings;
 use super::event_source::EventSource;
-use super::followed::fuzzing as followed;
 use super::list_watch::fuzzing as wire;
+use super::opt_in::fuzzing as opt_in;
 use super::probe::Probe;
 use super::received::ReceivedPolicy;
 
@@ -52,5 +52,5 @@ pub fn other_kinds(text: &str) {
     if let Ok(binding) = serde_json::from_str(text) {
         Bindings::default().put(binding, EventSource::Watched);
     }
-    followed::received(text.as_bytes());
+    opt_in::received(text.as_bytes());
 }

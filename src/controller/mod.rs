@@ -21,7 +21,6 @@ mod event_source;
 mod events;
 mod exclude;
 mod follow;
-mod followed;
 #[doc(hidden)]
 pub mod fuzzing;
 mod generation;
@@ -34,6 +33,7 @@ mod log_throttle;
 mod match_cache;
 mod memory;
 mod observe;
+mod opt_in;
 mod packed;
 mod params;
 mod periodic_resync;
@@ -67,10 +67,10 @@ use tokio::task::JoinSet;
 pub use self::apply::FIELD_MANAGER;
 use self::context::Context;
 pub use self::context::Settings;
-pub use self::followed::Followed;
 pub use self::leadership::Election;
 use self::leadership::Elector;
 pub use self::lease::Timing;
+pub use self::opt_in::Followed;
 pub use self::readiness::Readiness;
 use self::refresh::Refresher;
 pub use self::supervisor::Supervisor;
@@ -165,7 +165,7 @@ impl Controller {
         tasks.spawn("probes", probe_runner::work(Arc::clone(&context)));
         tasks.spawn("slow-checks", lanes::work(Arc::clone(&context)));
         for followed in &context.settings.followed {
-            let task = followed::run(Arc::clone(&context), *followed);
+            let task = opt_in::run(Arc::clone(&context), *followed);
             tasks.spawn(followed.row().task, task);
         }
         let refresher = Refresher::new(Arc::clone(&context));

@@ -10,8 +10,8 @@ use super::check::{CheckOutcome, CheckResult, Checked, check};
 use super::cluster_snapshot::ClusterSnapshot;
 use super::context::Context;
 use super::crds::{self, Crds};
-use super::followed::{self, Followed, definitions};
 use super::lanes::Lane;
+use super::opt_in::{self, Followed, definitions};
 use super::probe_runner::{self, Probed};
 use super::reconcile::Failure;
 use super::store::Entry;
@@ -93,7 +93,7 @@ pub(crate) async fn observe(
     let probes = probe_runner::run_probes(context, entry, snapshot).await;
     Ok(Some(Facts {
         subject: entry.subject(),
-        kind: followed::of_key(&entry.key).map(Followed::kind),
+        kind: opt_in::of_key(&entry.key).map(Followed::kind),
         fails_closed: entry.fails_closed(),
         is_asked: !entry.webhooks().is_empty() || entry.has_rules(),
         policy,

@@ -18,7 +18,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::followed::Followed;
+use super::opt_in::Followed;
 use super::packed::Packed;
 use super::{generation, memory};
 use crate::probe::api::{

@@ -16,9 +16,9 @@ use super::error::Error;
 use super::event_source::EventSource;
 use super::events;
 use super::exclude;
-use super::followed::{self, FollowedState};
 use super::leadership::Deadline;
 use super::observe::{Facts, observe};
+use super::opt_in::{self, OptInState};
 use super::params::Referrer;
 use super::probe_runner::{self, Probed};
 use super::store::Entry;
@@ -77,7 +77,7 @@ impl Failure {
 /// Brings the status of the policy `name` up to date.
 pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reconciled, Failure> {
     let Some(mut entry) = context.store.get(name) else {
-        if let Some(state) = context.followed.by_key(name) {
+        if let Some(state) = context.opt_in.by_key(name) {
             return gone(context, state, name).await;
         }
         forget(context, name);
@@ -90,7 +90,7 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
             retries_with_backoff: false,
         });
     };
-    if let Some(state) = context.followed.by_key(name)
+    if let Some(state) = context.opt_in.by_key(name)
         && let Some(ended) = take_status(context, state, &mut entry).await?
     {
         return Ok(ended);
@@ -163,7 +163,7 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
             }
         }
         Judged::Object(written) => {
-            if let Some(state) = context.followed.by_key(name) {
+            if let Some(state) = context.opt_in.by_key(name) {
                 state.put(written, EventSource::Answered);
             }
         }
@@ -199,7 +199,7 @@ fn forget(context: &Context, key: &str) {
 /// outcome, where it is not judged.
 async fn take_status(
     context: &Arc<Context>,
-    state: &FollowedState,
+    state: &OptInState,
     entry: &mut Entry,
 ) -> Result<Option<Reconciled>, Failure> {
     let name = entry.key.as_str();
@@ -244,7 +244,7 @@ async fn write(
     desired: &DesiredStatus,
 ) -> Result<Written<Judged>, Error> {
     if entry.body.is_some() {
-        let written = followed::apply(context, deadline, entry, desired).await?;
+        let written = opt_in::apply(context, deadline, entry, desired).await?;
         return Ok(written.map(Judged::Object));
     }
     let written = apply(context, deadline, &entry.policy, desired).await?;
@@ -254,7 +254,7 @@ async fn write(
 /// Ends what was said of a policy that has no status of its own and is gone, or left alone.
 async fn gone(
     context: &Arc<Context>,
-    state: &FollowedState,
+    state: &OptInState,
     key: &str,
 ) -> Result<Reconciled, Failure> {
     forget(context, key);
@@ -278,7 +278,7 @@ async fn gone(
     let Some(deadline) = context.leadership.may_write() else {
         return Ok(ended(ReconcileOutcome::Observed));
     };
-    let outcome = followed::delete(context, &deadline, (key, state), &object).await?;
+    let outcome = opt_in::delete(context, &deadline, (key, state), &object).await?;
     Ok(ended(outcome))
 }
 
@@ -402,7 +402,7 @@ async fn process(context: &Arc<Context>, name: &str) {
 /// The key by which a failure is logged once a minute: policies mostly fail for one cause. Rights are given for each
 /// kind that is followed, and a missing one is to be named for each.
 fn failure_key(name: &str, reason: ErrorReason) -> String {
-    match followed::of_key(name) {
+    match opt_in::of_key(name) {
         Some(followed) if matches!(reason, ErrorReason::Forbidden | ErrorReason::Invalid) => {
             format!("{} {}", reason.as_str(), followed.resource())
         }
@@ -425,7 +425,7 @@ fn complain(context: &Context, name: &str, failure: &Failure, retry_in: f64) {
             "cannot read this CustomResourceDefinition, retrying; similar failures are not logged"
         );
     } else if reason == ErrorReason::Forbidden
-        && let Some(followed) = followed::of_key(name)
+        && let Some(followed) = opt_in::of_key(name)
     {
         tracing::error!(
             policy = name,
@@ -437,7 +437,7 @@ fn complain(context: &Context, name: &str, failure: &Failure, retry_in: f64) {
             followed.role()
         );
     } else if reason == ErrorReason::Invalid
-        && let Some(followed) = followed::of_key(name)
+        && let Some(followed) = opt_in::of_key(name)
     {
         tracing::error!(
             policy = name,
@@ -476,7 +476,7 @@ pub(crate) fn random() -> f64 {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::followed::Followed;
+    use super::opt_in::Followed;
     use super::*;
 
     #[test]

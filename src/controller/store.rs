@@ -14,8 +14,8 @@ use super::cluster_snapshot::Change;
 use super::dependencies::Dependencies;
 use super::event_source::EventSource;
 use super::exclude::{self, Excluded};
-use super::followed::{self, definitions::Rules};
 use super::generation::Generation;
+use super::opt_in::{self, definitions::Rules};
 use super::packed::{Identity, Packed};
 use crate::policy;
 use crate::policy::analysis::Profile;
@@ -33,7 +33,7 @@ pub(crate) struct Store {
 /// One policy.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    /// Its name here and in the queue: its own, or one with a prefix ([`super::followed::Followed::key`]).
+    /// Its name here and in the queue: its own, or one with a prefix ([`super::opt_in::Followed::key`]).
     pub(crate) key: String,
     /// The kind that it has beside a policy, if it is no validating one.
     pub(crate) body: Option<Body>,
@@ -227,7 +227,7 @@ impl Store {
     }
 
     /// Puts in what is followed by its key: what it shares with validating policies, and the rest.
-    pub(crate) fn put_followed(
+    pub(crate) fn put_opt_in(
         &self,
         key: &str,
         shared: ValidatingAdmissionPolicy,
@@ -297,7 +297,7 @@ impl Store {
 
     /// Takes out all validating policies but these, and names those that were taken out.
     pub(crate) fn retain(&self, names: &BTreeSet<String>) -> Vec<String> {
-        self.retain_among(|name| followed::of_key(name).is_none(), names)
+        self.retain_among(|name| opt_in::of_key(name).is_none(), names)
     }
 
     /// Takes out those of which `is_meant` but for these, and names those that were taken out.
@@ -501,7 +501,7 @@ mod tests {
     #[test]
     fn policies_of_both_kinds_may_have_one_name() {
         let store = Store::default();
-        let key = followed::Followed::MutatingAdmissionPolicies.key("a");
+        let key = opt_in::Followed::MutatingAdmissionPolicies.key("a");
         let patch = |expression: &str| -> Body {
             let mutation =
                 json!([{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}]);
@@ -512,7 +512,7 @@ mod tests {
         };
         let put = |version, expression| {
             let policy = policy(version, "a");
-            store.put_followed(&key, policy, patch(expression), EventSource::Watched)
+            store.put_opt_in(&key, policy, patch(expression), EventSource::Watched)
         };
         assert!(store.put(policy("1", "a"), EventSource::Watched));
         assert!(put("2", "[]"));
@@ -524,7 +524,7 @@ mod tests {
         assert_ne!(of(&key).generation(), before, "the mutations are others");
         // A list of one kind says nothing of the other.
         assert_eq!(store.retain(&BTreeSet::new()), ["a"]);
-        let mutating = |name: &str| followed::of_key(name).is_some();
+        let mutating = |name: &str| opt_in::of_key(name).is_some();
         assert_eq!(
             store.retain_among(mutating, &BTreeSet::new()),
             std::slice::from_ref(&key)

@@ -236,7 +236,7 @@ fn publish_of(
 /// The object that the events of a policy are about.
 fn regarding(context: &Context, entry: &Entry) -> ObjectReference {
     let reference = entry.policy.object_ref(&());
-    let Some(state) = context.followed.by_key(&entry.key) else {
+    let Some(state) = context.opt_in.by_key(&entry.key) else {
         return reference;
     };
     ObjectReference {

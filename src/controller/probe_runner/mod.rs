@@ -487,7 +487,7 @@ async fn look(context: &Arc<Context>, name: &str, lane: Lane) -> bool {
     let Ok(probes) = probes_of(context, name) else {
         return false;
     };
-    let state = context.followed.by_key(name);
+    let state = context.opt_in.by_key(name);
     // Definitions are known also where their conditions have no place.
     let is_followed = state.is_none_or(|state| state.obstacle().is_none());
     let entry = context.store.get(name).filter(|_| is_followed);

@@ -12,8 +12,8 @@ use serde_json::Value;
 use super::super::cluster_snapshot::ClusterSnapshot;
 use super::super::context::Context;
 use super::super::crds;
-use super::super::followed::{self, definitions};
 use super::super::memory::{self, mebibytes};
+use super::super::opt_in::{self, definitions};
 use super::super::params::Unavailable;
 use super::super::probe::Probe;
 use super::super::schemas::Schemas;
@@ -45,7 +45,7 @@ pub(super) fn missing(context: &Context, key: &str, probes: &[Arc<Probe>]) -> Mi
     let Some(target) = probes.iter().find_map(|probe| probe.spec.target.as_ref()) else {
         return Missing::Absent(format!("there is no ValidatingAdmissionPolicy {key}"));
     };
-    let Some(followed) = followed::of_key(key) else {
+    let Some(followed) = opt_in::of_key(key) else {
         return Missing::NotFollowed(format!(
             "it is about the {target}, which the controller does not decide; run it with `kubectl vap test`"
         ));
@@ -57,7 +57,7 @@ pub(super) fn missing(context: &Context, key: &str, probes: &[Arc<Probe>]) -> Mi
             followed.resource()
         ));
     }
-    let state = context.followed.of(followed);
+    let state = context.opt_in.of(followed);
     match state.obstacle() {
         Some(why) => Missing::NotFollowed(format!("it is about the {target}, and {why}")),
         None if state.is_known() => Missing::Absent(format!("there is no {target}")),

@@ -18,10 +18,10 @@ use super::crds::{Crd, Crds, CustomResourceDefinition};
 use super::error::Error;
 use super::event_source::EventSource;
 use super::follow::{self, Event, Follower};
-use super::followed::Followed;
-use super::followed::definitions::{Listener, ReadDefinition, WithRules};
 use super::list_watch::{Form, Listing, Plan};
 use super::memory::MAX_TYPED_OBJECT;
+use super::opt_in::Followed;
+use super::opt_in::definitions::{Listener, ReadDefinition, WithRules};
 use super::received::ReceivedPolicy;
 use super::refresh::Signal;
 use crate::schema::GroupVersion;
@@ -411,8 +411,8 @@ fn go_on_without(context: &Context, source: Source) -> bool {
         Source::Probes => context.set_probes_listed(),
         Source::MutatingBindings => {
             let followed = Followed::MutatingAdmissionPolicies;
-            if context.followed.of(followed).set_bindings_listed() {
-                context.touch_followed();
+            if context.opt_in.of(followed).set_bindings_listed() {
+                context.touch_opt_in();
             }
         }
         _ => return false,

@@ -30,7 +30,7 @@ use super::super::lanes::Lane;
 use super::super::memory;
 use super::super::reconcile::Failure;
 use super::super::store::{Body, Entry};
-use super::{Followed, FollowedState};
+use super::{Followed, OptInState};
 use crate::status::compute::{CheckStep, Matched};
 use crate::status::definition::RuleFindings;
 use crate::telemetry::metrics::ErrorReason;
@@ -164,7 +164,7 @@ impl Resource for WithRules {
 /// The place where the watch of definitions puts those that are followed.
 pub(crate) struct Listener<'a> {
     context: &'a Context,
-    state: &'a FollowedState,
+    state: &'a OptInState,
     listed: BTreeSet<String>,
     /// Those of the list that cannot be read exist.
     unreadable: BTreeSet<String>,
@@ -176,7 +176,7 @@ impl<'a> Listener<'a> {
         let is_followed = context.settings.followed.contains(&DEFINITIONS);
         is_followed.then(|| Self {
             context,
-            state: context.followed.of(DEFINITIONS),
+            state: context.opt_in.of(DEFINITIONS),
             listed: BTreeSet::new(),
             unreadable: BTreeSet::new(),
         })
@@ -205,7 +205,7 @@ impl<'a> Listener<'a> {
             ..ValidatingAdmissionPolicy::default()
         };
         let body = Body::Definition(rules);
-        if self.context.store.put_followed(&key, shared, body, from) {
+        if self.context.store.put_opt_in(&key, shared, body, from) {
             self.context.queue.add(&key);
         }
     }
@@ -220,7 +220,7 @@ impl<'a> Listener<'a> {
         self.listed.clear();
         let unreadable = std::mem::take(&mut self.unreadable);
         self.state.set_policies_listed(unreadable);
-        context.touch_followed();
+        context.touch_opt_in();
     }
 
     /// One of that name is gone.

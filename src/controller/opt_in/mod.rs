@@ -197,17 +197,17 @@ pub(crate) fn of_key(key: &str) -> Option<Followed> {
 
 /// The states of all kinds that can be followed.
 #[derive(Debug)]
-pub(crate) struct AllFollowed([FollowedState; 4]);
+pub(crate) struct OptIn([OptInState; 4]);
 
-impl Default for AllFollowed {
+impl Default for OptIn {
     fn default() -> Self {
-        Self(Followed::ALL.map(FollowedState::new))
+        Self(Followed::ALL.map(OptInState::new))
     }
 }
 
-impl AllFollowed {
+impl OptIn {
     /// The state of one kind.
-    pub(crate) const fn of(&self, followed: Followed) -> &FollowedState {
+    pub(crate) const fn of(&self, followed: Followed) -> &OptInState {
         let [policies, validating, mutating, definitions] = &self.0;
         match followed {
             Followed::MutatingAdmissionPolicies => policies,
@@ -218,19 +218,19 @@ impl AllFollowed {
     }
 
     /// The state of the kind whose key that is.
-    pub(crate) fn by_key(&self, key: &str) -> Option<&FollowedState> {
+    pub(crate) fn by_key(&self, key: &str) -> Option<&OptInState> {
         of_key(key).map(|followed| self.of(followed))
     }
 
     /// The keys of everything that has an object, whether it exists or not.
     pub(crate) fn keys(&self) -> Vec<String> {
-        self.0.iter().flat_map(FollowedState::keys).collect()
+        self.0.iter().flat_map(OptInState::keys).collect()
     }
 }
 
 /// The state of one kind that is followed.
 #[derive(Debug)]
-pub(crate) struct FollowedState {
+pub(crate) struct OptInState {
     /// The kind.
     pub(crate) followed: Followed,
     /// The bindings, by the policy's key.
@@ -263,7 +263,7 @@ pub(crate) struct Object {
     pub(crate) content: std::sync::Arc<StatusObject>,
 }
 
-impl FollowedState {
+impl OptInState {
     fn new(followed: Followed) -> Self {
         Self {
             followed,
@@ -447,8 +447,8 @@ mod tests {
         serde_json::from_value(json!({"metadata": metadata})).unwrap()
     }
 
-    fn listed(unreadable: &[&str]) -> FollowedState {
-        let state = FollowedState::new(FOLLOWED);
+    fn listed(unreadable: &[&str]) -> OptInState {
+        let state = OptInState::new(FOLLOWED);
         state.put(object("a", "1"), EventSource::Listed);
         state.set_objects_listed();
         state.set_bindings_listed();
@@ -461,7 +461,7 @@ mod tests {
         for followed in Followed::ALL {
             assert_eq!(parts_of(&followed.key("a")), Some((followed, "a")));
             assert_eq!(Followed::of_kind(followed.kind()), Some(followed));
-            let states = AllFollowed::default();
+            let states = OptIn::default();
             assert_eq!(states.of(followed).followed, followed);
             let (source, _, statuses) = followed.row().sources;
             if let Some(source) = source {
@@ -478,7 +478,7 @@ mod tests {
 
     #[test]
     fn only_what_is_certain_is_an_orphan() {
-        let unknown = FollowedState::new(FOLLOWED);
+        let unknown = OptInState::new(FOLLOWED);
         unknown.put(object("a", "1"), EventSource::Listed);
         assert!(unknown.orphan(&key("a")).is_none());
         unknown.set_objects_listed();

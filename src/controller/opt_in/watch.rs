@@ -13,7 +13,7 @@ use super::super::event_source::EventSource;
 use super::super::follow::Event;
 use super::super::watch::{follow_at, follow_by_policy_at};
 use super::received::{Received, ReceivedBinding, ReceivedMutating, ReceivedWebhooks};
-use super::{Followed, FollowedState, Row};
+use super::{Followed, OptInState, Row};
 use crate::schema::Gvr;
 use crate::status::object::StatusObject;
 
@@ -54,7 +54,7 @@ fn served(context: &Context, row: &Row) -> Option<Served> {
 /// Follows a kind while it is served, for ever.
 pub(crate) async fn run(context: Arc<Context>, followed: Followed) {
     let row = followed.row();
-    let state = context.followed.of(followed);
+    let state = context.opt_in.of(followed);
     let mut changes = context.changes();
     loop {
         if let Some(now) = served(&context, row) {
@@ -80,7 +80,7 @@ pub(crate) async fn run(context: Arc<Context>, followed: Followed) {
                 ),
                 _ => "the cluster does not serve these".to_owned(),
             });
-            context.touch_followed();
+            context.touch_opt_in();
             until_other(&context, row, now).await;
         } else {
             // The sender lives as long as the context.
@@ -117,7 +117,7 @@ fn tell(row: &Row, served: Served) {
 }
 
 /// Forgets what was known. The objects stay: nothing tells that what they say is wrong.
-fn forget(context: &Context, state: &FollowedState) {
+fn forget(context: &Context, state: &OptInState) {
     let (policies, bindings, objects) = state.followed.row().sources;
     for source in [policies, bindings, Some(objects)].into_iter().flatten() {
         context.readiness.forget(source);
@@ -157,7 +157,7 @@ async fn policies(context: &Context, followed: Followed, version: &str) {
 }
 
 async fn of_kind<K: Received>(context: &Context, followed: Followed, version: &str) {
-    let state = context.followed.of(followed);
+    let state = context.opt_in.of(followed);
     let row = followed.row();
     let key = |name: &str| followed.key(name);
     let mut listed = BTreeSet::new();
@@ -166,7 +166,7 @@ async fn of_kind<K: Received>(context: &Context, followed: Followed, version: &s
     let put = |received: K, from| {
         let key = key(received.meta().name.as_deref().unwrap_or_default());
         let (shared, body) = received.parts();
-        if context.store.put_followed(&key, shared, body, from) {
+        if context.store.put_opt_in(&key, shared, body, from) {
             context.queue.add(&key);
         }
     };
@@ -196,7 +196,7 @@ async fn of_kind<K: Received>(context: &Context, followed: Followed, version: &s
             }
             listed.clear();
             state.set_policies_listed(std::mem::take(&mut unreadable));
-            context.touch_followed();
+            context.touch_opt_in();
         }
         Event::Apply(policy) => put(policy, EventSource::Watched),
         Event::Delete(policy) => {
@@ -211,14 +211,14 @@ async fn of_kind<K: Received>(context: &Context, followed: Followed, version: &s
 }
 
 /// Follows the bindings of a kind; for ever, also where it has none.
-async fn bindings(context: &Context, state: &FollowedState, version: &str) {
+async fn bindings(context: &Context, state: &OptInState, version: &str) {
     let row = state.followed.row();
     let ((_, Some(source), _), Some(resource)) = (row.sources, row.bindings) else {
         return std::future::pending().await;
     };
     let listed_all = || {
         if state.set_bindings_listed() {
-            context.touch_followed();
+            context.touch_opt_in();
         }
     };
     follow_by_policy_at::<ReceivedBinding, _>(
@@ -231,7 +231,7 @@ async fn bindings(context: &Context, state: &FollowedState, version: &str) {
     .await;
 }
 
-async fn objects(context: &Context, state: &FollowedState) {
+async fn objects(context: &Context, state: &OptInState) {
     let row = state.followed.row();
     let key = |name: &str| state.followed.key(name);
     let mut listed = BTreeSet::new();
@@ -261,7 +261,7 @@ async fn objects(context: &Context, state: &FollowedState) {
             }
             listed.clear();
             state.set_objects_listed();
-            context.touch_followed();
+            context.touch_opt_in();
         }
         Event::Apply(object) => put(object, EventSource::Watched),
         Event::Delete(object) => {
@@ -328,11 +328,11 @@ mod tests {
         let object = json!({"metadata": {"name": "a", "resourceVersion": "1"}});
         let object = serde_json::from_value(object).unwrap();
         context
-            .followed
+            .opt_in
             .of(followed)
             .put(object, EventSource::Listed);
         let at_work = Arc::clone(&context);
-        tokio::spawn(async move { bindings(&at_work, at_work.followed.of(followed), "v1").await });
+        tokio::spawn(async move { bindings(&at_work, at_work.opt_in.of(followed), "v1").await });
         let of_a = || bindings_of(&context, &key);
         tokio::time::sleep(Duration::from_secs(15)).await;
         assert_eq!(of_a().unwrap().len(), 0);
@@ -365,7 +365,7 @@ mod tests {
             let (client, _) = client(move |_| Some(Reply::failure(code, "broken")));
             let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
             let followed = Followed::MutatingAdmissionPolicies;
-            let state = context.followed.of(followed);
+            let state = context.opt_in.of(followed);
             let object = json!({"metadata": {"name": "a", "resourceVersion": "1"}});
             let object = serde_json::from_value(object).unwrap();
             state.put(object, EventSource::Listed);
@@ -402,7 +402,7 @@ mod tests {
         let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
         let followed = Followed::MutatingAdmissionPolicies;
         let key = |name: &str| followed.key(name);
-        let state = context.followed.of(followed);
+        let state = context.opt_in.of(followed);
         for name in ["odd", "gone"] {
             let metadata = json!({"name": name, "resourceVersion": "1"});
             let object = serde_json::from_value(json!({"metadata": metadata})).unwrap();

@@ -18,7 +18,7 @@ use super::super::error::Error;
 use super::super::event_source::EventSource;
 use super::super::leadership::Deadline;
 use super::super::store::Entry;
-use super::{Followed, FollowedState, Object};
+use super::{Followed, Object, OptInState};
 use crate::status::DesiredStatus;
 use crate::status::object::{ObjectStatus, StatusObject};
 use crate::telemetry::metrics::{ErrorReason, ReconcileOutcome};
@@ -34,7 +34,7 @@ pub(crate) async fn apply(
     desired: &DesiredStatus,
 ) -> Result<Written<StatusObject>, Error> {
     let uid = entry.policy.metadata.uid.as_deref();
-    let Some(state) = context.followed.by_key(&entry.key) else {
+    let Some(state) = context.opt_in.by_key(&entry.key) else {
         return Ok(Written::Gone);
     };
     let known = state.object(&entry.key);
@@ -82,7 +82,7 @@ pub(crate) async fn apply(
 async fn create(
     context: &Context,
     deadline: &Deadline,
-    state: &FollowedState,
+    state: &OptInState,
     entry: &Entry,
 ) -> Result<Written<StatusObject>, Error> {
     let row = state.followed.row();
@@ -151,7 +151,7 @@ async fn write(
 pub(crate) async fn delete(
     context: &Context,
     deadline: &Deadline,
-    (key, state): (&str, &FollowedState),
+    (key, state): (&str, &OptInState),
     object: &Object,
 ) -> Result<ReconcileOutcome, Error> {
     let metadata = object.content.meta();
@@ -205,7 +205,7 @@ mod tests {
             })
         });
         let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
-        let state = context.followed.of(Followed::MutatingAdmissionPolicies);
+        let state = context.opt_in.of(Followed::MutatingAdmissionPolicies);
         let object = json!({"metadata": {"name": "a", "uid": "o", "resourceVersion": "1"}});
         let object: StatusObject = serde_json::from_value(object).unwrap();
         assert_eq!(object.meta().uid.as_deref(), Some("o"));
