@@ -2,6 +2,7 @@
 //!
 //! Pure functions over API objects and schemas; nothing here reads the cluster, a file or a clock.
 //!
+//! - [`subject`]: the kinds of objects whose expressions are evaluated.
 //! - [`compile`]: every expression of a policy, compiled as the API server does; [`consequence`] says what happens to
 //!   a request for which one fails.
 //! - [`mutations`]: what a mutating policy is in terms of a validating one.
@@ -47,6 +48,7 @@ pub mod nearest;
 pub mod parts;
 pub mod reads;
 pub mod rule;
+pub mod subject;
 pub mod suspicious;
 pub mod webhooks;
 

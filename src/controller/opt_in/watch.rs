@@ -328,11 +328,11 @@ mod tests {
         let object = json!({"metadata": {"name": "a", "resourceVersion": "1"}});
         let object = serde_json::from_value(object).unwrap();
         context
-            .opt_in
+            .followed
             .of(followed)
             .put(object, EventSource::Listed);
         let at_work = Arc::clone(&context);
-        tokio::spawn(async move { bindings(&at_work, at_work.opt_in.of(followed), "v1").await });
+        tokio::spawn(async move { bindings(&at_work, at_work.followed.of(followed), "v1").await });
         let of_a = || bindings_of(&context, &key);
         tokio::time::sleep(Duration::from_secs(15)).await;
         assert_eq!(of_a().unwrap().len(), 0);

@@ -1,0 +1,272 @@
+//! Kinds of objects whose expressions and rules are evaluated, as one table, and the identity of such an object.
+//!
+//! A kind is a variant of [`SubjectKind`] and a [`Row`]. Nothing else lists names of kinds, resources or versions.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A kind of object whose expressions and rules are evaluated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SubjectKind {
+    /// Policies that validate requests.
+    #[default]
+    ValidatingAdmissionPolicy,
+    /// Policies that change requests and do not validate them.
+    MutatingAdmissionPolicy,
+    /// Configurations of validating webhooks, each of which is called or not.
+    ValidatingWebhookConfiguration,
+    /// Configurations of mutating webhooks, each of which is called or not.
+    MutatingWebhookConfiguration,
+    /// Definitions of custom resources, whose rules are about objects and not about requests.
+    CustomResourceDefinition,
+}
+
+/// The facts in which kinds differ.
+#[derive(Debug)]
+pub struct Row {
+    /// The kind.
+    pub kind: &'static str,
+    /// The resource.
+    pub plural: &'static str,
+    /// The API group.
+    pub group: &'static str,
+    /// The versions, the best first.
+    pub versions: &'static [&'static str],
+    /// The resource of the bindings. `None` if the kind has no bindings.
+    pub bindings: Option<&'static str>,
+    /// The kind of the objects that hold the conditions. `None` if the kind has a status of its own.
+    pub status_object: Option<StatusObjectKind>,
+    /// Other names of the resource in arguments of commands.
+    pub aliases: &'static [&'static str],
+    /// The object, in messages.
+    pub noun: &'static str,
+    /// The part that an API server evaluates for a request, in messages.
+    pub evaluated: &'static str,
+    /// The consequence if no request matches, in messages.
+    pub never_runs: &'static str,
+}
+
+/// A kind of objects that hold the conditions of subjects without a status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StatusObjectKind {
+    /// The kind.
+    pub kind: &'static str,
+    /// The resource.
+    pub plural: &'static str,
+}
+
+const ADMISSION: &str = "admissionregistration.k8s.io";
+
+const VALIDATING_POLICIES: Row = Row {
+    kind: "ValidatingAdmissionPolicy",
+    plural: "validatingadmissionpolicies",
+    group: ADMISSION,
+    versions: &["v1"],
+    bindings: Some("validatingadmissionpolicybindings"),
+    status_object: None,
+    aliases: &["vap", "vaps", "validatingadmissionpolicy"],
+    noun: "policy",
+    evaluated: "policy",
+    never_runs: "the policy never runs",
+};
+
+const MUTATING_POLICIES: Row = Row {
+    kind: "MutatingAdmissionPolicy",
+    plural: "mutatingadmissionpolicies",
+    group: ADMISSION,
+    versions: &["v1", "v1beta1", "v1alpha1"],
+    bindings: Some("mutatingadmissionpolicybindings"),
+    status_object: Some(StatusObjectKind {
+        kind: "MutatingAdmissionPolicyStatus",
+        plural: "mutatingadmissionpolicystatuses",
+    }),
+    aliases: &["map", "maps", "mutatingadmissionpolicy"],
+    noun: "policy",
+    evaluated: "policy",
+    never_runs: "the policy never runs",
+};
+
+const VALIDATING_WEBHOOKS: Row = Row {
+    kind: "ValidatingWebhookConfiguration",
+    plural: "validatingwebhookconfigurations",
+    group: ADMISSION,
+    versions: &["v1"],
+    bindings: None,
+    status_object: Some(StatusObjectKind {
+        kind: "ValidatingWebhookConfigurationStatus",
+        plural: "validatingwebhookconfigurationstatuses",
+    }),
+    aliases: &["vwc", "validatingwebhookconfiguration"],
+    noun: "webhook configuration",
+    evaluated: "webhook",
+    never_runs: "the webhook is never called",
+};
+
+const MUTATING_WEBHOOKS: Row = Row {
+    kind: "MutatingWebhookConfiguration",
+    plural: "mutatingwebhookconfigurations",
+    group: ADMISSION,
+    versions: &["v1"],
+    bindings: None,
+    status_object: Some(StatusObjectKind {
+        kind: "MutatingWebhookConfigurationStatus",
+        plural: "mutatingwebhookconfigurationstatuses",
+    }),
+    aliases: &["mwc", "mutatingwebhookconfiguration"],
+    noun: "webhook configuration",
+    evaluated: "webhook",
+    never_runs: "the webhook is never called",
+};
+
+const DEFINITIONS: Row = Row {
+    kind: "CustomResourceDefinition",
+    plural: "customresourcedefinitions",
+    group: "apiextensions.k8s.io",
+    versions: &["v1"],
+    bindings: None,
+    status_object: Some(StatusObjectKind {
+        kind: "CustomResourceDefinitionStatus",
+        plural: "customresourcedefinitionstatuses",
+    }),
+    aliases: &["crd", "crds", "customresourcedefinition"],
+    noun: "definition",
+    evaluated: "definition",
+    never_runs: "the rules never run",
+};
+
+impl Row {
+    /// Returns true if `resource` names the kind in arguments of commands.
+    #[must_use]
+    pub fn is_named(&self, resource: &str) -> bool {
+        resource == self.plural || self.aliases.contains(&resource)
+    }
+}
+
+impl SubjectKind {
+    /// All kinds.
+    pub const ALL: [Self; 5] = [
+        Self::ValidatingAdmissionPolicy,
+        Self::MutatingAdmissionPolicy,
+        Self::ValidatingWebhookConfiguration,
+        Self::MutatingWebhookConfiguration,
+        Self::CustomResourceDefinition,
+    ];
+
+    /// Returns the facts about the kind.
+    #[must_use]
+    pub const fn row(self) -> &'static Row {
+        match self {
+            Self::ValidatingAdmissionPolicy => &VALIDATING_POLICIES,
+            Self::MutatingAdmissionPolicy => &MUTATING_POLICIES,
+            Self::ValidatingWebhookConfiguration => &VALIDATING_WEBHOOKS,
+            Self::MutatingWebhookConfiguration => &MUTATING_WEBHOOKS,
+            Self::CustomResourceDefinition => &DEFINITIONS,
+        }
+    }
+
+    /// Returns the name of the kind.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        self.row().kind
+    }
+
+    /// Returns the resource.
+    #[must_use]
+    pub const fn plural(self) -> &'static str {
+        self.row().plural
+    }
+
+    /// Returns true if the kind is a configuration of webhooks.
+    #[must_use]
+    pub const fn is_webhooks(self) -> bool {
+        matches!(
+            self,
+            Self::ValidatingWebhookConfiguration | Self::MutatingWebhookConfiguration
+        )
+    }
+
+    /// Returns the kind of this name.
+    #[must_use]
+    pub fn from_kind(kind: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|of| of.as_str() == kind)
+    }
+
+    /// Returns the kind with this resource.
+    #[must_use]
+    pub fn from_plural(plural: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|of| of.plural() == plural)
+    }
+
+    /// Returns the kinds whose conditions are in objects of their own: the controller watches them on request only.
+    pub fn opt_in() -> impl Iterator<Item = Self> {
+        let mut all = Self::ALL.into_iter();
+        std::iter::from_fn(move || all.find(|kind| kind.row().status_object.is_some()))
+    }
+}
+
+impl fmt::Display for SubjectKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Identity of an object: its kind and its name. None of the kinds has namespaces.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SubjectId {
+    /// The kind.
+    pub kind: SubjectKind,
+    /// The name among objects of the kind.
+    pub name: Arc<str>,
+}
+
+impl SubjectId {
+    /// Returns the identity of the object with this name.
+    pub fn new(kind: SubjectKind, name: impl Into<Arc<str>>) -> Self {
+        Self {
+            kind,
+            name: name.into(),
+        }
+    }
+
+    /// Returns the identity of the `ValidatingAdmissionPolicy` with this name.
+    pub fn policy(name: impl Into<Arc<str>>) -> Self {
+        Self::new(SubjectKind::ValidatingAdmissionPolicy, name)
+    }
+}
+
+/// Writes the name of a `ValidatingAdmissionPolicy`, or the resource and the name.
+impl fmt::Display for SubjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            SubjectKind::ValidatingAdmissionPolicy => f.write_str(&self.name),
+            kind => write!(f, "{}/{}", kind.plural(), self.name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_distinct_and_consistent() {
+        for kind in SubjectKind::ALL {
+            let row = kind.row();
+            assert_eq!(SubjectKind::from_kind(row.kind), Some(kind));
+            assert_eq!(SubjectKind::from_plural(row.plural), Some(kind));
+            assert!(row.aliases.contains(&&*row.kind.to_lowercase()));
+            if let Some(object) = &row.status_object {
+                assert_eq!(object.kind, format!("{}Status", row.kind));
+                assert_eq!(object.plural, format!("{}es", object.kind.to_lowercase()));
+            }
+        }
+        assert_eq!(SubjectKind::from_kind("ConfigMap"), None);
+    }
+
+    #[test]
+    fn id_display_has_resource_except_for_validating_policies() {
+        assert_eq!(SubjectId::policy("a").to_string(), "a");
+        let crd = SubjectId::new(SubjectKind::CustomResourceDefinition, "a");
+        assert_eq!(crd.to_string(), "customresourcedefinitions/a");
+    }
+}
