@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use serde_json::Value;
-use vap_status_controller::status::object::ObjectKind;
+use vap_status_controller::policy::subject::{StatusObjectKind, SubjectKind};
 
 use crate::conditions::wait_for;
 use crate::control_plane::ControlPlane;
@@ -18,46 +18,50 @@ const VERSION: &str = "v1alpha1";
 /// How long a condition, or its end, is waited for.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
+#[expect(
+    clippy::expect_used,
+    reason = "tests name kinds with such objects only"
+)]
+fn object_kind(kind: SubjectKind) -> StatusObjectKind {
+    let object = kind.row().status_object;
+    object.expect("a kind without a status of its own")
+}
+
 /// The objects of one kind.
 #[derive(Clone, Debug)]
 pub struct Statuses(Api<DynamicObject>);
 
 impl Statuses {
-    /// The objects of `kind`.
+    /// The objects that hold the conditions of `kind`, which must not have a status of its own.
     #[must_use]
-    pub fn of(client: &Client, kind: ObjectKind) -> Self {
-        let gvk = GroupVersionKind::gvk(GROUP, VERSION, kind.kind);
-        let resource = ApiResource::from_gvk_with_plural(&gvk, kind.plural);
+    pub fn of(client: &Client, kind: SubjectKind) -> Self {
+        let StatusObjectKind { kind, plural } = object_kind(kind);
+        let gvk = GroupVersionKind::gvk(GROUP, VERSION, kind);
+        let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
         Self(Api::all_with(client.clone(), &resource))
     }
 
-    /// Grants the controller to follow what `kind` is about, and installs its definition.
+    /// Grants the controller to watch `kind`, and installs the definition of its conditions.
     ///
     /// # Errors
     /// When kubectl refuses the manifests, or the kind is not served.
-    pub async fn install(control_plane: &ControlPlane, kind: ObjectKind) -> Result<Self> {
-        let resource = kind.plural.strip_suffix("statuses");
-        let resource = resource.context("a plural that ends otherwise")?;
-        // `…policystatuses` is about `…policies`, all others end with an `s`.
-        let resource = match resource.strip_suffix('y') {
-            Some(stem) => format!("{stem}ies"),
-            None => format!("{resource}s"),
-        };
-        grant_following(control_plane, &resource)?;
+    pub async fn install(control_plane: &ControlPlane, kind: SubjectKind) -> Result<Self> {
+        grant_following(control_plane, kind.plural())?;
         Self::install_definition(control_plane, kind).await
     }
 
-    /// Installs the definition of `kind` alone.
+    /// Installs the definition of the conditions of `kind` alone.
     ///
     /// # Errors
     /// When kubectl refuses the manifest, or the kind is not served.
     pub async fn install_definition(
         control_plane: &ControlPlane,
-        kind: ObjectKind,
+        kind: SubjectKind,
     ) -> Result<Self> {
-        install_statuses(control_plane, kind.plural)?;
+        let plural = object_kind(kind).plural;
+        install_statuses(control_plane, plural)?;
         let client = control_plane.client().await?;
-        await_served(&client, &format!("{GROUP}/{VERSION}/{}", kind.plural)).await?;
+        await_served(&client, &format!("{GROUP}/{VERSION}/{plural}")).await?;
         Ok(Self::of(&client, kind))
     }
 

@@ -22,7 +22,7 @@ use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::Client;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use vap_status_controller::status::object::ObjectKind;
+use vap_status_controller::policy::subject::SubjectKind;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -67,7 +67,7 @@ impl Cluster {
     }
 
     async fn install(&self) {
-        let kind = ObjectKind::OF_MUTATING;
+        let kind = SubjectKind::MutatingAdmissionPolicy;
         Statuses::install(&self.control_plane, kind).await.unwrap();
     }
 
@@ -98,7 +98,7 @@ impl Cluster {
     }
 
     fn statuses(&self) -> Statuses {
-        Statuses::of(&self.client, ObjectKind::OF_MUTATING)
+        Statuses::of(&self.client, SubjectKind::MutatingAdmissionPolicy)
     }
 
     fn crds(&self) -> Api<DynamicObject> {
@@ -508,7 +508,7 @@ async fn mutating_policies_without_flag_are_not_requested() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_missing_right_costs_mutating_policies_alone() {
     let cluster = Cluster::start(&[]).await;
-    install_statuses(&cluster.control_plane, ObjectKind::OF_MUTATING.plural).unwrap();
+    install_statuses(&cluster.control_plane, "mutatingadmissionpolicystatuses").unwrap();
     cluster
         .policy("sound", "apps", "deployments", REPLICAS)
         .await;

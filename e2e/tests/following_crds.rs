@@ -30,7 +30,7 @@ use kube::api::{
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use vap_status_controller::status::object::ObjectKind;
+use vap_status_controller::policy::subject::SubjectKind;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -65,7 +65,7 @@ impl Cluster {
         let (control_plane, directory) = audited(AUDIT_POLICY, &[]).await.unwrap();
         let client = control_plane.client().await.unwrap();
         install_probes(&client).await.unwrap();
-        let kind = ObjectKind::OF_DEFINITIONS;
+        let kind = SubjectKind::CustomResourceDefinition;
         let statuses = Statuses::install(&control_plane, kind).await.unwrap();
         Self {
             control_plane,
@@ -531,7 +531,7 @@ async fn conditions_have_a_place_first() {
     assert!(metrics.contains(followed), "{metrics}");
 
     controller.announce(new_kind("definitionstatuses"));
-    let kind = ObjectKind::OF_DEFINITIONS;
+    let kind = SubjectKind::CustomResourceDefinition;
     Statuses::install_definition(&cluster.control_plane, kind)
         .await
         .unwrap();

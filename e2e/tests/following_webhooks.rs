@@ -21,7 +21,7 @@ use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
 };
 use serde_json::{Value, json};
-use vap_status_controller::status::object::ObjectKind;
+use vap_status_controller::policy::subject::SubjectKind;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -66,7 +66,7 @@ impl Cluster {
             directory,
         };
         for sort in SORTS {
-            let kind = object_kind(sort);
+            let kind = kind_of(sort);
             Statuses::install(&cluster.control_plane, kind)
                 .await
                 .unwrap();
@@ -81,7 +81,7 @@ impl Cluster {
     }
 
     fn statuses(&self, sort: &str) -> Statuses {
-        Statuses::of(&self.client, object_kind(sort))
+        Statuses::of(&self.client, kind_of(sort))
     }
 
     async fn create(&self, sort: &str, name: &str, webhooks: Value) {
@@ -125,12 +125,12 @@ impl Cluster {
     }
 }
 
-/// The kind of the objects that hold the conditions of configurations of that sort.
-fn object_kind(sort: &str) -> ObjectKind {
+/// Returns the kind of configurations of that sort.
+fn kind_of(sort: &str) -> SubjectKind {
     if sort == "Validating" {
-        ObjectKind::OF_VALIDATING_WEBHOOKS
+        SubjectKind::ValidatingWebhookConfiguration
     } else {
-        ObjectKind::OF_MUTATING_WEBHOOKS
+        SubjectKind::MutatingWebhookConfiguration
     }
 }
 

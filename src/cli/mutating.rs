@@ -19,97 +19,8 @@ use super::connection::{Connected, one_line};
 use super::error::CliError;
 use crate::cluster::error::Error;
 use crate::policy::mutations;
-use crate::status::object::{ObjectKind, StatusObject};
-
-/// A kind that the controller may follow.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Kind {
-    group: &'static str,
-    plural: &'static str,
-    /// Names of the resource in arguments.
-    pub(super) resources: &'static [&'static str],
-    /// The versions, the best first.
-    versions: &'static [&'static str],
-    objects: ObjectKind,
-}
-
-/// MutatingAdmissionPolicies.
-pub(super) const POLICIES: Kind = Kind {
-    group: GROUP,
-    plural: "mutatingadmissionpolicies",
-    resources: &[
-        "map",
-        "maps",
-        "mutatingadmissionpolicy",
-        "mutatingadmissionpolicies",
-    ],
-    versions: &["v1", "v1beta1", "v1alpha1"],
-    objects: ObjectKind::OF_MUTATING,
-};
-
-/// Configurations of webhooks, of both sorts, and CustomResourceDefinitions.
-pub(super) const OTHERS: [Kind; 3] = [
-    Kind {
-        group: GROUP,
-        plural: "validatingwebhookconfigurations",
-        resources: &[
-            "vwc",
-            "validatingwebhookconfiguration",
-            "validatingwebhookconfigurations",
-        ],
-        versions: &["v1"],
-        objects: ObjectKind::OF_VALIDATING_WEBHOOKS,
-    },
-    Kind {
-        group: GROUP,
-        plural: "mutatingwebhookconfigurations",
-        resources: &[
-            "mwc",
-            "mutatingwebhookconfiguration",
-            "mutatingwebhookconfigurations",
-        ],
-        versions: &["v1"],
-        objects: ObjectKind::OF_MUTATING_WEBHOOKS,
-    },
-    Kind {
-        group: "apiextensions.k8s.io",
-        plural: "customresourcedefinitions",
-        resources: &[
-            "crd",
-            "crds",
-            "customresourcedefinition",
-            "customresourcedefinitions",
-        ],
-        versions: &["v1"],
-        objects: ObjectKind::OF_DEFINITIONS,
-    },
-];
-
-/// All of them.
-pub(super) const ALL: [&Kind; 4] = {
-    let [validating, mutating, definitions] = &OTHERS;
-    [&POLICIES, validating, mutating, definitions]
-};
-
-impl Kind {
-    /// The name.
-    pub(super) const fn name(&self) -> &'static str {
-        self.objects.about
-    }
-
-    /// The resource of the objects that hold its statuses, with its group.
-    pub(super) fn statuses(&self) -> String {
-        let group = StatusObject::group(&self.objects);
-        format!("{}.{group}", self.objects.plural)
-    }
-
-    /// Reports whether it is that of definitions, which are large, and of which nothing but the metadata is shown.
-    fn is_definitions(&self) -> bool {
-        self.objects == ObjectKind::OF_DEFINITIONS
-    }
-}
-
-const GROUP: &str = "admissionregistration.k8s.io";
+use crate::policy::subject::{Row, SubjectKind};
+use crate::status::object::StatusObject;
 
 /// Objects asked for at once.
 const PAGE_SIZE: u32 = 500;
@@ -160,9 +71,13 @@ struct Read {
 /// Where they cannot be read.
 pub(super) async fn policies(
     connected: &Connected,
-    kind: &Kind,
+    kind: SubjectKind,
     wanted: Wanted<'_>,
 ) -> Result<Found, Trouble> {
+    let row = kind.row();
+    let Some(status_object) = &row.status_object else {
+        return Ok(Found::default());
+    };
     let is_asked_for = !matches!(wanted, Wanted::Followed(_));
     let trouble = |what: &str, error: &Error| {
         if is_asked_for {
@@ -171,13 +86,14 @@ pub(super) async fn policies(
         let why = one_line(&error.to_string());
         Trouble::Note(format!(
             "{} are not shown: {what} cannot be read: {why}",
-            kind.plural
+            row.plural
         ))
     };
-    let group = StatusObject::group(&kind.objects);
-    let version = StatusObject::version(&kind.objects);
-    let plural = kind.objects.plural;
-    let objects = api(connected, (&group, &version, kind.objects.kind, plural));
+    let plural = status_object.plural;
+    let objects: Api<DynamicObject> = Api::all_with(
+        connected.client.clone(),
+        &ApiResource::erase::<StatusObject>(status_object),
+    );
     let objects = match list(connected, &objects, None).await {
         Ok(objects) => objects,
         Err(error) => return Err(trouble(plural, &error)),
@@ -193,11 +109,11 @@ pub(super) async fn policies(
         Wanted::Named(_) => None,
     };
     let mut found = None;
-    for version in kind.versions {
-        let policies = api(connected, (kind.group, version, kind.name(), kind.plural));
+    for version in row.versions {
+        let policies = api(connected, row, version);
         found = match list_of(connected, kind, &policies, selector).await {
             Ok(found) => found,
-            Err(error) => return Err(trouble(kind.plural, &error)),
+            Err(error) => return Err(trouble(row.plural, &error)),
         };
         if found.is_some() {
             break;
@@ -220,7 +136,7 @@ pub(super) async fn policies(
         let uid = policy.metadata.uid.as_deref();
         let object = by_name.get(&name).filter(|object| object.is_owned_by(uid));
         // Most definitions have no rules, and so no conditions.
-        if object.is_none() && kind.is_definitions() && !is_asked_for {
+        if object.is_none() && kind == SubjectKind::CustomResourceDefinition && !is_asked_for {
             continue;
         }
         policy.status = object.and_then(StatusObject::policy_status);
@@ -251,14 +167,21 @@ pub(super) async fn policies(
     })
 }
 
-fn api(connected: &Connected, names: (&str, &str, &str, &str)) -> Api<DynamicObject> {
-    let (group, version, kind, plural) = names;
+/// Returns the resource of the objects that hold the statuses of a kind, with its group.
+pub(super) fn statuses(kind: SubjectKind) -> String {
+    let object = kind.row().status_object.as_ref();
+    object.map_or_else(String::new, |object| {
+        format!("{}.{}", object.plural, StatusObject::group(object))
+    })
+}
+
+fn api(connected: &Connected, row: &Row, version: &str) -> Api<DynamicObject> {
     let resource = ApiResource {
-        group: group.to_owned(),
+        group: row.group.to_owned(),
         version: version.to_owned(),
-        api_version: format!("{group}/{version}"),
-        kind: kind.to_owned(),
-        plural: plural.to_owned(),
+        api_version: format!("{}/{version}", row.group),
+        kind: row.kind.to_owned(),
+        plural: row.plural.to_owned(),
     };
     Api::all_with(connected.client.clone(), &resource)
 }
@@ -266,11 +189,11 @@ fn api(connected: &Connected, names: (&str, &str, &str, &str)) -> Api<DynamicObj
 /// All objects of a kind, as much of them as is shown; nothing where the kind is not served.
 async fn list_of(
     connected: &Connected,
-    kind: &Kind,
+    kind: SubjectKind,
     api: &Api<DynamicObject>,
     selector: Option<&str>,
 ) -> Result<Option<Vec<DynamicObject>>, Error> {
-    if !kind.is_definitions() {
+    if kind != SubjectKind::CustomResourceDefinition {
         return list(connected, api, selector).await;
     }
     let metadata = pages(connected, selector, async |params| {

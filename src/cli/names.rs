@@ -2,21 +2,13 @@
 //!
 //! Source: cli-runtime `pkg/resource/builder.go`, `ResourceTypeOrNameArgs`.
 
-/// The API group of policies.
-const GROUP: &str = "admissionregistration.k8s.io";
-
-/// The names of the resource, the first being the short one that kubectl's plugins are known by.
-const RESOURCE: [&str; 4] = [
-    "vap",
-    "vaps",
-    "validatingadmissionpolicy",
-    "validatingadmissionpolicies",
-];
+use crate::policy::subject::SubjectKind;
 
 /// Reports whether `text` names the resource: `vap`, `ValidatingAdmissionPolicy`,
 /// `validatingadmissionpolicies.v1.admissionregistration.k8s.io` and the like.
 #[must_use]
 pub fn is_resource(text: &str) -> bool {
+    let row = SubjectKind::ValidatingAdmissionPolicy.row();
     let text = text.to_ascii_lowercase();
     let (resource, behind) = match text.split_once('.') {
         Some((resource, behind)) => (resource, Some(behind)),
@@ -24,11 +16,11 @@ pub fn is_resource(text: &str) -> bool {
     };
     let is_group = |behind: &str| {
         let version = behind
-            .strip_suffix(GROUP)
+            .strip_suffix(row.group)
             .and_then(|it| it.strip_suffix('.'));
-        behind == GROUP || version.is_some_and(|it| matches!(it, "v1" | "v1beta1" | "v1alpha1"))
+        behind == row.group || version.is_some_and(|it| matches!(it, "v1" | "v1beta1" | "v1alpha1"))
     };
-    RESOURCE.contains(&resource) && behind.is_none_or(is_group)
+    row.is_named(resource) && behind.is_none_or(is_group)
 }
 
 /// The name that `vap/NAME` and the like give.
@@ -38,19 +30,16 @@ pub fn of_resource(text: &str) -> Option<&str> {
     is_resource(resource).then_some(name)
 }
 
-/// The names of objects of a type, `resources` being what it is called, that `arguments` give apart from those of
+/// The names of objects of a kind that `arguments` give apart from those of
 /// others, which are left in `arguments`; nothing where no object and not the type is named, no name where all are.
 ///
 /// # Errors
 /// Where one names none.
-pub fn take(
-    arguments: &mut Vec<String>,
-    resources: &[&str],
-) -> Result<Option<Vec<String>>, String> {
+pub fn take(arguments: &mut Vec<String>, kind: SubjectKind) -> Result<Option<Vec<String>>, String> {
     let is_type = |text: &str| {
         let text = text.to_ascii_lowercase();
         let resource = text.split('.').next().unwrap_or_default();
-        resources.contains(&resource)
+        kind.row().is_named(resource)
     };
     let has_type = arguments.first().is_some_and(|first| is_type(first));
     if has_type {
@@ -129,15 +118,10 @@ mod tests {
 
     #[test]
     fn other_types_are_named_beside_policies() {
-        let map = [
-            "map",
-            "maps",
-            "mutatingadmissionpolicy",
-            "mutatingadmissionpolicies",
-        ];
+        let map = SubjectKind::MutatingAdmissionPolicy;
         let take = |arguments: &[&str]| {
             let mut arguments: Vec<String> = arguments.iter().map(|it| (*it).to_owned()).collect();
-            let taken = take(&mut arguments, &map);
+            let taken = take(&mut arguments, map);
             (taken, arguments.join(" "))
         };
         let names = |names: &[&str]| Ok(Some(names.iter().map(|it| (*it).to_owned()).collect()));

@@ -15,8 +15,8 @@ use serde::Serialize;
 use super::controller::ControllerReport;
 use super::error::CliError;
 use super::exit::Exit;
-use super::mutating;
 use super::yaml_text;
+use crate::policy::subject::SubjectKind;
 use crate::status::compute::DesiredStatus;
 use crate::status::exclusion::Exclusion;
 
@@ -200,13 +200,13 @@ impl StatusReport {
     #[must_use]
     pub(super) fn with_mutating(
         self,
-        kind: &mutating::Kind,
+        kind: SubjectKind,
         mutating: &[ValidatingAdmissionPolicy],
         exclusion: &Exclusion,
     ) -> Self {
         let mut of_mutating = Self::beside(mutating, exclusion).policies;
         for policy in &mut of_mutating {
-            policy.kind = kind.name();
+            policy.kind = kind.as_str();
         }
         let mut policies = self.policies;
         policies.extend(of_mutating);

@@ -26,6 +26,7 @@ use super::names;
 use super::render::{self, Parts};
 use super::report::{PolicyReport, StatusReport};
 use super::terminal::Terminal;
+use crate::policy::subject::SubjectKind;
 use crate::status::exclusion::Exclusion;
 use crate::status::lease;
 
@@ -43,9 +44,9 @@ pub(super) fn run(
     err: &mut dyn Write,
 ) -> Result<Exit, CliError> {
     let mut names = args.names.clone();
-    let asked = mutating::ALL.map(|kind| names::take(&mut names, kind.resources));
+    let asked = SubjectKind::opt_in();
     let asked = asked
-        .into_iter()
+        .map(|kind| names::take(&mut names, kind))
         .collect::<Result<Vec<_>, _>>()
         .map_err(CliError::Usage)?;
     let selection = Selection {
@@ -116,12 +117,12 @@ impl Scope {
         selection: &Selection,
         asked: Vec<Option<Vec<String>>>,
     ) -> Result<Self, CliError> {
-        let mut kinds = mutating::ALL.iter().zip(&asked);
+        let mut kinds = SubjectKind::opt_in().zip(&asked);
         let watched = kinds.find_map(|(kind, names)| names.as_ref().map(|_| kind));
         if let (Some(kind), true) = (watched, args.watch) {
             return Err(CliError::Usage(format!(
                 "--watch shows changes of ValidatingAdmissionPolicies; `kubectl get {} --watch` those of the others",
-                kind.statuses()
+                mutating::statuses(kind)
             )));
         }
         let has_names = asked.iter().flatten().any(|names| !names.is_empty());
@@ -139,9 +140,9 @@ impl Scope {
     fn wanted<'a>(
         &'a self,
         selection: &'a Selection,
-    ) -> impl Iterator<Item = (&'static mutating::Kind, Wanted<'a>)> {
+    ) -> impl Iterator<Item = (SubjectKind, Wanted<'a>)> {
         let selector = selection.selector.as_deref();
-        let kinds = mutating::ALL.into_iter().zip(&self.asked);
+        let kinds = SubjectKind::opt_in().zip(&self.asked);
         kinds.filter_map(move |(kind, asked)| {
             let wanted = match asked.as_deref() {
                 Some([]) => Wanted::All(selector),
@@ -185,14 +186,14 @@ async fn first(
             Ok(found) => {
                 report = report.with_mutating(kind, &found.policies, &exclusion);
                 for name in found.missing {
-                    let short = kind.resources.first().copied().unwrap_or_default();
+                    let short = kind.row().aliases.first().copied().unwrap_or_default();
                     report.gaps.push(format!(
                         "the cluster has no {} `{name}`; `kubectl vap status {short}` lists all",
-                        kind.name()
+                        kind.as_str()
                     ));
                 }
                 if !found.has_statuses && !matches!(wanted, Wanted::Followed(_)) {
-                    let statuses = kind.statuses();
+                    let statuses = mutating::statuses(kind);
                     let _ = writeln!(
                         err,
                         "warning: the cluster has no {statuses}: without their CRD the controller writes no conditions"

@@ -14,8 +14,9 @@ use super::memory::MAX_ADMISSIONS;
 use super::store::{Body, Entry};
 use crate::policy::admission::Admission;
 use crate::policy::admission::mutation::MutatingAdmission;
+use crate::policy::subject::SubjectId;
 
-/// Policies ready to decide, by name.
+/// Policies ready to decide.
 #[derive(Debug)]
 pub(crate) struct AdmissionCache {
     ready: Mutex<Recent<Admission>>,
@@ -34,7 +35,7 @@ impl Default for AdmissionCache {
 /// Compiled policies within a number of bytes: those that were not used for the longest time are dropped.
 #[derive(Debug)]
 struct Recent<T> {
-    ready: HashMap<String, Ready<T>>,
+    ready: HashMap<SubjectId, Ready<T>>,
     max_bytes: usize,
     n_bytes: usize,
     /// Counts uses.
@@ -59,9 +60,9 @@ impl<T> Recent<T> {
         }
     }
 
-    fn get(&mut self, name: &str, generation: &Generation) -> Option<Arc<T>> {
+    fn get(&mut self, id: &SubjectId, generation: &Generation) -> Option<Arc<T>> {
         self.clock += 1;
-        let ready = self.ready.get_mut(name)?;
+        let ready = self.ready.get_mut(id)?;
         if ready.generation != *generation {
             return None;
         }
@@ -70,14 +71,14 @@ impl<T> Recent<T> {
     }
 
     /// Stores a compiled policy that takes `n_bytes`, unless that is more than all may take.
-    fn put(&mut self, name: String, generation: Generation, admission: Arc<T>, n_bytes: usize) {
-        self.remove(&name);
+    fn put(&mut self, id: SubjectId, generation: Generation, admission: Arc<T>, n_bytes: usize) {
+        self.remove(&id);
         if n_bytes > self.max_bytes {
             return;
         }
         while self.n_bytes + n_bytes > self.max_bytes {
             let oldest = self.ready.iter().min_by_key(|(_, ready)| ready.used_at);
-            let Some(oldest) = oldest.map(|(name, _)| name.clone()) else {
+            let Some(oldest) = oldest.map(|(id, _)| id.clone()) else {
                 break;
             };
             self.remove(&oldest);
@@ -90,11 +91,11 @@ impl<T> Recent<T> {
             n_bytes,
             used_at: self.clock,
         };
-        self.ready.insert(name, ready);
+        self.ready.insert(id, ready);
     }
 
-    fn remove(&mut self, name: &str) {
-        if let Some(ready) = self.ready.remove(name) {
+    fn remove(&mut self, id: &SubjectId) {
+        if let Some(ready) = self.ready.remove(id) {
             self.n_bytes = self.n_bytes.saturating_sub(ready.n_bytes);
         }
     }
@@ -114,8 +115,8 @@ fn compiled_bytes(policy: &ValidatingAdmissionPolicy, body: Option<&Body>) -> us
 impl AdmissionCache {
     /// Returns what was made of this very generation of `policy`, if there is one.
     pub(crate) fn get(&self, policy: &ValidatingAdmissionPolicy) -> Option<Arc<Admission>> {
-        let name = policy.metadata.name.as_deref()?;
-        self.lock().get(name, &Generation::of_policy(policy))
+        let id = SubjectId::policy(policy.metadata.name.as_deref()?);
+        self.lock().get(&id, &Generation::of_policy(policy))
     }
 
     /// Keeps what was made of `policy`, in the place of what was made of an earlier generation.
@@ -125,11 +126,15 @@ impl AdmissionCache {
         admission: Admission,
     ) -> Arc<Admission> {
         let admission = Arc::new(admission);
-        if let Some(name) = policy.metadata.name.clone() {
+        if let Some(name) = policy.metadata.name.as_deref() {
             let generation = Generation::of_policy(policy);
             let n_bytes = compiled_bytes(policy, None);
-            self.lock()
-                .put(name, generation, Arc::clone(&admission), n_bytes);
+            self.lock().put(
+                SubjectId::policy(name),
+                generation,
+                Arc::clone(&admission),
+                n_bytes,
+            );
         }
         admission
     }
@@ -141,20 +146,20 @@ impl AdmissionCache {
         make: impl FnOnce() -> MutatingAdmission,
     ) -> Arc<MutatingAdmission> {
         let generation = entry.generation();
-        let known = lock(&self.mutating).get(&entry.key, &generation);
+        let known = lock(&self.mutating).get(&entry.id, &generation);
         known.unwrap_or_else(|| {
             let admission = Arc::new(make());
             let n_bytes = compiled_bytes(&entry.policy, entry.body.as_ref());
-            let name = entry.key.clone();
-            lock(&self.mutating).put(name, generation, Arc::clone(&admission), n_bytes);
+            let id = entry.id.clone();
+            lock(&self.mutating).put(id, generation, Arc::clone(&admission), n_bytes);
             admission
         })
     }
 
-    /// Drops what was made of the policy `name`: it is gone, or has no probes.
-    pub(crate) fn forget(&self, name: &str) {
-        self.lock().remove(name);
-        lock(&self.mutating).remove(name);
+    /// Drops what was made of a policy: it is gone, or has no probes.
+    pub(crate) fn forget(&self, id: &SubjectId) {
+        self.lock().remove(id);
+        lock(&self.mutating).remove(id);
     }
 
     fn lock(&self) -> MutexGuard<'_, Recent<Admission>> {
@@ -170,6 +175,7 @@ fn lock<T>(map: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use serde_json::json;
 
+    use super::super::tests::id;
     use super::*;
 
     fn policy(uid: &str, generation: i64) -> ValidatingAdmissionPolicy {
@@ -194,7 +200,7 @@ mod tests {
         admissions.put(&second, Admission::new(&second));
         assert!(admissions.get(&first).is_none());
         assert_eq!(admissions.lock().ready.len(), 1);
-        admissions.forget("a");
+        admissions.forget(&id("a"));
         assert!(admissions.get(&second).is_none());
     }
 
@@ -238,7 +244,7 @@ mod tests {
         admissions.put(&large, Admission::new(&large));
         assert!(admissions.get(&large).is_none());
         for name in ["p0", "p2", "p3"] {
-            admissions.forget(name);
+            admissions.forget(&id(name));
         }
         let n_bytes = admissions.lock().n_bytes;
         assert_eq!(n_bytes, 0);

@@ -4,15 +4,16 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::clear;
 use super::context::Settings;
 use super::leadership::Election;
 use super::lease::Timing;
-use super::opt_in::Followed;
 use crate::cluster::duration;
 use crate::policy::analysis::Profile;
+use crate::policy::subject::SubjectKind;
 use crate::status::condition::ConditionType;
 use crate::status::exclusion::{Exclusion, LabelPattern, NamePattern};
 use crate::status::lease;
@@ -152,11 +153,11 @@ pub struct RunArguments {
     #[arg(
         long,
         env = "VAP_FOLLOW",
-        value_enum,
+        value_parser = opt_in_kinds(),
         value_name = "RESOURCES",
         value_delimiter = ','
     )]
-    pub follow: Vec<Followed>,
+    pub follow: Vec<SubjectKind>,
 
     /// How many statuses to write at once
     #[arg(long, env = "VAP_CONCURRENCY", default_value_t = 32, value_name = "N",
@@ -252,6 +253,31 @@ impl RunArguments {
 }
 
 /// The conditions that `Ready` may require: all but itself.
+/// Returns a parser of the kinds that the controller watches on request.
+fn opt_in_kinds() -> impl TypedValueParser<Value = SubjectKind> {
+    let values =
+        SubjectKind::opt_in().map(|kind| PossibleValue::new(kind.plural()).help(help(kind)));
+    PossibleValuesParser::new(values)
+        .try_map(|plural| SubjectKind::from_plural(&plural).ok_or("is not a known resource"))
+}
+
+/// Returns the help text of a value of `--follow`.
+const fn help(kind: SubjectKind) -> &'static str {
+    match kind {
+        SubjectKind::ValidatingAdmissionPolicy => "",
+        SubjectKind::MutatingAdmissionPolicy => {
+            "`MutatingAdmissionPolicies`, where the cluster serves them"
+        }
+        SubjectKind::ValidatingWebhookConfiguration => {
+            "`ValidatingWebhookConfigurations`: the match conditions and rules of webhooks"
+        }
+        SubjectKind::MutatingWebhookConfiguration => "`MutatingWebhookConfigurations`, likewise",
+        SubjectKind::CustomResourceDefinition => {
+            "`CustomResourceDefinitions` with validation rules: these rules"
+        }
+    }
+}
+
 fn required_condition(name: &str) -> Result<ConditionType, String> {
     let may_count = || {
         ConditionType::ALL

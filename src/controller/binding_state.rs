@@ -8,9 +8,9 @@ use k8s_openapi::api::admissionregistration::v1::{
 
 use super::cluster_snapshot::ClusterSnapshot;
 use super::context::Context;
-use super::opt_in::{self, Followed};
 use super::params::{Listing, Objects, Referrer};
 use crate::policy;
+use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::schema::rest_mapper::ApiResource;
 use crate::status::bindings::BindingsState;
 use crate::status::compute::{ParamsState, Sought};
@@ -19,22 +19,23 @@ use crate::telemetry::metrics::Source;
 /// The bindings of a policy.
 pub(crate) type Bindings = Vec<Arc<ValidatingAdmissionPolicyBinding>>;
 
-/// The bindings of the policy of that key, or why they are not known.
-pub(crate) fn bindings_of(context: &Context, key: &str) -> Result<Bindings, BindingsState> {
-    let (source, bindings) = match opt_in::of_key(key) {
-        Some(followed @ Followed::MutatingAdmissionPolicies) => {
-            let state = context.opt_in.of(followed);
-            (Source::MutatingBindings, &state.bindings)
-        }
-        // Webhooks have none.
-        Some(_) => return Ok(Bindings::new()),
-        None => (Source::Bindings, &context.bindings),
+/// Returns the bindings of a policy, or why they are not known. Kinds without bindings have none.
+pub(crate) fn bindings_of(context: &Context, id: &SubjectId) -> Result<Bindings, BindingsState> {
+    let (source, bindings) = match id.kind {
+        SubjectKind::ValidatingAdmissionPolicy => (Source::Bindings, &context.bindings),
+        SubjectKind::MutatingAdmissionPolicy => match context.opt_in.of(id.kind) {
+            Some(state) => (Source::MutatingBindings, &state.bindings),
+            None => return Ok(Bindings::new()),
+        },
+        SubjectKind::ValidatingWebhookConfiguration
+        | SubjectKind::MutatingWebhookConfiguration
+        | SubjectKind::CustomResourceDefinition => return Ok(Bindings::new()),
     };
     // Once we may not read them any more, what was listed before says nothing of today.
     match context.readiness.refusal(source) {
         // The whole of it is said once, by the log and `/readyz`.
         Some(_) => Err(BindingsState::NotPermitted),
-        None => bindings.of(key).ok_or(BindingsState::Unread),
+        None => bindings.of(id).ok_or(BindingsState::Unread),
     }
 }
 
@@ -61,7 +62,7 @@ pub(crate) fn bindings_state(
 /// Returns the state of the params that the bindings refer to, as the status reports it.
 pub(crate) fn params_state(
     context: &Arc<Context>,
-    policy: &str,
+    policy: &SubjectId,
     bindings: Result<&Bindings, &BindingsState>,
     resource: &ApiResource,
 ) -> ParamsState {

@@ -14,6 +14,7 @@ use super::memory::{self, mebibytes};
 use super::packed::{Identity, Packed};
 use super::probe::Probe;
 use super::probe_runner::rights;
+use crate::policy::subject::{SubjectId, SubjectKind};
 
 /// The bindings.
 pub(crate) type Bindings = ByPolicy<ValidatingAdmissionPolicyBinding>;
@@ -35,8 +36,8 @@ pub(crate) trait RefersToPolicy: ResourceExt {
     /// The state of the object that is kept.
     fn kept_state(kept: &Self::Kept) -> ObjectState<'_>;
 
-    /// The name of the policy.
-    fn policy_name(&self) -> &str;
+    /// Returns the policy. Bindings name it only: its kind is `bound`.
+    fn subject(&self, bound: SubjectKind) -> SubjectId;
 
     /// Reports whether the object is the same as `other` as far as the policy is concerned: other
     /// differences are ignored.
@@ -96,8 +97,8 @@ impl RefersToPolicy for ValidatingAdmissionPolicyBinding {
         kept.identity.state()
     }
 
-    fn policy_name(&self) -> &str {
-        &self.spec.policy_name
+    fn subject(&self, bound: SubjectKind) -> SubjectId {
+        SubjectId::new(bound, &*self.spec.policy_name)
     }
 
     fn says_the_same_as(&self, other: &Self) -> bool {
@@ -121,8 +122,8 @@ impl RefersToPolicy for Probe {
         kept.meta().into()
     }
 
-    fn policy_name(&self) -> &str {
-        &self.spec.policy_name
+    fn subject(&self, _bound: SubjectKind) -> SubjectId {
+        self.spec.subject.clone()
     }
 
     fn says_the_same_as(&self, other: &Self) -> bool {
@@ -159,6 +160,8 @@ struct Limits {
 
 /// All objects of a kind, by the policy that they refer to.
 pub(crate) struct ByPolicy<K: RefersToPolicy> {
+    /// The kind of policies that bindings refer to.
+    bound: SubjectKind,
     state: Mutex<State<K>>,
 }
 
@@ -185,9 +188,9 @@ struct State<K: RefersToPolicy> {
     /// True once all existing objects are known.
     is_listed: bool,
     /// The policy that an object refers to, by the name of the object.
-    policies: HashMap<Arc<str>, Arc<str>>,
+    policies: HashMap<Arc<str>, SubjectId>,
     /// The objects of a policy with their names, sorted by these.
-    by_policy: HashMap<Arc<str>, Named<K::Kept>>,
+    by_policy: HashMap<SubjectId, Named<K::Kept>>,
 }
 
 impl<K: RefersToPolicy> Default for ByPolicy<K> {
@@ -205,40 +208,47 @@ impl<K: RefersToPolicy> Default for ByPolicy<K> {
             by_policy: HashMap::new(),
         };
         Self {
+            bound: SubjectKind::ValidatingAdmissionPolicy,
             state: Mutex::new(state),
         }
     }
 }
 
 impl<K: RefersToPolicy> ByPolicy<K> {
+    /// Creates an index of bindings of policies of a kind.
+    pub(crate) fn new(bound: SubjectKind) -> Self {
+        Self {
+            bound,
+            ..Self::default()
+        }
+    }
+
     /// Puts in an object as the API server told it, by the rule of [`EventSource`], and names the policies that
     /// this touches: the one it refers to, and the one that it referred to before.
-    pub(crate) fn put(&self, mut object: K, from: EventSource) -> Vec<String> {
+    pub(crate) fn put(&self, mut object: K, from: EventSource) -> Vec<SubjectId> {
         let Some(name) = object.meta().name.clone() else {
             return Vec::new();
         };
         object.meta_mut().managed_fields = None;
         rights::trim_annotations(object.meta_mut());
-        let policy = object.policy_name().to_owned();
+        let policy = object.subject(self.bound);
         let mut state = self.lock();
         let known = state.get(&name).map(K::kept_state);
         if !from.supersedes(object.meta().into(), known) {
             return Vec::new();
         }
         let before = state.policies.get(&*name).cloned();
-        let replaced = before
-            .as_deref()
-            .and_then(|before| state.take(before, &name));
+        let replaced = before.as_ref().and_then(|before| state.take(before, &name));
         let name: Arc<str> = name.into();
         state.insert(Arc::clone(&name), &policy, object.keep());
         // The other policies of which a probe lost its place.
         let mut touched = state.make_room(&policy, &name);
         let is_news = match (before, replaced, state.get(&name)) {
-            (Some(before), Some(old), Some(new)) if *before == *policy => {
+            (Some(before), Some(old), Some(new)) if before == policy => {
                 !K::kept(new).says_the_same_as(&K::kept(&old))
             }
-            (Some(before), ..) if *before != *policy => {
-                touched.push(before.to_string());
+            (Some(before), ..) if before != policy => {
+                touched.push(before);
                 true
             }
             _ => true,
@@ -271,7 +281,7 @@ impl<K: RefersToPolicy> ByPolicy<K> {
 
     /// Inserts an object that was read because there is room for it now, unless its state is older than the known one.
     /// Returns the names of the policies that this touches.
-    pub(crate) fn readmit(&self, object: K) -> Vec<String> {
+    pub(crate) fn readmit(&self, object: K) -> Vec<SubjectId> {
         {
             let mut state = self.lock();
             let name = object.meta().name.clone().unwrap_or_default();
@@ -304,16 +314,16 @@ impl<K: RefersToPolicy> ByPolicy<K> {
     }
 
     /// Takes an object out, and names the policy that this touches.
-    pub(crate) fn remove(&self, name: &str) -> Option<String> {
+    pub(crate) fn remove(&self, name: &str) -> Option<SubjectId> {
         let mut state = self.lock();
         let policy = state.policies.remove(name)?;
         state.take(&policy, name);
-        Some(policy.to_string())
+        Some(policy)
     }
 
     /// Takes out all objects but these, notes that there are no others, and names the policies that this
     /// touches.
-    pub(crate) fn retain(&self, names: &BTreeSet<String>) -> Vec<String> {
+    pub(crate) fn retain(&self, names: &BTreeSet<String>) -> Vec<SubjectId> {
         let gone: Vec<String> = {
             let mut state = self.lock();
             state.is_listed = true;
@@ -332,7 +342,7 @@ impl<K: RefersToPolicy> ByPolicy<K> {
     }
 
     /// The objects that refer to a policy, by name; `None` as long as not all are known.
-    pub(crate) fn of(&self, policy: &str) -> Option<Vec<Arc<K>>> {
+    pub(crate) fn of(&self, policy: &SubjectId) -> Option<Vec<Arc<K>>> {
         let state = self.lock();
         if !state.is_listed {
             return None;
@@ -341,10 +351,9 @@ impl<K: RefersToPolicy> ByPolicy<K> {
         Some(objects.map(|(_, kept)| K::kept(kept)).collect())
     }
 
-    /// The names of all policies that objects refer to.
-    pub(crate) fn policies(&self) -> Vec<String> {
-        let state = self.lock();
-        state.by_policy.keys().map(ToString::to_string).collect()
+    /// Returns all policies that objects refer to.
+    pub(crate) fn policies(&self) -> Vec<SubjectId> {
+        self.lock().by_policy.keys().cloned().collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, State<K>> {
@@ -359,12 +368,13 @@ impl<K: RefersToPolicy> State<K> {
         of_policy.get(idx).map(|(_, kept)| kept)
     }
 
-    fn insert(&mut self, name: Arc<str>, policy: &str, kept: K::Kept) {
+    fn insert(&mut self, name: Arc<str>, policy: &SubjectId, kept: K::Kept) {
+        // The name is stored once.
         let policy = match self.by_policy.get_key_value(policy) {
-            Some((known, _)) => Arc::clone(known),
-            None => Arc::from(policy),
+            Some((known, _)) => known.clone(),
+            None => policy.clone(),
         };
-        self.policies.insert(Arc::clone(&name), Arc::clone(&policy));
+        self.policies.insert(Arc::clone(&name), policy.clone());
         let of_policy = self.by_policy.entry(policy).or_default();
         // Most policies have one: a vector would make room for several.
         of_policy.reserve_exact(1);
@@ -382,7 +392,7 @@ impl<K: RefersToPolicy> State<K> {
     }
 
     /// Returns the bytes of the objects of a policy.
-    fn bytes_of(&self, policy: &str) -> usize {
+    fn bytes_of(&self, policy: &SubjectId) -> usize {
         let objects = self.by_policy.get(policy).into_iter().flatten();
         objects.map(|(_, kept)| K::stored_bytes(kept)).sum()
     }
@@ -392,7 +402,7 @@ impl<K: RefersToPolicy> State<K> {
     ///
     /// The age decides, which the API server sets: a flood of new objects takes no room from existing ones, and a restart
     /// has the same result.
-    fn make_room(&mut self, policy: &str, name: &str) -> Vec<String> {
+    fn make_room(&mut self, policy: &SubjectId, name: &str) -> Vec<SubjectId> {
         let mut touched = Vec::new();
         if self.n_bytes == 0 {
             // Objects of this kind have no limit.
@@ -424,7 +434,7 @@ impl<K: RefersToPolicy> State<K> {
                  oldest ones come first; delete probes that are not needed",
                 mebibytes(in_all)
             );
-            let policy = self.policies.get(&youngest).map(ToString::to_string);
+            let policy = self.policies.get(&youngest).cloned();
             if !self.reject(&youngest, &why) {
                 break;
             }
@@ -438,7 +448,7 @@ impl<K: RefersToPolicy> State<K> {
         let Some((name, policy)) = self.policies.get_key_value(name) else {
             return false;
         };
-        let (name, policy) = (Arc::clone(name), Arc::clone(policy));
+        let (name, policy) = (Arc::clone(name), policy.clone());
         let rejected = self.get(&name).and_then(|kept| K::rejected(kept, why));
         let Some(rejected) = rejected else {
             return false;
@@ -448,7 +458,7 @@ impl<K: RefersToPolicy> State<K> {
         true
     }
 
-    fn take(&mut self, policy: &str, name: &str) -> Option<K::Kept> {
+    fn take(&mut self, policy: &SubjectId, name: &str) -> Option<K::Kept> {
         let of_policy = self.by_policy.get_mut(policy)?;
         let idx = position(of_policy, name).ok()?;
         let (name, taken) = of_policy.remove(idx);
@@ -473,6 +483,7 @@ fn position<T>(objects: &[(Arc<str>, T)], name: &str) -> Result<usize, usize> {
 pub(crate) mod tests {
     use serde_json::json;
 
+    use super::super::tests::id;
     use super::*;
 
     pub(crate) fn binding(name: &str, policy: &str) -> ValidatingAdmissionPolicyBinding {
@@ -488,7 +499,7 @@ pub(crate) mod tests {
         let name = |binding: Arc<ValidatingAdmissionPolicyBinding>| {
             binding.metadata.name.clone().unwrap_or_default()
         };
-        Some(bindings.of(policy)?.into_iter().map(name).collect())
+        Some(bindings.of(&id(policy))?.into_iter().map(name).collect())
     }
 
     #[test]
@@ -496,10 +507,7 @@ pub(crate) mod tests {
         let bindings = Bindings::default();
         bindings.put(binding("a", "p"), EventSource::Watched);
         assert_eq!(names(&bindings, "p"), None);
-        assert_eq!(
-            bindings.retain(&["a".to_owned()].into()),
-            Vec::<String>::new()
-        );
+        assert_eq!(bindings.retain(&["a".to_owned()].into()), []);
         assert_eq!(names(&bindings, "p").unwrap(), ["a"]);
         assert_eq!(names(&bindings, "q").unwrap(), Vec::<String>::new());
     }
@@ -507,19 +515,19 @@ pub(crate) mod tests {
     #[test]
     fn a_binding_touches_the_policy_it_leaves_too() {
         let bindings = Bindings::default();
-        assert_eq!(bindings.put(binding("a", "p"), EventSource::Watched), ["p"]);
         assert_eq!(
             bindings.put(binding("a", "p"), EventSource::Watched),
-            Vec::<String>::new()
+            [id("p")]
         );
+        assert_eq!(bindings.put(binding("a", "p"), EventSource::Watched), []);
         assert_eq!(
             bindings.put(binding("a", "q"), EventSource::Watched),
-            ["p", "q"]
+            [id("p"), id("q")]
         );
         bindings.put(binding("b", "q"), EventSource::Watched);
-        assert_eq!(bindings.retain(&["b".to_owned()].into()), ["q"]);
+        assert_eq!(bindings.retain(&["b".to_owned()].into()), [id("q")]);
         assert_eq!(names(&bindings, "q").unwrap(), ["b"]);
-        assert_eq!(bindings.remove("b").as_deref(), Some("q"));
+        assert_eq!(bindings.remove("b"), Some(id("q")));
         assert_eq!(bindings.remove("b"), None);
         assert_eq!(names(&bindings, "q").unwrap(), Vec::<String>::new());
     }
@@ -535,16 +543,16 @@ pub(crate) mod tests {
             binding.metadata.annotations = Some(annotations.into());
             binding
         };
-        let is_allowed = || rights::allows_inputs(&bindings.of("p").unwrap()[0].metadata);
+        let is_allowed = || rights::allows_inputs(&bindings.of(&id("p")).unwrap()[0].metadata);
         bindings.put(annotated("no"), EventSource::Watched);
         assert!(!is_allowed());
         assert_eq!(
             bindings.put(annotated("FromCluster"), EventSource::Watched),
-            ["p"]
+            [id("p")]
         );
         assert!(is_allowed());
         assert_eq!(
-            bindings.of("p").unwrap()[0]
+            bindings.of(&id("p")).unwrap()[0]
                 .metadata
                 .annotations
                 .as_ref()
@@ -554,9 +562,12 @@ pub(crate) mod tests {
         );
         assert_eq!(
             bindings.put(annotated("FromCluster"), EventSource::Watched),
-            Vec::<String>::new()
+            []
         );
-        assert_eq!(bindings.put(binding("a", "p"), EventSource::Watched), ["p"]);
+        assert_eq!(
+            bindings.put(binding("a", "p"), EventSource::Watched),
+            [id("p")]
+        );
         assert!(!is_allowed());
     }
 

@@ -19,7 +19,7 @@ use super::lanes::Lanes;
 use super::leadership::Leadership;
 use super::log_throttle::LogThrottle;
 use super::match_cache::MatchCache;
-use super::opt_in::{self, Followed, OptIn};
+use super::opt_in::OptIn;
 use super::params::Params;
 use super::probe_runner::ProbeRunner;
 use super::queue::Queue;
@@ -29,6 +29,7 @@ use super::store::Store;
 use super::supervisor::Supervisor;
 use super::write_limiter::WriteLimiter;
 use crate::policy::analysis::Profile;
+use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::probe::api::PolicyProbe;
 use crate::schema::{Gvk, Gvr};
 use crate::status::condition::ConditionType;
@@ -49,7 +50,7 @@ pub struct Settings {
     /// How many statuses are written at once.
     pub concurrency: usize,
     /// Kinds that are followed besides ValidatingAdmissionPolicies.
-    pub followed: BTreeSet<Followed>,
+    pub followed: BTreeSet<SubjectKind>,
     /// How long one watch request lives. A connection that died unnoticed is noticed some seconds later.
     pub watch_timeout: Duration,
 }
@@ -205,31 +206,28 @@ impl Context {
 
     /// Puts the policies into the queue whose params are of the kind `gvk`.
     pub(crate) fn touch_params(&self, gvk: &Gvk) {
-        for name in self.store.with_param_kind(gvk) {
-            self.queue.add(&name);
-        }
+        self.touch(self.store.with_param_kind(gvk));
     }
 
     /// Puts all policies into the queue that are followed besides ValidatingAdmissionPolicies, also those that are
     /// gone and of which an object of ours is left, and those that probes name.
     pub(crate) fn touch_opt_in(&self) {
-        let names = (self.store.names().into_iter()).chain(self.probes.policies());
-        let names = names.filter(|name| opt_in::of_key(name).is_some());
-        for name in names.chain(self.opt_in.keys()) {
-            self.queue.add(&name);
-        }
+        let ids = (self.store.ids().into_iter()).chain(self.probes.policies());
+        self.touch(ids.filter(|id| self.opt_in.of(id.kind).is_some()));
+        self.touch(self.opt_in.ids());
     }
 
     /// Puts all policies into the queue, also those that exist as names in probes alone.
     pub(crate) fn touch_all(&self) {
-        for name in self.opt_in.keys() {
-            self.queue.add(&name);
-        }
-        for name in self.store.names() {
-            self.queue.add(&name);
-        }
-        for name in self.probes.policies() {
-            self.queue.add(&name);
+        self.touch(self.opt_in.ids());
+        self.touch(self.store.ids());
+        self.touch(self.probes.policies());
+    }
+
+    /// Puts subjects into the queue.
+    pub(crate) fn touch(&self, ids: impl IntoIterator<Item = SubjectId>) {
+        for id in ids {
+            self.queue.add(&id);
         }
     }
 

@@ -9,11 +9,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
 
 use super::discovery::MAX_PAUSE;
+use crate::policy::subject::SubjectId;
 
-/// The policies with conditions that are kept, by their keys.
+/// The policies with conditions that are kept.
 #[derive(Debug, Default)]
 pub(crate) struct KeptConditions {
-    policies: Mutex<HashMap<String, Kept>>,
+    policies: Mutex<HashMap<SubjectId, Kept>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -26,13 +27,13 @@ struct Kept {
 impl KeptConditions {
     /// Notes at `now` whether a condition of the policy is kept; reports whether one has been for longer than a pause
     /// takes.
-    pub(crate) fn lasts(&self, policy: &str, is_kept: bool, now: Instant) -> bool {
+    pub(crate) fn lasts(&self, policy: &SubjectId, is_kept: bool, now: Instant) -> bool {
         let mut policies = self.lock();
         if !is_kept {
             policies.remove(policy);
             return false;
         }
-        let kept = policies.entry(policy.to_owned()).or_insert(Kept {
+        let kept = policies.entry(policy.clone()).or_insert(Kept {
             since: now,
             is_told: false,
         });
@@ -41,12 +42,12 @@ impl KeptConditions {
     }
 
     /// Forgets a policy that is not judged any more.
-    pub(crate) fn forget(&self, policy: &str) {
+    pub(crate) fn forget(&self, policy: &SubjectId) {
         self.lock().remove(policy);
     }
 
     /// The policies of which it is to be told at `now`, and was not yet.
-    pub(crate) fn due(&self, now: Instant) -> Vec<String> {
+    pub(crate) fn due(&self, now: Instant) -> Vec<SubjectId> {
         let policies = self.lock();
         let is_due =
             |kept: &Kept| !kept.is_told && now.saturating_duration_since(kept.since) >= MAX_PAUSE;
@@ -54,7 +55,7 @@ impl KeptConditions {
         due.map(|(policy, _)| policy.clone()).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SubjectId, Kept>> {
         self.policies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -63,6 +64,7 @@ impl KeptConditions {
 mod tests {
     use std::time::Duration;
 
+    use super::super::tests::id;
     use super::*;
 
     #[test]
@@ -70,18 +72,18 @@ mod tests {
         let kept = KeptConditions::default();
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
-        assert!(!kept.lasts("a", true, start));
-        assert!(!kept.lasts("a", true, after(59)));
-        assert_eq!(kept.due(after(59)), Vec::<String>::new());
-        assert_eq!(kept.due(after(60)), ["a"]);
-        assert!(kept.lasts("a", true, after(61)));
-        assert_eq!(kept.due(after(90)), Vec::<String>::new());
+        assert!(!kept.lasts(&id("a"), true, start));
+        assert!(!kept.lasts(&id("a"), true, after(59)));
+        assert_eq!(kept.due(after(59)), []);
+        assert_eq!(kept.due(after(60)), [id("a")]);
+        assert!(kept.lasts(&id("a"), true, after(61)));
+        assert_eq!(kept.due(after(90)), []);
         // It is over, and begins again.
-        assert!(!kept.lasts("a", false, after(91)));
-        assert!(!kept.lasts("a", true, after(92)));
-        assert_eq!(kept.due(after(150)), Vec::<String>::new());
-        assert_eq!(kept.due(after(152)), ["a"]);
-        kept.forget("a");
-        assert_eq!(kept.due(after(200)), Vec::<String>::new());
+        assert!(!kept.lasts(&id("a"), false, after(91)));
+        assert!(!kept.lasts(&id("a"), true, after(92)));
+        assert_eq!(kept.due(after(150)), []);
+        assert_eq!(kept.due(after(152)), [id("a")]);
+        kept.forget(&id("a"));
+        assert_eq!(kept.due(after(200)), []);
     }
 }

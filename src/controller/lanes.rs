@@ -24,6 +24,7 @@ use super::queue::Queue;
 use super::reconcile::{self, Failure};
 use super::store::Entry;
 use super::supervisor::WORK_LIMIT;
+use crate::policy::subject::SubjectId;
 use crate::status::condition::Reason;
 
 /// A lane of checks.
@@ -104,7 +105,7 @@ pub(crate) struct Lanes {
     pub(super) limits: Limits,
     deferred: Queue,
     slow: Queue,
-    policies: Mutex<BTreeMap<String, Note>>,
+    policies: Mutex<BTreeMap<SubjectId, Note>>,
 }
 
 /// The lane of a policy.
@@ -124,10 +125,10 @@ impl Lanes {
     /// The lane in which `entry` is checked.
     pub(super) fn lane(&self, entry: &Entry) -> Lane {
         let mut policies = self.lock();
-        let Some(note) = policies.get(&entry.key) else {
+        let Some(note) = policies.get(&entry.id) else {
             if has_exceeded_deadline(entry) {
                 let note = Note::new(entry.generation(), Lane::Slow);
-                policies.insert(entry.key.clone(), note);
+                policies.insert(entry.id.clone(), note);
                 return Lane::Slow;
             }
             return Lane::Quick;
@@ -135,7 +136,7 @@ impl Lanes {
         if note.generation == entry.generation() {
             note.lane
         } else {
-            policies.remove(&entry.key);
+            policies.remove(&entry.id);
             Lane::Quick
         }
     }
@@ -143,68 +144,68 @@ impl Lanes {
     /// The lane that was noted for this generation of `entry`.
     fn note_lane(&self, entry: &Entry) -> Option<Lane> {
         let policies = self.lock();
-        let note = policies.get(&entry.key)?;
+        let note = policies.get(&entry.id)?;
         (note.generation == entry.generation()).then_some(note.lane)
     }
 
-    /// Lets the policy `key` be checked in `lane`, of which it has been noted.
-    pub(super) fn add(&self, key: &str, lane: Lane) {
+    /// Lets the policy `id` be checked in `lane`, of which it has been noted.
+    pub(super) fn add(&self, id: &SubjectId, lane: Lane) {
         match lane {
             Lane::Quick => {}
-            Lane::Deferred => self.deferred.add(key),
-            Lane::Slow => self.slow.add(key),
+            Lane::Deferred => self.deferred.add(id),
+            Lane::Slow => self.slow.add(id),
         }
     }
 
-    /// Lets this generation of the policy `key` be checked in `lane` from now on.
-    pub(super) fn defer(&self, key: &str, generation: Generation, lane: Lane) {
+    /// Lets this generation of the policy `id` be checked in `lane` from now on.
+    pub(super) fn defer(&self, id: &SubjectId, generation: Generation, lane: Lane) {
         let note = Note::new(generation, lane);
-        self.lock().insert(key.to_owned(), note);
-        self.add(key, lane);
+        self.lock().insert(id.clone(), note);
+        self.add(id, lane);
     }
 
     /// Notes that the check of this generation took `took`; the next one of a quick policy is in the quick lane again.
-    pub(super) fn finished(&self, key: &str, took: Duration) {
+    pub(super) fn finished(&self, id: &SubjectId, took: Duration) {
         if took <= self.limits.turn {
-            self.forget(key);
-        } else if let Some(note) = self.lock().get_mut(key) {
+            self.forget(id);
+        } else if let Some(note) = self.lock().get_mut(id) {
             note.exceeded_at = None;
         }
     }
 
     /// Notes that the check of this generation exceeded its deadline.
-    pub(super) fn exceeded(&self, key: &str, generation: Generation, is_stuck: bool) {
+    pub(super) fn exceeded(&self, id: &SubjectId, generation: Generation, is_stuck: bool) {
         let note = Note {
             exceeded_at: Some(Instant::now()),
             is_stuck,
             ..Note::new(generation, Lane::Slow)
         };
-        self.lock().insert(key.to_owned(), note);
+        self.lock().insert(id.clone(), note);
     }
 
     /// Forgets a policy that is not checked any more.
-    pub(super) fn forget(&self, key: &str) {
-        self.lock().remove(key);
+    pub(super) fn forget(&self, id: &SubjectId) {
+        self.lock().remove(id);
     }
 
     /// Lets checks be repeated that exceeded their deadline long before `now`.
     pub(super) fn retry(&self, now: Instant) {
-        for (key, note) in &mut *self.lock() {
+        for (id, note) in &mut *self.lock() {
             let is_due = note.exceeded_at.is_some_and(|exceeded_at| {
                 now.saturating_duration_since(exceeded_at) >= RETRY_INTERVAL
             });
             if is_due && !note.is_stuck {
                 note.exceeded_at = None;
                 note.is_due = true;
-                self.add(key, note.lane);
+                self.add(id, note.lane);
             }
         }
     }
 
     /// Returns true if the check of the policy is to be repeated although nothing has changed, once.
-    fn take_due(&self, key: &str) -> bool {
+    fn take_due(&self, id: &SubjectId) -> bool {
         let mut policies = self.lock();
-        let note = policies.get_mut(key);
+        let note = policies.get_mut(id);
         note.is_some_and(|note| std::mem::take(&mut note.is_due))
     }
 
@@ -234,7 +235,7 @@ impl Lanes {
         self.slow.len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Note>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<SubjectId, Note>> {
         self.policies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -275,25 +276,25 @@ async fn work_lane(context: &Arc<Context>, lane: Lane, queue: &Queue) {
     let heartbeat = context.supervisor.heartbeat(lane.task(), WORK_LIMIT);
     let mut idle = tokio::time::interval(WORK_LIMIT / 10);
     loop {
-        let key = tokio::select! {
+        let id = tokio::select! {
             biased;
-            key = queue.next() => key,
+            id = queue.next() => id,
             _ = idle.tick() => {
                 heartbeat.beat();
                 continue;
             }
         };
-        let outcome = AssertUnwindSafe(check(context, &key, lane)).catch_unwind();
+        let outcome = AssertUnwindSafe(check(context, &id, lane)).catch_unwind();
         match outcome.await {
-            Ok(Ok(())) => queue.done(&key),
+            Ok(Ok(())) => queue.done(&id),
             Ok(Err(failure)) => {
-                tracing::debug!(policy = %key, error = %failure, "cannot check this policy, retrying");
-                queue.failed(&key, reconcile::random());
+                tracing::debug!(policy = %id, error = %failure, "cannot check this policy, retrying");
+                queue.failed(&id, reconcile::random());
             }
             Err(_) => {
                 context.metrics.check_panicked();
-                tracing::error!(policy = %key, "checking this policy panicked; please report it");
-                queue.failed(&key, reconcile::random());
+                tracing::error!(policy = %id, "checking this policy panicked; please report it");
+                queue.failed(&id, reconcile::random());
             }
         }
         heartbeat.beat();
@@ -301,26 +302,26 @@ async fn work_lane(context: &Arc<Context>, lane: Lane, queue: &Queue) {
 }
 
 /// Checks one policy, unless that is not necessary any more, and returns it to the queue of all others.
-async fn check(context: &Arc<Context>, key: &str, lane: Lane) -> Result<(), Failure> {
-    let entry = context.store.get(key);
+async fn check(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> Result<(), Failure> {
+    let entry = context.store.get(id);
     let Some(entry) = entry.filter(|entry| entry.excluded.is_none()) else {
-        context.lanes.forget(key);
+        context.lanes.forget(id);
         return Ok(());
     };
     let snapshot = context.snapshot();
-    let is_due = context.lanes.take_due(key);
+    let is_due = context.lanes.take_due(id);
     let is_known =
         (entry.result.as_ref()).is_some_and(|result| result.holds_for(&entry, &snapshot));
     let is_here = context.lanes.note_lane(&entry) == Some(lane);
     if !is_here || is_known && !is_due {
-        context.queue.add(key);
+        context.queue.add(id);
         return Ok(());
     }
     if observe::check_in(context, &entry, &snapshot, lane)
         .await?
         .is_some()
     {
-        context.queue.add(key);
+        context.queue.add(id);
     }
     Ok(())
 }

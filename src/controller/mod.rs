@@ -70,7 +70,6 @@ pub use self::context::Settings;
 pub use self::leadership::Election;
 use self::leadership::Elector;
 pub use self::lease::Timing;
-pub use self::opt_in::Followed;
 pub use self::readiness::Readiness;
 use self::refresh::Refresher;
 pub use self::supervisor::Supervisor;
@@ -164,9 +163,10 @@ impl Controller {
         tasks.spawn("events", events::send(Arc::clone(&context)));
         tasks.spawn("probes", probe_runner::work(Arc::clone(&context)));
         tasks.spawn("slow-checks", lanes::work(Arc::clone(&context)));
-        for followed in &context.settings.followed {
-            let task = opt_in::run(Arc::clone(&context), *followed);
-            tasks.spawn(followed.row().task, task);
+        for kind in &context.settings.followed {
+            if let Some(state) = context.opt_in.of(*kind) {
+                tasks.spawn(state.task(), opt_in::run(Arc::clone(&context), *kind));
+            }
         }
         let refresher = Refresher::new(Arc::clone(&context));
         tasks.spawn("refresher", refresher.run(received));

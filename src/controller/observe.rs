@@ -11,17 +11,18 @@ use super::cluster_snapshot::ClusterSnapshot;
 use super::context::Context;
 use super::crds::{self, Crds};
 use super::lanes::Lane;
-use super::opt_in::{self, Followed, definitions};
+use super::opt_in::definitions;
 use super::probe_runner::{self, Probed};
 use super::reconcile::Failure;
 use super::store::Entry;
 use crate::policy;
 use crate::policy::nearest::is_respelt;
+use crate::policy::subject::SubjectKind;
 use crate::schema::rest_mapper::{ApiResource, RestMapper};
 use crate::schema::{Gvk, Gvr};
 use crate::status::bindings::BindingsState;
 use crate::status::compute::{
-    self as status, Compiled, NotServed, Observed, ParamKindState, ParamsState, Subject, Types,
+    self as status, Compiled, NotServed, Observed, ParamKindState, ParamsState, Types,
 };
 use crate::status::condition::ConditionType;
 use crate::status::out_of_date::Staleness;
@@ -31,9 +32,7 @@ use crate::telemetry::metrics;
 /// Observed facts, owned.
 #[derive(Debug)]
 pub(crate) struct Facts {
-    subject: Subject,
-    /// The kind, of what is followed besides ValidatingAdmissionPolicies.
-    kind: Option<&'static str>,
+    subject: SubjectKind,
     fails_closed: bool,
     /// True if there are webhooks to call, or rules to ask.
     is_asked: bool,
@@ -71,7 +70,7 @@ pub(crate) async fn observe(
                 result
             }
             lane => {
-                context.lanes.add(&entry.key, lane);
+                context.lanes.add(&entry.id, lane);
                 // The result with other inputs remains until there is another.
                 let latest = entry.result.as_ref();
                 match latest.filter(|result| result.is_of(&entry.generation())) {
@@ -81,7 +80,7 @@ pub(crate) async fn observe(
             }
         }
     };
-    let bindings = binding_state::bindings_of(context, &entry.key);
+    let bindings = binding_state::bindings_of(context, &entry.id);
     let params = params_of(context, entry, snapshot, bindings.as_ref());
     let bindings = match bindings {
         Ok(bindings) => {
@@ -92,8 +91,7 @@ pub(crate) async fn observe(
     };
     let probes = probe_runner::run_probes(context, entry, snapshot).await;
     Ok(Some(Facts {
-        subject: entry.subject(),
-        kind: opt_in::of_key(&entry.key).map(Followed::kind),
+        subject: entry.kind(),
         fails_closed: entry.fails_closed(),
         is_asked: !entry.webhooks().is_empty() || entry.has_rules(),
         policy,
@@ -114,17 +112,17 @@ pub(super) async fn check_in(
     snapshot: &ClusterSnapshot,
     lane: Lane,
 ) -> Result<Option<Arc<CheckResult>>, Failure> {
-    if entry.subject() == Subject::Definition {
+    if entry.kind() == SubjectKind::CustomResourceDefinition {
         return definitions::judge(context, entry, lane).await;
     }
     let result = match check(context, entry, snapshot, lane).await? {
         Checked::Result(result) => Arc::from(result),
         Checked::Pending | Checked::Deferred => return Ok(None),
     };
-    context.store.note(&entry.key, &result);
+    context.store.note(&entry.id, &result);
     // A change during the check notified of nothing, as the inputs of the policy were not known.
     if !result.is_current_in(&context.snapshot()) {
-        context.queue.add(&entry.key);
+        context.queue.add(&entry.id);
     }
     Ok(Some(result))
 }
@@ -141,7 +139,7 @@ fn params_of(
         ParamKindState::Served(gvk, _) => {
             let params = match binding_state::param_resource(policy, snapshot) {
                 Some(resource) => {
-                    binding_state::params_state(context, &entry.key, bindings, resource)
+                    binding_state::params_state(context, &entry.id, bindings, resource)
                 }
                 None => ParamsState::NotReferred,
             };
@@ -162,11 +160,6 @@ impl Facts {
         self.probes.as_ref().ok()
     }
 
-    /// The kind of the policy, as metrics say it: nothing of a validating one.
-    pub(crate) const fn kind(&self) -> Option<&'static str> {
-        self.kind
-    }
-
     /// The policy's failurePolicy, as metrics say it.
     pub(crate) fn failure_policy(&self) -> &'static str {
         if self.fails_closed { "Fail" } else { "Ignore" }
@@ -175,16 +168,19 @@ impl Facts {
     /// Returns the actions of the bindings, as metrics report them.
     pub(crate) fn actions(&self) -> String {
         let action = match self.subject {
-            Subject::Webhooks => Some("Call"),
-            Subject::Definition => Some("Deny"),
-            Subject::Validating | Subject::Mutating => None,
+            SubjectKind::ValidatingWebhookConfiguration
+            | SubjectKind::MutatingWebhookConfiguration => Some("Call"),
+            SubjectKind::CustomResourceDefinition => Some("Deny"),
+            SubjectKind::ValidatingAdmissionPolicy | SubjectKind::MutatingAdmissionPolicy => None,
         };
         if action.is_some() {
             return metrics::actions(action.filter(|_| self.is_asked));
         }
         match &self.bindings {
             // Their bindings have no actions, and change requests.
-            BindingsState::Known(bindings) if self.subject == Subject::Mutating => {
+            BindingsState::Known(bindings)
+                if self.subject == SubjectKind::MutatingAdmissionPolicy =>
+            {
                 metrics::actions((!bindings.is_empty()).then_some("Mutate"))
             }
             BindingsState::Known(bindings) => metrics::actions(

@@ -18,9 +18,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::opt_in::Followed;
 use super::packed::Packed;
 use super::{generation, memory};
+use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::probe::api::{
     AuthorizerSource, BindingSource, Case, PolicyProbe, PolicyProbeSpec, PolicyProbeStatus, Source,
     Target,
@@ -64,9 +64,11 @@ pub(crate) struct Probe {
 /// The spec of a stored probe.
 #[derive(Debug)]
 pub(crate) struct StoredSpec {
-    /// The key of the policy.
+    /// The subject that the probe is about, by the policy name or the target.
+    pub(crate) subject: SubjectId,
+    /// The name of the policy.
     pub(crate) policy_name: String,
-    /// The object that the probe is about, if it is no ValidatingAdmissionPolicy.
+    /// The object that the probe is about, if it is not a ValidatingAdmissionPolicy.
     pub(crate) target: Option<Target>,
     /// The source of params.
     pub(crate) params: Source,
@@ -118,6 +120,7 @@ impl StoredSpec {
             stored_bytes: 0,
             hash: generation::hash(packed.json()),
             inline_bindings: std::mem::take(&mut spec.inline_bindings),
+            subject: subject(&spec),
             policy_name: spec.policy_name,
             target: spec.target,
             params: spec.params,
@@ -349,9 +352,21 @@ impl From<Metadata> for ObjectMeta {
     }
 }
 
-/// Makes `spec` one of the object that its target names, by the key of that; gives what of it does not go together.
+/// Returns the subject of a probe. A probe with an unknown kind of target is about the policy without a name, which never
+/// exists.
+fn subject(spec: &PolicyProbeSpec) -> SubjectId {
+    let Some(target) = &spec.target else {
+        return SubjectId::policy(&*spec.policy_name);
+    };
+    match SubjectKind::from_kind(&target.kind) {
+        None | Some(SubjectKind::ValidatingAdmissionPolicy) => SubjectId::policy(""),
+        Some(kind) => SubjectId::new(kind, &*target.name),
+    }
+}
+
+/// Sets the bindings that the target of `spec` implies. Returns the first part of the spec that does not fit the target.
 ///
-/// The text of the spec is given too: what a field says by its absence is lost in `spec`.
+/// The text of the spec shows which fields are set.
 fn aim(spec: &mut PolicyProbeSpec, target: &Target, text: &str) -> Option<String> {
     let given: BTreeMap<String, IgnoredNull> = serde_json::from_str(text).unwrap_or_default();
     let has = |field: &str| {
@@ -361,10 +376,6 @@ fn aim(spec: &mut PolicyProbeSpec, target: &Target, text: &str) -> Option<String
     };
     let mut faults = target::faults(target, has);
     faults.extend(target::unfit(spec, target));
-    spec.policy_name = match Followed::of_kind(&target.kind) {
-        Some(followed) => followed.key(&target.name),
-        None => target.key(),
-    };
     let kind = target::kind_of(target);
     if let Some(bindings) = kind.and_then(target::implied_bindings) {
         spec.bindings = bindings;
@@ -645,7 +656,11 @@ mod tests {
                 {"op": "add", "path": "/a", "value": null}]}}]}"#;
         let probe = object(spec, "");
         assert_eq!(probe.problem, None);
-        assert_eq!(probe.spec.policy_name, "mutatingadmissionpolicies/m");
+        assert_eq!(probe.spec.policy_name, "");
+        assert_eq!(
+            Probe::from(probe.clone()).spec.subject,
+            SubjectId::new(SubjectKind::MutatingAdmissionPolicy, "m")
+        );
         assert_eq!(
             probe.spec.cases[0].expect.object,
             Some(serde_json::json!({"a": null}))

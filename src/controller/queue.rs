@@ -11,6 +11,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::policy::subject::SubjectId;
+
 /// The pause after the first failure.
 const MIN_PAUSE: Duration = Duration::from_millis(500);
 
@@ -23,7 +25,7 @@ const BROAD: usize = 32;
 /// How long broad policies let others go first.
 const MAX_YIELD: Duration = Duration::from_secs(2);
 
-/// The queue. Names are those of policies.
+/// The queue.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     state: Mutex<State>,
@@ -32,16 +34,16 @@ pub(crate) struct Queue {
 
 #[derive(Debug, Default)]
 struct State {
-    waiting: VecDeque<String>,
+    waiting: VecDeque<SubjectId>,
     /// Those that let the others go first. What is not broad any more is passed over.
-    broad: VecDeque<String>,
+    broad: VecDeque<SubjectId>,
     /// How many that are not broad are worked on.
     n_running: usize,
-    items: HashMap<String, Item>,
-    delayed: BTreeSet<(Instant, String)>,
+    items: HashMap<SubjectId, Item>,
+    delayed: BTreeSet<(Instant, SubjectId)>,
 }
 
-/// Whom a name lets go first.
+/// The priority of a subject in the queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Class {
     /// Those that came before it.
@@ -51,7 +53,7 @@ enum Class {
     Broad,
 }
 
-/// State of a name that waits, is worked on, is delayed or has failed.
+/// State of a subject that waits, is worked on, is delayed or has failed.
 #[derive(Debug, Default)]
 struct Item {
     is_waiting: bool,
@@ -67,16 +69,16 @@ struct Item {
 }
 
 impl Queue {
-    /// Puts a name in, unless it waits already.
-    pub(crate) fn add(&self, name: &str) {
-        self.add_as(name, Class::Narrow);
+    /// Puts a subject in, unless it waits already.
+    pub(crate) fn add(&self, id: &SubjectId) {
+        self.add_as(id, Class::Narrow);
     }
 
-    /// Puts the name of a policy in that is checked against so many documents, unless it waits already.
-    pub(crate) fn add_of(&self, name: &str, n_documents: usize) {
+    /// Puts a subject in that is checked against so many documents, unless it waits already.
+    pub(crate) fn add_of(&self, id: &SubjectId, n_documents: usize) {
         let is_broad = n_documents >= BROAD;
         self.add_as(
-            name,
+            id,
             if is_broad {
                 Class::Broad
             } else {
@@ -85,24 +87,24 @@ impl Queue {
         );
     }
 
-    fn add_as(&self, name: &str, class: Class) {
-        self.lock().add(name, class);
+    fn add_as(&self, id: &SubjectId, class: Class) {
+        self.lock().add(id, class);
         self.has_work.notify_one();
     }
 
-    /// The next name, when there is one. It must be given back to [`Self::done`] or
+    /// The next subject, when there is one. It must be given back to [`Self::done`] or
     /// [`Self::failed`].
-    pub(crate) async fn next(&self) -> String {
+    pub(crate) async fn next(&self) -> SubjectId {
         loop {
             let due = {
                 let mut state = self.lock();
                 let now = Instant::now();
                 state.wake(now);
-                if let Some(name) = state.pop(now) {
+                if let Some(id) = state.pop(now) {
                     if !state.is_empty() {
                         self.has_work.notify_one();
                     }
-                    return name;
+                    return id;
                 }
                 let delayed = state.delayed.first().map(|(due, _)| *due);
                 delayed.into_iter().chain(state.broad_due()).min()
@@ -115,25 +117,25 @@ impl Queue {
         }
     }
 
-    /// Ends the work on a name.
-    pub(crate) fn done(&self, name: &str) {
-        self.lock().finish(name, 0);
+    /// Ends the work on a subject.
+    pub(crate) fn done(&self, id: &SubjectId) {
+        self.lock().finish(id, 0);
         self.has_work.notify_one();
     }
 
-    /// Ends the work on a name that has to be tried again, after a pause that grows with each failure.
+    /// Ends the work on a subject that has to be tried again, after a pause that grows with each failure.
     ///
     /// `random` spreads the pauses of many that failed together; it is from 0 to 1.
-    pub(crate) fn failed(&self, name: &str, random: f64) -> Duration {
+    pub(crate) fn failed(&self, id: &SubjectId, random: f64) -> Duration {
         let mut state = self.lock();
         let n_failures = state
             .items
-            .get(name)
+            .get(id)
             .map_or(0, |item| item.n_failures)
             .saturating_add(1);
         let pause = pause(n_failures, random);
-        state.finish(name, n_failures);
-        state.delay(name, Instant::now() + pause);
+        state.finish(id, n_failures);
+        state.delay(id, Instant::now() + pause);
         drop(state);
         self.has_work.notify_one();
         pause
@@ -142,36 +144,36 @@ impl Queue {
     /// Ends all pauses: what failed may work now.
     pub(crate) fn flush_backoff(&self) {
         let mut state = self.lock();
-        while let Some((_, name)) = state.delayed.pop_first() {
-            if let Some(item) = state.items.get_mut(&name) {
+        while let Some((_, id)) = state.delayed.pop_first() {
+            if let Some(item) = state.items.get_mut(&id) {
                 item.delayed_until = None;
             }
-            state.add(&name, Class::Narrow);
+            state.add(&id, Class::Narrow);
         }
         drop(state);
         self.has_work.notify_one();
     }
 
-    /// How many names wait, those after a failure not counted.
+    /// How many subjects wait, those after a failure not counted.
     pub(crate) fn len(&self) -> usize {
         let state = self.lock();
         state.waiting.len() + state.n_broad()
     }
 
-    /// How many names wait or are worked on.
+    /// How many subjects wait or are worked on.
     pub(crate) fn n_unfinished(&self) -> usize {
         let state = self.lock();
         let unfinished = |item: &&Item| item.is_waiting || item.is_running;
         state.items.values().filter(unfinished).count()
     }
 
-    /// How many names wait, and for how many seconds the one that has waited longest has.
+    /// How many subjects wait, and for how many seconds the one that has waited longest has.
     pub(crate) fn backlog(&self) -> (usize, f64) {
         let state = self.lock();
-        // Names are worked on in the order in which they came, but for the broad ones.
+        // Subjects are worked on in the order in which they came, but for the broad ones.
         let oldest = [state.waiting.front(), state.first_broad()];
         let oldest = oldest.into_iter().flatten();
-        let since = oldest.filter_map(|name| state.items.get(name)?.waiting_since);
+        let since = oldest.filter_map(|id| state.items.get(id)?.waiting_since);
         let seconds = (since.min()).map_or(0.0, |since| since.elapsed().as_secs_f64());
         (state.waiting.len() + state.n_broad(), seconds)
     }
@@ -189,8 +191,8 @@ fn pause(n_failures: u32, random: f64) -> Duration {
 }
 
 impl State {
-    fn add(&mut self, name: &str, class: Class) {
-        let item = self.items.entry(name.to_owned()).or_default();
+    fn add(&mut self, id: &SubjectId, class: Class) {
+        let item = self.items.entry(id.clone()).or_default();
         let is_promoted = (item.class, class) == (Class::Broad, Class::Narrow);
         if item.is_running {
             item.again = true;
@@ -202,18 +204,18 @@ impl State {
                 Class::Narrow => &mut self.waiting,
                 Class::Broad => &mut self.broad,
             };
-            waiting.push_back(name.to_owned());
+            waiting.push_back(id.clone());
         }
     }
 
-    fn pop(&mut self, now: Instant) -> Option<String> {
+    fn pop(&mut self, now: Instant) -> Option<SubjectId> {
         let is_idle = self.waiting.is_empty() && self.n_running == 0;
-        let name = if self.broad_due().is_some_and(|due| is_idle || due <= now) {
+        let id = if self.broad_due().is_some_and(|due| is_idle || due <= now) {
             self.pop_broad()?
         } else {
             self.waiting.pop_front()?
         };
-        let item = self.items.entry(name.clone()).or_default();
+        let item = self.items.entry(id.clone()).or_default();
         item.is_waiting = false;
         item.is_running = true;
         item.again = false;
@@ -221,9 +223,9 @@ impl State {
         self.n_running += usize::from(item.class == Class::Narrow);
         // Whatever was to be tried again later is tried now.
         if let Some(due) = item.delayed_until.take() {
-            self.delayed.remove(&(due, name.clone()));
+            self.delayed.remove(&(due, id.clone()));
         }
-        Some(name)
+        Some(id)
     }
 
     /// Reports whether nothing waits.
@@ -231,17 +233,17 @@ impl State {
         self.waiting.is_empty() && self.first_broad().is_none()
     }
 
-    fn is_broad(&self, name: &str) -> bool {
-        let item = self.items.get(name);
+    fn is_broad(&self, id: &SubjectId) -> bool {
+        let item = self.items.get(id);
         item.is_some_and(|item| item.is_waiting && item.class == Class::Broad)
     }
 
     fn n_broad(&self) -> usize {
-        self.broad.iter().filter(|name| self.is_broad(name)).count()
+        self.broad.iter().filter(|id| self.is_broad(id)).count()
     }
 
-    fn first_broad(&self) -> Option<&String> {
-        self.broad.iter().find(|name| self.is_broad(name))
+    fn first_broad(&self) -> Option<&SubjectId> {
+        self.broad.iter().find(|id| self.is_broad(id))
     }
 
     /// When the first of the broad ones lets others go first no longer.
@@ -250,17 +252,17 @@ impl State {
         Some(first.waiting_since? + MAX_YIELD)
     }
 
-    fn pop_broad(&mut self) -> Option<String> {
+    fn pop_broad(&mut self) -> Option<SubjectId> {
         loop {
-            let name = self.broad.pop_front()?;
-            if self.is_broad(&name) {
-                return Some(name);
+            let id = self.broad.pop_front()?;
+            if self.is_broad(&id) {
+                return Some(id);
             }
         }
     }
 
-    fn finish(&mut self, name: &str, n_failures: u32) {
-        let Some(item) = self.items.get_mut(name) else {
+    fn finish(&mut self, id: &SubjectId, n_failures: u32) {
+        let Some(item) = self.items.get_mut(id) else {
             return;
         };
         if item.is_running {
@@ -272,46 +274,47 @@ impl State {
         item.class = Class::Narrow;
         item.n_failures = n_failures;
         if item.again {
-            self.add(name, Class::Narrow);
+            self.add(id, Class::Narrow);
         } else if n_failures == 0 {
-            self.items.remove(name);
+            self.items.remove(id);
         }
     }
 
-    fn delay(&mut self, name: &str, due: Instant) {
-        let Some(item) = self.items.get_mut(name) else {
+    fn delay(&mut self, id: &SubjectId, due: Instant) {
+        let Some(item) = self.items.get_mut(id) else {
             return;
         };
         if !item.is_waiting {
             item.delayed_until = Some(due);
-            self.delayed.insert((due, name.to_owned()));
+            self.delayed.insert((due, id.clone()));
         }
     }
 
     /// Puts in what is due.
     fn wake(&mut self, now: Instant) {
-        while let Some((due, name)) = self.delayed.pop_first() {
+        while let Some((due, id)) = self.delayed.pop_first() {
             if due > now {
-                self.delayed.insert((due, name));
+                self.delayed.insert((due, id));
                 return;
             }
-            if let Some(item) = self.items.get_mut(&name) {
+            if let Some(item) = self.items.get_mut(&id) {
                 item.delayed_until = None;
             }
-            self.add(&name, Class::Narrow);
+            self.add(&id, Class::Narrow);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::id;
     use super::*;
 
     /// All that can be had without waiting.
     async fn drain(queue: &Queue) -> Vec<String> {
         let mut names = Vec::new();
         while let Ok(name) = tokio::time::timeout(Duration::ZERO, queue.next()).await {
-            names.push(name);
+            names.push(name.to_string());
         }
         names
     }
@@ -320,7 +323,7 @@ mod tests {
     async fn a_name_waits_once() {
         let queue = Queue::default();
         for name in ["a", "b", "a", "a"] {
-            queue.add(name);
+            queue.add(&id(name));
         }
         assert_eq!(queue.len(), 2);
         assert_eq!(drain(&queue).await, ["a", "b"]);
@@ -330,29 +333,29 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn broad_policies_let_others_go_first_for_a_while() {
         let queue = Queue::default();
-        queue.add_of("wide", BROAD);
-        queue.add_of("wider", BROAD);
-        queue.add("a");
-        queue.add("b");
+        queue.add_of(&id("wide"), BROAD);
+        queue.add_of(&id("wider"), BROAD);
+        queue.add(&id("a"));
+        queue.add(&id("b"));
         assert_eq!((queue.len(), queue.n_unfinished()), (4, 4));
         assert_eq!(drain(&queue).await, ["a", "b"]);
-        queue.done("a");
+        queue.done(&id("a"));
         assert_eq!(drain(&queue).await, Vec::<String>::new());
-        queue.done("b");
+        queue.done(&id("b"));
         assert_eq!(drain(&queue).await, ["wide", "wider"]);
-        queue.done("wide");
-        queue.done("wider");
+        queue.done(&id("wide"));
+        queue.done(&id("wider"));
         assert!(queue.lock().items.is_empty());
 
         // Not for good, however much there is to do.
-        queue.add_of("wide", BROAD);
-        queue.add("a");
+        queue.add_of(&id("wide"), BROAD);
+        queue.add(&id("a"));
         assert_eq!(drain(&queue).await, ["a"]);
         let start = Instant::now();
-        assert_eq!(queue.next().await, "wide");
+        assert_eq!(queue.next().await, id("wide"));
         assert_eq!(start.elapsed(), MAX_YIELD);
-        queue.add("b");
-        queue.add_of("wider", BROAD);
+        queue.add(&id("b"));
+        queue.add_of(&id("wider"), BROAD);
         tokio::time::advance(MAX_YIELD).await;
         assert_eq!(drain(&queue).await, ["wider", "b"]);
     }
@@ -360,15 +363,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_broad_policy_that_changes_is_like_any_other() {
         let queue = Queue::default();
-        queue.add("a");
-        assert_eq!(queue.next().await, "a");
-        queue.add_of("wide", BROAD);
-        queue.add("wide");
-        queue.add_of("wide", BROAD);
+        queue.add(&id("a"));
+        assert_eq!(queue.next().await, id("a"));
+        queue.add_of(&id("wide"), BROAD);
+        queue.add(&id("wide"));
+        queue.add_of(&id("wide"), BROAD);
         assert_eq!(queue.len(), 1);
         assert_eq!(drain(&queue).await, ["wide"]);
-        queue.done("wide");
-        queue.done("a");
+        queue.done(&id("wide"));
+        queue.done(&id("a"));
         assert_eq!(drain(&queue).await, Vec::<String>::new());
         let state = queue.lock();
         assert!(state.items.is_empty() && state.n_running == 0);
@@ -377,14 +380,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_change_during_the_work_is_work_afterwards() {
         let queue = Queue::default();
-        queue.add("a");
-        assert_eq!(queue.next().await, "a");
-        queue.add("a");
-        queue.add("a");
+        queue.add(&id("a"));
+        assert_eq!(queue.next().await, id("a"));
+        queue.add(&id("a"));
+        queue.add(&id("a"));
         assert_eq!(drain(&queue).await, Vec::<String>::new());
-        queue.done("a");
+        queue.done(&id("a"));
         assert_eq!(drain(&queue).await, ["a"]);
-        queue.done("a");
+        queue.done(&id("a"));
         assert_eq!(drain(&queue).await, Vec::<String>::new());
         assert!(queue.lock().items.is_empty());
     }
@@ -392,12 +395,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn failures_come_back_after_a_growing_pause() {
         let queue = Queue::default();
-        queue.add("a");
+        queue.add(&id("a"));
         let start = Instant::now();
         let mut pauses = Vec::new();
         for _ in 0..9 {
-            assert_eq!(queue.next().await, "a");
-            pauses.push(queue.failed("a", 0.5).as_millis());
+            assert_eq!(queue.next().await, id("a"));
+            pauses.push(queue.failed(&id("a"), 0.5).as_millis());
         }
         assert_eq!(
             pauses,
@@ -408,22 +411,22 @@ mod tests {
             pauses[..8].iter().sum::<u128>()
         );
         // A success forgets them.
-        assert_eq!(queue.next().await, "a");
-        queue.done("a");
-        queue.add("a");
-        assert_eq!(queue.next().await, "a");
-        assert_eq!(queue.failed("a", 0.5).as_millis(), 500);
+        assert_eq!(queue.next().await, id("a"));
+        queue.done(&id("a"));
+        queue.add(&id("a"));
+        assert_eq!(queue.next().await, id("a"));
+        assert_eq!(queue.failed(&id("a"), 0.5).as_millis(), 500);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_change_ends_the_pause() {
         let queue = Queue::default();
-        queue.add("a");
-        assert_eq!(queue.next().await, "a");
-        queue.failed("a", 0.5);
-        queue.add("a");
+        queue.add(&id("a"));
+        assert_eq!(queue.next().await, id("a"));
+        queue.failed(&id("a"), 0.5);
+        queue.add(&id("a"));
         assert_eq!(drain(&queue).await, ["a"]);
-        queue.done("a");
+        queue.done(&id("a"));
         tokio::time::advance(Duration::from_secs(60)).await;
         assert_eq!(drain(&queue).await, Vec::<String>::new());
         assert!(queue.lock().items.is_empty() && queue.lock().delayed.is_empty());
@@ -432,10 +435,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_failure_of_what_changed_meanwhile_is_tried_at_once() {
         let queue = Queue::default();
-        queue.add("a");
-        assert_eq!(queue.next().await, "a");
-        queue.add("a");
-        queue.failed("a", 0.5);
+        queue.add(&id("a"));
+        assert_eq!(queue.next().await, id("a"));
+        queue.add(&id("a"));
+        queue.failed(&id("a"), 0.5);
         assert_eq!(drain(&queue).await, ["a"]);
         assert!(queue.lock().delayed.is_empty());
     }
@@ -444,14 +447,14 @@ mod tests {
     async fn a_flush_keeps_the_count_of_failures() {
         let queue = Queue::default();
         for name in ["a", "b"] {
-            queue.add(name);
-            assert_eq!(queue.next().await, name);
-            queue.failed(name, 0.5);
+            queue.add(&id(name));
+            assert_eq!(queue.next().await, id(name));
+            queue.failed(&id(name), 0.5);
         }
         queue.flush_backoff();
         assert_eq!(drain(&queue).await, ["a", "b"]);
         assert!(queue.lock().delayed.is_empty());
-        assert_eq!(queue.failed("a", 0.5).as_millis(), 1000);
+        assert_eq!(queue.failed(&id("a"), 0.5).as_millis(), 1000);
     }
 
     #[test]
@@ -471,11 +474,11 @@ mod tests {
             })
             .collect();
         tokio::task::yield_now().await;
-        queue.add("a");
-        queue.add("b");
+        queue.add(&id("a"));
+        queue.add(&id("b"));
         let mut names = Vec::new();
         for waiter in waiters {
-            names.push(waiter.await.unwrap());
+            names.push(waiter.await.unwrap().to_string());
         }
         names.sort();
         assert_eq!(names, ["a", "b"]);

@@ -23,7 +23,8 @@ use super::params::Referrer;
 use super::probe_runner::{self, Probed};
 use super::store::Entry;
 use super::supervisor::WORK_LIMIT;
-use crate::status::compute::Subject;
+use super::write_limiter::LimitedObject;
+use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::status::condition::{ConditionStatus, ConditionType, Reason};
 use crate::status::object::StatusObject;
 use crate::status::{DesiredStatus, compute};
@@ -74,30 +75,33 @@ impl Failure {
     }
 }
 
-/// Brings the status of the policy `name` up to date.
-pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reconciled, Failure> {
-    let Some(mut entry) = context.store.get(name) else {
-        if let Some(state) = context.opt_in.by_key(name) {
-            return gone(context, state, name).await;
+/// Brings the status of a subject up to date.
+pub(crate) async fn reconcile(
+    context: &Arc<Context>,
+    id: &SubjectId,
+) -> Result<Reconciled, Failure> {
+    let Some(mut entry) = context.store.get(id) else {
+        if let Some(state) = context.opt_in.of(id.kind) {
+            return gone(context, state, id).await;
         }
-        forget(context, name);
+        forget(context, id);
         context
             .metrics
-            .set_missing_policy(name, probe_runner::names(context, name));
-        context.probe_runner.add(name);
+            .set_missing_policy(id, probe_runner::names(context, id));
+        context.probe_runner.add(id);
         return Ok(Reconciled {
             outcome: ReconcileOutcome::Deleted,
             retries_with_backoff: false,
         });
     };
-    if let Some(state) = context.opt_in.by_key(name)
+    if let Some(state) = context.opt_in.of(id.kind)
         && let Some(ended) = take_status(context, state, &mut entry).await?
     {
         return Ok(ended);
     }
     if let Some(excluded) = entry.excluded {
-        context.kept.forget(name);
-        return exclude::leave(context, &entry.policy, excluded).await;
+        context.kept.forget(id);
+        return exclude::leave(context, &entry, excluded).await;
     }
     let Some(facts) = observe(context, &entry, &context.snapshot()).await? else {
         // Schemas are on their way, which gives a sign.
@@ -107,11 +111,11 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
         // What was said of this generation stands until the params are known, which gives a sign.
         return Ok(Reconciled::unchanged());
     }
-    let desired = desired(context, name, &facts);
+    let desired = desired(context, id, &facts);
     let probes = facts.probed().map(Probed::samples).unwrap_or_default();
     context
         .metrics
-        .set_policy(name, sample(&facts, &desired, probes));
+        .set_policy(id, sample(&facts, &desired, probes));
     if entry.has_ours && desired.is_met_by(entry.policy.status.as_ref()) {
         return Ok(Reconciled::unchanged());
     }
@@ -122,10 +126,13 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
             retries_with_backoff: false,
         });
     };
-    if !context.write_limiter.may_write(name) {
+    if !context
+        .write_limiter
+        .may_write(LimitedObject::Subject(id.clone()))
+    {
         if context.log_throttle.is_due("write_limiter") {
             tracing::warn!(
-                policy = name,
+                policy = id.to_string(),
                 "the status was written 100 times in a minute, each time with other contents: does a second \
                  vap-status-controller write it, of another version or with other flags? Backing off"
             );
@@ -152,18 +159,22 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
             });
         }
     };
-    tracing::info!(policy = name, ready = ready(&desired), "wrote the status");
+    tracing::info!(
+        policy = id.to_string(),
+        ready = ready(&desired),
+        "wrote the status"
+    );
     events::publish(context, &entry, &desired);
     match *written {
         Judged::Policy(written) => {
             // What was judged came by the watch; should it not be what is stored, that is judged next.
             let is_other = written.spec != entry.policy.spec;
             if context.store.put(written, EventSource::Answered) && is_other {
-                context.queue.add(name);
+                context.queue.add(id);
             }
         }
         Judged::Object(written) => {
-            if let Some(state) = context.opt_in.by_key(name) {
+            if let Some(state) = context.opt_in.of(id.kind) {
                 state.put(written, EventSource::Answered);
             }
         }
@@ -174,12 +185,12 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
     })
 }
 
-/// The status that the policy `name` should have, by what was observed.
-fn desired(context: &Context, name: &str, facts: &Facts) -> DesiredStatus {
+/// The status that a subject should have, by what was observed.
+fn desired(context: &Context, id: &SubjectId, facts: &Facts) -> DesiredStatus {
     let now = (context.now)();
     let mut observed = facts.observed(&context.settings.ready_requires);
     let desired = compute(&observed, now);
-    if !(context.kept).lasts(name, desired.is_kept, Instant::now()) {
+    if !(context.kept).lasts(id, desired.is_kept, Instant::now()) {
         return desired;
     }
     observed.staleness.is_kept_long = true;
@@ -187,12 +198,12 @@ fn desired(context: &Context, name: &str, facts: &Facts) -> DesiredStatus {
 }
 
 /// Forgets what is known of a policy beside the policy itself.
-fn forget(context: &Context, key: &str) {
-    context.admissions.forget(key);
-    context.kept.forget(key);
-    context.lanes.forget(key);
-    context.params.forget(key, Referrer::Bindings);
-    context.params.forget(key, Referrer::Probes);
+fn forget(context: &Context, id: &SubjectId) {
+    context.admissions.forget(id);
+    context.kept.forget(id);
+    context.lanes.forget(id);
+    context.params.forget(id, Referrer::Bindings);
+    context.params.forget(id, Referrer::Probes);
 }
 
 /// Gives the policy `entry`, which is of a kind that has no status of ours, the status that its object holds; or the
@@ -202,27 +213,27 @@ async fn take_status(
     state: &OptInState,
     entry: &mut Entry,
 ) -> Result<Option<Reconciled>, Failure> {
-    let name = entry.key.as_str();
+    let id = &entry.id;
     if entry.excluded.is_some() {
-        return gone(context, state, name).await.map(Some);
+        return gone(context, state, id).await.map(Some);
     }
     if !state.is_known() {
         // There is a sign when it is. Where there will be none, its probes say so.
         if state.obstacle().is_some() {
-            context.metrics.remove_policy(name);
-            context.probe_runner.add(name);
+            context.metrics.remove_policy(id);
+            context.probe_runner.add(id);
         }
         return Ok(Some(Reconciled::unchanged()));
     }
-    if entry.subject() == Subject::Definition && !entry.has_rules() {
-        match probe_runner::has_probes(context, name) {
+    if entry.kind() == SubjectKind::CustomResourceDefinition && !entry.has_rules() {
+        match probe_runner::has_probes(context, id) {
             // Whether there is something to say is known when they are.
             None => return Ok(Some(Reconciled::unchanged())),
-            Some(false) => return gone(context, state, name).await.map(Some),
+            Some(false) => return gone(context, state, id).await.map(Some),
             Some(true) => {}
         }
     }
-    let object = state.object(name);
+    let object = state.object(&id.name);
     let status = object.and_then(|object| object.status_of(entry));
     Arc::make_mut(&mut entry.policy).status = status;
     Ok(None)
@@ -255,20 +266,20 @@ async fn write(
 async fn gone(
     context: &Arc<Context>,
     state: &OptInState,
-    key: &str,
+    id: &SubjectId,
 ) -> Result<Reconciled, Failure> {
-    forget(context, key);
-    context.metrics.remove_policy(key);
+    forget(context, id);
+    context.metrics.remove_policy(id);
     // Its probes are told.
-    context.probe_runner.add(key);
+    context.probe_runner.add(id);
     let ended = |outcome| Reconciled {
         outcome,
         // The watch tells of what it is now; should it be late, it comes back after a pause.
         retries_with_backoff: outcome == ReconcileOutcome::Conflict,
     };
-    let Some(object) = state.orphan(key) else {
+    let Some(object) = state.orphan(&id.name) else {
         // Of a definition without rules there never was one.
-        let outcome = if context.store.has(key) {
+        let outcome = if context.store.has(id) {
             ReconcileOutcome::Unchanged
         } else {
             ReconcileOutcome::Deleted
@@ -278,7 +289,7 @@ async fn gone(
     let Some(deadline) = context.leadership.may_write() else {
         return Ok(ended(ReconcileOutcome::Observed));
     };
-    let outcome = opt_in::delete(context, &deadline, (key, state), &object).await?;
+    let outcome = opt_in::delete(context, &deadline, (id, state), &object).await?;
     Ok(ended(outcome))
 }
 
@@ -308,7 +319,6 @@ fn sample(facts: &Facts, desired: &DesiredStatus, probes: Vec<ProbeSample>) -> P
         })
     });
     PolicySample {
-        kind: facts.kind(),
         conditions: conditions.collect(),
         failure_policy: facts.failure_policy(),
         actions: facts.actions(),
@@ -339,9 +349,9 @@ pub(crate) async fn work(context: Arc<Context>, stop: impl Future<Output = ()>) 
             () = &mut stop => break,
             Some(_) = tasks.join_next() => heartbeat.beat(),
             _ = idle.tick(), if tasks.is_empty() => heartbeat.beat(),
-            name = context.queue.next(), if has_room => {
+            id = context.queue.next(), if has_room => {
                 let context = Arc::clone(&context);
-                tasks.spawn(async move { process(&context, &name).await });
+                tasks.spawn(async move { process(&context, &id).await });
             }
         }
     }
@@ -358,10 +368,10 @@ pub(crate) async fn work(context: Arc<Context>, stop: impl Future<Output = ()>) 
     }
 }
 
-/// Reconciles one name of the queue and gives it back.
-async fn process(context: &Arc<Context>, name: &str) {
+/// Reconciles one subject of the queue and gives it back.
+async fn process(context: &Arc<Context>, id: &SubjectId) {
     let start = Instant::now();
-    let done = AssertUnwindSafe(reconcile(context, name))
+    let done = AssertUnwindSafe(reconcile(context, id))
         .catch_unwind()
         .await;
     let seconds = start.elapsed().as_secs_f64();
@@ -371,27 +381,30 @@ async fn process(context: &Arc<Context>, name: &str) {
             retries_with_backoff,
         })) => {
             if retries_with_backoff {
-                context.queue.failed(name, random());
+                context.queue.failed(id, random());
             } else {
-                context.queue.done(name);
+                context.queue.done(id);
             }
             outcome
         }
         Ok(Err(failure)) => {
             context.metrics.reconcile_failed(failure.reason());
-            let pause = context.queue.failed(name, random());
-            complain(context, name, &failure, pause.as_secs_f64());
+            let pause = context.queue.failed(id, random());
+            complain(context, id, &failure, pause.as_secs_f64());
             ReconcileOutcome::Failed
         }
         Err(_) => {
             context.metrics.reconcile_failed(ErrorReason::Panic);
-            context.queue.failed(name, random());
-            tracing::error!(policy = name, "a reconciliation panicked; please report it");
+            context.queue.failed(id, random());
+            tracing::error!(
+                policy = id.to_string(),
+                "a reconciliation panicked; please report it"
+            );
             ReconcileOutcome::Failed
         }
     };
     tracing::debug!(
-        policy = name,
+        policy = id.to_string(),
         outcome = outcome.as_str(),
         seconds,
         "reconciled"
@@ -401,63 +414,63 @@ async fn process(context: &Arc<Context>, name: &str) {
 
 /// The key by which a failure is logged once a minute: policies mostly fail for one cause. Rights are given for each
 /// kind that is followed, and a missing one is to be named for each.
-fn failure_key(name: &str, reason: ErrorReason) -> String {
-    match opt_in::of_key(name) {
-        Some(followed) if matches!(reason, ErrorReason::Forbidden | ErrorReason::Invalid) => {
-            format!("{} {}", reason.as_str(), followed.resource())
+fn failure_key(kind: SubjectKind, reason: ErrorReason) -> String {
+    match reason {
+        ErrorReason::Forbidden | ErrorReason::Invalid => {
+            format!("{} {}", reason.as_str(), kind.plural())
         }
         _ => reason.as_str().to_owned(),
     }
 }
 
 /// Says what went wrong, once a minute for all policies that fail for one cause.
-fn complain(context: &Context, name: &str, failure: &Failure, retry_in: f64) {
+fn complain(context: &Context, id: &SubjectId, failure: &Failure, retry_in: f64) {
     let reason = failure.reason();
-    if !context.log_throttle.is_due(&failure_key(name, reason)) {
-        tracing::debug!(policy = name, error = %failure, retry_in, "cannot write the status");
+    if !context.log_throttle.is_due(&failure_key(id.kind, reason)) {
+        tracing::debug!(policy = id.to_string(), error = %failure, retry_in, "cannot write the status");
         return;
     }
     if let Failure::Unread(_) = failure {
         tracing::warn!(
-            policy = name,
+            policy = id.to_string(),
             error = %failure,
             retry_in,
             "cannot read this CustomResourceDefinition, retrying; similar failures are not logged"
         );
     } else if reason == ErrorReason::Forbidden
-        && let Some(followed) = opt_in::of_key(name)
+        && let Some(object) = &id.kind.row().status_object
     {
         tracing::error!(
-            policy = name,
+            policy = id.to_string(),
             error = %failure,
             "cannot write the conditions of {}: grant `create` and `delete` on `{}` and `patch` on its status \
              (vap-status.dev) by the ClusterRole {}, unless its CRD is being deleted",
-            followed.resource(),
-            followed.row().objects.plural,
-            followed.role()
+            id.kind.plural(),
+            object.plural,
+            opt_in::role(id.kind)
         );
     } else if reason == ErrorReason::Invalid
-        && let Some(followed) = opt_in::of_key(name)
+        && let Some(object) = &id.kind.row().status_object
     {
         tracing::error!(
-            policy = name,
+            policy = id.to_string(),
             error = %failure,
             retry_in,
             "the API server rejects the conditions of {}: install the CustomResourceDefinition {}.vap-status.dev of this version; \
              retrying until then",
-            followed.resource(),
-            followed.row().objects.plural
+            id.kind.plural(),
+            object.plural
         );
     } else if reason == ErrorReason::Forbidden {
         tracing::error!(
-            policy = name,
+            policy = id.to_string(),
             error = %failure,
             "cannot write statuses: grant `patch` on `validatingadmissionpolicies/status` \
              (admissionregistration.k8s.io) in the ClusterRole vap-status-controller"
         );
     } else {
         tracing::warn!(
-            policy = name,
+            policy = id.to_string(),
             error = %failure,
             retry_in,
             "cannot write the status, retrying; similar failures are not logged"
@@ -476,28 +489,18 @@ pub(crate) fn random() -> f64 {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::opt_in::Followed;
     use super::*;
 
     #[test]
-    fn a_missing_right_is_named_for_each_kind() {
-        let forbidden = |name: &str| failure_key(name, ErrorReason::Forbidden);
-        let mut keys: BTreeSet<String> = Followed::ALL
-            .into_iter()
-            .map(|followed| forbidden(&followed.key("a")))
-            .collect();
-        keys.insert(forbidden("a"));
-        assert_eq!(keys.len(), Followed::ALL.len() + 1);
-        let invalid = |name: &str| failure_key(name, ErrorReason::Invalid);
-        let [one, other] = [
-            Followed::MutatingAdmissionPolicies,
-            Followed::CustomResourceDefinitions,
-        ];
-        assert_ne!(invalid(&one.key("a")), invalid(&other.key("a")));
-        // An API server that does not answer is one failure.
-        let of_kind = Followed::MutatingAdmissionPolicies.key("a");
+    fn failure_key_has_kind_for_missing_permissions() {
+        for reason in [ErrorReason::Forbidden, ErrorReason::Invalid] {
+            let keys = SubjectKind::ALL.map(|kind| failure_key(kind, reason));
+            assert_eq!(BTreeSet::from(keys).len(), SubjectKind::ALL.len());
+        }
+        // An API server that does not respond is one failure.
         for reason in [ErrorReason::Timeout, ErrorReason::Connection] {
-            assert_eq!(failure_key(&of_kind, reason), failure_key("a", reason));
+            let keys = SubjectKind::ALL.map(|kind| failure_key(kind, reason));
+            assert_eq!(BTreeSet::from(keys).len(), 1);
         }
     }
 }

@@ -15,26 +15,26 @@ use super::dependencies::Dependencies;
 use super::event_source::EventSource;
 use super::exclude::{self, Excluded};
 use super::generation::Generation;
-use super::opt_in::{self, definitions::Rules};
+use super::opt_in::definitions::Rules;
 use super::packed::{Identity, Packed};
 use crate::policy;
 use crate::policy::analysis::Profile;
+use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::schema::{GroupVersion, Gvk};
-use crate::status::compute::Subject;
 use crate::status::exclusion::Exclusion;
 
-/// The policies, by name.
+/// The policies and other subjects that exist.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
-    entries: Mutex<HashMap<String, Kept>>,
+    entries: Mutex<HashMap<SubjectId, Kept>>,
     exclusion: Exclusion,
 }
 
 /// One policy.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    /// Its name here and in the queue: its own, or one with a prefix ([`super::opt_in::Followed::key`]).
-    pub(crate) key: String,
+    /// Its kind and name.
+    pub(crate) id: SubjectId,
     /// The kind that it has beside a policy, if it is no validating one.
     pub(crate) body: Option<Body>,
     /// The policy, as far as it is needed: half of an object is bookkeeping of others.
@@ -77,15 +77,6 @@ impl Body {
         match self {
             Self::Webhooks(webhooks) => webhooks,
             Self::Mutating { .. } | Self::Definition(_) => &[],
-        }
-    }
-
-    /// The sort of it, for conditions.
-    pub(crate) const fn subject(&self) -> Subject {
-        match self {
-            Self::Mutating { .. } => Subject::Mutating,
-            Self::Webhooks(_) => Subject::Webhooks,
-            Self::Definition(_) => Subject::Definition,
         }
     }
 
@@ -154,11 +145,9 @@ impl PackedPolicy {
 }
 
 impl Entry {
-    /// The sort of it, for conditions.
-    pub(crate) fn subject(&self) -> Subject {
-        self.body
-            .as_ref()
-            .map_or(Subject::Validating, Body::subject)
+    /// Its kind.
+    pub(crate) const fn kind(&self) -> SubjectKind {
+        self.id.kind
     }
 
     /// The webhooks of a configuration.
@@ -190,12 +179,12 @@ impl Entry {
 
 /// Reports whether `policy` takes the place of what is known by that name.
 fn supersedes(
-    entries: &HashMap<String, Kept>,
-    name: &str,
+    entries: &HashMap<SubjectId, Kept>,
+    id: &SubjectId,
     policy: &ValidatingAdmissionPolicy,
     from: EventSource,
 ) -> bool {
-    let known = entries.get(name);
+    let known = entries.get(id);
     let known = known.map(|known| known.policy.identity.state());
     from.supersedes((&policy.metadata).into(), known)
 }
@@ -220,32 +209,32 @@ impl Store {
 
     /// Puts in a policy as the API server told it, by the rule of [`EventSource`]; whether that is news.
     pub(crate) fn put(&self, policy: ValidatingAdmissionPolicy, from: EventSource) -> bool {
-        let Some(name) = policy.metadata.name.clone() else {
+        let Some(name) = policy.metadata.name.as_deref() else {
             return false;
         };
-        self.put_as(name, policy, None, from)
+        self.put_as(SubjectId::policy(name), policy, None, from)
     }
 
-    /// Puts in what is followed by its key: what it shares with validating policies, and the rest.
+    /// Inserts a subject of another kind: the part that it shares with validating policies, and the rest.
     pub(crate) fn put_opt_in(
         &self,
-        key: &str,
+        id: SubjectId,
         shared: ValidatingAdmissionPolicy,
         body: Body,
         from: EventSource,
     ) -> bool {
-        self.put_as(key.to_owned(), shared, Some(body), from)
+        self.put_as(id, shared, Some(body), from)
     }
 
     fn put_as(
         &self,
-        name: String,
+        id: SubjectId,
         mut policy: ValidatingAdmissionPolicy,
         mut body: Option<Body>,
         from: EventSource,
     ) -> bool {
         // Every other event tells of a write of ours, whose answer was put in before: packing it would be for nothing.
-        if !supersedes(&self.lock(), &name, &policy, from) {
+        if !supersedes(&self.lock(), &id, &policy, from) {
             return false;
         }
         let excluded = exclude::excluded(&self.exclusion, &policy);
@@ -259,10 +248,10 @@ impl Store {
         let packed = Arc::new(PackedPolicy::new(&policy, body.as_ref()));
         let webhooks = body.as_ref().map_or(&[][..], Body::webhooks);
         let mut entries = self.lock();
-        if !supersedes(&entries, &name, &policy, from) {
+        if !supersedes(&entries, &id, &policy, from) {
             return false;
         }
-        let Some(known) = entries.get_mut(&name) else {
+        let Some(known) = entries.get_mut(&id) else {
             let kept = Kept {
                 policy: packed,
                 result: None,
@@ -270,7 +259,7 @@ impl Store {
                 has_ours,
                 dependencies: Arc::new(Dependencies::of(&policy, webhooks)),
             };
-            entries.insert(name, kept);
+            entries.insert(id, kept);
             return true;
         };
         let is_other = known.policy.identity.state().uid != policy.metadata.uid.as_deref();
@@ -291,44 +280,32 @@ impl Store {
     }
 
     /// Takes a policy out; whether it was there.
-    pub(crate) fn remove(&self, name: &str) -> bool {
-        self.lock().remove(name).is_some()
+    pub(crate) fn remove(&self, id: &SubjectId) -> bool {
+        self.lock().remove(id).is_some()
     }
 
-    /// Takes out all validating policies but these, and names those that were taken out.
-    pub(crate) fn retain(&self, names: &BTreeSet<String>) -> Vec<String> {
-        self.retain_among(|name| opt_in::of_key(name).is_none(), names)
-    }
-
-    /// Takes out those of which `is_meant` but for these, and names those that were taken out.
-    pub(crate) fn retain_among(
-        &self,
-        is_meant: impl Fn(&str) -> bool,
-        names: &BTreeSet<String>,
-    ) -> Vec<String> {
+    /// Removes the subjects of a kind whose names are not in `names`, and returns them.
+    pub(crate) fn retain(&self, kind: SubjectKind, names: &BTreeSet<String>) -> Vec<SubjectId> {
         let mut entries = self.lock();
-        let gone: Vec<String> = entries
-            .keys()
-            .filter(|name| is_meant(name) && !names.contains(*name))
-            .cloned()
-            .collect();
-        for name in &gone {
-            entries.remove(name);
+        let is_gone = |id: &&SubjectId| id.kind == kind && !names.contains(&*id.name);
+        let gone: Vec<SubjectId> = entries.keys().filter(is_gone).cloned().collect();
+        for id in &gone {
+            entries.remove(id);
         }
         gone
     }
 
-    /// The policy of that name.
-    pub(crate) fn get(&self, name: &str) -> Option<Entry> {
+    /// Returns a subject.
+    pub(crate) fn get(&self, id: &SubjectId) -> Option<Entry> {
         let (packed, result, excluded, has_ours) = {
             let entries = self.lock();
-            let kept = entries.get(name)?;
+            let kept = entries.get(id)?;
             let result = kept.result.clone();
             let packed = Arc::clone(&kept.policy);
             (packed, result, kept.excluded, kept.has_ours)
         };
         Some(Entry {
-            key: name.to_owned(),
+            id: id.clone(),
             body: packed.body.as_ref().map(Packed::unpack),
             policy: Arc::new(packed.unpack()),
             result,
@@ -337,15 +314,15 @@ impl Store {
         })
     }
 
-    /// Reports whether there is a policy of that name.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.lock().contains_key(name)
+    /// Returns true if the subject exists.
+    pub(crate) fn has(&self, id: &SubjectId) -> bool {
+        self.lock().contains_key(id)
     }
 
-    /// Notes what was found out about a policy, unless it is another by now.
-    pub(crate) fn note(&self, name: &str, result: &Arc<CheckResult>) {
+    /// Notes what was found out about a subject, unless it is another by now.
+    pub(crate) fn note(&self, id: &SubjectId, result: &Arc<CheckResult>) {
         let mut entries = self.lock();
-        let Some(entry) = entries.get_mut(name) else {
+        let Some(entry) = entries.get_mut(id) else {
             return;
         };
         let PackedPolicy {
@@ -369,44 +346,41 @@ impl Store {
     }
 
     /// Notes the groups of the kinds that the probes of a policy name.
-    pub(crate) fn note_probe_groups(&self, name: &str, groups: BTreeSet<String>) {
+    pub(crate) fn note_probe_groups(&self, id: &SubjectId, groups: BTreeSet<String>) {
         let mut entries = self.lock();
-        if let Some(entry) = entries.get_mut(name)
+        if let Some(entry) = entries.get_mut(id)
             && entry.dependencies.probe_groups != groups
         {
             Arc::make_mut(&mut entry.dependencies).probe_groups = groups;
         }
     }
 
-    /// The names of all policies.
-    pub(crate) fn names(&self) -> Vec<String> {
+    /// Returns all subjects.
+    pub(crate) fn ids(&self) -> Vec<SubjectId> {
         self.lock().keys().cloned().collect()
     }
 
     /// The policies whose status `change` may change, each with how many documents it depends on, those that depend
     /// on little first.
-    pub(crate) fn touched_by(&self, change: &Change, profile: Profile) -> Vec<(usize, String)> {
+    pub(crate) fn touched_by(&self, change: &Change, profile: Profile) -> Vec<(usize, SubjectId)> {
         let entries = self.lock();
         let touched = entries
             .iter()
             .filter(|(_, entry)| entry.dependencies.are_touched_by(change, profile));
-        let mut touched: Vec<(usize, &String)> = touched
-            .map(|(name, entry)| (entry.dependencies.schemas.len(), name))
+        let mut touched: Vec<(usize, &SubjectId)> = touched
+            .map(|(id, entry)| (entry.dependencies.schemas.len(), id))
             .collect();
         touched.sort_unstable();
-        touched
-            .into_iter()
-            .map(|(n, name)| (n, name.clone()))
-            .collect()
+        touched.into_iter().map(|(n, id)| (n, id.clone())).collect()
     }
 
     /// The policies whose params are of the kind `gvk`.
-    pub(crate) fn with_param_kind(&self, gvk: &Gvk) -> Vec<String> {
+    pub(crate) fn with_param_kind(&self, gvk: &Gvk) -> Vec<SubjectId> {
         let entries = self.lock();
         let of_kind = entries
             .iter()
             .filter(|(_, entry)| entry.dependencies.param_kind() == Some(gvk));
-        of_kind.map(|(name, _)| name.clone()).collect()
+        of_kind.map(|(id, _)| id.clone()).collect()
     }
 
     /// The kinds of the params of all policies.
@@ -433,7 +407,7 @@ impl Store {
         needed
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SubjectId, Kept>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -442,6 +416,7 @@ impl Store {
 mod tests {
     use serde_json::json;
 
+    use super::super::tests::id;
     use super::*;
     use crate::controller::cluster_snapshot::tests::gv;
 
@@ -455,9 +430,11 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
+    const POLICIES: SubjectKind = SubjectKind::ValidatingAdmissionPolicy;
+
     fn names(store: &Store, group: &str) -> Vec<String> {
         let touched = store.touched_by(&touches(group), Profile::Truthful);
-        touched.into_iter().map(|(_, name)| name).collect()
+        touched.into_iter().map(|(_, id)| id.to_string()).collect()
     }
 
     fn touches(group: &str) -> Change {
@@ -473,9 +450,9 @@ mod tests {
         assert!(store.put(policy("1", "a"), EventSource::Watched));
         assert!(store.put(policy("2", "a"), EventSource::Answered));
         assert!(!store.put(policy("2", "a"), EventSource::Watched));
-        assert!(store.remove("a"));
+        assert!(store.remove(&id("a")));
         assert!(!store.put(policy("3", "a"), EventSource::Answered));
-        assert!(store.get("a").is_none());
+        assert!(store.get(&id("a")).is_none());
     }
 
     #[test]
@@ -492,7 +469,7 @@ mod tests {
     fn what_is_not_needed_is_not_kept() {
         let store = Store::default();
         store.put(policy("1", "a"), EventSource::Watched);
-        let kept = store.get("a").unwrap().policy;
+        let kept = store.get(&id("a")).unwrap().policy;
         let metadata = &kept.metadata;
         assert_eq!((&metadata.annotations, &metadata.labels), (&None, &None));
         assert_eq!(metadata.managed_fields, None);
@@ -501,7 +478,7 @@ mod tests {
     #[test]
     fn policies_of_both_kinds_may_have_one_name() {
         let store = Store::default();
-        let key = opt_in::Followed::MutatingAdmissionPolicies.key("a");
+        let mutating = SubjectId::new(SubjectKind::MutatingAdmissionPolicy, "a");
         let patch = |expression: &str| -> Body {
             let mutation =
                 json!([{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}]);
@@ -512,32 +489,41 @@ mod tests {
         };
         let put = |version, expression| {
             let policy = policy(version, "a");
-            store.put_opt_in(&key, policy, patch(expression), EventSource::Watched)
+            store.put_opt_in(
+                mutating.clone(),
+                policy,
+                patch(expression),
+                EventSource::Watched,
+            )
         };
         assert!(store.put(policy("1", "a"), EventSource::Watched));
         assert!(put("2", "[]"));
-        let of = |name: &str| store.get(name).unwrap();
-        assert_eq!((of("a").body, of(&key).body), (None, Some(patch("[]"))));
-        assert_ne!(of("a").generation(), of(&key).generation());
-        let before = of(&key).generation();
-        assert!(put("3", "[[]]"));
-        assert_ne!(of(&key).generation(), before, "the mutations are others");
-        // A list of one kind says nothing of the other.
-        assert_eq!(store.retain(&BTreeSet::new()), ["a"]);
-        let mutating = |name: &str| opt_in::of_key(name).is_some();
+        let of = |id: &SubjectId| store.get(id).unwrap();
         assert_eq!(
-            store.retain_among(mutating, &BTreeSet::new()),
-            std::slice::from_ref(&key)
+            (of(&id("a")).body, of(&mutating).body),
+            (None, Some(patch("[]")))
         );
+        assert_ne!(of(&id("a")).generation(), of(&mutating).generation());
+        let before = of(&mutating).generation();
+        assert!(put("3", "[[]]"));
+        assert_ne!(
+            of(&mutating).generation(),
+            before,
+            "the mutations are others"
+        );
+        // A list of one kind says nothing of the other.
+        let retain = |kind| store.retain(kind, &BTreeSet::new());
+        assert_eq!(retain(SubjectKind::ValidatingAdmissionPolicy), [id("a")]);
+        assert_eq!(retain(SubjectKind::MutatingAdmissionPolicy), [mutating]);
     }
 
     #[test]
     fn a_list_takes_out_what_it_lacks() {
         let store = Store::default();
         store.put(policy("1", "a"), EventSource::Watched);
-        assert_eq!(store.retain(&["a".to_owned()].into()), Vec::<String>::new());
-        assert_eq!(store.retain(&BTreeSet::new()), ["a"]);
-        assert!(store.get("a").is_none());
-        assert!(!store.remove("a"));
+        assert_eq!(store.retain(POLICIES, &["a".to_owned()].into()), []);
+        assert_eq!(store.retain(POLICIES, &BTreeSet::new()), [id("a")]);
+        assert!(store.get(&id("a")).is_none());
+        assert!(!store.remove(&id("a")));
     }
 }

@@ -18,6 +18,7 @@ use super::event_source::EventSource;
 use super::reconcile::{Reconciled, reconcile, work};
 use super::testing::{Log, Reply, Seen, client};
 use crate::policy::analysis::Profile;
+use crate::policy::subject::SubjectId;
 use crate::status::condition::ConditionType;
 use crate::status::exclusion::Exclusion;
 use crate::telemetry::Metrics;
@@ -26,6 +27,11 @@ use crate::telemetry::metrics::{ErrorReason, ReconcileOutcome};
 const DOCUMENT: &str = "/openapi/v3/apis/apps/v1?hash=1";
 const STATUS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/a/status?\
                       &force=true&fieldManager=vap-status-controller&fieldValidation=Ignore";
+
+/// Returns the identity of a ValidatingAdmissionPolicy.
+pub(super) fn id(name: &str) -> SubjectId {
+    SubjectId::policy(name)
+}
 
 pub(super) fn settings() -> Settings {
     Settings {
@@ -140,7 +146,7 @@ fn action(outcome: ReconcileOutcome) -> Reconciled {
 async fn writes_our_fields_and_no_others() {
     let (context, log) = context("object.spec.replicsa <= 5", healthy);
     assert_eq!(
-        reconcile(&context, "a").await.unwrap(),
+        reconcile(&context, &id("a")).await.unwrap(),
         action(ReconcileOutcome::Applied)
     );
     let [write] = writes(&log).try_into().unwrap();
@@ -175,7 +181,7 @@ async fn writes_our_fields_and_no_others() {
 #[tokio::test(start_paused = true)]
 async fn warnings_of_others_are_taken_back_by_an_empty_list() {
     let (context, log) = context(SOUND, healthy);
-    reconcile(&context, "a").await.unwrap();
+    reconcile(&context, &id("a")).await.unwrap();
     assert_eq!(
         writes(&log)[0].body["status"]["typeChecking"],
         json!({"expressionWarnings": []})
@@ -204,7 +210,7 @@ async fn a_stalled_that_another_manager_owns_too_is_taken_out() {
         }
         Some(Reply::json(&policy))
     });
-    reconcile(&context, "a").await.unwrap();
+    reconcile(&context, &id("a")).await.unwrap();
     let written = writes(&log);
     assert_eq!(written.len(), 2);
     let metadata = &written[1].body["metadata"];
@@ -214,7 +220,7 @@ async fn a_stalled_that_another_manager_owns_too_is_taken_out() {
     let applied = &written[0].body["status"]["conditions"];
     assert_eq!(json!(kept), *applied);
     assert_eq!(
-        reconcile(&context, "a").await.unwrap(),
+        reconcile(&context, &id("a")).await.unwrap(),
         action(ReconcileOutcome::Unchanged)
     );
 }
@@ -222,14 +228,14 @@ async fn a_stalled_that_another_manager_owns_too_is_taken_out() {
 #[tokio::test(start_paused = true)]
 async fn a_status_that_is_not_ours_any_more_is_written_again() {
     let (context, log) = context(SOUND, healthy);
-    reconcile(&context, "a").await.unwrap();
+    reconcile(&context, &id("a")).await.unwrap();
     // Somebody clears the managed fields; what the status says stays.
     let mut cleared = policy(SOUND);
     cleared.metadata.resource_version = Some("9".into());
-    cleared.status = context.store.get("a").unwrap().policy.status.clone();
+    cleared.status = context.store.get(&id("a")).unwrap().policy.status.clone();
     assert!(context.store.put(cleared, EventSource::Watched));
     assert_eq!(
-        reconcile(&context, "a").await.unwrap(),
+        reconcile(&context, &id("a")).await.unwrap(),
         action(ReconcileOutcome::Applied)
     );
     assert_eq!(writes(&log).len(), 2);
@@ -239,12 +245,12 @@ async fn a_status_that_is_not_ours_any_more_is_written_again() {
 async fn our_own_write_is_no_reason_for_another() {
     let (context, log) = context(SOUND, healthy);
     assert_eq!(
-        reconcile(&context, "a").await.unwrap(),
+        reconcile(&context, &id("a")).await.unwrap(),
         action(ReconcileOutcome::Applied)
     );
     // Something else wants it looked at before the watch has told of the write.
     assert_eq!(
-        reconcile(&context, "a").await.unwrap(),
+        reconcile(&context, &id("a")).await.unwrap(),
         action(ReconcileOutcome::Unchanged)
     );
     // The watch tells of it, and of the state before it.
@@ -254,7 +260,7 @@ async fn our_own_write_is_no_reason_for_another() {
         assert!(!context.store.put(echo, EventSource::Watched));
     }
     assert_eq!(
-        reconcile(&context, "a").await.unwrap(),
+        reconcile(&context, &id("a")).await.unwrap(),
         action(ReconcileOutcome::Unchanged)
     );
     assert_eq!(writes(&log).len(), 1);
@@ -265,8 +271,8 @@ async fn our_own_write_is_no_reason_for_another() {
 #[tokio::test(start_paused = true)]
 async fn what_another_wrote_over_ours_is_written_once_more() {
     let (context, log) = context(SOUND, healthy);
-    reconcile(&context, "a").await.unwrap();
-    let mut overwritten = context.store.get("a").unwrap().policy.as_ref().clone();
+    reconcile(&context, &id("a")).await.unwrap();
+    let mut overwritten = context.store.get(&id("a")).unwrap().policy.as_ref().clone();
     overwritten.metadata.resource_version = Some("9".into());
     let type_checking = &mut overwritten.status.as_mut().unwrap().type_checking;
     *type_checking = serde_json::from_value(json!({"expressionWarnings": [
@@ -274,7 +280,7 @@ async fn what_another_wrote_over_ours_is_written_once_more() {
     .unwrap();
     assert!(context.store.put(overwritten, EventSource::Watched));
     assert_eq!(
-        reconcile(&context, "a").await.unwrap(),
+        reconcile(&context, &id("a")).await.unwrap(),
         action(ReconcileOutcome::Applied)
     );
     assert_eq!(writes(&log).len(), 2);
@@ -283,11 +289,11 @@ async fn what_another_wrote_over_ours_is_written_once_more() {
 #[tokio::test(start_paused = true)]
 async fn a_policy_that_is_gone_is_forgotten() {
     let (context, log) = context(SOUND, healthy);
-    reconcile(&context, "a").await.unwrap();
+    reconcile(&context, &id("a")).await.unwrap();
     assert!(context.metrics.encode().unwrap().contains("policy=\"a\""));
-    context.store.remove("a");
+    context.store.remove(&id("a"));
     assert_eq!(
-        reconcile(&context, "a").await.unwrap(),
+        reconcile(&context, &id("a")).await.unwrap(),
         action(ReconcileOutcome::Deleted)
     );
     assert!(!context.metrics.encode().unwrap().contains("policy=\"a\""));
@@ -301,7 +307,7 @@ async fn a_policy_deleted_before_the_write_is_no_failure() {
         _ => healthy(request),
     });
     assert_eq!(
-        reconcile(&context, "a").await.unwrap(),
+        reconcile(&context, &id("a")).await.unwrap(),
         action(ReconcileOutcome::Deleted)
     );
 }
@@ -321,11 +327,11 @@ async fn failures_have_reasons() {
             (&Method::PATCH, _) => Some(Reply::failure(status, "refused")),
             _ => healthy(request),
         });
-        let failure = reconcile(&context, "a").await.unwrap_err();
+        let failure = reconcile(&context, &id("a")).await.unwrap_err();
         assert_eq!(failure.reason(), reason, "{failure}");
         assert_eq!(writes(&log).len(), 1);
         // What is known is not lost: nothing is fetched or checked again.
-        drop(reconcile(&context, "a").await);
+        drop(reconcile(&context, &id("a")).await);
         assert_eq!(log.lock().unwrap().len(), 3);
     }
 }
@@ -350,18 +356,18 @@ async fn a_policy_that_changed_before_the_write_is_looked_at_again() {
         outcome: ReconcileOutcome::Conflict,
         retries_with_backoff: true,
     };
-    assert_eq!(reconcile(&context, "a").await.unwrap(), again);
+    assert_eq!(reconcile(&context, &id("a")).await.unwrap(), again);
     let mut changed = policy("object.spec.replicas <= 6");
     changed.metadata.resource_version = Some("8".to_owned());
     changed.metadata.generation = Some(3);
     context.store.put(changed, EventSource::Watched);
     assert_eq!(
-        reconcile(&context, "a").await.unwrap(),
+        reconcile(&context, &id("a")).await.unwrap(),
         action(ReconcileOutcome::Applied)
     );
     assert_eq!(writes(&log)[1].body["status"]["observedGeneration"], 3);
     assert_eq!(
-        reconcile(&context, "a").await.unwrap(),
+        reconcile(&context, &id("a")).await.unwrap(),
         action(ReconcileOutcome::Unchanged)
     );
 }
@@ -389,9 +395,9 @@ async fn what_changes_during_a_check_is_looked_at_again() {
         healthy(request)
     });
     known.set(Arc::clone(&context)).unwrap();
-    reconcile(&context, "a").await.unwrap();
+    reconcile(&context, &id("a")).await.unwrap();
     let next = tokio::time::timeout(Duration::from_secs(1), context.queue.next()).await;
-    assert_eq!(next.unwrap(), "a");
+    assert_eq!(next.unwrap(), id("a"));
 }
 
 /// A check may end after the policy that it is about was received anew, with another spec of its generation.
@@ -399,8 +405,8 @@ async fn what_changes_during_a_check_is_looked_at_again() {
 async fn a_result_about_another_spec_of_the_same_generation_is_not_kept() {
     let (context, _) = context(SOUND, healthy);
     let late = loop {
-        reconcile(&context, "a").await.unwrap();
-        if let Some(result) = context.store.get("a").unwrap().result {
+        reconcile(&context, &id("a")).await.unwrap();
+        if let Some(result) = context.store.get(&id("a")).unwrap().result {
             break result;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -408,8 +414,8 @@ async fn a_result_about_another_spec_of_the_same_generation_is_not_kept() {
     let mut whole = policy("object.spec.replicsa <= 5");
     whole.metadata.resource_version = Some("9".to_owned());
     assert!(context.store.put(whole, EventSource::Watched));
-    context.store.note("a", &late);
-    assert!(context.store.get("a").unwrap().result.is_none());
+    context.store.note(&id("a"), &late);
+    assert!(context.store.get(&id("a")).unwrap().result.is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -424,10 +430,10 @@ async fn what_the_watch_told_wrongly_is_judged_again() {
         answer["status"] = request.body["status"].clone();
         Some(Reply::json(&answer))
     });
-    reconcile(&context, "a").await.unwrap();
+    reconcile(&context, &id("a")).await.unwrap();
     let next = tokio::time::timeout(Duration::from_secs(1), context.queue.next()).await;
-    assert_eq!(next.unwrap(), "a");
-    reconcile(&context, "a").await.unwrap();
+    assert_eq!(next.unwrap(), id("a"));
+    reconcile(&context, &id("a")).await.unwrap();
     let reasons: Vec<Value> = writes(&log)
         .iter()
         .map(|write| write.body["status"]["conditions"][0]["reason"].clone())
@@ -439,13 +445,13 @@ async fn what_the_watch_told_wrongly_is_judged_again() {
 async fn a_late_answer_brings_no_policy_back() {
     let (context, _) = context(SOUND, healthy);
     let at_work = Arc::clone(&context);
-    let entry = context.store.get("a").unwrap();
-    reconcile(&at_work, "a").await.unwrap();
-    assert!(context.store.remove("a"));
+    let entry = context.store.get(&id("a")).unwrap();
+    reconcile(&at_work, &id("a")).await.unwrap();
+    assert!(context.store.remove(&id("a")));
     let mut answered = ValidatingAdmissionPolicy::clone(&entry.policy);
     answered.metadata.resource_version = Some("9".to_owned());
     assert!(!context.store.put(answered, EventSource::Answered));
-    reconcile(&context, "a").await.unwrap();
+    reconcile(&context, &id("a")).await.unwrap();
     let text = context.metrics.encode().unwrap();
     assert!(!text.contains("policy=\"a\""), "{text}");
 }
@@ -458,7 +464,7 @@ async fn a_schema_that_cannot_be_had_leaves_a_standing_verdict_alone() {
         503 if request.method == Method::GET => Some(Reply::failure(503, "starting")),
         _ => healthy(request),
     });
-    reconcile(&context, "a").await.unwrap();
+    reconcile(&context, &id("a")).await.unwrap();
     // The document has another address now, and cannot be read.
     is_down.store(503, Ordering::Relaxed);
     context.set_snapshot(snapshot(
@@ -466,13 +472,13 @@ async fn a_schema_that_cannot_be_had_leaves_a_standing_verdict_alone() {
         &[("apps/v1", "/openapi/v3/apis/apps/v1?hash=2")],
     ));
     assert_eq!(
-        reconcile(&context, "a").await.unwrap(),
+        reconcile(&context, &id("a")).await.unwrap(),
         action(ReconcileOutcome::Unchanged)
     );
     assert_eq!(writes(&log).len(), 1);
     // It lasts, and somebody is to look again.
     tokio::time::advance(Duration::from_secs(61)).await;
-    assert_eq!(context.kept.due(tokio::time::Instant::now()), ["a"]);
+    assert_eq!(context.kept.due(tokio::time::Instant::now()), [id("a")]);
     let message = |n: usize, condition: usize| {
         let writes = writes(&log);
         let conditions = &writes[n].body["status"]["conditions"];
@@ -483,18 +489,18 @@ async fn a_schema_that_cannot_be_had_leaves_a_standing_verdict_alone() {
     };
     let note = "; may be out of date: a schema cannot be read";
     assert_eq!(
-        reconcile(&context, "a").await.unwrap(),
+        reconcile(&context, &id("a")).await.unwrap(),
         action(ReconcileOutcome::Applied)
     );
     assert_eq!(message(1, 0), format!("{}{note}", message(0, 0)));
     assert_eq!(
-        reconcile(&context, "a").await.unwrap(),
+        reconcile(&context, &id("a")).await.unwrap(),
         action(ReconcileOutcome::Unchanged)
     );
     // A controller that starts meanwhile does not know since when, and leaves the note.
-    context.kept.forget("a");
+    context.kept.forget(&id("a"));
     assert_eq!(
-        reconcile(&context, "a").await.unwrap(),
+        reconcile(&context, &id("a")).await.unwrap(),
         action(ReconcileOutcome::Unchanged)
     );
     // It can be read again.
@@ -504,7 +510,7 @@ async fn a_schema_that_cannot_be_had_leaves_a_standing_verdict_alone() {
         &[("apps/v1", DOCUMENT)],
     ));
     assert_eq!(
-        reconcile(&context, "a").await.unwrap(),
+        reconcile(&context, &id("a")).await.unwrap(),
         action(ReconcileOutcome::Applied)
     );
     assert_eq!(message(2, 0), message(0, 0));
@@ -532,7 +538,7 @@ async fn a_failed_write_is_tried_again_until_it_works() {
         }
         healthy(request)
     });
-    context.queue.add("a");
+    context.queue.add(&id("a"));
     work_until(&context, &log, |writes| writes.len() == 6).await;
     tokio::time::advance(Duration::from_secs(600)).await;
     let text = context.metrics.encode().unwrap();
@@ -552,7 +558,7 @@ async fn nothing_is_judged_before_the_facts_are_there() {
     let (client, log) = client(healthy);
     let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
     context.store.put(policy(SOUND), EventSource::Watched);
-    context.queue.add("a");
+    context.queue.add(&id("a"));
     context.set_policies_listed();
     // No snapshot of the cluster: nothing happens for an hour.
     let hour = tokio::time::sleep(Duration::from_secs(3600));
@@ -567,7 +573,7 @@ async fn stopping_ends_a_write_that_was_begun_and_no_more() {
         Method::PATCH => None,
         _ => healthy(request),
     });
-    context.queue.add("a");
+    context.queue.add(&id("a"));
     let start = tokio::time::Instant::now();
     work_until(&context, &log, |writes| writes.len() == 1).await;
     // The write never ends, so that it is given up.
@@ -576,8 +582,7 @@ async fn stopping_ends_a_write_that_was_begun_and_no_more() {
         "{:?}",
         start.elapsed()
     );
-    let names: BTreeSet<String> = context.store.names().into_iter().collect();
-    assert_eq!(names, BTreeSet::from(["a".to_owned()]));
+    assert_eq!(context.store.ids(), [id("a")]);
 }
 
 #[tokio::test]

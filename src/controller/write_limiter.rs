@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::policy::subject::SubjectId;
+
 /// How many writes of one object there may be in a [`WINDOW`].
 const MAX_WRITES: u32 = 100;
 
@@ -22,9 +24,18 @@ pub(crate) struct WriteLimiter(Mutex<Lately>);
 
 #[derive(Debug, Default)]
 struct Lately {
-    by_object: HashMap<String, Writes>,
+    by_object: HashMap<LimitedObject, Writes>,
     /// When those were last looked for that were not written lately.
     cleaned: Option<Instant>,
+}
+
+/// An object whose status is written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum LimitedObject {
+    /// A policy or another subject.
+    Subject(SubjectId),
+    /// The probe of that name.
+    Probe(String),
 }
 
 #[derive(Debug)]
@@ -34,11 +45,11 @@ struct Writes {
 }
 
 impl WriteLimiter {
-    /// Returns true if the object of that key may be written now, and counts the write.
-    pub(crate) fn may_write(&self, name: &str) -> bool {
+    /// Returns true if the object may be written now, and counts the write.
+    pub(crate) fn may_write(&self, object: LimitedObject) -> bool {
         let mut lately = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        if let Some(writes) = lately.by_object.get_mut(name)
+        if let Some(writes) = lately.by_object.get_mut(&object)
             && now < writes.since + WINDOW
         {
             writes.n = writes.n.saturating_add(1);
@@ -53,25 +64,26 @@ impl WriteLimiter {
             lately.by_object.shrink_to_fit();
         }
         let writes = Writes { since: now, n: 1 };
-        lately.by_object.insert(name.to_owned(), writes);
+        lately.by_object.insert(object, writes);
         true
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::id;
     use super::*;
 
     #[tokio::test(start_paused = true)]
     async fn a_policy_is_written_so_often_and_others_are_not_held_up() {
         let write_limiter = WriteLimiter::default();
         for _ in 0..MAX_WRITES {
-            assert!(write_limiter.may_write("a"));
+            assert!(write_limiter.may_write(LimitedObject::Subject(id("a"))));
         }
-        assert!(!write_limiter.may_write("a"));
-        assert!(write_limiter.may_write("b"));
+        assert!(!write_limiter.may_write(LimitedObject::Subject(id("a"))));
+        assert!(write_limiter.may_write(LimitedObject::Subject(id("b"))));
         tokio::time::advance(WINDOW).await;
-        assert!(write_limiter.may_write("a"));
+        assert!(write_limiter.may_write(LimitedObject::Subject(id("a"))));
         assert_eq!(write_limiter.0.lock().unwrap().by_object.len(), 1);
     }
 }

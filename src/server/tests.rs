@@ -5,6 +5,8 @@ use tokio::net::TcpStream;
 
 use super::*;
 
+use crate::policy::subject::SubjectId;
+
 type Problems = &'static [(&'static str, Option<&'static str>)];
 
 fn checks(problems: Problems) -> Vec<Check> {
@@ -215,7 +217,7 @@ async fn scrapes_that_are_not_read_keep_nobody_waiting() {
         ..Default::default()
     };
     for i in 0..8 {
-        metrics.set_policy(&i.to_string(), sample.clone());
+        metrics.set_policy(&SubjectId::policy(i.to_string()), sample.clone());
     }
     let health = Health {
         metrics: Arc::new(metrics),

@@ -25,7 +25,6 @@ use super::probes::ProbesState;
 use super::ready::{ready, stalled, standing_stalled};
 use super::stalled::Remedy;
 use super::type_checked::{type_checked, uncompiled};
-pub use super::verdict::Subject;
 use super::verdict::{Effect, Evidence, Verdict};
 use super::warnings::Warning;
 use super::{bindings, definition, matched, out_of_date, params, probes, warnings};
@@ -34,6 +33,7 @@ use crate::policy::compile::{CompileFinding, CompileFindingKind};
 use crate::policy::consequence::Consequence;
 use crate::policy::fails_closed;
 use crate::policy::matching::{Matches, UnservedResource};
+use crate::policy::subject::SubjectKind;
 use crate::policy::webhooks;
 use crate::probe::sample;
 use crate::schema::Gvk;
@@ -44,7 +44,7 @@ pub struct Observed<'a> {
     /// The policy, with the status that it has now; of a mutating one what it shares with validating ones.
     pub policy: &'a ValidatingAdmissionPolicy,
     /// The sort of it. Where one that is no ValidatingAdmissionPolicy has no probes, no condition tells of that.
-    pub subject: Subject,
+    pub subject: SubjectKind,
     /// Its expressions, without regard to schemas.
     pub compiled: Checked<'a, Compiled<'a>>,
     /// The resources that its rules match.
@@ -391,7 +391,7 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
     });
     let found = found
         .into_iter()
-        .filter(|(type_, _)| observed.subject.has(*type_));
+        .filter(|(type_, _)| type_.exists_for(observed.subject));
     let parts = found.map(|(type_, verdict)| {
         let kept = standing(&verdict, type_, live_conditions, generation);
         let is_kept = kept.is_some();
@@ -432,7 +432,8 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
         })
         .collect();
     let types: Vec<String> = ours.iter().map(|ours| ours.type_.clone()).collect();
-    let is_without_probes = observed.subject != Subject::Validating && observed.probes.is_none();
+    let is_without_probes =
+        observed.subject != SubjectKind::ValidatingAdmissionPolicy && observed.probes.is_none();
     let merged = condition::merge(live_conditions, ours);
     let expression_warnings = if keeps_warnings {
         live_warnings(live)
@@ -488,11 +489,11 @@ fn standing(
 /// The effect on a request of an expression that fails.
 pub(super) fn when_evaluated(consequence: Consequence, effect: Effect) -> &'static str {
     match consequence {
-        Consequence::Denied if effect.subject == Subject::Definition => {
+        Consequence::Denied if effect.subject == SubjectKind::CustomResourceDefinition => {
             "an object that it is asked about is refused"
         }
         Consequence::Denied => "with failurePolicy Fail a request that reaches it is denied",
-        Consequence::LetThrough if effect.subject == Subject::Webhooks => {
+        Consequence::LetThrough if effect.subject.is_webhooks() => {
             "with failurePolicy Ignore the webhook is not called about a request that reaches it"
         }
         Consequence::LetThrough if effect.is_mutating() => {
@@ -567,7 +568,9 @@ fn compiled(observed: &Observed<'_>) -> Verdict {
         );
     }
     let text = match n_expressions {
-        0 if observed.subject == Subject::Definition => definition::NO_RULES.to_owned(),
+        0 if observed.subject == SubjectKind::CustomResourceDefinition => {
+            definition::NO_RULES.to_owned()
+        }
         0 => "there are no expressions".to_owned(),
         1 => "the expression compiles".to_owned(),
         n => format!("all {n} expressions compile"),

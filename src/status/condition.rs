@@ -9,6 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
 use super::message;
+use crate::policy::subject::SubjectKind;
 
 /// The condition types that this controller writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -79,6 +80,21 @@ impl ConditionType {
             Self::ProbesPassed => "ProbesPassed",
             Self::Bound => "Bound",
             Self::Stalled => "Stalled",
+        }
+    }
+
+    /// Returns true if a subject of this kind has a condition of the type.
+    #[must_use]
+    pub const fn exists_for(self, kind: SubjectKind) -> bool {
+        match self {
+            Self::Ready
+            | Self::Compiled
+            | Self::TypeChecked
+            | Self::ProbesPassed
+            | Self::Stalled => true,
+            Self::ParamsResolved | Self::Bound => kind.row().bindings.is_some(),
+            // Rules of definitions are about objects and match no requests.
+            Self::ResourcesMatched => !matches!(kind, SubjectKind::CustomResourceDefinition),
         }
     }
 

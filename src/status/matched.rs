@@ -1,10 +1,11 @@
 //! `ResourcesMatched`: whether the rules of a policy, or of each webhook of a configuration, match what is served and what
 //! API servers ask about.
 
-use super::compute::{Matched, Observed, Subject};
+use super::compute::{Matched, Observed};
 use super::condition::{ConditionStatus, Reason};
 use super::message;
 use super::verdict::{Evidence, Verdict};
+use crate::policy::subject::SubjectKind;
 
 /// The condition `ResourcesMatched`.
 pub(super) fn verdict(observed: &Observed<'_>) -> Verdict {
@@ -12,7 +13,7 @@ pub(super) fn verdict(observed: &Observed<'_>) -> Verdict {
         Ok(matches) => *matches,
         Err(unknown) => return unknown,
     };
-    if observed.subject != Subject::Webhooks {
+    if !observed.subject.is_webhooks() {
         return of_matched(matches, observed.subject);
     }
     let of_each = matches.webhooks.iter().map(|(name, matched)| {
@@ -50,7 +51,7 @@ pub(super) fn verdict(observed: &Observed<'_>) -> Verdict {
 }
 
 /// The verdict on the resources that rules match.
-fn of_matched(matches: &Matched, subject: Subject) -> Verdict {
+fn of_matched(matches: &Matched, subject: SubjectKind) -> Verdict {
     let unserved: Vec<String> = matches
         .unserved
         .iter()
@@ -66,7 +67,10 @@ fn of_matched(matches: &Matched, subject: Subject) -> Verdict {
         .collect();
     let not_asked = || {
         let exempt = message::list(&matches.exempt);
-        format!("no API server asks a {} about {exempt}", subject.asked())
+        format!(
+            "no API server asks a {} about {exempt}",
+            subject.row().evaluated
+        )
     };
     if matches.n_resources == 0 {
         if !undiscovered.is_empty() {
@@ -91,7 +95,7 @@ fn of_matched(matches: &Matched, subject: Subject) -> Verdict {
                 format!("{}; {}", nothing_serves(), not_asked()),
             ),
         };
-        let text = format!("{what}; {}", subject.never());
+        let text = format!("{what}; {}", subject.row().never_runs);
         return Verdict::new(ConditionStatus::False, reason, text);
     }
     // What wildcards match is not counted: each CRD that comes or goes would change the message, and

@@ -4,7 +4,7 @@
 //! An object has the name of the policy that it is about, is owned by it, and has nothing but a status. Here is how that
 //! is made of the status that a ValidatingAdmissionPolicy would have, and the other way around. Knows no cluster.
 //!
-//! A kind is a row of [`ObjectKind::ALL`], and has a CRD in `crds`.
+//! A kind is a [`StatusObjectKind`] in the table of subjects, and has a CRD in `crds`.
 
 use std::borrow::Cow;
 
@@ -17,55 +17,7 @@ use kube::Resource;
 use serde::{Deserialize, Serialize};
 
 use super::DesiredStatus;
-
-/// A kind of objects that hold conditions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ObjectKind {
-    /// The kind that they are about.
-    pub about: &'static str,
-    /// The kind.
-    pub kind: &'static str,
-    /// The resource.
-    pub plural: &'static str,
-}
-
-impl ObjectKind {
-    /// About MutatingAdmissionPolicies.
-    pub const OF_MUTATING: Self = Self {
-        about: "MutatingAdmissionPolicy",
-        kind: "MutatingAdmissionPolicyStatus",
-        plural: "mutatingadmissionpolicystatuses",
-    };
-
-    /// About configurations of validating webhooks.
-    pub const OF_VALIDATING_WEBHOOKS: Self = Self {
-        about: "ValidatingWebhookConfiguration",
-        kind: "ValidatingWebhookConfigurationStatus",
-        plural: "validatingwebhookconfigurationstatuses",
-    };
-
-    /// About configurations of mutating webhooks.
-    pub const OF_MUTATING_WEBHOOKS: Self = Self {
-        about: "MutatingWebhookConfiguration",
-        kind: "MutatingWebhookConfigurationStatus",
-        plural: "mutatingwebhookconfigurationstatuses",
-    };
-
-    /// About CustomResourceDefinitions.
-    pub const OF_DEFINITIONS: Self = Self {
-        about: "CustomResourceDefinition",
-        kind: "CustomResourceDefinitionStatus",
-        plural: "customresourcedefinitionstatuses",
-    };
-
-    /// All of them.
-    pub const ALL: [Self; 4] = [
-        Self::OF_MUTATING,
-        Self::OF_VALIDATING_WEBHOOKS,
-        Self::OF_MUTATING_WEBHOOKS,
-        Self::OF_DEFINITIONS,
-    ];
-}
+use crate::policy::subject::StatusObjectKind;
 
 /// An object that says of a policy what the policy has no room for.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -161,22 +113,22 @@ impl ObjectStatus {
 }
 
 impl Resource for StatusObject {
-    type DynamicType = ObjectKind;
+    type DynamicType = StatusObjectKind;
     type Scope = ClusterResourceScope;
 
-    fn kind(of: &ObjectKind) -> Cow<'_, str> {
+    fn kind(of: &StatusObjectKind) -> Cow<'_, str> {
         of.kind.into()
     }
 
-    fn group(_: &ObjectKind) -> Cow<'_, str> {
+    fn group(_: &StatusObjectKind) -> Cow<'_, str> {
         "vap-status.dev".into()
     }
 
-    fn version(_: &ObjectKind) -> Cow<'_, str> {
+    fn version(_: &StatusObjectKind) -> Cow<'_, str> {
         "v1alpha1".into()
     }
 
-    fn plural(of: &ObjectKind) -> Cow<'_, str> {
+    fn plural(of: &StatusObjectKind) -> Cow<'_, str> {
         of.plural.into()
     }
 
@@ -195,6 +147,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::policy::subject::SubjectKind;
     use crate::status::condition::{ConditionStatus, ConditionType, Reason, condition};
 
     fn desired() -> DesiredStatus {
@@ -279,10 +232,13 @@ mod tests {
     /// The CRDs are written by hand: each must be of its kind, and keep each field that is written.
     #[test]
     fn the_crds_have_every_field() {
-        ObjectKind::ALL.iter().for_each(the_crd_has_every_field);
+        let kinds = SubjectKind::ALL.iter();
+        kinds
+            .filter_map(|kind| kind.row().status_object.as_ref())
+            .for_each(the_crd_has_every_field);
     }
 
-    fn the_crd_has_every_field(of: &ObjectKind) {
+    fn the_crd_has_every_field(of: &StatusObjectKind) {
         let crds = concat!(env!("CARGO_MANIFEST_DIR"), "/crds");
         let path = format!("{crds}/{}.vap-status.dev.yaml", of.plural);
         let text = std::fs::read_to_string(path).unwrap();

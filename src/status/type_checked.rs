@@ -3,17 +3,18 @@
 use std::collections::BTreeSet;
 
 use super::compute::{
-    Checked, Compiled, Observed, Subject, Typed, TypedByWildcard, Types, when_evaluated, worst,
+    Checked, Compiled, Observed, Typed, TypedByWildcard, Types, when_evaluated, worst,
 };
 use super::condition::{ConditionStatus, Reason};
 use super::verdict::{Evidence, Verdict};
 use super::{definition, message};
 use crate::policy::analysis::BEYOND;
 use crate::policy::compile::{CompileFinding, CompileFindingKind};
+use crate::policy::subject::SubjectKind;
 
 /// The condition `TypeChecked`.
 pub(super) fn type_checked(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>) -> Verdict {
-    if observed.subject == Subject::Definition {
+    if observed.subject == SubjectKind::CustomResourceDefinition {
         return definition::type_checked(observed, uncompiled);
     }
     let Types {

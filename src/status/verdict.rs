@@ -1,7 +1,8 @@
 //! Verdicts: conditions before they are dated, with the evidence that they rest on.
 
 use super::compute::{CheckStep, Deadline};
-use super::condition::{ConditionStatus, ConditionType, Reason};
+use super::condition::{ConditionStatus, Reason};
+use crate::policy::subject::SubjectKind;
 
 /// One condition before it is dated.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,57 +20,14 @@ pub(super) struct Verdict {
 pub(crate) struct Effect {
     /// True if they are denied then: failurePolicy is not `Ignore`.
     pub(crate) fails_closed: bool,
-    /// The sort of what has it.
-    pub(crate) subject: Subject,
-}
-
-/// The sort of object whose conditions are computed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Subject {
-    /// A ValidatingAdmissionPolicy.
-    #[default]
-    Validating,
-    /// A MutatingAdmissionPolicy, which changes requests and does not check them.
-    Mutating,
-    /// A configuration of webhooks, each of which is called or not.
-    Webhooks,
-    /// A CustomResourceDefinition, whose rules are about objects and not about requests.
-    Definition,
-}
-
-impl Subject {
-    /// Reports whether there is something to say by a condition of that type.
-    pub(super) fn has(self, type_: ConditionType) -> bool {
-        match type_ {
-            ConditionType::ParamsResolved | ConditionType::Bound => {
-                !matches!(self, Self::Webhooks | Self::Definition)
-            }
-            ConditionType::ResourcesMatched => self != Self::Definition,
-            _ => true,
-        }
-    }
-
-    /// The one whom an API server asks about a request.
-    pub(super) const fn asked(self) -> &'static str {
-        match self {
-            Self::Validating | Self::Mutating | Self::Definition => "policy",
-            Self::Webhooks => "webhook",
-        }
-    }
-
-    /// The consequence where no request matches.
-    pub(super) const fn never(self) -> &'static str {
-        match self {
-            Self::Validating | Self::Mutating | Self::Definition => "the policy never runs",
-            Self::Webhooks => "the webhook is never called",
-        }
-    }
+    /// The kind of the policy.
+    pub(crate) subject: SubjectKind,
 }
 
 impl Effect {
     /// Reports whether it changes requests, and does not check them.
     pub(crate) const fn is_mutating(self) -> bool {
-        matches!(self.subject, Subject::Mutating)
+        matches!(self.subject, SubjectKind::MutatingAdmissionPolicy)
     }
 
     /// The participle for what it does to requests.

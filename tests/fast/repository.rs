@@ -13,6 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use policy::subject::SubjectKind;
 use serde_norway::Value;
 
 fn read(path: &str) -> String {
@@ -457,9 +458,9 @@ fn cluster_roles_write_statuses_and_objects_of_ours_only() {
             .iter()
             .all(|resource| resource.ends_with("/status"));
         let ours = |resource: &String| {
-            vap_status_controller::status::object::ObjectKind::ALL
-                .iter()
-                .any(|of| of.plural == resource)
+            let kinds = SubjectKind::ALL.into_iter();
+            let mut objects = kinds.filter_map(|kind| kind.row().status_object);
+            objects.any(|object| object.plural == resource)
         };
         let are_ours =
             resources.iter().all(ours) && strings(&rule["apiGroups"]) == ["vap-status.dev"];

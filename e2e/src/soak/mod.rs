@@ -18,7 +18,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::ValueEnum;
 use kube::Client;
 use serde_json::json;
-use vap_status_controller::status::object::ObjectKind;
+use vap_status_controller::policy::subject::SubjectKind;
 
 use self::universe::{Change, World};
 use crate::ControlPlane;
@@ -216,7 +216,7 @@ impl<'a> Soak<'a> {
             install_probes(&client).await?;
         }
         if settings.follows {
-            Statuses::install(&control_plane, ObjectKind::OF_MUTATING).await?;
+            Statuses::install(&control_plane, SubjectKind::MutatingAdmissionPolicy).await?;
         }
         let proxy = FaultProxy::start(&control_plane).await?;
         match settings.aggregation {

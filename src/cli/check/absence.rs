@@ -9,12 +9,12 @@ use super::expressions::finding_at;
 use super::finding::{Finding, Severity};
 use super::known::Known;
 use super::policy::{Answers, bindings_of, finding};
-use super::subject::Subject;
 use super::suspicious;
 use crate::cli::input::Object;
 use crate::policy::absence::{self, Context, TypedWitness, WrittenSchemas};
 use crate::policy::consequence::Consequence;
 use crate::policy::rule::Rule;
+use crate::policy::subject::SubjectKind;
 use crate::schema::Gvk;
 use crate::status::message;
 
@@ -97,7 +97,7 @@ fn mutations(
     context: &Context<'_>,
     findings: &mut Vec<Finding>,
 ) {
-    if answers.subject != Subject::MutatingPolicy {
+    if answers.subject != SubjectKind::MutatingAdmissionPolicy {
         return;
     }
     for failing in absence::failing_mutations(answers.compiled(), context, &known.kinds()) {

@@ -33,7 +33,7 @@ pub(super) fn errors(
     let failed = failed_variables(answers);
     for (n, (field_ref, kind, cause)) in answers.errors.iter().enumerate() {
         let is_refused = *kind == CompileFindingKind::Failed && n < answers.n_at_create;
-        let noun = answers.subject.noun();
+        let noun = answers.subject.row().noun;
         let (severity, rule, help) = match kind {
             CompileFindingKind::Failed if is_refused => (
                 Severity::Error,

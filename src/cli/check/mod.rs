@@ -32,7 +32,6 @@ pub mod render;
 pub mod report;
 pub mod settings;
 pub mod shape;
-mod subject;
 pub(super) mod suggestion;
 mod suspicious;
 mod time_limit;

@@ -11,7 +11,6 @@ use k8s_openapi::api::admissionregistration::v1::{
 
 use super::finding::{Finding, Location, Severity};
 use super::known::{self, Known};
-use super::subject::Subject;
 use super::time_limit::within_time_limit;
 use super::{absence, api_version, costs, expressions, lockout, suspicious};
 use crate::cli::input::{MutatingPolicy, Object, Place};
@@ -22,6 +21,7 @@ use crate::policy::cost::PolicyCosts;
 use crate::policy::expressions::PolicyExpression;
 use crate::policy::matching::{self, MatchedResource, Matches};
 use crate::policy::rule::Rule;
+use crate::policy::subject::SubjectKind;
 use crate::policy::suspicious::Suspicion;
 use crate::schema::Gvk;
 use crate::status::Effect;
@@ -67,7 +67,7 @@ pub struct PolicyCheck {
 /// The engine's answers about a policy.
 pub(super) struct Answers {
     /// Whose expressions they are about.
-    pub(super) subject: Subject,
+    pub(super) subject: SubjectKind,
     compiled: CompiledPolicy,
     /// Where in `compiled` the expression of a field is.
     by_field: HashMap<String, usize>,
@@ -126,7 +126,13 @@ pub fn check(
     known: &Known,
     profile: Profile,
 ) -> PolicyCheck {
-    check_as(Subject::Policy, policy, (None, bindings), known, profile)
+    check_as(
+        SubjectKind::ValidatingAdmissionPolicy,
+        policy,
+        (None, bindings),
+        known,
+        profile,
+    )
 }
 
 /// Checks a mutating policy. An error of this program costs this policy, and is told.
@@ -139,7 +145,7 @@ pub fn check_mutating(
 ) -> PolicyCheck {
     let mutations = Some(policy.mutations.as_slice());
     check_as(
-        Subject::MutatingPolicy,
+        SubjectKind::MutatingAdmissionPolicy,
         &policy.shared,
         (mutations, bindings),
         known,
@@ -149,7 +155,7 @@ pub fn check_mutating(
 
 /// Checks a policy, or what is like one as far as its expressions go.
 pub(super) fn check_as(
-    subject: Subject,
+    subject: SubjectKind,
     policy: &Object<ValidatingAdmissionPolicy>,
     (mutations, bindings): (
         Option<&[Mutation]>,
@@ -159,7 +165,7 @@ pub(super) fn check_as(
     profile: Profile,
 ) -> PolicyCheck {
     let work = || check_whole(subject, policy, (mutations, bindings), known, profile);
-    within_time_limit(policy, subject.noun(), work).unwrap_or_else(|error| {
+    within_time_limit(policy, subject.row().noun, work).unwrap_or_else(|error| {
         let status = DesiredStatus {
             observed_generation: 0,
             expression_warnings: Vec::new(),
@@ -178,7 +184,7 @@ pub(super) fn check_as(
 
 /// [`check_as`] without a time limit.
 fn check_whole(
-    subject: Subject,
+    subject: SubjectKind,
     policy: &Object<ValidatingAdmissionPolicy>,
     (mutations, bindings): (
         Option<&[Mutation]>,
@@ -198,12 +204,12 @@ fn check_whole(
             &answers,
             &mut absent,
         ));
-        if subject == Subject::Policy {
+        if subject == SubjectKind::ValidatingAdmissionPolicy {
             lockout::check(policy, bindings, known, &answers, &mut absent);
         }
     }
     let mut findings = Vec::new();
-    if subject != Subject::Webhook {
+    if !subject.is_webhooks() {
         findings.extend(api_version::of_policy(policy, known));
     }
     expressions::errors(policy, &answers, &mut findings);
@@ -230,7 +236,7 @@ pub(in crate::cli) fn status(
     known: &Known,
 ) -> Option<DesiredStatus> {
     let answers = AssertUnwindSafe(|| {
-        let subject = Subject::Policy;
+        let subject = SubjectKind::ValidatingAdmissionPolicy;
         answers(subject, (policy, None), known, Profile::Truthful)
     });
     panic::catch_unwind(answers)
@@ -239,24 +245,26 @@ pub(in crate::cli) fn status(
 }
 
 fn answers(
-    subject: Subject,
+    subject: SubjectKind,
     (policy, mutations): (&ValidatingAdmissionPolicy, Option<&[Mutation]>),
     known: &Known,
     profile: Profile,
 ) -> Answers {
     let compiled = CompiledPolicy::of_parts(policy, mutations);
     let matches = matching::resolve(policy, &known.mapper);
-    let (matches, has_reviews) = match subject {
-        Subject::Policy | Subject::MutatingPolicy => (matches, false),
-        Subject::Webhook => matching::of_webhook(policy, matches),
+    let (matches, has_reviews) = if subject.is_webhooks() {
+        matching::of_webhook(policy, matches)
+    } else {
+        (matches, false)
     };
     let typed = type_check(&compiled, &known.mapper, known, profile);
     let kinds = typed.checked.iter().chain(&typed.by_wildcard.checked);
     let costs = PolicyCosts::new(&compiled, &kinds.collect::<Vec<_>>(), known);
     let params = known.param_kind_state(policy);
-    let bindings = match subject {
-        Subject::MutatingPolicy => BindingsState::Unread,
-        Subject::Policy | Subject::Webhook => known.bindings_state(policy),
+    let bindings = if subject == SubjectKind::MutatingAdmissionPolicy {
+        BindingsState::Unread
+    } else {
+        known.bindings_state(policy)
     };
 
     // What the API server refuses when the policy is created, and after that what it cannot use.
@@ -286,7 +294,12 @@ fn answers(
     let ready_requires: BTreeSet<_> = TOLD.into_iter().collect();
     let observed = Observed {
         policy,
-        subject: subject.of_status(),
+        // Only the conditions that a policy has too are read for a webhook in a file.
+        subject: if subject.is_webhooks() {
+            SubjectKind::ValidatingAdmissionPolicy
+        } else {
+            subject
+        },
         compiled: Checked::Done(Compiled {
             findings: compiled.findings(),
             n_expressions: compiled.n_expressions(),
@@ -374,7 +387,7 @@ fn resources(
             let mut found = finding(policy, severity, Rule::UnservedResource, &message, place);
             let hint = unserved.suggestion.as_ref();
             let hint = hint.map(|suggestion| format!("did you mean `{suggestion}`?"));
-            let consequence = never_runs.then(|| answers.subject.never_runs().to_owned());
+            let consequence = never_runs.then(|| answers.subject.row().never_runs.to_owned());
             let parts: Vec<String> = hint.into_iter().chain(consequence).collect();
             found.help = (!parts.is_empty()).then(|| parts.join(" "));
             found
@@ -413,7 +426,7 @@ fn resources(
             place,
         );
         found.field_ref = Some(field_ref.to_owned());
-        found.help = Some(answers.subject.never_runs().to_owned());
+        found.help = Some(answers.subject.row().never_runs.to_owned());
         findings.push(found);
     }
 }
@@ -454,12 +467,12 @@ fn exempt_resources(
         };
         let message = format!(
             "no API server asks a {} about {}",
-            answers.subject.asked(),
+            answers.subject.row().evaluated,
             message::list(&resources)
         );
         let mut found = finding(policy, severity, Rule::ExemptResource, &message, place);
         let consequence = if never_runs {
-            answers.subject.never_runs()
+            answers.subject.row().never_runs
         } else {
             "the rule is in vain for it"
         };
@@ -502,7 +515,7 @@ fn params(
         ParamKindState::NotFound { .. } | ParamKindState::NotServed { .. } => {
             let effect = Effect {
                 fails_closed: crate::policy::fails_closed(&policy.value),
-                subject: answers.subject.of_status(),
+                subject: answers.subject,
             };
             let Some((message, help)) = compute::unserved(&answers.params, effect) else {
                 return;

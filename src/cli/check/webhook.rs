@@ -14,7 +14,6 @@ use super::finding::{Finding, Severity};
 use super::known::Known;
 use super::policy::{self, finding};
 use super::shape;
-use super::subject::Subject;
 use super::versions;
 use crate::cel::decls::Version;
 use crate::cli::input::Object;
@@ -22,6 +21,7 @@ use crate::cli::input::webhook::{as_policy, webhooks};
 use crate::library::environment::is_whole_in;
 use crate::policy::analysis::Profile;
 use crate::policy::rule::Rule;
+use crate::policy::subject::SubjectKind;
 
 pub(in crate::cli) use crate::policy::webhooks::of_field;
 
@@ -44,9 +44,14 @@ pub(in crate::cli) fn check(
         // What is in a cluster was accepted, and has fields that nobody may set who creates it.
         findings.clear();
     }
+    let kind = configuration.value.get("kind").and_then(Value::as_str);
+    let kind = kind.and_then(SubjectKind::from_kind);
+    let kind = kind.unwrap_or(SubjectKind::ValidatingWebhookConfiguration);
     for (n, webhook) in webhooks(configuration).iter().enumerate() {
         match as_policy(configuration, webhook) {
-            Ok(policy) => findings.extend(of_webhook(n, &policy, (known, profile, version))),
+            Ok(policy) => {
+                findings.extend(of_webhook((kind, n), &policy, (known, profile, version)))
+            }
             Err(error) if has_shape => findings.push(finding(
                 configuration,
                 Severity::Error,
@@ -61,14 +66,13 @@ pub(in crate::cli) fn check(
     findings
 }
 
-/// The findings about the webhook `n`, which is read as `policy`.
+/// The findings about the webhook `n` of a configuration, which is read as `policy`.
 fn of_webhook(
-    n: usize,
+    (kind, n): (SubjectKind, usize),
     policy: &Object<ValidatingAdmissionPolicy>,
     (known, profile, version): (&Known, Profile, Version),
 ) -> Vec<Finding> {
-    let mut findings =
-        policy::check_as(Subject::Webhook, policy, (None, &[]), known, profile).findings;
+    let mut findings = policy::check_as(kind, policy, (None, &[]), known, profile).findings;
     if !is_whole_in(version) {
         findings.extend(versions::check(policy, None, version));
     }

@@ -30,6 +30,7 @@ use crate::policy::admission::Admission;
 use crate::policy::analysis::{Profile, TypeCheck, kinds_to_check, type_check_matched};
 use crate::policy::compile::{CompileFinding, CompiledPolicy};
 use crate::policy::matching::{self, RuleMatches, describing};
+use crate::policy::subject::SubjectId;
 use crate::policy::webhooks;
 use crate::schema::GroupVersion;
 use crate::schema::rest_mapper::RestMapper;
@@ -121,14 +122,14 @@ impl LateStep {
             limit,
         } = &self.late;
         if let Some(next) = next {
-            context.lanes.defer(&entry.key, entry.generation(), *next);
+            context.lanes.defer(&entry.id, entry.generation(), *next);
             return true;
         }
         let generation = entry.generation();
-        context.lanes.exceeded(&entry.key, generation, *is_stuck);
+        context.lanes.exceeded(&entry.id, generation, *is_stuck);
         context.metrics.check_deadline_exceeded();
         tracing::warn!(
-            policy = %entry.key,
+            policy = %entry.id,
             field,
             limit = limit.as_secs(),
             "the check of this policy exceeded its time limit; its conditions are Unknown"
@@ -318,8 +319,8 @@ impl Check<'_> {
     /// The second value is the matches of its rules, which are known even if the rest takes too long or panics.
     async fn examine(&self) -> Result<(Guarded<Examined>, Option<Matched>), Interrupted> {
         let context = self.context;
-        let name = self.entry.key.as_str();
-        let has_probes = (context.probes.of(name)).is_some_and(|probes| !probes.is_empty());
+        let id = &self.entry.id;
+        let has_probes = (context.probes.of(id)).is_some_and(|probes| !probes.is_empty());
         let admissions = has_probes.then(|| Arc::clone(&context.admissions));
         let (subject, mapper) = (self.entry.clone(), Arc::clone(&self.snapshot.mapper));
         let (cached, index) = (context.schemas.clone(), Arc::clone(&self.snapshot.index));
@@ -334,7 +335,7 @@ impl Check<'_> {
             let (parts, group_versions) =
                 compile_parts(unmatched, (&subject, &mapper), profile, admissions);
             // They are mostly loaded, and this thread can continue.
-            let schemas = cached.loaded(&subject.key, &group_versions, &index);
+            let schemas = cached.loaded(&subject.id, &group_versions, &index);
             let checked = schemas.map(|schemas| TypeChecked::run(&parts, &schemas, profile));
             Examined {
                 parts,
@@ -342,7 +343,7 @@ impl Check<'_> {
                 checked,
             }
         };
-        let examined = guard(context, name, self.lane, work).await?;
+        let examined = guard(context, id, self.lane, work).await?;
         let matched = matched_early.lock();
         let matched = matched.unwrap_or_else(PoisonError::into_inner).take();
         Ok((examined, matched))
@@ -361,7 +362,7 @@ pub(crate) async fn check(
     let Context {
         schemas, metrics, ..
     } = context;
-    let name = entry.key.as_str();
+    let id = &entry.id;
     // Upstream checks no mutating policies, so that it has no answers about them.
     let profile = match entry.body {
         Some(_) => Profile::Truthful,
@@ -414,12 +415,12 @@ pub(crate) async fn check(
     let typed = match checked {
         Some(TypeChecked::Done(typed)) => Guarded::Done(typed, late),
         Some(TypeChecked::Panicked) => {
-            panicked(name, metrics);
+            panicked(id, metrics);
             Guarded::Panicked
         }
         Some(TypeChecked::Interrupted) => Guarded::Late(late),
         None => {
-            let asked = schemas.get(name, &group_versions, &snapshot.index).await;
+            let asked = schemas.get(id, &group_versions, &snapshot.index).await;
             let Asked::There(schemas) = asked else {
                 return Ok(Checked::Pending);
             };
@@ -428,12 +429,12 @@ pub(crate) async fn check(
             }
             missing.extend(schemas.guards().cloned());
             let work = move || typed(&parts, &schemas, profile);
-            guard(context, name, lane, work).await?
+            guard(context, id, lane, work).await?
         }
     };
     let outcome = match typed {
         Guarded::Done(typed, _) => {
-            context.lanes.finished(name, start.elapsed());
+            context.lanes.finished(id, start.elapsed());
             CheckOutcome::Done {
                 findings,
                 n_expressions,
@@ -582,7 +583,7 @@ impl<T> Guarded<T> {
 /// Runs a part of a check on a thread of its own, within the limits of `lane`.
 pub(super) async fn guard<T: Send + 'static>(
     context: &Context,
-    policy: &str,
+    policy: &SubjectId,
     lane: Lane,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<Guarded<T>, Interrupted> {
@@ -618,7 +619,7 @@ pub(super) async fn guard<T: Send + 'static>(
         Ok(Some(Err(_))) => Ok(Guarded::Late(late(false))),
         Ok(None) => {
             tracing::error!(
-                policy,
+                policy = policy.to_string(),
                 field = interrupt.field(),
                 "the check of this policy does not end; please report it"
             );
@@ -633,10 +634,10 @@ pub(super) async fn guard<T: Send + 'static>(
 }
 
 /// Says and counts that a check panicked.
-fn panicked(policy: &str, metrics: &Metrics) {
+fn panicked(policy: &SubjectId, metrics: &Metrics) {
     metrics.check_panicked();
     tracing::error!(
-        policy,
+        policy = policy.to_string(),
         "the check of this policy panicked; please report it"
     );
 }

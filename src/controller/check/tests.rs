@@ -1,5 +1,6 @@
 //! Checks within time limits: lanes, deadlines, stuck threads and restarts.
 
+use crate::controller::tests::id;
 use std::collections::BTreeSet;
 use std::sync::mpsc;
 
@@ -40,7 +41,11 @@ fn endless() {
 }
 
 async fn late_in(context: &Context, lane: Lane) -> Late {
-    match guard(context, "a", lane, endless).await.unwrap().value() {
+    match guard(context, &id("a"), lane, endless)
+        .await
+        .unwrap()
+        .value()
+    {
         Err(late) => late,
         Ok(_) => panic!("the work has no end"),
     }
@@ -108,9 +113,12 @@ async fn until(mut holds: impl FnMut() -> bool) {
 #[tokio::test]
 async fn guard_panic_is_counted_and_contained() {
     let (context, _) = context(Limits::default(), "true");
-    let outcome = guard(&context, "a", Lane::Quick, || -> u32 { panic!("hostile") });
+    let policy = id("a");
+    let outcome = guard(&context, &policy, Lane::Quick, || -> u32 {
+        panic!("hostile")
+    });
     assert_eq!(outcome.await.unwrap().value(), Ok(None));
-    let outcome = guard(&context, "a", Lane::Quick, || 1);
+    let outcome = guard(&context, &policy, Lane::Quick, || 1);
     assert_eq!(outcome.await.unwrap().value(), Ok(Some(1)));
     let text = context.metrics.encode().unwrap();
     assert!(text.contains("vap_check_panics_total 1\n"), "{text}");
@@ -142,7 +150,7 @@ async fn guard_gives_way_to_a_waiting_policy() {
         ..LIMITS
     };
     let (context, _) = context(limits, "true");
-    context.queue.add("b");
+    context.queue.add(&id("b"));
     let late = late_in(&context, Lane::Quick).await;
     assert_eq!(late.next, Some(Lane::Deferred));
 }
@@ -161,7 +169,7 @@ async fn guard_abandons_work_that_does_not_stop() {
     let guarded = tokio::spawn({
         let context = Arc::clone(&context);
         async move {
-            guard(&context, "a", Lane::Quick, hang)
+            guard(&context, &id("a"), Lane::Quick, hang)
                 .await
                 .unwrap()
                 .value()
@@ -200,7 +208,7 @@ async fn check_that_exceeds_all_limits_is_unknown() {
     let workers = tokio::spawn(work(Arc::clone(&context), async {
         drop(stopped.await);
     }));
-    context.queue.add("a");
+    context.queue.add(&id("a"));
     until(|| !writes(&log).is_empty()).await;
     let write = writes(&log).remove(0);
     let (status, reason, message) = condition(&write, "Compiled");
@@ -227,7 +235,7 @@ async fn check_that_exceeds_all_limits_is_unknown() {
 async fn check_that_exceeds_its_limit_is_not_repeated_without_a_change() {
     let (context, _) = context(LIMITS, "true");
     context.store.put(expensive("a"), EventSource::Watched);
-    let entry = context.store.get("a").unwrap();
+    let entry = context.store.get(&id("a")).unwrap();
     let snapshot = context.snapshot();
     let result = observe::check_in(&context, &entry, &snapshot, Lane::Slow).await;
     let result = result.unwrap().unwrap();
@@ -235,7 +243,7 @@ async fn check_that_exceeds_its_limit_is_not_repeated_without_a_change() {
         matches!(result.outcome, CheckOutcome::DeadlineExceeded { .. }),
         "{result:?}"
     );
-    let entry = context.store.get("a").unwrap();
+    let entry = context.store.get(&id("a")).unwrap();
     assert!(entry.result.as_ref().unwrap().holds_for(&entry, &snapshot));
     assert_eq!(context.lanes.lane(&entry), Lane::Slow);
 }
@@ -247,7 +255,7 @@ async fn sound_policies_are_checked_while_others_exceed_their_limits() {
         ..Limits::STANDARD
     };
     let (context, log) = context(limits, "true");
-    context.store.remove("a");
+    context.store.remove(&id("a"));
     let _task = Task::of_lanes(&context);
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let workers = tokio::spawn(work(Arc::clone(&context), async {
@@ -256,14 +264,14 @@ async fn sound_policies_are_checked_while_others_exceed_their_limits() {
     for n in 0..4 {
         let name = format!("expensive-{n}");
         context.store.put(expensive(&name), EventSource::Watched);
-        context.queue.add(&name);
+        context.queue.add(&id(&name));
     }
     tokio::time::sleep(Duration::from_millis(50)).await;
     let start = Instant::now();
     for n in 0..20 {
         let name = format!("sound-{n}");
         context.store.put(sound(&name), EventSource::Watched);
-        context.queue.add(&name);
+        context.queue.add(&id(&name));
     }
     let is_written = |n: usize| {
         let path = format!("/sound-{n}/status");
@@ -303,37 +311,37 @@ fn restarted(generation: i64) -> (Arc<Context>, Log) {
 #[tokio::test(start_paused = true)]
 async fn restart_checks_a_late_policy_in_the_slow_lane() {
     let (context, log) = restarted(2);
-    let entry = context.store.get("a").unwrap();
+    let entry = context.store.get(&id("a")).unwrap();
     assert_eq!(context.lanes.lane(&entry), Lane::Slow);
-    reconcile(&context, "a").await.unwrap();
+    reconcile(&context, &id("a")).await.unwrap();
     assert_eq!(writes(&log).len(), 0, "the status of before remains");
     let _task = Task::of_lanes(&context);
     until(|| context.queue.len() > 0).await;
     // It is quick now, and has no place among the slow ones.
-    let entry = context.store.get("a").unwrap();
+    let entry = context.store.get(&id("a")).unwrap();
     assert!(entry.result.is_some());
-    reconcile(&context, "a").await.unwrap();
+    reconcile(&context, &id("a")).await.unwrap();
     let write = writes(&log).remove(0);
     let (status, reason, _) = condition(&write, "TypeChecked");
     assert_eq!((&*status, &*reason), ("True", "NoWarnings"));
-    let entry = context.store.get("a").unwrap();
+    let entry = context.store.get(&id("a")).unwrap();
     assert_eq!(context.lanes.lane(&entry), Lane::Quick);
 }
 
 #[tokio::test(start_paused = true)]
 async fn restart_checks_an_edited_policy_in_the_quick_lane() {
     let (context, log) = restarted(1);
-    let entry = context.store.get("a").unwrap();
+    let entry = context.store.get(&id("a")).unwrap();
     assert_eq!(context.lanes.lane(&entry), Lane::Quick);
-    reconcile(&context, "a").await.unwrap();
+    reconcile(&context, &id("a")).await.unwrap();
     assert_eq!(writes(&log).len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn deadline_check_is_repeated_after_an_hour() {
     let (context, _) = restarted(2);
-    let entry = context.store.get("a").unwrap();
-    context.lanes.exceeded("a", entry.generation(), false);
+    let entry = context.store.get(&id("a")).unwrap();
+    context.lanes.exceeded(&id("a"), entry.generation(), false);
     let slow = |context: &Context| context.lanes.n_slow();
     context.lanes.retry(Instant::now());
     assert_eq!(slow(&context), 0);
@@ -341,7 +349,7 @@ async fn deadline_check_is_repeated_after_an_hour() {
     context.lanes.retry(Instant::now());
     assert_eq!(slow(&context), 1);
     // A thread hangs in the check: one is enough.
-    context.lanes.exceeded("b", entry.generation(), true);
+    context.lanes.exceeded(&id("b"), entry.generation(), true);
     tokio::time::advance(Duration::from_secs(3601)).await;
     context.lanes.retry(Instant::now());
     assert_eq!(slow(&context), 1);

@@ -28,8 +28,9 @@ use super::shared_conditions;
 use crate::cluster::address::redacted;
 use crate::cluster::client::command_client;
 use crate::cluster::config;
+use crate::policy::subject::{StatusObjectKind, SubjectKind};
 use crate::probe::api::PolicyProbe;
-use crate::status::object::{ObjectKind, StatusObject};
+use crate::status::object::StatusObject;
 use crate::telemetry::metrics::ErrorReason;
 
 /// How long one request may take.
@@ -126,7 +127,8 @@ async fn clear_all(client: &Client, out: &mut dyn Write, err: &mut dyn Write) ->
     clear_kind(&policies, &mut summary, out, err).await;
     let probes: Api<PolicyProbe> = Api::all(client.clone());
     clear_kind(&probes, &mut summary, out, err).await;
-    for kind in &ObjectKind::ALL {
+    let kinds = SubjectKind::ALL.iter();
+    for kind in kinds.filter_map(|kind| kind.row().status_object.as_ref()) {
         delete_all(client, kind, &mut summary, out, err).await;
     }
     let Summary {
@@ -222,7 +224,7 @@ async fn clear_kind<K>(
 /// Deletes the objects that hold the conditions of policies without a status.
 async fn delete_all(
     client: &Client,
-    kind: &ObjectKind,
+    kind: &StatusObjectKind,
     summary: &mut Summary,
     out: &mut dyn Write,
     err: &mut dyn Write,

@@ -135,7 +135,7 @@ async fn an_api_server_that_does_not_answer_is_not_waited_for() {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let summary = clear_all(&client, &mut out, &mut err).await;
     // Policies, probes, and each kind of objects of ours.
-    assert_eq!(summary.n_failed, 2 + ObjectKind::ALL.len());
+    assert_eq!(summary.n_failed, 2 + SubjectKind::opt_in().count());
     let err = String::from_utf8(err).unwrap();
     assert!(err.contains("no answer within 10 s"), "{err}");
 }

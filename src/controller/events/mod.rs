@@ -236,12 +236,12 @@ fn publish_of(
 /// The object that the events of a policy are about.
 fn regarding(context: &Context, entry: &Entry) -> ObjectReference {
     let reference = entry.policy.object_ref(&());
-    let Some(state) = context.opt_in.by_key(&entry.key) else {
+    let Some(state) = context.opt_in.of(entry.id.kind) else {
         return reference;
     };
     ObjectReference {
         api_version: Some(state.api_version()),
-        kind: Some(state.followed.kind().to_owned()),
+        kind: Some(state.kind.as_str().to_owned()),
         ..reference
     }
 }

@@ -15,6 +15,7 @@ use super::context::Context;
 use super::event_source::EventSource;
 use super::reconcile::{Failure, Reconciled};
 use super::shared_conditions;
+use super::store::Entry;
 use crate::status::exclusion::Exclusion;
 use crate::telemetry::metrics::ReconcileOutcome;
 
@@ -48,14 +49,14 @@ pub(super) fn has_ours(metadata: &ObjectMeta) -> bool {
 /// Where the API server does not take what has to be written.
 pub(crate) async fn leave(
     context: &Arc<Context>,
-    policy: &ValidatingAdmissionPolicy,
+    entry: &Entry,
     excluded: Excluded,
 ) -> Result<Reconciled, Failure> {
-    let name = policy.metadata.name.as_deref().unwrap_or_default();
-    context.metrics.remove_policy(name);
-    context.admissions.forget(name);
+    let (id, policy) = (&entry.id, &entry.policy);
+    context.metrics.remove_policy(id);
+    context.admissions.forget(id);
     // Its probes are told so.
-    context.probe_runner.add(name);
+    context.probe_runner.add(id);
     let outcome = if !excluded.has_ours {
         ReconcileOutcome::Unchanged
     } else if let Some(deadline) = context.leadership.may_write() {
@@ -64,7 +65,10 @@ pub(crate) async fn leave(
         match cleared.await? {
             Written::Applied(written) => {
                 context.metrics.status_written();
-                tracing::info!(policy = name, "cleared the status of an excluded policy");
+                tracing::info!(
+                    policy = id.to_string(),
+                    "cleared the status of an excluded policy"
+                );
                 context.store.put(*written, EventSource::Answered);
                 ReconcileOutcome::Applied
             }

@@ -1,5 +1,6 @@
 //! Tests of what is left alone.
 
+use crate::controller::tests::id;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -57,7 +58,7 @@ async fn a_policy_that_becomes_excluded_loses_what_we_said_of_it_once() {
     };
     let outcome = |done: Result<Reconciled, Failure>| done.unwrap().outcome;
     assert_eq!(
-        outcome(reconcile(&context, "a").await),
+        outcome(reconcile(&context, &id("a")).await),
         ReconcileOutcome::Applied
     );
     assert!(series(&context.metrics) > 0);
@@ -68,7 +69,7 @@ async fn a_policy_that_becomes_excluded_loses_what_we_said_of_it_once() {
     assert!(context.store.put(excluded, EventSource::Watched));
     assert_eq!(context.store.n_excluded(), 1);
     assert_eq!(
-        outcome(reconcile(&context, "a").await),
+        outcome(reconcile(&context, &id("a")).await),
         ReconcileOutcome::Applied
     );
     assert_eq!(series(&context.metrics), 0);
@@ -80,7 +81,7 @@ async fn a_policy_that_becomes_excluded_loses_what_we_said_of_it_once() {
     assert_eq!(patches().last(), Some(&expect));
     assert_eq!(patches().len(), 2);
     assert_eq!(
-        outcome(reconcile(&context, "a").await),
+        outcome(reconcile(&context, &id("a")).await),
         ReconcileOutcome::Unchanged
     );
     assert_eq!(patches().len(), 2);
@@ -90,7 +91,7 @@ async fn a_policy_that_becomes_excluded_loses_what_we_said_of_it_once() {
         .store
         .put(labelled(&json!({}), "30", false), EventSource::Watched);
     assert_eq!(
-        outcome(reconcile(&context, "a").await),
+        outcome(reconcile(&context, &id("a")).await),
         ReconcileOutcome::Applied
     );
     assert!(series(&context.metrics) > 0);
@@ -102,7 +103,7 @@ async fn a_policy_that_was_never_judged_is_not_touched() {
     let mut settings = settings();
     settings.exclusion = Exclusion::new(&["a*".parse().unwrap()], None);
     let (context, log) = context_with(settings, "true", healthy);
-    let done = reconcile(&context, "a").await.unwrap();
+    let done = reconcile(&context, &id("a")).await.unwrap();
     assert_eq!(done.outcome, ReconcileOutcome::Unchanged);
     assert_eq!(series(&context.metrics), 0);
     assert_eq!(log.lock().unwrap().len(), 0);

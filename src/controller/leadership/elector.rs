@@ -165,10 +165,6 @@ impl Elector {
         );
         // What a standby computed is written now.
         self.context.touch_all();
-        for policy in self.context.probes.policies() {
-            // Also one that does not exist, which its probes tell.
-            self.context.queue.add(&policy);
-        }
         let mut next = renewed + timing.retry_period;
         loop {
             tokio::time::sleep_until(next).await;

@@ -30,7 +30,8 @@ use super::super::lanes::Lane;
 use super::super::memory;
 use super::super::reconcile::Failure;
 use super::super::store::{Body, Entry};
-use super::{Followed, OptInState};
+use super::OptInState;
+use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::status::compute::{CheckStep, Matched};
 use crate::status::definition::RuleFindings;
 use crate::telemetry::metrics::ErrorReason;
@@ -43,7 +44,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const KEYWORD: &str = "\"x-kubernetes-validations\"";
 
 /// The kind.
-const DEFINITIONS: Followed = Followed::CustomResourceDefinitions;
+const DEFINITIONS: SubjectKind = SubjectKind::CustomResourceDefinition;
 
 /// The part of a definition that tells whether it is to be judged, and judged anew.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
@@ -173,10 +174,11 @@ pub(crate) struct Listener<'a> {
 impl<'a> Listener<'a> {
     /// A listener, where definitions are followed.
     pub(crate) fn new(context: &'a Context) -> Option<Self> {
-        let is_followed = context.settings.followed.contains(&DEFINITIONS);
-        is_followed.then(|| Self {
+        let is_watched = context.settings.followed.contains(&DEFINITIONS);
+        let state = context.opt_in.of(DEFINITIONS).filter(|_| is_watched)?;
+        Some(Self {
             context,
-            state: context.opt_in.of(DEFINITIONS),
+            state,
             listed: BTreeSet::new(),
             unreadable: BTreeSet::new(),
         })
@@ -190,31 +192,35 @@ impl<'a> Listener<'a> {
 
     /// The list has one of that name that cannot be read.
     pub(crate) fn keep(&mut self, name: &str) {
-        self.listed.insert(DEFINITIONS.key(name));
-        self.unreadable.insert(DEFINITIONS.key(name));
+        self.listed.insert(name.to_owned());
+        self.unreadable.insert(name.to_owned());
     }
 
     /// There is a definition.
     pub(crate) fn put(&mut self, metadata: &ObjectMeta, rules: Rules, from: EventSource) {
-        let key = DEFINITIONS.key(metadata.name.as_deref().unwrap_or_default());
+        let name = metadata.name.as_deref().unwrap_or_default();
+        let id = SubjectId::new(DEFINITIONS, name);
         if from == EventSource::Listed {
-            self.listed.insert(key.clone());
+            self.listed.insert(name.to_owned());
         }
         let shared = ValidatingAdmissionPolicy {
             metadata: metadata.clone(),
             ..ValidatingAdmissionPolicy::default()
         };
         let body = Body::Definition(rules);
-        if self.context.store.put_opt_in(&key, shared, body, from) {
-            self.context.queue.add(&key);
+        let is_new = self
+            .context
+            .store
+            .put_opt_in(id.clone(), shared, body, from);
+        if is_new {
+            self.context.queue.add(&id);
         }
     }
 
     /// The list is whole.
     pub(crate) fn end(&mut self) {
         let context = self.context;
-        let is_one = |key: &str| super::of_key(key) == Some(DEFINITIONS);
-        for gone in context.store.retain_among(is_one, &self.listed) {
+        for gone in context.store.retain(DEFINITIONS, &self.listed) {
             context.queue.add(&gone);
         }
         self.listed.clear();
@@ -225,12 +231,12 @@ impl<'a> Listener<'a> {
 
     /// One of that name is gone.
     pub(crate) fn delete(&mut self, name: &str) {
-        let key = DEFINITIONS.key(name);
-        self.listed.remove(&key);
-        self.unreadable.remove(&key);
-        self.state.set_gone(&key);
-        self.context.store.remove(&key);
-        self.context.queue.add(&key);
+        let id = SubjectId::new(DEFINITIONS, name);
+        self.listed.remove(name);
+        self.unreadable.remove(name);
+        self.state.set_gone(name);
+        self.context.store.remove(&id);
+        self.context.queue.add(&id);
     }
 }
 
@@ -306,9 +312,9 @@ pub(crate) async fn judge(
             Err(why) => RuleFindings::unreadable(&why),
         };
         let start = Instant::now();
-        let found = check::guard(context, &entry.key, lane, judged).await?;
+        let found = check::guard(context, &entry.id, lane, judged).await?;
         if let Guarded::Done(..) = found {
-            context.lanes.finished(&entry.key, start.elapsed());
+            context.lanes.finished(&entry.id, start.elapsed());
         }
         found.value()
     } else {
@@ -336,7 +342,7 @@ pub(crate) async fn judge(
         }
     };
     let result = Arc::new(CheckResult::of_definition(entry, outcome));
-    context.store.note(&entry.key, &result);
+    context.store.note(&entry.id, &result);
     Ok(Some(result))
 }
 
@@ -427,7 +433,10 @@ mod tests {
         let mut listener = Listener::new(context).unwrap();
         listener.put(&definition.metadata, rules.unwrap(), EventSource::Watched);
         let name = definition.metadata.name.unwrap();
-        context.store.get(&DEFINITIONS.key(&name)).unwrap()
+        context
+            .store
+            .get(&SubjectId::new(DEFINITIONS, name))
+            .unwrap()
     }
 
     async fn judged(stored: Value, told: &Value) -> (Option<Arc<CheckResult>>, Vec<String>) {
@@ -439,7 +448,7 @@ mod tests {
         let result = judge(&context, &entry, Lane::Quick).await.unwrap();
         if result.is_some() {
             // It holds as long as the definition does, whatever is served.
-            let entry = context.store.get(&entry.key).unwrap();
+            let entry = context.store.get(&entry.id).unwrap();
             let known = entry.result.as_ref().unwrap();
             assert!(known.holds_for(&entry, &context.snapshot()));
         }

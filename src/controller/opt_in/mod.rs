@@ -1,10 +1,9 @@
-//! Following MutatingAdmissionPolicies, configurations of webhooks and CustomResourceDefinitions besides
-//! ValidatingAdmissionPolicies, where that is asked for.
+//! Kinds besides ValidatingAdmissionPolicies: MutatingAdmissionPolicies, configurations of webhooks and
+//! CustomResourceDefinitions, each watched if it is asked for.
 //!
 //! A mutating policy is read as a validating one with mutations, and a configuration as one policy for each of its
-//! webhooks. It has its place in the same store and the same queue, and is judged in the same way. Its name there has a
-//! prefix, as objects of several kinds may have the same name. It has no status, so that its conditions are those of
-//! an object of ours (ADR 31).
+//! webhooks. All are in the same store and queue, by [`SubjectId`], and are evaluated in the same way. They have no status
+//! of ours, so that their conditions are those of an object of ours (ADR 31).
 
 pub(crate) mod definitions;
 mod received;
@@ -23,236 +22,129 @@ use super::by_policy::Bindings;
 use super::event_source::EventSource;
 use super::packed::Identity;
 use super::store::Entry;
-use crate::status::object::{ObjectKind, StatusObject};
+use crate::policy::subject::{StatusObjectKind, SubjectId, SubjectKind};
+use crate::status::object::StatusObject;
 use crate::telemetry::metrics::Source;
 
-/// Kinds that can be followed besides ValidatingAdmissionPolicies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
-pub enum Followed {
-    /// `MutatingAdmissionPolicies`, where the cluster serves them
-    #[value(name = "mutatingadmissionpolicies")]
-    MutatingAdmissionPolicies,
-    /// `ValidatingWebhookConfigurations`: the match conditions and rules of webhooks
-    #[value(name = "validatingwebhookconfigurations")]
-    ValidatingWebhookConfigurations,
-    /// `MutatingWebhookConfigurations`, likewise
-    #[value(name = "mutatingwebhookconfigurations")]
-    MutatingWebhookConfigurations,
-    /// `CustomResourceDefinitions` with validation rules: these rules
-    #[value(name = "customresourcedefinitions")]
-    CustomResourceDefinitions,
-}
-
-/// All that tells kinds apart which are followed.
-pub(crate) struct Row {
-    /// The resource, which is the value of the flag, and the text before the slash in keys.
-    pub(crate) resource: &'static str,
-    /// Their API group.
-    group: &'static str,
-    /// The versions, the best first.
-    versions: &'static [&'static str],
-    /// The resource of bindings, where there are some.
-    bindings: Option<&'static str>,
-    /// The objects that hold the conditions.
-    pub(crate) objects: ObjectKind,
-    /// The watches of the objects that are followed, of their bindings, and of the objects that hold their conditions;
-    /// of the first, nothing where another task watches them anyway.
-    sources: (Option<Source>, Option<Source>, Source),
-    /// Advice where they are not served.
-    remedy: &'static str,
+/// The watches of a kind.
+#[derive(Clone, Copy, Debug)]
+struct Watches {
+    /// The watch of the objects. `None` if another task watches them in any case.
+    subjects: Option<Source>,
+    /// The watch of their bindings.
+    bindings: Option<Source>,
+    /// The watch of the objects that hold their conditions.
+    statuses: Source,
     /// The name of the task.
-    pub(crate) task: &'static str,
+    task: &'static str,
 }
 
-const MUTATING: Row = Row {
-    resource: "mutatingadmissionpolicies",
-    group: received::GROUP,
-    versions: &["v1", "v1beta1", "v1alpha1"],
-    bindings: Some("mutatingadmissionpolicybindings"),
-    objects: ObjectKind::OF_MUTATING,
-    sources: (
-        Some(Source::MutatingPolicies),
-        Some(Source::MutatingBindings),
-        Source::PolicyStatuses,
-    ),
-    remedy: " (Kubernetes 1.36, or the beta)",
-    task: "watch-mutating",
-};
-
-const VALIDATING_WEBHOOKS: Row = Row {
-    resource: "validatingwebhookconfigurations",
-    group: received::GROUP,
-    versions: &["v1"],
-    bindings: None,
-    objects: ObjectKind::OF_VALIDATING_WEBHOOKS,
-    sources: (
-        Some(Source::ValidatingWebhooks),
-        None,
-        Source::ValidatingWebhookStatuses,
-    ),
-    remedy: "",
-    task: "watch-validating-webhooks",
-};
-
-const MUTATING_WEBHOOKS: Row = Row {
-    resource: "mutatingwebhookconfigurations",
-    group: received::GROUP,
-    versions: &["v1"],
-    bindings: None,
-    objects: ObjectKind::OF_MUTATING_WEBHOOKS,
-    sources: (
-        Some(Source::MutatingWebhooks),
-        None,
-        Source::MutatingWebhookStatuses,
-    ),
-    remedy: "",
-    task: "watch-mutating-webhooks",
-};
-
-const DEFINITIONS: Row = Row {
-    resource: "customresourcedefinitions",
-    group: "apiextensions.k8s.io",
-    versions: &["v1"],
-    bindings: None,
-    objects: ObjectKind::OF_DEFINITIONS,
-    sources: (None, None, Source::DefinitionStatuses),
-    remedy: "",
-    task: "watch-definitions",
-};
-
-impl Followed {
-    /// All of them.
-    pub(crate) const ALL: [Self; 4] = [
-        Self::MutatingAdmissionPolicies,
-        Self::ValidatingWebhookConfigurations,
-        Self::MutatingWebhookConfigurations,
-        Self::CustomResourceDefinitions,
-    ];
-
-    /// The state that is told apart by the kind.
-    pub(crate) const fn row(self) -> &'static Row {
-        match self {
-            Self::MutatingAdmissionPolicies => &MUTATING,
-            Self::ValidatingWebhookConfigurations => &VALIDATING_WEBHOOKS,
-            Self::MutatingWebhookConfigurations => &MUTATING_WEBHOOKS,
-            Self::CustomResourceDefinitions => &DEFINITIONS,
+/// Returns the watches of a kind, and the kind of the objects that hold its conditions. `None` if the kind has a status of
+/// its own.
+const fn watches(kind: SubjectKind) -> Option<(Watches, StatusObjectKind)> {
+    let (subjects, bindings, statuses, task) = match kind {
+        SubjectKind::ValidatingAdmissionPolicy => return None,
+        SubjectKind::MutatingAdmissionPolicy => (
+            Some(Source::MutatingPolicies),
+            Some(Source::MutatingBindings),
+            Source::PolicyStatuses,
+            "watch-mutating",
+        ),
+        SubjectKind::ValidatingWebhookConfiguration => (
+            Some(Source::ValidatingWebhooks),
+            None,
+            Source::ValidatingWebhookStatuses,
+            "watch-validating-webhooks",
+        ),
+        SubjectKind::MutatingWebhookConfiguration => (
+            Some(Source::MutatingWebhooks),
+            None,
+            Source::MutatingWebhookStatuses,
+            "watch-mutating-webhooks",
+        ),
+        SubjectKind::CustomResourceDefinition => {
+            (None, None, Source::DefinitionStatuses, "watch-definitions")
         }
-    }
+    };
+    let Some(status_object) = kind.row().status_object else {
+        return None;
+    };
+    let watches = Watches {
+        subjects,
+        bindings,
+        statuses,
+        task,
+    };
+    Some((watches, status_object))
+}
 
-    /// Reports whether another task watches them, followed or not.
-    const fn is_watched_anyway(self) -> bool {
-        let (watch, ..) = self.row().sources;
-        watch.is_none()
-    }
-
-    /// The resource, which is the value of the flag.
-    pub(crate) const fn resource(self) -> &'static str {
-        self.row().resource
-    }
-
-    /// The kind.
-    pub(crate) const fn kind(self) -> &'static str {
-        let ObjectKind { about, .. } = self.row().objects;
-        about
-    }
-
-    /// The name of the `ClusterRole` that it takes.
-    pub(crate) fn role(self) -> String {
-        format!("vap-status-controller-{}", self.resource())
-    }
-
-    /// The name of one of them among those of all policies: theirs has no slash.
-    pub(crate) fn key(self, name: &str) -> String {
-        format!("{}/{name}", self.resource())
-    }
-
-    /// The kind that is followed by this watch.
-    pub(crate) fn of_source(source: Source) -> Option<Self> {
-        Self::ALL.into_iter().find(|followed| {
-            let (objects, bindings, statuses) = followed.row().sources;
-            objects == Some(source) || bindings == Some(source) || statuses == source
+/// Returns the kind that needs the watch `source`. `None` if it is watched in any case.
+pub(crate) fn kind_of_source(source: Source) -> Option<SubjectKind> {
+    SubjectKind::ALL.into_iter().find(|kind| {
+        watches(*kind).is_some_and(|(of_kind, _)| {
+            of_kind.subjects == Some(source)
+                || of_kind.bindings == Some(source)
+                || of_kind.statuses == source
         })
-    }
-
-    /// The kind of that name.
-    pub(crate) fn of_kind(kind: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|followed| followed.kind() == kind)
-    }
+    })
 }
 
-/// The kind and the name of what is followed, where `key` is that of one.
-pub(crate) fn parts_of(key: &str) -> Option<(Followed, &str)> {
-    let (resource, name) = key.split_once('/')?;
-    let mut all = Followed::ALL.into_iter();
-    let followed = all.find(|followed| followed.resource() == resource)?;
-    Some((followed, name))
+/// Returns the name of the `ClusterRole` that a kind needs.
+pub(crate) fn role(kind: SubjectKind) -> String {
+    format!("vap-status-controller-{}", kind.plural())
 }
 
-/// The kind of what is followed whose key that is.
-pub(crate) fn of_key(key: &str) -> Option<Followed> {
-    parts_of(key).map(|(followed, _)| followed)
-}
-
-/// The states of all kinds that can be followed.
+/// The states of all kinds that can be watched on request.
 #[derive(Debug)]
-pub(crate) struct OptIn([OptInState; 4]);
+pub(crate) struct OptIn(Vec<OptInState>);
 
 impl Default for OptIn {
     fn default() -> Self {
-        Self(Followed::ALL.map(OptInState::new))
+        let states = SubjectKind::ALL.into_iter().filter_map(OptInState::new);
+        Self(states.collect())
     }
 }
 
 impl OptIn {
-    /// The state of one kind.
-    pub(crate) const fn of(&self, followed: Followed) -> &OptInState {
-        let [policies, validating, mutating, definitions] = &self.0;
-        match followed {
-            Followed::MutatingAdmissionPolicies => policies,
-            Followed::ValidatingWebhookConfigurations => validating,
-            Followed::MutatingWebhookConfigurations => mutating,
-            Followed::CustomResourceDefinitions => definitions,
-        }
+    /// Returns the state of a kind. `None` if the kind has a status of its own.
+    pub(crate) fn of(&self, kind: SubjectKind) -> Option<&OptInState> {
+        self.0.iter().find(|state| state.kind == kind)
     }
 
-    /// The state of the kind whose key that is.
-    pub(crate) fn by_key(&self, key: &str) -> Option<&OptInState> {
-        of_key(key).map(|followed| self.of(followed))
-    }
-
-    /// The keys of everything that has an object, whether it exists or not.
-    pub(crate) fn keys(&self) -> Vec<String> {
-        self.0.iter().flat_map(OptInState::keys).collect()
+    /// Returns all subjects that have an object of ours, whether they exist or not.
+    pub(crate) fn ids(&self) -> Vec<SubjectId> {
+        self.0.iter().flat_map(OptInState::ids).collect()
     }
 }
 
-/// The state of one kind that is followed.
+/// The state of one kind that can be watched on request.
 #[derive(Debug)]
 pub(crate) struct OptInState {
     /// The kind.
-    pub(crate) followed: Followed,
-    /// The bindings, by the policy's key.
+    pub(crate) kind: SubjectKind,
+    /// The kind of the objects that hold the conditions.
+    pub(crate) status_object: StatusObjectKind,
+    /// The bindings, by their policy.
     pub(crate) bindings: Bindings,
+    watches: Watches,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// The version in which the policies are served.
+    /// The version in which the subjects are served.
     version: &'static str,
-    /// Why they are not followed, although they are to be.
+    /// Why they are not watched, although they are to be.
     obstacle: Option<String>,
-    /// True once all policies are known.
+    /// True once all subjects are known.
     are_policies_listed: bool,
-    /// True once all bindings are known, or it is known that they may not be read.
+    /// True once all bindings are known, or it is known that we are not allowed to read them.
     are_bindings_listed: bool,
     /// True once all of our objects are known.
     are_objects_listed: bool,
-    /// Policies that exist, by key, and could not be read in the last list.
+    /// Names of subjects that exist, and could not be read in the last list.
     unreadable: BTreeSet<String>,
-    /// Our objects, by the key of their policy.
+    /// Our objects, by name, which is that of their subject.
     objects: HashMap<String, Object>,
 }
 
@@ -264,28 +156,41 @@ pub(crate) struct Object {
 }
 
 impl OptInState {
-    fn new(followed: Followed) -> Self {
-        Self {
-            followed,
-            bindings: Bindings::default(),
+    fn new(kind: SubjectKind) -> Option<Self> {
+        let (watches, status_object) = watches(kind)?;
+        Some(Self {
+            kind,
+            status_object,
+            bindings: Bindings::new(kind),
+            watches,
             state: Mutex::default(),
-        }
+        })
+    }
+
+    /// Returns the name of the task that watches the kind.
+    pub(crate) const fn task(&self) -> &'static str {
+        self.watches.task
+    }
+
+    /// Returns true if another task watches the subjects in any case.
+    const fn is_watched_anyway(&self) -> bool {
+        self.watches.subjects.is_none()
     }
 
     /// Reports whether a verdict can be given, and whether what is not there does not exist.
     pub(crate) fn is_known(&self) -> bool {
         let state = self.lock();
-        let has_bindings = self.followed.row().bindings.is_some();
+        let has_bindings = self.kind.row().bindings.is_some();
         state.are_policies_listed
             && (state.are_bindings_listed || !has_bindings)
             && state.are_objects_listed
     }
 
     /// Forgets everything, as it is followed no longer.
-    fn forget(&self) -> Vec<String> {
+    fn forget(&self) -> Vec<SubjectId> {
         let mut state = self.lock();
         let objects = std::mem::take(&mut state.objects);
-        *state = if self.followed.is_watched_anyway() {
+        *state = if self.is_watched_anyway() {
             State {
                 are_policies_listed: state.are_policies_listed,
                 unreadable: std::mem::take(&mut state.unreadable),
@@ -296,12 +201,12 @@ impl OptInState {
         };
         drop(state);
         self.bindings.retain(&BTreeSet::new());
-        objects.into_keys().collect()
+        self.ids_of(objects.into_keys())
     }
 
     /// The `apiVersion` in which the policies are served.
     pub(crate) fn api_version(&self) -> String {
-        format!("{}/{}", self.followed.row().group, self.lock().version)
+        format!("{}/{}", self.kind.row().group, self.lock().version)
     }
 
     fn set_version(&self, version: &'static str) {
@@ -318,7 +223,7 @@ impl OptInState {
         self.lock().obstacle = Some(why);
     }
 
-    /// Notes that all policies are known; those of these keys exist and cannot be read.
+    /// Notes that all policies are known; those of these names exist and cannot be read.
     fn set_policies_listed(&self, unreadable: BTreeSet<String>) {
         let mut state = self.lock();
         state.are_policies_listed = true;
@@ -337,61 +242,65 @@ impl OptInState {
     /// Puts in one of our objects by the rule of [`EventSource`]; whether that is news.
     pub(crate) fn put(&self, object: StatusObject, from: EventSource) -> bool {
         let metadata = object.meta();
-        let Some(name) = &metadata.name else {
+        let Some(name) = metadata.name.clone() else {
             return false;
         };
-        let key = self.followed.key(name);
         let mut state = self.lock();
-        let known = state.objects.get(&key);
+        let known = state.objects.get(&name);
         let known = known.map(|known| known.identity.state());
         if !from.supersedes(metadata.into(), known) {
             return false;
         }
         let identity = Identity::of(metadata);
         let content = std::sync::Arc::new(object);
-        state.objects.insert(key, Object { identity, content });
+        state.objects.insert(name, Object { identity, content });
         true
     }
 
-    /// Takes out the object of the policy of that key; whether it was there.
-    pub(crate) fn remove(&self, key: &str) -> bool {
-        self.lock().objects.remove(key).is_some()
+    /// Removes the object of that name. Returns true if it was there.
+    pub(crate) fn remove(&self, name: &str) -> bool {
+        self.lock().objects.remove(name).is_some()
     }
 
-    /// Takes out all objects but these, by key, and names those that were taken out.
-    fn retain(&self, keys: &BTreeSet<String>) -> Vec<String> {
+    /// Removes all objects but those of these names, and returns their subjects.
+    fn retain(&self, names: &BTreeSet<String>) -> Vec<SubjectId> {
         let mut gone = Vec::new();
-        self.lock().objects.retain(|key, _| {
-            let stays = keys.contains(key);
-            if !stays {
-                gone.push(key.clone());
+        self.lock().objects.retain(|name, _| {
+            let is_retained = names.contains(name);
+            if !is_retained {
+                gone.push(name.clone());
             }
-            stays
+            is_retained
         });
-        gone
+        self.ids_of(gone)
     }
 
-    /// Notes that a policy that could not be read is gone.
-    fn set_gone(&self, key: &str) {
-        self.lock().unreadable.remove(key);
+    /// Notes that a subject that could not be read is deleted.
+    fn set_gone(&self, name: &str) {
+        self.lock().unreadable.remove(name);
     }
 
-    /// The object of the policy of that key.
-    pub(crate) fn object(&self, key: &str) -> Option<Object> {
-        self.lock().objects.get(key).cloned()
+    /// Returns the object of the subject of that name.
+    pub(crate) fn object(&self, name: &str) -> Option<Object> {
+        self.lock().objects.get(name).cloned()
     }
 
-    /// The keys of the policies that have an object, whether they exist or not.
-    pub(crate) fn keys(&self) -> Vec<String> {
-        self.lock().objects.keys().cloned().collect()
+    /// Returns the subjects that have an object, whether they exist or not.
+    pub(crate) fn ids(&self) -> Vec<SubjectId> {
+        self.ids_of(self.lock().objects.keys().cloned())
     }
 
-    /// The object of a policy of that key that does not exist any more, where that is certain.
-    pub(crate) fn orphan(&self, key: &str) -> Option<Object> {
+    fn ids_of(&self, names: impl IntoIterator<Item = String>) -> Vec<SubjectId> {
+        let id = |name| SubjectId::new(self.kind, name);
+        names.into_iter().map(id).collect()
+    }
+
+    /// Returns the object of a subject of that name that certainly does not exist any more.
+    pub(crate) fn orphan(&self, name: &str) -> Option<Object> {
         let is_known = self.is_known();
         let state = self.lock();
-        let object = state.objects.get(key)?;
-        (is_known && !state.unreadable.contains(key)).then(|| object.clone())
+        let object = state.objects.get(name)?;
+        (is_known && !state.unreadable.contains(name)).then(|| object.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -436,11 +345,7 @@ mod tests {
 
     use super::*;
 
-    const FOLLOWED: Followed = Followed::MutatingAdmissionPolicies;
-
-    fn key(name: &str) -> String {
-        FOLLOWED.key(name)
-    }
+    const KIND: SubjectKind = SubjectKind::MutatingAdmissionPolicy;
 
     fn object(name: &str, version: &str) -> StatusObject {
         let metadata = json!({"name": name, "uid": "o", "resourceVersion": version});
@@ -448,58 +353,56 @@ mod tests {
     }
 
     fn listed(unreadable: &[&str]) -> OptInState {
-        let state = OptInState::new(FOLLOWED);
+        let state = OptInState::new(KIND).unwrap();
         state.put(object("a", "1"), EventSource::Listed);
         state.set_objects_listed();
         state.set_bindings_listed();
-        state.set_policies_listed(unreadable.iter().map(|name| key(name)).collect());
+        state.set_policies_listed(unreadable.iter().map(ToString::to_string).collect());
         state
     }
 
     #[test]
-    fn keys_tell_kinds_apart() {
-        for followed in Followed::ALL {
-            assert_eq!(parts_of(&followed.key("a")), Some((followed, "a")));
-            assert_eq!(Followed::of_kind(followed.kind()), Some(followed));
-            let states = OptIn::default();
-            assert_eq!(states.of(followed).followed, followed);
-            let (source, _, statuses) = followed.row().sources;
-            if let Some(source) = source {
-                assert_eq!(Followed::of_source(source), Some(followed));
+    fn sources_belong_to_their_kind() {
+        let opt_in = OptIn::default();
+        for kind in SubjectKind::opt_in() {
+            let state = opt_in.of(kind).unwrap();
+            let watches = state.watches;
+            let sources = [watches.subjects, watches.bindings, Some(watches.statuses)];
+            for source in sources.into_iter().flatten() {
+                assert_eq!(kind_of_source(source), Some(kind));
             }
-            assert_eq!(Followed::of_source(statuses), Some(followed));
         }
-        assert_eq!(parts_of("a"), None);
-        assert_eq!(parts_of("b/a"), None);
-        assert_eq!(Followed::of_source(Source::Policies), None);
+        assert!(opt_in.of(SubjectKind::ValidatingAdmissionPolicy).is_none());
+        assert_eq!(kind_of_source(Source::Policies), None);
         // The watch of definitions is permitted by the controller's own role.
-        assert_eq!(Followed::of_source(Source::Crds), None);
+        assert_eq!(kind_of_source(Source::Crds), None);
     }
 
     #[test]
     fn only_what_is_certain_is_an_orphan() {
-        let unknown = OptInState::new(FOLLOWED);
+        let unknown = OptInState::new(KIND).unwrap();
         unknown.put(object("a", "1"), EventSource::Listed);
-        assert!(unknown.orphan(&key("a")).is_none());
+        assert!(unknown.orphan("a").is_none());
         unknown.set_objects_listed();
         unknown.set_policies_listed(BTreeSet::new());
-        assert!(unknown.orphan(&key("a")).is_none());
-        assert!(listed(&[]).orphan(&key("a")).is_some());
-        assert!(listed(&[]).orphan(&key("b")).is_none());
+        assert!(unknown.orphan("a").is_none());
+        assert!(listed(&[]).orphan("a").is_some());
+        assert!(listed(&[]).orphan("b").is_none());
         // It exists, and cannot be read: its object stays until it is gone.
         let unreadable = listed(&["a"]);
-        assert!(unreadable.orphan(&key("a")).is_none());
-        unreadable.set_gone(&key("a"));
-        assert!(unreadable.orphan(&key("a")).is_some());
+        assert!(unreadable.orphan("a").is_none());
+        unreadable.set_gone("a");
+        assert!(unreadable.orphan("a").is_some());
     }
 
     #[test]
     fn what_is_followed_no_longer_is_forgotten() {
         let state = listed(&[]);
-        assert_eq!(state.keys(), [key("a")]);
-        assert_eq!(state.forget(), [key("a")]);
+        let id = SubjectId::new(KIND, "a");
+        assert_eq!(state.ids(), std::slice::from_ref(&id));
+        assert_eq!(state.forget(), [id]);
         assert!(!state.is_known());
-        assert_eq!(state.keys(), Vec::<String>::new());
+        assert_eq!(state.ids(), []);
     }
 
     #[test]
@@ -507,8 +410,8 @@ mod tests {
         let state = listed(&[]);
         assert!(!state.put(object("a", "1"), EventSource::Watched));
         assert!(state.put(object("a", "2"), EventSource::Answered));
-        assert!(state.remove(&key("a")));
+        assert!(state.remove("a"));
         assert!(!state.put(object("a", "3"), EventSource::Answered));
-        assert!(state.object(&key("a")).is_none());
+        assert!(state.object("a").is_none());
     }
 }

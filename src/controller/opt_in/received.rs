@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::super::store::Body;
-use super::Followed;
+use crate::policy::subject::{Row, SubjectKind};
 use crate::policy::{mutations, webhooks};
 
 /// A mutating policy.
@@ -33,7 +33,7 @@ pub(super) struct ReceivedMutating {
     pub(super) reinvocation: Option<String>,
 }
 
-/// The binding of a mutating policy as that of a validating one whose name is the policy's key.
+/// The binding of a mutating policy, read as one of a validating policy.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "BindingObject")]
 pub(super) struct ReceivedBinding(pub(super) ValidatingAdmissionPolicyBinding);
@@ -75,15 +75,10 @@ impl From<BindingObject> for ReceivedBinding {
             metadata: metadata.unwrap_or_default(),
             spec,
         });
-        let followed = Followed::MutatingAdmissionPolicies;
-        binding.spec.policy_name = followed.key(&binding.spec.policy_name);
         binding.spec.validation_actions.clear();
         Self(binding)
     }
 }
-
-/// The API group of both kinds. Their version is that which the cluster serves.
-pub(super) const GROUP: &str = "admissionregistration.k8s.io";
 
 /// An object that is followed, of whatever kind: what it shares with validating policies, and the rest.
 pub(super) trait Received: Resource<DynamicType = ()> + DeserializeOwned {
@@ -142,17 +137,13 @@ impl Received for ReceivedWebhooks {
     }
 }
 
-/// The resource of mutating policies.
-const POLICIES: &str = "mutatingadmissionpolicies";
+const MUTATING: &Row = SubjectKind::MutatingAdmissionPolicy.row();
 
-/// The resource of their bindings.
-const BINDINGS: &str = "mutatingadmissionpolicybindings";
+const VALIDATING_WEBHOOKS: &Row = SubjectKind::ValidatingWebhookConfiguration.row();
 
-/// The resource of one of the two sorts of configurations.
-const WEBHOOKS: &str = "validatingwebhookconfigurations";
-
+// All are in one group, and their version is the one that the cluster serves.
 macro_rules! resource {
-    ($type:ty, $kind:literal, $plural:ident, $($metadata:tt).+) => {
+    ($type:ty, $kind:expr, $plural:expr, $($metadata:tt).+) => {
         impl Resource for $type {
             type DynamicType = ();
             type Scope = ClusterResourceScope;
@@ -162,7 +153,7 @@ macro_rules! resource {
             }
 
             fn group((): &()) -> Cow<'_, str> {
-                GROUP.into()
+                MUTATING.group.into()
             }
 
             fn version((): &()) -> Cow<'_, str> {
@@ -186,21 +177,21 @@ macro_rules! resource {
 
 resource!(
     ReceivedMutating,
-    "MutatingAdmissionPolicy",
-    POLICIES,
+    MUTATING.kind,
+    MUTATING.plural,
     shared.metadata
 );
 // The paths are those of what is followed: this names a configuration of either sort.
 resource!(
     ReceivedWebhooks,
-    "ValidatingWebhookConfiguration",
-    WEBHOOKS,
+    VALIDATING_WEBHOOKS.kind,
+    VALIDATING_WEBHOOKS.plural,
     metadata
 );
 resource!(
     ReceivedBinding,
     "MutatingAdmissionPolicyBinding",
-    BINDINGS,
+    MUTATING.bindings.unwrap_or_default(),
     0.metadata
 );
 
@@ -258,7 +249,7 @@ mod tests {
             json!({"spec": {"policyName": null, "paramRef": null, "matchResources": null}}),
         ] {
             let ReceivedBinding(read) = serde_json::from_value(value).unwrap();
-            assert_eq!(read.spec.policy_name, "mutatingadmissionpolicies/");
+            assert_eq!(read.spec.policy_name, "");
         }
     }
 
@@ -276,10 +267,10 @@ mod tests {
     }
 
     #[test]
-    fn a_binding_names_the_key_of_its_policy() {
+    fn binding_policy_name_is_as_received() {
         let value = json!({"metadata": {"name": "b"}, "spec": {"policyName": "a"}});
         let ReceivedBinding(read) = serde_json::from_value(value).unwrap();
-        assert_eq!(read.spec.policy_name, "mutatingadmissionpolicies/a");
+        assert_eq!(read.spec.policy_name, "a");
         assert_eq!(read.metadata.name.as_deref(), Some("b"));
     }
 

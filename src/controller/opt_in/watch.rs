@@ -12,8 +12,9 @@ use super::super::context::Context;
 use super::super::event_source::EventSource;
 use super::super::follow::Event;
 use super::super::watch::{follow_at, follow_by_policy_at};
+use super::OptInState;
 use super::received::{Received, ReceivedBinding, ReceivedMutating, ReceivedWebhooks};
-use super::{Followed, OptInState, Row};
+use crate::policy::subject::{Row, SubjectId, SubjectKind};
 use crate::schema::Gvr;
 use crate::status::object::StatusObject;
 
@@ -29,20 +30,21 @@ enum Served {
 }
 
 /// The part that the cluster serves; nothing before that is known.
-fn served(context: &Context, row: &Row) -> Option<Served> {
+fn served(context: &Context, state: &OptInState) -> Option<Served> {
     if !context.has_snapshot() {
         return None;
     }
+    let (row, status_object) = (state.kind.row(), &state.status_object);
     let mapper = &context.snapshot().mapper;
     let serves = |gvr: &Gvr| mapper.resource(gvr).is_some();
     let version = row.versions.iter().copied().find(|version| {
-        let mut needed = std::iter::once(row.resource).chain(row.bindings);
+        let mut needed = std::iter::once(row.plural).chain(row.bindings);
         needed.all(|resource| serves(&Gvr::new(row.group, *version, resource)))
     });
     let objects = Gvr::new(
-        StatusObject::group(&row.objects),
-        StatusObject::version(&row.objects),
-        row.objects.plural,
+        StatusObject::group(status_object),
+        StatusObject::version(status_object),
+        status_object.plural,
     );
     Some(match version {
         None => Served::NoPolicies,
@@ -51,24 +53,25 @@ fn served(context: &Context, row: &Row) -> Option<Served> {
     })
 }
 
-/// Follows a kind while it is served, for ever.
-pub(crate) async fn run(context: Arc<Context>, followed: Followed) {
-    let row = followed.row();
-    let state = context.opt_in.of(followed);
+/// Watches a kind while it is served, forever.
+pub(crate) async fn run(context: Arc<Context>, kind: SubjectKind) {
+    let Some(state) = context.opt_in.of(kind) else {
+        return std::future::pending().await;
+    };
     let mut changes = context.changes();
     loop {
-        if let Some(now) = served(&context, row) {
-            tell(row, now);
+        if let Some(now) = served(&context, state) {
+            log_served(state, now);
             context
                 .metrics
-                .set_followed(followed.kind(), matches!(now, Served::All(_)));
+                .set_followed(kind.as_str(), matches!(now, Served::All(_)));
             if let Served::All(version) = now {
                 state.set_version(version);
                 tokio::select! {
-                    () = policies(&context, followed, version) => {}
+                    () = subjects(&context, state, version) => {}
                     () = bindings(&context, state, version) => {}
                     () = objects(&context, state) => {}
-                    () = until_other(&context, row, now) => {}
+                    () = until_other(&context, state, now) => {}
                 }
                 forget(&context, state);
                 continue;
@@ -76,12 +79,12 @@ pub(crate) async fn run(context: Arc<Context>, followed: Followed) {
             state.set_obstacle(match now {
                 Served::NoObjects => format!(
                     "the CRD {}.vap-status.dev is not installed",
-                    row.objects.plural
+                    state.status_object.plural
                 ),
                 _ => "the cluster does not serve these".to_owned(),
             });
             context.touch_opt_in();
-            until_other(&context, row, now).await;
+            until_other(&context, state, now).await;
         } else {
             // The sender lives as long as the context.
             drop(changes.changed().await);
@@ -89,20 +92,24 @@ pub(crate) async fn run(context: Arc<Context>, followed: Followed) {
     }
 }
 
-async fn until_other(context: &Context, row: &Row, served_now: Served) {
+async fn until_other(context: &Context, state: &OptInState, served_now: Served) {
     let mut changes = context.changes();
-    while served(context, row) == Some(served_now) {
+    while served(context, state) == Some(served_now) {
         drop(changes.changed().await);
     }
 }
 
-fn tell(row: &Row, served: Served) {
+fn log_served(state: &OptInState, served: Served) {
     let Row {
-        resource,
+        plural: resource,
         group,
-        remedy,
         ..
-    } = row;
+    } = state.kind.row();
+    let remedy = if state.kind == SubjectKind::MutatingAdmissionPolicy {
+        " (Kubernetes 1.36, or the beta)"
+    } else {
+        ""
+    };
     match served {
         Served::All(version) => tracing::info!(version, "following {resource}.{group}"),
         Served::NoPolicies => tracing::info!(
@@ -111,71 +118,70 @@ fn tell(row: &Row, served: Served) {
         Served::NoObjects => tracing::warn!(
             "{resource}.{group} cannot be followed: install the CRD {}.vap-status.dev, which holds their \
              conditions",
-            row.objects.plural
+            state.status_object.plural
         ),
     }
 }
 
 /// Forgets what was known. The objects stay: nothing tells that what they say is wrong.
 fn forget(context: &Context, state: &OptInState) {
-    let (policies, bindings, objects) = state.followed.row().sources;
-    for source in [policies, bindings, Some(objects)].into_iter().flatten() {
+    let watches = &state.watches;
+    let sources = [watches.subjects, watches.bindings, Some(watches.statuses)];
+    for source in sources.into_iter().flatten() {
         context.readiness.forget(source);
         context.metrics.forget_source(source);
     }
     let mut gone = state.forget();
-    if !state.followed.is_watched_anyway() {
-        gone.extend(retain(context, state.followed, &BTreeSet::new()));
+    if !state.is_watched_anyway() {
+        gone.extend(context.store.retain(state.kind, &BTreeSet::new()));
     }
-    for key in gone {
-        context.queue.add(&key);
+    for id in gone {
+        context.queue.add(&id);
     }
 }
 
-/// Takes everything of a kind out of the store but these.
-fn retain(context: &Context, followed: Followed, keys: &BTreeSet<String>) -> Vec<String> {
-    context
-        .store
-        .retain_among(|key| super::of_key(key) == Some(followed), keys)
+fn name_of(object: &impl Resource) -> &str {
+    object.meta().name.as_deref().unwrap_or_default()
 }
 
 fn path(row: &Row, version: &str, resource: &str) -> String {
     format!("/apis/{}/{version}/{resource}", row.group)
 }
 
-async fn policies(context: &Context, followed: Followed, version: &str) {
-    match followed {
-        Followed::MutatingAdmissionPolicies => {
-            of_kind::<ReceivedMutating>(context, followed, version).await;
+async fn subjects(context: &Context, state: &OptInState, version: &str) {
+    match state.kind {
+        SubjectKind::MutatingAdmissionPolicy => {
+            of_kind::<ReceivedMutating>(context, state, version).await;
         }
-        Followed::ValidatingWebhookConfigurations | Followed::MutatingWebhookConfigurations => {
-            of_kind::<ReceivedWebhooks>(context, followed, version).await;
+        SubjectKind::ValidatingWebhookConfiguration | SubjectKind::MutatingWebhookConfiguration => {
+            of_kind::<ReceivedWebhooks>(context, state, version).await;
         }
-        // They are told of by the watch of what is served.
-        Followed::CustomResourceDefinitions => std::future::pending().await,
+        // Another task watches them.
+        SubjectKind::CustomResourceDefinition | SubjectKind::ValidatingAdmissionPolicy => {
+            std::future::pending::<()>().await;
+        }
     }
 }
 
-async fn of_kind<K: Received>(context: &Context, followed: Followed, version: &str) {
-    let state = context.opt_in.of(followed);
-    let row = followed.row();
-    let key = |name: &str| followed.key(name);
+async fn of_kind<K: Received>(context: &Context, state: &OptInState, version: &str) {
+    let row = state.kind.row();
+    let id = |name: &str| SubjectId::new(state.kind, name);
     let mut listed = BTreeSet::new();
     // Those of the list that cannot be read exist.
     let mut unreadable = BTreeSet::new();
     let put = |received: K, from| {
-        let key = key(received.meta().name.as_deref().unwrap_or_default());
+        let id = id(name_of(&received));
         let (shared, body) = received.parts();
-        if context.store.put_opt_in(&key, shared, body, from) {
-            context.queue.add(&key);
+        if context.store.put_opt_in(id.clone(), shared, body, from) {
+            context.queue.add(&id);
         }
     };
-    let (Some(source), ..) = row.sources else {
+    let Some(source) = state.watches.subjects else {
         return std::future::pending().await;
     };
     let at = (
-        path(row, version, row.resource),
-        format!("{}.{}", row.resource, row.group),
+        path(row, version, row.plural),
+        format!("{}.{}", row.plural, row.group),
     );
     follow_at::<K>(context, source, at, |event| match event {
         Event::Init => {
@@ -183,15 +189,15 @@ async fn of_kind<K: Received>(context: &Context, followed: Followed, version: &s
             unreadable.clear();
         }
         Event::InitKeep(name) => {
-            listed.insert(key(&name));
-            unreadable.insert(key(&name));
+            listed.insert(name.clone());
+            unreadable.insert(name);
         }
         Event::InitApply(policy) => {
-            listed.insert(key(policy.meta().name.as_deref().unwrap_or_default()));
+            listed.insert(name_of(&policy).to_owned());
             put(policy, EventSource::Listed);
         }
         Event::InitDone => {
-            for gone in retain(context, followed, &listed) {
+            for gone in context.store.retain(state.kind, &listed) {
                 context.queue.add(&gone);
             }
             listed.clear();
@@ -200,11 +206,11 @@ async fn of_kind<K: Received>(context: &Context, followed: Followed, version: &s
         }
         Event::Apply(policy) => put(policy, EventSource::Watched),
         Event::Delete(policy) => {
-            let key = key(policy.meta().name.as_deref().unwrap_or_default());
-            listed.remove(&key);
-            state.set_gone(&key);
-            context.store.remove(&key);
-            context.queue.add(&key);
+            let name = name_of(&policy);
+            listed.remove(name);
+            state.set_gone(name);
+            context.store.remove(&id(name));
+            context.queue.add(&id(name));
         }
     })
     .await;
@@ -212,8 +218,8 @@ async fn of_kind<K: Received>(context: &Context, followed: Followed, version: &s
 
 /// Follows the bindings of a kind; for ever, also where it has none.
 async fn bindings(context: &Context, state: &OptInState, version: &str) {
-    let row = state.followed.row();
-    let ((_, Some(source), _), Some(resource)) = (row.sources, row.bindings) else {
+    let row = state.kind.row();
+    let (Some(source), Some(resource)) = (state.watches.bindings, row.bindings) else {
         return std::future::pending().await;
     };
     let listed_all = || {
@@ -232,27 +238,27 @@ async fn bindings(context: &Context, state: &OptInState, version: &str) {
 }
 
 async fn objects(context: &Context, state: &OptInState) {
-    let row = state.followed.row();
-    let key = |name: &str| state.followed.key(name);
+    let status_object = &state.status_object;
+    let id = |name: &str| SubjectId::new(state.kind, name);
     let mut listed = BTreeSet::new();
     let put = |object: StatusObject, from| {
-        let key = key(object.meta().name.as_deref().unwrap_or_default());
+        let id = id(name_of(&object));
         if state.put(object, from) {
-            context.queue.add(&key);
+            context.queue.add(&id);
         }
     };
-    let (.., source) = row.sources;
+    let source = state.watches.statuses;
     let name = format!(
         "{}.{}",
-        row.objects.plural,
-        StatusObject::group(&row.objects)
+        status_object.plural,
+        StatusObject::group(status_object)
     );
-    let at = (StatusObject::url_path(&row.objects, None), name);
+    let at = (StatusObject::url_path(status_object, None), name);
     follow_at::<StatusObject>(context, source, at, |event| match event {
         Event::Init => listed.clear(),
-        Event::InitKeep(name) => drop(listed.insert(key(&name))),
+        Event::InitKeep(name) => drop(listed.insert(name)),
         Event::InitApply(object) => {
-            listed.insert(key(object.meta().name.as_deref().unwrap_or_default()));
+            listed.insert(name_of(&object).to_owned());
             put(object, EventSource::Listed);
         }
         Event::InitDone => {
@@ -265,10 +271,10 @@ async fn objects(context: &Context, state: &OptInState) {
         }
         Event::Apply(object) => put(object, EventSource::Watched),
         Event::Delete(object) => {
-            let key = key(object.meta().name.as_deref().unwrap_or_default());
-            listed.remove(&key);
-            state.remove(&key);
-            context.queue.add(&key);
+            let name = name_of(&object);
+            listed.remove(name);
+            state.remove(name);
+            context.queue.add(&id(name));
         }
     })
     .await;
@@ -297,7 +303,7 @@ mod tests {
                "spec": {"mutations": mutations}})
     }
 
-    async fn queued(context: &Context) -> Vec<String> {
+    async fn queued(context: &Context) -> Vec<SubjectId> {
         let mut keys = Vec::new();
         let second = Duration::from_secs(1);
         while let Ok(key) = tokio::time::timeout(second, context.queue.next()).await {
@@ -323,25 +329,28 @@ mod tests {
             })
         });
         let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
-        let followed = Followed::MutatingAdmissionPolicies;
-        let key = followed.key("a");
+        let kind = SubjectKind::MutatingAdmissionPolicy;
+        let key = SubjectId::new(kind, "a");
         let object = json!({"metadata": {"name": "a", "resourceVersion": "1"}});
         let object = serde_json::from_value(object).unwrap();
         context
-            .followed
-            .of(followed)
+            .opt_in
+            .of(kind)
+            .unwrap()
             .put(object, EventSource::Listed);
         let at_work = Arc::clone(&context);
-        tokio::spawn(async move { bindings(&at_work, at_work.followed.of(followed), "v1").await });
+        tokio::spawn(
+            async move { bindings(&at_work, at_work.opt_in.of(kind).unwrap(), "v1").await },
+        );
         let of_a = || bindings_of(&context, &key);
         tokio::time::sleep(Duration::from_secs(15)).await;
         assert_eq!(of_a().unwrap().len(), 0);
-        assert_eq!(queued(&context).await, [key.as_str()]);
+        assert_eq!(queued(&context).await, std::slice::from_ref(&key));
         assert!(!context.readiness.is_in_step(Source::MutatingBindings));
 
         tokio::time::sleep(Duration::from_secs(30)).await;
         assert_eq!(of_a().unwrap_err(), BindingsState::NotPermitted);
-        assert_eq!(queued(&context).await, [key.as_str()]);
+        assert_eq!(queued(&context).await, std::slice::from_ref(&key));
         let mut checks = context.readiness.checks().into_iter();
         let check = checks.find(|(name, _)| *name == "mutatingbindings");
         let problem = check.unwrap().1.unwrap();
@@ -350,11 +359,11 @@ mod tests {
         assert!(problem.contains(grant), "{problem}");
         // It is told once, however often it is found again.
         tokio::time::sleep(Duration::from_secs(60)).await;
-        assert_eq!(queued(&context).await, Vec::<String>::new());
+        assert_eq!(queued(&context).await, []);
 
         tokio::time::sleep(Duration::from_secs(25)).await;
         assert_eq!(of_a().unwrap().len(), 0);
-        assert_eq!(queued(&context).await, [key.as_str()]);
+        assert_eq!(queued(&context).await, std::slice::from_ref(&key));
         assert!(context.readiness.is_in_step(Source::MutatingBindings));
     }
 
@@ -364,8 +373,8 @@ mod tests {
         for code in [403, 500] {
             let (client, _) = client(move |_| Some(Reply::failure(code, "broken")));
             let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
-            let followed = Followed::MutatingAdmissionPolicies;
-            let state = context.opt_in.of(followed);
+            let kind = SubjectKind::MutatingAdmissionPolicy;
+            let state = context.opt_in.of(kind).unwrap();
             let object = json!({"metadata": {"name": "a", "resourceVersion": "1"}});
             let object = serde_json::from_value(object).unwrap();
             state.put(object, EventSource::Listed);
@@ -374,7 +383,11 @@ mod tests {
             let following = bindings(&context, state, "v1");
             drop(tokio::time::timeout(Duration::from_secs(30), following).await);
             assert!(state.is_known(), "{code}");
-            assert_eq!(queued(&context).await, [followed.key("a")], "{code}");
+            assert_eq!(
+                queued(&context).await,
+                [SubjectId::new(kind, "a")],
+                "{code}"
+            );
         }
     }
 
@@ -400,9 +413,9 @@ mod tests {
             })
         });
         let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
-        let followed = Followed::MutatingAdmissionPolicies;
-        let key = |name: &str| followed.key(name);
-        let state = context.opt_in.of(followed);
+        let kind = SubjectKind::MutatingAdmissionPolicy;
+        let key = |name: &str| SubjectId::new(kind, name);
+        let state = context.opt_in.of(kind).unwrap();
         for name in ["odd", "gone"] {
             let metadata = json!({"name": name, "resourceVersion": "1"});
             let object = serde_json::from_value(json!({"metadata": metadata})).unwrap();
@@ -410,13 +423,13 @@ mod tests {
         }
         state.set_objects_listed();
         state.set_bindings_listed();
-        let following = policies(&context, followed, "v1");
+        let following = subjects(&context, state, "v1");
         drop(tokio::time::timeout(Duration::from_secs(1), following).await);
-        let mut names = context.store.names();
+        let mut names = context.store.ids();
         names.sort();
         assert_eq!(names, [key("later"), key("null")]);
-        assert!(state.orphan(&key("odd")).is_none());
-        assert!(state.orphan(&key("gone")).is_some());
+        assert!(state.orphan("odd").is_none());
+        assert!(state.orphan("gone").is_some());
         let text = context.metrics.encode().unwrap();
         assert!(
             text.contains("vap_unreadable_objects{source=\"mutatingpolicies\"} 1\n"),

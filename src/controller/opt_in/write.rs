@@ -18,7 +18,8 @@ use super::super::error::Error;
 use super::super::event_source::EventSource;
 use super::super::leadership::Deadline;
 use super::super::store::Entry;
-use super::{Followed, Object, OptInState};
+use super::{Object, OptInState};
+use crate::policy::subject::SubjectId;
 use crate::status::DesiredStatus;
 use crate::status::object::{ObjectStatus, StatusObject};
 use crate::telemetry::metrics::{ErrorReason, ReconcileOutcome};
@@ -34,15 +35,15 @@ pub(crate) async fn apply(
     desired: &DesiredStatus,
 ) -> Result<Written<StatusObject>, Error> {
     let uid = entry.policy.metadata.uid.as_deref();
-    let Some(state) = context.opt_in.by_key(&entry.key) else {
+    let Some(state) = context.opt_in.of(entry.id.kind) else {
         return Ok(Written::Gone);
     };
-    let known = state.object(&entry.key);
+    let known = state.object(&entry.id.name);
     let object = match known {
         Some(object) if object.content.is_owned_by(uid) => object.content.meta().clone(),
         // It is about another policy of that name, which is gone.
         Some(object) => {
-            delete(context, deadline, (&entry.key, state), &object).await?;
+            delete(context, deadline, (&entry.id, state), &object).await?;
             return Ok(Written::Conflict);
         }
         None => match create(context, deadline, state, entry).await? {
@@ -55,7 +56,7 @@ pub(crate) async fn apply(
             other => return Ok(other),
         },
     };
-    let written = write(context, deadline, (state.followed, &object), desired).await;
+    let written = write(context, deadline, (state, &object), desired).await;
     match written {
         Ok(written) => {
             context.metrics.status_written();
@@ -64,12 +65,12 @@ pub(crate) async fn apply(
             let Some(kept) = desired.without_stale(conditions.unwrap_or_default()) else {
                 return Ok(Written::Applied(Box::new(written)));
             };
-            let objects = api(context, state.followed);
+            let objects = api(context, state);
             apply::retain(context, deadline, (&objects, written.meta()), &kept).await
         }
         Err(error) => match error.reason() {
             ErrorReason::NotFound => {
-                state.remove(&entry.key);
+                state.remove(&entry.id.name);
                 Ok(Written::Conflict)
             }
             ErrorReason::Conflict => Ok(Written::Conflict),
@@ -85,18 +86,18 @@ async fn create(
     state: &OptInState,
     entry: &Entry,
 ) -> Result<Written<StatusObject>, Error> {
-    let row = state.followed.row();
+    let status_object = &state.status_object;
     let ObjectMeta { name, uid, .. } = &entry.policy.metadata;
     // What owns it is deleted together with it, also where no controller runs. The version is the one that stays.
     let object = json!({
-        "apiVersion": StatusObject::api_version(&row.objects),
-        "kind": row.objects.kind,
+        "apiVersion": StatusObject::api_version(status_object),
+        "kind": status_object.kind,
         "metadata": {
             "name": name,
             "labels": {"app.kubernetes.io/managed-by": FIELD_MANAGER},
             "ownerReferences": [{
                 "apiVersion": state.api_version(),
-                "kind": state.followed.kind(),
+                "kind": state.kind.as_str(),
                 "name": name,
                 "uid": uid,
             }],
@@ -106,7 +107,7 @@ async fn create(
         field_manager: Some(FIELD_MANAGER.to_owned()),
         ..PostParams::default()
     };
-    let request = Request::new(StatusObject::url_path(&row.objects, None));
+    let request = Request::new(StatusObject::url_path(status_object, None));
     let request = request
         .create(&params, object.to_string().into_bytes())
         .map_err(kube::Error::BuildRequest)?;
@@ -125,21 +126,21 @@ async fn create(
 async fn write(
     context: &Context,
     deadline: &Deadline,
-    (followed, seen): (Followed, &ObjectMeta),
+    (state, seen): (&OptInState, &ObjectMeta),
     desired: &DesiredStatus,
 ) -> Result<StatusObject, Error> {
-    let row = followed.row();
+    let status_object = &state.status_object;
     let name = seen.name.as_deref().unwrap_or_default();
     let applied = json!({
-        "apiVersion": StatusObject::api_version(&row.objects),
-        "kind": row.objects.kind,
+        "apiVersion": StatusObject::api_version(status_object),
+        "kind": status_object.kind,
         "metadata": {"name": name, "uid": seen.uid, "resourceVersion": seen.resource_version},
         "status": ObjectStatus::new(desired, seen.generation),
     });
     let params = apply::params();
     let patch = Patch::Apply(&applied);
     deadline
-        .within(api(context, followed).patch_status(name, &params, &patch))
+        .within(api(context, state).patch_status(name, &params, &patch))
         .await
 }
 
@@ -151,7 +152,7 @@ async fn write(
 pub(crate) async fn delete(
     context: &Context,
     deadline: &Deadline,
-    (key, state): (&str, &OptInState),
+    (id, state): (&SubjectId, &OptInState),
     object: &Object,
 ) -> Result<ReconcileOutcome, Error> {
     let metadata = object.content.meta();
@@ -160,7 +161,7 @@ pub(crate) async fn delete(
         uid: metadata.uid.clone(),
         resource_version: None,
     });
-    let api = api(context, state.followed);
+    let api = api(context, state);
     match deadline.within(api.delete(name, &params)).await {
         Ok(_) => {}
         Err(error) => match error.reason() {
@@ -169,13 +170,16 @@ pub(crate) async fn delete(
             _ => return Err(error),
         },
     }
-    state.remove(key);
-    tracing::info!(policy = key, "deleted the conditions of a policy");
+    state.remove(&id.name);
+    tracing::info!(
+        policy = id.to_string(),
+        "deleted the conditions of a policy"
+    );
     Ok(ReconcileOutcome::Deleted)
 }
 
-fn api(context: &Context, followed: Followed) -> Api<StatusObject> {
-    Api::all_with(context.client.clone(), &followed.row().objects)
+fn api(context: &Context, state: &OptInState) -> Api<StatusObject> {
+    Api::all_with(context.client.clone(), &state.status_object)
 }
 
 #[cfg(test)]
@@ -189,6 +193,7 @@ mod tests {
     use crate::controller::reconcile::reconcile;
     use crate::controller::testing::{Reply, client};
     use crate::controller::tests::settings;
+    use crate::policy::subject::SubjectKind;
     use crate::telemetry::Metrics;
 
     /// A conflict may be the API server's own, or that of a webhook: what is taken for deleted then would stay for ever.
@@ -205,7 +210,8 @@ mod tests {
             })
         });
         let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
-        let state = context.opt_in.of(Followed::MutatingAdmissionPolicies);
+        let kind = SubjectKind::MutatingAdmissionPolicy;
+        let state = context.opt_in.of(kind).unwrap();
         let object = json!({"metadata": {"name": "a", "uid": "o", "resourceVersion": "1"}});
         let object: StatusObject = serde_json::from_value(object).unwrap();
         assert_eq!(object.meta().uid.as_deref(), Some("o"));
@@ -213,14 +219,14 @@ mod tests {
         state.set_objects_listed();
         state.set_bindings_listed();
         state.set_policies_listed(std::collections::BTreeSet::new());
-        let key = state.followed.key("a");
+        let id = SubjectId::new(kind, "a");
 
-        let first = reconcile(&context, &key).await.unwrap();
+        let first = reconcile(&context, &id).await.unwrap();
         assert_eq!(first.outcome, ReconcileOutcome::Conflict);
         assert!(first.retries_with_backoff);
-        let second = reconcile(&context, &key).await.unwrap();
+        let second = reconcile(&context, &id).await.unwrap();
         assert_eq!(second.outcome, ReconcileOutcome::Deleted);
-        assert!(state.object(&key).is_none());
+        assert!(state.object("a").is_none());
         assert_eq!(seen.lock().unwrap().len(), 2);
     }
 }

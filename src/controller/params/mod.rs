@@ -30,6 +30,7 @@ use super::list_watch::{Form, Listing as ListingOrder, Plan, full_name};
 use super::memory::{self, mebibytes};
 use super::readiness::certain_after;
 use crate::policy::admission::Labels;
+use crate::policy::subject::SubjectId;
 use crate::schema::Gvk;
 use crate::schema::rest_mapper::ApiResource;
 use crate::telemetry::metrics::{ErrorReason, Source};
@@ -157,7 +158,7 @@ impl Params {
         &self,
         context: &Arc<Context>,
         resource: &ApiResource,
-        (policy, referrer): (&str, Referrer),
+        (policy, referrer): (&SubjectId, Referrer),
         references: impl IntoIterator<Item = &'a ParamRef>,
     ) -> Listing {
         let listing = self.listing(context, resource);
@@ -176,7 +177,7 @@ impl Params {
     }
 
     /// Forgets what a policy refers to.
-    pub(crate) fn forget(&self, policy: &str, referrer: Referrer) {
+    pub(crate) fn forget(&self, policy: &SubjectId, referrer: Referrer) {
         for kind in self.lock().values_mut() {
             kind.references.remove(policy, referrer);
         }

@@ -10,6 +10,7 @@ use k8s_openapi::api::admissionregistration::v1::ParamRef;
 
 use super::{Key, Meta};
 use crate::policy::admission::Selector;
+use crate::policy::subject::SubjectId;
 
 /// The objects of a kind.
 #[derive(Debug, Default)]
@@ -144,11 +145,11 @@ pub(crate) enum Referrer {
     reason = "each is an index, and is named after its key"
 )]
 pub(super) struct References {
-    by_policy: BTreeMap<(String, Referrer), Vec<Reference>>,
+    by_policy: BTreeMap<(SubjectId, Referrer), Vec<Reference>>,
     /// The policies that refer to an object by its name.
-    by_name: BTreeMap<String, BTreeSet<(String, Referrer)>>,
+    by_name: BTreeMap<String, BTreeSet<(SubjectId, Referrer)>>,
     /// The policies that refer to objects by labels.
-    by_labels: BTreeSet<(String, Referrer)>,
+    by_labels: BTreeSet<(SubjectId, Referrer)>,
 }
 
 /// A reference to objects: those of a namespace, or of any where it is `None`.
@@ -202,13 +203,13 @@ impl References {
     /// Notes what a policy refers to now.
     pub(super) fn set<'a>(
         &mut self,
-        policy: &str,
+        policy: &SubjectId,
         referrer: Referrer,
         references: impl IntoIterator<Item = &'a ParamRef>,
         is_namespaced: bool,
     ) {
         self.remove(policy, referrer);
-        let who = (policy.to_owned(), referrer);
+        let who = (policy.clone(), referrer);
         let references = references.into_iter();
         let references: Vec<Reference> = references
             .filter_map(|reference| Reference::new(reference, is_namespaced))
@@ -228,8 +229,8 @@ impl References {
     }
 
     /// Forgets what a policy refers to.
-    pub(super) fn remove(&mut self, policy: &str, referrer: Referrer) {
-        let who = (policy.to_owned(), referrer);
+    pub(super) fn remove(&mut self, policy: &SubjectId, referrer: Referrer) {
+        let who = (policy.clone(), referrer);
         for reference in self.by_policy.remove(&who).unwrap_or_default() {
             if let What::Name(name) = reference.what
                 && let Some(of_name) = self.by_name.get_mut(&name)
@@ -244,7 +245,7 @@ impl References {
     }
 
     /// The policies that the changes may matter to.
-    pub(super) fn touched_by(&self, changed: &[Changed]) -> BTreeSet<String> {
+    pub(super) fn touched_by(&self, changed: &[Changed]) -> BTreeSet<SubjectId> {
         let mut touched = BTreeSet::new();
         for changed in changed {
             let by_name = self.by_name.get(&changed.key.1).into_iter().flatten();
@@ -265,6 +266,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::controller::tests::id;
 
     fn meta(team: &str, version: &str) -> Meta {
         Meta {
@@ -283,24 +285,25 @@ mod tests {
 
     fn touched(references: &References, changed: Option<Changed>) -> Vec<String> {
         let changed: Vec<Changed> = changed.into_iter().collect();
-        references.touched_by(&changed).into_iter().collect()
+        let touched = references.touched_by(&changed);
+        touched.iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn an_object_touches_the_policies_that_refer_to_it() {
         let mut references = References::default();
         let by_name = [reference(json!({"name": "one", "namespace": "a"}))];
-        references.set("by-name", Referrer::Bindings, &by_name, true);
+        references.set(&id("by-name"), Referrer::Bindings, &by_name, true);
         let anywhere = [reference(json!({"name": "one"}))];
-        references.set("anywhere", Referrer::Bindings, &anywhere, true);
+        references.set(&id("anywhere"), Referrer::Bindings, &anywhere, true);
         let by_labels = [reference(
             json!({"selector": {"matchLabels": {"team": "x"}}}),
         )];
-        references.set("by-labels", Referrer::Bindings, &by_labels, true);
-        references.set("probed", Referrer::Probes, &by_name, true);
+        references.set(&id("by-labels"), Referrer::Bindings, &by_labels, true);
+        references.set(&id("probed"), Referrer::Probes, &by_name, true);
         for n in 0..1000 {
             let other = [reference(json!({"name": format!("other-{n}")}))];
-            references.set(&format!("other-{n}"), Referrer::Bindings, &other, true);
+            references.set(&id(&format!("other-{n}")), Referrer::Bindings, &other, true);
         }
         let objects = Objects::default();
         let put = |namespace, name, meta| objects.put(key(namespace, name), meta);
@@ -337,9 +340,9 @@ mod tests {
             reference(json!({"name": "one"})),
             reference(json!({"selector": {}})),
         ];
-        references.set("p", Referrer::Bindings, &one, true);
+        references.set(&id("p"), Referrer::Bindings, &one, true);
         references.set(
-            "p",
+            &id("p"),
             Referrer::Bindings,
             &[reference(json!({"name": "two"}))],
             true,
@@ -348,7 +351,7 @@ mod tests {
         assert_eq!(touched(&references, changed), Vec::<String>::new());
         let changed = objects.put(key("a", "two"), meta("x", "1"));
         assert_eq!(touched(&references, changed), ["p"]);
-        references.remove("p", Referrer::Bindings);
+        references.remove(&id("p"), Referrer::Bindings);
         assert!(references.by_name.is_empty() && references.by_labels.is_empty());
         assert!(references.by_policy.is_empty());
     }

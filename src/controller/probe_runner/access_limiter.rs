@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::super::token_bucket::TokenBucket;
 use crate::policy::admission::{AuthorizerAnswer, AuthorizerAttributes};
+use crate::policy::subject::SubjectId;
 
 /// Reviews of all policies together that may be sent at once.
 const BURST: u32 = 100;
@@ -42,7 +43,7 @@ pub(super) struct AccessLimiter(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     overall: Option<TokenBucket>,
-    by_policy: HashMap<String, TokenBucket>,
+    by_policy: HashMap<SubjectId, TokenBucket>,
     answers: BTreeMap<AuthorizerAttributes, (Instant, AuthorizerAnswer)>,
     n_bytes: usize,
     cleaned: Option<Instant>,
@@ -50,7 +51,7 @@ struct State {
 
 impl AccessLimiter {
     /// Returns true if a review for the probes of `policy` may be sent now, and counts it.
-    pub(super) fn may_ask(&self, policy: &str) -> bool {
+    pub(super) fn may_ask(&self, policy: &SubjectId) -> bool {
         let now = Instant::now();
         let mut state = self.lock();
         state.clean(now);
@@ -59,7 +60,7 @@ impl AccessLimiter {
         } = &mut *state;
         let overall = overall.get_or_insert_with(|| TokenBucket::new(BURST, PACE, now));
         let of_policy = by_policy
-            .entry(policy.to_owned())
+            .entry(policy.clone())
             .or_insert_with(|| TokenBucket::new(BURST_OF_POLICY, PACE_OF_POLICY, now));
         if !overall.has_token(now) || !of_policy.has_token(now) {
             return false;
@@ -153,7 +154,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn may_ask_is_limited_for_each_policy_and_overall() {
         let limiter = AccessLimiter::default();
-        let asks = |policy: &str, n: usize| (0..n).filter(|_| limiter.may_ask(policy)).count();
+        let asks = |policy: &str, n: usize| {
+            (0..n)
+                .filter(|_| limiter.may_ask(&SubjectId::policy(policy)))
+                .count()
+        };
         assert_eq!(asks("a", 500), 100, "the burst of all policies");
         assert_eq!(asks("b", 500), 0);
         tokio::time::advance(Duration::from_secs(5)).await;

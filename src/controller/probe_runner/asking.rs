@@ -21,6 +21,7 @@ use super::access_limiter::{AccessLimiter, BURST_OF_POLICY};
 use crate::policy::admission::{
     Authorizer, AuthorizerAnswer, AuthorizerAttributes, AuthorizerDecision,
 };
+use crate::policy::subject::SubjectId;
 use crate::telemetry::metrics::ErrorReason;
 
 /// How long one answer may take.
@@ -85,7 +86,12 @@ impl Questions {
     }
 
     /// Sends the questions of `policy` since the last call to the API server, as far as `limiter` allows.
-    pub(super) async fn ask(&self, client: &Client, limiter: &AccessLimiter, policy: &str) -> Next {
+    pub(super) async fn ask(
+        &self,
+        client: &Client,
+        limiter: &AccessLimiter,
+        policy: &SubjectId,
+    ) -> Next {
         let asked = {
             let mut state = self.lock();
             if let Some(why) = &state.broken {
@@ -148,7 +154,7 @@ impl Questions {
         &self,
         asked: BTreeSet<AuthorizerAttributes>,
         limiter: &AccessLimiter,
-        policy: &str,
+        policy: &SubjectId,
     ) -> (Vec<AuthorizerAttributes>, bool) {
         let mut state = self.lock();
         let mut admitted = Vec::new();
@@ -286,7 +292,10 @@ mod tests {
         assert!(questions.take_open() && !questions.take_open());
         for _ in 0..2 {
             let limiter = AccessLimiter::default();
-            let Next::End(why) = questions.ask(&client, &limiter, "a").await else {
+            let Next::End(why) = questions
+                .ask(&client, &limiter, &SubjectId::policy("a"))
+                .await
+            else {
                 panic!("they are asked");
             };
             assert!(why.text.contains("more than 200 permissions"), "{why:?}");

@@ -26,13 +26,13 @@ use crate::cel::interrupt::Interrupt;
 use crate::policy;
 use crate::policy::admission::mutation::KindsOf;
 use crate::policy::admission::{Admission, Authorizer, Binding, ParamList, ParamSource};
+use crate::policy::subject::SubjectId;
 use crate::probe::api::{CaseOutcome, CaseStatus};
 use crate::probe::custom_resource::{self, Definition};
 use crate::probe::mutation::Mutating;
 use crate::probe::run::{self, CaseResult, Runner, Setting, Target};
 use crate::schema::crd::Crd;
 use crate::schema::rest_mapper::RestMapper;
-use crate::status::compute::Subject;
 
 /// How long a cancelled evaluation may go on before that is said.
 const MAX_ENDING: Duration = Duration::from_secs(30);
@@ -253,7 +253,7 @@ pub(super) async fn evaluate(
         }
         let limiter = &context.probe_runner.access_limiter;
         match (job.questions)
-            .ask(&context.client, limiter, job.name())
+            .ask(&context.client, limiter, job.id())
             .await
         {
             Next::Again => {}
@@ -334,7 +334,7 @@ impl Job {
                 if error.is_panic() {
                     self.context.metrics.check_panicked();
                     tracing::error!(
-                        policy = self.name(),
+                        policy = self.id().to_string(),
                         "the probes of this policy panicked; please report it"
                     );
                 }
@@ -343,14 +343,14 @@ impl Job {
         }
     }
 
-    fn name(&self) -> &str {
-        &self.subject.entry.key
+    fn id(&self) -> &SubjectId {
+        &self.subject.entry.id
     }
 
     fn complain(&self) {
         if self.context.log_throttle.is_due("probes do not end") {
             tracing::error!(
-                policy = self.name(),
+                policy = self.id().to_string(),
                 "the evaluation of this policy's probes was cancelled but does not end; please report it"
             );
         }
@@ -430,15 +430,14 @@ impl Job {
                 continue;
             }
             let cancelled = Some(Arc::clone(&self.is_cancelled));
-            let webhook = match subject.entry.subject() {
-                Subject::Webhooks => match target::webhook(&subject.entry, probe) {
-                    Ok(webhook) => Some(webhook),
-                    Err(why) => {
-                        pending(probe, cases, &why);
-                        continue;
-                    }
-                },
-                Subject::Validating | Subject::Mutating | Subject::Definition => None,
+            let is_webhooks = subject.entry.kind().is_webhooks();
+            let webhook = is_webhooks.then(|| target::webhook(&subject.entry, probe));
+            let webhook = match webhook.transpose() {
+                Ok(webhook) => webhook,
+                Err(why) => {
+                    pending(probe, cases, &why);
+                    continue;
+                }
             };
             let refused = rights.refused_namespaces();
             let refused = refused.map(|(names, why)| Given::refused(names, why));

@@ -22,6 +22,7 @@ use super::super::store::Entry;
 use super::rights;
 use crate::policy;
 use crate::policy::admission::{Binding, Object, ParamList, Selector};
+use crate::policy::subject::SubjectId;
 use crate::probe::api::{BindingSource, Source as From};
 use crate::schema::GroupVersion;
 use crate::schema::rest_mapper::ApiResource;
@@ -90,15 +91,15 @@ impl Inputs {
         probes: &[Arc<Probe>],
         snapshot: &ClusterSnapshot,
     ) -> Self {
-        let (name, policy) = (entry.key.as_str(), &*entry.policy);
-        let bindings = bindings_of(context, name).map_err(|state| match state {
+        let (id, policy) = (&entry.id, &*entry.policy);
+        let bindings = bindings_of(context, id).map_err(|state| match state {
             BindingsState::NotPermitted => {
                 Unavailable::lasting("bindings may not be read, see the policy's condition Bound")
             }
             _ => Unavailable::passing("the bindings were not read yet"),
         });
         let params = match param_resource(policy, snapshot) {
-            Some(resource) => wanted(context, name, resource, probes, bindings.as_ref()),
+            Some(resource) => wanted(context, id, resource, probes, bindings.as_ref()),
             None => match policy::param_kind(policy) {
                 Some(gvk) => Err(Unavailable::lasting(format!(
                     "paramKind {} is not served",
@@ -239,7 +240,7 @@ impl PackedParams {
 /// The params that bindings of these probes may take, with their versions.
 fn wanted(
     context: &Arc<Context>,
-    policy: &str,
+    policy: &SubjectId,
     resource: &ApiResource,
     probes: &[Arc<Probe>],
     bindings: Result<&Bindings, &Unavailable>,

@@ -41,6 +41,7 @@ use super::probe::Probe;
 use super::queue::Queue;
 use super::store::Entry;
 use super::supervisor::WORK_LIMIT;
+use crate::policy::subject::SubjectId;
 use crate::probe::api::CaseStatus;
 use crate::probe::run;
 use crate::status::message;
@@ -183,7 +184,7 @@ pub(crate) struct ProbeRunner {
     quick: Queue,
     /// Those of them whose probes take long.
     slow: Queue,
-    known: Mutex<HashMap<String, Known>>,
+    known: Mutex<HashMap<SubjectId, Known>>,
     /// Tells of each outcome.
     finished: Notify,
     patience: Semaphore,
@@ -242,13 +243,13 @@ struct Finished {
 
 impl ProbeRunner {
     /// Lets the probes of a policy be looked at.
-    pub(crate) fn add(&self, policy: &str) {
+    pub(crate) fn add(&self, policy: &SubjectId) {
         let is_slow = self.is_slow(policy);
         let lane = if is_slow { Lane::Slow } else { Lane::Quick };
         self.queue(lane).add(policy);
     }
 
-    fn is_slow(&self, policy: &str) -> bool {
+    fn is_slow(&self, policy: &SubjectId) -> bool {
         let known = self.lock();
         known.get(policy).is_some_and(|known| known.is_slow)
     }
@@ -266,7 +267,7 @@ impl ProbeRunner {
     }
 
     /// Lets the probes of a policy be evaluated again although nothing is known to have changed.
-    fn renew(&self, policy: &str) {
+    fn renew(&self, policy: &SubjectId) {
         if let Some(known) = self.lock().get_mut(policy) {
             known.is_due = true;
         }
@@ -274,25 +275,25 @@ impl ProbeRunner {
     }
 
     /// Returns the results for exactly these inputs, if there are any.
-    fn current(&self, policy: &str, inputs: &Inputs) -> Option<Arc<Finished>> {
+    fn current(&self, policy: &SubjectId, inputs: &Inputs) -> Option<Arc<Finished>> {
         let known = self.lock();
         let outcome = known.get(policy)?.outcome.as_ref()?;
         (outcome.inputs == *inputs).then(|| Arc::clone(outcome))
     }
 
     /// Returns the results for these very generations, whatever the other inputs, if there are any.
-    fn latest(&self, policy: &str, inputs: &Inputs) -> Option<Arc<Finished>> {
+    fn latest(&self, policy: &SubjectId, inputs: &Inputs) -> Option<Arc<Finished>> {
         let known = self.lock();
         let outcome = known.get(policy)?.outcome.as_ref()?;
         (outcome.inputs.about == inputs.about).then(|| Arc::clone(outcome))
     }
 
-    fn forget(&self, policy: &str) {
+    fn forget(&self, policy: &SubjectId) {
         self.lock().remove(policy);
     }
 
     /// Waits a moment for what the probes come to with these inputs.
-    async fn wait(&self, policy: &str, inputs: &Inputs) {
+    async fn wait(&self, policy: &SubjectId, inputs: &Inputs) {
         if self.is_slow(policy) {
             return;
         }
@@ -315,7 +316,7 @@ impl ProbeRunner {
     }
 
     /// Keeps an outcome; whether the policy is to be judged again with it.
-    fn finish(&self, policy: &str, mut finished: Finished) -> bool {
+    fn finish(&self, policy: &SubjectId, mut finished: Finished) -> bool {
         let mut n_bytes = finished.probed.n_bytes();
         if self.results.in_use() + n_bytes > memory::MAX_RESULTS {
             finished.probed = finished.probed.shortened();
@@ -323,7 +324,7 @@ impl ProbeRunner {
         }
         finished.charge = Some(self.results.charge(n_bytes));
         let mut known = self.lock();
-        let known = known.entry(policy.to_owned()).or_default();
+        let known = known.entry(policy.clone()).or_default();
         let is_same = known.outcome.as_ref().is_some_and(|before| {
             before.inputs.about == finished.inputs.about
                 && before.probed.state() == finished.probed.state()
@@ -335,7 +336,7 @@ impl ProbeRunner {
         !is_same && !is_awaited
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Known>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SubjectId, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -343,13 +344,13 @@ impl ProbeRunner {
 /// A reconciliation that waits for an outcome.
 struct Waiting<'a> {
     probe_runner: &'a ProbeRunner,
-    policy: &'a str,
+    policy: &'a SubjectId,
 }
 
 impl<'a> Waiting<'a> {
-    fn new(probe_runner: &'a ProbeRunner, policy: &'a str, inputs: &Inputs) -> Self {
+    fn new(probe_runner: &'a ProbeRunner, policy: &'a SubjectId, inputs: &Inputs) -> Self {
         let mut known = probe_runner.lock();
-        known.entry(policy.to_owned()).or_default().awaited = Some(inputs.clone());
+        known.entry(policy.clone()).or_default().awaited = Some(inputs.clone());
         drop(known);
         Self {
             probe_runner,
@@ -366,8 +367,8 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// The names of the probes of the policy of that name, as far as they are known.
-pub(crate) fn names(context: &Context, policy: &str) -> Vec<String> {
+/// The names of the probes of a policy, as far as they are known.
+pub(crate) fn names(context: &Context, policy: &SubjectId) -> Vec<String> {
     let probes = probes_of(context, policy).unwrap_or_default();
     probes
         .iter()
@@ -377,14 +378,14 @@ pub(crate) fn names(context: &Context, policy: &str) -> Vec<String> {
         .collect()
 }
 
-/// Reports whether the policy of that name has probes, where that is known.
-pub(crate) fn has_probes(context: &Context, policy: &str) -> Option<bool> {
+/// Returns true if a policy has probes. `None` if that is not known yet.
+pub(crate) fn has_probes(context: &Context, policy: &SubjectId) -> Option<bool> {
     let probes = probes_of(context, policy).ok()?;
     Some(!probes.is_empty())
 }
 
-/// The probes of the policy of that name, or why they are not known.
-fn probes_of(context: &Context, policy: &str) -> Result<Vec<Arc<Probe>>, ProbesState> {
+/// The probes of a policy, or why they are not known.
+fn probes_of(context: &Context, policy: &SubjectId) -> Result<Vec<Arc<Probe>>, ProbesState> {
     match context.readiness.refusal(Source::Probes) {
         Some(text) => Err(ProbesState::NotPermitted(text)),
         None => context.probes.of(policy).ok_or(ProbesState::Unread),
@@ -402,30 +403,30 @@ pub(crate) async fn run_probes(
     entry: &Entry,
     snapshot: &ClusterSnapshot,
 ) -> Result<Probed, ProbesState> {
-    let (name, policy) = (entry.key.as_str(), &entry.policy);
+    let (id, policy) = (&entry.id, &entry.policy);
     let probe_runner = &context.probe_runner;
-    let probes = probes_of(context, name)?;
+    let probes = probes_of(context, id)?;
     let groups = probes.iter().flat_map(|probe| probe.spec.groups.iter());
     let groups = groups.cloned().collect();
-    context.store.note_probe_groups(name, groups);
+    context.store.note_probe_groups(id, groups);
     if probes.is_empty() {
-        context.admissions.forget(name);
-        probe_runner.forget(name);
+        context.admissions.forget(id);
+        probe_runner.forget(id);
         return Ok(Probed::default());
     }
     let inputs = Inputs::new(context, entry, &probes, snapshot);
-    if let Some(outcome) = probe_runner.current(name, &inputs) {
+    if let Some(outcome) = probe_runner.current(id, &inputs) {
         let generation = Some(policy.metadata.generation.unwrap_or_default());
         let now = (context.now)();
-        if !statuses::behind(context, name, &outcome.probed, generation, now).is_empty() {
-            probe_runner.add(name);
+        if !statuses::behind(context, id, &outcome.probed, generation, now).is_empty() {
+            probe_runner.add(id);
         }
         return Ok(outcome.probed.clone());
     }
-    probe_runner.add(name);
-    probe_runner.wait(name, &inputs).await;
+    probe_runner.add(id);
+    probe_runner.wait(id, &inputs).await;
     // An outcome of the same generations with other inputs stands until there is another.
-    Ok(match probe_runner.latest(name, &inputs) {
+    Ok(match probe_runner.latest(id, &inputs) {
         Some(outcome) => outcome.probed.clone(),
         None => Probed::pending(&probes, "it is not evaluated yet", true),
     })
@@ -450,57 +451,57 @@ async fn work_lane(context: &Arc<Context>, lane: Lane) {
             biased;
             Some(_) = tasks.join_next() => heartbeat.beat(),
             _ = idle.tick(), if tasks.is_empty() => heartbeat.beat(),
-            name = context.probe_runner.queue(lane).next(), if has_room => {
+            id = context.probe_runner.queue(lane).next(), if has_room => {
                 let context = Arc::clone(context);
-                tasks.spawn(async move { process(&context, &name, lane).await });
+                tasks.spawn(async move { process(&context, &id, lane).await });
             }
         }
     }
 }
 
 /// Looks at the probes of a policy and gives it back to the queue.
-async fn process(context: &Arc<Context>, name: &str, lane: Lane) {
-    let looked = AssertUnwindSafe(look(context, name, lane))
+async fn process(context: &Arc<Context>, id: &SubjectId, lane: Lane) {
+    let looked = AssertUnwindSafe(look(context, id, lane))
         .catch_unwind()
         .await;
     let is_waiting = looked.unwrap_or_else(|_| {
         context.metrics.check_panicked();
         tracing::error!(
-            policy = name,
+            policy = id.to_string(),
             "running the probes of this policy panicked; please report it"
         );
         true
     });
     let queue = context.probe_runner.queue(lane);
     if is_waiting {
-        queue.failed(name, super::reconcile::random());
+        queue.failed(id, super::reconcile::random());
     } else {
-        queue.done(name);
+        queue.done(id);
     }
 }
 
 /// Evaluates the probes of a policy, if that is due, and writes what they came to; whether to come back
 /// after a pause.
-async fn look(context: &Arc<Context>, name: &str, lane: Lane) -> bool {
+async fn look(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> bool {
     let probe_runner = &context.probe_runner;
     // Why they are not known is in the policy's status, and what ends that touches the policy.
-    let Ok(probes) = probes_of(context, name) else {
+    let Ok(probes) = probes_of(context, id) else {
         return false;
     };
-    let state = context.opt_in.by_key(name);
+    let state = context.opt_in.of(id.kind);
     // Definitions are known also where their conditions have no place.
     let is_followed = state.is_none_or(|state| state.obstacle().is_none());
-    let entry = context.store.get(name).filter(|_| is_followed);
+    let entry = context.store.get(id).filter(|_| is_followed);
     let Some(entry) = entry else {
-        return match target::missing(context, name, &probes) {
+        return match target::missing(context, id, &probes) {
             Missing::Unknown => false,
-            Missing::Absent(why) => not_evaluated(context, name, probes, &why, None).await,
+            Missing::Absent(why) => not_evaluated(context, id, probes, &why, None).await,
             Missing::NotFollowed(why) => {
                 let probes = probes
                     .iter()
                     .map(|probe| probe.with_problem(&why))
                     .collect();
-                not_evaluated(context, name, probes, &why, None).await
+                not_evaluated(context, id, probes, &why, None).await
             }
         };
     };
@@ -511,37 +512,37 @@ async fn look(context: &Arc<Context>, name: &str, lane: Lane) -> bool {
     if entry.excluded.is_some() {
         let why = "the policy is excluded by an option of vap-status-controller";
         let generation = Some(entry.policy.metadata.generation.unwrap_or_default());
-        return not_evaluated(context, name, probes, why, generation).await;
+        return not_evaluated(context, id, probes, why, generation).await;
     }
     if probes.is_empty() {
-        probe_runner.forget(name);
+        probe_runner.forget(id);
         return false;
     }
     let snapshot = context.snapshot();
     let inputs = Inputs::new(context, &entry, &probes, &snapshot);
     let is_due = {
         let mut known = probe_runner.lock();
-        let known = known.entry(name.to_owned()).or_default();
+        let known = known.entry(id.clone()).or_default();
         std::mem::take(&mut known.is_due)
     };
-    let known = probe_runner.current(name, &inputs).filter(|_| !is_due);
+    let known = probe_runner.current(id, &inputs).filter(|_| !is_due);
     let outcome = match known {
         Some(outcome) => outcome,
         None => {
             let finished = run(context, &entry, probes, &snapshot, inputs.clone(), lane).await;
             if finished.is_late && lane == Lane::Quick {
                 let mut known = probe_runner.lock();
-                let known = known.entry(name.to_owned()).or_default();
+                let known = known.entry(id.clone()).or_default();
                 known.is_slow = true;
                 known.is_due = true;
-                probe_runner.slow.add(name);
+                probe_runner.slow.add(id);
                 return false;
             }
             let is_slow = finished.took >= probe_runner.slots.quick.limit;
-            if probe_runner.finish(name, finished) {
-                context.queue.add(name);
+            if probe_runner.finish(id, finished) {
+                context.queue.add(id);
             }
-            let Some(known) = probe_runner.lock().get_mut(name).map(|known| {
+            let Some(known) = probe_runner.lock().get_mut(id).map(|known| {
                 known.is_slow = is_slow;
                 known.outcome.clone()
             }) else {
@@ -554,11 +555,11 @@ async fn look(context: &Arc<Context>, name: &str, lane: Lane) -> bool {
     let is_transient = outcome.probed.is_transient;
     // The policy may be another by now, which is to be told of then, and not this one.
     let is_of_it = |entry: &Entry| entry.generation() == outcome.inputs.about.policy;
-    let Some(live) = context.store.get(name).filter(is_of_it) else {
+    let Some(live) = context.store.get(id).filter(is_of_it) else {
         return is_transient;
     };
     let generation = Some(live.policy.metadata.generation.unwrap_or_default());
-    statuses::write(context, name, &outcome.probed, generation).await || is_transient
+    statuses::write(context, id, &outcome.probed, generation).await || is_transient
 }
 
 /// Evaluates the probes of a policy.
@@ -629,15 +630,15 @@ async fn run(
 /// Tells the probes of a policy why they are not evaluated; whether to come back after a pause.
 async fn not_evaluated(
     context: &Context,
-    name: &str,
+    id: &SubjectId,
     probes: Vec<Arc<Probe>>,
     why: &str,
     generation: Option<i64>,
 ) -> bool {
-    context.probe_runner.forget(name);
-    context.admissions.forget(name);
+    context.probe_runner.forget(id);
+    context.admissions.forget(id);
     let probed = Probed::pending(&probes, why, false);
-    statuses::write(context, name, &probed, generation).await
+    statuses::write(context, id, &probed, generation).await
 }
 
 #[cfg(test)]

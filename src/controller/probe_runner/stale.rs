@@ -11,6 +11,7 @@ use super::{Finished, ProbeRunner};
 use crate::controller::context::Context;
 use crate::controller::error::within;
 use crate::controller::probe::Probe;
+use crate::policy::subject::SubjectId;
 
 /// How old what is known of a namespace may be for it not to be read again.
 const MAX_NAMESPACE_AGE: Duration = Duration::from_secs(5);
@@ -27,9 +28,9 @@ pub(crate) enum MaintenanceTask {
     /// To look whether a namespace has changed.
     Namespace(String),
     /// To evaluate the probes of a policy again.
-    Renew(String),
+    Renew(SubjectId),
     /// To tell the probes of a policy that does not exist so, should they not have been told.
-    Tell(String),
+    Tell(SubjectId),
     /// To read a probe again that there was no room for.
     Readmit(String),
 }
@@ -41,7 +42,7 @@ pub(crate) fn tasks(context: &Context) -> Vec<MaintenanceTask> {
     context.probe_runner.for_each_outcome(|policy, outcome| {
         namespaces.extend(outcome.namespaces.keys().cloned());
         if outcome.has_asked || (outcome.is_late && outcome.at.elapsed() >= LATE_AGAIN) {
-            policies.insert(policy.to_owned());
+            policies.insert(policy.clone());
         }
     });
     let mut named = context.probes.policies();
@@ -86,7 +87,7 @@ pub(crate) async fn see_to(context: &Context, task: MaintenanceTask) {
     probe_runner.for_each_outcome(|policy, outcome| {
         let with = outcome.namespaces.get(&namespace);
         if with.is_some_and(|with| *with != version) {
-            changed.insert(policy.to_owned());
+            changed.insert(policy.clone());
         }
     });
     for policy in changed {
@@ -102,9 +103,7 @@ async fn readmit(context: &Context, name: &str) {
     match within(READ_TIMEOUT, api.list(&params)).await {
         Ok(list) => {
             for probe in list.items {
-                for policy in context.probes.readmit(probe) {
-                    context.queue.add(&policy);
-                }
+                context.touch(context.probes.readmit(probe));
             }
         }
         Err(error) => tracing::debug!(probe = name, %error, "cannot read a probe again"),
@@ -116,7 +115,7 @@ impl ProbeRunner {
         clippy::iter_over_hash_type,
         reason = "what is collected is sorted by whoever asks"
     )]
-    fn for_each_outcome(&self, mut see: impl FnMut(&str, &Finished)) {
+    fn for_each_outcome(&self, mut see: impl FnMut(&SubjectId, &Finished)) {
         for (policy, known) in &*self.lock() {
             if let Some(outcome) = &known.outcome {
                 see(policy, outcome);

@@ -14,7 +14,9 @@ use super::super::error::{Error, within};
 use super::super::event_source::EventSource;
 use super::super::generation::Generation;
 use super::super::probe::Probe;
+use super::super::write_limiter::LimitedObject;
 use super::{Probed, name_of};
+use crate::policy::subject::SubjectId;
 use crate::probe::api::{CaseStatus, PolicyProbeStatus};
 use crate::status::probes::{ProbeSubject, probe_status};
 use crate::telemetry::metrics::ErrorReason;
@@ -28,7 +30,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// A probe that has changed since is left out: another outcome is due.
 pub(super) fn behind(
     context: &Context,
-    policy: &str,
+    policy: &SubjectId,
     probed: &Probed,
     generation: Option<i64>,
     now: Timestamp,
@@ -72,7 +74,7 @@ fn desired(
 /// tried again.
 pub(super) async fn write(
     context: &Context,
-    policy: &str,
+    policy: &SubjectId,
     probed: &Probed,
     generation: Option<i64>,
 ) -> bool {
@@ -143,11 +145,8 @@ async fn write_one(
         return Ok(WriteOutcome::Done);
     };
     let name = name_of(probe);
-    // The name of a policy has no slash.
-    if !context
-        .write_limiter
-        .may_write(&format!("policyprobes/{name}"))
-    {
+    let object = LimitedObject::Probe(name.to_owned());
+    if !context.write_limiter.may_write(object) {
         if context.log_throttle.is_due("write_limiter of probes") {
             tracing::warn!(
                 probe = name,
@@ -160,9 +159,7 @@ async fn write_one(
     let written = within(TIMEOUT, api.patch_status(name_of(probe), &params, &patch));
     let written = deadline.within(written).await?;
     context.metrics.status_written();
-    for name in context.probes.put(written, EventSource::Answered) {
-        context.queue.add(&name);
-    }
+    context.touch(context.probes.put(written, EventSource::Answered));
     Ok(WriteOutcome::Done)
 }
 

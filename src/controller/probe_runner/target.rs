@@ -13,7 +13,7 @@ use super::super::cluster_snapshot::ClusterSnapshot;
 use super::super::context::Context;
 use super::super::crds;
 use super::super::memory::{self, mebibytes};
-use super::super::opt_in::{self, definitions};
+use super::super::opt_in::definitions;
 use super::super::params::Unavailable;
 use super::super::probe::Probe;
 use super::super::schemas::Schemas;
@@ -21,11 +21,11 @@ use super::super::store::{Body, Entry};
 use crate::policy::admission::Admission;
 use crate::policy::admission::mutation::MutatingAdmission;
 use crate::policy::compile::CompiledPolicy;
+use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::probe::custom_resource::Definition;
 use crate::schema::crd::{Crd, CrdVersion};
 use crate::schema::resolver::{Resolution, SchemaResolver};
 use crate::schema::{Builtin, Gvk};
-use crate::status::compute::Subject;
 
 /// The most definitions that are read for the probes of a policy.
 const MAX_DEFINITIONS: usize = 16;
@@ -40,24 +40,23 @@ pub(super) enum Missing {
     NotFollowed(String),
 }
 
-/// Why there is nothing of that key that probes name.
-pub(super) fn missing(context: &Context, key: &str, probes: &[Arc<Probe>]) -> Missing {
+/// Returns the reason why the subject that probes name is missing.
+pub(super) fn missing(context: &Context, id: &SubjectId, probes: &[Arc<Probe>]) -> Missing {
     let Some(target) = probes.iter().find_map(|probe| probe.spec.target.as_ref()) else {
-        return Missing::Absent(format!("there is no ValidatingAdmissionPolicy {key}"));
+        return Missing::Absent(format!("there is no ValidatingAdmissionPolicy {id}"));
     };
-    let Some(followed) = opt_in::of_key(key) else {
+    let Some(state) = context.opt_in.of(id.kind) else {
         return Missing::NotFollowed(format!(
             "it is about the {target}, which the controller does not decide; run it with `kubectl vap test`"
         ));
     };
-    if !context.settings.followed.contains(&followed) {
+    if !context.settings.followed.contains(&id.kind) {
         return Missing::NotFollowed(format!(
             "it is about the {target}, and the controller does not follow these: start it with `--follow {}` (the \
              component of that name, or the Helm value `follow`), or run the probe with `kubectl vap test`",
-            followed.resource()
+            id.kind.plural()
         ));
     }
-    let state = context.opt_in.of(followed);
     match state.obstacle() {
         Some(why) => Missing::NotFollowed(format!("it is about the {target}, and {why}")),
         None if state.is_known() => Missing::Absent(format!("there is no {target}")),
@@ -166,7 +165,7 @@ pub(super) fn definition_names(
     probes: &[Arc<Probe>],
     snapshot: &ClusterSnapshot,
 ) -> Result<BTreeSet<String>, Unavailable> {
-    if !matches!(entry.subject(), Subject::Validating | Subject::Mutating) {
+    if entry.kind().row().bindings.is_none() {
         return Ok(BTreeSet::new());
     }
     let kinds = probes.iter().flat_map(|probe| &probe.spec.kinds);
@@ -251,7 +250,7 @@ pub(super) async fn definition(
     context: &Context,
     entry: &Entry,
 ) -> Result<Option<Definition>, Unavailable> {
-    if entry.subject() != Subject::Definition {
+    if entry.kind() != SubjectKind::CustomResourceDefinition {
         return Ok(None);
     }
     let name = entry.policy.metadata.name.as_deref().unwrap_or_default();

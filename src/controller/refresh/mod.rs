@@ -19,6 +19,7 @@ use super::discovery_lag::{DiscoveryLag, Held, LIMIT, Progress};
 use super::error::Error;
 use super::openapi::{Index, OpenApi};
 use super::supervisor::REFRESH_LIMIT;
+use crate::policy::subject::SubjectId;
 use crate::schema::GroupVersion;
 use crate::schema::rest_mapper::RestMapper;
 use crate::telemetry::metrics::{ErrorReason, Source};
@@ -289,9 +290,7 @@ impl Refresher {
     /// Has looked at again what could not be read for longer than a pause takes: nothing else gives a sign of that.
     fn note_lasting(&mut self) {
         let now = Instant::now();
-        for name in self.context.kept.due(now) {
-            self.context.queue.add(&name);
-        }
+        self.context.touch(self.context.kept.due(now));
         if self.discovery.is_due(now) {
             self.due = self.due.min(now);
         }
@@ -315,7 +314,7 @@ impl Refresher {
         }
         self.cleaned = Instant::now();
         let Context { schemas, store, .. } = &*self.context;
-        let exists = |policy: &str| store.has(policy);
+        let exists = |policy: &SubjectId| store.has(policy);
         if schemas.retain(&store.needed_schemas(), exists) {
             schemas.purge().await;
         }
@@ -397,15 +396,13 @@ impl Refresher {
                 policies = touched.len(),
                 "served resources changed"
             );
-            for (n_documents, name) in touched {
-                context.queue.add_of(&name, n_documents);
+            for (n_documents, id) in touched {
+                context.queue.add_of(&id, n_documents);
             }
         } else {
             self.is_published = true;
             context.set_snapshot(new);
-            for name in context.store.names() {
-                context.queue.add(&name);
-            }
+            context.touch(context.store.ids());
         }
     }
 

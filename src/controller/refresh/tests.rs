@@ -9,6 +9,7 @@ use super::*;
 use crate::controller::crds::tests::crd;
 use crate::controller::event_source::EventSource;
 use crate::controller::testing::{Reply, Seen, client, paths};
+use crate::controller::tests::id;
 use crate::controller::tests::settings;
 use crate::telemetry::Metrics;
 
@@ -129,7 +130,7 @@ impl Cluster {
         let mut names = Vec::new();
         while let Ok(name) = tokio::time::timeout(Duration::ZERO, self.context.queue.next()).await {
             self.context.queue.done(&name);
-            names.push(name);
+            names.push(name.to_string());
         }
         names.sort();
         names
@@ -287,8 +288,8 @@ async fn a_crd_that_comes_back_as_it_was_has_its_document_soon() {
         cluster.queued(SOON).await;
         let schemas = &cluster.context.schemas;
         let index = Arc::clone(&cluster.context.snapshot().index);
-        drop(schemas.get("on-widgets", &needed, &index).await);
-        let is_there = || schemas.loaded("on-widgets", &needed, &index).is_some();
+        drop(schemas.get(&id("on-widgets"), &needed, &index).await);
+        let is_there = || schemas.loaded(&id("on-widgets"), &needed, &index).is_some();
         tokio::time::sleep(Duration::from_secs(600)).await;
         assert!(!is_there(), "the pauses are of a minute by now");
 

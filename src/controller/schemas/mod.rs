@@ -23,6 +23,7 @@ use self::load::Loader;
 use super::blocking;
 use super::openapi::Index;
 use super::queue::Queue;
+use crate::policy::subject::SubjectId;
 use crate::schema::decl_type::DeclType;
 use crate::schema::error::SchemaError;
 use crate::schema::resolver::{Resolution, SchemaResolver};
@@ -66,7 +67,7 @@ struct Shared {
 struct State {
     documents: HashMap<GroupVersion, Document>,
     /// Policies that are not judged before documents are there that are on their way.
-    parked: HashMap<String, Parked>,
+    parked: HashMap<SubjectId, Parked>,
     /// True if a document was dropped since the types that nobody holds were last collected.
     has_garbage: bool,
     /// Sets of group versions that policies were checked against: most are those of many policies.
@@ -82,7 +83,7 @@ struct Document {
     version: Arc<AtomicU64>,
     /// The policies that asked for it and went away without, with how many documents they need: those that
     /// need few come first, as what is matched by wildcards takes long to check.
-    waiting: BTreeSet<(usize, String)>,
+    waiting: BTreeSet<(usize, SubjectId)>,
     /// Ends the pause before the next attempt, and makes those after it short again.
     flush: Arc<Notify>,
     task: AbortHandle,
@@ -145,7 +146,7 @@ impl SchemaCache {
     /// The types of `group_versions`, of those that `index` has, for the policy of that name.
     pub(crate) async fn get(
         &self,
-        policy: &str,
+        policy: &SubjectId,
         group_versions: &BTreeSet<GroupVersion>,
         index: &Index,
     ) -> Asked {
@@ -166,7 +167,7 @@ impl SchemaCache {
     /// there; asks for none.
     pub(crate) fn loaded(
         &self,
-        policy: &str,
+        policy: &SubjectId,
         group_versions: &BTreeSet<GroupVersion>,
         index: &Index,
     ) -> Option<Schemas> {
@@ -247,7 +248,7 @@ impl SchemaCache {
     pub(crate) fn retain(
         &self,
         needed: &BTreeSet<GroupVersion>,
-        exists: impl Fn(&str) -> bool,
+        exists: impl Fn(&SubjectId) -> bool,
     ) -> bool {
         let mut state = self.shared.lock();
         state.parked.retain(|policy, _| exists(policy));
@@ -283,7 +284,7 @@ impl Shared {
     /// Looks at the documents, and has those loaded that nobody asked for before.
     fn look(
         self: &Arc<Self>,
-        policy: &str,
+        policy: &SubjectId,
         group_versions: &BTreeSet<GroupVersion>,
         index: &Index,
     ) -> Look {
@@ -309,13 +310,13 @@ impl Shared {
                         .push(Missing::new(reason, &document.version));
                     document
                         .waiting
-                        .insert((group_versions.len(), policy.to_owned()));
+                        .insert((group_versions.len(), policy.clone()));
                 }
                 Load::Missing(reason) => {
                     let missing = Missing::new(reason.clone(), &document.version);
                     document
                         .waiting
-                        .insert((group_versions.len(), policy.to_owned()));
+                        .insert((group_versions.len(), policy.clone()));
                     schemas.waiting.insert(gv.clone(), missing);
                 }
                 Load::Coming => {
@@ -333,11 +334,11 @@ impl Shared {
                 if let Some(document) = state.documents.get_mut(*gv) {
                     document
                         .waiting
-                        .insert((group_versions.len(), policy.to_owned()));
+                        .insert((group_versions.len(), policy.clone()));
                 }
             }
             let n_coming = coming.len();
-            let parked = state.parked.entry(policy.to_owned());
+            let parked = state.parked.entry(policy.clone());
             let parked = parked.or_insert(Parked {
                 since: now,
                 n_coming,

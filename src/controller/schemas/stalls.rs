@@ -1,5 +1,6 @@
 //! An aggregated API that does not answer delays nobody who has nothing to do with it.
 
+use crate::controller::tests::id;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ::http::Method;
@@ -65,7 +66,7 @@ fn answer(
 ) -> Option<Reply> {
     if request.method == Method::PATCH {
         let name = request.path.split('/').nth(5).unwrap();
-        let known = context.get().unwrap().store.get(name).unwrap().policy;
+        let known = context.get().unwrap().store.get(&id(name)).unwrap().policy;
         let mut written = serde_json::to_value(&*known).unwrap();
         let version: u64 = known
             .metadata
@@ -108,7 +109,7 @@ fn cluster() -> Cluster {
     for policy in touching.chain(sound().map(|name| policy(&name, "apps", "deployments"))) {
         let name = policy.metadata.name.clone().unwrap();
         context.store.put(policy, EventSource::Watched);
-        context.queue.add(&name);
+        context.queue.add(&id(&name));
     }
     context.set_policies_listed();
     Cluster {
@@ -124,7 +125,7 @@ impl Cluster {
         let start = Instant::now();
         let snapshot = self.context.snapshot();
         let is_judged = |name: &String| {
-            let entry = self.context.store.get(name).unwrap();
+            let entry = self.context.store.get(&id(name)).unwrap();
             let is_current = |result: &Arc<crate::controller::check::CheckResult>| {
                 result.holds_for(&entry, &snapshot)
             };
@@ -143,7 +144,7 @@ impl Cluster {
     }
 
     fn type_checked(&self, name: &str) -> Option<String> {
-        let policy = self.context.store.get(name).unwrap().policy;
+        let policy = self.context.store.get(&id(name)).unwrap().policy;
         let conditions = policy.status.as_ref()?.conditions.clone()?;
         let of_types = |condition: &&_| {
             let condition: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition = condition;

@@ -1,5 +1,6 @@
 //! One fetch a document, again when its address changes, and failures that pass.
 
+use crate::controller::tests::id;
 use serde_json::{Value, json};
 
 use super::*;
@@ -33,7 +34,7 @@ fn cache(answer: impl Fn(&str) -> Option<Reply> + Send + Sync + 'static) -> (Sch
 
 /// Returns the schemas that the policy `p` gets.
 async fn get(cache: &SchemaCache, needed: &BTreeSet<GroupVersion>, index: &Index) -> Schemas {
-    match cache.get("p", needed, index).await {
+    match cache.get(&id("p"), needed, index).await {
         Asked::There(schemas) => schemas,
         Asked::Coming => panic!("on their way"),
     }
@@ -45,7 +46,7 @@ async fn queued(cache: &SchemaCache) -> Vec<String> {
     let queue = &cache.shared.queue;
     while let Ok(name) = tokio::time::timeout(Duration::ZERO, queue.next()).await {
         queue.done(&name);
-        names.push(name);
+        names.push(name.to_string());
     }
     names
 }
@@ -163,7 +164,7 @@ async fn a_document_that_hangs_is_not_waited_for() {
     let index = index(&[("apps/v1", "/a?hash=1"), ("hangs/v1", "/b?hash=1")]);
     let needed = BTreeSet::from([gv("apps/v1"), gv("hangs/v1")]);
     let start = Instant::now();
-    let asked = cache.get("p", &needed, &index).await;
+    let asked = cache.get(&id("p"), &needed, &index).await;
     assert!(matches!(asked, Asked::Coming));
     assert!(start.elapsed() <= GRACE);
     // Then it is judged without, and once more when it is known why.
@@ -196,7 +197,7 @@ async fn a_policy_is_judged_at_last_while_documents_come_all_the_time() {
         n += 1;
         let address = format!("/a?hash={n}");
         let index = index(&[("apps/v1", &*address)]);
-        if let Asked::There(schemas) = cache.get("p", &needed, &index).await {
+        if let Asked::There(schemas) = cache.get(&id("p"), &needed, &index).await {
             assert_eq!(schemas.waiting[&gv("apps/v1")].reason, "it is being read");
             break;
         }
@@ -335,7 +336,7 @@ async fn document_task_panic_is_reported_and_retried() {
     let needed = BTreeSet::from([gv("apps/v1")]);
     let index = index(&[("apps/v1", "/openapi/v3/apis/apps/v1?hash=1")]);
     let schemas = loop {
-        match cache.get("p", &needed, &index).await {
+        match cache.get(&id("p"), &needed, &index).await {
             Asked::There(schemas) => break schemas,
             Asked::Coming => tokio::time::sleep(Duration::from_millis(10)).await,
         }

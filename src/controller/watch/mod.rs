@@ -20,10 +20,11 @@ use super::event_source::EventSource;
 use super::follow::{self, Event, Follower};
 use super::list_watch::{Form, Listing, Plan};
 use super::memory::MAX_TYPED_OBJECT;
-use super::opt_in::Followed;
 use super::opt_in::definitions::{Listener, ReadDefinition, WithRules};
+use super::opt_in::{self, OptInState};
 use super::received::ReceivedPolicy;
 use super::refresh::Signal;
+use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::schema::GroupVersion;
 use crate::telemetry::metrics::{ErrorReason, Source};
 
@@ -41,9 +42,8 @@ pub(crate) async fn policies(context: Arc<Context>) {
             put(&context, policy, EventSource::Listed);
         }
         Event::InitDone => {
-            for gone in context.store.retain(&listed) {
-                context.queue.add(&gone);
-            }
+            let kind = SubjectKind::ValidatingAdmissionPolicy;
+            context.touch(context.store.retain(kind, &listed));
             listed.clear();
             context.set_policies_listed();
         }
@@ -51,8 +51,9 @@ pub(crate) async fn policies(context: Arc<Context>) {
         Event::Delete(ReceivedPolicy(policy)) => {
             let name = policy.metadata.name.unwrap_or_default();
             listed.remove(&name);
-            if context.store.remove(&name) {
-                context.queue.add(&name);
+            let id = SubjectId::policy(name);
+            if context.store.remove(&id) {
+                context.queue.add(&id);
             }
         }
     })
@@ -60,9 +61,9 @@ pub(crate) async fn policies(context: Arc<Context>) {
 }
 
 fn put(context: &Context, policy: ValidatingAdmissionPolicy, from: EventSource) {
-    let name = policy.metadata.name.clone().unwrap_or_default();
+    let id = SubjectId::policy(policy.metadata.name.as_deref().unwrap_or_default());
     if context.store.put(policy, from) {
-        context.queue.add(&name);
+        context.queue.add(&id);
     }
 }
 
@@ -90,9 +91,7 @@ pub(crate) async fn probes(context: Arc<Context>) {
             }
             Some(false) => {
                 context.readiness.forget(Source::Probes);
-                for name in context.probes.retain(&BTreeSet::new()) {
-                    context.queue.add(&name);
-                }
+                context.touch(context.probes.retain(&BTreeSet::new()));
                 context.set_probes_listed();
             }
             None => {}
@@ -141,7 +140,6 @@ pub(super) async fn follow_by_policy_at<R, K>(
     K: RefersToPolicy,
 {
     let mut listed = BTreeSet::new();
-    let touch = |names: Vec<String>| names.iter().for_each(|name| context.queue.add(name));
     follow_at::<R>(
         context,
         source,
@@ -151,11 +149,11 @@ pub(super) async fn follow_by_policy_at<R, K>(
             Event::InitKeep(name) => drop(listed.insert(name)),
             Event::InitApply(object) => {
                 listed.extend(object.meta().name.clone());
-                touch(objects.put(kept(object), EventSource::Listed));
+                context.touch(objects.put(kept(object), EventSource::Listed));
             }
             Event::InitDone => {
                 let is_first = !objects.is_listed();
-                touch(objects.retain(&listed));
+                context.touch(objects.retain(&listed));
                 listed.clear();
                 listed_all();
                 if is_first {
@@ -163,11 +161,11 @@ pub(super) async fn follow_by_policy_at<R, K>(
                     context.touch_all();
                 }
             }
-            Event::Apply(object) => touch(objects.put(kept(object), EventSource::Watched)),
+            Event::Apply(object) => context.touch(objects.put(kept(object), EventSource::Watched)),
             Event::Delete(object) => {
                 let name = object.meta().name.clone().unwrap_or_default();
                 listed.remove(&name);
-                touch(objects.remove(&name).into_iter().collect());
+                context.touch(objects.remove(&name));
             }
         },
     )
@@ -398,8 +396,8 @@ fn report(context: &Context, source: Source, resource: &str, error: &Error) {
 
 /// The role that grants to read `source`.
 fn role(source: Source) -> String {
-    match Followed::of_source(source) {
-        Some(followed) => followed.role(),
+    match opt_in::kind_of_source(source) {
+        Some(kind) => opt_in::role(kind),
         None => "vap-status-controller".to_owned(),
     }
 }
@@ -410,8 +408,8 @@ fn go_on_without(context: &Context, source: Source) -> bool {
         Source::Bindings => context.set_bindings_listed(),
         Source::Probes => context.set_probes_listed(),
         Source::MutatingBindings => {
-            let followed = Followed::MutatingAdmissionPolicies;
-            if context.opt_in.of(followed).set_bindings_listed() {
+            let state = context.opt_in.of(SubjectKind::MutatingAdmissionPolicy);
+            if state.is_some_and(OptInState::set_bindings_listed) {
                 context.touch_opt_in();
             }
         }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::controller::testing::{Log, Reply, client};
+use crate::controller::tests::id;
 use crate::controller::tests::settings;
 use crate::status::bindings::BindingsState;
 use crate::telemetry::Metrics;
@@ -46,7 +47,9 @@ fn watching(
 }
 
 fn names(context: &Context) -> Vec<String> {
-    let mut names = context.store.names();
+    let mut names: Vec<String> = (context.store.ids().iter())
+        .map(ToString::to_string)
+        .collect();
     names.sort();
     names
 }
@@ -55,7 +58,7 @@ async fn queued(context: &Context) -> Vec<String> {
     let mut names = Vec::new();
     while let Ok(name) = tokio::time::timeout(Duration::from_secs(1), context.queue.next()).await {
         context.queue.done(&name);
-        names.push(name);
+        names.push(name.to_string());
     }
     names
 }
@@ -302,7 +305,7 @@ async fn a_right_that_is_taken_away_is_seen_and_so_is_that_it_is_back() {
     );
     tokio::spawn(bindings(Arc::clone(&context)));
     tokio::time::sleep(Duration::from_secs(15)).await;
-    let of_a = || super::super::binding_state::bindings_of(&context, "a");
+    let of_a = || super::super::binding_state::bindings_of(&context, &id("a"));
     assert_eq!(of_a().unwrap().len(), 0);
     // That there are none was told once.
     assert_eq!(queued(&context).await, ["a"]);

@@ -26,7 +26,7 @@ fn of_findings(found: &RuleFindings) -> DesiredStatus {
     let ready_requires: BTreeSet<ConditionType> = ConditionType::ALL.into();
     let observed = Observed {
         policy: &policy,
-        subject: Subject::Definition,
+        subject: SubjectKind::CustomResourceDefinition,
         compiled: Checked::Done(Compiled {
             findings: &found.compiled,
             n_expressions: found.n_expressions,

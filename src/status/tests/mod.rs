@@ -12,7 +12,7 @@ use k8s_openapi::jiff::Timestamp;
 use super::bindings::{BindingFacts, BindingsState};
 use super::compute::{
     CheckStep, Checked, Compiled, Deadline, DesiredStatus, Matched, MissingParams, NotServed,
-    Observed, ParamKindState, ParamsState, Subject, Typed, Types, compute,
+    Observed, ParamKindState, ParamsState, Typed, Types, compute,
 };
 use super::condition::{self, ConditionStatus, ConditionType, Reason, condition, merge};
 use super::message;
@@ -26,6 +26,7 @@ use crate::policy::consequence::Consequence;
 use crate::policy::finding::{ExpressionFindings, KindFindings};
 use crate::policy::matching::{MatchedResource, Matches, UnservedResource};
 use crate::policy::rule::Rule;
+use crate::policy::subject::SubjectKind;
 use crate::schema::{Gvk, Gvr};
 
 mod definition;
@@ -47,7 +48,7 @@ fn at(second: i64) -> Timestamp {
 
 /// Owned facts of a policy that is sound in all respects; a test spoils what it is about.
 struct Facts {
-    subject: Subject,
+    subject: SubjectKind,
     policy: ValidatingAdmissionPolicy,
     findings: Vec<CompileFinding>,
     matches: Matches,
@@ -67,7 +68,7 @@ struct Facts {
 impl Facts {
     fn sound() -> Self {
         Self {
-            subject: Subject::Validating,
+            subject: SubjectKind::ValidatingAdmissionPolicy,
             policy: ValidatingAdmissionPolicy {
                 metadata: ObjectMeta {
                     name: Some("policy".into()),

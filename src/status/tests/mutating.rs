@@ -3,7 +3,7 @@
 use super::*;
 
 fn mutating() -> Facts {
-    Facts::sound().with(|facts| facts.subject = Subject::Mutating)
+    Facts::sound().with(|facts| facts.subject = SubjectKind::MutatingAdmissionPolicy)
 }
 
 #[track_caller]

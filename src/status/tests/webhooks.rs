@@ -24,7 +24,7 @@ fn conditions(webhooks: Vec<(&str, Matched)>) -> Vec<Condition> {
         [ConditionType::ResourcesMatched, ConditionType::Bound].into();
     let observed = Observed {
         policy: &policy,
-        subject: Subject::Webhooks,
+        subject: SubjectKind::ValidatingWebhookConfiguration,
         compiled: Checked::Done(Compiled {
             findings: &[],
             n_expressions: 2,

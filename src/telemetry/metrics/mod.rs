@@ -29,6 +29,8 @@ pub use policies::{ACTIONS_UNKNOWN, ConditionSample, PolicySample, ProbeSample, 
 pub use scrape::QueueProbe;
 use scrape::{Scraped, seconds_since_epoch};
 
+use crate::policy::subject::SubjectId;
+
 /// The content type of what [`Metrics::encode`] gives.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -265,17 +267,17 @@ impl Metrics {
     }
 
     /// Sets what is said about a policy.
-    pub fn set_policy(&self, policy: &str, sample: PolicySample) {
+    pub fn set_policy(&self, policy: &SubjectId, sample: PolicySample) {
         self.scraped.policies.set(policy, sample);
     }
 
     /// Says nothing more about a policy, of which there is no trace either.
-    pub fn remove_policy(&self, policy: &str) {
+    pub fn remove_policy(&self, policy: &SubjectId) {
         self.scraped.policies.remove(policy, Vec::new());
     }
 
     /// Says nothing more about a policy, but that `probes` name it and it does not exist.
-    pub fn set_missing_policy(&self, policy: &str, probes: Vec<String>) {
+    pub fn set_missing_policy(&self, policy: &SubjectId, probes: Vec<String>) {
         self.scraped.policies.remove(policy, probes);
     }
 

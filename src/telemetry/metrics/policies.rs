@@ -9,11 +9,11 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 
+use crate::policy::subject::{SubjectId, SubjectKind};
+
 /// Sample of one policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PolicySample {
-    /// The kind, if it is another than ValidatingAdmissionPolicy, whose series have no label for it.
-    pub kind: Option<&'static str>,
     /// Each condition.
     pub conditions: Vec<ConditionSample>,
     /// `Fail` or `Ignore`.
@@ -85,9 +85,9 @@ impl State {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Samples {
-    policies: BTreeMap<Arc<str>, Arc<PolicySample>>,
+    policies: BTreeMap<SubjectId, Arc<PolicySample>>,
     /// Probes by the policy that they name and that does not exist.
-    missing: BTreeMap<Arc<str>, Arc<[String]>>,
+    missing: BTreeMap<SubjectId, Arc<[String]>>,
 }
 
 impl PolicySamples {
@@ -106,7 +106,7 @@ impl PolicySamples {
         Arc::clone(&self.lock().samples)
     }
 
-    pub(super) fn set(&self, policy: &str, sample: PolicySample) {
+    pub(super) fn set(&self, policy: &SubjectId, sample: PolicySample) {
         let mut state = self.lock();
         let known = state.samples.policies.get(policy);
         let is_known = known.map(|known| **known == sample);
@@ -118,31 +118,28 @@ impl PolicySamples {
         samples.missing.remove(policy);
         match samples.policies.get_mut(policy) {
             Some(known) => *known = sample,
-            None => drop(samples.policies.insert(policy.into(), sample)),
+            None => drop(samples.policies.insert(policy.clone(), sample)),
         }
     }
 
     /// Says nothing more about a policy, but that these probes name it and it does not exist.
-    pub(super) fn remove(&self, policy: &str, probes: Vec<String>) {
+    pub(super) fn remove(&self, policy: &SubjectId, probes: Vec<String>) {
         let mut state = self.lock();
         let samples = Arc::make_mut(&mut state.samples);
         samples.policies.remove(policy);
         if probes.is_empty() {
             samples.missing.remove(policy);
         } else {
-            samples.missing.insert(policy.into(), probes.into());
+            samples.missing.insert(policy.clone(), probes.into());
         }
     }
 }
 
-/// The name of a policy among those of its kind: what stands before a slash tells it from others of that name.
-fn name_of(key: &str) -> &str {
-    key.rsplit_once('/').map_or(key, |(_, name)| name)
-}
-
-impl PolicySample {
-    fn kind_labels(&self) -> Vec<(&'static str, &'static str)> {
-        self.kind.map(|kind| ("kind", kind)).into_iter().collect()
+/// Returns the label for the kind, which series of a `ValidatingAdmissionPolicy` do not have.
+fn kind_label(policy: &SubjectId) -> Vec<(&'static str, &'static str)> {
+    match policy.kind {
+        SubjectKind::ValidatingAdmissionPolicy => Vec::new(),
+        kind => vec![("kind", kind.as_str())],
     }
 }
 
@@ -169,12 +166,12 @@ impl Samples {
             for condition in &sample.conditions {
                 for status in STATUSES {
                     let labels = [
-                        ("policy", name_of(policy)),
+                        ("policy", &*policy.name),
                         ("condition", condition.type_),
                         ("status", status),
                     ];
                     ConstGauge::new(i64::from(condition.status == status))
-                        .encode(family.encode_family(&(sample.kind_labels(), labels))?)?;
+                        .encode(family.encode_family(&(kind_label(policy), labels))?)?;
                 }
             }
         }
@@ -187,13 +184,12 @@ impl Samples {
         for (policy, sample) in &self.policies {
             for condition in &sample.conditions {
                 let labels = [
-                    ("policy", name_of(policy)),
+                    ("policy", &*policy.name),
                     ("condition", condition.type_),
                     ("status", condition.status),
                     ("reason", condition.reason),
                 ];
-                ConstGauge::new(1)
-                    .encode(family.encode_family(&(sample.kind_labels(), labels))?)?;
+                ConstGauge::new(1).encode(family.encode_family(&(kind_label(policy), labels))?)?;
             }
         }
         Ok(())
@@ -208,11 +204,11 @@ impl Samples {
         )?;
         for (policy, sample) in &self.policies {
             let labels = [
-                ("policy", name_of(policy)),
+                ("policy", &*policy.name),
                 ("failure_policy", sample.failure_policy),
                 ("actions", sample.actions.as_str()),
             ];
-            ConstGauge::new(1).encode(family.encode_family(&(sample.kind_labels(), labels))?)?;
+            ConstGauge::new(1).encode(family.encode_family(&(kind_label(policy), labels))?)?;
         }
         let mut family = encoder.encode_descriptor(
             "policy_expression_warnings",
@@ -221,10 +217,10 @@ impl Samples {
             MetricType::Gauge,
         )?;
         for (policy, sample) in &self.policies {
-            let labels = [("policy", name_of(policy))];
+            let labels = [("policy", &*policy.name)];
             let n_warnings = i64::try_from(sample.n_warnings).unwrap_or(i64::MAX);
             ConstGauge::new(n_warnings)
-                .encode(family.encode_family(&(sample.kind_labels(), labels))?)?;
+                .encode(family.encode_family(&(kind_label(policy), labels))?)?;
         }
         Ok(())
     }
@@ -240,13 +236,13 @@ impl Samples {
             for probe in &sample.probes {
                 for (outcome, n) in probe.outcomes {
                     let labels = [
-                        ("policy", name_of(policy)),
+                        ("policy", &*policy.name),
                         ("probe", probe.probe.as_str()),
                         ("outcome", outcome),
                     ];
                     let n = i64::try_from(n).unwrap_or(i64::MAX);
                     ConstGauge::new(n)
-                        .encode(family.encode_family(&(sample.kind_labels(), labels))?)?;
+                        .encode(family.encode_family(&(kind_label(policy), labels))?)?;
                 }
             }
         }
@@ -258,7 +254,7 @@ impl Samples {
         )?;
         for (policy, probes) in &self.missing {
             for probe in probes.iter() {
-                let labels = [("probe", probe.as_str()), ("policy", &**policy)];
+                let labels = [("probe", probe.as_str()), ("policy", &*policy.name)];
                 ConstGauge::new(1).encode(family.encode_family(&labels)?)?;
             }
         }

@@ -1,6 +1,11 @@
 //! Tests of what a scrape shows.
 
 use super::*;
+use crate::policy::subject::SubjectKind;
+
+fn id(name: &str) -> SubjectId {
+    SubjectId::policy(name)
+}
 
 fn lines(metrics: &Metrics, prefix: &str) -> Vec<String> {
     let text = metrics.encode().unwrap();
@@ -12,7 +17,6 @@ fn lines(metrics: &Metrics, prefix: &str) -> Vec<String> {
 
 fn sample() -> PolicySample {
     PolicySample {
-        kind: None,
         conditions: vec![ConditionSample {
             type_: "Ready",
             status: "False",
@@ -31,8 +35,8 @@ fn sample() -> PolicySample {
 #[test]
 fn a_policy_has_its_series_while_it_exists() {
     let metrics = Metrics::new();
-    metrics.set_policy("a", sample());
-    metrics.set_policy("b\"\\\n", sample());
+    metrics.set_policy(&id("a"), sample());
+    metrics.set_policy(&id("b\"\\\n"), sample());
     assert_eq!(
         lines(&metrics, "vap_policy_condition{policy=\"a\""),
         [
@@ -56,7 +60,7 @@ fn a_policy_has_its_series_while_it_exists() {
             "vap_probe_cases{policy=\"a\",probe=\"p\",outcome=\"Pending\"} 0",
         ]
     );
-    metrics.remove_policy("a");
+    metrics.remove_policy(&id("a"));
     assert_eq!(
         lines(&metrics, "vap_policy_condition{policy=\"a\""),
         Vec::<String>::new()
@@ -113,7 +117,7 @@ fn the_text_is_openmetrics() {
 #[test]
 fn a_policy_says_why_and_what_follows() {
     let metrics = Metrics::new();
-    metrics.set_policy("a", sample());
+    metrics.set_policy(&id("a"), sample());
     assert_eq!(
         lines(&metrics, "vap_policy_condition_reason{"),
         [
@@ -131,12 +135,9 @@ fn a_policy_says_why_and_what_follows() {
 #[test]
 fn a_policy_of_another_kind_has_it_in_its_labels() {
     let metrics = Metrics::new();
-    let mutating = PolicySample {
-        kind: Some("MutatingAdmissionPolicy"),
-        ..sample()
-    };
-    metrics.set_policy("mutatingadmissionpolicies/a", mutating);
-    metrics.set_policy("a", sample());
+    let mutating = SubjectId::new(SubjectKind::MutatingAdmissionPolicy, "a");
+    metrics.set_policy(&mutating, sample());
+    metrics.set_policy(&id("a"), sample());
     let infos = lines(&metrics, "vap_policy_info{");
     let labels = "policy=\"a\",failure_policy=\"Fail\",actions=\"Audit,Warn\"";
     assert_eq!(
@@ -146,7 +147,7 @@ fn a_policy_of_another_kind_has_it_in_its_labels() {
             format!("vap_policy_info{{kind=\"MutatingAdmissionPolicy\",{labels}}} 1"),
         ]
     );
-    metrics.remove_policy("mutatingadmissionpolicies/a");
+    metrics.remove_policy(&mutating);
     assert_eq!(lines(&metrics, "vap_policy_info{").len(), 1);
 }
 
@@ -165,8 +166,8 @@ fn a_source_that_is_followed_no_longer_is_not_silent() {
 fn a_probe_of_no_policy_is_seen_until_there_is_one() {
     let metrics = Metrics::new();
     let missing = || lines(&metrics, "vap_probe_policy_missing{");
-    metrics.set_policy("a", sample());
-    metrics.set_missing_policy("a", vec!["p".into(), "q".into()]);
+    metrics.set_policy(&id("a"), sample());
+    metrics.set_missing_policy(&id("a"), vec!["p".into(), "q".into()]);
     assert_eq!(
         missing(),
         [
@@ -175,20 +176,20 @@ fn a_probe_of_no_policy_is_seen_until_there_is_one() {
         ]
     );
     assert_eq!(lines(&metrics, "vap_policies "), ["vap_policies 0"]);
-    metrics.set_missing_policy("a", vec!["q".into()]);
+    metrics.set_missing_policy(&id("a"), vec!["q".into()]);
     assert_eq!(missing().len(), 1);
-    metrics.set_policy("a", sample());
+    metrics.set_policy(&id("a"), sample());
     assert_eq!(missing(), Vec::<String>::new());
-    metrics.set_missing_policy("a", vec!["q".into()]);
-    metrics.remove_policy("a");
+    metrics.set_missing_policy(&id("a"), vec!["q".into()]);
+    metrics.remove_policy(&id("a"));
     assert_eq!(missing(), Vec::<String>::new());
 }
 
 #[test]
 fn a_standby_says_nothing_of_policies_and_probes() {
     let metrics = Metrics::new();
-    metrics.set_policy("a", sample());
-    metrics.set_missing_policy("b", vec!["q".into()]);
+    metrics.set_policy(&id("a"), sample());
+    metrics.set_missing_policy(&id("b"), vec!["q".into()]);
     assert_eq!(lines(&metrics, "vap_leader "), ["vap_leader 1"]);
     let text = metrics.encode().unwrap();
     assert!(text.contains("policy=\"") && text.contains("probe=\""));
@@ -262,10 +263,10 @@ fn requests_and_their_times_are_counted() {
 #[test]
 fn a_snapshot_stands_while_samples_change() {
     let samples = policies::PolicySamples::default();
-    samples.set("a", sample());
+    samples.set(&id("a"), sample());
     let snapshot = samples.snapshot();
-    samples.set("b", sample());
-    samples.remove("a", Vec::new());
+    samples.set(&id("b"), sample());
+    samples.remove(&id("a"), Vec::new());
     assert_eq!(snapshot.n_policies(), 1);
     assert_eq!(samples.snapshot().n_policies(), 1);
 }
@@ -273,15 +274,15 @@ fn a_snapshot_stands_while_samples_change() {
 #[test]
 fn equal_samples_are_one_and_those_of_no_policy_are_dropped() {
     let samples = policies::PolicySamples::default();
-    samples.set("a", sample());
-    samples.set("b", sample());
+    samples.set(&id("a"), sample());
+    samples.set(&id("b"), sample());
     assert_eq!(samples.n_distinct(), 1);
     for n_warnings in 0..10_000 {
         let sample = PolicySample {
             n_warnings,
             ..sample()
         };
-        samples.set("a", sample);
+        samples.set(&id("a"), sample);
     }
     assert!(samples.n_distinct() < 1000, "{}", samples.n_distinct());
     assert_eq!(samples.snapshot().n_policies(), 2);

@@ -1,5 +1,6 @@
 //! Probes that take long, are deleted or change while they are evaluated.
 
+use crate::controller::tests::id;
 use std::sync::OnceLock;
 
 use super::*;
@@ -78,13 +79,13 @@ async fn probes_that_take_long_keep_nobody_waiting_and_come_to_an_end() {
         context
             .probes
             .put(probe_of(&name, &name, 256), EventSource::Watched);
-        context.probe_runner.add(&name);
+        context.probe_runner.add(&id(&name));
     }
     // All of them are being evaluated, or wait for that.
     context
         .probes
         .put(probe_of("a", "p", 1), EventSource::Watched);
-    context.probe_runner.add("a");
+    context.probe_runner.add(&id("a"));
     let begin = std::time::Instant::now();
     until(|| last_written(&log, "p").is_some()).await;
     assert_eq!(last_written(&log, "p").unwrap()["summary"], "1/1");
@@ -92,8 +93,8 @@ async fn probes_that_take_long_keep_nobody_waiting_and_come_to_an_end() {
     // A policy is judged meanwhile.
     let checked = async {
         // On a busy machine the schemas may take longer than the reconciliation waits for them.
-        while context.store.get("slow3").unwrap().result.is_none() {
-            reconcile(&context, "slow3").await.unwrap();
+        while context.store.get(&id("slow3")).unwrap().result.is_none() {
+            reconcile(&context, &id("slow3")).await.unwrap();
         }
     };
     let checked = tokio::time::timeout(Duration::from_secs(60), checked);
@@ -107,7 +108,7 @@ async fn probes_that_take_long_keep_nobody_waiting_and_come_to_an_end() {
         "{message}"
     );
     assert_eq!(status["conditions"][0]["reason"], "ProbesPending");
-    assert!(context.probe_runner.is_slow("slow0") && !context.probe_runner.is_slow("a"));
+    assert!(context.probe_runner.is_slow(&id("slow0")) && !context.probe_runner.is_slow(&id("a")));
 }
 
 /// A context whose API server does `meddle` while it is asked for a permission.
@@ -139,7 +140,7 @@ async fn evaluated_and_not_written(context: &Context, log: &Log) {
     until(|| {
         let probe_runner = context.probe_runner.lock();
         probe_runner
-            .get("a")
+            .get(&id("a"))
             .is_some_and(|known| known.outcome.is_some())
     })
     .await;
@@ -156,10 +157,10 @@ async fn a_policy_made_anew_meanwhile_is_not_told_of_what_the_other_came_to() {
         other.metadata.resource_version = Some("50".to_owned());
         context.store.put(other, EventSource::Watched);
     });
-    context.probe_runner.add("a");
+    context.probe_runner.add(&id("a"));
     evaluated_and_not_written(&context, &log).await;
     // The watch has told of the other, which is looked at.
-    reconcile(&context, "a").await.unwrap();
+    reconcile(&context, &id("a")).await.unwrap();
     until(|| last_written(&log, "p").is_some()).await;
     let status = last_written(&log, "p").unwrap();
     assert_eq!(status["policyGeneration"], 1);
@@ -169,9 +170,9 @@ async fn a_policy_made_anew_meanwhile_is_not_told_of_what_the_other_came_to() {
 #[tokio::test(start_paused = true)]
 async fn a_probe_deleted_or_changed_meanwhile_is_not_written() {
     let (context, log) = meddled(|context| drop(context.probes.remove("p")));
-    context.probe_runner.add("a");
+    context.probe_runner.add(&id("a"));
     evaluated_and_not_written(&context, &log).await;
-    assert!(context.probes.of("a").unwrap().is_empty());
+    assert!(context.probes.of(&id("a")).unwrap().is_empty());
 
     let (context, log) = meddled(|context| {
         let mut other = probe_of("a", "p", 2);
@@ -181,9 +182,9 @@ async fn a_probe_deleted_or_changed_meanwhile_is_not_written() {
         });
         context.probes.put(other, EventSource::Watched);
     });
-    context.probe_runner.add("a");
+    context.probe_runner.add(&id("a"));
     evaluated_and_not_written(&context, &log).await;
-    reconcile(&context, "a").await.unwrap();
+    reconcile(&context, &id("a")).await.unwrap();
     until(|| last_written(&log, "p").is_some()).await;
     assert_eq!(last_written(&log, "p").unwrap()["summary"], "2/2");
 }

@@ -1,6 +1,7 @@
 //! Questions to the authorizer.
 
 use super::*;
+use crate::controller::tests::id;
 
 /// A context whose policy has this validation, with a probe that asks the cluster, and an API server that
 /// answers to `answer`; the verbs that it was asked for.
@@ -116,9 +117,9 @@ async fn a_case_that_asks_nothing_needs_no_answer() {
 async fn an_answer_that_does_not_come_stops_no_evaluation() {
     let check = "!authorizer.group('apps').resource('deployments').check('one').allowed()";
     let (context, log) = asking(check, |_| None);
-    reconcile(&context, "a").await.unwrap();
+    reconcile(&context, &id("a")).await.unwrap();
     // The policy is judged; what its probes come to is not known yet.
-    let status = context.store.get("a").unwrap().policy.status.clone();
+    let status = context.store.get(&id("a")).unwrap().policy.status.clone();
     let conditions = serde_json::to_value(status).unwrap()["conditions"].clone();
     assert!(
         conditions.to_string().contains("it is not evaluated yet"),
@@ -133,7 +134,7 @@ async fn questions_over_the_limit_leave_cases_pending_and_continue() {
     let check =
         "!authorizer.group('apps').resource('deployments').check(object.metadata.name).allowed()";
     let (context, log) = asking(check, |_| allowed(true));
-    let mut many = Probe::clone(&context.probes.of("a").unwrap()[0]);
+    let mut many = Probe::clone(&context.probes.of(&id("a")).unwrap()[0]);
     many.edit(|object| {
         object.metadata.generation = Some(2);
         object.metadata.resource_version = Some("2".to_owned());

@@ -1,5 +1,6 @@
 //! Objects that need much memory affect only themselves, and the memory of all of them is bounded.
 
+use crate::controller::tests::id;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -58,7 +59,7 @@ async fn large_probe_affects_only_itself() {
     let (stored, peak) = receive(&context, &large);
     assert!(stored < 8 << 10, "{stored}");
     assert!(peak < 6 * MIB, "{peak}");
-    let of_policy = context.probes.of("a").unwrap();
+    let of_policy = context.probes.of(&id("a")).unwrap();
     let problem = of_policy[0].problem.as_deref().unwrap();
     assert!(problem.starts_with("the probe needs 1"), "{problem}");
     assert!(
@@ -103,7 +104,7 @@ async fn probe_within_limit_is_stored_as_text() {
     let (stored, peak) = receive(&context, &text);
     assert!(stored < text.len() + (8 << 10), "{stored}");
     assert!(peak < MAX_OBJECT + 3 * text.len(), "{peak}");
-    assert!(context.probes.of("a").unwrap()[0].problem.is_none());
+    assert!(context.probes.of(&id("a")).unwrap()[0].problem.is_none());
     assert!(context.probes.n_bytes() >= text.len() - 1024);
 }
 
@@ -134,7 +135,7 @@ async fn oldest_probes_are_stored_and_others_follow_when_there_is_room() {
         );
     }
     let problems = || -> Vec<Option<String>> {
-        let of = |policy: &str| context.probes.of(policy).unwrap()[0].problem.clone();
+        let of = |policy: &str| context.probes.of(&id(policy)).unwrap()[0].problem.clone();
         ["a", "b2", "b3", "b4", "b5"].map(of).to_vec()
     };
     let is_rejected = || problems().iter().map(Option::is_some).collect::<Vec<_>>();
@@ -156,7 +157,7 @@ async fn oldest_probes_are_stored_and_others_follow_when_there_is_room() {
     assert_eq!(due, [MaintenanceTask::Readmit("p4".to_owned())]);
     *listed.lock().unwrap() = serde_json::from_str(&sound("p4", "b4", 4)).unwrap();
     see_to(&context, due[0].clone()).await;
-    let of = |policy: &str| context.probes.of(policy).unwrap()[0].problem.clone();
+    let of = |policy: &str| context.probes.of(&id(policy)).unwrap()[0].problem.clone();
     assert_eq!(of("b4"), None);
     assert!(of("b5").is_some());
 
@@ -167,7 +168,7 @@ async fn oldest_probes_are_stored_and_others_follow_when_there_is_room() {
     for age in [12, 11, 10] {
         receive(&context, &sound(&format!("q{age}"), "c", age));
     }
-    let of_policy = context.probes.of("c").unwrap();
+    let of_policy = context.probes.of(&id("c")).unwrap();
     let rejected: Vec<bool> = of_policy
         .iter()
         .map(|probe| probe.problem.is_some())
@@ -235,7 +236,7 @@ async fn large_params_are_not_parsed() {
     let is_told =
         || difference().is_some_and(|text| text.contains("of memory, and 16 MiB are the limit"));
     for _ in 0..200 {
-        reconcile(&context, "a").await.unwrap();
+        reconcile(&context, &id("a")).await.unwrap();
         if is_told() {
             break;
         }
@@ -302,7 +303,7 @@ async fn hostile_probes_leave_room_for_sound_ones() {
     // The tree of one object, its text, and the nodes of the indices.
     assert!(highest <= MAX_OBJECT + 2 * MIB, "{highest}");
     assert!(context.probes.n_bytes() > MIB);
-    reconcile(&context, "a").await.unwrap();
+    reconcile(&context, &id("a")).await.unwrap();
     let passed = || {
         let log = log.lock().unwrap();
         let mut writes = log

@@ -7,6 +7,7 @@ mod rights;
 mod stale;
 mod standby;
 
+use crate::controller::tests::id;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -135,7 +136,7 @@ fn until(holds: impl Fn() -> bool) -> impl Future<Output = ()> {
 /// Reconciles until the schemas have been read, whose coming gives a sign.
 async fn judged(context: &Arc<Context>) -> Reconciled {
     for _ in 0..20_000 {
-        let done = reconcile(context, "a").await.unwrap();
+        let done = reconcile(context, &id("a")).await.unwrap();
         if done.outcome != ReconcileOutcome::Unchanged {
             return done;
         }
@@ -153,7 +154,7 @@ fn reconciled<'a>(
 ) -> impl Future<Output = ()> + 'a {
     let written = until(move || outcomes(log).len() >= n_written);
     async move {
-        reconcile(context, "a").await.unwrap();
+        reconcile(context, &id("a")).await.unwrap();
         written.await;
     }
 }
@@ -253,7 +254,7 @@ async fn another_spec_of_the_same_generation_is_evaluated_anew() {
 #[tokio::test(start_paused = true)]
 async fn a_first_probe_is_what_a_policy_is_made_ready_for() {
     let (context, log) = context(AT_MOST_FIVE, answer);
-    reconcile(&context, "a").await.unwrap();
+    reconcile(&context, &id("a")).await.unwrap();
     assert_compiled(&context, 1);
     assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_none());
 
@@ -267,7 +268,7 @@ async fn a_first_probe_is_what_a_policy_is_made_ready_for() {
     assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_some());
 
     context.probes.remove("p");
-    reconcile(&context, "a").await.unwrap();
+    reconcile(&context, &id("a")).await.unwrap();
     assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_none());
 
     context
@@ -275,8 +276,8 @@ async fn a_first_probe_is_what_a_policy_is_made_ready_for() {
         .put(probe(1, 6, "Implied"), EventSource::Watched);
     reconciled(&context, &log, 2).await;
     assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_some());
-    context.store.remove("a");
-    reconcile(&context, "a").await.unwrap();
+    context.store.remove(&id("a"));
+    reconcile(&context, &id("a")).await.unwrap();
     assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_none());
 }
 
@@ -310,7 +311,7 @@ async fn what_keeps_the_status_of_a_probe_from_being_written_costs_its_policy_no
             retries_with_backoff: false,
         };
         assert_eq!(judged(&context).await, applied, "{status}");
-        let written = context.store.get("a").unwrap().policy;
+        let written = context.store.get(&id("a")).unwrap().policy;
         let conditions = serde_json::to_value(&written.status).unwrap()["conditions"].clone();
         let passed =
             conditions.as_array().unwrap().iter().any(|condition| {
@@ -319,7 +320,7 @@ async fn what_keeps_the_status_of_a_probe_from_being_written_costs_its_policy_no
         assert!(passed, "{status}: {conditions}");
         // It is tried again on its own, after a pause.
         until(|| outcomes(&log).len() == 2).await;
-        until(|| context.probes.of("a").unwrap()[0].status.is_some()).await;
+        until(|| context.probes.of(&id("a")).unwrap()[0].status.is_some()).await;
         let text = context.metrics.encode().unwrap();
         let n_counted = text.lines().filter(|line| {
             line.starts_with("vap_probe_status_write_errors_total{") && line.ends_with("} 1")
@@ -328,7 +329,7 @@ async fn what_keeps_the_status_of_a_probe_from_being_written_costs_its_policy_no
         // Nothing more is to be said, however often the policy is looked at.
         for _ in 0..3 {
             assert_eq!(
-                reconcile(&context, "a").await.unwrap().outcome,
+                reconcile(&context, &id("a")).await.unwrap().outcome,
                 ReconcileOutcome::Unchanged
             );
         }
@@ -375,7 +376,7 @@ async fn a_probe_that_cannot_be_read_says_so_with_and_without_a_policy() {
     context
         .probes
         .put(unread("gone", "1000"), EventSource::Watched);
-    reconcile(&context, "gone").await.unwrap();
+    reconcile(&context, &id("gone")).await.unwrap();
     until(|| outcomes(&log).len() == 2).await;
     let log = log.lock().unwrap();
     let writes = log

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::controller::cluster_snapshot::tests::snapshot;
+use crate::controller::tests::id;
 
 /// Shows the token of the param in the message, and fails with it in an error for two replicas.
 fn showing_policy() -> ValidatingAdmissionPolicy {
@@ -109,7 +110,7 @@ async fn written(
     let (context, log) = cluster(token, binding);
     context.probes.put(guessing(fields), EventSource::Watched);
     for _ in 0..200 {
-        reconcile(&context, "a").await.unwrap();
+        reconcile(&context, &id("a")).await.unwrap();
         let is_done = log.lock().unwrap().iter().any(|seen| {
             seen.path.contains("/policyprobes/")
                 && !seen.body.to_string().contains("not read yet")
@@ -233,7 +234,7 @@ async fn two_writers_that_disagree_are_limited() {
         let context = Arc::clone(&context);
         async move {
             loop {
-                reconcile(&context, "a").await.unwrap();
+                reconcile(&context, &id("a")).await.unwrap();
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
         }
@@ -271,7 +272,7 @@ async fn a_status_field_that_the_crd_lacks_stops_no_other_probe() {
     let mut other = probe(1, 6, "Implied");
     other.edit(|object| object.metadata.name = Some("q".to_owned()));
     context.probes.put(other, EventSource::Watched);
-    reconcile(&context, "a").await.unwrap();
+    reconcile(&context, &id("a")).await.unwrap();
     until(|| {
         let log = log.lock().unwrap();
         log.iter()

@@ -1,5 +1,6 @@
 //! Namespaces and permissions, whose changes nobody tells, and kinds that come later.
 
+use crate::controller::tests::id;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
@@ -124,7 +125,7 @@ async fn what_looks_at_no_namespace_reads_none() {
         {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["team"]}]}}))
     .unwrap();
     context.bindings.put(by_name, EventSource::Watched);
-    reconcile(&context, "a").await.unwrap();
+    reconcile(&context, &id("a")).await.unwrap();
     until(|| context.probe_runner.n_unfinished() == 0).await;
     assert_eq!(n_reads(&log), 0);
     let mut selecting = allowing(binding());
@@ -134,7 +135,7 @@ async fn what_looks_at_no_namespace_reads_none() {
             .unwrap();
     context.bindings.put(selecting, EventSource::Watched);
     for n in 0..3 {
-        let mut bound = Probe::clone(&context.probes.of("a").unwrap()[n]);
+        let mut bound = Probe::clone(&context.probes.of(&id("a")).unwrap()[n]);
         bound.edit(|object| {
             object.metadata.generation = Some(2);
             object.metadata.resource_version = Some("2".to_owned());
@@ -186,7 +187,7 @@ async fn a_kind_that_only_a_probe_names_touches_its_policy() {
         ..Change::default()
     };
     let touched = context.store.touched_by(&change, Profile::Truthful);
-    assert_eq!(touched, [(1, "a".to_owned())]);
+    assert_eq!(touched, [(1, id("a"))]);
 
     let mut served = snapshot(
         &[
@@ -202,7 +203,7 @@ async fn a_kind_that_only_a_probe_names_touches_its_policy() {
     assert_eq!(outcomes(&log), ["Pending", "Failed"]);
     // Without the probe it depends on it no more.
     context.probes.remove("p");
-    reconcile(&context, "a").await.unwrap();
+    reconcile(&context, &id("a")).await.unwrap();
     assert_eq!(
         context.store.touched_by(&change, Profile::Truthful),
         Vec::new()

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::controller::leadership::Leadership;
+use crate::controller::tests::id;
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_evaluates_and_writes_nothing() {
@@ -17,7 +18,9 @@ async fn a_standby_evaluates_and_writes_nothing() {
     assert_eq!(observed.outcome, ReconcileOutcome::Observed);
     let known = || {
         let known = context.probe_runner.lock();
-        known.get("a").is_some_and(|known| known.outcome.is_some())
+        known
+            .get(&id("a"))
+            .is_some_and(|known| known.outcome.is_some())
     };
     until(known).await;
     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -35,7 +38,7 @@ async fn a_probe_of_a_target_waits_with_a_reason_and_names_no_policy() {
     probe["spec"]["cases"][0]["expect"] = json!({"applies": true});
     let probe: Probe = serde_json::from_value(probe).unwrap();
     for name in context.probes.put(probe, EventSource::Watched) {
-        assert_eq!(name, "mutatingadmissionpolicies/a");
+        assert_eq!(name.to_string(), "mutatingadmissionpolicies/a");
         reconcile(&context, &name).await.unwrap();
     }
     until(|| outcomes(&log).len() == 1).await;
@@ -74,12 +77,12 @@ async fn a_policy_that_only_probes_name_is_looked_at_and_told_of() {
     context.touch_all();
     let mut names = [context.queue.next().await, context.queue.next().await];
     names.sort();
-    assert_eq!(names, ["a", "gone"]);
+    assert_eq!(names, ["a", "gone"].map(id));
     let series = || {
         let text = context.metrics.encode().unwrap();
         text.contains("vap_probe_policy_missing{probe=\"p\",policy=\"gone\"} 1\n")
     };
-    reconcile(&context, "gone").await.unwrap();
+    reconcile(&context, &id("gone")).await.unwrap();
     until(|| outcomes(&log).len() == 1).await;
     assert_eq!(outcomes(&log), ["Pending"]);
     assert!(series(), "{}", context.metrics.encode().unwrap());
@@ -91,18 +94,18 @@ async fn a_policy_that_only_probes_name_is_looked_at_and_told_of() {
     assert!(!series());
     // The policy comes.
     context.probes.put(of("gone", "1001"), EventSource::Watched);
-    reconcile(&context, "gone").await.unwrap();
+    reconcile(&context, &id("gone")).await.unwrap();
     assert!(series());
     let mut came = policy(AT_MOST_FIVE);
     came.metadata.name = Some("gone".to_owned());
     put(&context, came);
-    reconcile(&context, "gone").await.unwrap();
+    reconcile(&context, &id("gone")).await.unwrap();
     assert!(!series());
     // The probe goes.
-    context.store.remove("gone");
-    reconcile(&context, "gone").await.unwrap();
+    context.store.remove(&id("gone"));
+    reconcile(&context, &id("gone")).await.unwrap();
     assert!(series());
     context.probes.remove("p");
-    reconcile(&context, "gone").await.unwrap();
+    reconcile(&context, &id("gone")).await.unwrap();
     assert!(!series());
 }
