@@ -21,7 +21,7 @@ use super::context::Context;
 use super::generation::Generation;
 use super::observe;
 use super::queue::Queue;
-use super::reconcile::{self, Failure};
+use super::reconcile::{self, ReconcileError};
 use super::store::Entry;
 use super::supervisor::WORK_LIMIT;
 use crate::policy::subject::SubjectId;
@@ -302,7 +302,7 @@ async fn work_lane(context: &Arc<Context>, lane: Lane, queue: &Queue) {
 }
 
 /// Checks one policy, unless that is not necessary any more, and returns it to the queue of all others.
-async fn check(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> Result<(), Failure> {
+async fn check(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> Result<(), ReconcileError> {
     let entry = context.store.get(id);
     let Some(entry) = entry.filter(|entry| entry.excluded.is_none()) else {
         context.lanes.forget(id);
@@ -319,7 +319,7 @@ async fn check(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> Result<(),
     }
     if observe::check_in(context, &entry, &snapshot, lane)
         .await?
-        .is_some()
+        .is_ok()
     {
         context.queue.add(id);
     }

@@ -13,7 +13,7 @@ use super::crds::{self, Crds};
 use super::lanes::Lane;
 use super::opt_in::definitions;
 use super::probe_runner::{self, Probed};
-use super::reconcile::Failure;
+use super::reconcile::ReconcileError;
 use super::store::Entry;
 use crate::policy;
 use crate::policy::nearest::is_respelt;
@@ -27,7 +27,7 @@ use crate::status::compute::{
 use crate::status::condition::ConditionType;
 use crate::status::out_of_date::Staleness;
 use crate::status::probes::ProbesState;
-use crate::telemetry::metrics;
+use crate::telemetry::metrics::{self, Skipped};
 
 /// Observed facts, owned.
 #[derive(Debug)]
@@ -47,13 +47,12 @@ pub(crate) struct Facts {
 
 /// Observes a policy in `snapshot`.
 ///
-/// The answer is `None` where schemas are on their way that it is not judged without, or a change of it; there is a sign
-/// when they are there.
+/// Returns the reason if the subject cannot be checked yet; a notification follows when it can.
 pub(crate) async fn observe(
     context: &Arc<Context>,
     entry: &Entry,
     snapshot: &ClusterSnapshot,
-) -> Result<Option<Facts>, Failure> {
+) -> Result<Result<Facts, Skipped>, ReconcileError> {
     let policy = Arc::clone(&entry.policy);
     let known = entry
         .result
@@ -63,19 +62,17 @@ pub(crate) async fn observe(
         Arc::clone(result)
     } else {
         match context.lanes.lane(entry) {
-            Lane::Quick => {
-                let Some(result) = check_in(context, entry, snapshot, Lane::Quick).await? else {
-                    return Ok(None);
-                };
-                result
-            }
+            Lane::Quick => match check_in(context, entry, snapshot, Lane::Quick).await? {
+                Ok(result) => result,
+                Err(reason) => return Ok(Err(reason)),
+            },
             lane => {
                 context.lanes.add(&entry.id, lane);
                 // The result with other inputs remains until there is another.
                 let latest = entry.result.as_ref();
                 match latest.filter(|result| result.is_of(&entry.generation())) {
                     Some(result) => Arc::clone(result),
-                    None => return Ok(None),
+                    None => return Ok(Err(Skipped::CheckDeferred)),
                 }
             }
         }
@@ -90,7 +87,7 @@ pub(crate) async fn observe(
         Err(state) => state,
     };
     let probes = probe_runner::run_probes(context, entry, snapshot).await;
-    Ok(Some(Facts {
+    Ok(Ok(Facts {
         subject: entry.kind(),
         fails_closed: entry.fails_closed(),
         is_asked: !entry.webhooks().is_empty() || entry.has_rules(),
@@ -105,26 +102,27 @@ pub(crate) async fn observe(
 
 /// Checks a policy in `snapshot`, within the limits of `lane`, and stores the result.
 ///
-/// The result is `None` if schemas are being read, or the policy is checked in another lane; a notification follows.
+/// Returns the reason if there is no result yet; a notification follows.
 pub(super) async fn check_in(
     context: &Context,
     entry: &Entry,
     snapshot: &ClusterSnapshot,
     lane: Lane,
-) -> Result<Option<Arc<CheckResult>>, Failure> {
+) -> Result<Result<Arc<CheckResult>, Skipped>, ReconcileError> {
     if entry.kind() == SubjectKind::CustomResourceDefinition {
         return definitions::judge(context, entry, lane).await;
     }
     let result = match check(context, entry, snapshot, lane).await? {
         Checked::Result(result) => Arc::from(result),
-        Checked::Pending | Checked::Deferred => return Ok(None),
+        Checked::Pending => return Ok(Err(Skipped::SchemasLoading)),
+        Checked::Deferred => return Ok(Err(Skipped::CheckDeferred)),
     };
     context.store.note(&entry.id, &result);
     // A change during the check notified of nothing, as the inputs of the policy were not known.
     if !result.is_current_in(&context.snapshot()) {
         context.queue.add(&entry.id);
     }
-    Ok(Some(result))
+    Ok(Ok(result))
 }
 
 /// Returns the state of the paramKind of the policy `entry` and of the params that its bindings refer to.

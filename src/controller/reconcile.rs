@@ -29,34 +29,54 @@ use crate::status::condition::{ConditionStatus, ConditionType, Reason};
 use crate::status::object::StatusObject;
 use crate::status::{DesiredStatus, compute};
 use crate::telemetry::metrics::{
-    ConditionSample, ErrorReason, PolicySample, ProbeSample, ReconcileOutcome,
+    ConditionSample, ErrorReason, PolicySample, ProbeSample, ReconcileOutcome, Skipped,
 };
 
 /// How long writes that were begun may take once the process is told to stop. A pod is killed some
 /// seconds later.
 const MAX_ENDING: Duration = Duration::from_secs(5);
 
-/// How a reconciliation ended.
+/// The result of a reconciliation that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Reconciled {
-    pub(crate) outcome: ReconcileOutcome,
-    /// True if something is unavailable that has to be requested again.
-    pub(crate) retries_with_backoff: bool,
+pub(crate) enum ReconcileResult {
+    /// The status was written.
+    Applied,
+    /// The subject or the object with its conditions is deleted.
+    Deleted,
+    /// The object changed during the reconciliation.
+    Conflict,
+    /// Nothing was written.
+    Skipped(Skipped),
 }
 
-impl Reconciled {
-    /// Nothing was to be done.
-    const fn unchanged() -> Self {
-        Self {
-            outcome: ReconcileOutcome::Unchanged,
-            retries_with_backoff: false,
+impl ReconcileResult {
+    /// Returns true if the subject is reconciled again after a backoff. Otherwise a notification follows any change.
+    const fn retries_with_backoff(self) -> bool {
+        matches!(self, Self::Conflict | Self::Skipped(Skipped::RateLimited))
+    }
+
+    /// Returns the outcome, as metrics report it.
+    pub(super) const fn outcome(self) -> ReconcileOutcome {
+        match self {
+            Self::Applied => ReconcileOutcome::Applied,
+            Self::Deleted => ReconcileOutcome::Deleted,
+            Self::Conflict => ReconcileOutcome::Conflict,
+            Self::Skipped(Skipped::NotLeader) => ReconcileOutcome::Observed,
+            Self::Skipped(Skipped::RateLimited) => ReconcileOutcome::RateLimited,
+            Self::Skipped(_) => ReconcileOutcome::Unchanged,
         }
+    }
+}
+
+impl From<Skipped> for ReconcileResult {
+    fn from(reason: Skipped) -> Self {
+        Self::Skipped(reason)
     }
 }
 
 /// Why a reconciliation failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum ReconcileError {
     #[error(transparent)]
     Request(#[from] Error),
     /// A failure to read the object that is to be judged.
@@ -66,7 +86,7 @@ pub(crate) enum Failure {
     Interrupted(#[from] Interrupted),
 }
 
-impl Failure {
+impl ReconcileError {
     pub(crate) fn reason(&self) -> ErrorReason {
         match self {
             Self::Request(error) | Self::Unread(error) => error.reason(),
@@ -75,61 +95,65 @@ impl Failure {
     }
 }
 
-/// Brings the status of a subject up to date.
+/// Brings the status of a subject up to date: observes, computes, applies.
 pub(crate) async fn reconcile(
     context: &Arc<Context>,
     id: &SubjectId,
-) -> Result<Reconciled, Failure> {
+) -> Result<ReconcileResult, ReconcileError> {
     let Some(mut entry) = context.store.get(id) else {
-        if let Some(state) = context.opt_in.of(id.kind) {
-            return gone(context, state, id).await;
-        }
-        forget(context, id);
-        context
-            .metrics
-            .set_missing_policy(id, probe_runner::names(context, id));
-        context.probe_runner.add(id);
-        return Ok(Reconciled {
-            outcome: ReconcileOutcome::Deleted,
-            retries_with_backoff: false,
-        });
+        return deleted(context, id).await;
     };
-    if let Some(state) = context.opt_in.of(id.kind)
-        && let Some(ended) = take_status(context, state, &mut entry).await?
-    {
-        return Ok(ended);
+    if let Some(result) = load_status(context, &mut entry).await? {
+        return Ok(result);
     }
-    if let Some(excluded) = entry.excluded {
-        context.kept.forget(id);
-        return exclude::leave(context, &entry, excluded).await;
-    }
-    let Some(facts) = observe(context, &entry, &context.snapshot()).await? else {
-        // Schemas are on their way, which gives a sign.
-        return Ok(Reconciled::unchanged());
+    let facts = match observe(context, &entry, &context.snapshot()).await? {
+        Ok(facts) => facts,
+        Err(reason) => return Ok(reason.into()),
     };
-    if facts.is_reading_params() && is_told(&entry.policy) {
-        // What was said of this generation stands until the params are known, which gives a sign.
-        return Ok(Reconciled::unchanged());
+    if facts.is_reading_params() && has_current_status(&entry.policy) {
+        // The status of this generation remains until the params are known.
+        return Ok(Skipped::ParamsLoading.into());
     }
     let desired = desired(context, id, &facts);
     let probes = facts.probed().map(Probed::samples).unwrap_or_default();
     context
         .metrics
         .set_policy(id, sample(&facts, &desired, probes));
+    apply_status(context, &entry, &desired).await
+}
+
+/// Ends everything about a subject that does not exist any more.
+async fn deleted(
+    context: &Arc<Context>,
+    id: &SubjectId,
+) -> Result<ReconcileResult, ReconcileError> {
+    if let Some(state) = context.opt_in.of(id.kind) {
+        return delete_status_object(context, state, id, ReconcileResult::Deleted).await;
+    }
+    forget(context, id);
+    context
+        .metrics
+        .set_missing_policy(id, probe_runner::names(context, id));
+    context.probe_runner.add(id);
+    Ok(ReconcileResult::Deleted)
+}
+
+/// Writes the desired status of `entry`, unless it is not necessary or not allowed now.
+async fn apply_status(
+    context: &Context,
+    entry: &Entry,
+    desired: &DesiredStatus,
+) -> Result<ReconcileResult, ReconcileError> {
+    let id = &entry.id;
     if entry.has_ours && desired.is_met_by(entry.policy.status.as_ref()) {
-        return Ok(Reconciled::unchanged());
+        return Ok(Skipped::Equal.into());
     }
     let Some(deadline) = context.leadership.may_write() else {
-        // Whoever leads writes it; on becoming leader everything is looked at again.
-        return Ok(Reconciled {
-            outcome: ReconcileOutcome::Observed,
-            retries_with_backoff: false,
-        });
+        // The leader writes it. All subjects are queued when this instance becomes the leader.
+        return Ok(Skipped::NotLeader.into());
     };
-    if !context
-        .write_limiter
-        .may_write(LimitedObject::Subject(id.clone()))
-    {
+    let object = LimitedObject::Subject(id.clone());
+    if !context.write_limiter.may_write(object) {
         if context.log_throttle.is_due("write_limiter") {
             tracing::warn!(
                 policy = id.to_string(),
@@ -137,52 +161,40 @@ pub(crate) async fn reconcile(
                  vap-status-controller write it, of another version or with other flags? Backing off"
             );
         }
-        return Ok(Reconciled {
-            outcome: ReconcileOutcome::Conflict,
-            retries_with_backoff: true,
-        });
+        return Ok(Skipped::RateLimited.into());
     }
-    let written = match write(context, &deadline, &entry, &desired).await? {
-        Written::Applied(written) => written,
-        // The watch tells of what it is now; should it be late, the policy comes back after a pause.
-        Written::Conflict => {
-            return Ok(Reconciled {
-                outcome: ReconcileOutcome::Conflict,
-                retries_with_backoff: true,
-            });
-        }
-        // The watch will say so.
-        Written::Gone => {
-            return Ok(Reconciled {
-                outcome: ReconcileOutcome::Deleted,
-                retries_with_backoff: false,
-            });
-        }
+    let written = match write(context, &deadline, entry, desired).await? {
+        Written::Applied(written) => *written,
+        // The watch notifies of the current state. If it is late, the policy is retried.
+        Written::Conflict => return Ok(ReconcileResult::Conflict),
+        Written::Gone => return Ok(ReconcileResult::Deleted),
     };
     tracing::info!(
         policy = id.to_string(),
-        ready = ready(&desired),
+        ready = ready(desired),
         "wrote the status"
     );
-    events::publish(context, &entry, &desired);
-    match *written {
-        Judged::Policy(written) => {
-            // What was judged came by the watch; should it not be what is stored, that is judged next.
+    events::publish(context, entry, desired);
+    store_written(context, entry, written);
+    Ok(ReconcileResult::Applied)
+}
+
+/// Stores an object as the API server returned it.
+fn store_written(context: &Context, entry: &Entry, written: WrittenObject) {
+    match written {
+        WrittenObject::Policy(written) => {
+            // The spec came by the watch. A different one is reconciled next.
             let is_other = written.spec != entry.policy.spec;
             if context.store.put(written, EventSource::Answered) && is_other {
-                context.queue.add(id);
+                context.queue.add(&entry.id);
             }
         }
-        Judged::Object(written) => {
-            if let Some(state) = context.opt_in.of(id.kind) {
+        WrittenObject::Status(written) => {
+            if let Some(state) = context.opt_in.of(entry.id.kind) {
                 state.put(written, EventSource::Answered);
             }
         }
     }
-    Ok(Reconciled {
-        outcome: ReconcileOutcome::Applied,
-        retries_with_backoff: false,
-    })
 }
 
 /// The status that a subject should have, by what was observed.
@@ -206,30 +218,41 @@ fn forget(context: &Context, id: &SubjectId) {
     context.params.forget(id, Referrer::Probes);
 }
 
-/// Gives the policy `entry`, which is of a kind that has no status of ours, the status that its object holds; or the
-/// outcome, where it is not judged.
-async fn take_status(
+/// Loads the status that the object of `entry` holds, if its kind has no status of ours. Returns the result if the
+/// subject is not checked.
+async fn load_status(
     context: &Arc<Context>,
-    state: &OptInState,
     entry: &mut Entry,
-) -> Result<Option<Reconciled>, Failure> {
+) -> Result<Option<ReconcileResult>, ReconcileError> {
     let id = &entry.id;
+    let Some(state) = context.opt_in.of(id.kind) else {
+        let Some(excluded) = entry.excluded else {
+            return Ok(None);
+        };
+        context.kept.forget(id);
+        return exclude::leave(context, entry, excluded).await.map(Some);
+    };
     if entry.excluded.is_some() {
-        return gone(context, state, id).await.map(Some);
+        let otherwise = Skipped::Excluded.into();
+        let result = delete_status_object(context, state, id, otherwise).await;
+        return result.map(Some);
     }
     if !state.is_known() {
-        // There is a sign when it is. Where there will be none, its probes say so.
+        // A notification follows. Without one, the probes report the obstacle.
         if state.obstacle().is_some() {
             context.metrics.remove_policy(id);
             context.probe_runner.add(id);
         }
-        return Ok(Some(Reconciled::unchanged()));
+        return Ok(Some(Skipped::KindLoading.into()));
     }
     if entry.kind() == SubjectKind::CustomResourceDefinition && !entry.has_rules() {
         match probe_runner::has_probes(context, id) {
-            // Whether there is something to say is known when they are.
-            None => return Ok(Some(Reconciled::unchanged())),
-            Some(false) => return gone(context, state, id).await.map(Some),
+            None => return Ok(Some(Skipped::ProbesLoading.into())),
+            Some(false) => {
+                let otherwise = Skipped::NoRules.into();
+                let result = delete_status_object(context, state, id, otherwise).await;
+                return result.map(Some);
+            }
             Some(true) => {}
         }
     }
@@ -240,11 +263,11 @@ async fn take_status(
 }
 
 /// The object that a status was written to.
-enum Judged {
+enum WrittenObject {
     /// The policy itself.
     Policy(ValidatingAdmissionPolicy),
     /// The object that holds the conditions of a policy without a status.
-    Object(StatusObject),
+    Status(StatusObject),
 }
 
 /// Writes what is to be said of the policy `entry`, to where it belongs.
@@ -253,44 +276,34 @@ async fn write(
     deadline: &Deadline,
     entry: &Entry,
     desired: &DesiredStatus,
-) -> Result<Written<Judged>, Error> {
+) -> Result<Written<WrittenObject>, Error> {
     if entry.body.is_some() {
         let written = opt_in::apply(context, deadline, entry, desired).await?;
-        return Ok(written.map(Judged::Object));
+        return Ok(written.map(WrittenObject::Status));
     }
     let written = apply(context, deadline, &entry.policy, desired).await?;
-    Ok(written.map(Judged::Policy))
+    Ok(written.map(WrittenObject::Policy))
 }
 
-/// Ends what was said of a policy that has no status of its own and is gone, or left alone.
-async fn gone(
+/// Deletes the object with the conditions of a subject that is deleted or not checked. Returns `otherwise` if there is no
+/// object.
+async fn delete_status_object(
     context: &Arc<Context>,
     state: &OptInState,
     id: &SubjectId,
-) -> Result<Reconciled, Failure> {
+    otherwise: ReconcileResult,
+) -> Result<ReconcileResult, ReconcileError> {
     forget(context, id);
     context.metrics.remove_policy(id);
-    // Its probes are told.
+    // The statuses of its probes change too.
     context.probe_runner.add(id);
-    let ended = |outcome| Reconciled {
-        outcome,
-        // The watch tells of what it is now; should it be late, it comes back after a pause.
-        retries_with_backoff: outcome == ReconcileOutcome::Conflict,
-    };
     let Some(object) = state.orphan(&id.name) else {
-        // Of a definition without rules there never was one.
-        let outcome = if context.store.has(id) {
-            ReconcileOutcome::Unchanged
-        } else {
-            ReconcileOutcome::Deleted
-        };
-        return Ok(ended(outcome));
+        return Ok(otherwise);
     };
     let Some(deadline) = context.leadership.may_write() else {
-        return Ok(ended(ReconcileOutcome::Observed));
+        return Ok(Skipped::NotLeader.into());
     };
-    let outcome = opt_in::delete(context, &deadline, (id, state), &object).await?;
-    Ok(ended(outcome))
+    Ok(opt_in::delete(context, &deadline, (id, state), &object).await?)
 }
 
 /// `True`, or the status of `Ready` with its reason.
@@ -303,7 +316,7 @@ fn ready(desired: &DesiredStatus) -> String {
 }
 
 /// Reports whether the status is about this very generation.
-fn is_told(policy: &ValidatingAdmissionPolicy) -> bool {
+fn has_current_status(policy: &ValidatingAdmissionPolicy) -> bool {
     let status = policy.status.as_ref();
     status.is_some_and(|status| {
         status.observed_generation == policy.metadata.generation && status.conditions.is_some()
@@ -376,16 +389,21 @@ async fn process(context: &Arc<Context>, id: &SubjectId) {
         .await;
     let seconds = start.elapsed().as_secs_f64();
     let outcome = match done {
-        Ok(Ok(Reconciled {
-            outcome,
-            retries_with_backoff,
-        })) => {
-            if retries_with_backoff {
+        Ok(Ok(result)) => {
+            if let ReconcileResult::Skipped(reason) = result {
+                context.metrics.write_skipped(reason);
+                tracing::debug!(
+                    policy = id.to_string(),
+                    reason = reason.as_str(),
+                    "skipped the write of the status"
+                );
+            }
+            if result.retries_with_backoff() {
                 context.queue.failed(id, random());
             } else {
                 context.queue.done(id);
             }
-            outcome
+            result.outcome()
         }
         Ok(Err(failure)) => {
             context.metrics.reconcile_failed(failure.reason());
@@ -424,13 +442,13 @@ fn failure_key(kind: SubjectKind, reason: ErrorReason) -> String {
 }
 
 /// Says what went wrong, once a minute for all policies that fail for one cause.
-fn complain(context: &Context, id: &SubjectId, failure: &Failure, retry_in: f64) {
+fn complain(context: &Context, id: &SubjectId, failure: &ReconcileError, retry_in: f64) {
     let reason = failure.reason();
     if !context.log_throttle.is_due(&failure_key(id.kind, reason)) {
         tracing::debug!(policy = id.to_string(), error = %failure, retry_in, "cannot write the status");
         return;
     }
-    if let Failure::Unread(_) = failure {
+    if let ReconcileError::Unread(_) = failure {
         tracing::warn!(
             policy = id.to_string(),
             error = %failure,

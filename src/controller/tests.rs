@@ -15,14 +15,14 @@ use super::cluster_snapshot::tests::snapshot;
 use super::cluster_snapshot::{Change, ClusterSnapshot};
 use super::context::{Context, Settings};
 use super::event_source::EventSource;
-use super::reconcile::{Reconciled, reconcile, work};
+use super::reconcile::{ReconcileResult, reconcile, work};
 use super::testing::{Log, Reply, Seen, client};
 use crate::policy::analysis::Profile;
 use crate::policy::subject::SubjectId;
 use crate::status::condition::ConditionType;
 use crate::status::exclusion::Exclusion;
 use crate::telemetry::Metrics;
-use crate::telemetry::metrics::{ErrorReason, ReconcileOutcome};
+use crate::telemetry::metrics::{ErrorReason, Skipped};
 
 const DOCUMENT: &str = "/openapi/v3/apis/apps/v1?hash=1";
 const STATUS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/a/status?\
@@ -135,19 +135,12 @@ fn writes(log: &Log) -> Vec<Seen> {
 
 const SOUND: &str = "object.spec.replicas <= 5";
 
-fn action(outcome: ReconcileOutcome) -> Reconciled {
-    Reconciled {
-        outcome,
-        retries_with_backoff: false,
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn writes_our_fields_and_no_others() {
     let (context, log) = context("object.spec.replicsa <= 5", healthy);
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),
-        action(ReconcileOutcome::Applied)
+        ReconcileResult::Applied
     );
     let [write] = writes(&log).try_into().unwrap();
     assert_eq!(write.path, STATUS);
@@ -221,7 +214,7 @@ async fn a_stalled_that_another_manager_owns_too_is_taken_out() {
     assert_eq!(json!(kept), *applied);
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),
-        action(ReconcileOutcome::Unchanged)
+        ReconcileResult::Skipped(Skipped::Equal)
     );
 }
 
@@ -236,7 +229,7 @@ async fn a_status_that_is_not_ours_any_more_is_written_again() {
     assert!(context.store.put(cleared, EventSource::Watched));
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),
-        action(ReconcileOutcome::Applied)
+        ReconcileResult::Applied
     );
     assert_eq!(writes(&log).len(), 2);
 }
@@ -246,12 +239,12 @@ async fn our_own_write_is_no_reason_for_another() {
     let (context, log) = context(SOUND, healthy);
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),
-        action(ReconcileOutcome::Applied)
+        ReconcileResult::Applied
     );
     // Something else wants it looked at before the watch has told of the write.
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),
-        action(ReconcileOutcome::Unchanged)
+        ReconcileResult::Skipped(Skipped::Equal)
     );
     // The watch tells of it, and of the state before it.
     for version in ["8", "7"] {
@@ -261,7 +254,7 @@ async fn our_own_write_is_no_reason_for_another() {
     }
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),
-        action(ReconcileOutcome::Unchanged)
+        ReconcileResult::Skipped(Skipped::Equal)
     );
     assert_eq!(writes(&log).len(), 1);
     // The document was read once.
@@ -281,7 +274,7 @@ async fn what_another_wrote_over_ours_is_written_once_more() {
     assert!(context.store.put(overwritten, EventSource::Watched));
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),
-        action(ReconcileOutcome::Applied)
+        ReconcileResult::Applied
     );
     assert_eq!(writes(&log).len(), 2);
 }
@@ -294,7 +287,7 @@ async fn a_policy_that_is_gone_is_forgotten() {
     context.store.remove(&id("a"));
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),
-        action(ReconcileOutcome::Deleted)
+        ReconcileResult::Deleted
     );
     assert!(!context.metrics.encode().unwrap().contains("policy=\"a\""));
     assert_eq!(writes(&log).len(), 1);
@@ -308,7 +301,7 @@ async fn a_policy_deleted_before_the_write_is_no_failure() {
     });
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),
-        action(ReconcileOutcome::Deleted)
+        ReconcileResult::Deleted
     );
 }
 
@@ -352,23 +345,20 @@ async fn a_policy_that_changed_before_the_write_is_looked_at_again() {
         }
         _ => healthy(request),
     });
-    let again = Reconciled {
-        outcome: ReconcileOutcome::Conflict,
-        retries_with_backoff: true,
-    };
-    assert_eq!(reconcile(&context, &id("a")).await.unwrap(), again);
+    let again = reconcile(&context, &id("a")).await.unwrap();
+    assert_eq!(again, ReconcileResult::Conflict);
     let mut changed = policy("object.spec.replicas <= 6");
     changed.metadata.resource_version = Some("8".to_owned());
     changed.metadata.generation = Some(3);
     context.store.put(changed, EventSource::Watched);
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),
-        action(ReconcileOutcome::Applied)
+        ReconcileResult::Applied
     );
     assert_eq!(writes(&log)[1].body["status"]["observedGeneration"], 3);
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),
-        action(ReconcileOutcome::Unchanged)
+        ReconcileResult::Skipped(Skipped::Equal)
     );
 }
 
@@ -473,7 +463,7 @@ async fn a_schema_that_cannot_be_had_leaves_a_standing_verdict_alone() {
     ));
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),
-        action(ReconcileOutcome::Unchanged)
+        ReconcileResult::Skipped(Skipped::Equal)
     );
     assert_eq!(writes(&log).len(), 1);
     // It lasts, and somebody is to look again.
@@ -490,18 +480,18 @@ async fn a_schema_that_cannot_be_had_leaves_a_standing_verdict_alone() {
     let note = "; may be out of date: a schema cannot be read";
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),
-        action(ReconcileOutcome::Applied)
+        ReconcileResult::Applied
     );
     assert_eq!(message(1, 0), format!("{}{note}", message(0, 0)));
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),
-        action(ReconcileOutcome::Unchanged)
+        ReconcileResult::Skipped(Skipped::Equal)
     );
     // A controller that starts meanwhile does not know since when, and leaves the note.
     context.kept.forget(&id("a"));
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),
-        action(ReconcileOutcome::Unchanged)
+        ReconcileResult::Skipped(Skipped::Equal)
     );
     // It can be read again.
     is_down.store(0, Ordering::Relaxed);
@@ -511,7 +501,7 @@ async fn a_schema_that_cannot_be_had_leaves_a_standing_verdict_alone() {
     ));
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),
-        action(ReconcileOutcome::Applied)
+        ReconcileResult::Applied
     );
     assert_eq!(message(2, 0), message(0, 0));
 }

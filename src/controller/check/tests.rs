@@ -1,6 +1,5 @@
 //! Checks within time limits: lanes, deadlines, stuck threads and restarts.
 
-use crate::controller::tests::id;
 use std::collections::BTreeSet;
 use std::sync::mpsc;
 
@@ -13,7 +12,7 @@ use crate::controller::event_source::EventSource;
 use crate::controller::lanes::{self, Limits};
 use crate::controller::observe;
 use crate::controller::reconcile::{reconcile, work};
-use crate::controller::tests::{context_with, healthy, policy, settings};
+use crate::controller::tests::{context_with, healthy, id, policy, settings};
 
 const FIELD: &str = "spec.validations[3].expression";
 

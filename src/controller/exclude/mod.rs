@@ -13,11 +13,11 @@ use super::apply::Written;
 use super::clear;
 use super::context::Context;
 use super::event_source::EventSource;
-use super::reconcile::{Failure, Reconciled};
+use super::reconcile::{ReconcileError, ReconcileResult};
 use super::shared_conditions;
 use super::store::Entry;
 use crate::status::exclusion::Exclusion;
-use crate::telemetry::metrics::ReconcileOutcome;
+use crate::telemetry::metrics::Skipped;
 
 /// A policy that is left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,36 +51,32 @@ pub(crate) async fn leave(
     context: &Arc<Context>,
     entry: &Entry,
     excluded: Excluded,
-) -> Result<Reconciled, Failure> {
+) -> Result<ReconcileResult, ReconcileError> {
     let (id, policy) = (&entry.id, &entry.policy);
     context.metrics.remove_policy(id);
     context.admissions.forget(id);
     // Its probes are told so.
     context.probe_runner.add(id);
-    let outcome = if !excluded.has_ours {
-        ReconcileOutcome::Unchanged
-    } else if let Some(deadline) = context.leadership.may_write() {
-        let policies = context.policies();
-        let cleared = deadline.within(clear::clear(&policies, &policy.metadata, true));
-        match cleared.await? {
-            Written::Applied(written) => {
-                context.metrics.status_written();
-                tracing::info!(
-                    policy = id.to_string(),
-                    "cleared the status of an excluded policy"
-                );
-                context.store.put(*written, EventSource::Answered);
-                ReconcileOutcome::Applied
-            }
-            Written::Conflict => ReconcileOutcome::Conflict,
-            Written::Gone => ReconcileOutcome::Deleted,
-        }
-    } else {
-        ReconcileOutcome::Observed
+    if !excluded.has_ours {
+        return Ok(Skipped::Excluded.into());
+    }
+    let Some(deadline) = context.leadership.may_write() else {
+        return Ok(Skipped::NotLeader.into());
     };
-    Ok(Reconciled {
-        outcome,
-        retries_with_backoff: outcome == ReconcileOutcome::Conflict,
+    let policies = context.policies();
+    let cleared = deadline.within(clear::clear(&policies, &policy.metadata, true));
+    Ok(match cleared.await? {
+        Written::Applied(written) => {
+            context.metrics.status_written();
+            tracing::info!(
+                policy = id.to_string(),
+                "cleared the status of an excluded policy"
+            );
+            context.store.put(*written, EventSource::Answered);
+            ReconcileResult::Applied
+        }
+        Written::Conflict => ReconcileResult::Conflict,
+        Written::Gone => ReconcileResult::Deleted,
     })
 }
 

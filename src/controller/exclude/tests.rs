@@ -1,6 +1,5 @@
 //! Tests of what is left alone.
 
-use crate::controller::tests::id;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -8,7 +7,7 @@ use super::super::FIELD_MANAGER;
 use super::*;
 use crate::controller::reconcile::reconcile;
 use crate::controller::testing::{Reply, Seen};
-use crate::controller::tests::{context_with, healthy, settings};
+use crate::controller::tests::{context_with, healthy, id, settings};
 use crate::telemetry::Metrics;
 
 /// A policy with a label, that we have judged or not.
@@ -56,10 +55,10 @@ async fn a_policy_that_becomes_excluded_loses_what_we_said_of_it_once() {
         let patches = log.iter().filter(|seen| seen.method == Method::PATCH);
         patches.map(|seen| seen.body.clone()).collect::<Vec<_>>()
     };
-    let outcome = |done: Result<Reconciled, Failure>| done.unwrap().outcome;
+    let outcome = |done: Result<ReconcileResult, ReconcileError>| done.unwrap();
     assert_eq!(
         outcome(reconcile(&context, &id("a")).await),
-        ReconcileOutcome::Applied
+        ReconcileResult::Applied
     );
     assert!(series(&context.metrics) > 0);
     assert_eq!(context.store.n_excluded(), 0);
@@ -70,7 +69,7 @@ async fn a_policy_that_becomes_excluded_loses_what_we_said_of_it_once() {
     assert_eq!(context.store.n_excluded(), 1);
     assert_eq!(
         outcome(reconcile(&context, &id("a")).await),
-        ReconcileOutcome::Applied
+        ReconcileResult::Applied
     );
     assert_eq!(series(&context.metrics), 0);
     let expect = json!({
@@ -82,7 +81,7 @@ async fn a_policy_that_becomes_excluded_loses_what_we_said_of_it_once() {
     assert_eq!(patches().len(), 2);
     assert_eq!(
         outcome(reconcile(&context, &id("a")).await),
-        ReconcileOutcome::Unchanged
+        ReconcileResult::Skipped(Skipped::Excluded)
     );
     assert_eq!(patches().len(), 2);
 
@@ -92,7 +91,7 @@ async fn a_policy_that_becomes_excluded_loses_what_we_said_of_it_once() {
         .put(labelled(&json!({}), "30", false), EventSource::Watched);
     assert_eq!(
         outcome(reconcile(&context, &id("a")).await),
-        ReconcileOutcome::Applied
+        ReconcileResult::Applied
     );
     assert!(series(&context.metrics) > 0);
     assert_eq!(patches().len(), 3);
@@ -104,7 +103,7 @@ async fn a_policy_that_was_never_judged_is_not_touched() {
     settings.exclusion = Exclusion::new(&["a*".parse().unwrap()], None);
     let (context, log) = context_with(settings, "true", healthy);
     let done = reconcile(&context, &id("a")).await.unwrap();
-    assert_eq!(done.outcome, ReconcileOutcome::Unchanged);
+    assert_eq!(done, ReconcileResult::Skipped(Skipped::Excluded));
     assert_eq!(series(&context.metrics), 0);
     assert_eq!(log.lock().unwrap().len(), 0);
     assert!(context.store.param_kinds().is_empty());

@@ -28,13 +28,13 @@ use super::super::error::{Error, within};
 use super::super::event_source::EventSource;
 use super::super::lanes::Lane;
 use super::super::memory;
-use super::super::reconcile::Failure;
+use super::super::reconcile::ReconcileError;
 use super::super::store::{Body, Entry};
 use super::OptInState;
 use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::status::compute::{CheckStep, Matched};
 use crate::status::definition::RuleFindings;
-use crate::telemetry::metrics::ErrorReason;
+use crate::telemetry::metrics::{ErrorReason, Skipped};
 use crate::validation_rules;
 
 /// How long reading a definition may take.
@@ -288,8 +288,8 @@ pub(crate) fn is_of(definition: &Value, entry: &Entry) -> bool {
         && generation.and_then(Value::as_i64) == metadata.generation
 }
 
-/// Checks the rules of the definition `entry`, within the limits of `lane`. The result is `None` if it is another by
-/// now, of which the watch notifies, or if it is checked in another lane.
+/// Checks the rules of the definition `entry`, within the limits of `lane`. Returns the reason if there is no result yet; a
+/// notification follows.
 ///
 /// # Errors
 /// Where it cannot be read, or the process ends.
@@ -297,14 +297,14 @@ pub(crate) async fn judge(
     context: &Context,
     entry: &Entry,
     lane: Lane,
-) -> Result<Option<Arc<CheckResult>>, Failure> {
+) -> Result<Result<Arc<CheckResult>, Skipped>, ReconcileError> {
     let name = entry.policy.metadata.name.as_deref().unwrap_or_default();
     let found = if entry.has_rules() {
         let definition = match read(context, name).await {
             Ok(Some(definition)) if is_of(&definition, entry) => Ok(definition),
-            Ok(_) => return Ok(None),
+            Ok(_) => return Ok(Err(Skipped::ObjectChanged)),
             Err(error) if error.reason() == ErrorReason::Decode => Err(error.to_string()),
-            Err(error) => return Err(Failure::Unread(error)),
+            Err(error) => return Err(ReconcileError::Unread(error)),
         };
         context.metrics.policy_compiled();
         let judged = move || match definition {
@@ -332,7 +332,7 @@ pub(crate) async fn judge(
         Err(late) => {
             let late = late.of(CheckStep::Compiling);
             if late.defer(context, entry) {
-                return Ok(None);
+                return Ok(Err(Skipped::CheckDeferred));
             }
             CheckOutcome::DeadlineExceeded {
                 late,
@@ -343,7 +343,7 @@ pub(crate) async fn judge(
     };
     let result = Arc::new(CheckResult::of_definition(entry, outcome));
     context.store.note(&entry.id, &result);
-    Ok(Some(result))
+    Ok(Ok(result))
 }
 
 fn findings(definition: &Value) -> RuleFindings {
@@ -439,14 +439,17 @@ mod tests {
             .unwrap()
     }
 
-    async fn judged(stored: Value, told: &Value) -> (Option<Arc<CheckResult>>, Vec<String>) {
+    async fn judged(
+        stored: Value,
+        told: &Value,
+    ) -> (Result<Arc<CheckResult>, Skipped>, Vec<String>) {
         let (client, log) = client(move |_| Some(Reply::json(&json!({"items": [stored]}))));
         let mut settings = settings();
         settings.followed = [DEFINITIONS].into();
         let context = Context::new(client, settings, Arc::new(Metrics::new()));
         let entry = entry(&context, told);
         let result = judge(&context, &entry, Lane::Quick).await.unwrap();
-        if result.is_some() {
+        if result.is_ok() {
             // It holds as long as the definition does, whatever is served.
             let entry = context.store.get(&entry.id).unwrap();
             let known = entry.result.as_ref().unwrap();
@@ -460,7 +463,7 @@ mod tests {
         let sound = json!([{"rule": "true"}]);
         let value = definition("a", 2, &sound);
         let (result, asked) = judged(value.clone(), &value).await;
-        let Some(CheckOutcome::Done { n_expressions, .. }) = result.as_ref().map(|it| &it.outcome)
+        let Ok(CheckOutcome::Done { n_expressions, .. }) = result.as_ref().map(|it| &it.outcome)
         else {
             panic!("{result:?}")
         };
@@ -471,16 +474,16 @@ mod tests {
             "{asked:?}"
         );
         let (result, _) = judged(definition("a", 3, &sound), &value).await;
-        assert!(result.is_none());
+        assert_eq!(result.unwrap_err(), Skipped::ObjectChanged);
         let (result, _) = judged(definition("b", 2, &sound), &value).await;
-        assert!(result.is_none());
+        assert_eq!(result.unwrap_err(), Skipped::ObjectChanged);
     }
 
     #[tokio::test]
     async fn one_without_rules_is_not_asked_for() {
         let value = definition("a", 2, &json!([]));
         let (result, asked) = judged(value.clone(), &value).await;
-        assert!(result.is_some());
+        assert!(result.is_ok());
         assert_eq!(asked, Vec::<String>::new());
     }
 }

@@ -17,12 +17,13 @@ use super::super::context::Context;
 use super::super::error::Error;
 use super::super::event_source::EventSource;
 use super::super::leadership::Deadline;
+use super::super::reconcile::ReconcileResult;
 use super::super::store::Entry;
 use super::{Object, OptInState};
 use crate::policy::subject::SubjectId;
 use crate::status::DesiredStatus;
 use crate::status::object::{ObjectStatus, StatusObject};
-use crate::telemetry::metrics::{ErrorReason, ReconcileOutcome};
+use crate::telemetry::metrics::ErrorReason;
 
 /// Writes what is to be said of the policy `entry`, before `deadline`.
 ///
@@ -154,7 +155,7 @@ pub(crate) async fn delete(
     deadline: &Deadline,
     (id, state): (&SubjectId, &OptInState),
     object: &Object,
-) -> Result<ReconcileOutcome, Error> {
+) -> Result<ReconcileResult, Error> {
     let metadata = object.content.meta();
     let name = metadata.name.as_deref().unwrap_or_default();
     let params = DeleteParams::default().preconditions(Preconditions {
@@ -166,7 +167,7 @@ pub(crate) async fn delete(
         Ok(_) => {}
         Err(error) => match error.reason() {
             ErrorReason::NotFound => {}
-            ErrorReason::Conflict => return Ok(ReconcileOutcome::Conflict),
+            ErrorReason::Conflict => return Ok(ReconcileResult::Conflict),
             _ => return Err(error),
         },
     }
@@ -175,7 +176,7 @@ pub(crate) async fn delete(
         policy = id.to_string(),
         "deleted the conditions of a policy"
     );
-    Ok(ReconcileOutcome::Deleted)
+    Ok(ReconcileResult::Deleted)
 }
 
 fn api(context: &Context, state: &OptInState) -> Api<StatusObject> {
@@ -222,10 +223,9 @@ mod tests {
         let id = SubjectId::new(kind, "a");
 
         let first = reconcile(&context, &id).await.unwrap();
-        assert_eq!(first.outcome, ReconcileOutcome::Conflict);
-        assert!(first.retries_with_backoff);
+        assert_eq!(first, ReconcileResult::Conflict);
         let second = reconcile(&context, &id).await.unwrap();
-        assert_eq!(second.outcome, ReconcileOutcome::Deleted);
+        assert_eq!(second, ReconcileResult::Deleted);
         assert!(state.object("a").is_none());
         assert_eq!(seen.lock().unwrap().len(), 2);
     }

@@ -9,8 +9,7 @@ use super::*;
 use crate::controller::crds::tests::crd;
 use crate::controller::event_source::EventSource;
 use crate::controller::testing::{Reply, Seen, client, paths};
-use crate::controller::tests::id;
-use crate::controller::tests::settings;
+use crate::controller::tests::{id, settings};
 use crate::telemetry::Metrics;
 
 const WIDGETS: &str = "widgets.example.com";

@@ -1,6 +1,5 @@
 //! An aggregated API that does not answer delays nobody who has nothing to do with it.
 
-use crate::controller::tests::id;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ::http::Method;
@@ -13,7 +12,7 @@ use crate::controller::context::Context;
 use crate::controller::event_source::EventSource;
 use crate::controller::reconcile::work;
 use crate::controller::testing::{Log, Reply, Seen, client, paths};
-use crate::controller::tests::settings;
+use crate::controller::tests::{id, settings};
 
 use super::*;
 

@@ -1,10 +1,10 @@
 //! One fetch a document, again when its address changes, and failures that pass.
 
-use crate::controller::tests::id;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::controller::testing::{Log, Reply, client, paths};
+use crate::controller::tests::id;
 
 fn document(kinds: &[(&str, &str, &str)]) -> Value {
     let schemas: serde_json::Map<String, Value> = kinds

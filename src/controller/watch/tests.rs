@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::controller::testing::{Log, Reply, client};
-use crate::controller::tests::id;
-use crate::controller::tests::settings;
+use crate::controller::tests::{id, settings};
 use crate::status::bindings::BindingsState;
 use crate::telemetry::Metrics;
 

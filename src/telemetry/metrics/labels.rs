@@ -49,6 +49,36 @@ label_values! {
         Conflict = "conflict",
         /// It was judged and not written: another instance leads.
         Observed = "observed",
+        /// It was written too often and is tried again.
+        RateLimited = "rate_limited",
+    }
+}
+
+label_values! {
+    /// Why a reconciliation wrote nothing.
+    Skipped {
+        /// The status is as it should be.
+        Equal = "equal",
+        /// Schemas that the check needs are loading.
+        SchemasLoading = "schemas_loading",
+        /// Params that bindings refer to are loading.
+        ParamsLoading = "params_loading",
+        /// Probes are not listed yet.
+        ProbesLoading = "probes_loading",
+        /// Objects, bindings or conditions of the kind are not listed yet, or the cluster does not serve them.
+        KindLoading = "kind_loading",
+        /// The check continues in another lane.
+        CheckDeferred = "check_deferred",
+        /// The object is not the stored one any more.
+        ObjectChanged = "object_changed",
+        /// The subject is excluded and has nothing of ours.
+        Excluded = "excluded",
+        /// The definition has no rules and no probes.
+        NoRules = "no_rules",
+        /// Another instance leads.
+        NotLeader = "not_leader",
+        /// The status was written too often.
+        RateLimited = "rate_limited",
     }
 }
 
@@ -177,6 +207,11 @@ label_values! {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct OutcomeLabels {
     pub(super) outcome: ReconcileOutcome,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct SkippedLabels {
+    pub(super) reason: Skipped,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]

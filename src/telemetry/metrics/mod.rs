@@ -20,10 +20,10 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-pub use labels::{Code, ErrorReason, Lookup, ReconcileOutcome, Source, Verb};
+pub use labels::{Code, ErrorReason, Lookup, ReconcileOutcome, Skipped, Source, Verb};
 use labels::{
-    ErrorLabels, KindLabels, LookupLabels, OutcomeLabels, RequestLabels, SourceErrorLabels,
-    SourceLabels, TaskLabels, VerbLabels,
+    ErrorLabels, KindLabels, LookupLabels, OutcomeLabels, RequestLabels, SkippedLabels,
+    SourceErrorLabels, SourceLabels, TaskLabels, VerbLabels,
 };
 pub use policies::{ACTIONS_UNKNOWN, ConditionSample, PolicySample, ProbeSample, actions};
 pub use scrape::QueueProbe;
@@ -56,6 +56,7 @@ pub struct Metrics {
     check_duration: Histogram,
     reconciles: Family<OutcomeLabels, Counter>,
     reconcile_errors: Family<ErrorLabels, Counter>,
+    skipped_writes: Family<SkippedLabels, Counter>,
     status_writes: Counter,
     check_panics: Counter,
     deadlines_exceeded: Counter,
@@ -98,6 +99,7 @@ impl Metrics {
             check_duration: Histogram::new(DURATION_BUCKETS),
             reconciles: Family::default(),
             reconcile_errors: Family::default(),
+            skipped_writes: Family::default(),
             status_writes: Counter::default(),
             check_panics: Counter::default(),
             deadlines_exceeded: Counter::default(),
@@ -141,6 +143,11 @@ impl Metrics {
             "reconcile_errors",
             "Failed reconciliations by reason",
             metrics.reconcile_errors.clone(),
+        );
+        registry.register(
+            "skipped_writes",
+            "Reconciliations that wrote no status, by reason",
+            metrics.skipped_writes.clone(),
         );
         registry.register(
             "status_writes",
@@ -243,6 +250,13 @@ impl Metrics {
                     .get_or_create(&OutcomeLabels { outcome: *outcome }),
             );
         }
+        for reason in Skipped::ALL {
+            drop(
+                metrics
+                    .skipped_writes
+                    .get_or_create(&SkippedLabels { reason: *reason }),
+            );
+        }
         for result in Lookup::ALL {
             drop(
                 metrics
@@ -309,6 +323,13 @@ impl Metrics {
     pub fn reconcile_failed(&self, reason: ErrorReason) {
         self.reconcile_errors
             .get_or_create(&ErrorLabels { reason })
+            .inc();
+    }
+
+    /// Counts a reconciliation that wrote nothing, by the reason.
+    pub fn write_skipped(&self, reason: Skipped) {
+        self.skipped_writes
+            .get_or_create(&SkippedLabels { reason })
             .inc();
     }
 

@@ -1,12 +1,12 @@
 //! Probes that take long, are deleted or change while they are evaluated.
 
-use crate::controller::tests::id;
 use std::sync::OnceLock;
 
 use super::*;
 use crate::controller::memory::{MAX_EVALUATION, MAX_QUICK_EVALUATION};
 use crate::controller::probe_runner::ProbeRunner;
 use crate::controller::probe_runner::evaluate::{EvaluationSlot, EvaluationSlots};
+use crate::controller::tests::id;
 
 /// Walks a list for as long as its cost allows, in each validation.
 fn long_policy(name: &str) -> ValidatingAdmissionPolicy {

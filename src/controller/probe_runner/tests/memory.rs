@@ -1,6 +1,5 @@
 //! Objects that need much memory affect only themselves, and the memory of all of them is bounded.
 
-use crate::controller::tests::id;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -10,6 +9,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::controller::memory::{MAX_OBJECT, MAX_PROBES, MAX_RESULTS};
 use crate::controller::probe_runner::stale::{MaintenanceTask, see_to, tasks};
+use crate::controller::tests::id;
 
 const MIB: usize = 1 << 20;
 

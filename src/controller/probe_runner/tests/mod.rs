@@ -7,7 +7,6 @@ mod rights;
 mod stale;
 mod standby;
 
-use crate::controller::tests::id;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -23,9 +22,9 @@ use super::super::cluster_snapshot::tests::snapshot;
 use super::super::context::Context;
 use super::super::event_source::EventSource;
 use super::super::probe::Probe;
-use super::super::reconcile::{Reconciled, reconcile};
+use super::super::reconcile::{ReconcileResult, reconcile};
 use super::super::testing::{Log, Reply, Seen};
-use super::super::tests::{context, healthy, managed, policy};
+use super::super::tests::{context, healthy, id, managed, policy};
 use super::work;
 use crate::probe::api::PolicyProbe;
 use crate::telemetry::metrics::ReconcileOutcome;
@@ -134,10 +133,10 @@ fn until(holds: impl Fn() -> bool) -> impl Future<Output = ()> {
 }
 
 /// Reconciles until the schemas have been read, whose coming gives a sign.
-async fn judged(context: &Arc<Context>) -> Reconciled {
+async fn judged(context: &Arc<Context>) -> ReconcileResult {
     for _ in 0..20_000 {
         let done = reconcile(context, &id("a")).await.unwrap();
-        if done.outcome != ReconcileOutcome::Unchanged {
+        if done.outcome() != ReconcileOutcome::Unchanged {
             return done;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -306,11 +305,7 @@ async fn what_keeps_the_status_of_a_probe_from_being_written_costs_its_policy_no
         context
             .probes
             .put(probe(1, 6, "Implied"), EventSource::Watched);
-        let applied = Reconciled {
-            outcome: ReconcileOutcome::Applied,
-            retries_with_backoff: false,
-        };
-        assert_eq!(judged(&context).await, applied, "{status}");
+        assert_eq!(judged(&context).await, ReconcileResult::Applied, "{status}");
         let written = context.store.get(&id("a")).unwrap().policy;
         let conditions = serde_json::to_value(&written.status).unwrap()["conditions"].clone();
         let passed =
@@ -329,7 +324,7 @@ async fn what_keeps_the_status_of_a_probe_from_being_written_costs_its_policy_no
         // Nothing more is to be said, however often the policy is looked at.
         for _ in 0..3 {
             assert_eq!(
-                reconcile(&context, &id("a")).await.unwrap().outcome,
+                reconcile(&context, &id("a")).await.unwrap().outcome(),
                 ReconcileOutcome::Unchanged
             );
         }

@@ -1,6 +1,5 @@
 //! Namespaces and permissions, whose changes nobody tells, and kinds that come later.
 
-use crate::controller::tests::id;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
@@ -8,6 +7,7 @@ use crate::controller::cluster_snapshot::Change;
 use crate::controller::cluster_snapshot::tests::gv;
 use crate::controller::periodic_resync;
 use crate::controller::probe_runner::stale::{MaintenanceTask, see_to, tasks};
+use crate::controller::tests::id;
 use crate::policy::analysis::Profile;
 
 /// Reads a label of the namespace of the request.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::controller::leadership::Leadership;
 use crate::controller::tests::id;
+use crate::telemetry::metrics::Skipped;
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_evaluates_and_writes_nothing() {
@@ -15,7 +16,7 @@ async fn a_standby_evaluates_and_writes_nothing() {
         .probes
         .put(probe(1, 6, "Implied"), EventSource::Watched);
     let observed = judged(&context).await;
-    assert_eq!(observed.outcome, ReconcileOutcome::Observed);
+    assert_eq!(observed, ReconcileResult::Skipped(Skipped::NotLeader));
     let known = || {
         let known = context.probe_runner.lock();
         known
