@@ -12,6 +12,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use vap_status_controller::cli::check::finding::Owner;
 use vap_status_controller::cli::input::Place;
 use vap_status_controller::policy::rule::Rule;
 
@@ -218,7 +219,7 @@ fn findings_are_at_the_offending_token_in_all_styles() {
             .filter(|found| {
                 // The expressions have other faults besides, which are no matter here.
                 matches!(found.rule, Rule::UndefinedField | Rule::UndeclaredReference)
-                    && found.policy.as_ref() == Some(&name)
+                    && found.owner == Owner::Policy(name.clone())
                     && found.field_ref.as_ref() == Some(&field_ref)
             })
             .collect();

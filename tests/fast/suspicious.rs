@@ -8,6 +8,7 @@
 use std::fmt::Write as _;
 
 use serde_json::json;
+use vap_status_controller::cli::check::finding::Owner;
 use vap_status_controller::policy::rule::Rule;
 
 use crate::manifest;
@@ -577,7 +578,7 @@ fn bindings() {
         let of_binding = report
             .findings
             .iter()
-            .filter(|found| found.binding.is_some());
+            .filter(|found| matches!(found.owner, Owner::Binding(_)));
         let rules: Vec<_> = of_binding.map(|found| found.rule.id()).collect();
         assert_eq!(rules, expect, "{text}");
     }

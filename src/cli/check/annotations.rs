@@ -103,7 +103,7 @@ fn annotation(out: &mut String, found: &Finding) {
     let title = format!(
         "{} ({})",
         found.rule.id(),
-        found.owner().unwrap_or("kubectl vap")
+        found.owner.name().unwrap_or("kubectl vap")
     );
     let _ = writeln!(
         out,
@@ -255,7 +255,7 @@ fn sarif_result(found: &Finding) -> Value {
     }
     let mut location = Map::new();
     location.insert("physicalLocation".to_owned(), physical.into());
-    if let Some(owner) = found.owner() {
+    if let Some(owner) = found.owner.name() {
         let name = match &found.field_ref {
             Some(field_ref) => format!("{owner}: {field_ref}"),
             None => owner.to_owned(),

@@ -5,7 +5,7 @@
 //! stable are off unless they are switched on), `pkg/registry/admissionregistration/rest/storage_apiserver.go`;
 //! `k8s.io/apiextensions-apiserver` `pkg/apiserver/apiserver.go`, which serves `v1` alone.
 
-use super::finding::{Finding, Severity};
+use super::finding::{Finding, Owner, Severity};
 use super::known::Known;
 use super::policy::finding;
 use crate::cli::input::{Object, POLICY_VERSION};
@@ -71,7 +71,7 @@ pub(super) fn of_definition<T>(object: &Object<T>) -> Option<Finding> {
         "write {DEFINITION_VERSION}, with a schema in each of `spec.versions`; the API server refuses it"
     ));
     found.refused = true;
-    found.crd = object.name().map(str::to_owned);
+    found.owner = Owner::crd(object.name());
     Some(found)
 }
 

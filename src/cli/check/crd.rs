@@ -7,7 +7,7 @@ use goyaml::{Data, Node};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::api_version;
-use super::finding::{Finding, Severity};
+use super::finding::{Finding, Owner, Severity};
 use super::policy::finding;
 use super::shape;
 use super::suggestion::Suggestions;
@@ -38,7 +38,7 @@ pub(in crate::cli) fn check(crds: &[Object<Crd>]) -> Vec<Finding> {
         let checked = within_time_limit(crd, "CustomResourceDefinition", || faults(crd));
         let mut findings = checked.unwrap_or_else(|error| vec![*error]);
         for found in &mut findings {
-            found.crd = crd.name().map(str::to_owned);
+            found.owner = Owner::crd(crd.name());
         }
         findings
     });

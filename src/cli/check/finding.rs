@@ -60,21 +60,9 @@ pub struct Finding {
     /// True if the API server refuses the object because of it when it is created.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub refused: bool,
-    /// The name of the policy.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub policy: Option<String>,
-    /// The name of the binding, where it is about one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub binding: Option<String>,
-    /// The name of the webhook, where it is about one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub webhook: Option<String>,
-    /// The name of the webhook configuration, where it is about one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub configuration: Option<String>,
-    /// The name of the CustomResourceDefinition, where it is about one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub crd: Option<String>,
+    /// The object that it is about.
+    #[serde(flatten)]
+    pub owner: Owner,
     /// The field of the object, `spec.validations[0].expression`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field_ref: Option<String>,
@@ -114,11 +102,7 @@ impl Finding {
             consequence: None,
             location,
             refused: false,
-            policy: None,
-            binding: None,
-            webhook: None,
-            configuration: None,
-            crd: None,
+            owner: Owner::None,
             field_ref: None,
             kinds: Vec::new(),
             witness: None,
@@ -126,19 +110,6 @@ impl Finding {
             fingerprint: String::new(),
             is_unproven: false,
         }
-    }
-
-    /// The name of the policy, binding, webhook, configuration of webhooks or CustomResourceDefinition that it is about.
-    #[must_use]
-    pub(super) fn owner(&self) -> Option<&str> {
-        let names = [
-            &self.policy,
-            &self.binding,
-            &self.webhook,
-            &self.configuration,
-            &self.crd,
-        ];
-        names.into_iter().find_map(Option::as_deref)
     }
 
     /// The finding with the consequence, also as a part of its help.
@@ -152,6 +123,121 @@ impl Finding {
         });
         self.consequence = Some(consequence);
         self
+    }
+}
+
+/// The object that a finding is about, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Owner {
+    /// No object in particular, or one without a name.
+    #[default]
+    None,
+    /// A policy.
+    Policy(String),
+    /// A binding.
+    Binding(String),
+    /// A configuration of webhooks, or one of its webhooks.
+    Webhook {
+        /// The name of the webhook.
+        webhook: Option<String>,
+        /// The name of the configuration.
+        configuration: Option<String>,
+    },
+    /// A CustomResourceDefinition.
+    Crd(String),
+}
+
+impl Owner {
+    /// Returns the kinds of names, as messages show them, with the names, the most specific first.
+    pub(super) fn names(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let names = match self {
+            Self::None => [None, None],
+            Self::Policy(name) => [Some(("policy", name)), None],
+            Self::Binding(name) => [Some(("binding", name)), None],
+            Self::Webhook {
+                webhook,
+                configuration,
+            } => [
+                webhook.as_ref().map(|name| ("webhook", name)),
+                configuration.as_ref().map(|name| ("configuration", name)),
+            ],
+            Self::Crd(name) => [Some(("CustomResourceDefinition", name)), None],
+        };
+        let names = names.into_iter().flatten();
+        names.map(|(noun, name)| (noun, name.as_str()))
+    }
+
+    /// Sets the configuration that the owner is, or is a webhook of.
+    pub(super) fn set_configuration(&mut self, name: Option<&str>) {
+        let webhook = match std::mem::take(self) {
+            Self::Webhook { webhook, .. } => webhook,
+            _ => None,
+        };
+        *self = Self::Webhook {
+            webhook,
+            configuration: name.map(str::to_owned),
+        };
+    }
+
+    /// Returns the `CustomResourceDefinition` of this name.
+    pub(super) fn crd(name: Option<&str>) -> Self {
+        name.map_or(Self::None, |name| Self::Crd(name.to_owned()))
+    }
+
+    /// Returns the most specific name.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.names().next().map(|(_, name)| name)
+    }
+}
+
+/// The form of an owner in JSON.
+#[derive(Default, JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OwnerShape<'a> {
+    /// The name of the policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy: Option<&'a str>,
+    /// The name of the binding, where it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    binding: Option<&'a str>,
+    /// The name of the webhook, where it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    webhook: Option<&'a str>,
+    /// The name of the webhook configuration, where it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    configuration: Option<&'a str>,
+    /// The name of the CustomResourceDefinition, where it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    crd: Option<&'a str>,
+}
+
+impl JsonSchema for Owner {
+    fn schema_name() -> Cow<'static, str> {
+        "Owner".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        OwnerShape::json_schema(generator)
+    }
+}
+
+impl Serialize for Owner {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut shape = OwnerShape::default();
+        match self {
+            Self::None => {}
+            Self::Policy(name) => shape.policy = Some(name),
+            Self::Binding(name) => shape.binding = Some(name),
+            Self::Webhook {
+                webhook,
+                configuration,
+            } => {
+                shape.webhook = webhook.as_deref();
+                shape.configuration = configuration.as_deref();
+            }
+            Self::Crd(name) => shape.crd = Some(name),
+        }
+        shape.serialize(serializer)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::finding::Finding;
+use super::finding::{Finding, Owner};
 
 /// Gives each finding its fingerprint; `findings` are sorted by file and place.
 ///
@@ -43,9 +43,19 @@ pub(super) fn number_others(findings: &mut [Finding]) {
 fn base(found: &Finding) -> u64 {
     let mut hash = Hash::default();
     hash.add(found.rule.id());
-    hash.add(found.policy.as_deref().unwrap_or_default());
-    hash.add(found.binding.as_deref().unwrap_or_default());
-    if let Some(webhook) = &found.webhook {
+    // Fingerprints are stored: the names of a policy and of a binding count even if there are none.
+    let (policy, binding) = match &found.owner {
+        Owner::Policy(name) => (name.as_str(), ""),
+        Owner::Binding(name) => ("", name.as_str()),
+        _ => ("", ""),
+    };
+    hash.add(policy);
+    hash.add(binding);
+    if let Owner::Webhook {
+        webhook: Some(webhook),
+        ..
+    } = &found.owner
+    {
         hash.add(webhook);
     }
     let field_ref = found.field_ref.as_deref().unwrap_or_default();

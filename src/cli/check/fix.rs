@@ -184,7 +184,7 @@ fn key(found: &Finding) -> Key {
     (
         found.location.file.clone(),
         found.rule.id(),
-        found.owner().unwrap_or_default().to_owned(),
+        found.owner.name().unwrap_or_default().to_owned(),
         found.field_ref.clone().unwrap_or_default(),
         without_numbers(&found.message),
     )

@@ -188,7 +188,7 @@ pub(super) fn run_beside<E: From<SchemaError>>(
         }
         cascade::without(&mut findings);
         for found in &mut findings {
-            found.configuration = configuration.name().map(str::to_owned);
+            found.owner.set_configuration(configuration.name());
         }
         findings
     });

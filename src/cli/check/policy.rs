@@ -9,7 +9,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     Mutation, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
 
-use super::finding::{Finding, Location, Severity};
+use super::finding::{Finding, Location, Owner, Severity};
 use super::known::{self, Known};
 use super::time_limit::within_time_limit;
 use super::{absence, api_version, costs, expressions, lockout, suspicious};
@@ -637,16 +637,19 @@ pub(in crate::cli) fn finding<T>(
         let node = object.document.node.nearest(field_ref);
         node.as_str().filter(|text| !text.is_empty())
     };
-    let name = text("metadata.name").map(str::to_owned);
-    let (policy, binding) = match text("kind") {
-        Some("ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy") => (name, None),
-        Some("ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding") => (None, name),
-        _ => (None, None),
+    let owner = match (text("kind"), text("metadata.name").map(str::to_owned)) {
+        (Some("ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy"), Some(name)) => {
+            Owner::Policy(name)
+        }
+        (
+            Some("ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding"),
+            Some(name),
+        ) => Owner::Binding(name),
+        _ => Owner::None,
     };
     let location = Location::of_place(&object.source, place);
     Finding {
-        policy,
-        binding,
+        owner,
         ..Finding::new(severity, rule, message, location)
     }
 }

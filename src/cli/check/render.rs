@@ -110,16 +110,8 @@ pub(in crate::cli) fn finding(out: &mut String, found: &Finding, terminal: Termi
 /// The notes below the source: whose expression it is, on which kinds, and what to do.
 fn notes(found: &Finding) -> Vec<String> {
     let mut about: Vec<String> = Vec::new();
-    for (noun, name) in [
-        ("policy", &found.policy),
-        ("binding", &found.binding),
-        ("webhook", &found.webhook),
-        ("configuration", &found.configuration),
-        ("CustomResourceDefinition", &found.crd),
-    ] {
-        let name = name.as_deref();
-        about.extend(name.map(|name| format!("{noun} {}", clean(name))));
-    }
+    let names = found.owner.names();
+    about.extend(names.map(|(noun, name)| format!("{noun} {}", clean(name))));
     about.extend(found.field_ref.as_deref().map(clean));
     if !found.kinds.is_empty() {
         let shown: Vec<_> = found

@@ -12,7 +12,7 @@ use serde_json::{Number, Value};
 
 use super::api_version;
 use super::crd::dropped;
-use super::finding::{Finding, Severity};
+use super::finding::{Finding, Owner, Severity};
 use super::policy::finding;
 use super::suggestion::{nearest, nearest_only};
 use super::types::{self, Type};
@@ -72,7 +72,7 @@ pub fn invalid(object: &Object<String>) -> Vec<Finding> {
         found.help = Some(help.to_owned());
     }
     if object.kind() == CRD {
-        found.crd = object.name().map(str::to_owned);
+        found.owner = Owner::crd(object.name());
     }
     vec![found]
 }

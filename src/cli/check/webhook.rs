@@ -10,7 +10,7 @@
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::Value;
 
-use super::finding::{Finding, Severity};
+use super::finding::{Finding, Owner, Severity};
 use super::known::Known;
 use super::policy::{self, finding};
 use super::shape;
@@ -50,7 +50,7 @@ pub(in crate::cli) fn check(
     for (n, webhook) in webhooks(configuration).iter().enumerate() {
         match as_policy(configuration, webhook) {
             Ok(policy) => {
-                findings.extend(of_webhook((kind, n), &policy, (known, profile, version)))
+                findings.extend(of_webhook((kind, n), &policy, (known, profile, version)));
             }
             Err(error) if has_shape => findings.push(finding(
                 configuration,
@@ -77,7 +77,10 @@ fn of_webhook(
         findings.extend(versions::check(policy, None, version));
     }
     for found in &mut findings {
-        found.webhook.clone_from(&policy.value.metadata.name);
+        found.owner = Owner::Webhook {
+            webhook: policy.value.metadata.name.clone(),
+            configuration: None,
+        };
         let field_ref = found.field_ref.take();
         found.field_ref = field_ref.map(|field_ref| of_field(n, &field_ref));
     }
