@@ -146,16 +146,8 @@ pub(super) fn binding_source_schema(_: &mut SchemaGenerator) -> Schema {
     enumeration(&["FromCluster", "Inline", "Implied"])
 }
 
-/// The kinds of objects that a target may have.
-pub const TARGET_KINDS: [&str; 4] = [
-    "CustomResourceDefinition",
-    "MutatingAdmissionPolicy",
-    "MutatingWebhookConfiguration",
-    "ValidatingWebhookConfiguration",
-];
-
 pub(super) fn target_kind_schema(_: &mut SchemaGenerator) -> Schema {
-    enumeration(&TARGET_KINDS)
+    enumeration(&super::target::kinds())
 }
 
 pub(super) fn patch_schema(_: &mut SchemaGenerator) -> Schema {

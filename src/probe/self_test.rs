@@ -10,9 +10,10 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::{Value, json};
 
 use super::api::{CaseOutcome, PolicyProbeSpec};
-use super::run::{self, CaseResult, Setting, Target};
+use super::run::{self, CaseResult, Setting};
 use crate::policy;
 use crate::policy::admission::{Admission, Namespace, ParamList};
+use crate::policy::subject::SubjectKind;
 use crate::schema::resolver::SchemaSet;
 use crate::schema::rest_mapper::ApiResource;
 use crate::schema::{Gvk, Gvr, RestMapper};
@@ -75,7 +76,8 @@ fn results(probe: &Value) -> Result<Vec<CaseResult>, String> {
         // The objects are cut down to what the policy reads.
         schemas: &SchemaSet::default(),
         refusal: None,
-        target: Target::Policy,
+        kind: SubjectKind::ValidatingAdmissionPolicy,
+        mutating: None,
         records: false,
     };
     let run = || run::run(&probe, &setting);

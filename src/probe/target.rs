@@ -1,18 +1,14 @@
 //! Targets of probes that are about something else than a ValidatingAdmissionPolicy: their kinds, and which fields and
 //! expectations of a probe go with which of them.
 //!
-//! Knows nothing of where a probe stands. A sort of target has a variant of [`TargetKind`], and a kind in [`kind_of`].
+//! A target has one of the kinds of [`SubjectKind::opt_in`].
 
 use serde_json::{Map, Value as Json};
 
 use super::api::{BindingSource, PolicyProbeSpec, Target};
-use super::crd::TARGET_KINDS;
-use super::run::TargetKind;
 use super::validation::Violation;
 use crate::policy::nearest::nearest;
-
-/// The kind of CustomResourceDefinitions.
-pub const DEFINITION: &str = "CustomResourceDefinition";
+use crate::policy::subject::SubjectKind;
 
 /// Fields that say something of policies alone.
 const OF_POLICIES: [&str; 6] = [
@@ -24,17 +20,17 @@ const OF_POLICIES: [&str; 6] = [
     "inlineBindings",
 ];
 
-/// The sort of objects of a kind that a target may have.
+/// Returns the kinds that a target may have, in alphabetical order.
+pub(super) fn kinds() -> Vec<&'static str> {
+    let mut kinds: Vec<&str> = SubjectKind::opt_in().map(SubjectKind::as_str).collect();
+    kinds.sort_unstable();
+    kinds
+}
+
+/// Returns the kind of a target. `None` for kinds that a target must not have.
 #[must_use]
-pub fn kind_of(target: &Target) -> Option<TargetKind> {
-    match target.kind.as_str() {
-        DEFINITION => Some(TargetKind::Definition),
-        "MutatingAdmissionPolicy" => Some(TargetKind::Mutating),
-        "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => {
-            Some(TargetKind::Webhook)
-        }
-        _ => None,
-    }
+pub fn kind_of(target: &Target) -> Option<SubjectKind> {
+    SubjectKind::opt_in().find(|kind| kind.as_str() == target.kind)
 }
 
 /// The faults of a probe with this target whose spec has the fields of which `has` is true.
@@ -48,9 +44,8 @@ pub fn faults(target: &Target, has: impl Fn(&str) -> bool) -> Vec<Violation> {
         let message = if target.kind == "ValidatingAdmissionPolicy" {
             "is for other kinds; write `policyName` for a ValidatingAdmissionPolicy".to_owned()
         } else {
-            let known = TARGET_KINDS
-                .into_iter()
-                .chain(["ValidatingAdmissionPolicy"]);
+            let kinds = kinds();
+            let known = kinds.iter().copied().chain(["ValidatingAdmissionPolicy"]);
             let meant = match nearest(&target.kind, known) {
                 Some("ValidatingAdmissionPolicy") => {
                     "; write `policyName` for a ValidatingAdmissionPolicy".to_owned()
@@ -58,18 +53,20 @@ pub fn faults(target: &Target, has: impl Fn(&str) -> bool) -> Vec<Violation> {
                 Some(meant) => format!("; did you mean `{meant}`?"),
                 None => String::new(),
             };
-            let kinds = TARGET_KINDS.join(", ");
+            let kinds = kinds.join(", ");
             format!("is `{}`, and must be one of {kinds}{meant}", target.kind)
         };
         return vec![violation("target.kind", message)];
     };
     let (fields, what) = match kind {
-        TargetKind::Webhook => (OF_POLICIES.as_slice(), "policies, and not for a webhook"),
-        TargetKind::Definition => (
+        SubjectKind::ValidatingWebhookConfiguration | SubjectKind::MutatingWebhookConfiguration => {
+            (OF_POLICIES.as_slice(), "policies, and not for a webhook")
+        }
+        SubjectKind::CustomResourceDefinition => (
             OF_POLICIES.as_slice(),
             "policies, and not for a CustomResourceDefinition",
         ),
-        TargetKind::Policy | TargetKind::Mutating => (
+        SubjectKind::ValidatingAdmissionPolicy | SubjectKind::MutatingAdmissionPolicy => (
             &["policyName", "policyNames"][..],
             "validating policies, and not for a target",
         ),
@@ -82,23 +79,22 @@ pub fn faults(target: &Target, has: impl Fn(&str) -> bool) -> Vec<Violation> {
 
 /// The source of bindings of a target that has none; `None` where the probe says it.
 #[must_use]
-pub const fn implied_bindings(kind: TargetKind) -> Option<BindingSource> {
-    match kind {
-        TargetKind::Webhook => Some(BindingSource::Implied),
-        TargetKind::Policy | TargetKind::Mutating | TargetKind::Definition => None,
-    }
+pub fn implied_bindings(kind: SubjectKind) -> Option<BindingSource> {
+    kind.is_webhooks().then_some(BindingSource::Implied)
 }
 
 /// The expectations of a probe that cannot be held against its target.
 #[must_use]
 pub fn unfit(spec: &PolicyProbeSpec, target: &Target) -> Vec<Violation> {
     let (allowed, message): (&[&str], &str) = match kind_of(target) {
-        None | Some(TargetKind::Policy) => return Vec::new(),
-        Some(TargetKind::Webhook) => (
+        None | Some(SubjectKind::ValidatingAdmissionPolicy) => return Vec::new(),
+        Some(
+            SubjectKind::ValidatingWebhookConfiguration | SubjectKind::MutatingWebhookConfiguration,
+        ) => (
             &["applies", "error"],
             "the answer of a webhook is not known here: expect `applies`, whether it is called, or `error`",
         ),
-        Some(TargetKind::Definition) => (
+        Some(SubjectKind::CustomResourceDefinition) => (
             &[
                 "decision",
                 "message",
@@ -111,7 +107,7 @@ pub fn unfit(spec: &PolicyProbeSpec, target: &Target) -> Vec<Violation> {
             ],
             "is for policies: of a custom resource expect `decision`, and with Deny `field`, `message`, `reason` or `errors`",
         ),
-        Some(TargetKind::Mutating) => (
+        Some(SubjectKind::MutatingAdmissionPolicy) => (
             &["applies", "error", "object", "patch", "unchanged"],
             "a mutating policy validates nothing: expect `object`, `patch`, `unchanged`, `applies` or `error`",
         ),

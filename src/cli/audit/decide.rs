@@ -20,7 +20,7 @@ use crate::policy::admission::{
 use crate::policy::matching;
 use crate::probe::api::{self, Request, Samples};
 use crate::probe::mutation::{self, Mutated, patch};
-use crate::probe::run::{self, Target, case_namespaces};
+use crate::probe::run::{self, case_namespaces};
 use crate::probe::undefaulted::Undefaulted;
 use crate::probe::{prepare, sample};
 use crate::schema::rest_mapper::ApiResource;
@@ -414,7 +414,7 @@ impl<'a> Auditor<'a> {
         (request, value): (&AdmissionRequest, &Value),
         context: &ReviewContext<'_>,
     ) -> Result<(ReviewOutcome, Option<Mutated>), String> {
-        let Target::Mutating(mutating) = policy.target(self.world) else {
+        let Some(mutating) = policy.mutating(self.world) else {
             return Err("it is no mutating policy".to_owned());
         };
         let object = if request.object.is_some() {

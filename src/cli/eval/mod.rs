@@ -232,7 +232,8 @@ pub(super) fn run_case(
         mapper: &world.known.mapper,
         schemas: world.known,
         refusal: policy.refusal.as_deref(),
-        target: policy.target(world),
+        kind: policy.kind(),
+        mutating: policy.mutating(world),
         records: true,
     };
     let run = || {

@@ -22,8 +22,9 @@ use crate::policy::admission::mutation::{KindsOf, MutatingAdmission};
 use crate::policy::admission::{self, Admission, Binding, Namespace, ParamList};
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::expressions::Role;
+use crate::policy::subject::SubjectKind;
 use crate::probe::mutation::Mutating;
-use crate::probe::run::{self, Target};
+use crate::probe::run;
 use crate::schema::Gvk;
 
 /// Facts of a cluster besides policies and bindings.
@@ -192,16 +193,21 @@ impl<'a> Ready<'a> {
         }
     }
 
-    /// The policy as the target of a probe.
-    pub(in crate::cli) fn target<'b>(&'b self, world: &'b World<'_>) -> Target<'b> {
-        match &self.mutating {
-            None => Target::Policy,
-            Some(policy) => Target::Mutating(Mutating {
-                policy,
-                kinds: &world.kinds,
-                schemas: world.known,
-            }),
+    /// Returns the kind of the policy.
+    pub(in crate::cli) const fn kind(&self) -> SubjectKind {
+        match self.mutating {
+            None => SubjectKind::ValidatingAdmissionPolicy,
+            Some(_) => SubjectKind::MutatingAdmissionPolicy,
         }
+    }
+
+    /// Returns the mutations of a mutating policy.
+    pub(in crate::cli) fn mutating<'b>(&'b self, world: &'b World<'_>) -> Option<Mutating<'b>> {
+        self.mutating.as_ref().map(|policy| Mutating {
+            policy,
+            kinds: &world.kinds,
+            schemas: world.known,
+        })
     }
 
     /// The actions of a binding, as they are written.

@@ -15,11 +15,12 @@ use crate::cli::time_limit::TimeLimit;
 use crate::policy;
 use crate::policy::admission::{self, Admission, Binding, Namespace, ParamList, ParamSource};
 use crate::policy::compile::CompiledPolicy;
+use crate::policy::subject::SubjectKind;
 use crate::probe::api::{Case, CaseOutcome, PolicyProbeSpec};
 use crate::probe::custom_resource;
 use crate::probe::mutation::Mutating;
 use crate::probe::prepare;
-use crate::probe::run::{self, CaseRequest, CaseResult, Setting, Target};
+use crate::probe::run::{self, CaseRequest, CaseResult, Setting};
 
 use super::refusal::{ProbedDefinition, Refusals};
 use super::target::Webhook;
@@ -64,17 +65,11 @@ struct Policy<'a> {
     params: Result<ParamList, String>,
     /// Why the API server refuses it, if it does.
     refusal: Option<String>,
-    sort: Sort<'a>,
+    kind: SubjectKind,
+    /// The policy, if it is a mutating one.
+    mutating: Option<&'a MutatingPolicy>,
     /// Compiled for the first of its probes.
     compiled: OnceLock<(CompiledPolicy, Ready)>,
-}
-
-/// The sort of a policy.
-#[derive(Clone, Copy)]
-enum Sort<'a> {
-    Validating,
-    Webhook,
-    Mutating(&'a MutatingPolicy),
 }
 
 /// A policy that is ready.
@@ -113,7 +108,8 @@ impl<'a> FileCluster<'a> {
                 params: params(input, known, param_kind.as_ref()),
                 param_kind,
                 refusal: refusals.get(name).cloned(),
-                sort: Sort::Validating,
+                kind: SubjectKind::ValidatingAdmissionPolicy,
+                mutating: None,
                 compiled: OnceLock::new(),
             };
             (Cow::Borrowed(name), of_policy)
@@ -128,7 +124,8 @@ impl<'a> FileCluster<'a> {
                 params: params(input, known, param_kind.as_ref()),
                 param_kind,
                 refusal: refusals.get(&key).cloned(),
-                sort: Sort::Mutating(policy),
+                kind: SubjectKind::MutatingAdmissionPolicy,
+                mutating: Some(policy),
                 compiled: OnceLock::new(),
             };
             (Cow::Owned(key), of_policy)
@@ -140,7 +137,8 @@ impl<'a> FileCluster<'a> {
                 params: Ok(ParamList::default()),
                 param_kind: None,
                 refusal: refusals.get(name).cloned(),
-                sort: Sort::Webhook,
+                kind: webhook.kind,
+                mutating: None,
                 compiled: OnceLock::new(),
             };
             (Cow::Borrowed(name.as_str()), of_webhook)
@@ -218,7 +216,7 @@ impl<'a> FileCluster<'a> {
         let Some(policy) = self.policies.get(probe.policy_name.as_str()) else {
             return 0;
         };
-        let setting = self.setting(policy, admission, Target::Policy, false);
+        let setting = self.setting(policy, admission, None, false);
         let runner = run::Runner::new(probe, &setting, None);
         let cases = probe.cases.iter().zip(requests);
         let passes = |(case, request): &(&Case, &CaseRequest)| {
@@ -242,16 +240,15 @@ impl<'a> FileCluster<'a> {
 
     fn run_for(&self, policy: &Policy<'_>, probe: &PolicyProbeSpec) -> Run {
         let (_, ready) = policy.compiled();
-        let target = match (policy.sort, ready) {
-            (_, Ready::Mutating(policy)) => Target::Mutating(Mutating {
+        let mutating = match ready {
+            Ready::Mutating(policy) => Some(Mutating {
                 policy,
                 kinds: &self.kinds,
                 schemas: self.known,
             }),
-            (Sort::Webhook, _) => Target::Webhook,
-            _ => Target::Policy,
+            Ready::Deciding(_) => None,
         };
-        let setting = self.setting(policy, ready.admission(), target, true);
+        let setting = self.setting(policy, ready.admission(), mutating, true);
         let runner = run::Runner::new(probe, &setting, None);
         let ran = probe.cases.iter().map(|case| {
             let request = runner.request(case);
@@ -265,7 +262,7 @@ impl<'a> FileCluster<'a> {
         &'b self,
         policy: &'b Policy<'_>,
         admission: &'b Admission,
-        target: Target<'b>,
+        mutating: Option<Mutating<'b>>,
         records: bool,
     ) -> Setting<'b> {
         Setting {
@@ -285,7 +282,8 @@ impl<'a> FileCluster<'a> {
             mapper: &self.known.mapper,
             schemas: self.known,
             refusal: policy.refusal.as_deref(),
-            target,
+            kind: policy.kind,
+            mutating,
             records,
         }
     }
@@ -294,7 +292,7 @@ impl<'a> FileCluster<'a> {
 impl Policy<'_> {
     fn compiled(&self) -> &(CompiledPolicy, Ready) {
         self.compiled.get_or_init(|| {
-            let Sort::Mutating(policy) = self.sort else {
+            let Some(policy) = self.mutating else {
                 let compiled = CompiledPolicy::new(&self.object.value);
                 let admission = Admission::from_compiled(&compiled);
                 return (compiled, Ready::Deciding(admission));

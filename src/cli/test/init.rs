@@ -21,8 +21,9 @@ use crate::policy;
 use crate::policy::absence::{self, Context, Dependence, Witness};
 use crate::policy::admission::{Admission, DeniedBy, EvaluationResult, Namespace, ParamList};
 use crate::policy::compile::CompiledPolicy;
+use crate::policy::subject::SubjectKind;
 use crate::probe::api::{CaseOutcome, PolicyProbeSpec};
-use crate::probe::run::{self, CaseResult, Setting, Target};
+use crate::probe::run::{self, CaseResult, Setting};
 use crate::probe::validation::API_VERSION;
 
 /// The longest part of a message in the name of a case.
@@ -311,7 +312,8 @@ impl Bench<'_> {
             mapper: &self.known.mapper,
             schemas: self.known,
             refusal: None,
-            target: Target::Policy,
+            kind: SubjectKind::ValidatingAdmissionPolicy,
+            mutating: None,
             records: false,
         };
         run::run(&spec, &setting).pop()

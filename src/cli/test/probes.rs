@@ -11,8 +11,8 @@ use crate::cli::check::policy::finding;
 use crate::cli::input::{Object, Place};
 use crate::policy::nearest::nearest;
 use crate::policy::rule::Rule;
+use crate::policy::subject::SubjectKind;
 use crate::probe::api::{PolicyProbeSpec, Target};
-use crate::probe::run::TargetKind;
 use crate::probe::validation::{Validator, Violation};
 
 use super::expand::{self, Expanded, Origin};
@@ -37,10 +37,10 @@ impl Probe {
         self.object.name().unwrap_or_default()
     }
 
-    /// The sort of object that it is about.
-    pub(in crate::cli) fn target_kind(&self) -> TargetKind {
+    /// Returns the kind of the subject.
+    pub(in crate::cli) fn kind(&self) -> SubjectKind {
         let of_target = self.target.as_ref().and_then(target::kind_of);
-        of_target.unwrap_or(TargetKind::Policy)
+        of_target.unwrap_or_default()
     }
 
     /// Where the name of a case is written, or of its row where it is one of a table.

@@ -21,7 +21,7 @@ use crate::probe::api::{CaseOutcome, Decision, Target};
 use crate::probe::crd::outcome_schema;
 use crate::probe::failing_annotations;
 use crate::probe::mutation::patch;
-use crate::probe::run::{CaseResult, TargetKind};
+use crate::probe::run::{self, CaseResult};
 use crate::schema::Crd;
 
 /// Output of `kubectl vap test -o json`.
@@ -226,10 +226,10 @@ impl CaseReport {
             line: place.line,
             column: place.column,
             decision: status.decision.map(Decision::as_str),
-            explanation: outcome.map(|outcome| probe.target_kind().explain(outcome)),
+            explanation: outcome.map(|outcome| run::explain(probe.kind(), outcome)),
             difference: status.difference.clone(),
             reason: outcome
-                .filter(|_| probe.target_kind() != TargetKind::Webhook)
+                .filter(|_| !probe.kind().is_webhooks())
                 .and_then(|outcome| outcome.denial.as_ref())
                 .map(|denial| denial.reason.clone()),
             warnings: outcome

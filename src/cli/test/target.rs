@@ -9,8 +9,9 @@ use serde_json::{Value as Json, json};
 
 use crate::cli::input::Object;
 use crate::cli::input::webhook;
+use crate::policy::subject::SubjectKind;
 use crate::probe::api::Target;
-use crate::probe::target::{self, DEFINITION};
+use crate::probe::target;
 use crate::probe::validation::Violation;
 use crate::schema::Crd;
 
@@ -54,6 +55,8 @@ pub(super) struct Webhook<'a> {
     pub(super) n: usize,
     /// The policy that stands for it.
     pub(super) policy: Object<ValidatingAdmissionPolicy>,
+    /// The kind of its configuration.
+    pub(super) kind: SubjectKind,
 }
 
 /// The webhooks of the input, by the names of the policies that stand for them.
@@ -61,9 +64,12 @@ pub(super) fn webhooks(configurations: &[Object<Json>]) -> HashMap<String, Webho
     let mut found = HashMap::new();
     for configuration in configurations {
         let kind = configuration.value.get("kind").and_then(Json::as_str);
+        let Some(kind) = kind.and_then(SubjectKind::from_kind) else {
+            continue;
+        };
         for webhook in webhook::as_policies(configuration) {
             let target = Target {
-                kind: kind.unwrap_or_default().to_owned(),
+                kind: kind.as_str().to_owned(),
                 name: configuration.name().unwrap_or_default().to_owned(),
                 webhook: Some((webhook.policy.value.metadata.name.clone()).unwrap_or_default()),
             };
@@ -74,12 +80,15 @@ pub(super) fn webhooks(configurations: &[Object<Json>]) -> HashMap<String, Webho
                     configuration,
                     n,
                     policy,
+                    kind,
                 },
             );
         }
     }
     found
 }
+
+const DEFINITIONS: SubjectKind = SubjectKind::CustomResourceDefinition;
 
 /// The CustomResourceDefinitions of the input.
 #[derive(Default)]
@@ -100,13 +109,14 @@ pub(super) fn definitions(
     let is_named = |name: &str| {
         probes.iter().any(|probe| {
             let target = |field: &str| probe.value.pointer(&format!("/spec/target/{field}"));
-            target("kind") == Some(&json!(DEFINITION)) && target("name") == Some(&json!(name))
+            target("kind") == Some(&json!(DEFINITIONS.as_str()))
+                && target("name") == Some(&json!(name))
         })
     };
     let mut definitions = Definitions::default();
     for crd in crds {
         let name = crd.name().unwrap_or_default();
-        let key = format!("{DEFINITION}/{name}");
+        let key = format!("{DEFINITIONS}/{name}");
         definitions.keys.push(key.clone());
         if is_named(name) {
             definitions.crds.push(crd.value.clone());

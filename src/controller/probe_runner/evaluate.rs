@@ -30,7 +30,7 @@ use crate::policy::subject::SubjectId;
 use crate::probe::api::{CaseOutcome, CaseStatus};
 use crate::probe::custom_resource::{self, Definition};
 use crate::probe::mutation::Mutating;
-use crate::probe::run::{self, CaseResult, Runner, Setting, Target};
+use crate::probe::run::{self, CaseResult, Runner, Setting};
 use crate::schema::crd::Crd;
 use crate::schema::rest_mapper::RestMapper;
 
@@ -393,13 +393,13 @@ impl Job {
             Ready::Deciding(_) => None,
         };
         let kinds = kinds.map(|builtin| KindsOf::new(builtin, &schemas));
-        let target = match (&ready, &kinds) {
-            (Ready::Mutating(policy), Some(kinds)) => Target::Mutating(Mutating {
+        let mutating = match (&ready, &kinds) {
+            (Ready::Mutating(policy), Some(kinds)) => Some(Mutating {
                 policy,
                 kinds,
                 schemas: &schemas,
             }),
-            _ => Target::Policy,
+            _ => None,
         };
         let authorizer: Arc<dyn Authorizer> = Arc::clone(&self.questions) as Arc<dyn Authorizer>;
         let setting = Setting {
@@ -415,7 +415,8 @@ impl Job {
             mapper: &subject.mapper,
             schemas: &schemas,
             refusal: None,
-            target,
+            kind: subject.entry.kind(),
+            mutating,
             records: false,
         };
         let is_cancelled = || self.is_cancelled.load(Ordering::Relaxed);
@@ -504,7 +505,7 @@ impl Job {
 /// Returns true if expressions of the policy were evaluated for a case.
 fn is_evaluated(result: &CaseResult, setting: &Setting<'_>) -> bool {
     // The reason of a pending case may quote an object after a mutation.
-    let is_mutated = matches!(setting.target, Target::Mutating(_))
+    let is_mutated = setting.mutating.is_some()
         && setting.params.is_ok()
         && result.status.outcome == CaseOutcome::Pending;
     result.outcome.is_some() || is_mutated
@@ -526,7 +527,6 @@ fn limited<'a>(
     }
     if let Some(admission) = webhook {
         setting.admission = admission;
-        setting.target = Target::Webhook;
     }
     setting
 }

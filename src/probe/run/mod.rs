@@ -29,6 +29,7 @@ use crate::policy::admission::{
     Recording, ReviewContext, ReviewOutcome,
 };
 use crate::policy::exempt;
+use crate::policy::subject::SubjectKind;
 use crate::schema::Gvk;
 use crate::schema::resolver::SchemaResolver;
 use crate::schema::rest_mapper::RestMapper;
@@ -36,7 +37,7 @@ use crate::validation_rules::PathStep;
 use asked::Asked;
 pub(crate) use asked::case_namespaces;
 pub use request::{admission_request, equivalents, group_versions, groups, user_info};
-pub use target::{Target, TargetKind};
+pub use target::explain;
 
 /// The name of the binding that `bindings: Implied` stands for.
 const IMPLIED: &str = "implied";
@@ -62,8 +63,10 @@ pub struct Setting<'a> {
     pub schemas: &'a dyn SchemaResolver,
     /// Why the API server refuses the policy, if it does: then no case can pass.
     pub refusal: Option<&'a str>,
-    /// The object that the policy stands for.
-    pub target: Target<'a>,
+    /// The kind of the subject that `admission` was compiled from.
+    pub kind: SubjectKind,
+    /// The mutations, if the kind is `MutatingAdmissionPolicy`.
+    pub mutating: Option<mutation::Mutating<'a>>,
     /// True to record the values of all parts of the expressions.
     pub records: bool,
 }
@@ -146,7 +149,7 @@ impl<'a> Runner<'a> {
     }
 
     fn refused(&self, case: &Case, why: &str) -> CaseResult {
-        let noun = self.setting.target.kind().noun();
+        let noun = self.setting.kind.row().evaluated;
         failed(case, &format!("the API server refuses the {noun}: {why}"))
     }
 
@@ -336,7 +339,7 @@ impl<'a> Prepared<'a> {
             return CaseRequest(Err(Box::new(invalid(case, faults))));
         }
         let (mapper, schemas) = (setting.mapper, setting.schemas);
-        let stage = setting.target.kind().stage();
+        let stage = target::stage(setting.kind);
         let prepared = prepare::objects(&case.request, self.samples, stage, mapper, schemas);
         let request = prepared.and_then(|prepared| Ok(Box::new(Asked::new(prepared, mapper)?)));
         CaseRequest(request.map_err(|why| Box::new(pending(case, &why))))
@@ -364,11 +367,10 @@ impl<'a> Prepared<'a> {
             Ok(request) => request,
             Err(why) => return pending(case, &why),
         };
-        let kind = setting.target.kind();
-        if kind.is_exempt(&request.gvr) {
+        if target::is_exempt(setting.kind, &request.gvr) {
             let outcome = ReviewOutcome::not_asked(format!(
                 "no API server asks a {} about {}",
-                kind.noun(),
+                setting.kind.row().evaluated,
                 exempt::name(&request.gvr)
             ));
             return self.judged(case, setting, Decided::of(outcome), Recording::new());
@@ -388,12 +390,12 @@ impl<'a> Prepared<'a> {
                 return pending(case, why);
             }
         }
-        let decided = match &setting.target {
-            Target::Policy | Target::Webhook => {
+        let decided = match &setting.mutating {
+            None => {
                 let outcome = setting.admission.review(&request, &self.bindings, &context);
                 Ok(Decided::of(outcome))
             }
-            Target::Mutating(mutating) => {
+            Some(mutating) => {
                 let object = asked.object();
                 let case = (case, self.samples);
                 mutation::decide(mutating, case, (&request, object), &self.bindings, &context)
@@ -407,7 +409,7 @@ impl<'a> Prepared<'a> {
             return pending(case, &exceeded.to_string());
         }
         context.recorder = None;
-        if setting.target.kind().stage() == Stage::Validation
+        if target::stage(setting.kind) == Stage::Validation
             && let Err(why) =
                 asked.is_settled(setting, (&self.bindings, to), &context, &decided.outcome)
         {
@@ -499,10 +501,9 @@ fn judge(
     bindings: &[Binding],
     decided: &Decided,
 ) -> CaseStatus {
-    let (policy, kind) = (setting.admission.name(), setting.target.kind());
+    let (policy, kind) = (setting.admission.name(), setting.kind);
     let outcome = &decided.outcome;
-    let difference = kind
-        .difference(&case.expect, policy, bindings, outcome)
+    let difference = target::difference(kind, &case.expect, policy, bindings, outcome)
         .or_else(|| decided.difference.clone());
     let cost: u64 = outcome
         .evaluations
@@ -516,7 +517,7 @@ fn judge(
         } else {
             CaseOutcome::Failed
         },
-        decision: kind.decision(outcome),
+        decision: target::decision(kind, outcome),
         message: (outcome.denial.as_ref())
             .map(|denial| denial.cause.clone())
             .or_else(|| outcome.not_asked.clone()),

@@ -1,120 +1,84 @@
-//! The sorts of objects that a probe may be about: how each is called, asked, and held against what is expected.
-//!
-//! A sort is a variant of [`TargetKind`], with what it needs beside a policy in [`Target`], and a module of its own that
-//! drives it.
+//! The evaluation of each kind of subject that a probe may be about: when it runs, its decision, and the difference from
+//! the expectation.
 
 use super::super::api::{Decision, Expect};
-use super::super::mutation::{self, Mutating};
-use super::super::{difference, webhook};
+use super::super::{difference, mutation, webhook};
 use crate::defaulting::Stage;
 use crate::policy::admission::{Binding, ReviewOutcome};
 use crate::policy::exempt;
+use crate::policy::subject::SubjectKind;
 use crate::schema::Gvr;
 
-/// The sort of object that an API server asks about the requests of a probe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TargetKind {
-    /// A `ValidatingAdmissionPolicy`.
-    Policy,
-    /// A webhook of a configuration, as a policy with its rules, selectors and match conditions and without
-    /// validations: what is known is whether it is called.
-    Webhook,
-    /// A `MutatingAdmissionPolicy`, of which the object after its mutations is known.
-    Mutating,
-    /// A `CustomResourceDefinition`, against which the API server holds custom resources; its cases are run apart.
-    Definition,
-}
-
-/// The object that a probe is about, as far as it is more than a policy.
-#[derive(Clone, Copy, Debug)]
-pub enum Target<'a> {
-    /// A `ValidatingAdmissionPolicy`.
-    Policy,
-    /// A webhook of a configuration.
-    Webhook,
-    /// A `MutatingAdmissionPolicy`.
-    Mutating(Mutating<'a>),
-}
-
-impl Target<'_> {
-    /// The sort.
-    #[must_use]
-    pub const fn kind(&self) -> TargetKind {
-        match self {
-            Self::Policy => TargetKind::Policy,
-            Self::Webhook => TargetKind::Webhook,
-            Self::Mutating(_) => TargetKind::Mutating,
+/// Returns true if no API server asks a subject of this kind about `resource`.
+pub(super) fn is_exempt(kind: SubjectKind, resource: &Gvr) -> bool {
+    match kind {
+        SubjectKind::ValidatingAdmissionPolicy | SubjectKind::MutatingAdmissionPolicy => {
+            exempt::is_exempt(resource)
         }
+        SubjectKind::ValidatingWebhookConfiguration | SubjectKind::MutatingWebhookConfiguration => {
+            exempt::is_exempt_from_webhooks(resource)
+        }
+        SubjectKind::CustomResourceDefinition => false,
     }
 }
 
-impl TargetKind {
-    /// Reports whether no API server asks it about `resource`.
-    pub(super) fn is_exempt(self, resource: &Gvr) -> bool {
-        match self {
-            Self::Policy | Self::Mutating => exempt::is_exempt(resource),
-            Self::Definition => false,
-            Self::Webhook => exempt::is_exempt_from_webhooks(resource),
-        }
-    }
-
-    /// Where among the steps of a request the API server asks it.
-    pub(super) const fn stage(self) -> Stage {
-        match self {
-            Self::Policy | Self::Webhook | Self::Definition => Stage::Validation,
-            Self::Mutating => Stage::Mutation,
-        }
-    }
-
-    /// The name in messages.
-    pub(super) const fn noun(self) -> &'static str {
-        match self {
-            Self::Policy | Self::Mutating => "policy",
-            Self::Webhook => "webhook",
-            Self::Definition => "definition",
-        }
-    }
-
-    /// Why a request was decided so, in a sentence.
-    #[must_use]
-    pub fn explain(self, outcome: &ReviewOutcome) -> String {
-        match self {
-            Self::Policy => difference::explain(outcome),
-            Self::Webhook => webhook::explain(outcome),
-            Self::Mutating => mutation::explain(outcome),
-            Self::Definition => explain_definition(outcome),
-        }
-    }
-
-    /// How an outcome differs from what is expected of it, where it does.
-    pub(super) fn difference(
-        self,
-        expect: &Expect,
-        policy: &str,
-        bindings: &[Binding],
-        outcome: &ReviewOutcome,
-    ) -> Option<String> {
-        match self {
-            Self::Policy => difference::of(expect, policy, bindings, outcome),
-            Self::Webhook => webhook::difference(expect, outcome),
-            Self::Mutating => mutation::difference(expect, outcome),
-            // Its cases are not run as those of policies.
-            Self::Definition => None,
-        }
-    }
-
-    /// The decision that is known.
-    pub(super) fn decision(self, outcome: &ReviewOutcome) -> Option<Decision> {
-        match (outcome.is_allowed(), self) {
-            // What a webhook says is not known, and a mutation is no decision.
-            (true, Self::Webhook | Self::Mutating) => None,
-            (true, Self::Policy | Self::Definition) => Some(Decision::Allow),
-            (false, _) => Some(Decision::Deny),
-        }
+/// Returns the step of a request at which a subject of this kind is evaluated. Webhooks get the object of validation.
+pub(super) const fn stage(kind: SubjectKind) -> Stage {
+    match kind {
+        SubjectKind::MutatingAdmissionPolicy => Stage::Mutation,
+        SubjectKind::ValidatingAdmissionPolicy
+        | SubjectKind::ValidatingWebhookConfiguration
+        | SubjectKind::MutatingWebhookConfiguration
+        | SubjectKind::CustomResourceDefinition => Stage::Validation,
     }
 }
 
-/// Says what the API server says of a custom resource, in a sentence.
+/// Returns the reason of a decision, as a sentence.
+#[must_use]
+pub fn explain(kind: SubjectKind, outcome: &ReviewOutcome) -> String {
+    match kind {
+        SubjectKind::ValidatingAdmissionPolicy => difference::explain(outcome),
+        SubjectKind::MutatingAdmissionPolicy => mutation::explain(outcome),
+        SubjectKind::ValidatingWebhookConfiguration | SubjectKind::MutatingWebhookConfiguration => {
+            webhook::explain(outcome)
+        }
+        SubjectKind::CustomResourceDefinition => explain_definition(outcome),
+    }
+}
+
+/// Returns the difference between an outcome and the expected one. `None` if there is none.
+pub(super) fn difference(
+    kind: SubjectKind,
+    expect: &Expect,
+    policy: &str,
+    bindings: &[Binding],
+    outcome: &ReviewOutcome,
+) -> Option<String> {
+    match kind {
+        SubjectKind::ValidatingAdmissionPolicy => difference::of(expect, policy, bindings, outcome),
+        SubjectKind::MutatingAdmissionPolicy => mutation::difference(expect, outcome),
+        SubjectKind::ValidatingWebhookConfiguration | SubjectKind::MutatingWebhookConfiguration => {
+            webhook::difference(expect, outcome)
+        }
+        // Its cases are not run as those of policies.
+        SubjectKind::CustomResourceDefinition => None,
+    }
+}
+
+/// Returns the decision. `None` if it is unknown: webhooks are not called, and a mutation is not a decision.
+pub(super) fn decision(kind: SubjectKind, outcome: &ReviewOutcome) -> Option<Decision> {
+    match kind {
+        _ if !outcome.is_allowed() => Some(Decision::Deny),
+        SubjectKind::ValidatingAdmissionPolicy | SubjectKind::CustomResourceDefinition => {
+            Some(Decision::Allow)
+        }
+        SubjectKind::MutatingAdmissionPolicy
+        | SubjectKind::ValidatingWebhookConfiguration
+        | SubjectKind::MutatingWebhookConfiguration => None,
+    }
+}
+
+/// Returns the result of validation of a custom resource, as a sentence.
 fn explain_definition(outcome: &ReviewOutcome) -> String {
     match &outcome.denial {
         None => "the object is valid".to_owned(),

@@ -48,13 +48,6 @@ pub enum CompileMode {
     Stored,
 }
 
-/// The sort of a policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sort {
-    Validating,
-    Mutating,
-}
-
 /// The outcome of compiling one expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompiledExpression {
@@ -90,8 +83,8 @@ pub struct Sound {
 #[derive(Debug)]
 pub struct CompiledPolicy {
     policy: ValidatingAdmissionPolicy,
-    /// The sort of the policy.
-    sort: Sort,
+    /// True for a mutating policy.
+    is_mutating: bool,
     expressions: Vec<PolicyExpression>,
     findings: Vec<CompileFinding>,
     /// The fields that the findings are about.
@@ -128,7 +121,7 @@ impl CompiledPolicy {
         let consequences = consequence::of_all(&expressions, fails_closed(policy));
         let mut compiled = Self {
             policy: slim,
-            sort: mutations.map_or(Sort::Validating, |_| Sort::Mutating),
+            is_mutating: mutations.is_some(),
             expressions,
             findings: Vec::new(),
             failed: HashSet::new(),
@@ -191,7 +184,7 @@ impl CompiledPolicy {
     /// Reports whether it is a mutating policy.
     #[must_use]
     pub fn is_mutating(&self) -> bool {
-        self.sort == Sort::Mutating
+        self.is_mutating
     }
 
     /// All expressions, in the order of the policy's fields.
@@ -347,7 +340,7 @@ impl CompiledPolicy {
         words: Words,
         visit: impl FnMut(CompiledExpression, Option<Sound>) + Send,
     ) {
-        let policy = (&self.policy, self.sort);
+        let policy = (&self.policy, self.is_mutating);
         compile_all(policy, &self.expressions, (mode, words), visit);
     }
 }
@@ -358,7 +351,7 @@ pub fn compile(policy: &ValidatingAdmissionPolicy, mode: CompileMode) -> Vec<Com
     let expressions = parse_all(policy, &[]);
     let mut compiled = Vec::with_capacity(expressions.len());
     compile_all(
-        (policy, Sort::Validating),
+        (policy, false),
         &expressions,
         (mode, Words::Ours),
         |expression, _| {
@@ -369,7 +362,7 @@ pub fn compile(policy: &ValidatingAdmissionPolicy, mode: CompileMode) -> Vec<Com
 }
 
 fn compile_all(
-    policy: (&ValidatingAdmissionPolicy, Sort),
+    policy: (&ValidatingAdmissionPolicy, bool),
     expressions: &[PolicyExpression],
     (mode, words): (CompileMode, Words),
     mut visit: impl FnMut(CompiledExpression, Option<Sound>) + Send,
@@ -380,7 +373,7 @@ fn compile_all(
 }
 
 fn compile_in_order(
-    (policy, sort): (&ValidatingAdmissionPolicy, Sort),
+    (policy, is_mutating): (&ValidatingAdmissionPolicy, bool),
     expressions: &[PolicyExpression],
     (mode, words): (CompileMode, Words),
     visit: &mut impl FnMut(CompiledExpression, Option<Sound>),
@@ -402,7 +395,7 @@ fn compile_in_order(
     let mut env = plain.clone();
     let has_variables = expressions.iter().any(|e| e.role == Role::Variable);
     // Of a mutating policy upstream compiles all with variables, whether it has some or not.
-    let declares_variables = mode == CompileMode::Stored || has_variables || sort == Sort::Mutating;
+    let declares_variables = mode == CompileMode::Stored || has_variables || is_mutating;
 
     let text_left = TextLeft::default();
     let runtime = PolicyRuntime::default();
