@@ -354,6 +354,23 @@ fn is_stalled_by_us(live: &[Condition]) -> bool {
     reason.is_some_and(|reason| reason.remedy() != Remedy::Elsewhere)
 }
 
+/// Returns the verdict of one condition. `None` for conditions that sum up the others.
+fn verdict_of(
+    type_: ConditionType,
+    observed: &Observed<'_>,
+    uncompiled: &BTreeSet<&str>,
+) -> Option<Verdict> {
+    Some(match type_ {
+        ConditionType::Compiled => compiled(observed),
+        ConditionType::ResourcesMatched => matched::verdict(observed),
+        ConditionType::ParamsResolved => params::verdict(&observed.params, observed.effect()),
+        ConditionType::TypeChecked => type_checked(observed, uncompiled),
+        ConditionType::ProbesPassed => probes::verdict(&observed.probes),
+        ConditionType::Bound => bindings::verdict(&observed.bindings, observed.effect()),
+        ConditionType::Ready | ConditionType::Stalled => return None,
+    })
+}
+
 /// The status of a policy at `now`.
 #[must_use]
 pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
@@ -362,37 +379,17 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
     let live_conditions = live
         .and_then(|status| status.conditions.as_deref())
         .unwrap_or_default();
-    let effect = observed.effect();
     let uncompiled = uncompiled(observed);
-    // The order in which a failing condition is reported, see `ConditionType::ALL`.
-    let found = [
-        (ConditionType::Compiled, compiled(observed)),
-        (ConditionType::ResourcesMatched, matched::verdict(observed)),
-        (
-            ConditionType::ParamsResolved,
-            params::verdict(&observed.params, effect),
-        ),
-        (
-            ConditionType::TypeChecked,
-            type_checked(observed, &uncompiled),
-        ),
-        (
-            ConditionType::ProbesPassed,
-            probes::verdict(&observed.probes),
-        ),
-        (
-            ConditionType::Bound,
-            bindings::verdict(&observed.bindings, effect),
-        ),
-    ];
+    let types = ConditionType::ALL.into_iter();
+    let types = types.filter(|type_| type_.exists_for(observed.subject));
+    let found: Vec<(ConditionType, Verdict)> = types
+        .filter_map(|type_| Some((type_, verdict_of(type_, observed, &uncompiled)?)))
+        .collect();
     let keeps_warnings = found.iter().any(|(type_, verdict)| {
         *type_ == ConditionType::TypeChecked
             && standing(verdict, *type_, live_conditions, generation).is_some()
     });
-    let found = found
-        .into_iter()
-        .filter(|(type_, _)| type_.exists_for(observed.subject));
-    let parts = found.map(|(type_, verdict)| {
+    let parts = found.into_iter().map(|(type_, verdict)| {
         let kept = standing(&verdict, type_, live_conditions, generation);
         let is_kept = kept.is_some();
         let mut verdict = kept.unwrap_or(verdict);

@@ -52,12 +52,17 @@ pub(super) fn note(
 
 /// The group versions that a condition rests on and that have not been discovered for some time.
 fn undiscovered<'a>(observed: &Observed<'a>, type_: ConditionType) -> &'a [String] {
-    match (type_, &observed.matches) {
-        (ConditionType::ResourcesMatched | ConditionType::TypeChecked, Checked::Done(matched)) => {
-            &matched.undiscovered
-        }
-        (ConditionType::ParamsResolved, _) => observed.staleness.undiscovered_params,
-        _ => &[],
+    match type_ {
+        ConditionType::ResourcesMatched | ConditionType::TypeChecked => match &observed.matches {
+            Checked::Done(matched) => &matched.undiscovered,
+            _ => &[],
+        },
+        ConditionType::ParamsResolved => observed.staleness.undiscovered_params,
+        ConditionType::Ready
+        | ConditionType::Compiled
+        | ConditionType::ProbesPassed
+        | ConditionType::Bound
+        | ConditionType::Stalled => &[],
     }
 }
 
