@@ -97,10 +97,6 @@ pub enum CallStyle {
 pub struct Context(Budget);
 
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one for each evaluation, on the stack"
-)]
 enum Budget {
     Shared(Arc<EvalBudget>),
     Own(EvalBudget),
