@@ -9,7 +9,7 @@ mod hostile;
 #[path = "../../tests/support/properties/mod.rs"]
 mod properties;
 #[allow(dead_code, reason = "fuzz targets use a part")]
-#[path = "../../e2e/src/random.rs"]
+#[path = "../../parity/src/random.rs"]
 mod random;
 pub mod retained;
 
