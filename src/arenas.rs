@@ -8,16 +8,16 @@ use std::process::Command;
 /// The variable that glibc reads at the start of a process (`mallopt(3)`, `M_ARENA_MAX`).
 const MAX_ARENAS: &str = "MALLOC_ARENA_MAX";
 
-/// Replaces this process by itself with two arenas, unless the environment sets their number.
+/// Restarts the program in this process with at most two arenas, unless the environment sets their number.
 ///
-/// Each thread has an arena by default, up to eight for each processor, and an arena keeps much of the memory that was
-/// freed. Under hostile objects that is 90 MiB more (ADR 36). musl, which the image has, has no arenas.
+/// By default glibc creates an arena for each thread, up to eight for each processor, and an arena retains much of its
+/// freed memory: 90 MiB more under hostile objects (ADR 36). The image uses musl, which has no arenas.
 ///
 /// The environment is the only way to set the number without unsafe code, and it is read before `main`.
 ///
 /// # Errors
 ///
-/// The error of the system. This process goes on in that case.
+/// If the program cannot be restarted. This process continues.
 pub(crate) fn limit() -> io::Result<()> {
     if !cfg!(target_env = "gnu") || env::var_os(MAX_ARENAS).is_some() {
         return Ok(());

@@ -45,7 +45,7 @@ pub(crate) enum ReconcileResult {
     Deleted,
     /// The object changed during the reconciliation.
     Conflict,
-    /// Nothing was written.
+    /// No status was written.
     Skipped(Skipped),
 }
 

@@ -148,7 +148,7 @@ fn markdown_files(root: &Path) -> Vec<PathBuf> {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.ends_with("cases/policy") || path.ends_with("cases/cost") {
-                // Those are of tests/fast/policies.rs and of tests/fast/costs.rs.
+                // tests/fast/policies.rs and tests/fast/costs.rs run these.
             } else if path.is_dir() {
                 pending.push(path);
             } else if path.extension().is_some_and(|extension| extension == "md") {

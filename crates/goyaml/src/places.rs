@@ -12,7 +12,7 @@ use super::{Style, json};
 pub fn written(source: &str, span: Range<usize>, style: Style, value: &str) -> Vec<usize> {
     let text = source.get(..span.end).unwrap_or(source);
     let mut into = Written::with_places();
-    // What is in the bytes is known to be a scalar: what ends one is not among them.
+    // The span has one scalar without the characters that end it.
     let mut cursor = Cursor::new(text, span.start, 1);
     let block = |indent: u32, is_literal: bool, into: &mut Written| {
         let is_break = |c: &char| matches!(c, '\n' | '\u{2028}' | '\u{2029}');

@@ -1,6 +1,6 @@
 //! Kinds of objects whose expressions and rules are evaluated, as one table, and the identity of such an object.
 //!
-//! A kind is a variant of [`SubjectKind`] and a [`Row`]. Nothing else lists names of kinds, resources or versions.
+//! A kind is a variant of [`SubjectKind`] with a [`Row`], which has its names, resources and versions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -199,8 +199,8 @@ impl SubjectKind {
 
     /// Returns the kinds whose conditions are in objects of their own: the controller watches them on request only.
     pub fn opt_in() -> impl Iterator<Item = Self> {
-        let mut all = Self::ALL.into_iter();
-        std::iter::from_fn(move || all.find(|kind| kind.row().status_object.is_some()))
+        let all = Self::ALL.into_iter();
+        all.filter(|kind| kind.row().status_object.is_some())
     }
 }
 

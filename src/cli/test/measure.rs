@@ -100,38 +100,29 @@ pub(super) fn mutants(cluster: &FileCluster<'_>, ran: &[Ran<'_>]) -> MutantRepor
         let Changes { tried, n_untried } = Changes::new(compiled);
         report.untried += n_untried;
         let judge = Judge::new(compiled);
-        let fates = parallel::map(&tried, |change| match judge.judge(change) {
-            Judged::Broken => Fate::Broken,
-            Judged::Alike => Fate::Alike,
-            Judged::Mutant(admission) => {
-                // A panic on a mutant counts as noticed.
-                let (is_noticed, n_evaluated) =
-                    panic::catch_unwind(AssertUnwindSafe(|| notice(cluster, &ran, &admission)))
-                        .unwrap_or((true, 0));
-                Fate::Evaluated {
-                    is_noticed,
-                    n_evaluated,
-                }
-            }
+        let results = parallel::map(&tried, |change| match judge.judge(change) {
+            Judged::Broken => Judged::Broken,
+            Judged::Alike => Judged::Alike,
+            // A panic on a mutant counts as noticed.
+            Judged::Mutant(admission) => Judged::Mutant(
+                panic::catch_unwind(AssertUnwindSafe(|| notice(cluster, &ran, &admission)))
+                    .unwrap_or((true, 0)),
+            ),
         });
-        for (change, fate) in tried.into_iter().zip(fates) {
-            match fate {
-                Fate::Broken => continue,
-                Fate::Alike => {
+        for (change, result) in tried.into_iter().zip(results) {
+            let (is_noticed, n_evaluated) = match result {
+                Judged::Broken => continue,
+                Judged::Alike => {
                     report.alike += 1;
                     continue;
                 }
-                Fate::Evaluated {
-                    is_noticed,
-                    n_evaluated,
-                } => {
-                    report.total += 1;
-                    report.evaluations += n_evaluated;
-                    if is_noticed {
-                        report.caught += 1;
-                        continue;
-                    }
-                }
+                Judged::Mutant(evaluated) => evaluated,
+            };
+            report.total += 1;
+            report.evaluations += n_evaluated;
+            if is_noticed {
+                report.caught += 1;
+                continue;
             }
             let place = policy.places_in_field(&change.field_ref).of(change.offset);
             report.missed.push(Missed {
@@ -145,19 +136,6 @@ pub(super) fn mutants(cluster: &FileCluster<'_>, ran: &[Ran<'_>]) -> MutantRepor
         }
     }
     report
-}
-
-/// The result of a change.
-enum Fate {
-    /// The changed policy does not compile.
-    Broken,
-    /// The changed policy provably decides alike.
-    Alike,
-    /// The cases were evaluated, until one noticed the change.
-    Evaluated {
-        is_noticed: bool,
-        n_evaluated: usize,
-    },
 }
 
 /// Reports whether a case of the probes notices the mutant, and how many were evaluated until one does.

@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::alike::{self, Alike};
+use super::trace::is_zero;
 use crate::cel::ast::{Expr, Literal};
 use crate::cli::text::clean;
 use crate::policy::admission::Admission;
@@ -61,14 +62,14 @@ pub(super) struct Changes {
     pub(super) n_untried: usize,
 }
 
-/// The fate of a change.
-pub(super) enum Judged {
-    /// It does not compile.
+/// The result of a change.
+pub(super) enum Judged<T> {
+    /// The changed policy does not compile.
     Broken,
-    /// It provably decides alike.
+    /// The changed policy provably decides alike.
     Alike,
-    /// It may decide otherwise.
-    Mutant(Box<Admission>),
+    /// The changed policy may decide otherwise.
+    Mutant(T),
 }
 
 /// Outcome of the mutants of a run.
@@ -111,14 +112,6 @@ pub struct Missed {
     pub change: String,
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
-fn is_zero(n: &usize) -> bool {
-    *n == 0
-}
-
 impl Changes {
     /// Returns the changes of a policy. If there are too many, those that are tried are spread evenly over the policy.
     pub(super) fn new(compiled: &CompiledPolicy) -> Self {
@@ -137,14 +130,12 @@ impl Changes {
         }
         let max = (MAX_COMPILED_BYTES / n_bytes.max(1)).clamp(MIN_CHANGES, MAX_CHANGES);
         let n_all = all.len();
+        // All changes, if there are at most `max`.
         let is_tried = |n: usize| n * max / n_all != (n + 1) * max / n_all;
-        let tried: Vec<Change> = if n_all <= max {
-            all
-        } else {
-            let all = all.into_iter().enumerate();
-            all.filter_map(|(n, change)| is_tried(n).then_some(change))
-                .collect()
-        };
+        let all = all.into_iter().enumerate();
+        let tried: Vec<Change> = all
+            .filter_map(|(n, change)| is_tried(n).then_some(change))
+            .collect();
         Self {
             n_untried: n_all - tried.len(),
             tried,
@@ -170,25 +161,25 @@ impl<'a> Judge<'a> {
     }
 
     /// Compiles the changed policy.
-    pub(super) fn judge(&self, change: &Change) -> Judged {
+    pub(super) fn judge(&self, change: &Change) -> Judged<Admission> {
         let policy = self.compiled.policy();
-        if let Edit::RemoveOperation { rule, operation } = change.edit
-            && alike::operation(policy, rule, operation)
-        {
-            return Judged::Alike;
-        }
-        let Some(policy) = change.apply(policy) else {
+        let Some(changed) = change.apply(policy) else {
             return Judged::Broken;
         };
-        let changed = CompiledPolicy::new(&policy);
+        let changed = CompiledPolicy::new(&changed);
         if n_broken(&changed) > self.n_broken {
             return Judged::Broken;
         }
-        let is_of_expression = !matches!(change.edit, Edit::RemoveOperation { .. });
-        if is_of_expression && self.known.expression(&changed, &change.field_ref) {
+        let is_alike = match change.edit {
+            Edit::RemoveOperation { rule, operation } => alike::operation(policy, rule, operation),
+            Edit::RemoveValidation(_) | Edit::RemoveCondition(_) | Edit::Replace { .. } => {
+                self.known.expression(&changed, &change.field_ref)
+            }
+        };
+        if is_alike {
             return Judged::Alike;
         }
-        Judged::Mutant(Box::new(Admission::from_compiled(&changed)))
+        Judged::Mutant(Admission::from_compiled(&changed))
     }
 }
 

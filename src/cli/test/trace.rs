@@ -67,7 +67,7 @@ pub struct Trace {
     clippy::trivially_copy_pass_by_ref,
     reason = "the form that serde asks for"
 )]
-const fn is_zero(n: &usize) -> bool {
+pub(super) const fn is_zero(n: &usize) -> bool {
     *n == 0
 }
 

@@ -23,10 +23,8 @@ pub struct EvalBudget {
     max_bytes: u64,
     /// Bytes of values that outlive the step that allocated them, since the budget was created.
     retained: AtomicU64,
-    is_out_of_steps: AtomicBool,
-    is_out_of_bytes: AtomicBool,
-    /// A limit other than steps and bytes that was exceeded.
-    other: OnceLock<Exceeded>,
+    /// The first limit that was exceeded.
+    exceeded: OnceLock<Exceeded>,
     /// Set by another thread to end the evaluation.
     is_cancelled: Option<Arc<AtomicBool>>,
     /// Work since the flag was last read.
@@ -82,12 +80,6 @@ impl fmt::Display for Exceeded {
     }
 }
 
-impl From<Exceeded> for EvalError {
-    fn from(exceeded: Exceeded) -> Self {
-        Self::exceeding(exceeded)
-    }
-}
-
 /// Shows no state, so that values with different budgets have the same debug output.
 impl fmt::Debug for EvalBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -124,9 +116,7 @@ impl EvalBudget {
             max_steps: steps,
             max_bytes: bytes,
             retained: AtomicU64::new(0),
-            is_out_of_steps: AtomicBool::new(false),
-            is_out_of_bytes: AtomicBool::new(false),
-            other: OnceLock::new(),
+            exceeded: OnceLock::new(),
             is_cancelled: None,
             unpolled: AtomicU64::new(0),
         }
@@ -135,19 +125,12 @@ impl EvalBudget {
     /// Returns the limit that was exceeded, if there is one.
     #[must_use]
     pub fn exceeded(&self) -> Option<Exceeded> {
-        if self.is_out_of_bytes.load(Ordering::Relaxed) {
-            Some(Exceeded::Memory(self.max_bytes))
-        } else if self.is_out_of_steps.load(Ordering::Relaxed) {
-            Some(Exceeded::Steps(self.max_steps))
-        } else {
-            self.other.get().copied()
-        }
+        self.exceeded.get().copied()
     }
 
-    /// Notes that the evaluation has exceeded a limit, so that [`EvalBudget::exceeded`] reports it.
+    /// Notes that the evaluation has exceeded `limit`. [`EvalBudget::exceeded`] reports the first limit.
     pub fn exceed(&self, limit: Exceeded) {
-        // The first limit is the reason of those after it.
-        self.other.get_or_init(|| limit);
+        self.exceeded.get_or_init(|| limit);
     }
 
     /// The default budget of evaluations that end soon after `is_cancelled` is set.
@@ -199,8 +182,9 @@ impl EvalBudget {
                 self.poll(1)
             }
             None => {
-                self.is_out_of_steps.store(true, Ordering::Relaxed);
-                Err(Exceeded::Steps(self.max_steps).into())
+                let exceeded = Exceeded::Steps(self.max_steps);
+                self.exceed(exceeded);
+                Err(exceeded.into())
             }
         }
     }
@@ -275,7 +259,7 @@ impl EvalBudget {
     #[inline]
     pub fn release(&self, mark: Mark, n_kept: usize) {
         let left = self.bytes.load(Ordering::Relaxed);
-        if left >= mark.left || self.is_out_of_bytes.load(Ordering::Relaxed) {
+        if left >= mark.left || self.exceeded().is_some() {
             return;
         }
         let retained = self
@@ -309,9 +293,10 @@ impl EvalBudget {
 
     #[cold]
     fn out_of_bytes(&self) -> EvalError {
-        self.is_out_of_bytes.store(true, Ordering::Relaxed);
+        let exceeded = Exceeded::Memory(self.max_bytes);
+        self.exceed(exceeded);
         self.bytes.store(0, Ordering::Relaxed);
-        Exceeded::Memory(self.max_bytes).into()
+        exceeded.into()
     }
 }
 

@@ -46,6 +46,13 @@ pub(super) const MAX_MESSAGE: usize = 256 << 10;
 /// The end of a text that was cut.
 const CUT: &str = "...";
 
+/// Ends an evaluation that exceeds a limit of this implementation.
+impl From<Exceeded> for EvalError {
+    fn from(limit: Exceeded) -> Self {
+        Self::of_kind(ErrorKind::Limit(limit), limit.to_string())
+    }
+}
+
 /// Errors are equal that have the same effect and text, wherever they came up.
 impl PartialEq for EvalError {
     fn eq(&self, other: &Self) -> bool {
@@ -72,11 +79,6 @@ impl EvalError {
     #[must_use]
     pub fn cancelled(message: impl Into<String>) -> Self {
         Self::of_kind(ErrorKind::Cancelled, message.into())
-    }
-
-    /// An error of an evaluation that exceeds `limit`.
-    pub(super) fn exceeding(limit: Exceeded) -> Self {
-        Self::of_kind(ErrorKind::Limit(limit), limit.to_string())
     }
 
     /// The error that is made of a panic of upstream's, with the text of the panic.

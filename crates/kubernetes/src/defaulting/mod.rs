@@ -193,7 +193,7 @@ fn write(table: &Table, kind: &KindTable, gvk: &Gvk, compact: &Value) -> Value {
 /// Returns an object as its Go type reads and writes it, without defaults.
 ///
 /// # Errors
-/// Where the kind has no rules, or a value is not of its type.
+/// If the kind is unknown, or a value does not have its type.
 pub fn round_trip(gvk: &Gvk, object: &Value) -> Result<Value, Error> {
     let table = Table::get()?;
     let kind = find(table, gvk)?;
