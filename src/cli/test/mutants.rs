@@ -1,7 +1,7 @@
 //! Mutants: policies that are changed in small ways, to see whether a case notices.
 //!
 //! A change of an expression replaces a part of its text. A changed policy that does not compile is no mutant, and one that
-//! provably decides alike ([`alike`]) is left out. Each changed policy is compiled when its cases are evaluated, and dropped
+//! provably decides alike (`alike`) is left out. Each changed policy is compiled when its cases are evaluated, and dropped
 //! afterwards: all of them together need memory in the square of the policy's length.
 
 use std::fmt::Write as _;

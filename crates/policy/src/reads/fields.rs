@@ -1,6 +1,6 @@
 //! Fields of the objects of a request that the expressions of a policy read.
 //!
-//! [`Sources::reads`] returns paths from `object` and `oldObject`, each with the kind of access. It follows variables and
+//! `Sources::reads` returns paths from `object` and `oldObject`, each with the kind of access. It follows variables and
 //! the values that macros bind. The result may have more fields than an evaluation reads, never fewer.
 
 use std::borrow::Cow;
