@@ -92,48 +92,11 @@ pub enum CallStyle {
     Member,
 }
 
-/// State that implementations of functions receive beside their arguments: one for each evaluation.
-#[derive(Debug)]
-pub struct Context(Budget);
-
-#[derive(Debug)]
-enum Budget {
-    Shared(Arc<EvalBudget>),
-    Own(EvalBudget),
-}
-
-impl Default for Context {
-    fn default() -> Self {
-        Self::new(None)
-    }
-}
-
-impl Context {
-    /// Creates a context that uses `shared`, or a budget of its own.
-    #[must_use]
-    pub fn new(shared: Option<Arc<EvalBudget>>) -> Self {
-        Self(match shared {
-            Some(shared) => Budget::Shared(shared),
-            None => Budget::Own(EvalBudget::default()),
-        })
-    }
-
-    /// Returns the budget for steps and memory.
-    #[inline]
-    #[must_use]
-    pub fn budget(&self) -> &EvalBudget {
-        match &self.0 {
-            Budget::Shared(shared) => shared,
-            Budget::Own(own) => own,
-        }
-    }
-}
-
 /// The implementation of an overload; the arguments are values, never errors.
-pub type Implementation = fn(&Context, &[Value]) -> Result<Value, EvalError>;
+pub type Implementation = fn(&EvalBudget, &[Value]) -> Result<Value, EvalError>;
 
 /// A call that was made simpler when it was planned.
-pub type Specialized = Box<dyn Fn(&Context, &[Value]) -> Result<Value, EvalError> + Send + Sync>;
+pub type Specialized = Box<dyn Fn(&EvalBudget, &[Value]) -> Result<Value, EvalError> + Send + Sync>;
 
 /// An operator that the evaluator has a step of its own for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -252,7 +215,7 @@ impl Source {
 /// # Example
 /// ```
 /// use cel::cost::Costs;
-/// use cel::decls::{Context, OverloadRow, Sig, Source};
+/// use cel::decls::{OverloadRow, Sig, Source};
 /// use cel::value::{EvalError, Value};
 ///
 /// /// `half(int) -> int`, of one cost unit.
@@ -266,7 +229,7 @@ impl Source {
 /// )
 /// .evaluated_by(half);
 ///
-/// fn half(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+/// fn half(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
 ///     match args {
 ///         [Value::Int(n)] => Ok(Value::Int(n / 2)),
 ///         _ => Err(EvalError::no_such_overload()),

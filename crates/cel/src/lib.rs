@@ -24,7 +24,7 @@
 //! use cel::env::Env;
 //! use cel::eval::{Limits, PlainRuntime, Program};
 //! use cel::types::Type;
-//! use cel::value::Value;
+//! use cel::value::{EvalBudget, Value};
 //! use cel::{checker, stdlib, syntax};
 //!
 //! let env = Env::new(Arc::new(stdlib::library())).extend([
@@ -132,7 +132,7 @@
 //! # use cel::eval::{Limits, PlainRuntime, Program};
 //! # use cel::{checker, stdlib, syntax};
 //! use cel::cost::Costs;
-//! use cel::decls::{Context, OverloadRow, Sig, Source};
+//! use cel::decls::{OverloadRow, Sig, Source};
 //! use cel::value::{EvalError, Value};
 //!
 //! static ROWS: &[OverloadRow] = &[OverloadRow::member(
@@ -145,7 +145,7 @@
 //! )
 //! .evaluated_by(shouted)];
 //!
-//! fn shouted(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+//! fn shouted(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
 //!     match args {
 //!         [Value::String(text)] => Ok(Value::string(text.to_uppercase())),
 //!         _ => Err(EvalError::no_such_overload()),

@@ -127,17 +127,17 @@ impl<'p> Machine<'p> {
             // What no look-up finds is among the entries all the same.
             Value::Map(map) if fold.has_two_vars && map.source().is_none() => {
                 let copied = map.len().saturating_mul(size_of::<(Value, Value)>());
-                self.context.budget().allocate(copied)?;
+                self.budget.allocate(copied)?;
                 for (key, value) in map.entries()? {
                     if !self.iterate(fold, key, value, &mut before)? {
                         break;
                     }
                 }
-                self.context.budget().free(copied);
+                self.budget.free(copied);
             }
             Value::Map(map) => {
                 let copied = map.len().saturating_mul(size_of::<Value>());
-                self.context.budget().allocate(copied)?;
+                self.budget.allocate(copied)?;
                 for key in map.keys()? {
                     let second = if fold.has_two_vars {
                         map.get(&key)
@@ -148,7 +148,7 @@ impl<'p> Machine<'p> {
                         break;
                     }
                 }
-                self.context.budget().free(copied);
+                self.budget.free(copied);
             }
             other if fold.has_two_vars => {
                 let error = format!("unsupported comprehension range type: {}", other.go_type());

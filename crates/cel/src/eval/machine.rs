@@ -14,9 +14,8 @@ use super::stack::Stack;
 use super::{Activation, Limits, Program};
 use crate::cost::RuntimeCost;
 use crate::cost::factors::{LIST_CREATE_BASE_COST, MAP_CREATE_BASE_COST, STRUCT_CREATE_BASE_COST};
-use crate::decls::Context;
 use crate::stack::run_on_deep_stack;
-use crate::value::{EvalError, Key, Map, Value};
+use crate::value::{EvalBudget, EvalError, Key, Map, Value};
 
 /// One evaluation of a program.
 pub(super) struct Machine<'p> {
@@ -27,7 +26,8 @@ pub(super) struct Machine<'p> {
     pub(super) limits: Limits<'p>,
     pub(super) n_iterations: u32,
     pub(super) presence_test_has_cost: bool,
-    pub(super) context: Context,
+    /// Steps and memory of the evaluation.
+    pub(super) budget: &'p EvalBudget,
     pub(super) stack: Stack,
 }
 
@@ -36,10 +36,12 @@ impl<'p> Machine<'p> {
         program: &'p Program,
         activation: &'p dyn Activation,
         limits: Limits<'p>,
+        budget: &'p EvalBudget,
     ) -> Self {
         Self::with(
             activation,
             limits,
+            budget,
             program.n_folds,
             program.presence_test_has_cost,
         )
@@ -48,6 +50,7 @@ impl<'p> Machine<'p> {
     pub(super) fn with(
         activation: &'p dyn Activation,
         limits: Limits<'p>,
+        budget: &'p EvalBudget,
         n_folds: usize,
         presence_test_has_cost: bool,
     ) -> Self {
@@ -60,7 +63,7 @@ impl<'p> Machine<'p> {
             limits,
             n_iterations: 0,
             presence_test_has_cost,
-            context: Context::new(limits.budget.map(Arc::clone)),
+            budget,
             stack: Stack::here(),
         }
     }
@@ -96,14 +99,8 @@ impl<'p> Machine<'p> {
                 self.tracker.done(node.id)?;
                 Err(error.clone())
             }
-            Kind::Attribute(attribute) => match self.eval_path(node, attribute) {
-                Some(result) => result,
-                None => self.eval_attribute(node, attribute, false),
-            },
-            Kind::Presence(attribute) => match self.eval_path(node, attribute) {
-                Some(result) => result,
-                None => self.eval_attribute(node, attribute, true),
-            },
+            Kind::Attribute(attribute) => self.eval_attribute(node, attribute, false),
+            Kind::Presence(attribute) => self.eval_attribute(node, attribute, true),
             Kind::And(terms) => self.eval_logic(node, terms, false),
             Kind::Or(terms) => self.eval_logic(node, terms, true),
             Kind::Equal(args, cost) => {
@@ -130,13 +127,13 @@ impl<'p> Machine<'p> {
         &mut self,
         step: impl FnOnce(&mut Self) -> Result<Value, EvalError>,
     ) -> Result<Value, EvalError> {
-        let mark = self.context.budget().mark();
+        let mark = self.budget.mark();
         let result = step(self);
-        if self.context.budget().is_used_since(mark)
+        if self.budget.is_used_since(mark)
             && let Ok(value) = &result
             && let Some(n_bytes) = value.flat_size()
         {
-            self.context.budget().release(mark, n_bytes);
+            self.budget.release(mark, n_bytes);
         }
         result
     }
@@ -173,11 +170,12 @@ impl<'p> Machine<'p> {
         Ok(result)
     }
 
-    fn eval_attribute(
+    /// Evaluates an attribute step by step.
+    pub(super) fn eval_steps(
         &mut self,
         node: &'p Node,
         attribute: &'p Attribute,
-        test_only: bool,
+        is_test: bool,
     ) -> Result<Value, EvalError> {
         let resolved = fatal(self.resolve(attribute))?;
         match &attribute.root {
@@ -191,12 +189,12 @@ impl<'p> Machine<'p> {
                 self.tracker.add_select();
             }
         }
-        if test_only && !self.presence_test_has_cost {
+        if is_test && !self.presence_test_has_cost {
             self.tracker.subtract_select();
         }
         self.tracker.done(node.id)?;
         match resolved?.value {
-            Value::Optional(optional) if test_only => Ok(Value::Bool(optional.get().is_some())),
+            Value::Optional(optional) if is_test => Ok(Value::Bool(optional.get().is_some())),
             Value::Error(error) => Err(error),
             value => Ok(value),
         }
@@ -247,8 +245,7 @@ impl<'p> Machine<'p> {
         result: &Result<Value, EvalError>,
     ) -> Result<(), EvalError> {
         if self.tracker.take_steps(nodes.iter().map(|arg| arg.id)) {
-            self.tracker
-                .add(cost.of(args, result, self.context.budget())?);
+            self.tracker.add(cost.of(args, result, self.budget)?);
         }
         self.tracker.done(node.id)
     }
@@ -265,7 +262,7 @@ impl<'p> Machine<'p> {
         let right = fatal(self.eval(right))?;
         let (args, result) = match (left, right) {
             (Ok(left), Ok(right)) => {
-                let equal = fatal(left.equals_within(&right, self.context.budget()))?;
+                let equal = fatal(left.equals_within(&right, self.budget))?;
                 let result = match equal {
                     Ok(equal) => Ok(Value::Bool(equal != negated)),
                     // Values that cannot be compared are not equal.
@@ -293,8 +290,7 @@ impl<'p> Machine<'p> {
             Ok(_) | Err(_) => Ok(Value::Bool(true)),
         };
         if self.tracker.take_step(arg.id) {
-            self.tracker
-                .add(cost.of(&[], &result, self.context.budget())?);
+            self.tracker.add(cost.of(&[], &result, self.budget)?);
         }
         self.tracker.done(node.id)?;
         result
@@ -340,9 +336,9 @@ impl<'p> Machine<'p> {
             let not_called = Err(EvalError::no_such_overload());
             self.account(node, &call.args, args, call.cost, &not_called)?;
             // The cost was not counted after all.
-            return apply(&self.context, node, call, args);
+            return apply(self.budget, node, call, args);
         }
-        let result = match apply(&self.context, node, call, args) {
+        let result = match apply(self.budget, node, call, args) {
             // A function may give an error that an optional held.
             Ok(Value::Error(error)) => Err(error),
             Err(error) if error.ends_evaluation() => return Err(error),
@@ -359,9 +355,12 @@ impl<'p> Machine<'p> {
     /// Counts the memory of a value that was just created.
     #[inline]
     fn charge(&self, value: &Value) -> Result<(), EvalError> {
+        if value.is_inline() {
+            return Ok(());
+        }
         match value.own_size() {
             0 => Ok(()),
-            n_bytes => self.context.budget().allocate(n_bytes),
+            n_bytes => self.budget.allocate(n_bytes),
         }
     }
 
@@ -369,7 +368,7 @@ impl<'p> Machine<'p> {
     pub(super) fn freeze(&self, value: Value) -> Result<Value, EvalError> {
         match value.frozen_size() {
             0 => {}
-            n_bytes => self.context.budget().allocate(n_bytes)?,
+            n_bytes => self.budget.allocate(n_bytes)?,
         }
         Ok(value.frozen())
     }
@@ -424,7 +423,7 @@ impl<'p> Machine<'p> {
             return false;
         }
         let not_called = Err(EvalError::no_such_overload());
-        let cost = call.cost.of(args, &not_called, self.context.budget());
+        let cost = call.cost.of(args, &not_called, self.budget);
         cost.is_ok_and(|cost| self.tracker.exceeds(cost))
     }
 
@@ -543,7 +542,7 @@ impl<'p> Machine<'p> {
                     .into_iter()
                     .map(|(name, value)| (&**name, value))
                     .collect();
-                message.make(&fields, self.context.budget())?
+                message.make(&fields, self.budget)?
             }
             Maker::Resolver(resolver, name) => {
                 let fields = fields.into_iter();
@@ -603,7 +602,7 @@ const WORKING_COPIES: usize = 4;
 
 /// Checks that there is memory for a call with long arguments. A function that may need more checks that itself.
 #[inline]
-fn reserve_for(context: &Context, args: &[Value]) -> Result<(), EvalError> {
+fn reserve_for(budget: &EvalBudget, args: &[Value]) -> Result<(), EvalError> {
     let mut n_bytes = 0_usize;
     for arg in args {
         let len = match arg {
@@ -618,9 +617,7 @@ fn reserve_for(context: &Context, args: &[Value]) -> Result<(), EvalError> {
     }
     match n_bytes {
         0 => Ok(()),
-        n_bytes => context
-            .budget()
-            .reserve(n_bytes.saturating_mul(WORKING_COPIES)),
+        n_bytes => budget.reserve(n_bytes.saturating_mul(WORKING_COPIES)),
     }
 }
 
@@ -628,13 +625,18 @@ fn reserve_for(context: &Context, args: &[Value]) -> Result<(), EvalError> {
 ///
 /// Source: cel-go `interpreter/interpretable.go`, `evalUnary.Eval` and the like; `common/decls/decls.go`,
 /// `FunctionDecl.Bindings`.
-fn apply(context: &Context, node: &Node, call: &Call, args: &[Value]) -> Result<Value, EvalError> {
-    reserve_for(context, args)?;
+fn apply(
+    budget: &EvalBudget,
+    node: &Node,
+    call: &Call,
+    args: &[Value],
+) -> Result<Value, EvalError> {
+    reserve_for(budget, args)?;
     match &call.target {
         Target::Singleton(implementation, traits) => {
             let first = args.first().map(Value::traits).unwrap_or_default();
             if first.has(*traits) {
-                implementation(context, args)
+                implementation(budget, args)
             } else if first.has(crate::value::Traits::RECEIVER) {
                 Err(EvalError::no_such_overload())
             } else {
@@ -645,7 +647,7 @@ fn apply(context: &Context, node: &Node, call: &Call, args: &[Value]) -> Result<
             Some(overload) if !matches_signature(args, &overload.args) => {
                 Err(EvalError::no_such_overload_of(&call.function, args))
             }
-            _ => implementation(context, args),
+            _ => implementation(budget, args),
         },
         Target::Dispatch(overloads) => {
             let found = overloads.iter().find(|(_, overload, unguarded)| {
@@ -653,11 +655,11 @@ fn apply(context: &Context, node: &Node, call: &Call, args: &[Value]) -> Result<
                     && (*unguarded || matches_signature(args, &overload.args))
             });
             match found {
-                Some((implementation, ..)) => implementation(context, args),
+                Some((implementation, ..)) => implementation(budget, args),
                 None => Err(EvalError::no_such_overload_of(&call.function, args)),
             }
         }
-        Target::Specialized(specialized) => specialized(context, args),
+        Target::Specialized(specialized) => specialized(budget, args),
         Target::Missing => Err(missing(node, call, args)),
     }
 }

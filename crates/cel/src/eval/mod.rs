@@ -132,7 +132,7 @@ pub struct Limits<'a> {
     /// Asked now and then within comprehensions: whether to end the evaluation.
     pub is_interrupted: Option<&'a (dyn Fn() -> bool + Sync)>,
     /// Steps and memory, if several evaluations share a budget.
-    pub budget: Option<&'a Arc<EvalBudget>>,
+    pub budget: Option<&'a EvalBudget>,
     /// Told of the value of each part, if someone wants to know.
     pub observer: Option<&'a (dyn Observer + 'a)>,
 }
@@ -229,12 +229,20 @@ impl Program {
     #[must_use]
     pub fn eval(&self, activation: &dyn Activation, limits: Limits<'_>) -> Evaluation {
         checkpoint_of(CHECKPOINTS_OF_EVALUATION);
-        let mut machine = Machine::new(self, activation, limits);
+        let own;
+        let budget = match limits.budget {
+            Some(shared) => shared,
+            None => {
+                own = EvalBudget::default();
+                &own
+            }
+        };
+        let mut machine = Machine::new(self, activation, limits, budget);
         let result = machine.stack.enter(|| machine.eval(&self.root));
         if let Err(error) = &result
             && let ErrorKind::Limit(exceeded) = error.kind()
         {
-            machine.context.budget().exceed(exceeded);
+            budget.exceed(exceeded);
         }
         Evaluation {
             result,

@@ -9,15 +9,16 @@ use super::machine::Machine;
 use super::node::{Call, Kind, Member, Node};
 use super::{Bindings, Limits, PlanError};
 use crate::interrupt::checkpoint;
-use crate::value::{EvalError, Key, Value, double_to_int, double_to_uint};
+use crate::value::{EvalBudget, EvalError, Key, Value, double_to_int, double_to_uint};
 
 /// The value of a step that uses no variables, within a budget of its own. `None` if that is exceeded: the step is not
 /// folded then, so that its evaluation exceeds the budget if it is reached.
 fn value_of(node: &Node) -> Option<Result<Value, EvalError>> {
     let bindings = Bindings::default();
-    let mut machine = Machine::with(&bindings, Limits::of_cost(u64::MAX), 0, true);
+    let budget = EvalBudget::default();
+    let mut machine = Machine::with(&bindings, Limits::of_cost(u64::MAX), &budget, 0, true);
     let result = machine.eval(node);
-    match machine.context.budget().exceeded() {
+    match machine.budget.exceeded() {
         None => Some(result),
         Some(_) => None,
     }

@@ -9,7 +9,7 @@ use super::costs::{
 };
 use super::go_sort;
 use super::hashing::Values;
-use crate::decls::{Context, OverloadRow, Sig, Source};
+use crate::decls::{OverloadRow, Sig, Source};
 use crate::value::{EvalBudget, EvalError, List as ListValue, ListSource, Traits, Value};
 use Sig::{Bool, Bytes, Double, Duration, Dyn, Int, List, Param, String, Timestamp, Uint};
 
@@ -252,7 +252,7 @@ fn int_arg(args: &[Value], n: usize) -> Result<i64> {
 }
 
 /// Source: cel-go `ext/lists.go`, `slice`.
-fn slice(context: &Context, args: &[Value]) -> Result {
+fn slice(budget: &EvalBudget, args: &[Value]) -> Result {
     let (list, start, end) = (list_arg(args, 0)?, int_arg(args, 1)?, int_arg(args, 2)?);
     let failed = |reason: &str| EvalError::new(format!("cannot slice({start}, {end}), {reason}"));
     let (Ok(from), Ok(to)) = (usize::try_from(start), usize::try_from(end)) else {
@@ -266,13 +266,13 @@ fn slice(context: &Context, args: &[Value]) -> Result {
     if list.len() < to {
         return Err(failed(&format!("list is length {}", list.len())));
     }
-    context.budget().reserve_list(to - from)?;
+    budget.reserve_list(to - from)?;
     let elements: Vec<Value> = (from..to).filter_map(|index| list.get(index)).collect();
     Ok(Value::list(elements))
 }
 
 /// Source: cel-go `ext/lists.go`, `flatten`.
-fn flatten(context: &Context, args: &[Value]) -> Result {
+fn flatten(budget: &EvalBudget, args: &[Value]) -> Result {
     let no_overload = || {
         let types: Vec<_> = args
             .iter()
@@ -302,15 +302,13 @@ fn flatten(context: &Context, args: &[Value]) -> Result {
             continue;
         };
         *index += 1;
-        context.budget().step()?;
+        budget.step()?;
         match element {
             Value::List(inner) if open.len() <= depth => open.push((inner, 0)),
             element => {
                 if flat.len() == flat.capacity() {
                     // Growing copies the list into one of twice the length.
-                    context
-                        .budget()
-                        .reserve_list(flat.len().saturating_mul(3))?;
+                    budget.reserve_list(flat.len().saturating_mul(3))?;
                 }
                 flat.push(element);
             }
@@ -338,7 +336,7 @@ impl ListSource for Range {
 const SHORT: usize = 1_000;
 
 /// Source: cel-go `ext/lists.go`, `genRange`.
-fn range(_: &Context, args: &[Value]) -> Result {
+fn range(_: &EvalBudget, args: &[Value]) -> Result {
     let len = usize::try_from(int_arg(args, 0)?).unwrap_or_default();
     let source = Range(len);
     if len <= SHORT {
@@ -349,21 +347,20 @@ fn range(_: &Context, args: &[Value]) -> Result {
 }
 
 /// Source: cel-go `ext/lists.go`, `reverseList`.
-fn reverse(context: &Context, args: &[Value]) -> Result {
+fn reverse(budget: &EvalBudget, args: &[Value]) -> Result {
     let list = list_arg(args, 0)?;
-    context.budget().reserve_list(list.len())?;
+    budget.reserve_list(list.len())?;
     let mut elements: Vec<Value> = list.iter().collect();
     elements.reverse();
     Ok(Value::list(elements))
 }
 
 /// Source: cel-go `ext/lists.go`, `distinctList`.
-fn distinct(context: &Context, args: &[Value]) -> Result {
+fn distinct(budget: &EvalBudget, args: &[Value]) -> Result {
     let list = list_arg(args, 0)?;
     if list.is_empty() {
         return Ok(Value::List(list.clone()));
     }
-    let budget = context.budget();
     let mut seen = Values::new(budget);
     let mut distinct = Vec::new();
     for element in list {
@@ -381,13 +378,13 @@ fn distinct(context: &Context, args: &[Value]) -> Result {
     Ok(Value::list(distinct))
 }
 
-fn sort(context: &Context, args: &[Value]) -> Result {
+fn sort(budget: &EvalBudget, args: &[Value]) -> Result {
     let list = list_arg(args, 0)?;
-    sorted(list, list, context.budget())
+    sorted(list, list, budget)
 }
 
-fn sort_by_keys(context: &Context, args: &[Value]) -> Result {
-    sorted(list_arg(args, 0)?, list_arg(args, 1)?, context.budget())
+fn sort_by_keys(budget: &EvalBudget, args: &[Value]) -> Result {
+    sorted(list_arg(args, 0)?, list_arg(args, 1)?, budget)
 }
 
 /// Reports whether values of this type can be ordered.

@@ -1,8 +1,8 @@
 //! Optional values, up to version 2.
 
 use crate::cost::Costs;
-use crate::decls::{Context, Operator, OverloadRow, Sig, Source};
-use crate::value::{EvalError, Value};
+use crate::decls::{Operator, OverloadRow, Sig, Source};
+use crate::value::{EvalBudget, EvalError, Value};
 use Sig::{Bool, Dyn, Int, List, Map, Optional, Param, String};
 
 const SOURCE: Source = Source::new("cel-go cel/library.go, optionalLib.CompileOptions");
@@ -188,7 +188,7 @@ pub const VERSION_2: [OverloadRow; 4] = [
     .evaluated_by(unwrap),
 ];
 
-fn of(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn of(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     match args {
         [value] => Ok(Value::some(value.clone())),
         _ => Err(EvalError::no_such_overload()),
@@ -214,10 +214,10 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-fn of_non_zero(context: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn of_non_zero(budget: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     match args {
         [value] if is_zero(value) => Ok(Value::none()),
-        _ => of(context, args),
+        _ => of(budget, args),
     }
 }
 
@@ -225,11 +225,11 @@ fn of_non_zero(context: &Context, args: &[Value]) -> Result<Value, EvalError> {
     clippy::unnecessary_wraps,
     reason = "implementations have one signature"
 )]
-fn none(_: &Context, _: &[Value]) -> Result<Value, EvalError> {
+fn none(_: &EvalBudget, _: &[Value]) -> Result<Value, EvalError> {
     Ok(Value::none())
 }
 
-fn value(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn value(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     match args {
         [Value::Optional(optional)] => match optional.get() {
             Some(held) => Ok(held.clone()),
@@ -239,7 +239,7 @@ fn value(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
     }
 }
 
-fn has_value(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn has_value(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     match args {
         [Value::Optional(optional)] => Ok(optional.get().is_some().into()),
         _ => Err(EvalError::no_such_overload()),
@@ -256,20 +256,19 @@ fn element(args: &[Value], index: fn(usize) -> usize) -> Result<Value, EvalError
     }
 }
 
-fn last(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn last(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     element(args, |len| len.saturating_sub(1))
 }
 
-fn first(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn first(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     element(args, |_| 0)
 }
 
 /// Source: cel-go `cel/library.go`, `optUnwrap`.
-fn unwrap(context: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn unwrap(budget: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     let [Value::List(list)] = args else {
         return Err(EvalError::no_such_overload());
     };
-    let budget = context.budget();
     let mut held = Vec::new();
     for element in list {
         budget.step()?;

@@ -2,7 +2,7 @@
 
 use super::costs::{SETS, SETS_BOTH_WAYS};
 use super::hashing::Values;
-use crate::decls::{Context, OverloadRow, Sig, Source};
+use crate::decls::{OverloadRow, Sig, Source};
 use crate::value::{EvalBudget, EvalError, List as ListValue, Value};
 use Sig::{Bool, List, Param};
 
@@ -60,46 +60,46 @@ fn values_of<'b>(list: &ListValue, budget: &'b EvalBudget) -> Result<Values<'b>>
 }
 
 /// Source: cel-go `common/types/list.go`, `baseList.Contains`.
-fn is_equal(context: &Context) -> impl Fn(&Value, &Value) -> Result<bool> {
-    |element, sought| sought.equals_within(element, context.budget())
+fn is_equal(budget: &EvalBudget) -> impl Fn(&Value, &Value) -> Result<bool> {
+    |element, sought| sought.equals_within(element, budget)
 }
 
 /// Reports whether each element of `sublist` is in `list`.
 ///
 /// Source: cel-go `ext/sets.go`, `setsContains`.
-fn contains_all(context: &Context, list: &ListValue, sublist: &ListValue) -> Result<bool> {
+fn contains_all(budget: &EvalBudget, list: &ListValue, sublist: &ListValue) -> Result<bool> {
     if sublist.is_empty() {
         return Ok(true);
     }
-    let values = values_of(list, context.budget())?;
+    let values = values_of(list, budget)?;
     for element in sublist {
-        if !values.contains(&element, is_equal(context))? {
+        if !values.contains(&element, is_equal(budget))? {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-fn contains(context: &Context, args: &[Value]) -> Result {
+fn contains(budget: &EvalBudget, args: &[Value]) -> Result {
     let (list, sublist) = two_lists(args)?;
-    contains_all(context, list, sublist).map(Value::Bool)
+    contains_all(budget, list, sublist).map(Value::Bool)
 }
 
 /// Source: cel-go `ext/sets.go`, `setsEquivalent`.
-fn equivalent(context: &Context, args: &[Value]) -> Result {
+fn equivalent(budget: &EvalBudget, args: &[Value]) -> Result {
     let (left, right) = two_lists(args)?;
-    Ok((contains_all(context, left, right)? && contains_all(context, right, left)?).into())
+    Ok((contains_all(budget, left, right)? && contains_all(budget, right, left)?).into())
 }
 
 /// Source: cel-go `ext/sets.go`, `setsIntersects`.
-fn intersects(context: &Context, args: &[Value]) -> Result {
+fn intersects(budget: &EvalBudget, args: &[Value]) -> Result {
     let (left, right) = two_lists(args)?;
     if left.is_empty() {
         return Ok(false.into());
     }
-    let values = values_of(right, context.budget())?;
+    let values = values_of(right, budget)?;
     for element in left {
-        if values.contains(&element, is_equal(context))? {
+        if values.contains(&element, is_equal(budget))? {
             return Ok(true.into());
         }
     }

@@ -1,8 +1,8 @@
 //! Comprehensions of two variables.
 
 use crate::cost::Costs;
-use crate::decls::{Context, OverloadRow, Sig, Source};
-use crate::value::{EvalError, GROWN_ENTRY, Map as MapValue, Value};
+use crate::decls::{OverloadRow, Sig, Source};
+use crate::value::{EvalBudget, EvalError, GROWN_ENTRY, Map as MapValue, Value};
 use Sig::{Map, Param};
 
 const SOURCE: Source = Source::new("cel-go ext/comprehensions.go, compreV2Lib.CompileOptions");
@@ -34,10 +34,10 @@ pub const ROWS: [OverloadRow; 2] = [
 ];
 
 /// Source: cel-go `common/types/map.go`, `InsertMapKeyValue`.
-fn insert(context: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn insert(budget: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     match args {
         [Value::Map(map), key, value] => {
-            context.budget().allocate(insertion_size(map, 1))?;
+            budget.allocate(insertion_size(map, 1))?;
             map.clone()
                 .with_entry(key.clone().frozen(), value.clone().frozen())
                 .map(Value::Map)
@@ -55,12 +55,10 @@ fn insertion_size(map: &MapValue, n_entries: usize) -> usize {
     }
 }
 
-fn insert_all(context: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn insert_all(budget: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     match args {
         [Value::Map(map), Value::Map(update)] => {
-            context
-                .budget()
-                .allocate(insertion_size(map, update.len()))?;
+            budget.allocate(insertion_size(map, update.len()))?;
             let mut map = map.clone();
             for (key, value) in update.entries()? {
                 map = map.with_entry(key, value)?;

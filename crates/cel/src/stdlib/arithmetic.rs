@@ -2,7 +2,7 @@
 
 use super::costs::{JOINED_LISTS, JOINED_TEXTS};
 use crate::cost::{Costs, ResultOf};
-use crate::decls::{Context, OverloadRow, Sig, Source};
+use crate::decls::{OverloadRow, Sig, Source};
 use crate::temporal::is_unix_seconds;
 use crate::value::{EvalBudget, EvalError, Timestamp as At, Traits, Value};
 use Sig::{Bytes, Double, Duration, Int, List, Param, String, Timestamp, Uint};
@@ -223,9 +223,9 @@ fn duration(nanos: Option<i64>) -> Outcome {
     nanos.map(Value::Duration).ok_or(INT_OVERFLOW)
 }
 
-fn add(context: &Context, args: &[Value]) -> Outcome {
+fn add(budget: &EvalBudget, args: &[Value]) -> Outcome {
     match args {
-        [left, right] => plus(left, right, context.budget()),
+        [left, right] => plus(left, right, budget),
         _ => Err(EvalError::no_such_overload()),
     }
 }
@@ -290,7 +290,7 @@ fn later(at: At, nanos: i64) -> Outcome {
 }
 
 /// Source: cel-go `common/types`, `Subtract` of each type.
-fn subtract(_: &Context, args: &[Value]) -> Outcome {
+fn subtract(_: &EvalBudget, args: &[Value]) -> Outcome {
     match args {
         [Value::Int(a), Value::Int(b)] => int(a.checked_sub(*b)),
         [Value::Uint(a), Value::Uint(b)] => uint(a.checked_sub(*b)),
@@ -310,7 +310,7 @@ fn subtract(_: &Context, args: &[Value]) -> Outcome {
 }
 
 /// Source: cel-go `common/types`, `Multiply` of each type.
-fn multiply(_: &Context, args: &[Value]) -> Outcome {
+fn multiply(_: &EvalBudget, args: &[Value]) -> Outcome {
     match args {
         [Value::Int(a), Value::Int(b)] => int(a.checked_mul(*b)),
         [Value::Uint(a), Value::Uint(b)] => uint(a.checked_mul(*b)),
@@ -320,7 +320,7 @@ fn multiply(_: &Context, args: &[Value]) -> Outcome {
 }
 
 /// Source: cel-go `common/types`, `Divide` of each type.
-fn divide(_: &Context, args: &[Value]) -> Outcome {
+fn divide(_: &EvalBudget, args: &[Value]) -> Outcome {
     match args {
         [Value::Int(_), Value::Int(0)] | [Value::Uint(_), Value::Uint(0)] => Err(DIVISION_BY_ZERO),
         [Value::Int(a), Value::Int(b)] => int(a.checked_div(*b)),
@@ -331,7 +331,7 @@ fn divide(_: &Context, args: &[Value]) -> Outcome {
 }
 
 /// Source: cel-go `common/types`, `Modulo` of each type.
-fn modulo(_: &Context, args: &[Value]) -> Outcome {
+fn modulo(_: &EvalBudget, args: &[Value]) -> Outcome {
     match args {
         [Value::Int(_), Value::Int(0)] | [Value::Uint(_), Value::Uint(0)] => Err(MODULUS_BY_ZERO),
         [Value::Int(a), Value::Int(b)] => int(a.checked_rem(*b)),
@@ -341,7 +341,7 @@ fn modulo(_: &Context, args: &[Value]) -> Outcome {
 }
 
 /// Source: cel-go `common/stdlib/standard.go` (`operators.Negate`), `common/types`, `Negate` of each type.
-fn negate(_: &Context, args: &[Value]) -> Outcome {
+fn negate(_: &EvalBudget, args: &[Value]) -> Outcome {
     match args {
         [Value::Int(value)] => int(value.checked_neg()),
         [Value::Double(value)] => Ok(Value::Double(-value)),

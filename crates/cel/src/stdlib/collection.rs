@@ -2,8 +2,8 @@
 
 use super::costs::IN_LIST;
 use crate::cost::{Costs, ResultOf};
-use crate::decls::{Context, Operator, OverloadRow, Planning, Sig, Source};
-use crate::value::{EvalError, List as ValueList, Traits, Value};
+use crate::decls::{Operator, OverloadRow, Planning, Sig, Source};
+use crate::value::{EvalBudget, EvalError, List as ValueList, Traits, Value};
 use Sig::{Bool, Bytes, Int, List, Map, Param, String};
 
 const SOURCE: Source = Source::new("cel-go common/stdlib/standard.go, stdFunctions");
@@ -45,9 +45,9 @@ pub static ROWS: &[OverloadRow] = &[
 ];
 
 /// Source: cel-go `common/stdlib/standard.go`, `inAggregate`; `Contains` of each type.
-fn is_in(context: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn is_in(budget: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     match args {
-        [element, Value::List(list)] => list_contains(context, list, element),
+        [element, Value::List(list)] => list_contains(budget, list, element),
         [key, Value::Map(map)] if map.traits().has(Traits::CONTAINER) => {
             Ok(map.find(key)?.is_some().into())
         }
@@ -55,12 +55,16 @@ fn is_in(context: &Context, args: &[Value]) -> Result<Value, EvalError> {
     }
 }
 
-fn list_contains(context: &Context, list: &ValueList, element: &Value) -> Result<Value, EvalError> {
+fn list_contains(
+    budget: &EvalBudget,
+    list: &ValueList,
+    element: &Value,
+) -> Result<Value, EvalError> {
     if let Some(own) = list.source().and_then(|source| source.contains(element)) {
         return own.map(Value::Bool);
     }
     for candidate in list {
-        match element.equals_within(&candidate, context.budget()) {
+        match element.equals_within(&candidate, budget) {
             Ok(true) => return Ok(true.into()),
             Err(error) if error.ends_evaluation() => return Err(error),
             // As upstream, elements that cannot be compared are passed over.
@@ -70,7 +74,7 @@ fn list_contains(context: &Context, list: &ValueList, element: &Value) -> Result
     Ok(false.into())
 }
 
-fn size(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn size(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     let size = match args {
         [value] => value.size(),
         _ => None,

@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 
 use super::costs::COMPARED;
 use crate::cost::Costs;
-use crate::decls::{Context, Operator, OverloadRow, Sig, Source};
-use crate::value::{EvalError, Traits, Value};
+use crate::decls::{Operator, OverloadRow, Sig, Source};
+use crate::value::{EvalBudget, EvalError, Traits, Value};
 use Sig::{Bool, Bytes, Double, Duration, Int, Param, String, Timestamp, Uint};
 
 const SOURCE: Source = Source::new("cel-go common/stdlib/standard.go, stdFunctions");
@@ -515,18 +515,18 @@ fn order(args: &[Value]) -> Result<Ordering, EvalError> {
     }
 }
 
-fn less(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn less(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     order(args).map(|order| order.is_lt().into())
 }
 
-fn less_equals(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn less_equals(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     order(args).map(|order| order.is_le().into())
 }
 
-fn greater(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn greater(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     order(args).map(|order| order.is_gt().into())
 }
 
-fn greater_equals(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn greater_equals(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     order(args).map(|order| order.is_ge().into())
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::costs::{DECODED, ENCODED};
 use crate::cost::{Costs, ResultOf};
-use crate::decls::{Context, OverloadRow, Sig, Source};
+use crate::decls::{OverloadRow, Sig, Source};
 use crate::types;
-use crate::value::{EvalError, Traits, Value};
+use crate::value::{EvalBudget, EvalError, Traits, Value};
 use Sig::{Bool, Bytes, Double, Duration, Dyn, Int, Param, String, Timestamp, Type, Uint};
 
 const SOURCE: Source = Source::new("cel-go common/stdlib/standard.go, stdFunctions");
@@ -275,11 +275,11 @@ fn only(args: &[Value]) -> Result<&Value, EvalError> {
     }
 }
 
-fn identity(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn identity(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     only(args).cloned()
 }
 
-fn type_of(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn type_of(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     let of = match only(args)? {
         Value::Opaque(opaque) => opaque.own_type()?,
         value => value.type_(),
@@ -287,34 +287,34 @@ fn type_of(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
     Ok(Value::Type(Arc::new(of)))
 }
 
-fn to_bool(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn to_bool(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     only(args)?.convert_to(&types::Type::Bool)
 }
 
-fn to_bytes(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn to_bytes(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     only(args)?.convert_to(&types::Type::Bytes)
 }
 
-fn to_double(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn to_double(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     only(args)?.convert_to(&types::Type::Double)
 }
 
-fn to_duration(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn to_duration(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     only(args)?.convert_to(&types::Type::Duration)
 }
 
-fn to_int(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn to_int(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     only(args)?.convert_to(&types::Type::Int)
 }
 
-fn to_string(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn to_string(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     only(args)?.convert_to(&types::Type::String)
 }
 
-fn to_timestamp(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn to_timestamp(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     only(args)?.convert_to(&types::Type::Timestamp)
 }
 
-fn to_uint(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn to_uint(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     only(args)?.convert_to(&types::Type::Uint)
 }

@@ -2,8 +2,8 @@
 
 use super::costs::{CONDITIONAL, LOGIC};
 use crate::cost::{Costs, ResultOf};
-use crate::decls::{Context, Operator, OverloadRow, Sig, Source};
-use crate::value::{EvalError, Traits, Value};
+use crate::decls::{Operator, OverloadRow, Sig, Source};
+use crate::value::{EvalBudget, EvalError, Traits, Value};
 use Sig::{Bool, Param};
 
 const SOURCE: Source = Source::new("cel-go common/stdlib/standard.go, stdFunctions");
@@ -39,7 +39,7 @@ pub static ROWS: &[OverloadRow] = &[
     .evaluated_as(Operator::NotStrictlyFalse),
 ];
 
-fn negate(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn negate(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     match args {
         [Value::Bool(value)] => Ok(Value::Bool(!value)),
         _ => Err(EvalError::no_such_overload()),

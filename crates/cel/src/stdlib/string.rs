@@ -7,8 +7,8 @@ use regexp::{EngineBudget, Limits, SyntaxError};
 
 use super::costs::{AFFIX, CONTAINED, MATCHED};
 use crate::cost::Costs;
-use crate::decls::{Context, OverloadRow, Planning, Sig, Source, Specialized};
-use crate::value::{EvalError, Traits, Value};
+use crate::decls::{OverloadRow, Planning, Sig, Source, Specialized};
+use crate::value::{EvalBudget, EvalError, Traits, Value};
 use Sig::{Bool, String};
 
 const SOURCE: Source = Source::new("cel-go common/stdlib/standard.go, stdFunctions");
@@ -81,33 +81,33 @@ fn two_texts(args: &[Value]) -> Result<(&str, &str), EvalError> {
     }
 }
 
-fn contains(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn contains(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     two_texts(args).map(|(text, part)| text.contains(part).into())
 }
 
-fn ends_with(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn ends_with(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     two_texts(args).map(|(text, part)| text.ends_with(part).into())
 }
 
-fn starts_with(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn starts_with(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     two_texts(args).map(|(text, part)| text.starts_with(part).into())
 }
 
 /// Searches by regular expressions use the budget of the evaluation.
-impl Limits for Context {
+impl Limits for EvalBudget {
     type Error = EvalError;
 
     fn work(&self, n_steps: usize) -> Result<(), EvalError> {
         // Most steps of a search are short.
-        self.budget().poll((n_steps as u64) / 8)
+        self.poll((n_steps as u64) / 8)
     }
 
     fn allocate(&self, n_bytes: usize) -> Result<(), EvalError> {
-        self.budget().allocate(n_bytes)
+        self.allocate(n_bytes)
     }
 
     fn exceeded(&self) -> EvalError {
-        let error = self.budget().allocate(usize::MAX).err();
+        let error = self.allocate(usize::MAX).err();
         error.unwrap_or_else(|| EvalError::cancelled("the regular expression is too large"))
     }
 }
@@ -117,10 +117,10 @@ fn invalid(error: &SyntaxError) -> EvalError {
 }
 
 /// Source: cel-go `common/types/string.go`, `String.Match`.
-fn matches(context: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn matches(budget: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     let (text, pattern) = two_texts(args)?;
     let program = regexp::Program::cached(pattern).map_err(|error| invalid(&error))?;
-    program.is_match(text, context).map(Value::Bool)
+    program.is_match(text, budget).map(Value::Bool)
 }
 
 /// `matches` with a constant pattern.
@@ -128,8 +128,8 @@ fn matches(context: &Context, args: &[Value]) -> Result<Value, EvalError> {
 /// Source: cel-go `interpreter/optimizations.go`, `MatchesRegexOptimization`.
 fn matching(pattern: &str, engines: &Arc<EngineBudget>) -> Result<Specialized, EvalError> {
     let program = regexp::Program::within(pattern, engines).map_err(|error| invalid(&error))?;
-    Ok(Box::new(move |context, args| {
-        let is_match = program.is_match(&subject(args)?, context)?;
+    Ok(Box::new(move |budget, args| {
+        let is_match = program.is_match(&subject(args)?, budget)?;
         Ok(is_match.into())
     }))
 }

@@ -1,9 +1,9 @@
 //! Parts of timestamps and durations.
 
 use crate::cost::Costs;
-use crate::decls::{Context, OverloadRow, Sig, Source};
+use crate::decls::{OverloadRow, Sig, Source};
 use crate::value::civil::Civil;
-use crate::value::{EvalError, Value};
+use crate::value::{EvalBudget, EvalError, Value};
 use crate::zone;
 use Sig::{Duration, Int, String, Timestamp};
 
@@ -241,43 +241,43 @@ fn part_of(args: &[Value], part: fn(&Civil) -> i64) -> Result<Value, EvalError> 
     Ok(Value::Int(part(&Civil::new(at.seconds, offset))))
 }
 
-fn year(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn year(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     part_of(args, |civil| civil.year)
 }
 
-fn month(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn month(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     part_of(args, |civil| civil.month - 1)
 }
 
-fn day_of_year(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn day_of_year(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     part_of(args, |civil| civil.day_of_year - 1)
 }
 
-fn day_of_month(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn day_of_month(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     part_of(args, |civil| civil.day - 1)
 }
 
-fn date(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn date(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     part_of(args, |civil| civil.day)
 }
 
-fn day_of_week(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn day_of_week(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     part_of(args, |civil| civil.day_of_week)
 }
 
-fn hours(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn hours(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     part_of(args, |civil| civil.hour)
 }
 
-fn minutes(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn minutes(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     part_of(args, |civil| civil.minute)
 }
 
-fn seconds(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn seconds(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     part_of(args, |civil| civil.second)
 }
 
-fn milliseconds(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn milliseconds(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     // A zone must be valid, though it does not matter.
     part_of(args, |_| 0)?;
     match args {
@@ -294,18 +294,18 @@ fn whole(args: &[Value], unit: i64) -> Result<Value, EvalError> {
     }
 }
 
-fn duration_hours(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn duration_hours(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     whole(args, 3_600_000_000_000)
 }
 
-fn duration_minutes(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn duration_minutes(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     whole(args, 60_000_000_000)
 }
 
-fn duration_seconds(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn duration_seconds(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     whole(args, 1_000_000_000)
 }
 
-fn duration_milliseconds(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn duration_milliseconds(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     whole(args, 1_000_000)
 }

@@ -169,19 +169,25 @@ impl EvalError {
 
     /// The error with the step `id` for its origin, unless it has one.
     #[must_use]
-    pub(crate) fn at_step(self, id: u32) -> Self {
-        let mut content = match self.0 {
-            Repr::Static(message) => Arc::new(Content {
+    pub(crate) fn at_step(mut self, id: u32) -> Self {
+        self.set_step(id);
+        self
+    }
+
+    /// As [`EvalError::at_step`], in place.
+    pub(crate) fn set_step(&mut self, id: u32) {
+        if let Repr::Static(message) = &self.0 {
+            self.0 = Repr::Owned(Arc::new(Content {
                 kind: ErrorKind::Value,
-                message: message.into(),
+                message: (*message).into(),
                 origin: None,
-            }),
-            Repr::Owned(content) => content,
-        };
-        if content.origin.is_none() {
-            Arc::make_mut(&mut content).origin = Some(id);
+            }));
         }
-        Self(Repr::Owned(content))
+        if let Repr::Owned(content) = &mut self.0
+            && content.origin.is_none()
+        {
+            Arc::make_mut(content).origin = Some(id);
+        }
     }
 
     /// The index of the expression that failed, in its tree: a selection, an index or a call, or what an operator or

@@ -17,6 +17,21 @@ pub(crate) const GROWN_ELEMENT: usize = 2 * size_of::<Value>();
 pub(crate) const GROWN_ENTRY: usize = 4 * size_of::<Value>() + 96;
 
 impl Value {
+    /// Returns true if the value has no memory besides that of its enum.
+    #[inline]
+    pub(crate) fn is_inline(&self) -> bool {
+        matches!(
+            self,
+            Self::Null
+                | Self::Bool(_)
+                | Self::Int(_)
+                | Self::Uint(_)
+                | Self::Double(_)
+                | Self::Duration(_)
+                | Self::Timestamp(_)
+        )
+    }
+
     /// Returns the bytes that the value keeps alive, if it refers to no other value; `None` if it may.
     #[inline]
     pub(crate) fn flat_size(&self) -> Option<usize> {

@@ -9,10 +9,10 @@ use super::net::{Network, is_ipv4_mapped};
 use super::version::V1_30;
 use Sig::{Bool, Int, String};
 use cel::cost::Costs;
-use cel::decls::{Context, OverloadRow, Sig, Source};
+use cel::decls::{OverloadRow, Sig, Source};
 use cel::go_text::quote;
 use cel::types::Type;
-use cel::value::{EvalError, Hashed, Opaque, Value};
+use cel::value::{EvalBudget, EvalError, Hashed, Opaque, Value};
 
 use super::types::{CIDR, IP};
 
@@ -149,24 +149,24 @@ fn read(text: &str) -> std::result::Result<Network, EvalError> {
     parse(text).map_err(|error| failed(format!("{PREFIX}: {error}")))
 }
 
-fn cidr(_: &Context, args: &[Value]) -> Result {
+fn cidr(_: &EvalBudget, args: &[Value]) -> Result {
     read(text(args, 0)?).map(Value::opaque)
 }
 
-fn is_cidr(_: &Context, args: &[Value]) -> Result {
+fn is_cidr(_: &EvalBudget, args: &[Value]) -> Result {
     Ok(parse(text(args, 0)?).is_ok().into())
 }
 
-fn string(_: &Context, args: &[Value]) -> Result {
+fn string(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|network: &Network| network.to_string().into())
 }
 
-fn contains_ip(_: &Context, args: &[Value]) -> Result {
+fn contains_ip(_: &EvalBudget, args: &[Value]) -> Result {
     let network: &Network = opaque(args, 0)?;
     Ok(network.contains(addresses::address_of(args.get(1))?).into())
 }
 
-fn contains_cidr(_: &Context, args: &[Value]) -> Result {
+fn contains_cidr(_: &EvalBudget, args: &[Value]) -> Result {
     let network: &Network = opaque(args, 0)?;
     let other = match args.get(1) {
         Some(Value::String(text)) => read(text)?,
@@ -175,14 +175,14 @@ fn contains_cidr(_: &Context, args: &[Value]) -> Result {
     Ok(network.contains_network(other).into())
 }
 
-fn ip(_: &Context, args: &[Value]) -> Result {
+fn ip(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|network: &Network| Value::opaque(Ip(network.ip)))
 }
 
-fn prefix_length(_: &Context, args: &[Value]) -> Result {
+fn prefix_length(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|network: &Network| Value::Int(network.n_bits.into()))
 }
 
-fn masked(_: &Context, args: &[Value]) -> Result {
+fn masked(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|network: &Network| Value::opaque(network.masked()))
 }

@@ -8,10 +8,10 @@ use super::net::{self, is_ipv4_mapped, parse_address};
 use super::version::V1_30;
 use Sig::{Bool, Int, String};
 use cel::cost::Costs;
-use cel::decls::{Context, OverloadRow, Sig, Source};
+use cel::decls::{OverloadRow, Sig, Source};
 use cel::go_text::quote;
 use cel::types::Type;
-use cel::value::{EvalError, Hashed, Opaque, Value};
+use cel::value::{EvalBudget, EvalError, Hashed, Opaque, Value};
 
 use super::types::IP;
 
@@ -158,43 +158,43 @@ pub(super) fn address_of(value: Option<&Value>) -> std::result::Result<IpAddr, E
     .ok_or(EvalError::no_such_overload())
 }
 
-fn ip(_: &Context, args: &[Value]) -> Result {
+fn ip(_: &EvalBudget, args: &[Value]) -> Result {
     parse(text(args, 0)?).map(|ip| Value::opaque(Ip(ip)))
 }
 
-fn is_ip(_: &Context, args: &[Value]) -> Result {
+fn is_ip(_: &EvalBudget, args: &[Value]) -> Result {
     Ok(parse(text(args, 0)?).is_ok().into())
 }
 
-fn is_canonical(_: &Context, args: &[Value]) -> Result {
+fn is_canonical(_: &EvalBudget, args: &[Value]) -> Result {
     let text = text(args, 0)?;
     Ok((parse(text)?.to_string() == text).into())
 }
 
-fn string(_: &Context, args: &[Value]) -> Result {
+fn string(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|Ip(ip)| ip.to_string().into())
 }
 
-fn family(_: &Context, args: &[Value]) -> Result {
+fn family(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|Ip(ip)| Value::Int(if ip.is_ipv4() { 4 } else { 6 }))
 }
 
-fn is_unspecified(_: &Context, args: &[Value]) -> Result {
+fn is_unspecified(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|Ip(ip)| ip.is_unspecified().into())
 }
 
-fn is_loopback(_: &Context, args: &[Value]) -> Result {
+fn is_loopback(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|Ip(ip)| ip.is_loopback().into())
 }
 
-fn is_link_local_multicast(_: &Context, args: &[Value]) -> Result {
+fn is_link_local_multicast(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|Ip(ip)| net::is_link_local_multicast(*ip).into())
 }
 
-fn is_link_local_unicast(_: &Context, args: &[Value]) -> Result {
+fn is_link_local_unicast(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|Ip(ip)| net::is_link_local_unicast(*ip).into())
 }
 
-fn is_global_unicast(_: &Context, args: &[Value]) -> Result {
+fn is_global_unicast(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|Ip(ip)| net::is_global_unicast(*ip).into())
 }

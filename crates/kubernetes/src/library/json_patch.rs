@@ -3,7 +3,8 @@
 use super::args::{Result, text};
 use super::costs::CONVERTED_URL;
 use Sig::String;
-use cel::decls::{Context, OverloadRow, Sig, Source};
+use cel::decls::{OverloadRow, Sig, Source};
+use cel::value::EvalBudget;
 
 const SOURCE: Source =
     Source::new("k8s.io/apiserver pkg/cel/library/jsonpatch.go, jsonPatchLibraryDecls");
@@ -19,7 +20,7 @@ pub static ROWS: &[OverloadRow] = &[OverloadRow::global(
 )
 .evaluated_by(escape_key)];
 
-fn escape_key(_: &Context, args: &[cel::value::Value]) -> Result {
+fn escape_key(_: &EvalBudget, args: &[cel::value::Value]) -> Result {
     let key = text(args, 0)?;
     Ok(key.replace('~', "~0").replace('/', "~1").into())
 }

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::args::Result;
 use super::costs::SCANNED;
 use Sig::{Bool, Bytes, Double, Duration, Int, List, Param, String, Timestamp, Uint};
-use cel::decls::{Context, OverloadRow, Sig, Source};
+use cel::decls::{OverloadRow, Sig, Source};
 use cel::stdlib::arithmetic;
 use cel::value::{EvalBudget, EvalError, List as ListValue, Value};
 
@@ -327,9 +327,9 @@ fn comparable<'a>(
 }
 
 /// Elements that have no order do not disturb it.
-fn is_sorted(context: &Context, args: &[Value]) -> Result {
+fn is_sorted(budget: &EvalBudget, args: &[Value]) -> Result {
     let mut previous: Option<Value> = None;
-    for element in comparable(list(args)?, context.budget()) {
+    for element in comparable(list(args)?, budget) {
         let element = element?;
         if let Some(previous) = previous
             && previous.compare(&element) == Ok(Ordering::Greater)
@@ -342,9 +342,9 @@ fn is_sorted(context: &Context, args: &[Value]) -> Result {
 }
 
 /// The element that is not preferred to any before it.
-fn extreme(context: &Context, args: &[Value], name: &str, replaced_if: Ordering) -> Result {
+fn extreme(budget: &EvalBudget, args: &[Value], name: &str, replaced_if: Ordering) -> Result {
     let mut extreme: Option<Value> = None;
-    for element in comparable(list(args)?, context.budget()) {
+    for element in comparable(list(args)?, budget) {
         let element = element?;
         let replaces = extreme
             .as_ref()
@@ -356,50 +356,49 @@ fn extreme(context: &Context, args: &[Value], name: &str, replaced_if: Ordering)
     extreme.ok_or_else(|| EvalError::new(format!("{name} called on empty list")))
 }
 
-fn max(context: &Context, args: &[Value]) -> Result {
-    extreme(context, args, "max", Ordering::Less)
+fn max(budget: &EvalBudget, args: &[Value]) -> Result {
+    extreme(budget, args, "max", Ordering::Less)
 }
 
-fn min(context: &Context, args: &[Value]) -> Result {
-    extreme(context, args, "min", Ordering::Greater)
+fn min(budget: &EvalBudget, args: &[Value]) -> Result {
+    extreme(budget, args, "min", Ordering::Greater)
 }
 
 /// The elements added to `zero`.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/lists.go`, `sum`.
-fn sum(context: &Context, args: &[Value], zero: Value) -> Result {
-    let budget = context.budget();
+fn sum(budget: &EvalBudget, args: &[Value], zero: Value) -> Result {
     list(args)?.iter().try_fold(zero, |sum, element| {
         budget.step()?;
         arithmetic::plus(&sum, &element, budget)
     })
 }
 
-fn sum_of_ints(context: &Context, args: &[Value]) -> Result {
-    sum(context, args, Value::Int(0))
+fn sum_of_ints(budget: &EvalBudget, args: &[Value]) -> Result {
+    sum(budget, args, Value::Int(0))
 }
 
-fn sum_of_uints(context: &Context, args: &[Value]) -> Result {
-    sum(context, args, Value::Uint(0))
+fn sum_of_uints(budget: &EvalBudget, args: &[Value]) -> Result {
+    sum(budget, args, Value::Uint(0))
 }
 
-fn sum_of_doubles(context: &Context, args: &[Value]) -> Result {
-    sum(context, args, Value::Double(0.0))
+fn sum_of_doubles(budget: &EvalBudget, args: &[Value]) -> Result {
+    sum(budget, args, Value::Double(0.0))
 }
 
-fn sum_of_durations(context: &Context, args: &[Value]) -> Result {
-    sum(context, args, Value::Duration(0))
+fn sum_of_durations(budget: &EvalBudget, args: &[Value]) -> Result {
+    sum(budget, args, Value::Duration(0))
 }
 
 /// The place of an element that is equal to the second argument, or -1.
-fn place(context: &Context, args: &[Value], indices: impl Iterator<Item = usize>) -> Result {
+fn place(budget: &EvalBudget, args: &[Value], indices: impl Iterator<Item = usize>) -> Result {
     let list = list(args)?;
     let item = args.get(1).ok_or(EvalError::no_such_overload())?;
     for index in indices {
         let Some(element) = list.get(index) else {
             continue;
         };
-        match element.equals_within(item, context.budget()) {
+        match element.equals_within(item, budget) {
             Ok(true) => return Ok(Value::Int(i64::try_from(index).unwrap_or(i64::MAX))),
             Err(error) if error.ends_evaluation() => return Err(error),
             Ok(false) | Err(_) => {}
@@ -408,10 +407,10 @@ fn place(context: &Context, args: &[Value], indices: impl Iterator<Item = usize>
     Ok(Value::Int(-1))
 }
 
-fn index_of(context: &Context, args: &[Value]) -> Result {
-    place(context, args, 0..list(args)?.len())
+fn index_of(budget: &EvalBudget, args: &[Value]) -> Result {
+    place(budget, args, 0..list(args)?.len())
 }
 
-fn last_index_of(context: &Context, args: &[Value]) -> Result {
-    place(context, args, (0..list(args)?.len()).rev())
+fn last_index_of(budget: &EvalBudget, args: &[Value]) -> Result {
+    place(budget, args, (0..list(args)?.len()).rev())
 }

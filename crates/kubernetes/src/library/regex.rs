@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::args::{Result, failed, strings, text};
 use super::costs::SEARCHED;
 use Sig::{Int, List, String};
-use cel::decls::{Context, OverloadRow, Planning, Sig, Source, Specialized};
+use cel::decls::{OverloadRow, Planning, Sig, Source, Specialized};
 use cel::stdlib::string::{SEARCHED_LENGTHS, subject};
-use cel::value::{EvalError, Value};
+use cel::value::{EvalBudget, EvalError, Value};
 use regexp::{EngineBudget, Program};
 
 const SOURCE: Source = Source::new("k8s.io/apiserver pkg/cel/library/regex.go, regexLibraryDecls");
@@ -54,16 +54,16 @@ fn program(args: &[Value]) -> std::result::Result<Program, EvalError> {
     Program::cached(text(args, 1)?).map_err(|error| failed(format!("Illegal regex: {error}")))
 }
 
-fn find(context: &Context, args: &[Value]) -> Result {
+fn find(budget: &EvalBudget, args: &[Value]) -> Result {
     let text = text(args, 0)?;
-    let found = program(args)?.find(text, context)?;
+    let found = program(args)?.find(text, budget)?;
     Ok(found.unwrap_or_default().into())
 }
 
-fn find_all(context: &Context, args: &[Value]) -> Result {
+fn find_all(budget: &EvalBudget, args: &[Value]) -> Result {
     text(args, 0)?;
     let program = program(args)?;
-    all_matches(&program, context, args)
+    all_matches(&program, budget, args)
 }
 
 /// `find` with a constant pattern.
@@ -74,9 +74,9 @@ fn finding(
     engines: &Arc<EngineBudget>,
 ) -> std::result::Result<Specialized, EvalError> {
     let program = Program::within(pattern, engines).map_err(failed)?;
-    Ok(Box::new(move |context, args| {
+    Ok(Box::new(move |budget, args| {
         let text = subject(args)?;
-        Ok(program.find(&text, context)?.unwrap_or_default().into())
+        Ok(program.find(&text, budget)?.unwrap_or_default().into())
     }))
 }
 
@@ -88,8 +88,8 @@ fn finding_all(
     engines: &Arc<EngineBudget>,
 ) -> std::result::Result<Specialized, EvalError> {
     let program = Program::within(pattern, engines).map_err(failed)?;
-    Ok(Box::new(move |context, args| {
-        all_matches(&program, context, args)
+    Ok(Box::new(move |budget, args| {
+        all_matches(&program, budget, args)
     }))
 }
 
@@ -98,20 +98,19 @@ fn finding_all(
 const MATCH: usize = size_of::<Value>() + 32 + 2 * size_of::<&str>();
 
 /// The matches of a pattern; the third argument is the greatest number of them, if it is not less than zero.
-fn all_matches(program: &Program, context: &Context, args: &[Value]) -> Result {
+fn all_matches(program: &Program, budget: &EvalBudget, args: &[Value]) -> Result {
     let limit = match args.get(2) {
         None => None,
         Some(Value::Int(limit)) => usize::try_from(*limit).ok(),
         Some(_) => return Err(EvalError::no_such_overload()),
     };
     let text = subject(args)?;
-    let budget = context.budget();
     // One match more than there is memory for is enough to exceed the budget.
     let max = budget.bytes_left() / MATCH + 1;
     let found = program.find_all(
         &text,
         Some(limit.map_or(max, |limit| limit.min(max))),
-        context,
+        budget,
     )?;
     let n_bytes = found
         .iter()

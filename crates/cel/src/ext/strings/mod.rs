@@ -4,9 +4,9 @@ pub mod format;
 mod text;
 
 use crate::cost::Costs;
-use crate::decls::{Context, OverloadRow, Sig, Source};
+use crate::decls::{OverloadRow, Sig, Source};
 use crate::stdlib::costs::{FORMATTED, QUOTED};
-use crate::value::{EvalError, Value, count_code_points};
+use crate::value::{EvalBudget, EvalError, Value, count_code_points};
 use Sig::{Dyn, Int, List, String};
 
 const SOURCE: Source = Source::new("cel-go ext/strings.go, stringLib.CompileOptions");
@@ -239,36 +239,36 @@ fn strings<'a>(parts: impl Iterator<Item = &'a str>) -> Value {
     Value::list(parts.map(Value::from).collect::<Vec<_>>())
 }
 
-fn char_at(_: &Context, args: &[Value]) -> Result {
+fn char_at(_: &EvalBudget, args: &[Value]) -> Result {
     let index = int_arg(args, 1).ok_or(EvalError::no_such_overload())?;
     text::char_at(text_arg(args, 0)?, index).map(Value::from)
 }
 
-fn index_of(_: &Context, args: &[Value]) -> Result {
+fn index_of(_: &EvalBudget, args: &[Value]) -> Result {
     let (text, part) = (text_arg(args, 0)?, text_arg(args, 1)?);
     text::index_of(text, part, int_arg(args, 2).unwrap_or(0)).map(Value::Int)
 }
 
-fn last_index_of(_: &Context, args: &[Value]) -> Result {
+fn last_index_of(_: &EvalBudget, args: &[Value]) -> Result {
     let (text, part) = (text_arg(args, 0)?, text_arg(args, 1)?);
     text::last_index_of(text, part, int_arg(args, 2)).map(Value::Int)
 }
 
-fn lower_ascii(_: &Context, args: &[Value]) -> Result {
+fn lower_ascii(_: &EvalBudget, args: &[Value]) -> Result {
     Ok(text_arg(args, 0)?.to_ascii_lowercase().into())
 }
 
-fn upper_ascii(_: &Context, args: &[Value]) -> Result {
+fn upper_ascii(_: &EvalBudget, args: &[Value]) -> Result {
     Ok(text_arg(args, 0)?.to_ascii_uppercase().into())
 }
 
-fn replace(context: &Context, args: &[Value]) -> Result {
+fn replace(budget: &EvalBudget, args: &[Value]) -> Result {
     let (text, old, new) = (text_arg(args, 0)?, text_arg(args, 1)?, text_arg(args, 2)?);
     let limit = int_arg(args, 3).unwrap_or(-1);
-    text::replace(text, old, new, limit, context.budget()).map(Value::from)
+    text::replace(text, old, new, limit, budget).map(Value::from)
 }
 
-fn split(context: &Context, args: &[Value]) -> Result {
+fn split(budget: &EvalBudget, args: &[Value]) -> Result {
     let (text, separator) = (text_arg(args, 0)?, text_arg(args, 1)?);
     let limit = int_arg(args, 2).unwrap_or(-1);
     let n_parts = if separator.is_empty() {
@@ -283,42 +283,40 @@ fn split(context: &Context, args: &[Value]) -> Result {
     let n_bytes = n_parts
         .saturating_mul(TEXT_OVERHEAD)
         .saturating_add(text.len());
-    context
-        .budget()
-        .reserve(n_parts.saturating_mul(SPLIT_PART).saturating_add(n_bytes))?;
+    budget.reserve(n_parts.saturating_mul(SPLIT_PART).saturating_add(n_bytes))?;
     let parts = text::split(text, separator, limit);
     let n_bytes = parts
         .len()
         .saturating_mul(TEXT_OVERHEAD)
         .saturating_add(text.len());
-    context.budget().allocate(n_bytes)?;
+    budget.allocate(n_bytes)?;
     Ok(strings(parts.into_iter()))
 }
 
-fn substring(_: &Context, args: &[Value]) -> Result {
+fn substring(_: &EvalBudget, args: &[Value]) -> Result {
     let start = int_arg(args, 1).ok_or(EvalError::no_such_overload())?;
     text::substring(text_arg(args, 0)?, start, int_arg(args, 2)).map(Value::from)
 }
 
-fn trim(_: &Context, args: &[Value]) -> Result {
+fn trim(_: &EvalBudget, args: &[Value]) -> Result {
     Ok(text_arg(args, 0)?.trim().into())
 }
 
-fn join(context: &Context, args: &[Value]) -> Result {
+fn join(budget: &EvalBudget, args: &[Value]) -> Result {
     let Some(Value::List(list)) = args.first() else {
         return Err(EvalError::no_such_overload());
     };
     let separator = args.get(1).and_then(Value::as_str).unwrap_or_default();
-    text::join(list, separator, context.budget()).map(Value::from)
+    text::join(list, separator, budget).map(Value::from)
 }
 
-fn quote(_: &Context, args: &[Value]) -> Result {
+fn quote(_: &EvalBudget, args: &[Value]) -> Result {
     Ok(text::quoted(text_arg(args, 0)?).into())
 }
 
-fn format(context: &Context, args: &[Value]) -> Result {
+fn format(budget: &EvalBudget, args: &[Value]) -> Result {
     let Some(Value::List(list)) = args.get(1) else {
         return Err(EvalError::no_such_overload());
     };
-    format::format(text_arg(args, 0)?, list, context.budget()).map(Value::from)
+    format::format(text_arg(args, 0)?, list, budget).map(Value::from)
 }

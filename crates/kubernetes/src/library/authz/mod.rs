@@ -14,8 +14,8 @@ use super::costs::{AUTHORIZER_CHECK, NOMINAL, SELECTOR};
 use super::format::validation;
 use super::version::{V1_27, V1_31};
 use Sig::{Bool, String};
-use cel::decls::{Context, OverloadRow, Sig, Source};
-use cel::value::{EvalError, Value};
+use cel::decls::{OverloadRow, Sig, Source};
+use cel::value::{EvalBudget, EvalError, Value};
 
 use super::types::{AUTHORIZER, DECISION, GROUP_CHECK, PATH_CHECK, RESOURCE_CHECK};
 
@@ -168,7 +168,7 @@ pub static SELECTORS: &[OverloadRow] = &[
     .evaluated_by(label_selector),
 ];
 
-fn path(_: &Context, args: &[Value]) -> Result {
+fn path(_: &EvalBudget, args: &[Value]) -> Result {
     let authorizer: &AuthorizerValue = opaque(args, 0)?;
     let path = text(args, 1)?;
     if path.trim().is_empty() {
@@ -177,12 +177,12 @@ fn path(_: &Context, args: &[Value]) -> Result {
     Ok(Value::opaque(authorizer.path(path)))
 }
 
-fn group(_: &Context, args: &[Value]) -> Result {
+fn group(_: &EvalBudget, args: &[Value]) -> Result {
     let authorizer: &AuthorizerValue = opaque(args, 0)?;
     Ok(Value::opaque(authorizer.group(text(args, 1)?)))
 }
 
-fn service_account(_: &Context, args: &[Value]) -> Result {
+fn service_account(_: &EvalBudget, args: &[Value]) -> Result {
     let authorizer: &AuthorizerValue = opaque(args, 0)?;
     let (namespace, name) = (text(args, 1)?, text(args, 2)?);
     if !validation::dns1123_subdomain(name.as_bytes()).is_empty() {
@@ -196,7 +196,7 @@ fn service_account(_: &Context, args: &[Value]) -> Result {
     ))
 }
 
-fn resource(_: &Context, args: &[Value]) -> Result {
+fn resource(_: &EvalBudget, args: &[Value]) -> Result {
     let group: &GroupCheck = opaque(args, 0)?;
     let resource = text(args, 1)?;
     if resource.trim().is_empty() {
@@ -212,48 +212,48 @@ fn narrowed(args: &[Value], field: fn(&mut ResourceCheck) -> &mut std::string::S
     Ok(Value::opaque(check))
 }
 
-fn subresource(_: &Context, args: &[Value]) -> Result {
+fn subresource(_: &EvalBudget, args: &[Value]) -> Result {
     narrowed(args, |check| &mut check.subresource)
 }
 
-fn namespace(_: &Context, args: &[Value]) -> Result {
+fn namespace(_: &EvalBudget, args: &[Value]) -> Result {
     narrowed(args, |check| &mut check.namespace)
 }
 
-fn name(_: &Context, args: &[Value]) -> Result {
+fn name(_: &EvalBudget, args: &[Value]) -> Result {
     narrowed(args, |check| &mut check.name)
 }
 
-fn field_selector(_: &Context, args: &[Value]) -> Result {
+fn field_selector(_: &EvalBudget, args: &[Value]) -> Result {
     narrowed(args, |check| &mut check.field_selector)
 }
 
-fn label_selector(_: &Context, args: &[Value]) -> Result {
+fn label_selector(_: &EvalBudget, args: &[Value]) -> Result {
     narrowed(args, |check| &mut check.label_selector)
 }
 
-fn check_path(_: &Context, args: &[Value]) -> Result {
+fn check_path(_: &EvalBudget, args: &[Value]) -> Result {
     let check: &PathCheck = opaque(args, 0)?;
     Ok(Value::opaque(check.check(text(args, 1)?)))
 }
 
-fn check_resource(_: &Context, args: &[Value]) -> Result {
+fn check_resource(_: &EvalBudget, args: &[Value]) -> Result {
     let check: &ResourceCheck = opaque(args, 0)?;
     Ok(Value::opaque(check.check(text(args, 1)?)))
 }
 
-fn errored(_: &Context, args: &[Value]) -> Result {
+fn errored(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|decision: &Decision| decision.error().is_some().into())
 }
 
-fn error(_: &Context, args: &[Value]) -> Result {
+fn error(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|decision: &Decision| decision.error().unwrap_or_default().into())
 }
 
-fn allowed(_: &Context, args: &[Value]) -> Result {
+fn allowed(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|decision: &Decision| decision.is_allowed().into())
 }
 
-fn reason(_: &Context, args: &[Value]) -> Result {
+fn reason(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|decision: &Decision| decision.reason().into())
 }

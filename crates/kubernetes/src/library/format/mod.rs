@@ -11,8 +11,8 @@ use super::version::V1_31;
 use Sig::{List, Optional, String};
 use cel::cost::Costs;
 use cel::cost::measure::{matching_cost, size_at};
-use cel::decls::{Context, OverloadRow, Sig, Source};
-use cel::value::Value;
+use cel::decls::{OverloadRow, Sig, Source};
+use cel::value::{EvalBudget, Value};
 
 use super::types::NAMED_FORMAT;
 
@@ -164,7 +164,7 @@ pub static CONSTANTS: &[OverloadRow] = &[
     .evaluated_by(|_, _| Ok(formats::DATETIME.value())),
 ];
 
-fn validate(_: &Context, args: &[Value]) -> Result {
+fn validate(_: &EvalBudget, args: &[Value]) -> Result {
     let format: &Format = opaque(args, 0)?;
     let messages = format.messages(text(args, 1)?);
     Ok(if messages.is_empty() {
@@ -184,7 +184,7 @@ fn validation_cost(args: &[Value]) -> u64 {
     }
 }
 
-fn named(_: &Context, args: &[Value]) -> Result {
+fn named(_: &EvalBudget, args: &[Value]) -> Result {
     let format = formats::named(text(args, 0)?);
     Ok(format.map_or_else(Value::none, |format| Value::some(format.value())))
 }

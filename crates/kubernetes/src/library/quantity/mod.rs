@@ -12,9 +12,9 @@ use super::args::{Result, opaque, text};
 use super::costs::{NOMINAL, PARSED};
 use super::version::V1_28;
 use Sig::{Bool, Double, Int, String};
-use cel::decls::{Context, OverloadRow, Sig, Source};
+use cel::decls::{OverloadRow, Sig, Source};
 use cel::types::Type;
-use cel::value::{EvalError, Exceeded, Opaque, Value};
+use cel::value::{EvalBudget, EvalError, Exceeded, Opaque, Value};
 
 use super::types::QUANTITY;
 
@@ -179,57 +179,57 @@ fn failed(error: QuantityError) -> EvalError {
     }
 }
 
-fn quantity(_: &Context, args: &[Value]) -> Result {
+fn quantity(_: &EvalBudget, args: &[Value]) -> Result {
     Quantity::parse(text(args, 0)?)
         .map(Value::opaque)
         .map_err(failed)
 }
 
-fn is_quantity(_: &Context, args: &[Value]) -> Result {
+fn is_quantity(_: &EvalBudget, args: &[Value]) -> Result {
     match Quantity::parse(text(args, 0)?) {
         Err(error @ QuantityError::TooLong) => Err(failed(error)),
         parsed => Ok(parsed.is_ok().into()),
     }
 }
 
-fn sign(_: &Context, args: &[Value]) -> Result {
+fn sign(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|quantity: &Quantity| quantity.sign().into())
 }
 
-fn compare(context: &Context, args: &[Value]) -> std::result::Result<Ordering, EvalError> {
+fn compare(budget: &EvalBudget, args: &[Value]) -> std::result::Result<Ordering, EvalError> {
     let (left, right): (&Quantity, &Quantity) = (opaque(args, 0)?, opaque(args, 1)?);
     let before = Quantity::heap_size(left);
     let order = left.compare(right);
     // A comparison may give a quantity all its digits.
     let grown = Quantity::heap_size(left).saturating_sub(before);
-    context.budget().allocate(grown)?;
+    budget.allocate(grown)?;
     order.map_err(failed)
 }
 
-fn is_greater_than(context: &Context, args: &[Value]) -> Result {
-    compare(context, args).map(|order| order.is_gt().into())
+fn is_greater_than(budget: &EvalBudget, args: &[Value]) -> Result {
+    compare(budget, args).map(|order| order.is_gt().into())
 }
 
-fn is_less_than(context: &Context, args: &[Value]) -> Result {
-    compare(context, args).map(|order| order.is_lt().into())
+fn is_less_than(budget: &EvalBudget, args: &[Value]) -> Result {
+    compare(budget, args).map(|order| order.is_lt().into())
 }
 
-fn compare_to(context: &Context, args: &[Value]) -> Result {
-    compare(context, args).map(|order| (order as i64).into())
+fn compare_to(budget: &EvalBudget, args: &[Value]) -> Result {
+    compare(budget, args).map(|order| (order as i64).into())
 }
 
-fn as_approximate_float(_: &Context, args: &[Value]) -> Result {
+fn as_approximate_float(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|quantity: &Quantity| quantity.as_approximate_float().into())
 }
 
-fn as_integer(_: &Context, args: &[Value]) -> Result {
+fn as_integer(_: &EvalBudget, args: &[Value]) -> Result {
     opaque::<Quantity>(args, 0)?
         .as_integer()
         .map(Value::Int)
         .ok_or(EvalError::fixed("cannot convert value to integer"))
 }
 
-fn is_integer(_: &Context, args: &[Value]) -> Result {
+fn is_integer(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|quantity: &Quantity| quantity.as_integer().is_some().into())
 }
 
@@ -241,12 +241,12 @@ fn operand(args: &[Value]) -> std::result::Result<Quantity, EvalError> {
     }
 }
 
-fn add(_: &Context, args: &[Value]) -> Result {
+fn add(_: &EvalBudget, args: &[Value]) -> Result {
     let sum = opaque::<Quantity>(args, 0)?.plus(&operand(args)?);
     sum.map(Value::opaque).map_err(failed)
 }
 
-fn sub(_: &Context, args: &[Value]) -> Result {
+fn sub(_: &EvalBudget, args: &[Value]) -> Result {
     let difference = opaque::<Quantity>(args, 0)?.minus(&operand(args)?);
     difference.map(Value::opaque).map_err(failed)
 }

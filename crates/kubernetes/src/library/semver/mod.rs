@@ -11,9 +11,9 @@ use super::args::{Result, failed, opaque, text};
 use super::costs::{NOMINAL, PARSED};
 use super::version::V1_33;
 use Sig::{Bool, Int, String};
-use cel::decls::{Context, OverloadRow, Sig, Source};
+use cel::decls::{OverloadRow, Sig, Source};
 use cel::types::Type;
-use cel::value::{EvalError, Hashed, Opaque, Value};
+use cel::value::{EvalBudget, EvalError, Hashed, Opaque, Value};
 
 use super::types::SEMVER;
 
@@ -133,26 +133,24 @@ impl Opaque for Semver {
 
 /// The version that the first argument is; normalised if the second argument says so.
 fn parse(
-    context: &Context,
+    budget: &EvalBudget,
     args: &[Value],
 ) -> std::result::Result<std::result::Result<Semver, SemverError>, EvalError> {
     let text = text(args, 0)?;
     // An identifier may have one character, and a list of them has room for twice as many.
-    context
-        .budget()
-        .reserve(text.len().saturating_mul(IDENTIFIER))?;
+    budget.reserve(text.len().saturating_mul(IDENTIFIER))?;
     Ok(match args.get(1) {
         Some(Value::Bool(true)) => Semver::parse_normalized(text),
         _ => Semver::parse(text),
     })
 }
 
-fn semver(context: &Context, args: &[Value]) -> Result {
-    parse(context, args)?.map(Value::opaque).map_err(failed)
+fn semver(budget: &EvalBudget, args: &[Value]) -> Result {
+    parse(budget, args)?.map(Value::opaque).map_err(failed)
 }
 
-fn is_semver(context: &Context, args: &[Value]) -> Result {
-    parse(context, args).map(|parsed| parsed.is_ok().into())
+fn is_semver(budget: &EvalBudget, args: &[Value]) -> Result {
+    parse(budget, args).map(|parsed| parsed.is_ok().into())
 }
 
 fn compare(args: &[Value]) -> std::result::Result<Ordering, EvalError> {
@@ -160,15 +158,15 @@ fn compare(args: &[Value]) -> std::result::Result<Ordering, EvalError> {
     Ok(left.compare(right))
 }
 
-fn is_greater_than(_: &Context, args: &[Value]) -> Result {
+fn is_greater_than(_: &EvalBudget, args: &[Value]) -> Result {
     compare(args).map(|order| order.is_gt().into())
 }
 
-fn is_less_than(_: &Context, args: &[Value]) -> Result {
+fn is_less_than(_: &EvalBudget, args: &[Value]) -> Result {
     compare(args).map(|order| order.is_lt().into())
 }
 
-fn compare_to(_: &Context, args: &[Value]) -> Result {
+fn compare_to(_: &EvalBudget, args: &[Value]) -> Result {
     compare(args).map(|order| (order as i64).into())
 }
 
@@ -177,14 +175,14 @@ fn number(value: u64) -> Value {
     value.cast_signed().into()
 }
 
-fn major(_: &Context, args: &[Value]) -> Result {
+fn major(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|version: &Semver| number(version.major))
 }
 
-fn minor(_: &Context, args: &[Value]) -> Result {
+fn minor(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|version: &Semver| number(version.minor))
 }
 
-fn patch(_: &Context, args: &[Value]) -> Result {
+fn patch(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|version: &Semver| number(version.patch))
 }

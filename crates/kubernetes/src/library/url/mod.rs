@@ -8,9 +8,9 @@ use super::args::{Result, failed, opaque, strings, text};
 use super::costs::{CONVERTED_URL, NOMINAL};
 use Sig::{Bool, List, Map, String};
 use cel::cost::Costs;
-use cel::decls::{Context, OverloadRow, Sig, Source};
+use cel::decls::{OverloadRow, Sig, Source};
 use cel::types::Type;
-use cel::value::{EvalError, Opaque, Value};
+use cel::value::{EvalBudget, EvalError, Opaque, Value};
 
 use super::types::URL;
 
@@ -110,7 +110,7 @@ impl Opaque for Url {
     }
 }
 
-fn url(_: &Context, args: &[Value]) -> Result {
+fn url(_: &EvalBudget, args: &[Value]) -> Result {
     Url::parse(text(args, 0)?)
         .map(Value::opaque)
         .map_err(|error| {
@@ -120,39 +120,37 @@ fn url(_: &Context, args: &[Value]) -> Result {
         })
 }
 
-fn is_url(_: &Context, args: &[Value]) -> Result {
+fn is_url(_: &EvalBudget, args: &[Value]) -> Result {
     Ok(parse_request_uri(text(args, 0)?).is_ok().into())
 }
 
-fn scheme(_: &Context, args: &[Value]) -> Result {
+fn scheme(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|url: &Url| url.scheme().into())
 }
 
-fn host(_: &Context, args: &[Value]) -> Result {
+fn host(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|url: &Url| url.host().into())
 }
 
-fn hostname(_: &Context, args: &[Value]) -> Result {
+fn hostname(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|url: &Url| url.hostname().into())
 }
 
-fn port(_: &Context, args: &[Value]) -> Result {
+fn port(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|url: &Url| url.port().into())
 }
 
-fn escaped_path(_: &Context, args: &[Value]) -> Result {
+fn escaped_path(_: &EvalBudget, args: &[Value]) -> Result {
     opaque(args, 0).map(|url: &Url| url.escaped_path().into())
 }
 
 /// The memory of a parameter of a query, in bytes: an entry of a map, its list, and the two texts.
 const PARAMETER: usize = 512;
 
-fn query(context: &Context, args: &[Value]) -> Result {
+fn query(budget: &EvalBudget, args: &[Value]) -> Result {
     let url = opaque::<Url>(args, 0)?;
     let n_bytes = url.n_parameters().saturating_mul(PARAMETER);
-    context
-        .budget()
-        .allocate(n_bytes.saturating_add(url.text_len()))?;
+    budget.allocate(n_bytes.saturating_add(url.text_len()))?;
     let parameters = url.query();
     Value::map(
         parameters
