@@ -126,9 +126,16 @@ pub fn checkpoint() {
 #[inline]
 pub fn checkpoint_of(n: usize) {
     let n = u32::try_from(n).unwrap_or(u32::MAX);
-    match COUNTDOWN.get().checked_sub(n) {
-        Some(left) => COUNTDOWN.set(left),
-        None => poll(),
+    // `Cell::set` of a `LocalKey` is not inlined; `with` is.
+    let is_due = COUNTDOWN.with(|countdown| match countdown.get().checked_sub(n) {
+        Some(left) => {
+            countdown.set(left);
+            false
+        }
+        None => true,
+    });
+    if is_due {
+        poll();
     }
 }
 

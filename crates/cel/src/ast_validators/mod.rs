@@ -11,10 +11,13 @@ use super::ast::{Ast, Expr, ExprId, Literal, MapEntry, is_optional};
 use super::checker::{CheckedAst, Reference};
 use super::diagnostic::{Code, Diagnostics};
 use super::env::Env;
-use super::interrupt::checkpoint;
+use super::interrupt::{checkpoint, checkpoint_of};
 use super::source::SourceMap;
 use super::types::Type;
 use super::validators::{self, Validator};
+
+/// Expressions that a pass visits within the time of a checkpoint.
+const EXPRESSIONS_OF_CHECKPOINT: usize = 64;
 
 /// Reports the literals in `checked`, which was parsed from `text`, that the validators of `env` refuse, in
 /// their order.
@@ -77,8 +80,8 @@ impl Validation<'_> {
     /// Source: cel-go `cel/validator.go`, `formatValidator.Validate`.
     fn check_literals(&mut self, function: &str, is_valid: fn(&Literal) -> bool) {
         let ast = self.ast;
+        checkpoint_of(ast.len() / EXPRESSIONS_OF_CHECKPOINT);
         for (id, expr) in ast.iter() {
-            checkpoint();
             let Expr::Call { args, .. } = expr else {
                 continue;
             };
@@ -103,6 +106,7 @@ impl Validation<'_> {
         if !ast.iter().any(|(_, expr)| is_aggregate(expr)) {
             return;
         }
+        checkpoint_of(ast.len() / EXPRESSIONS_OF_CHECKPOINT);
         self.exempt = exempt_expressions(self.checked, exempt);
         for id in ast.descendants(ast.root()) {
             self.check_aggregate(id);
@@ -110,7 +114,6 @@ impl Validation<'_> {
     }
 
     fn check_aggregate(&mut self, id: ExprId) {
-        checkpoint();
         let ast = self.ast;
         match ast.expr(id) {
             Expr::List {
@@ -188,7 +191,6 @@ fn exempt_expressions(checked: &CheckedAst, functions: &[&str]) -> Vec<bool> {
         }
     }
     while let Some(next) = pending.pop() {
-        checkpoint();
         if let Some(flag) = exempt.get_mut(next.index())
             && !std::mem::replace(flag, true)
         {

@@ -142,6 +142,9 @@ impl Substitution {
 
     /// Reports whether the variable does not occur in `within`: the occurs check of unification.
     fn is_not_referenced(&self, number: u32, within: &Type) -> bool {
+        if is_leaf(within) {
+            return true;
+        }
         checkpoint();
         match within {
             Type::Param(TypeParam::Free(other)) => {
@@ -174,6 +177,9 @@ impl Substitution {
     }
 
     fn substitute(&self, type_: &Type, free_to_dyn: bool) -> Type {
+        if is_leaf(type_) {
+            return type_.clone();
+        }
         checkpoint();
         if !has_params(type_) {
             return type_.clone();
@@ -238,6 +244,14 @@ pub(super) fn instantiate(type_: &Type, variables: &[(&'static str, Type)]) -> T
         Type::Type(Some(of)) if has_params(of) => Type::type_of(instantiate(of, variables)),
         _ => type_.clone(),
     }
+}
+
+/// Returns true if `type_` is no variable and contains no other type.
+fn is_leaf(type_: &Type) -> bool {
+    !matches!(
+        type_,
+        Type::Param(_) | Type::List(_) | Type::Map(_) | Type::Opaque(_) | Type::Type(Some(_))
+    )
 }
 
 pub(super) fn has_params(type_: &Type) -> bool {
