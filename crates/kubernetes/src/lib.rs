@@ -5,6 +5,7 @@
 //! - [`schema`]: OpenAPI v3 and CRD schemas as CEL types.
 //! - [`typed_values`]: values that are read through a schema, as the rules of CustomResourceDefinitions see them.
 //! - [`validation_rules`]: those rules (`x-kubernetes-validations`): judged, and held against objects.
+//! - [`validity`]: validity of objects of built-in kinds beyond their schemas.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -33,7 +34,7 @@
 //! # Ok::<(), String>(())
 //! ```
 //!
-//! Nothing here knows of policies, requests or clusters.
+//! Nothing here depends on policies or clusters.
 
 pub mod custom_resource;
 pub mod defaulting;
@@ -45,3 +46,4 @@ pub mod object_meta;
 pub mod schema;
 pub mod typed_values;
 pub mod validation_rules;
+pub mod validity;

@@ -7,12 +7,11 @@ use std::rc::Rc;
 use serde_json::{Value as Json, json};
 
 use super::free::ints_and_texts;
-use super::need::Edit;
-use super::path::{Path, Root};
 use super::symbol::{Form, Goal, Place, Reader, Scope, Symbol, form};
 use crate::expressions::Role;
 use cel::ast::{Comprehension, Expr, ExprId, Literal};
 use cel::source::Location;
+use kubernetes::validity::{Constraint, FieldPath, Root};
 
 /// The most candidates of one policy for one kind.
 const MAX_CANDIDATES: usize = 600;
@@ -29,7 +28,7 @@ pub(super) struct Candidate {
     /// The place.
     pub(super) place: Place,
     /// The part of the request that makes it fail.
-    pub(super) path: Path,
+    pub(super) path: FieldPath,
     /// The reason for which it fails there.
     pub(super) cause: Cause,
     /// The outermost selection or index of the chain that the place is in.
@@ -61,32 +60,36 @@ pub(super) enum Cause {
 
 impl Candidate {
     /// The needs at the path that may make the place fail, each to be tried by itself.
-    pub(super) fn edits(&self, reader: &Reader<'_>) -> Vec<Edit> {
+    pub(super) fn edits(&self, reader: &Reader<'_>) -> Vec<Constraint> {
         let shape = reader.shape(&self.path);
         let is_collection = shape
             .as_ref()
             .is_some_and(|shape| shape.is_list() || shape.is_map());
         let is_own = shape.is_some_and(|shape| shape.is_own());
         match self.cause {
-            Cause::Absent => vec![Edit::Absent],
-            Cause::Null => vec![Edit::Equals(Json::Null)],
+            Cause::Absent => vec![Constraint::Absent],
+            Cause::Null => vec![Constraint::Equals(Json::Null)],
             Cause::Number => vec![
-                Edit::Equals(json!(1)),
-                Edit::Equals(json!(1.5)),
-                Edit::Present,
+                Constraint::Equals(json!(1)),
+                Constraint::Equals(json!(1.5)),
+                Constraint::Present,
             ],
             // The text that the goals ask for is tried first.
             Cause::Text | Cause::FewParts(_) => vec![
-                Edit::Present,
-                Edit::Equals(json!("example")),
-                Edit::Equals(json!("a")),
+                Constraint::Present,
+                Constraint::Equals(json!("example")),
+                Constraint::Equals(json!("a")),
             ],
-            Cause::FewElements(0) => vec![Edit::Present, Edit::Absent],
-            Cause::FewElements(n) => vec![Edit::Present, Edit::MaxLen(n), Edit::Absent],
-            Cause::Zero if is_collection && is_own => vec![Edit::Absent],
-            Cause::Zero if is_collection => vec![Edit::Absent, Edit::MaxLen(0)],
-            Cause::Zero => vec![Edit::Equals(json!(0))],
-            Cause::OtherType => ints_and_texts(&self.path).map(Edit::Equals).to_vec(),
+            Cause::FewElements(0) => vec![Constraint::Present, Constraint::Absent],
+            Cause::FewElements(n) => vec![
+                Constraint::Present,
+                Constraint::MaxLen(n),
+                Constraint::Absent,
+            ],
+            Cause::Zero if is_collection && is_own => vec![Constraint::Absent],
+            Cause::Zero if is_collection => vec![Constraint::Absent, Constraint::MaxLen(0)],
+            Cause::Zero => vec![Constraint::Equals(json!(0))],
+            Cause::OtherType => ints_and_texts(&self.path).map(Constraint::Equals).to_vec(),
         }
     }
 }
@@ -521,7 +524,7 @@ impl Finder<'_, '_> {
         }
     }
 
-    fn add_cause(&mut self, place: Place, path: Path, cause: Cause, goals: &Goals) {
+    fn add_cause(&mut self, place: Place, path: FieldPath, cause: Cause, goals: &Goals) {
         // What params hold is for who wrote the policy to see.
         if path.root == Root::Params || path.segments.is_empty() {
             return;
@@ -594,7 +597,7 @@ impl Finder<'_, '_> {
         chain: ExprId,
         operand: &Symbol,
         goals: &Goals,
-        step: impl Fn(&Path) -> Option<Path>,
+        step: impl Fn(&FieldPath) -> Option<FieldPath>,
     ) {
         let Symbol::At {
             path,
@@ -612,7 +615,7 @@ impl Finder<'_, '_> {
         }
     }
 
-    fn add(&mut self, place: Place, chain: ExprId, absent: Path, goals: &Goals) {
+    fn add(&mut self, place: Place, chain: ExprId, absent: FieldPath, goals: &Goals) {
         if !absent.segments.is_empty() && !self.reader.may_be_absent(&absent) {
             return;
         }

@@ -5,10 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value as Json;
 
-use super::enums;
 use super::kinds::{of_kinds, operations};
 use super::makers::{params, shape};
-use super::path::Root;
 use super::roots::{request_shape, roots};
 use super::symbol::{Form, Place, Reader, Scope, Symbol, form};
 use super::{Context, MAX_STEPS};
@@ -21,6 +19,7 @@ use crate::suspicious::Suspicion;
 use cel::ast::{Expr, ExprId, Literal};
 use cel::source::SourceMap;
 use cel::stack::run_on_deep_stack;
+use kubernetes::validity::{Root, enum_values};
 
 /// Of policies about more kinds nothing is said.
 const MAX_KINDS: usize = 20;
@@ -285,8 +284,7 @@ impl Judge<'_, '_> {
             });
         }
         let declared = shape.enum_texts();
-        let of_kind =
-            |kind| enums::values(kind, path).map(|values| values.iter().copied().collect());
+        let of_kind = |kind| enum_values(kind, path).map(|values| values.iter().copied().collect());
         let Some(known) = declared.or_else(|| of_kind(shape.own_kind()?)) else {
             return Judged::Open;
         };

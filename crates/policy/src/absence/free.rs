@@ -5,9 +5,9 @@
 
 use serde_json::{Value as Json, json};
 
-use super::path::{Path, Root, Segment};
 use super::shape::Shape;
 use super::symbol::Reader;
+use kubernetes::validity::{FieldPath, Root, Segment};
 
 /// The form that validation asks of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ const ZERO_FIELDS: [&str; 6] = [
 
 impl Reader<'_> {
     /// Reports whether the number at `path` may be 0, or the list or map empty.
-    pub(super) fn may_be_zero(&self, path: &Path) -> bool {
+    pub(super) fn may_be_zero(&self, path: &FieldPath) -> bool {
         let Some(shape) = self.shape(path) else {
             return false;
         };
@@ -71,7 +71,7 @@ impl Reader<'_> {
     }
 
     /// Reports whether the value at `path` may be an integer or a text, by the choice of a user.
-    pub(super) fn is_int_or_text(&self, path: &Path) -> bool {
+    pub(super) fn is_int_or_text(&self, path: &FieldPath) -> bool {
         let shape = self.shape(path);
         matches!(path.root, Root::Object | Root::OldObject)
             && shape.is_some_and(|shape| shape.is_int_or_text())
@@ -79,25 +79,25 @@ impl Reader<'_> {
     }
 
     /// Reports whether the value at `path` may be null.
-    pub(super) fn may_be_null(&self, path: &Path) -> bool {
+    pub(super) fn may_be_null(&self, path: &FieldPath) -> bool {
         let is_null = |shape: Shape<'_>| shape.may_be_null(path);
         self.shape(path).is_some_and(is_null) && !self.is_ruled(path)
     }
 
     /// Reports whether there is a number at `path` that may be whole, and an `int`, or not, and a `double`.
-    pub(super) fn may_be_whole_or_not(&self, path: &Path) -> bool {
+    pub(super) fn may_be_whole_or_not(&self, path: &FieldPath) -> bool {
         let is_number = |shape: Shape<'_>| shape.is_double() && !shape.is_own();
         let is_of_object = matches!(path.root, Root::Object | Root::OldObject);
         is_of_object && self.shape(path).is_some_and(is_number) && !self.is_ruled(path)
     }
 
     /// Reports whether the text at `path` is one that a user chooses.
-    pub(super) fn is_free(&self, path: &Path) -> bool {
+    pub(super) fn is_free(&self, path: &FieldPath) -> bool {
         self.form(path).is_some()
     }
 
     /// Reports whether validation lets `text` stand at `path`, which is free.
-    pub(super) fn takes(&self, path: &Path, text: &str) -> bool {
+    pub(super) fn takes(&self, path: &FieldPath, text: &str) -> bool {
         self.form(path).is_some_and(|form| match form {
             Form::Any => true,
             Form::Label => text.is_empty() || text.len() <= 63 && is_part(text, true),
@@ -105,7 +105,7 @@ impl Reader<'_> {
         })
     }
 
-    fn form(&self, path: &Path) -> Option<Form> {
+    fn form(&self, path: &FieldPath) -> Option<Form> {
         let shape = self.shape(path)?;
         let fields = path.names();
         match (path.root, &*fields) {
@@ -136,13 +136,13 @@ impl Reader<'_> {
         }
     }
 
-    fn is_of_config_map(&self, path: &Path) -> bool {
-        let root = self.shape(&Path::of(path.root));
+    fn is_of_config_map(&self, path: &FieldPath) -> bool {
+        let root = self.shape(&FieldPath::new(path.root));
         root.is_some_and(|root| root.own_kind() == Some("ConfigMap"))
     }
 
     /// Reports whether a CRD has rules of its own about what is at `path` or around it.
-    fn is_ruled(&self, path: &Path) -> bool {
+    fn is_ruled(&self, path: &FieldPath) -> bool {
         let mut next = Some(path.clone());
         while let Some(path) = next {
             let has_rules = |path| self.shape(path).is_some_and(|shape| shape.has_rules());
@@ -159,7 +159,7 @@ impl Reader<'_> {
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/apps/validation/validation.go` (`ValidatePositiveIntOrPercent`),
 /// `pkg/apis/core/validation/validation.go` (`ValidatePortNumOrName`).
-pub(super) fn ints_and_texts(path: &Path) -> [Json; 2] {
+pub(super) fn ints_and_texts(path: &FieldPath) -> [Json; 2] {
     if matches!(path.names().last(), Some(&("port" | "targetPort"))) {
         [json!("http"), json!(80)]
     } else {

@@ -9,11 +9,10 @@ use regexp::MemoryLimit;
 use serde_json::{Value as Json, json};
 
 use super::decided;
-use super::need::{Edit, Needs};
-use super::path::Path;
 use super::sample_text;
 use super::symbol::{ANY_KEY, Form, Goal, Place, Reader, Scope, Symbol, form};
 use cel::ast::{Comprehension, Expr, ExprId, Literal};
+use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
 
 /// How many ways to reach all goals are given.
 const MAX_WAYS: usize = 5;
@@ -27,12 +26,12 @@ const MAX_LOOKED_AT: usize = 12;
 /// One way to reach a goal: needs, and goals in its place.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Way {
-    edits: Vec<(Path, Edit)>,
+    edits: Vec<(FieldPath, Constraint)>,
     goals: Vec<Goal>,
 }
 
 impl Way {
-    fn of(path: &Path, edit: Edit) -> Self {
+    fn of(path: &FieldPath, edit: Constraint) -> Self {
         Self {
             edits: vec![(path.clone(), edit)],
             goals: Vec::new(),
@@ -50,14 +49,14 @@ impl Way {
 /// The outcome of a search for needs.
 pub(super) struct Solved {
     /// The needs, one for each way.
-    pub(super) found: Vec<Needs>,
+    pub(super) found: Vec<InputConstraints>,
     /// True if there is no way, also where there are more goals.
     pub(super) is_hopeless: bool,
 }
 
 /// The needs that reach all of `goals` besides `needs`, as far as the goals can be read; none where they contradict
 /// each other.
-pub(super) fn solve(reader: &Reader<'_>, goals: Vec<Goal>, needs: Needs) -> Solved {
+pub(super) fn solve(reader: &Reader<'_>, goals: Vec<Goal>, needs: InputConstraints) -> Solved {
     if is_contradicted(reader, &goals, &needs) {
         return Solved {
             found: Vec::new(),
@@ -106,7 +105,7 @@ pub(super) fn solve(reader: &Reader<'_>, goals: Vec<Goal>, needs: Needs) -> Solv
 
 /// Reports whether a goal that can be met in one way only, or in none, contradicts `needs` or another such goal: a
 /// guard for what is absent, mostly.
-fn is_contradicted(reader: &Reader<'_>, goals: &[Goal], needs: &Needs) -> bool {
+fn is_contradicted(reader: &Reader<'_>, goals: &[Goal], needs: &InputConstraints) -> bool {
     let mut needs = needs.clone();
     for goal in goals.iter().take(MAX_LOOKED_AT) {
         let ways = ways(reader, goal);
@@ -124,7 +123,7 @@ fn is_contradicted(reader: &Reader<'_>, goals: &[Goal], needs: &Needs) -> bool {
 
 fn ways(reader: &Reader<'_>, goal: &Goal) -> Rc<[Way]> {
     match goal {
-        Goal::NotEmpty(path) => [Way::of(path, Edit::MinLen(1))].into(),
+        Goal::NotEmpty(path) => [Way::of(path, Constraint::MinLen(1))].into(),
         Goal::Is(place, scope, wanted) if scope.is_empty() => {
             let key = (*place, *wanted);
             if let Some(known) = reader.ways.borrow().get(&key) {
@@ -165,7 +164,11 @@ fn truth(reader: &Reader<'_>, place: Place, scope: &Scope, wanted: bool) -> Vec<
                 Symbol::At { path, .. } => path.field(field),
                 _ => None,
             });
-            let edit = if wanted { Edit::Present } else { Edit::Absent };
+            let edit = if wanted {
+                Constraint::Present
+            } else {
+                Constraint::Absent
+            };
             let mut ways: Vec<_> = paths.map(|path| Way::of(&path, edit.clone())).collect();
             if ways.is_empty() {
                 ways.push(Way::default());
@@ -246,9 +249,9 @@ fn truth_of_fold(
         let range = reader.symbols(here(fold.iter_range), scope);
         let empty = range.iter().filter_map(|symbol| match symbol {
             Symbol::At { path, or, .. } => Some(if or.is_some() {
-                Way::of(path, Edit::Absent)
+                Way::of(path, Constraint::Absent)
             } else {
-                Way::of(path, Edit::MaxLen(0))
+                Way::of(path, Constraint::MaxLen(0))
             }),
             _ => None,
         });
@@ -268,9 +271,9 @@ fn truth_of_fold(
 fn boolean(symbol: &Symbol, wanted: bool) -> Vec<Way> {
     match symbol {
         Symbol::At { path, or, .. } => {
-            let mut ways = vec![Way::of(path, Edit::Equals(json!(wanted)))];
+            let mut ways = vec![Way::of(path, Constraint::Equals(json!(wanted)))];
             if *or == Some(json!(wanted)) {
-                ways.insert(0, Way::of(path, Edit::Absent));
+                ways.insert(0, Way::of(path, Constraint::Absent));
             }
             ways
         }
@@ -298,7 +301,7 @@ fn present(reader: &Reader<'_>, place: Place, scope: &Scope) -> Way {
                     or: None,
                 } = symbol
                 {
-                    way.edits.push((path.clone(), Edit::Present));
+                    way.edits.push((path.clone(), Constraint::Present));
                 }
             }
         }
@@ -321,7 +324,11 @@ fn called(
             symbols.iter().flat_map(|it| boolean(it, wanted)).collect()
         }
         ("hasValue", Some(target), []) => {
-            let edit = if wanted { Edit::Present } else { Edit::Absent };
+            let edit = if wanted {
+                Constraint::Present
+            } else {
+                Constraint::Absent
+            };
             each(&symbols(target), |path| Some(Way::of(path, edit.clone())))
         }
         ("_==_" | "_!=_", None, [left, right]) => {
@@ -358,19 +365,21 @@ fn called(
             let targets = symbols(target);
             let mut ways = each(&targets, |path| {
                 if !wanted {
-                    return Some(Way::of(path, Edit::Differs(json!(text))));
+                    return Some(Way::of(path, Constraint::Differs(json!(text))));
                 }
                 let edit = match function {
-                    "startsWith" => Edit::Prefix(text.clone()),
-                    "endsWith" => Edit::Suffix(text.clone()),
-                    "contains" => Edit::Part(text.clone()),
-                    _ => Edit::Equals(json!(matching(&text)?)),
+                    "startsWith" => Constraint::Prefix(text.clone()),
+                    "endsWith" => Constraint::Suffix(text.clone()),
+                    "contains" => Constraint::Part(text.clone()),
+                    _ => Constraint::Equals(json!(matching(&text)?)),
                 };
                 Some(Way::of(path, edit))
             });
             if wanted && function == "matches" {
                 // Another text may match as well, if another one is asked for.
-                ways.extend(each(&targets, |path| Some(Way::of(path, Edit::Present))));
+                ways.extend(each(&targets, |path| {
+                    Some(Way::of(path, Constraint::Present))
+                }));
             }
             ways
         }
@@ -405,7 +414,7 @@ fn matching(pattern: &str) -> Option<String> {
         .or_else(|| sample_text::matching(pattern))
 }
 
-fn each(symbols: &[Symbol], way: impl Fn(&Path) -> Option<Way>) -> Vec<Way> {
+fn each(symbols: &[Symbol], way: impl Fn(&FieldPath) -> Option<Way>) -> Vec<Way> {
     let paths = symbols.iter().filter_map(|symbol| match symbol {
         Symbol::At { path, .. } => Some(path),
         _ => None,
@@ -418,7 +427,11 @@ fn equality(left: &Symbol, right: &Symbol, wanted: bool) -> Vec<Way> {
         (Symbol::At { path, or, .. }, Symbol::Value(value))
         | (Symbol::Value(value), Symbol::At { path, or, .. }) => {
             if value.is_null() {
-                let edit = if wanted { Edit::Absent } else { Edit::Present };
+                let edit = if wanted {
+                    Constraint::Absent
+                } else {
+                    Constraint::Present
+                };
                 // Only a root is null.
                 return if path.segments.is_empty() || !wanted {
                     vec![Way::of(path, edit)]
@@ -427,13 +440,13 @@ fn equality(left: &Symbol, right: &Symbol, wanted: bool) -> Vec<Way> {
                 };
             }
             let edit = if wanted {
-                Edit::Equals(value.clone())
+                Constraint::Equals(value.clone())
             } else {
-                Edit::Differs(value.clone())
+                Constraint::Differs(value.clone())
             };
             let mut ways = vec![Way::of(path, edit)];
             if or.as_ref().is_some_and(|or| (or == value) == wanted) {
-                ways.insert(0, Way::of(path, Edit::Absent));
+                ways.insert(0, Way::of(path, Constraint::Absent));
             }
             ways
         }
@@ -442,12 +455,12 @@ fn equality(left: &Symbol, right: &Symbol, wanted: bool) -> Vec<Way> {
             match n {
                 Some(n) if wanted => vec![Way {
                     edits: vec![
-                        (path.clone(), Edit::MinLen(n)),
-                        (path.clone(), Edit::MaxLen(n)),
+                        (path.clone(), Constraint::MinLen(n)),
+                        (path.clone(), Constraint::MaxLen(n)),
                     ],
                     goals: Vec::new(),
                 }],
-                Some(n) => vec![Way::of(path, Edit::MinLen(n.saturating_add(1)))],
+                Some(n) => vec![Way::of(path, Constraint::MinLen(n.saturating_add(1)))],
                 None => Vec::new(),
             }
         }
@@ -457,23 +470,23 @@ fn equality(left: &Symbol, right: &Symbol, wanted: bool) -> Vec<Way> {
             .collect(),
         (Symbol::Key(map), Symbol::Value(value)) | (Symbol::Value(value), Symbol::Key(map)) => {
             if !wanted {
-                return vec![Way::of(map, Edit::MinLen(1))];
+                return vec![Way::of(map, Constraint::MinLen(1))];
             }
             let path = value.as_str().and_then(|key| map.field(key));
-            path.map(|path| Way::of(&path, Edit::Present))
+            path.map(|path| Way::of(&path, Constraint::Present))
                 .into_iter()
                 .collect()
         }
         (Symbol::At { path: left, .. }, Symbol::At { path: right, .. }) => {
             // Values made alike are equal.
-            let both = [left, right].map(|path| (path.clone(), Edit::Present));
+            let both = [left, right].map(|path| (path.clone(), Constraint::Present));
             let mut way = Way {
                 edits: both.into(),
                 goals: Vec::new(),
             };
             if !wanted {
                 way.edits
-                    .push((left.clone(), Edit::Differs(json!("example"))));
+                    .push((left.clone(), Constraint::Differs(json!("example"))));
             }
             vec![way]
         }
@@ -487,12 +500,16 @@ fn membership(reader: &Reader<'_>, element: &Symbol, of: &Symbol, wanted: bool) 
             let is_list = reader.shape(path).is_some_and(|shape| shape.is_list());
             match value.as_str() {
                 Some(key) if !is_list => {
-                    let edit = if wanted { Edit::Present } else { Edit::Absent };
+                    let edit = if wanted {
+                        Constraint::Present
+                    } else {
+                        Constraint::Absent
+                    };
                     let path = path.field(key);
                     path.map(|path| Way::of(&path, edit)).into_iter().collect()
                 }
-                _ if wanted => vec![Way::of(path, Edit::Holds(value.clone()))],
-                _ => vec![Way::of(path, Edit::Present)],
+                _ if wanted => vec![Way::of(path, Constraint::Holds(value.clone()))],
+                _ => vec![Way::of(path, Constraint::Present)],
             }
         }
         (Symbol::At { path, or, .. }, Symbol::Elements(elements)) => {
@@ -502,17 +519,17 @@ fn membership(reader: &Reader<'_>, element: &Symbol, of: &Symbol, wanted: bool) 
             });
             let mut ways: Vec<_> = if wanted {
                 values
-                    .map(|value| Way::of(path, Edit::Equals(value)))
+                    .map(|value| Way::of(path, Constraint::Equals(value)))
                     .collect()
             } else {
-                let edits = values.map(|value| (path.clone(), Edit::Differs(value)));
+                let edits = values.map(|value| (path.clone(), Constraint::Differs(value)));
                 vec![Way {
                     edits: edits.collect(),
                     goals: Vec::new(),
                 }]
             };
             if !wanted && or.is_some() {
-                ways.insert(0, Way::of(path, Edit::Absent));
+                ways.insert(0, Way::of(path, Constraint::Absent));
             }
             ways
         }
@@ -527,11 +544,12 @@ fn membership(reader: &Reader<'_>, element: &Symbol, of: &Symbol, wanted: bool) 
                 Symbol::Value(Json::String(key)) => map.field(key),
                 _ => None,
             });
-            keys.map(|path| Way::of(&path, Edit::Present)).collect()
+            keys.map(|path| Way::of(&path, Constraint::Present))
+                .collect()
         }
         (Symbol::Key(map), _) => map
             .field(ANY_KEY)
-            .map(|path| Way::of(&path, Edit::Present))
+            .map(|path| Way::of(&path, Constraint::Present))
             .into_iter()
             .collect(),
         _ => Vec::new(),
@@ -557,15 +575,15 @@ fn order(function: &str, left: &Symbol, right: &Symbol, wanted: bool) -> Vec<Way
     };
     match symbol {
         Symbol::At { path, .. } => vec![
-            Way::of(path, Edit::Equals(json!(value))),
-            Way::of(path, Edit::Equals(json!(bound))),
+            Way::of(path, Constraint::Equals(json!(value))),
+            Way::of(path, Constraint::Equals(json!(bound))),
         ],
         Symbol::Size(path) => {
             let of = |n: i64| usize::try_from(n.max(0)).unwrap_or(0);
             if is_less {
-                vec![Way::of(path, Edit::MaxLen(of(value)))]
+                vec![Way::of(path, Constraint::MaxLen(of(value)))]
             } else {
-                vec![Way::of(path, Edit::MinLen(of(value)))]
+                vec![Way::of(path, Constraint::MinLen(of(value)))]
             }
         }
         _ => Vec::new(),

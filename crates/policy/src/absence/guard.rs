@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use super::path::is_name;
 use super::symbol::{Place, Reader};
 use crate::parts;
 use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
+use kubernetes::validity::is_identifier;
 
 /// How deep expressions are looked into.
 const MAX_DEPTH: usize = 150;
@@ -295,7 +295,7 @@ fn links(reader: &Reader<'_>, n: usize, chain: ExprId) -> Option<(String, Vec<(E
     let mut id = chain;
     loop {
         match reader.expr(Place { n, id }) {
-            Expr::Ident(name) if is_name(name) => {
+            Expr::Ident(name) if is_identifier(name) => {
                 found.reverse();
                 return Some((name.to_string(), found));
             }
@@ -318,7 +318,7 @@ fn links(reader: &Reader<'_>, n: usize, chain: ExprId) -> Option<(String, Vec<(E
                 let link = match reader.expr(Place { n, id: *index }) {
                     Expr::Literal(Literal::String(key)) => Link::Key(quoted(key)?),
                     Expr::Literal(Literal::Int(index)) => Link::Index(*index),
-                    Expr::Ident(name) if is_name(name) => Link::Key(name.to_string()),
+                    Expr::Ident(name) if is_identifier(name) => Link::Key(name.to_string()),
                     _ => return None,
                 };
                 found.push((id, link));

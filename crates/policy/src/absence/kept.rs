@@ -5,10 +5,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value as Json;
 
-use super::path::{Path, Root};
 use super::shape::Shape;
 use kubernetes::defaulting::{Operation, Prepared};
 use kubernetes::schema::Gvk;
+use kubernetes::validity::{FieldPath, Root};
 
 /// The most kinds whose least objects are kept.
 const MAX_LEAST: usize = 200;
@@ -45,7 +45,7 @@ impl KeptObjects {
         if let Some(known) = lock(&self.least).get(gvk) {
             return known.clone();
         }
-        let made = shape.minimal(&Path::of(Root::Object));
+        let made = shape.minimal(&FieldPath::new(Root::Object));
         let mut known = lock(&self.least);
         if known.len() < MAX_LEAST {
             known.insert(gvk.clone(), made.clone());

@@ -8,30 +8,22 @@
 mod candidates;
 mod compared;
 mod decided;
-mod enums;
 mod examples;
-mod facts;
 mod failures;
 mod free;
 mod goals;
 mod guard;
-mod immutable;
 mod kept;
 mod kinds;
 mod makers;
 mod mutated;
-mod need;
 mod patched;
-mod path;
-mod refused;
 mod roots;
 mod sample_text;
 mod scope;
 mod shape;
 mod symbol;
 mod typed;
-mod unions;
-mod valid;
 mod witness;
 mod words;
 
@@ -59,10 +51,9 @@ use kinds::kinds;
 use kubernetes::schema::Gvk;
 use kubernetes::schema::resolver::SchemaResolver;
 use kubernetes::schema::rest_mapper::RestMapper;
+use kubernetes::validity::{Constraint, FieldPath, InputConstraints, Root};
 use makers::Makers;
 pub use mutated::{FailingMutation, failing_mutations};
-use need::{Edit, Needs};
-use path::{Path, Root};
 pub use scope::{ScopeMismatch, scope_mismatch};
 use symbol::Reader;
 pub use typed::{TypedWitness, partial_witnesses, typed_witnesses};
@@ -168,10 +159,10 @@ struct Analysis<'a> {
     /// The chains of selections that are told, by the index of their expression.
     chains: HashSet<(usize, ExprId)>,
     /// The paths that are told, by the index of the expression.
-    paths: HashSet<(usize, Path)>,
+    paths: HashSet<(usize, FieldPath)>,
     /// The causes that are told once for all expressions, roots and what params lack, with the place of the finding
     /// and the expressions that it is about.
-    shared: BTreeMap<Path, (usize, HashSet<usize>)>,
+    shared: BTreeMap<FieldPath, (usize, HashSet<usize>)>,
 }
 
 struct Found {
@@ -257,7 +248,7 @@ impl<'a> Analysis<'a> {
             return;
         }
         for edit in candidate.edits(reader) {
-            let mut needs = Needs::default();
+            let mut needs = InputConstraints::default();
             if needs.add(&candidate.path, edit).is_some() {
                 self.try_edit(maker, reader, by_place, candidate, &needs);
             }
@@ -271,7 +262,7 @@ impl<'a> Analysis<'a> {
         reader: &Reader<'_>,
         by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
         candidate: &Candidate,
-        needs: &Needs,
+        needs: &InputConstraints,
     ) {
         for with_soft in candidate.goals.attempts() {
             if self.is_told(candidate) {
@@ -295,7 +286,7 @@ impl<'a> Analysis<'a> {
                     else {
                         break;
                     };
-                    if needs.add(missing, Edit::Present).is_none() {
+                    if needs.add(missing, Constraint::Present).is_none() {
                         break;
                     }
                 }
@@ -309,7 +300,7 @@ impl<'a> Analysis<'a> {
         maker: &mut Maker<'_>,
         reader: &Reader<'_>,
         by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
-        needs: &Needs,
+        needs: &InputConstraints,
     ) -> Option<(Rc<Made>, Vec<Failure>)> {
         if !maker.is_new(needs) {
             return None;
@@ -360,7 +351,7 @@ impl<'a> Analysis<'a> {
 
     /// Reports whether `made` lacks what the candidate says, in a way that a valid request may.
     fn lacks(&self, reader: &Reader<'_>, made: &Made, candidate: &Candidate) -> bool {
-        if candidate.path == Path::of(Root::Namespace) {
+        if candidate.path == FieldPath::new(Root::Namespace) {
             // Match conditions are given none.
             let expressions = self.policy.expressions();
             let role = expressions
@@ -481,7 +472,7 @@ fn chain_of(ast: &Ast, chain: ExprId) -> Vec<ExprId> {
 }
 
 /// Reports whether the cause is one of all expressions together: it is mended in one place, or not seen in them.
-fn is_shared(absent: &Path) -> bool {
+fn is_shared(absent: &FieldPath) -> bool {
     absent.segments.is_empty() || absent.root == Root::Params
 }
 
@@ -507,14 +498,14 @@ fn by_place(candidates: &[Candidate]) -> HashMap<(usize, usize), Vec<&Candidate>
 }
 
 /// The needs of the least request of each operation.
-fn least_needs(operations: &[crate::admission::Operation]) -> Vec<Needs> {
-    let mut all = vec![Needs::default()];
+fn least_needs(operations: &[crate::admission::Operation]) -> Vec<InputConstraints> {
+    let mut all = vec![InputConstraints::default()];
     for operation in operations.iter().skip(1) {
-        let mut needs = Needs::default();
-        let path = Path::of(Root::Request).field("operation");
+        let mut needs = InputConstraints::default();
+        let path = FieldPath::new(Root::Request).field("operation");
         let name = Json::from(operation.as_str());
         if path
-            .and_then(|path| needs.add(&path, Edit::Equals(name)))
+            .and_then(|path| needs.add(&path, Constraint::Equals(name)))
             .is_some()
         {
             all.push(needs);
@@ -530,7 +521,7 @@ fn missing<'c>(
     failures: &[Failure],
     by_place: &HashMap<(usize, usize), Vec<&'c Candidate>>,
     n: usize,
-) -> Option<&'c Path> {
+) -> Option<&'c FieldPath> {
     let lacking = |failure: &Failure| {
         let at_place = by_place.get(&(failure.n, failure.id))?;
         let missing = at_place

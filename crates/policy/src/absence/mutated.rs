@@ -14,7 +14,6 @@ use serde_json::{Value as Json, json};
 use super::candidates::{self, Candidate, Cause};
 use super::kinds::kinds_up_to;
 use super::makers::Makers;
-use super::need::{Edit, Needs};
 use super::symbol::Place;
 use super::witness::{Made, Maker, Witness};
 use super::{Context, MAX_MENDS, MAX_STEPS, goals, least_needs, patched};
@@ -32,6 +31,7 @@ use cel::stack::run_on_deep_stack;
 use kubernetes::defaulting::Decoding;
 use kubernetes::merge;
 use kubernetes::schema::Gvk;
+use kubernetes::validity::{Constraint, InputConstraints};
 
 /// The most kinds that a policy is tried on.
 const MAX_KINDS: usize = 16;
@@ -168,7 +168,7 @@ impl Search<'_> {
             }
             for with_soft in to_reach.attempts() {
                 let goals = to_reach.list(*with_soft);
-                for needs in goals::solve(&reader, goals, Needs::default()).found {
+                for needs in goals::solve(&reader, goals, InputConstraints::default()).found {
                     self.try_needs(&mut maker, &candidates, needs);
                 }
             }
@@ -198,7 +198,12 @@ impl Search<'_> {
     }
 
     /// Puts a request that fits `needs` through the policy, mended where an expression misses something.
-    fn try_needs(&mut self, maker: &mut Maker<'_>, candidates: &[Candidate], mut needs: Needs) {
+    fn try_needs(
+        &mut self,
+        maker: &mut Maker<'_>,
+        candidates: &[Candidate],
+        mut needs: InputConstraints,
+    ) {
         for _ in 0..MAX_MENDS {
             let gvk = &maker.resource.gvk;
             let mut wanted = self.wanted.iter();
@@ -226,7 +231,7 @@ impl Search<'_> {
                 })
             });
             let Some(missing) = missing else { return };
-            if needs.add(&missing.path, Edit::Present).is_none() {
+            if needs.add(&missing.path, Constraint::Present).is_none() {
                 return;
             }
         }

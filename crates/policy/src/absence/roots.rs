@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, LazyLock, OnceLock};
 
-use super::path::Root;
 use super::shape::Shape;
 use super::witness::{Params, is_namespace};
 use kubernetes::schema::Gvk;
 use kubernetes::schema::decl_type::{DeclField, DeclKind, DeclType};
 use kubernetes::schema::rest_mapper::ApiResource;
+use kubernetes::validity::Root;
 
 fn text() -> Arc<DeclType> {
     Arc::new(DeclType::scalar(DeclKind::String))

@@ -7,13 +7,13 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBindin
 use super::Context;
 use super::kinds::{of_kinds, operations};
 use super::makers::Makers;
-use super::need::Needs;
 use super::witness::Witness;
 use crate::admission::{Admission, AuthorizerList, Binding, ParamList, ReviewContext};
 use crate::compile::CompiledPolicy;
 use crate::consequence::Consequence;
 use crate::{fails_closed, matching, param_kind};
 use kubernetes::schema::Gvk;
+use kubernetes::validity::InputConstraints;
 
 /// The most kinds that are looked at for one whose scope does not fit that of the params.
 const MAX_SCOPE_KINDS: usize = 20;
@@ -63,7 +63,7 @@ pub fn scope_mismatch(
             continue;
         };
         let maker = maker.within(binding.spec.match_resources.as_ref());
-        let Some(made) = maker.make(&Needs::default()) else {
+        let Some(made) = maker.make(&InputConstraints::default()) else {
             continue;
         };
         let Some((request, _, namespaces)) = maker.asked(&made) else {

@@ -7,8 +7,6 @@ use super::candidates::{self, Candidate, Goals};
 use super::failures::Failure;
 use super::kinds::{of_kinds, operations};
 use super::makers::Makers;
-use super::need::{Edit, Needs};
-use super::path::Path;
 use super::symbol::{Place, Reader};
 use super::witness::{Budget, Made, Maker, Witness};
 use super::{Context, MAX_MENDS, MAX_STEPS, goals, least_needs, missing};
@@ -20,6 +18,7 @@ use cel::diagnostic::Severity;
 use cel::source::{Location, SourceMap};
 use cel::stack::run_on_deep_stack;
 use kubernetes::schema::Gvk;
+use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
 
 /// The most kinds that are tried.
 const MAX_KINDS: usize = 6;
@@ -211,7 +210,11 @@ impl Search<'_> {
     ) {
         let n_before = self.found.len();
         for with_soft in to_reach.attempts() {
-            let solved = goals::solve(reader, to_reach.list(*with_soft), Needs::default());
+            let solved = goals::solve(
+                reader,
+                to_reach.list(*with_soft),
+                InputConstraints::default(),
+            );
             if solved.is_hopeless {
                 return;
             }
@@ -221,11 +224,11 @@ impl Search<'_> {
                     if self.found.len() > n_before {
                         return;
                     }
-                    let missing: Option<&Path> = tried
+                    let missing: Option<&FieldPath> = tried
                         .as_ref()
                         .and_then(|(made, failures)| missing(made, failures, by_place, place.n));
                     let Some(missing) = missing else { break };
-                    if needs.add(missing, Edit::Present).is_none() {
+                    if needs.add(missing, Constraint::Present).is_none() {
                         break;
                     }
                 }
@@ -239,7 +242,7 @@ impl Search<'_> {
         maker: &mut Maker<'_>,
         reader: &Reader<'_>,
         places: &Places,
-        needs: &Needs,
+        needs: &InputConstraints,
     ) -> Option<(Rc<Made>, Rc<Vec<Failure>>)> {
         let made = maker.make(needs)?;
         let failures = maker.failures(reader, &made, &mut self.budget)?;

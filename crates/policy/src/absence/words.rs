@@ -7,13 +7,13 @@ use serde_json::Value as Json;
 use super::candidates::{Candidate, Cause};
 use super::failures::Failure;
 use super::guard::{self, Sense};
-use super::path::{self, Path, Root, Segment};
 use super::symbol::{Place, Reader, Scope, Symbol};
 use super::witness::Made;
 use crate::expressions::Role;
 use crate::rule::Rule;
 use cel::ast::{Expr, ExprId, Literal};
 use kubernetes::schema::rest_mapper::ApiResource;
+use kubernetes::validity::{FieldPath, Root, Segment, is_identifier};
 
 /// The longest text of a witness that a message shows.
 const MAX_SHOWN: usize = 60;
@@ -85,7 +85,7 @@ impl Words<'_, '_> {
             return format!("`{name}` is null {why}: {subject} fails with `{error}`");
         }
         let shown = match path.segments.first() {
-            Some(Segment::Field(field)) if path::is_name(field) => format!("{name}.{path}"),
+            Some(Segment::Field(field)) if is_identifier(field) => format!("{name}.{path}"),
             _ => format!("{name}{path}"),
         };
         let short = match path.root {
@@ -204,7 +204,7 @@ impl Words<'_, '_> {
         Some(sense.guard(&[format!("type({operand}) == {type_}")]))
     }
 
-    fn is_own(self, path: &Path) -> bool {
+    fn is_own(self, path: &FieldPath) -> bool {
         let shape = self.reader.shape(path);
         shape.is_some_and(|shape| shape.is_own())
     }
@@ -386,7 +386,7 @@ impl Words<'_, '_> {
     }
 
     /// The path of the whole chain that the candidate is in, where it begins with a root.
-    fn path_of_chain(self, candidate: &Candidate) -> Option<Path> {
+    fn path_of_chain(self, candidate: &Candidate) -> Option<FieldPath> {
         let place = Place {
             n: candidate.place.n,
             id: candidate.chain,

@@ -8,8 +8,6 @@ use super::candidates::{self, Candidate, Cause};
 use super::failures::failures;
 use super::kinds::kinds_up_to;
 use super::makers::Makers;
-use super::need::{Edit, Needs};
-use super::path::Path;
 use super::symbol::{Goal, Place, Reader, Scope};
 use super::witness::{Budget, Made, Maker, Witness};
 use super::{Context, goals, is_reason};
@@ -19,6 +17,7 @@ use crate::expressions::{PolicyExpression, Role};
 use crate::matching;
 use cel::stack::run_on_deep_stack;
 pub use dependence::{Dependence, dependence};
+use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
 use trial::{Trial, add_operation, edits, usual};
 
 /// The most kinds that a policy is tried on.
@@ -153,7 +152,7 @@ impl<'a> Search<'a> {
         (n, index): (usize, usize),
         wanted: bool,
     ) {
-        for base in [usual(trial.reader), Needs::default()] {
+        for base in [usual(trial.reader), InputConstraints::default()] {
             for with_others in [true, false] {
                 let goals = self.goals(trial.reader, index, wanted, with_others);
                 for needs in goals::solve(trial.reader, goals, base.clone()).found {
@@ -164,7 +163,7 @@ impl<'a> Search<'a> {
                 }
             }
         }
-        self.try_needs(maker, trial, (n, index), Needs::default());
+        self.try_needs(maker, trial, (n, index), InputConstraints::default());
     }
 
     /// Goals: the validation at `index` is `wanted`, match conditions hold, and, where that is asked for, the other
@@ -213,7 +212,7 @@ impl<'a> Search<'a> {
             let n_conditions = goals.len().saturating_sub(1);
             goals.into_iter().take(n_conditions).collect()
         };
-        let mut bases = goals::solve(trial.reader, conditions, Needs::default()).found;
+        let mut bases = goals::solve(trial.reader, conditions, InputConstraints::default()).found;
         bases.truncate(2);
         let conditions = {
             let goals = self.goals(trial.reader, index, wanted, false);
@@ -223,12 +222,12 @@ impl<'a> Search<'a> {
         let more = goals::solve(trial.reader, conditions, usual(trial.reader)).found;
         bases.splice(0..0, more.into_iter().take(1));
         if bases.is_empty() {
-            bases.push(Needs::default());
+            bases.push(InputConstraints::default());
         }
         let mut paths = Vec::new();
         let mut literals = Vec::new();
         trial.paths(index, &mut paths, &mut literals);
-        let edits: Vec<(Path, Edit)> = paths
+        let edits: Vec<(FieldPath, Constraint)> = paths
             .iter()
             .flat_map(|path| edits(path, &literals))
             .collect();
@@ -253,7 +252,7 @@ impl<'a> Search<'a> {
         let mut all = bases.swap_remove(0);
         for path in &paths {
             let mut more = all.clone();
-            if more.add(path, Edit::Present).is_some() {
+            if more.add(path, Constraint::Present).is_some() {
                 all = more;
             }
         }
@@ -275,7 +274,7 @@ impl<'a> Search<'a> {
         maker: &mut Maker<'_>,
         trial: &mut Trial<'_, '_>,
         (n, index): (usize, usize),
-        mut needs: Needs,
+        mut needs: InputConstraints,
     ) {
         for _ in 0..MAX_MENDS {
             let Some(made) = maker.make(&needs) else {
@@ -301,7 +300,7 @@ impl<'a> Search<'a> {
                     trial.candidates.iter().find(at_place)
                 });
             let Some(missing) = missing else { return };
-            if needs.add(&missing.path, Edit::Present).is_none() {
+            if needs.add(&missing.path, Constraint::Present).is_none() {
                 return;
             }
         }

@@ -5,12 +5,11 @@ use std::collections::BTreeSet;
 use serde_json::{Value as Json, json};
 
 use super::super::candidates::Candidate;
-use super::super::need::{Edit, Needs};
-use super::super::path::{Path, Root};
 use super::super::symbol::{Form, Place, Reader, Scope, Symbol, at, form};
 use super::super::witness::Budget;
 use crate::admission::Operation;
 use cel::ast::{Expr, ExprId, Literal};
+use kubernetes::validity::{Constraint, FieldPath, InputConstraints, Root};
 
 /// The most paths that are changed by trial.
 const MAX_PATHS: usize = 24;
@@ -43,8 +42,8 @@ const TEXTS: [&str; 16] = [
 
 /// Numbers that many validations tell apart.
 const NUMBERS: [i64; 8] = [0, 1, -1, 2, 10, 100, 1_000, 70_000];
-/// Needs that an object of a usual kind meets, though its schema does not say so.
-pub(super) fn usual(reader: &Reader<'_>) -> Needs {
+/// InputConstraints that an object of a usual kind meets, though its schema does not say so.
+pub(super) fn usual(reader: &Reader<'_>) -> InputConstraints {
     const LISTS: [&[&str]; 4] = [
         &["spec", "containers"],
         &["spec", "template", "spec", "containers"],
@@ -60,8 +59,8 @@ pub(super) fn usual(reader: &Reader<'_>) -> Needs {
     ];
     const OF_RULES: [(&str, &str); 3] =
         [("apiGroups", ""), ("resources", "pods"), ("verbs", "get")];
-    let mut needs = Needs::default();
-    let mut add = |path: Option<Path>, edit: Edit| {
+    let mut needs = InputConstraints::default();
+    let mut add = |path: Option<FieldPath>, edit: Constraint| {
         let path = path.filter(|path| reader.shape(path).is_some_and(|shape| !shape.is_unknown()));
         let mut more = needs.clone();
         if path.is_some_and(|path| more.add(&path, edit).is_some()) {
@@ -69,53 +68,53 @@ pub(super) fn usual(reader: &Reader<'_>) -> Needs {
         }
     };
     let of = |names: &[&str]| {
-        let root = Path::of(Root::Object);
+        let root = FieldPath::new(Root::Object);
         names.iter().try_fold(root, |path, name| path.field(name))
     };
     for names in LISTS {
-        let is_list = |path: &Path| reader.shape(path).is_some_and(|shape| shape.is_list());
-        add(of(names).filter(is_list), Edit::MinLen(1));
+        let is_list = |path: &FieldPath| reader.shape(path).is_some_and(|shape| shape.is_list());
+        add(of(names).filter(is_list), Constraint::MinLen(1));
     }
     let rule = of(&["rules"]).and_then(|rules| rules.element(0));
     for (name, value) in OF_RULES {
         add(
             rule.as_ref().and_then(|rule| rule.field(name)),
-            Edit::Holds(json!(value)),
+            Constraint::Holds(json!(value)),
         );
     }
     let ingress = of(&["spec", "rules"]).and_then(|rules| rules.element(0));
     let paths = ingress.and_then(|rule| rule.field("http")?.field("paths")?.element(0));
     add(
         paths.and_then(|path| path.field("path")),
-        Edit::Equals(json!("/")),
+        Constraint::Equals(json!("/")),
     );
     needs
 }
 
-pub(super) fn add_operation(needs: &mut Needs, operation: Operation) -> Option<()> {
-    let path = Path::of(Root::Request).field("operation")?;
-    needs.add(&path, Edit::Equals(json!(operation.as_str())))
+pub(super) fn add_operation(needs: &mut InputConstraints, operation: Operation) -> Option<()> {
+    let path = FieldPath::new(Root::Request).field("operation")?;
+    needs.add(&path, Constraint::Equals(json!(operation.as_str())))
 }
 
 /// The edits that are tried at `path`.
-pub(super) fn edits(path: &Path, literals: &[Json]) -> Vec<(Path, Edit)> {
+pub(super) fn edits(path: &FieldPath, literals: &[Json]) -> Vec<(FieldPath, Constraint)> {
     let mut found = vec![
-        (path.clone(), Edit::Absent),
-        (path.clone(), Edit::Present),
-        (path.clone(), Edit::MinLen(2)),
-        (path.clone(), Edit::MaxLen(0)),
+        (path.clone(), Constraint::Absent),
+        (path.clone(), Constraint::Present),
+        (path.clone(), Constraint::MinLen(2)),
+        (path.clone(), Constraint::MaxLen(0)),
     ];
-    let equal = |value: Json| (path.clone(), Edit::Equals(value));
+    let equal = |value: Json| (path.clone(), Constraint::Equals(value));
     found.extend([json!(true), json!(false)].map(equal));
     for literal in literals {
-        found.push((path.clone(), Edit::Equals(literal.clone())));
+        found.push((path.clone(), Constraint::Equals(literal.clone())));
         match literal {
             Json::String(text) => {
-                found.push((path.clone(), Edit::Equals(json!(format!("{text}x")))));
-                found.push((path.clone(), Edit::Holds(literal.clone())));
+                found.push((path.clone(), Constraint::Equals(json!(format!("{text}x")))));
+                found.push((path.clone(), Constraint::Holds(literal.clone())));
                 if let Some(inner) = path.field(text) {
-                    found.push((inner.clone(), Edit::Present));
-                    found.push((inner, Edit::Absent));
+                    found.push((inner.clone(), Constraint::Present));
+                    found.push((inner, Constraint::Absent));
                 }
                 // No key is the beginning or the end of one.
                 let is_mark = |letter: char| letter.is_ascii_punctuation();
@@ -131,13 +130,13 @@ pub(super) fn edits(path: &Path, literals: &[Json]) -> Vec<(Path, Edit)> {
                         ""
                     };
                     let inner = path.field(&format!("{before}{text}{behind}"));
-                    found.extend(inner.map(|inner| (inner, Edit::Present)));
+                    found.extend(inner.map(|inner| (inner, Constraint::Present)));
                 }
             }
             Json::Number(number) => {
                 let near = number.as_i64().into_iter();
                 let near = near.flat_map(|n| [n.saturating_sub(1), n.saturating_add(1)]);
-                found.extend(near.map(|n| (path.clone(), Edit::Equals(json!(n)))));
+                found.extend(near.map(|n| (path.clone(), Constraint::Equals(json!(n)))));
             }
             _ => {}
         }
@@ -156,7 +155,7 @@ pub(super) struct Trial<'r, 'a> {
 
 impl Trial<'_, '_> {
     /// The paths that the expression at `index` reads, itself or by variables, and the literals in it.
-    pub(super) fn paths(&self, index: usize, paths: &mut Vec<Path>, literals: &mut Vec<Json>) {
+    pub(super) fn paths(&self, index: usize, paths: &mut Vec<FieldPath>, literals: &mut Vec<Json>) {
         let Some(ast) = self.reader.ast(index) else {
             return;
         };
@@ -174,7 +173,7 @@ impl Trial<'_, '_> {
         &self,
         (place, scope): (Place, &Scope),
         seen: &mut BTreeSet<usize>,
-        (paths, literals): (&mut Vec<Path>, &mut Vec<Json>),
+        (paths, literals): (&mut Vec<FieldPath>, &mut Vec<Json>),
         depth: usize,
     ) {
         if depth > MAX_DEPTH || !self.reader.take() {
@@ -254,7 +253,7 @@ impl Trial<'_, '_> {
     }
 
     /// Adds the paths that the part at `place` stands for.
-    fn add_paths(&self, (place, scope): (Place, &Scope), paths: &mut Vec<Path>) {
+    fn add_paths(&self, (place, scope): (Place, &Scope), paths: &mut Vec<FieldPath>) {
         let symbols = match self.reader.expr(place) {
             Expr::Select {
                 operand,

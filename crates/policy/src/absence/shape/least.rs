@@ -3,13 +3,12 @@
 use regexp::MemoryLimit;
 use serde_json::{Map, Value as Json, json};
 
-use super::super::path::{Path, Segment};
-use super::super::{enums, facts, refused};
 use super::meet::MAX_LEN;
 use super::{Shape, Step};
 use kubernetes::defaulting::NOW;
 use kubernetes::schema::decl_type::DeclKind;
 use kubernetes::schema::escape::unescape;
+use kubernetes::validity::{FieldPath, Segment, minimal_fields, sample_text};
 
 /// How deep a minimal object may nest.
 const MAX_DEPTH: usize = 40;
@@ -40,7 +39,7 @@ pub(super) const SAMPLES: [&str; 14] = [
 
 impl<'a> Shape<'a> {
     /// The least value of the type that is valid; `None` where none could be made.
-    pub(in crate::absence) fn minimal(&self, path: &Path) -> Option<Json> {
+    pub(in crate::absence) fn minimal(&self, path: &FieldPath) -> Option<Json> {
         let mut left = MAX_VALUES;
         self.made(path, None, &mut left, 0)
     }
@@ -48,7 +47,7 @@ impl<'a> Shape<'a> {
     /// `given` with all that has to be there, or the least value.
     fn made(
         &self,
-        path: &Path,
+        path: &FieldPath,
         given: Option<Json>,
         left: &mut usize,
         depth: usize,
@@ -110,23 +109,17 @@ impl<'a> Shape<'a> {
     }
 
     /// The least value of a text of Kubernetes' own kinds that validation takes, where it takes some alone.
-    fn usual(&self, path: &Path) -> Option<Json> {
+    fn usual(&self, path: &FieldPath) -> Option<Json> {
         let kind = self.own_kind()?;
         if !matches!(self.type_.kind, DeclKind::String) {
             return None;
         }
-        let of_enum = enums::values(kind, path).and_then(|values| values.first());
-        let usual = of_enum.copied().or_else(|| {
-            let name = *path.names().last()?;
-            let is_status = path.names().first() == Some(&"status");
-            refused::usual(name).filter(|_| !is_status)
-        });
-        usual.map(|text| json!(text))
+        sample_text(kind, path).map(|text| json!(text))
     }
 
     fn element(
         &self,
-        path: &Path,
+        path: &FieldPath,
         n: usize,
         given: Option<Json>,
         left: &mut usize,
@@ -137,7 +130,7 @@ impl<'a> Shape<'a> {
 
     fn behind(
         &self,
-        path: &Path,
+        path: &FieldPath,
         segment: Segment,
         given: Option<Json>,
         left: &mut usize,
@@ -155,19 +148,14 @@ impl<'a> Shape<'a> {
     /// Adds to the fields of an object those that have to be there.
     fn fill(
         &self,
-        path: &Path,
+        path: &FieldPath,
         fields: &mut Map<String, Json>,
         left: &mut usize,
         depth: usize,
     ) -> Option<()> {
         let mut certain = Vec::new();
         if let Some(kind) = self.own_kind() {
-            let of_type = facts::of_type(|field| self.has(field)).into_iter();
-            let facts = of_type
-                .map(|fact| (fact.field, fact.value))
-                .chain(facts::of_place(kind, path))
-                .chain(facts::choices(kind, path));
-            for (field, value) in facts {
+            for (field, value) in minimal_fields(kind, path, |field| self.has(field)) {
                 certain.push(field);
                 if !fields.contains_key(field) && !value.is_empty() {
                     fields.insert(field.to_owned(), serde_json::from_str(value).ok()?);

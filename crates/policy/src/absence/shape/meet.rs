@@ -2,12 +2,12 @@
 
 use serde_json::{Value as Json, json};
 
-use super::super::need::Need;
-use super::super::path::{Path, Segment};
-use super::super::{enums, facts, refused};
 use super::least::SAMPLES;
 use super::{Shape, Step};
 use kubernetes::schema::decl_type::DeclKind;
+use kubernetes::validity::{
+    FieldPath, Segment, ValueConstraints, enum_values, has_unique_names, is_omitted_if_false,
+};
 
 /// The longest list that is made.
 pub(super) const MAX_LEN: usize = 12;
@@ -18,9 +18,9 @@ impl Shape<'_> {
     pub(in crate::absence) fn meet(
         &self,
         value: &mut Json,
-        path: &Path,
+        path: &FieldPath,
         rest: &[Segment],
-        need: &Need,
+        need: &ValueConstraints,
     ) -> Option<()> {
         let Some((segment, rest)) = rest.split_first() else {
             return self.meet_here(value, path, need);
@@ -58,7 +58,7 @@ impl Shape<'_> {
                 shape.meet(found, &further, rest, need)?;
                 if is_last && !is_certain && self.is_own() {
                     let is_dropped = match &*found {
-                        Json::Bool(false) => facts::is_never_false(name),
+                        Json::Bool(false) => is_omitted_if_false(name),
                         Json::String(text) => text.is_empty() && !self.is_map(),
                         Json::Array(items) => items.is_empty(),
                         Json::Object(entries) => entries.is_empty() && shape.is_map(),
@@ -86,7 +86,7 @@ impl Shape<'_> {
     }
 
     /// Gives `value` at least `n` elements or entries, if it can have any.
-    fn grow(&self, value: &mut Json, path: &Path, n: usize) -> Option<()> {
+    fn grow(&self, value: &mut Json, path: &FieldPath, n: usize) -> Option<()> {
         if n > MAX_LEN {
             return None;
         }
@@ -128,8 +128,8 @@ impl Shape<'_> {
     }
 
     /// `made` with another name than each of `items`, which Kubernetes wants of containers and volumes.
-    fn distinct(&self, path: &Path, items: &[Json], mut made: Json) -> Json {
-        let is_keyed = (path.names().last()).is_some_and(|name| refused::LISTS.contains(name));
+    fn distinct(&self, path: &FieldPath, items: &[Json], mut made: Json) -> Json {
+        let is_keyed = (path.names().last()).is_some_and(|name| has_unique_names(name));
         let is_taken = |name: &Json| items.iter().any(|item| item.get("name") == Some(name));
         if self.is_own()
             && is_keyed
@@ -143,7 +143,7 @@ impl Shape<'_> {
     }
 
     /// The usual keys of the map at `path`, where it has amounts by resource.
-    fn amounts(&self, path: &Path) -> Option<&'static [&'static str]> {
+    fn amounts(&self, path: &FieldPath) -> Option<&'static [&'static str]> {
         let is_amounts = matches!(path.segments.last(), Some(Segment::Field(name))
             if ["limits", "requests"].contains(&&**name));
         let is_claim = self.own_kind() == Some("PersistentVolumeClaim");
@@ -155,7 +155,7 @@ impl Shape<'_> {
     }
 
     /// Gives an object whose fields are declared optional ones until it has `n`: maps first, of which any is valid.
-    fn add_fields(&self, value: &mut Json, path: &Path, n: usize) {
+    fn add_fields(&self, value: &mut Json, path: &FieldPath, n: usize) {
         let Json::Object(fields) = value else { return };
         let declared = self.type_.declared_fields().iter();
         let (maps, others): (Vec<_>, Vec<_>) =
@@ -183,7 +183,7 @@ impl Shape<'_> {
         }
     }
 
-    fn meet_here(&self, value: &mut Json, path: &Path, need: &Need) -> Option<()> {
+    fn meet_here(&self, value: &mut Json, path: &FieldPath, need: &ValueConstraints) -> Option<()> {
         if need.is_present == Some(false) {
             return None;
         }
@@ -251,8 +251,8 @@ impl Shape<'_> {
     }
 
     /// A valid scalar that is none of `values`.
-    fn other_than(&self, path: &Path, values: &[Json]) -> Option<Json> {
-        let of_kind = self.own_kind().and_then(|kind| enums::values(kind, path));
+    fn other_than(&self, path: &FieldPath, values: &[Json]) -> Option<Json> {
+        let of_kind = self.own_kind().and_then(|kind| enum_values(kind, path));
         let of_kind = of_kind.into_iter().flatten().map(|text| json!(text));
         let enumerated = self
             .type_
@@ -275,15 +275,15 @@ impl Shape<'_> {
     }
 
     /// Reports whether Kubernetes has a list of values for the text at `path` that `value` is not in.
-    fn is_no_value(&self, path: &Path, value: &Json) -> bool {
-        let values = self.own_kind().and_then(|kind| enums::values(kind, path));
+    fn is_no_value(&self, path: &FieldPath, value: &Json) -> bool {
+        let values = self.own_kind().and_then(|kind| enum_values(kind, path));
         let text = value.as_str().filter(|text| !text.is_empty());
         text.is_some_and(|text| values.is_some_and(|values| !values.contains(&text)))
     }
 }
 
 /// `text` with a word more at an end that no name has, `/` or `-`, unless `need` asks for that end.
-fn whole(mut text: String, need: &Need) -> String {
+fn whole(mut text: String, need: &ValueConstraints) -> String {
     let [prefix, _, suffix] = &need.text;
     if text == "*" && prefix.is_empty() && suffix.is_empty() {
         return "*.example.com".to_owned();

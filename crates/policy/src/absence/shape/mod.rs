@@ -8,12 +8,13 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use super::compared::Texts;
-use super::facts;
-use super::path::{Path, Root, Segment};
 use kubernetes::defaulting::is_null_unset;
 use kubernetes::schema::Gvk;
 use kubernetes::schema::decl_type::{DeclField, DeclKind, DeclType};
 use kubernetes::schema::escape::escape;
+use kubernetes::validity::{
+    FieldPath, Root, Segment, is_guaranteed, is_never_empty, is_never_null, is_system_metadata,
+};
 /// A type, as far as it tells which values are valid.
 #[derive(Clone, Debug)]
 pub(super) struct Shape<'a> {
@@ -133,18 +134,14 @@ impl<'a> Shape<'a> {
 
     /// Reports whether a valid value at `path`, of this type, may be null: one that its CRD calls so, or one that the API
     /// server writes so where nobody has set it.
-    pub(super) fn may_be_null(&self, path: &Path) -> bool {
+    pub(super) fn may_be_null(&self, path: &FieldPath) -> bool {
         let Some(gvk) = &self.own else {
             return self.type_.nullable;
         };
-        if !matches!(path.root, Root::Object | Root::OldObject) || facts::is_never_null(path) {
+        if !matches!(path.root, Root::Object | Root::OldObject) || is_never_null(path) {
             return false;
         }
-        let steps = path.segments.iter().map(|segment| match segment {
-            Segment::Field(name) => Some(&**name),
-            Segment::Index(_) => None,
-        });
-        is_null_unset(gvk, steps)
+        is_null_unset(gvk, path.segments.iter().map(Segment::name))
     }
 
     /// Reports whether a CRD has rules about it that are expressions.
@@ -228,9 +225,9 @@ impl<'a> Shape<'a> {
     }
 
     /// Reports whether there is something behind `segment` of every valid value of the type at `path`.
-    pub(super) fn is_certain(&self, path: &Path, segment: &Segment) -> bool {
+    pub(super) fn is_certain(&self, path: &FieldPath, segment: &Segment) -> bool {
         let Segment::Field(name) = segment else {
-            return self.is_own() && *segment == Segment::Index(0) && facts::is_never_empty(path);
+            return self.is_own() && *segment == Segment::Index(0) && is_never_empty(path);
         };
         let Some(field) = self.declared(name) else {
             return false;
@@ -248,22 +245,20 @@ impl<'a> Shape<'a> {
         self.type_.declared_field(field).is_some()
     }
 
-    fn is_fact(&self, path: &Path, name: &str) -> bool {
-        self.own_kind().is_some_and(|kind| {
-            facts::has_field(name, |field| self.has(field))
-                || facts::of_place(kind, path).any(|(field, _)| field == name)
-        })
+    fn is_fact(&self, path: &FieldPath, name: &str) -> bool {
+        self.own_kind()
+            .is_some_and(|kind| is_guaranteed(kind, path, name, |field| self.has(field)))
     }
 
     /// Reports whether the API server itself sets the field `name` of the metadata at `path`.
-    fn is_system_field(&self, path: &Path, name: &str) -> bool {
+    fn is_system_field(&self, path: &FieldPath, name: &str) -> bool {
         matches!(&*path.segments, [Segment::Field(field)] if **field == *"metadata")
             && matches!(path.root, Root::Object | Root::OldObject | Root::Params)
-            && (facts::METADATA.contains(&name) || name == "namespace" && self.is_namespaced)
+            && (is_system_metadata(name) || name == "namespace" && self.is_namespaced)
     }
 }
 
 /// The fields that every object of Kubernetes' own kinds has.
-fn is_root_field(path: &Path, name: &str) -> bool {
+fn is_root_field(path: &FieldPath, name: &str) -> bool {
     path.segments.is_empty() && matches!(name, "apiVersion" | "kind" | "metadata")
 }

@@ -12,13 +12,13 @@ use serde_json::{Value as Json, json};
 
 use super::decided::decided;
 use super::goals::Way;
-use super::path::{Path, Root, Segment};
 use super::shape::{Shape, Step};
 use crate::compile::CompiledPolicy;
 use crate::expressions::Role;
-use crate::reads::variable;
+use crate::reads::{Input, variable};
 use cel::ast::{Ast, Expr, ExprId, Literal};
 pub(super) use form::{Form, form};
+use kubernetes::validity::{FieldPath, Root, Segment};
 
 /// The most parts that one expression may stand for.
 const MAX_ALTERNATIVES: usize = 4;
@@ -45,7 +45,7 @@ pub(super) struct Place {
 pub(super) enum Symbol {
     /// The value at a path.
     At {
-        path: Path,
+        path: FieldPath,
         /// True of an optional that holds it, if it is there.
         is_optional: bool,
         /// The value that stands in for it.
@@ -60,11 +60,11 @@ pub(super) enum Symbol {
     /// The list that a macro makes.
     Collected(Place, Scope),
     /// A key of the map at the path.
-    Key(Path),
+    Key(FieldPath),
     /// The number of elements or entries at the path.
-    Size(Path),
+    Size(FieldPath),
     /// The parts of the text at the path.
-    Parts(Path),
+    Parts(FieldPath),
     Unknown,
 }
 
@@ -111,7 +111,7 @@ pub(super) enum Goal {
     /// The expression is `true`, or `false`.
     Is(Place, Scope, bool),
     /// The list or map at the path is not empty.
-    NotEmpty(Path),
+    NotEmpty(FieldPath),
 }
 
 /// The ways for an expression to be true or false.
@@ -124,7 +124,7 @@ pub(super) struct Reader<'a> {
     /// The last variable of each name.
     variables: HashMap<&'a str, usize>,
     /// The values that are the same in all requests of the kind.
-    constants: Vec<(Path, Json)>,
+    constants: Vec<(FieldPath, Json)>,
     /// The symbols of expressions outside of macros, as far as they were asked for.
     known: RefCell<HashMap<Place, Vec<Symbol>>>,
     /// The ways for expressions outside of macros to be true or false, as far as they were asked for.
@@ -138,7 +138,7 @@ impl<'a> Reader<'a> {
     pub(super) fn new(
         policy: &'a CompiledPolicy,
         roots: Vec<(Root, Shape<'a>)>,
-        constants: Vec<(Path, Json)>,
+        constants: Vec<(FieldPath, Json)>,
         max_steps: u32,
     ) -> Self {
         let expressions = policy.expressions().iter().enumerate();
@@ -184,7 +184,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The type at `path`.
-    pub(super) fn shape(&self, path: &Path) -> Option<Shape<'a>> {
+    pub(super) fn shape(&self, path: &FieldPath) -> Option<Shape<'a>> {
         let (_, root) = self.roots.iter().find(|(root, _)| *root == path.root)?;
         let mut shape = root.clone();
         for segment in &path.segments {
@@ -198,7 +198,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reports whether nothing may be at `path` in a valid object that has what is around it.
-    pub(super) fn may_be_absent(&self, path: &Path) -> bool {
+    pub(super) fn may_be_absent(&self, path: &FieldPath) -> bool {
         let (Some(parent), Some(last)) = (path.parent(), path.segments.last()) else {
             return true;
         };
@@ -207,7 +207,7 @@ impl<'a> Reader<'a> {
             return false;
         }
         // Of params without a schema nothing is known.
-        let root = self.shape(&Path::of(path.root));
+        let root = self.shape(&FieldPath::new(path.root));
         if root.is_none_or(|root| root.is_unknown()) {
             return false;
         }
@@ -217,7 +217,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn is_map(&self, path: &Path) -> bool {
+    fn is_map(&self, path: &FieldPath) -> bool {
         self.shape(path).is_some_and(|shape| shape.is_map())
     }
 
@@ -247,7 +247,9 @@ impl<'a> Reader<'a> {
             Expr::Literal(literal) => vec![value(literal)],
             Expr::Ident(name) => match scope.find(name) {
                 Some(symbols) => symbols.to_vec(),
-                None => vec![Root::of(name).map_or(Symbol::Unknown, |root| at(Path::of(root)))],
+                None => {
+                    vec![root_of(name).map_or(Symbol::Unknown, |root| at(FieldPath::new(root)))]
+                }
             },
             Expr::Select {
                 operand,
@@ -402,7 +404,7 @@ impl<'a> Reader<'a> {
     }
 
     fn indexed(&self, operands: Vec<Symbol>, index: &[Symbol]) -> Vec<Symbol> {
-        let step = |path: &Path| match index {
+        let step = |path: &FieldPath| match index {
             [Symbol::Value(Json::String(key))] => path.field(key),
             [Symbol::Value(Json::Number(n))] => path.element(usize::try_from(n.as_u64()?).ok()?),
             [Symbol::Key(map)] if map == path => path.field(ANY_KEY),
@@ -428,8 +430,20 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Returns the root that an identifier denotes. `None` if it holds no data of a request.
+fn root_of(name: &str) -> Option<Root> {
+    Some(match Input::from_name(name)? {
+        Input::Object => Root::Object,
+        Input::OldObject => Root::OldObject,
+        Input::Params => Root::Params,
+        Input::Request => Root::Request,
+        Input::NamespaceObject => Root::Namespace,
+        Input::Authorizer | Input::Variables => return None,
+    })
+}
+
 /// The value at `path`.
-pub(super) fn at(path: Path) -> Symbol {
+pub(super) fn at(path: FieldPath) -> Symbol {
     Symbol::At {
         path,
         is_optional: false,
@@ -437,7 +451,7 @@ pub(super) fn at(path: Path) -> Symbol {
     }
 }
 
-fn selected(operands: Vec<Symbol>, step: impl Fn(&Path) -> Option<Path>) -> Vec<Symbol> {
+fn selected(operands: Vec<Symbol>, step: impl Fn(&FieldPath) -> Option<FieldPath>) -> Vec<Symbol> {
     let symbols = operands.into_iter().map(|operand| match operand {
         Symbol::At {
             path, is_optional, ..

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::super::path::Path;
 use super::{ANY_KEY, Form, Goal, MAX_ALTERNATIVES, Place, Reader, Scope, Symbol, at, form};
 use cel::ast::{Comprehension, Expr};
+use kubernetes::validity::FieldPath;
 
 impl Reader<'_> {
     /// The elements that a macro over `symbol` meets, with the goals for it to meet them.
@@ -52,7 +52,7 @@ impl Reader<'_> {
 
     /// The goals for the macro of which `symbol` is the list to leave out what it is about, with the list that it
     /// goes over.
-    pub(in crate::absence) fn fewer(&self, symbol: &Symbol) -> Option<(Path, Vec<Goal>)> {
+    pub(in crate::absence) fn fewer(&self, symbol: &Symbol) -> Option<(FieldPath, Vec<Goal>)> {
         let Symbol::Collected(place, scope) = symbol else {
             return None;
         };
@@ -81,7 +81,7 @@ impl Reader<'_> {
     }
 
     /// The first part of the request that a list is made of.
-    fn first_path(&self, symbol: &Symbol, depth: usize) -> Option<Path> {
+    fn first_path(&self, symbol: &Symbol, depth: usize) -> Option<FieldPath> {
         if depth > 8 {
             return None;
         }

@@ -4,8 +4,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value as Json;
 
-use super::super::path::{Path, Root, Segment};
 use crate::admission::Operation;
+use kubernetes::validity::{FieldPath, Root, Segment};
 
 /// A request that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Made {
     }
 
     /// The value at `path`.
-    pub(in crate::absence) fn at(&self, path: &Path) -> Option<&Json> {
+    pub(in crate::absence) fn at(&self, path: &FieldPath) -> Option<&Json> {
         let mut value = self.root(path.root)?;
         for segment in &path.segments {
             value = behind(value, segment)?;
@@ -60,7 +60,7 @@ impl Made {
     }
 
     /// Reports whether nothing is at `path`, though what is around it is there.
-    pub(in crate::absence) fn lacks(&self, path: &Path) -> bool {
+    pub(in crate::absence) fn lacks(&self, path: &FieldPath) -> bool {
         let Some(mut value) = self.root(path.root) else {
             return path.segments.is_empty();
         };

@@ -5,15 +5,15 @@ use std::rc::Rc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value as Json, json};
 
-use super::super::need::{Edit, Need, Needs};
-use super::super::path::{Path, Root, Segment};
 use super::super::roots::namespace_shape;
 use super::super::shape::Shape;
-use super::super::{unions, valid};
 use super::made::digest;
 use super::{Made, Maker, Params, is_namespace};
 use crate::admission::Operation;
 use kubernetes::defaulting::{NOW, UID, has_generation};
+use kubernetes::validity::{
+    self, Constraint, FieldPath, InputConstraints, Root, Segment, ValueConstraints,
+};
 
 /// The name, namespace and so on of what is made.
 const NAME: &str = "example";
@@ -24,8 +24,8 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 impl Maker<'_> {
     /// The operation that `needs` ask for, the least unusual one.
-    fn operation(&self, needs: &Needs) -> Option<Operation> {
-        let wanted = Path::of(Root::Request).field("operation")?;
+    fn operation(&self, needs: &InputConstraints) -> Option<Operation> {
+        let wanted = FieldPath::new(Root::Request).field("operation")?;
         let wanted = needs.at(&wanted);
         let fits = |operation: &&Operation| {
             let name = json!(operation.as_str());
@@ -33,7 +33,10 @@ impl Maker<'_> {
                 need.equals.as_ref().is_none_or(|value| *value == name)
                     && !need.differs.contains(&name)
             });
-            let (object, old_object) = (Path::of(Root::Object), Path::of(Root::OldObject));
+            let (object, old_object) = (
+                FieldPath::new(Root::Object),
+                FieldPath::new(Root::OldObject),
+            );
             let (has_object, has_old) = match operation {
                 Operation::Create | Operation::Connect => (true, false),
                 Operation::Update => (true, true),
@@ -49,7 +52,7 @@ impl Maker<'_> {
     }
 
     /// A request that fits `needs`; `None` where there is none, as far as can be told.
-    pub(in crate::absence) fn make(&self, needs: &Needs) -> Option<Rc<Made>> {
+    pub(in crate::absence) fn make(&self, needs: &InputConstraints) -> Option<Rc<Made>> {
         let operation = self.operation(needs)?;
         let mut needs = needs.clone();
         self.add_selected(&mut needs, operation)?;
@@ -64,7 +67,7 @@ impl Maker<'_> {
                 .into_iter()
                 .chain(has_old.then_some(Root::OldObject))
             {
-                valid::imply(&self.resource.gvk.kind, root, &mut needs)?;
+                validity::add_implied_constraints(&self.resource.gvk.kind, root, &mut needs)?;
             }
         }
         let sent = if has_object {
@@ -81,14 +84,14 @@ impl Maker<'_> {
         let [object, old_object] = prepared.seen;
         let params = match &self.params {
             Some(params) if params.is_always_null => None,
-            Some(params) if !needs.is_absent(&Path::of(Root::Params)) => {
+            Some(params) if !needs.is_absent(&FieldPath::new(Root::Params)) => {
                 Some(Self::make_params(params, &needs)?)
             }
             Some(params) if !params.may_be_null => return None,
             _ => None,
         };
         let is_namespaced = self.resource.namespaced;
-        if needs.is_absent(&Path::of(Root::Namespace)) && is_namespaced {
+        if needs.is_absent(&FieldPath::new(Root::Namespace)) && is_namespaced {
             return None;
         }
         let namespace = if is_namespaced {
@@ -112,7 +115,12 @@ impl Maker<'_> {
         }))
     }
 
-    fn make_object(&self, needs: &Needs, root: Root, operation: Operation) -> Option<Json> {
+    fn make_object(
+        &self,
+        needs: &InputConstraints,
+        root: Root,
+        operation: Operation,
+    ) -> Option<Json> {
         let minimal = self
             .minimal
             .get_or_init(|| self.kept.least(&self.resource.gvk, &self.object));
@@ -152,7 +160,7 @@ impl Maker<'_> {
         fields.insert("metadata".to_owned(), metadata);
         // The name and the namespace of the request are those of the object.
         for name in ["name", "namespace"] {
-            let of_request = Path::of(Root::Request).field(name)?;
+            let of_request = FieldPath::new(Root::Request).field(name)?;
             if let Some(need) = needs.at(&of_request)
                 && need.is_present == Some(true)
             {
@@ -165,20 +173,19 @@ impl Maker<'_> {
                     Segment::Field(name.into()),
                 ];
                 self.object
-                    .meet(&mut object, &Path::of(root), &segments, need)?;
+                    .meet(&mut object, &FieldPath::new(root), &segments, need)?;
             }
         }
         meet_all(&self.object, &mut object, root, needs)?;
         if self.is_own {
             let kind = &self.resource.gvk.kind;
-            unions::complete(kind, root, needs, &mut object)?;
-            valid::complete(kind, &mut object)?;
+            validity::complete(kind, root, needs, &mut object)?;
         }
         Some(object)
     }
 
-    fn make_params(params: &Params<'_>, needs: &Needs) -> Option<Json> {
-        let mut object = params.shape.minimal(&Path::of(Root::Params))?;
+    fn make_params(params: &Params<'_>, needs: &InputConstraints) -> Option<Json> {
+        let mut object = params.shape.minimal(&FieldPath::new(Root::Params))?;
         let fields = object.as_object_mut()?;
         fields.insert("apiVersion".to_owned(), json!(params.api_version));
         fields.insert("kind".to_owned(), json!(params.kind));
@@ -194,15 +201,15 @@ impl Maker<'_> {
         Some(object)
     }
 
-    fn make_namespace(&self, needs: &Needs, name: &str) -> Option<Json> {
+    fn make_namespace(&self, needs: &InputConstraints, name: &str) -> Option<Json> {
         let mut labels = json!({NAME_LABEL: name});
         let labels_of = labels.as_object_mut()?;
         for (key, edit) in self.namespace_selectors().flat_map(selected) {
             match edit {
                 // This label is that of the name.
                 _ if key == NAME_LABEL => {}
-                Edit::Equals(value) => drop(labels_of.insert(key, value)),
-                Edit::Absent => drop(labels_of.remove(&key)),
+                Constraint::Equals(value) => drop(labels_of.insert(key, value)),
+                Constraint::Absent => drop(labels_of.remove(&key)),
                 _ => drop(labels_of.insert(key, json!(NAME))),
             }
         }
@@ -225,7 +232,7 @@ impl Maker<'_> {
 
     fn make_request(
         &self,
-        needs: &Needs,
+        needs: &InputConstraints,
         operation: Operation,
         object: Option<&Json>,
     ) -> Option<Json> {
@@ -294,7 +301,7 @@ impl Maker<'_> {
         let wanted = self.namespace_selectors().flat_map(selected);
         let mut wanted = wanted.filter(|(key, _)| key == NAME_LABEL);
         let named = wanted.find_map(|(_, edit)| match edit {
-            Edit::Equals(Json::String(name)) => Some(name),
+            Constraint::Equals(Json::String(name)) => Some(name),
             _ => None,
         });
         let excluded = self.namespace_selectors();
@@ -308,17 +315,17 @@ impl Maker<'_> {
     }
 
     /// Adds what the selectors ask of objects.
-    fn add_selected(&self, needs: &mut Needs, operation: Operation) -> Option<()> {
+    fn add_selected(&self, needs: &mut InputConstraints, operation: Operation) -> Option<()> {
         let root = if operation == Operation::Delete {
             Root::OldObject
         } else {
             Root::Object
         };
-        let labels = Path::of(root).field("metadata")?.field("labels")?;
+        let labels = FieldPath::new(root).field("metadata")?.field("labels")?;
         let selectors = self.constraints.iter();
         let selectors = selectors.filter_map(|constraints| constraints.object_selector.as_ref());
         for (key, edit) in selectors.flat_map(selected) {
-            if edit == Edit::Absent {
+            if edit == Constraint::Absent {
                 // Left out of what is made in any case, unless something asks for it.
                 continue;
             }
@@ -328,34 +335,39 @@ impl Maker<'_> {
     }
 }
 
-fn meet_all(shape: &Shape<'_>, value: &mut Json, root: Root, needs: &Needs) -> Option<()> {
+fn meet_all(
+    shape: &Shape<'_>,
+    value: &mut Json,
+    root: Root,
+    needs: &InputConstraints,
+) -> Option<()> {
     let of_root = needs
         .iter()
         .filter(|(path, _)| path.root == root && !path.segments.is_empty());
-    let all: Vec<(&Path, &Need)> = of_root.collect();
+    let all: Vec<(&FieldPath, &ValueConstraints)> = of_root.collect();
     // What is taken away goes last, so that nothing brings it back.
     let (absent, present): (Vec<_>, Vec<_>) = all
         .into_iter()
         .partition(|(_, need)| need.is_present == Some(false));
     for (path, need) in present.into_iter().chain(absent) {
-        shape.meet(value, &Path::of(root), &path.segments, need)?;
+        shape.meet(value, &FieldPath::new(root), &path.segments, need)?;
     }
     Some(())
 }
 
 /// The labels that a selector asks for.
-fn selected(selector: &LabelSelector) -> Vec<(String, Edit)> {
+fn selected(selector: &LabelSelector) -> Vec<(String, Constraint)> {
     let equal = selector.match_labels.iter().flatten();
     let mut found: Vec<_> = equal
-        .map(|(key, value)| (key.clone(), Edit::Equals(json!(value))))
+        .map(|(key, value)| (key.clone(), Constraint::Equals(json!(value))))
         .collect();
     for requirement in selector.match_expressions.iter().flatten() {
         let first = requirement.values.iter().flatten().next();
         let edit = match (&*requirement.operator, first) {
-            ("In", Some(value)) => Edit::Equals(json!(value)),
-            ("DoesNotExist", _) => Edit::Absent,
+            ("In", Some(value)) => Constraint::Equals(json!(value)),
+            ("DoesNotExist", _) => Constraint::Absent,
             ("NotIn", _) => continue,
-            _ => Edit::Present,
+            _ => Constraint::Present,
         };
         found.push((requirement.key.clone(), edit));
     }

@@ -15,9 +15,6 @@ use serde_json::{Value as Json, json};
 
 use super::failures::{Failure, failures};
 use super::kept::KeptObjects;
-use super::need::Needs;
-use super::path::{Path, Root};
-use super::refused::is_refused;
 use super::roots::{request_shape, roots};
 use super::shape::Shape;
 use super::symbol::Reader;
@@ -28,10 +25,12 @@ use crate::admission::{
 };
 use crate::compile::CompiledPolicy;
 use cel::value::EvalError;
-use kubernetes::defaulting::Custom;
+use kubernetes::defaulting::{self, Custom};
 use kubernetes::library::estimate::AUTHORIZER_CHECK_COST;
 use kubernetes::schema::rest_mapper::ApiResource;
+use kubernetes::validity::{FieldPath, InputConstraints, Root, fails_validation};
 pub(super) use made::Made;
+use prepare::stored_operation;
 
 /// A request for which an expression fails, as an `AdmissionReview` has it, with what is asked besides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -71,7 +70,7 @@ pub(super) struct Maker<'a> {
     /// The namespace of the last request.
     last_namespace: RefCell<Option<(Json, Namespace)>>,
     /// The needs that requests were made for.
-    tried: Vec<Needs>,
+    tried: Vec<InputConstraints>,
     /// The requests that were evaluated, with the failures of those that the rules match.
     known: HashMap<Rc<Made>, Option<Rc<Vec<Failure>>>>,
     authorizer: Arc<AuthorizerList>,
@@ -158,15 +157,18 @@ impl<'a> Maker<'a> {
     }
 
     /// The values that are the same in all requests.
-    fn constants(&self) -> Vec<(Path, Json)> {
+    fn constants(&self) -> Vec<(FieldPath, Json)> {
         let (resource, subresource) = self.resource_names();
         let (gvk, gvr) = (&self.resource.gvk, &self.resource.gvr);
         let mut found = Vec::new();
         for root in [Root::Object, Root::OldObject] {
-            found.push((Path::of(root).field("kind"), json!(gvk.kind)));
-            found.push((Path::of(root).field("apiVersion"), json!(gvk.api_version())));
+            found.push((FieldPath::new(root).field("kind"), json!(gvk.kind)));
+            found.push((
+                FieldPath::new(root).field("apiVersion"),
+                json!(gvk.api_version()),
+            ));
         }
-        let request = Path::of(Root::Request);
+        let request = FieldPath::new(Root::Request);
         for part in ["kind", "requestKind"] {
             let part = request.field(part);
             let field = |name| part.as_ref().and_then(|part| part.field(name));
@@ -196,7 +198,7 @@ impl<'a> Maker<'a> {
     }
 
     /// Reports whether no request was made for `needs` before.
-    pub(super) fn is_new(&mut self, needs: &Needs) -> bool {
+    pub(super) fn is_new(&mut self, needs: &InputConstraints) -> bool {
         let is_new = !self.tried.contains(needs);
         if is_new {
             self.tried.push(needs.clone());
@@ -213,12 +215,15 @@ impl<'a> Maker<'a> {
     pub(super) fn is_refused(&self, made: &Made) -> bool {
         let is_whole = matches!(self.resource_names(), (_, "" | "status"));
         let kind = &self.resource.gvk.kind;
-        let old = (made.sent[1].as_ref()).map(|old| (Operation::Update, old));
-        let new = made.sent[0].as_ref().map(|new| (made.operation, new));
+        // The object of a connection is one that is stored.
+        let update = defaulting::Operation::Update;
+        let operation = stored_operation(made.operation).unwrap_or(update);
+        let old = made.sent[1].as_ref().map(|old| (update, old));
+        let new = made.sent[0].as_ref().map(|new| (operation, new));
         let mut all = old.into_iter().chain(new);
         self.is_own
             && is_whole
-            && all.any(|(operation, object)| is_refused(kind, operation, object))
+            && all.any(|(operation, object)| fails_validation(kind, operation, object))
     }
 
     /// The witness of what was made, for which `error` came up.

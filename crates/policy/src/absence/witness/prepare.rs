@@ -5,14 +5,12 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::super::immutable;
 use super::super::kept::SentAs;
-use super::super::need::Needs;
-use super::super::path::{Path, Root};
 use super::Maker;
 use super::made::digest;
 use crate::admission::Operation;
 use kubernetes::defaulting::{self, Stage, SubresourceRequest};
+use kubernetes::validity::{FieldPath, InputConstraints, Root, preserve_immutable};
 
 /// An object, and what it was before.
 type Objects = [Option<Json>; 2];
@@ -32,16 +30,13 @@ impl Maker<'_> {
     /// them, or where it does not read them.
     pub(super) fn prepared(
         &self,
-        needs: &Needs,
+        needs: &InputConstraints,
         operation: Operation,
         mut sent: Objects,
     ) -> Option<Prepared> {
         let (_, subresource) = self.resource_names();
-        let verb = match operation {
-            Operation::Create => defaulting::Operation::Create,
-            Operation::Update => defaulting::Operation::Update,
-            Operation::Delete => defaulting::Operation::Delete,
-            Operation::Connect => return Some(Prepared::unchanged(sent)),
+        let Some(verb) = stored_operation(operation) else {
+            return Some(Prepared::unchanged(sent));
         };
         let gvk = &self.resource.gvk;
         let first = sent.iter().flatten().next()?;
@@ -62,7 +57,7 @@ impl Maker<'_> {
                     "" | "status" => gvk.kind.clone(),
                     subresource => format!("{}/{subresource}", gvk.kind),
                 };
-                immutable::settle(&gvk.group, &kind, needs, object, old_object);
+                preserve_immutable(&gvk.group, &kind, needs, object, old_object);
             }
         }
         if !(subresource.is_empty() || is_status) {
@@ -128,15 +123,25 @@ impl Prepared {
     }
 }
 
+/// Returns the operation on the stored object. `None` for a connection, which changes none.
+pub(super) fn stored_operation(operation: Operation) -> Option<defaulting::Operation> {
+    Some(match operation {
+        Operation::Create => defaulting::Operation::Create,
+        Operation::Update => defaulting::Operation::Update,
+        Operation::Delete => defaulting::Operation::Delete,
+        Operation::Connect => return None,
+    })
+}
+
 /// Gives the old object what a change cannot touch, the status or all but the status, as it is in the new one, unless
 /// `needs` ask for something of it.
-fn keep_apart(needs: &Needs, is_status: bool, object: &Json, old_object: &mut Json) {
+fn keep_apart(needs: &InputConstraints, is_status: bool, object: &Json, old_object: &mut Json) {
     let (Some(fields), Some(old_fields)) = (object.as_object(), old_object.as_object_mut()) else {
         return;
     };
     let is_kept = |name: &str| (name == "status") != is_status && name != "metadata";
     let is_asked = |name: &str| {
-        let path = Path::of(Root::OldObject).field(name);
+        let path = FieldPath::new(Root::OldObject).field(name);
         path.is_some_and(|path| needs.iter().any(|(asked, _)| asked.starts_with(&path)))
     };
     let is_moved = |name: &str| is_kept(name) && !is_asked(name);

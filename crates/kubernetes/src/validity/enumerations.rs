@@ -1,8 +1,8 @@
-//! The values of enumerations of Kubernetes' own kinds, which the published schemas leave out.
+//! Values of string enumerations, which the published schemas of built-in kinds omit.
 
-use super::path::{Path, Segment};
+use super::path::{FieldPath, Segment};
 
-/// An enumeration: the field that its object is in, empty for any, its own, and its values.
+/// The field that contains the object, empty for any; the enumerated field; its values.
 type Enumeration = (&'static str, &'static str, &'static [&'static str]);
 
 /// The enumerations by field.
@@ -147,9 +147,10 @@ const SERVICE_TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "N
 /// The phases of a Pod.
 const POD_PHASES: &[&str] = &["Failed", "Pending", "Running", "Succeeded", "Unknown"];
 
-/// The values that the text at `path` of an object of `kind` may have, where it has a list of them.
-pub(super) fn values(kind: &str, path: &Path) -> Option<&'static [&'static str]> {
-    // The elements of a list of texts have the name of the list.
+/// Returns the values of the string at `path` of an object of `kind`. `None` if it is not an enumeration.
+#[must_use]
+pub fn enum_values(kind: &str, path: &FieldPath) -> Option<&'static [&'static str]> {
+    // Elements of a list of strings have the name of the list.
     let n_fields = path
         .segments
         .iter()

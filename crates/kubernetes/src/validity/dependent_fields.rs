@@ -1,26 +1,27 @@
-//! Rules of validation that bind several fields of Kubernetes' own kinds, which no schema tells.
+//! Validation rules of built-in kinds across several fields.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::need::{Edit, Needs};
-use super::path::{Path, Root, at, at_mut};
+use super::constraints::{Constraint, InputConstraints};
+use super::path::{FieldPath, Root, at, at_mut};
 
-/// Completes an object of `kind` so that it is valid; `None` where what it has and lacks can never be.
+/// Adds the fields that validation requires of an object of `kind`. `None` if no valid object has the fields that it has
+/// and lacks.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/rbac/validation/validation.go` (`ValidatePolicyRule`),
 /// `pkg/apis/networking/validation/validation.go` (`ValidateIngressSpec`, `validateHTTPIngressPath`),
 /// `pkg/apis/apps/v1/defaults.go` and `pkg/apis/apps/validation/validation.go` (`ValidateDeploymentStrategy`),
 /// `pkg/apis/core/validation/validation.go` (`ValidateService`, `ValidatePodBinding`, `validateVolumeSource`), `pkg/apis/rbac/validation/validation.go` (`ValidateRoleBindingSubject`),
 /// `pkg/apis/certificates/validation/validation.go` and
-/// `pkg/registry/certificates/certificates/strategy.go` (the user is given),
+/// `pkg/registry/certificates/certificates/strategy.go` (the user is set),
 /// `pkg/apis/batch/validation/validation.go` (`validateJobSpec`),
 /// `pkg/registry/core/service/storage`
-/// (ports of nodes are given before policies are asked).
+/// (node ports are allocated before admission).
 pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
     fill_required("", object);
-    for at in TEMPLATES {
+    for at in POD_SPECS {
         if let Some(spec) = at_mut(object, at).and_then(Json::as_object_mut) {
             complete_pod(kind, spec);
         }
@@ -42,7 +43,7 @@ pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
         }
         "Service" => complete_service(object.get_mut("spec")?.as_object_mut()?),
         "Secret" => {
-            // The type that belongs to an account names it.
+            // A token names its service account.
             let type_ = object.get("type").and_then(Json::as_str);
             if type_ == Some("kubernetes.io/service-account-token") {
                 let metadata = object.get_mut("metadata")?.as_object_mut()?;
@@ -102,7 +103,7 @@ pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
             Some(())
         }
         "Deployment" => {
-            without_rolling_update(object.get_mut("spec")?.get_mut("strategy")?, "Recreate")
+            reconcile_strategy(object.get_mut("spec")?.get_mut("strategy")?, "Recreate")
         }
         "Job" => {
             let spec = object.get("spec")?;
@@ -111,7 +112,7 @@ pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
                 .is_some_and(|mode| mode == "Indexed");
             (!is_indexed || spec.get("completions").is_some()).then_some(())
         }
-        "DaemonSet" => without_rolling_update(
+        "DaemonSet" => reconcile_strategy(
             object.get_mut("spec")?.get_mut("updateStrategy")?,
             "OnDelete",
         ),
@@ -119,14 +120,14 @@ pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
     }
 }
 
-/// The specs of Pods.
-const TEMPLATES: [&str; 3] = [
+/// The paths of Pod specs.
+const POD_SPECS: [&str; 3] = [
     "spec",
     "spec.template.spec",
     "spec.jobTemplate.spec.template.spec",
 ];
 
-/// Completes the spec of a Pod: Pods of Jobs end, and no two containers have the same name.
+/// Completes a Pod's spec: Pods of Jobs terminate, and container names are unique.
 ///
 /// Source: `pkg/apis/batch/validation/validation.go` (`validateJobSpec`, `ValidateJobTemplateSpec`),
 /// `pkg/apis/core/validation/validation.go` (`validateInitContainers`, `validateEphemeralContainers`).
@@ -159,7 +160,7 @@ fn complete_pod(kind: &str, spec: &mut Map<String, Json>) {
     complete_security(spec);
 }
 
-/// The containers of the spec of a Pod, of all three lists.
+/// Returns the containers of all three lists of a Pod's spec.
 fn containers(spec: &Map<String, Json>) -> impl Iterator<Item = &Json> {
     let lists = ["containers", "initContainers", "ephemeralContainers"].into_iter();
     lists
@@ -167,7 +168,7 @@ fn containers(spec: &Map<String, Json>) -> impl Iterator<Item = &Json> {
         .flatten()
 }
 
-/// Adds an empty directory for each mount of a volume that is not there.
+/// Adds an `emptyDir` volume for each mount without a volume.
 ///
 /// Source: `pkg/apis/core/validation/validation.go` (`ValidateVolumeMounts`).
 fn complete_mounts(spec: &mut Map<String, Json>) {
@@ -188,7 +189,7 @@ fn complete_mounts(spec: &mut Map<String, Json>) {
     }
 }
 
-/// Completes what a setting of the security of a container asks of its Pod.
+/// Sets the Pod's fields that security settings of its containers require.
 ///
 /// Source: `pkg/apis/core/validation/validation.go` (`validateWindowsHostProcessPod`, `ValidateSecurityContext`,
 /// `validateHostUsers`).
@@ -208,46 +209,51 @@ fn complete_security(spec: &mut Map<String, Json>) {
     }
 }
 
-/// Adds to the needs of an object of `kind` at `root` those that follow from them; `None` where no valid object has
-/// them all.
+/// Adds the constraints that follow from `constraints` for a valid object of `kind` at `root`. `None` if no valid object
+/// satisfies them.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidateService`, `isHeadlessService`),
 /// `pkg/apis/core/v1/defaults.go` (`SetDefaults_Service`), `pkg/registry/core/service/storage/alloc.go`
 /// (`allocateCreate`).
-pub(super) fn imply(kind: &str, root: Root, needs: &mut Needs) -> Option<()> {
+pub fn add_implied_constraints(
+    kind: &str,
+    root: Root,
+    constraints: &mut InputConstraints,
+) -> Option<()> {
     if kind != "Service" {
         return Some(());
     }
-    let spec = Path::of(root).field("spec")?;
+    let spec = FieldPath::new(root).field("spec")?;
     let type_ = spec.field("type")?;
     let external = json!("ExternalName");
-    let addresses: Option<Vec<Path>> = ADDRESSES.iter().map(|name| spec.field(name)).collect();
+    let addresses: Option<Vec<FieldPath>> =
+        ADDRESS_FIELDS.iter().map(|name| spec.field(name)).collect();
     let addresses = addresses?;
-    let has_addresses = addresses.iter().any(|path| needs.is_present(path));
-    if addresses.iter().any(|path| needs.is_absent(path)) {
-        needs.add(&type_, Edit::Equals(external.clone()))?;
-    } else if needs.is_absent(&spec.field("ports")?) {
-        let mut of_name = needs.clone();
-        let is_of_name = !has_addresses
-            && of_name
-                .add(&type_, Edit::Equals(external.clone()))
+    let has_addresses = addresses.iter().any(|path| constraints.is_present(path));
+    if addresses.iter().any(|path| constraints.is_absent(path)) {
+        constraints.add(&type_, Constraint::Equals(external.clone()))?;
+    } else if constraints.is_absent(&spec.field("ports")?) {
+        let mut as_external = constraints.clone();
+        let is_external_name = !has_addresses
+            && as_external
+                .add(&type_, Constraint::Equals(external.clone()))
                 .is_some();
-        if is_of_name {
-            *needs = of_name;
+        if is_external_name {
+            *constraints = as_external;
         } else {
-            needs.add(&spec.field("clusterIP")?, Edit::Equals(json!("None")))?;
-            needs.add(&type_, Edit::Equals(json!("ClusterIP")))?;
+            constraints.add(&spec.field("clusterIP")?, Constraint::Equals(json!("None")))?;
+            constraints.add(&type_, Constraint::Equals(json!("ClusterIP")))?;
         }
     }
-    let is_external = needs
+    let is_external = constraints
         .at(&type_)
-        .is_some_and(|need| need.equals.as_ref() == Some(&external));
-    let has_addresses = addresses.iter().any(|path| needs.is_present(path));
+        .is_some_and(|of_type| of_type.equals.as_ref() == Some(&external));
+    let has_addresses = addresses.iter().any(|path| constraints.is_present(path));
     (!(is_external && has_addresses)).then_some(())
 }
 
-/// Fields that a Service has unless it is of the type `ExternalName`.
-const ADDRESSES: [&str; 5] = [
+/// Fields that a Service has unless its type is `ExternalName`.
+const ADDRESS_FIELDS: [&str; 5] = [
     "clusterIP",
     "clusterIPs",
     "ipFamilies",
@@ -259,7 +265,7 @@ fn fill(object: &mut Map<String, Json>, field: &str, value: Json) {
     object.entry(field).or_insert(value);
 }
 
-/// Completes the spec of a Service: by its type it has a name or ports of nodes.
+/// Completes a Service's spec with the external name or the node ports that its type requires.
 fn complete_service(spec: &mut Map<String, Json>) -> Option<()> {
     let type_ = spec
         .get("type")
@@ -269,7 +275,7 @@ fn complete_service(spec: &mut Map<String, Json>) -> Option<()> {
     match type_.as_str() {
         "ExternalName" => {
             fill(spec, "externalName", json!("example.com"));
-            for name in ADDRESSES {
+            for name in ADDRESS_FIELDS {
                 spec.remove(name);
             }
         }
@@ -296,7 +302,7 @@ fn complete_service(spec: &mut Map<String, Json>) -> Option<()> {
     Some(())
 }
 
-/// Members that validation asks for and schemas do not: the field that holds an object or a list of them, the object,
+/// Members that validation requires and schemas do not: the field that contains the parent or a list of it, the object,
 /// and its member.
 const REQUIRED: [(&str, &str, &str); 9] = [
     ("volumes", "persistentVolumeClaim", "claimName"),
@@ -310,7 +316,7 @@ const REQUIRED: [(&str, &str, &str); 9] = [
     ("envFrom", "configMapRef", "name"),
 ];
 
-/// Adds what [`REQUIRED`] asks for to `value` and all within it, which `holder` holds.
+/// Adds the members of [`REQUIRED`] to `value`, which is in the field `holder`, and to all objects below it.
 fn fill_required(holder: &str, value: &mut Json) {
     match value {
         Json::Array(items) => {
@@ -338,8 +344,8 @@ fn fill_required(holder: &str, value: &mut Json) {
     }
 }
 
-/// Gives a strategy without `rollingUpdate` the type `otherwise`: for the usual type it is filled in.
-fn without_rolling_update(strategy: &mut Json, otherwise: &str) -> Option<()> {
+/// Makes the type of a strategy consistent with the presence of `rollingUpdate`, which is defaulted for the usual type.
+fn reconcile_strategy(strategy: &mut Json, otherwise: &str) -> Option<()> {
     let strategy = strategy.as_object_mut()?;
     if !strategy.contains_key("rollingUpdate") {
         strategy.insert("type".to_owned(), json!(otherwise));
@@ -349,7 +355,7 @@ fn without_rolling_update(strategy: &mut Json, otherwise: &str) -> Option<()> {
     Some(())
 }
 
-/// Completes a rule of a role: it is for resources of groups or for URLs, and has verbs.
+/// Completes a rule of a role: it has verbs, and either resources with groups or URLs.
 fn complete_rule(rule: &mut Map<String, Json>, may_have_urls: bool) -> Option<()> {
     let has = |rule: &Map<String, Json>, name: &str| {
         let list = rule.get(name).and_then(Json::as_array);
@@ -382,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_is_for_resources_or_for_urls() {
+    fn complete_role_rule_has_resources_or_urls() {
         check(
             "ClusterRole",
             json!({"rules": [{}]}),
@@ -400,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strategy_has_what_its_type_asks_for() {
+    fn complete_strategy_agrees_with_its_type() {
         check(
             "Deployment",
             json!({"spec": {"strategy": {"type": "RollingUpdate"}}}),
@@ -414,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn what_validation_or_the_registry_asks_for_is_filled_in() {
+    fn complete_required_fields_are_added() {
         check(
             "Pod",
             json!({"spec": {"volumes": [{"name": "a", "secret": {}}, {"name": "b", "emptyDir": {}}]}}),
@@ -458,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ingress_leads_somewhere() {
+    fn complete_ingress_has_backend_or_rules() {
         check("Ingress", json!({"spec": {}}), None);
         check(
             "Ingress",

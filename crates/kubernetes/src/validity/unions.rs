@@ -1,36 +1,36 @@
-//! Objects of Kubernetes' own kinds of which validation wants one member of several, which no schema tells.
+//! Unions: object types of which validation requires one of several members.
 
 use serde_json::{Map, Value as Json, json};
 
-use super::need::Needs;
-use super::path::{Path, Root, Segment};
+use super::constraints::InputConstraints;
+use super::path::{FieldPath, Root, Segment};
 
-/// A type with members of which one is there.
+/// An object type with alternative members.
 #[derive(Clone, Copy, Debug)]
 struct Union {
     /// The kind; empty for any.
     kind: &'static str,
-    /// The fields that hold an object of the type, or a list of them.
+    /// The fields that contain an object of the type, or a list of them.
     holders: &'static [&'static str],
-    /// The members, with the least value of each as JSON; empty for those that are not made.
+    /// The members, with a minimal value of each as JSON; empty for members that are never generated.
     members: &'static [(&'static str, &'static str)],
-    how: How,
+    count: MemberCount,
 }
 
-/// The number of members.
+/// The number of members that an object has.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum How {
-    /// One, which `type` names.
-    OfType,
+enum MemberCount {
+    /// One, named by the field `type`.
+    Discriminated,
     /// One.
     One,
     /// One or none.
     AtMostOne,
-    /// Some; the last goes with no other.
-    Some,
+    /// One or more; the last member excludes the others.
+    AtLeastOne,
 }
 
-/// The types.
+/// The unions.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`validateEnv`, `validateEnvVarValueFrom`,
 /// `validateEnvFrom`, `validateHandler`, `validateVolumeSource`, `validateProjectedVolumeSource`,
@@ -55,13 +55,13 @@ const UNIONS: &[Union] = &[
             ("resourceFieldRef", r#"{"resource": "limits.cpu"}"#),
             ("fileKeyRef", ""),
         ],
-        how: How::One,
+        count: MemberCount::One,
     },
     Union {
         kind: "",
         holders: &["env"],
         members: &[("value", ""), ("valueFrom", "")],
-        how: How::AtMostOne,
+        count: MemberCount::AtMostOne,
     },
     Union {
         kind: "",
@@ -70,7 +70,7 @@ const UNIONS: &[Union] = &[
             ("configMapRef", r#"{"name": "example"}"#),
             ("secretRef", r#"{"name": "example"}"#),
         ],
-        how: How::One,
+        count: MemberCount::One,
     },
     Union {
         kind: "",
@@ -81,7 +81,7 @@ const UNIONS: &[Union] = &[
             ("httpGet", r#"{"path": "/", "port": 80, "scheme": "HTTP"}"#),
             ("grpc", r#"{"port": 80, "service": ""}"#),
         ],
-        how: How::One,
+        count: MemberCount::One,
     },
     Union {
         kind: "",
@@ -92,7 +92,7 @@ const UNIONS: &[Union] = &[
             ("sleep", r#"{"seconds": 1}"#),
             ("tcpSocket", ""),
         ],
-        how: How::One,
+        count: MemberCount::One,
     },
     Union {
         kind: "",
@@ -129,7 +129,7 @@ const UNIONS: &[Union] = &[
             ("storageos", ""),
             ("vsphereVolume", ""),
         ],
-        how: How::One,
+        count: MemberCount::One,
     },
     Union {
         kind: "PersistentVolume",
@@ -161,7 +161,7 @@ const UNIONS: &[Union] = &[
             ("storageos", ""),
             ("vsphereVolume", ""),
         ],
-        how: How::One,
+        count: MemberCount::One,
     },
     Union {
         kind: "",
@@ -174,7 +174,7 @@ const UNIONS: &[Union] = &[
             ("secret", ""),
             ("serviceAccountToken", ""),
         ],
-        how: How::AtMostOne,
+        count: MemberCount::AtMostOne,
     },
     Union {
         kind: "",
@@ -186,7 +186,7 @@ const UNIONS: &[Union] = &[
             ),
             ("url", r#""https://example.com""#),
         ],
-        how: How::One,
+        count: MemberCount::One,
     },
     Union {
         kind: "",
@@ -195,7 +195,7 @@ const UNIONS: &[Union] = &[
             "volumeClaimTemplate",
             r#"{"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}"#,
         )],
-        how: How::One,
+        count: MemberCount::One,
     },
     Union {
         kind: "Ingress",
@@ -207,7 +207,7 @@ const UNIONS: &[Union] = &[
                 r#"{"apiGroup": "example.com", "kind": "Example", "name": "example"}"#,
             ),
         ],
-        how: How::One,
+        count: MemberCount::One,
     },
     Union {
         kind: "ResourceSlice",
@@ -218,7 +218,7 @@ const UNIONS: &[Union] = &[
             ("nodeSelector", ""),
             ("perDeviceNodeSelection", ""),
         ],
-        how: How::One,
+        count: MemberCount::One,
     },
     Union {
         kind: "HorizontalPodAutoscaler",
@@ -245,7 +245,7 @@ const UNIONS: &[Union] = &[
                 r#"{"name": "cpu", "container": "example", "target": {"type": "Utilization", "averageUtilization": 80}}"#,
             ),
         ],
-        how: How::OfType,
+        count: MemberCount::Discriminated,
     },
     Union {
         kind: "NetworkPolicy",
@@ -255,29 +255,34 @@ const UNIONS: &[Union] = &[
             ("namespaceSelector", "{}"),
             ("ipBlock", r#"{"cidr": "10.0.0.0/8"}"#),
         ],
-        how: How::Some,
+        count: MemberCount::AtLeastOne,
     },
 ];
 
-/// Gives each union within `object`, of `kind`, the members that validation wants, other ones than `needs` exclude;
-/// `None` where they exclude all, or ask for more than one.
-pub(super) fn complete(kind: &str, root: Root, needs: &Needs, object: &mut Json) -> Option<()> {
+/// Gives each union within `object`, of `kind`, the members that validation requires, within `constraints`. `None` if they
+/// exclude all members, or require two that exclude each other.
+pub(super) fn complete(
+    kind: &str,
+    root: Root,
+    constraints: &InputConstraints,
+    object: &mut Json,
+) -> Option<()> {
     let mut walk = Walk {
         kind,
-        needs,
-        path: Path::of(root),
+        constraints,
+        path: FieldPath::new(root),
     };
     walk.complete(None, object)
 }
 
 struct Walk<'a> {
     kind: &'a str,
-    needs: &'a Needs,
-    path: Path,
+    constraints: &'a InputConstraints,
+    path: FieldPath,
 }
 
 impl Walk<'_> {
-    /// Completes `value`, which `holder` holds.
+    /// Completes `value`, which is in the field `holder`.
     fn complete(&mut self, holder: Option<&str>, value: &mut Json) -> Option<()> {
         match value {
             Json::Array(items) => {
@@ -292,10 +297,10 @@ impl Walk<'_> {
                     let is_of_kind = union.kind.is_empty() || union.kind == self.kind;
                     is_of_kind && holder.is_some_and(|holder| union.holders.contains(&holder))
                 };
-                // The spec of a template is none of the kind.
+                // A template's spec is not a spec of the kind.
                 let is_near = holder != Some("spec") || self.path.segments.len() == 1;
                 if let Some(union) = UNIONS.iter().find(fits).filter(|_| is_near) {
-                    self.choose(union, fields)?;
+                    self.choose_members(union, fields)?;
                 }
                 for (name, value) in fields {
                     if self.path.segments.is_empty() && matches!(&**name, "metadata" | "status") {
@@ -312,8 +317,8 @@ impl Walk<'_> {
         Some(())
     }
 
-    /// Leaves the members of `fields` that go together, and adds one where one has to be there.
-    fn choose(&self, union: &Union, fields: &mut Map<String, Json>) -> Option<()> {
+    /// Keeps the members of `fields` that are compatible, and adds one if one is required.
+    fn choose_members(&self, union: &Union, fields: &mut Map<String, Json>) -> Option<()> {
         let names: Vec<&str> = union.members.iter().map(|(name, _)| *name).collect();
         let present = || {
             names
@@ -321,55 +326,60 @@ impl Walk<'_> {
                 .copied()
                 .filter(|name| fields.contains_key(*name))
         };
-        let is_asked = |name: &str| {
+        let is_required = |name: &str| {
             let path = self.path.field(name);
-            path.is_some_and(|path| self.needs.is_present(&path))
+            path.is_some_and(|path| self.constraints.is_present(&path))
         };
         let type_ = fields.get("type").and_then(Json::as_str);
-        let is_of_type = |name: &str| type_ == Some(&*capital(name));
+        let is_named = |name: &str| type_ == Some(&*capitalized(name));
         let chosen = present()
-            .find(|name| is_asked(name))
-            .or_else(|| present().find(|name| union.how == How::OfType && is_of_type(name)))
+            .find(|name| is_required(name))
+            .or_else(|| {
+                present().find(|name| union.count == MemberCount::Discriminated && is_named(name))
+            })
             .or_else(|| present().next());
         let Some(chosen) = chosen else {
-            if union.how == How::AtMostOne {
+            if union.count == MemberCount::AtMostOne {
                 return Some(());
             }
             let may_be = |name: &str| {
                 let path = self.path.field(name);
-                path.is_some_and(|path| !self.needs.is_absent(&path))
+                path.is_some_and(|path| !self.constraints.is_absent(&path))
             };
             let mut free = union.members.iter();
             let (name, value) = free.find(|(name, value)| !value.is_empty() && may_be(name))?;
             fields.insert((*name).to_owned(), serde_json::from_str(value).ok()?);
-            Self::name_type(union, name, fields);
+            Self::set_discriminator(union, name, fields);
             return Some(());
         };
         let last = names.last().copied();
-        let goes_together = |name: &str| {
-            name == chosen || union.how == How::Some && Some(chosen) != last && Some(name) != last
+        let is_compatible = |name: &str| {
+            name == chosen
+                || union.count == MemberCount::AtLeastOne
+                    && Some(chosen) != last
+                    && Some(name) != last
         };
-        let others: Vec<&str> = present().filter(|name| !goes_together(name)).collect();
-        if others.iter().any(|name| is_asked(name)) {
+        let others: Vec<&str> = present().filter(|name| !is_compatible(name)).collect();
+        if others.iter().any(|name| is_required(name)) {
             return None;
         }
         for name in others {
             fields.remove(name);
         }
-        Self::name_type(union, chosen, fields);
+        Self::set_discriminator(union, chosen, fields);
         Some(())
     }
 
-    /// Names the member by the field `type`, where there is one.
-    fn name_type(union: &Union, name: &str, fields: &mut Map<String, Json>) {
-        if union.how == How::OfType {
-            fields.insert("type".to_owned(), json!(capital(name)));
+    /// Sets the field `type` of a discriminated union.
+    fn set_discriminator(union: &Union, name: &str, fields: &mut Map<String, Json>) {
+        if union.count == MemberCount::Discriminated {
+            fields.insert("type".to_owned(), json!(capitalized(name)));
         }
     }
 }
 
-/// `name` with a capital.
-fn capital(name: &str) -> String {
+/// Returns `name` with an upper-case first letter.
+fn capitalized(name: &str) -> String {
     let mut letters = name.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());
     first.into_iter().chain(letters).collect()
@@ -377,7 +387,7 @@ fn capital(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::need::Edit;
+    use super::super::constraints::Constraint;
     use super::*;
 
     #[test]
@@ -388,33 +398,34 @@ mod tests {
         }
     }
 
-    fn completed(kind: &str, needs: &Needs, mut object: Json) -> Option<Json> {
-        complete(kind, Root::Object, needs, &mut object).map(|()| object)
+    fn completed(kind: &str, constraints: &InputConstraints, mut object: Json) -> Option<Json> {
+        complete(kind, Root::Object, constraints, &mut object).map(|()| object)
     }
 
     #[test]
-    fn another_member_takes_the_place_of_one_that_is_absent() {
+    fn complete_absent_member_is_replaced() {
         let autoscaler = |metric: Json| json!({"spec": {"metrics": [metric]}});
         let path = |name: &str| {
-            let metric = Path::of(Root::Object).field("spec")?.field("metrics")?;
+            let metric = FieldPath::new(Root::Object)
+                .field("spec")?
+                .field("metrics")?;
             metric.element(0)?.field(name)
         };
-        let mut needs = Needs::default();
+        let mut constraints = InputConstraints::default();
         for absent in ["resource", "external"] {
-            needs.add(
-                &path(absent).unwrap_or_else(|| Path::of(Root::Object)),
-                Edit::Absent,
+            constraints.add(
+                &path(absent).unwrap_or_else(|| FieldPath::new(Root::Object)),
+                Constraint::Absent,
             );
         }
         let kind = "HorizontalPodAutoscaler";
-        let made = completed(kind, &needs, autoscaler(json!({"type": "Resource"})));
+        let made = completed(kind, &constraints, autoscaler(json!({"type": "Resource"})));
         let type_ = made
             .as_ref()
             .and_then(|made| made.pointer("/spec/metrics/0/type"));
         assert_eq!(type_, Some(&json!("Pods")));
-        // One of two goes.
         let both = autoscaler(json!({"type": "External", "resource": {}, "external": {}}));
-        let made = completed(kind, &Needs::default(), both);
+        let made = completed(kind, &InputConstraints::default(), both);
         assert_eq!(
             made,
             Some(autoscaler(json!({"type": "External", "external": {}})))
@@ -422,9 +433,9 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_by_address_is_no_other() {
+    fn complete_network_policy_peer_keeps_compatible_members() {
         let policy = |peer: Json| json!({"spec": {"ingress": [{"from": [peer]}]}});
-        let none = Needs::default();
+        let none = InputConstraints::default();
         let made = completed("NetworkPolicy", &none, policy(json!({})));
         assert_eq!(made, Some(policy(json!({"podSelector": {}}))));
         let both = policy(json!({"podSelector": {}, "namespaceSelector": {}}));

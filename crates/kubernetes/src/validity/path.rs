@@ -1,18 +1,16 @@
-//! Places in a request: a root, and the fields, keys and elements on the way.
+//! Paths to values of an admission request: a root variable, then fields, map keys and list indices.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::reads::Input;
-
-/// The longest path that is followed.
+/// The most segments of a path.
 const MAX_SEGMENTS: usize = 32;
 
-/// The part of a request where a path begins.
+/// The variable of an admission expression that a path starts at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Root {
+pub enum Root {
     /// `object`.
     Object,
     /// `oldObject`.
@@ -26,20 +24,9 @@ pub(super) enum Root {
 }
 
 impl Root {
-    /// The root that an expression calls `name`.
-    pub(super) fn of(name: &str) -> Option<Self> {
-        Some(match Input::from_name(name)? {
-            Input::Object => Self::Object,
-            Input::OldObject => Self::OldObject,
-            Input::Params => Self::Params,
-            Input::Request => Self::Request,
-            Input::NamespaceObject => Self::Namespace,
-            Input::Authorizer | Input::Variables => return None,
-        })
-    }
-
-    /// The name of the variable.
-    pub(super) fn name(self) -> &'static str {
+    /// Returns the name of the variable.
+    #[must_use]
+    pub fn name(self) -> &'static str {
         match self {
             Self::Object => "object",
             Self::OldObject => "oldObject",
@@ -50,32 +37,48 @@ impl Root {
     }
 }
 
-/// A step of a path.
+/// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Segment {
-    /// A field, or a key of a map.
+pub enum Segment {
+    /// A field of an object, or a key of a map.
     Field(Arc<str>),
     /// An element of a list.
     Index(usize),
 }
 
-/// A path.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Path {
-    pub(super) root: Root,
-    pub(super) segments: Vec<Segment>,
+impl Segment {
+    /// Returns the field or key. `None` for an index.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Field(name) => Some(name),
+            Self::Index(_) => None,
+        }
+    }
 }
 
-impl Path {
-    pub(super) fn of(root: Root) -> Self {
+/// A path to a value of an admission request.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FieldPath {
+    /// The variable.
+    pub root: Root,
+    /// The steps from it; empty for the variable itself.
+    pub segments: Vec<Segment>,
+}
+
+impl FieldPath {
+    /// Creates the path of the variable itself.
+    #[must_use]
+    pub fn new(root: Root) -> Self {
         Self {
             root,
             segments: Vec::new(),
         }
     }
 
-    /// The path one step further, unless it becomes too long.
-    pub(super) fn then(&self, segment: Segment) -> Option<Self> {
+    /// Returns the path one step further. `None` if it becomes too long.
+    #[must_use]
+    pub fn then(&self, segment: Segment) -> Option<Self> {
         let mut segments = self.segments.clone();
         segments.push(segment);
         (segments.len() <= MAX_SEGMENTS).then_some(Self {
@@ -84,18 +87,21 @@ impl Path {
         })
     }
 
-    /// The field `name` of what is at the path.
-    pub(super) fn field(&self, name: &str) -> Option<Self> {
+    /// Returns the path of the field or key `name`.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<Self> {
         self.then(Segment::Field(name.into()))
     }
 
-    /// The element `n` of what is at the path.
-    pub(super) fn element(&self, n: usize) -> Option<Self> {
+    /// Returns the path of the element `n`.
+    #[must_use]
+    pub fn element(&self, n: usize) -> Option<Self> {
         self.then(Segment::Index(n))
     }
 
-    /// The path without its last step; `None` of a root.
-    pub(super) fn parent(&self) -> Option<Self> {
+    /// Returns the path without its last step. `None` for a root.
+    #[must_use]
+    pub fn parent(&self) -> Option<Self> {
         let mut segments = self.segments.clone();
         segments.pop()?;
         Some(Self {
@@ -104,36 +110,31 @@ impl Path {
         })
     }
 
-    /// Reports whether the path is `other`, or goes through it.
-    pub(super) fn starts_with(&self, other: &Self) -> bool {
+    /// Returns true if the path is `other` or a path below it.
+    #[must_use]
+    pub fn starts_with(&self, other: &Self) -> bool {
         self.root == other.root && self.segments.starts_with(&other.segments)
     }
 
-    /// The fields and keys on the way, without the elements of lists.
-    pub(super) fn names(&self) -> Vec<&str> {
-        let names = self.segments.iter().filter_map(|segment| match segment {
-            Segment::Field(name) => Some(&**name),
-            Segment::Index(_) => None,
-        });
-        names.collect()
+    /// Returns all fields and keys, without indices.
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
+        self.segments.iter().filter_map(Segment::name).collect()
     }
 
-    /// The fields of the path, with nothing else on the way, beneath `root`.
-    pub(super) fn fields(&self) -> Vec<&str> {
-        let names = self.segments.iter().map_while(|segment| match segment {
-            Segment::Field(name) => Some(&**name),
-            Segment::Index(_) => None,
-        });
-        names.collect()
+    /// Returns the fields and keys before the first index.
+    #[must_use]
+    pub fn fields(&self) -> Vec<&str> {
+        self.segments.iter().map_while(Segment::name).collect()
     }
 }
 
 /// The path without its root, `spec.containers[0].image`.
-impl fmt::Display for Path {
+impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, segment) in self.segments.iter().enumerate() {
             match segment {
-                Segment::Field(name) if is_name(name) => {
+                Segment::Field(name) if is_identifier(name) => {
                     let dot = if n == 0 { "" } else { "." };
                     write!(f, "{dot}{name}")?;
                 }
@@ -145,12 +146,12 @@ impl fmt::Display for Path {
     }
 }
 
-/// The value at `path`, of fields alone, `spec.template`; all of it where that is empty.
+/// Returns the value at `path`, fields joined by dots, `spec.template`; the whole value for the empty path.
 pub(super) fn at<'a>(value: &'a Json, path: &str) -> Option<&'a Json> {
     fields(path).try_fold(value, |value, name| value.get(name))
 }
 
-/// The same, to change it.
+/// Returns the value at `path` for modification, as [`at`] does.
 pub(super) fn at_mut<'a>(value: &'a mut Json, path: &str) -> Option<&'a mut Json> {
     fields(path).try_fold(value, |value, name| value.get_mut(name))
 }
@@ -159,8 +160,9 @@ fn fields(path: &str) -> impl Iterator<Item = &str> {
     path.split('.').filter(|name| !name.is_empty())
 }
 
-/// Reports whether `text` can stand behind a dot.
-pub(super) fn is_name(text: &str) -> bool {
+/// Returns true if `text` can be selected with a dot in an expression.
+#[must_use]
+pub fn is_identifier(text: &str) -> bool {
     let mut chars = text.chars();
     chars
         .next()

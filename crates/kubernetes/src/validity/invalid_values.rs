@@ -1,15 +1,15 @@
-//! Objects of Kubernetes' own kinds that validation refuses for a single value, so that no policy is asked.
+//! Objects of built-in kinds that validation rejects for a single value or a combination of a few fields.
 
 use serde_json::{Map, Value as Json};
 
-use super::enums;
-use super::path::{Path, Root, Segment};
-use crate::admission::Operation;
-use kubernetes::library::format::validation::{
+use super::enumerations::enum_values;
+use super::path::{FieldPath, Root, Segment};
+use crate::defaulting::Operation;
+use crate::library::format::validation::{
     dns1123_label, dns1123_subdomain, label_value, qualified_name,
 };
 
-/// Numbers that may be less than 0.
+/// Integers that may be negative.
 const SIGNED: [&str; 6] = [
     "generation",
     "oomScoreAdj",
@@ -19,7 +19,7 @@ const SIGNED: [&str; 6] = [
     "defaultMode",
 ];
 
-/// Numbers of ports, 1 to 65,535.
+/// Port numbers, 1 to 65,535.
 const PORTS: [&str; 6] = [
     "containerPort",
     "hostPort",
@@ -29,11 +29,11 @@ const PORTS: [&str; 6] = [
     "targetPort",
 ];
 
-/// Numbers of users and groups, at most 2,147,483,647.
+/// User and group ids, at most 2,147,483,647.
 const IDS: [&str; 4] = ["fsGroup", "runAsGroup", "runAsUser", "supplementalGroups"];
 
-/// Texts, or lists of them, that are IP addresses.
-const ADDRESSES: [&str; 8] = [
+/// Strings, or lists of them, that are IP addresses.
+const IP_ADDRESSES: [&str; 8] = [
     "clusterIP",
     "clusterIPs",
     "externalIPs",
@@ -44,8 +44,8 @@ const ADDRESSES: [&str; 8] = [
     "podIPs",
 ];
 
-/// Texts, or lists of them, that are ranges of IP addresses.
-const RANGES: [&str; 5] = [
+/// Strings, or lists of them, that are ranges of IP addresses.
+const CIDRS: [&str; 5] = [
     "cidr",
     "cidrs",
     "except",
@@ -54,69 +54,90 @@ const RANGES: [&str; 5] = [
 ];
 
 /// Maps whose keys are qualified names.
-const NAMED: [&str; 4] = ["annotations", "labels", "matchLabels", "nodeSelector"];
+const QUALIFIED_KEYS: [&str; 4] = ["annotations", "labels", "matchLabels", "nodeSelector"];
 
-/// Maps of amounts by resource.
-const AMOUNTS: [&str; 2] = ["limits", "requests"];
+/// Maps of quantities by resource name.
+const RESOURCE_LISTS: [&str; 2] = ["limits", "requests"];
 
-/// Lists whose elements each have a `name` of their own.
-pub(super) const LISTS: [&str; 4] = [
+/// Lists of a Pod's spec whose elements have unique names.
+const NAMED_LISTS: [&str; 4] = [
     "containers",
     "ephemeralContainers",
     "initContainers",
     "volumes",
 ];
 
-/// Kinds whose names are no DNS names.
-const FREE_NAMES: [&str; 4] = ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
+/// Kinds whose object names need not be DNS names.
+const NON_DNS_NAMES: [&str; 4] = ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
 
-/// A text that the field `name`, or its list, may have, where that is an address or a range of them.
-pub(super) fn usual(name: &str) -> Option<&'static str> {
-    if ADDRESSES.contains(&name) {
+/// Returns true if the elements of the list `name` must have unique names.
+#[must_use]
+pub fn has_unique_names(name: &str) -> bool {
+    NAMED_LISTS.contains(&name)
+}
+
+/// Returns a valid value of the string at `path` of an object of `kind`. `None` if it has no known format.
+#[must_use]
+pub fn sample_text(kind: &str, path: &FieldPath) -> Option<&'static str> {
+    if let Some(first) = enum_values(kind, path).and_then(|values| values.first()) {
+        return Some(first);
+    }
+    let names = path.names();
+    if names.first() == Some(&"status") {
+        return None;
+    }
+    sample_of_format(names.last()?)
+}
+
+/// Returns a valid value of the string, or list element, named `name`, if it is an address or another formatted string.
+fn sample_of_format(name: &str) -> Option<&'static str> {
+    if IP_ADDRESSES.contains(&name) {
         Some("10.0.0.1")
     } else {
         match name {
             "fieldPath" => Some("metadata.name"),
             "except" => Some("10.1.0.0/16"),
             "finalizers" => Some("example.com/example"),
-            _ => RANGES.contains(&name).then_some("10.0.0.0/8"),
+            _ => CIDRS.contains(&name).then_some("10.0.0.0/8"),
         }
     }
 }
 
-/// Reports whether validation refuses `object`, of `kind`, for what a request of `operation` makes of it.
+/// Returns true if validation rejects `object`, of `kind`, in a request of `operation`. Not every invalid value is
+/// recognized.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidatePodCreate`,
 /// `validateContainerResourceName`, `ValidatePodSecurityContext`, `validateSeccompProfileField`),
 /// `pkg/apis/apps/validation/validation.go` (`ValidatePodTemplateSpecForReplicaSet`),
 /// `pkg/apis/batch/validation/validation.go` (`validateJobSpec`), `pkg/apis/networking/validation/validation.go`
 /// (`validateIngressRules`), `k8s.io/apimachinery` `pkg/api/validation/objectmeta.go`.
-pub(super) fn is_refused(kind: &str, operation: Operation, object: &Json) -> bool {
+#[must_use]
+pub fn fails_validation(kind: &str, operation: Operation, object: &Json) -> bool {
     let name = object.pointer("/metadata/name").and_then(Json::as_str);
-    let is_named = FREE_NAMES.contains(&kind)
+    let is_named = NON_DNS_NAMES.contains(&kind)
         || name.is_none_or(|name| dns1123_subdomain(name.as_bytes()).is_empty());
     let is_created = operation == Operation::Create;
     let has_ephemeral = object.pointer("/spec/ephemeralContainers").is_some();
     let mut walk = Walk {
         kind,
-        path: Path::of(Root::Object),
+        path: FieldPath::new(Root::Object),
     };
-    !is_named || kind == "Pod" && is_created && has_ephemeral || walk.is_refused("", object)
+    !is_named || kind == "Pod" && is_created && has_ephemeral || walk.is_invalid("", object)
 }
 
 struct Walk<'a> {
     kind: &'a str,
-    path: Path,
+    path: FieldPath,
 }
 
 impl Walk<'_> {
-    /// Reports whether validation refuses `value`, which the field `holder` holds, or an element of its list.
-    fn is_refused(&mut self, holder: &str, value: &Json) -> bool {
+    /// Returns true if `value` is invalid; `holder` is the field that contains it or its list.
+    fn is_invalid(&mut self, holder: &str, value: &Json) -> bool {
         match value {
             Json::Object(fields) => {
-                self.is_object_refused(holder, fields)
+                self.is_object_invalid(holder, fields)
                     || fields.iter().any(|(name, value)| {
-                        // The status is not what a client writes.
+                        // Clients do not write the status.
                         let is_root = self.path.segments.is_empty();
                         if is_root && name == "status" {
                             return false;
@@ -124,26 +145,26 @@ impl Walk<'_> {
                         self.path
                             .segments
                             .push(Segment::Field(name.as_str().into()));
-                        let is_refused = self.is_refused(name, value);
+                        let is_invalid = self.is_invalid(name, value);
                         self.path.segments.pop();
-                        is_refused
+                        is_invalid
                     })
             }
             Json::Array(items) => {
-                (LISTS.contains(&holder) && has_duplicates(items))
-                    || items.iter().any(|item| self.is_refused(holder, item))
+                (NAMED_LISTS.contains(&holder) && has_duplicates(items))
+                    || items.iter().any(|item| self.is_invalid(holder, item))
             }
-            Json::String(text) => self.is_text_refused(holder, text),
+            Json::String(text) => self.is_text_invalid(holder, text),
             Json::Number(number) => number
                 .as_i64()
-                .is_some_and(|n| is_number_refused(holder, n)),
+                .is_some_and(|n| is_number_invalid(holder, n)),
             _ => false,
         }
     }
 
-    fn is_text_refused(&self, holder: &str, text: &str) -> bool {
+    fn is_text_invalid(&self, holder: &str, text: &str) -> bool {
         let is_in_map = self.path.segments.iter().rev().nth(1).is_some_and(|around| {
-            matches!(around, Segment::Field(name) if NAMED.contains(&&**name) || **name == *"data")
+            matches!(around, Segment::Field(name) if QUALIFIED_KEYS.contains(&&**name) || **name == *"data")
         });
         if is_in_map {
             let is_label = self.path.segments.iter().rev().nth(1).is_some_and(
@@ -158,8 +179,8 @@ impl Walk<'_> {
         };
         let is_element = holder.ends_with('s');
         let is_value = |values: &[&str]| text.is_empty() || values.contains(&text);
-        enums::values(self.kind, &self.path).is_some_and(|values| !is_value(values))
-            || ADDRESSES.contains(&holder)
+        enum_values(self.kind, &self.path).is_some_and(|values| !is_value(values))
+            || IP_ADDRESSES.contains(&holder)
                 && !(text == "None" || text.is_empty() && !is_element)
                 && !is_address()
             || matches!(holder, "maxSurge" | "maxUnavailable") && !is_percentage(text)
@@ -169,7 +190,7 @@ impl Walk<'_> {
                     .iter()
                     .any(|it| text.starts_with(it))
             || holder == "finalizers" && !is_finalizer(text)
-            || RANGES.contains(&holder) && !is_range()
+            || CIDRS.contains(&holder) && !is_range()
             || holder == "image" && (text.is_empty() || text.trim() != text)
             || self.kind == "Ingress" && holder == "path" && !is_absolute(text)
             || self.kind == "Ingress" && holder == "host" && {
@@ -178,9 +199,9 @@ impl Walk<'_> {
             }
     }
 
-    fn is_object_refused(&self, holder: &str, fields: &Map<String, Json>) -> bool {
+    fn is_object_invalid(&self, holder: &str, fields: &Map<String, Json>) -> bool {
         let text = |name: &str| fields.get(name).and_then(Json::as_str);
-        if NAMED.contains(&holder) {
+        if QUALIFIED_KEYS.contains(&holder) {
             return fields.keys().any(|key| {
                 let key = if holder == "annotations" {
                     key.to_lowercase()
@@ -190,10 +211,10 @@ impl Walk<'_> {
                 !qualified_name(key.as_bytes()).is_empty()
             });
         }
-        if is_part_refused(self.kind, holder, fields) {
+        if is_combination_invalid(self.kind, holder, fields) {
             return true;
         }
-        if AMOUNTS.contains(&holder) {
+        if RESOURCE_LISTS.contains(&holder) {
             return fields.keys().any(|key| !is_resource(key));
         }
         match holder {
@@ -207,24 +228,24 @@ impl Walk<'_> {
                 let is_of_set = matches!(text("operator"), Some("In" | "NotIn" | "Gt" | "Lt"));
                 has_values != is_of_set || text("key").is_none_or(str::is_empty)
             }
-            // A template, or the spec of a Pod or what has one.
-            "template" | "" => self.is_template_refused(fields),
-            "spec" => self.is_spec_refused(fields),
+            // A template or the whole object.
+            "template" | "" => self.is_template_invalid(fields),
+            "spec" => self.is_spec_invalid(fields),
             _ => {
-                LISTS.contains(&holder)
+                NAMED_LISTS.contains(&holder)
                     && text("name").is_none_or(|name| !dns1123_label(name.as_bytes()).is_empty())
             }
         }
     }
 
-    fn is_template_refused(&self, fields: &Map<String, Json>) -> bool {
+    fn is_template_invalid(&self, fields: &Map<String, Json>) -> bool {
         let spec = fields.get("spec").and_then(Json::as_object);
         let is_of_template = !self.path.segments.is_empty();
         is_of_template && spec.is_some_and(|spec| spec.contains_key("ephemeralContainers"))
     }
 
-    fn is_spec_refused(&self, fields: &Map<String, Json>) -> bool {
-        let lists = || LISTS.iter().filter(|name| **name != "volumes");
+    fn is_spec_invalid(&self, fields: &Map<String, Json>) -> bool {
+        let lists = || NAMED_LISTS.iter().filter(|name| **name != "volumes");
         let all = lists().filter_map(|name| fields.get(*name)?.as_array());
         let all: Vec<Json> = all.flatten().cloned().collect();
         let runs_once = matches!(self.kind, "Job" | "CronJob");
@@ -240,7 +261,7 @@ impl Walk<'_> {
             "ReplicationController" => selected,
             _ => selected.and_then(|selector| selector.get("matchLabels")),
         };
-        if is_spec_of_kind_refused(self.kind, &self.path.names(), fields) {
+        if is_kind_spec_invalid(self.kind, &self.path.names(), fields) {
             return true;
         }
         let is_selected = selected.and_then(Json::as_object).is_none_or(|selected| {
@@ -248,39 +269,39 @@ impl Walk<'_> {
                 .iter()
                 .all(|(key, value)| template.and_then(|labels| labels.get(key)) == Some(value))
         });
-        let asked = fields
+        let requirements = fields
             .get("selector")
             .and_then(|selector| selector.get("matchExpressions"));
-        let mut asked = asked.and_then(Json::as_array).into_iter().flatten();
-        let label = |asked: &Json| template?.get(asked.get("key")?.as_str()?);
-        let is_met = |asked: &Json| {
+        let mut requirements = requirements.and_then(Json::as_array).into_iter().flatten();
+        let label = |requirement: &Json| template?.get(requirement.get("key")?.as_str()?);
+        let is_met = |requirement: &Json| {
             let has = |value: &Json| {
-                asked
+                requirement
                     .get("values")
                     .and_then(Json::as_array)
                     .is_some_and(|all| all.contains(value))
             };
-            match asked.get("operator").and_then(Json::as_str) {
-                Some("Exists") => label(asked).is_some(),
-                Some("DoesNotExist") => label(asked).is_none(),
-                Some("In") => label(asked).is_some_and(has),
-                Some("NotIn") => !label(asked).is_some_and(has),
+            match requirement.get("operator").and_then(Json::as_str) {
+                Some("Exists") => label(requirement).is_some(),
+                Some("DoesNotExist") => label(requirement).is_none(),
+                Some("In") => label(requirement).is_some_and(has),
+                Some("NotIn") => !label(requirement).is_some_and(has),
                 _ => false,
             }
         };
         has_duplicates(&all)
-            || fields.contains_key("template") && !asked.all(is_met)
+            || fields.contains_key("template") && !requirements.all(is_met)
             || is_template && runs_once == restarts
             || fields.contains_key("template") && !is_selected
     }
 }
 
-/// Reports whether validation refuses the spec at `path` of an object of `kind` for what it has and lacks.
+/// Returns true if the spec at `path` of an object of `kind` lacks a required field or has a forbidden one.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidatePodSpec`,
 /// `ValidateReplicationControllerSpec`, `validateSecurityContext`, `validateWindowsHostProcessPod`,
 /// `ValidatePersistentVolumeClaimSpec`), `pkg/apis/batch/validation/validation.go` (`ValidateJobTemplateSpec`).
-fn is_spec_of_kind_refused(kind: &str, path: &[&str], fields: &Map<String, Json>) -> bool {
+fn is_kind_spec_invalid(kind: &str, path: &[&str], fields: &Map<String, Json>) -> bool {
     let is_empty = |name: &str| match fields.get(name) {
         None | Some(Json::Null) => true,
         Some(Json::Array(items)) => items.is_empty(),
@@ -294,7 +315,7 @@ fn is_spec_of_kind_refused(kind: &str, path: &[&str], fields: &Map<String, Json>
         _ => false,
     };
     if is_of_pod {
-        return is_empty("containers") || is_pod_refused(kind, fields);
+        return is_empty("containers") || is_pod_spec_invalid(kind, fields);
     }
     match kind {
         "DaemonSet" | "Deployment" | "ReplicaSet" | "StatefulSet" if path == ["spec"] => {
@@ -313,11 +334,11 @@ fn is_spec_of_kind_refused(kind: &str, path: &[&str], fields: &Map<String, Json>
     }
 }
 
-/// Reports whether validation refuses the spec of a Pod, of an object of `kind`, for what its containers ask of it.
+/// Returns true if a Pod's spec, in an object of `kind`, contradicts the requirements of its containers.
 ///
-/// The volumes of a `StatefulSet` are also those of its claims.
-fn is_pod_refused(kind: &str, spec: &Map<String, Json>) -> bool {
-    let lists = LISTS.iter().filter(|name| **name != "volumes");
+/// A `StatefulSet` has a volume for each of its claim templates too.
+fn is_pod_spec_invalid(kind: &str, spec: &Map<String, Json>) -> bool {
+    let lists = NAMED_LISTS.iter().filter(|name| **name != "volumes");
     let containers = lists
         .filter_map(|name| spec.get(*name)?.as_array())
         .flatten();
@@ -332,13 +353,13 @@ fn is_pod_refused(kind: &str, spec: &Map<String, Json>) -> bool {
         context.and_then(|it| it.pointer("/windowsOptions/hostProcess")) == Some(&Json::Bool(true))
     };
     let mut contexts = containers.clone().map(|it| it.get("securityContext"));
-    let of_host = is_host_process(own) || contexts.clone().any(is_host_process);
+    let uses_host_process = is_host_process(own) || contexts.clone().any(is_host_process);
     let is_unmasked = contexts.any(|it| {
         let mount = it.and_then(|it| it.get("procMount"));
         mount.is_some_and(|mount| mount == "Unmasked")
     });
     let mut mounts = containers.filter_map(|it| it.get("volumeMounts")?.as_array());
-    of_host && !is("hostNetwork", true)
+    uses_host_process && !is("hostNetwork", true)
         || is_unmasked && !is("hostUsers", false)
         || mounts.any(|mounts| {
             let paths: Vec<_> = mounts.iter().map(|mount| mount.get("mountPath")).collect();
@@ -351,7 +372,7 @@ fn is_pod_refused(kind: &str, spec: &Map<String, Json>) -> bool {
         })
 }
 
-/// Reports whether a path of an Ingress is one that each type of paths takes.
+/// Returns true if a path of an Ingress is valid for each path type.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/networking/validation/validation.go` (`validateHTTPIngressPath`).
 fn is_absolute(path: &str) -> bool {
@@ -362,15 +383,15 @@ fn is_absolute(path: &str) -> bool {
             && !path.ends_with("/.")
 }
 
-/// Reports whether validation refuses an object that the field `holder` of an object of `kind` holds, or the object
-/// itself, for how its fields go together.
+/// Returns true if an object in the field `holder` of an object of `kind`, or that object itself for the empty holder, has
+/// fields that exclude each other.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidateService`,
 /// `ValidatePersistentVolumeClaimSpec`), `pkg/apis/networking/validation/validation.go`
 /// (`validateHTTPIngressRuleValue`, `ValidateIPBlock`), `pkg/apis/admissionregistration/validation/validation.go`
 /// (`validateValidatingWebhook`), `k8s.io/apiextensions-apiserver` `pkg/apis/apiextensions/validation/validation.go`
 /// (`ValidateCustomResourceDefinition`).
-fn is_part_refused(kind: &str, holder: &str, fields: &Map<String, Json>) -> bool {
+fn is_combination_invalid(kind: &str, holder: &str, fields: &Map<String, Json>) -> bool {
     let text = |name: &str| fields.get(name).and_then(Json::as_str).unwrap_or_default();
     let list = |name: &str| {
         fields
@@ -430,13 +451,13 @@ fn is_part_refused(kind: &str, holder: &str, fields: &Map<String, Json>) -> bool
     }
 }
 
-/// Reports whether a text is a percentage, as an amount that may be a number has to be.
+/// Returns true if `text` is a percentage.
 fn is_percentage(text: &str) -> bool {
     let number = text.strip_suffix('%').unwrap_or_default();
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Reports whether objects may have a finalizer: one of Kubernetes' own, or one with a domain.
+/// Returns true if `text` is a valid finalizer: a built-in one, or one with a domain.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidateFinalizerName`).
 fn is_finalizer(text: &str) -> bool {
@@ -444,7 +465,7 @@ fn is_finalizer(text: &str) -> bool {
     is_own || text.contains('/') && qualified_name(text.as_bytes()).is_empty()
 }
 
-/// Reports whether two of `items` have the same name.
+/// Returns true if two of `items` have the same name.
 fn has_duplicates(items: &[Json]) -> bool {
     let name = |item: &Json| item.get("name").and_then(Json::as_str).map(str::to_owned);
     let names: Vec<String> = items.iter().filter_map(name).collect();
@@ -455,14 +476,14 @@ fn has_duplicates(items: &[Json]) -> bool {
     })
 }
 
-fn is_number_refused(holder: &str, n: i64) -> bool {
+fn is_number_invalid(holder: &str, n: i64) -> bool {
     n < 0 && !SIGNED.contains(&holder)
         || n > 65_535 && PORTS.contains(&holder)
         || n == 0 && PORTS.contains(&holder) && !matches!(holder, "hostPort" | "nodePort")
         || n > i64::from(i32::MAX) && IDS.contains(&holder)
 }
 
-/// Reports whether containers may ask for a resource: one of Kubernetes' own, or one with a domain.
+/// Returns true if containers may request the resource: a built-in one, or one with a domain.
 fn is_resource(name: &str) -> bool {
     let is_own = matches!(name, "cpu" | "memory" | "ephemeral-storage" | "storage")
         || name.starts_with("hugepages-");
@@ -478,7 +499,7 @@ mod tests {
     #[track_caller]
     fn check(kind: &str, object: &Json, expected: bool) {
         assert_eq!(
-            is_refused(kind, Operation::Create, object),
+            fails_validation(kind, Operation::Create, object),
             expected,
             "{object}"
         );
@@ -493,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_with_a_value_that_validation_refuses() {
+    fn fails_validation_pod_with_invalid_value() {
         for spec in [
             json!({"containers": [{"name": "a", "image": "a", "imagePullPolicy": "example"}]}),
             json!({"containers": [{"name": "a", "image": "a"}, {"name": "a", "image": "a"}]}),
@@ -528,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_do_not_go_together() {
+    fn fails_validation_fields_that_exclude_each_other() {
         let webhook =
             |name: &str| json!({"webhooks": [{"name": name, "admissionReviewVersions": ["v1"]}]});
         let block = |except: &str| {
@@ -537,7 +558,7 @@ mod tests {
         };
         let ports = |name: &str| json!({"spec": {"ports": [{"port": 1, "name": "a"}, {"port": 2, "name": name}]}});
         let finalizer = |name: &str| json!({"metadata": {"name": "a", "finalizers": [name]}});
-        for (kind, refused, taken) in [
+        for (kind, invalid, valid) in [
             (
                 "ValidatingWebhookConfiguration",
                 webhook("a"),
@@ -547,8 +568,8 @@ mod tests {
             ("Service", ports(""), ports("b")),
             ("ConfigMap", finalizer("a"), finalizer("a.b/c")),
         ] {
-            check(kind, &refused, true);
-            check(kind, &taken, false);
+            check(kind, &invalid, true);
+            check(kind, &valid, false);
         }
         check(
             "Ingress",
@@ -559,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn other_kinds_with_a_value_that_validation_refuses() {
+    fn fails_validation_other_kinds_with_invalid_value() {
         check(
             "Service",
             &json!({"spec": {"externalIPs": ["example"]}}),

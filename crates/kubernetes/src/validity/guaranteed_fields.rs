@@ -1,24 +1,31 @@
-//! Facts about Kubernetes' own kinds that their schemas do not tell: what the API server fills in or requires
-//! before it asks a policy, so that an object without it never gets there.
+//! Fields that objects of built-in kinds have whenever a policy is evaluated: the API server sets them or rejects objects
+//! without them.
 //!
-//! An object type of a schema has no name here; it is known by fields that only it has together. `default: {}`,
-//! which the schemas give to every field that is a struct in Go, is in the types already.
+//! Object types have no names in a schema, so that each is identified by fields that no other type has together.
 
-use super::path::{Path, Segment};
+use super::path::{FieldPath, Segment};
 
-/// A fact: objects with the fields `of` have the field `field`, with `value` where nothing else is given.
+/// A field that every object of one type has.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fact {
-    /// Fields that the object type has.
-    of: &'static [&'static str],
+struct GuaranteedField {
+    /// Fields that identify the object type.
+    type_fields: &'static [&'static str],
     /// The field.
-    pub(super) field: &'static str,
-    /// Its value, as JSON; empty for the least that the schema allows.
-    pub(super) value: &'static str,
+    field: &'static str,
+    /// Its usual value, as JSON; empty for the minimal value of its schema.
+    value: &'static str,
 }
 
-const fn fact(of: &'static [&'static str], field: &'static str, value: &'static str) -> Fact {
-    Fact { of, field, value }
+const fn guaranteed(
+    type_fields: &'static [&'static str],
+    field: &'static str,
+    value: &'static str,
+) -> GuaranteedField {
+    GuaranteedField {
+        type_fields,
+        field,
+        value,
+    }
 }
 
 const POD_SPEC: &[&str] = &["containers", "dnsPolicy", "schedulerName"];
@@ -42,190 +49,190 @@ const SERVICE_REFERENCE: &[&str] = &["name", "namespace", "port"];
 const DEVICES: &[&str] = &["allocationMode", "count", "deviceClassName"];
 const LABELS: &str = r#"{"app": "example"}"#;
 
-/// The facts.
+/// The guaranteed fields by object type.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/*/v1/defaults.go` and `zz_generated.validations.go` (defaults that are
 /// declared), `pkg/apis/core/validation/validation.go` (`validateContainers`, `ValidateService`,
 /// `ValidatePersistentVolumeSpec`, `ValidatePersistentVolumeClaimSpec`), `pkg/apis/apps/validation/validation.go`
 /// (a selector must match the labels of its template), `pkg/registry/batch/job/strategy.go`
-/// (`generateSelector`), `pkg/registry/core/service/storage` (addresses are given before policies are asked).
-const FACTS: &[Fact] = &[
-    fact(
+/// (`generateSelector`), `pkg/registry/core/service/storage` (addresses are allocated before admission).
+const BY_TYPE: &[GuaranteedField] = &[
+    guaranteed(
         POD_SPEC,
         "containers",
         r#"[{"name": "example", "image": "example"}]"#,
     ),
-    fact(POD_SPEC, "dnsPolicy", r#""ClusterFirst""#),
-    fact(POD_SPEC, "restartPolicy", r#""Always""#),
-    fact(POD_SPEC, "securityContext", "{}"),
-    fact(POD_SPEC, "terminationGracePeriodSeconds", "30"),
-    fact(POD_SPEC, "schedulerName", r#""default-scheduler""#),
-    fact(CONTAINER, "image", r#""example""#),
-    fact(CONTAINER, "imagePullPolicy", r#""Always""#),
-    fact(
+    guaranteed(POD_SPEC, "dnsPolicy", r#""ClusterFirst""#),
+    guaranteed(POD_SPEC, "restartPolicy", r#""Always""#),
+    guaranteed(POD_SPEC, "securityContext", "{}"),
+    guaranteed(POD_SPEC, "terminationGracePeriodSeconds", "30"),
+    guaranteed(POD_SPEC, "schedulerName", r#""default-scheduler""#),
+    guaranteed(CONTAINER, "image", r#""example""#),
+    guaranteed(CONTAINER, "imagePullPolicy", r#""Always""#),
+    guaranteed(
         CONTAINER,
         "terminationMessagePath",
         r#""/dev/termination-log""#,
     ),
-    fact(CONTAINER, "terminationMessagePolicy", r#""File""#),
-    fact(&["containerPort", "hostPort"], "protocol", r#""TCP""#),
-    fact(PROBE, "timeoutSeconds", "1"),
-    fact(PROBE, "periodSeconds", "10"),
-    fact(PROBE, "successThreshold", "1"),
-    fact(PROBE, "failureThreshold", "3"),
-    fact(&["httpHeaders", "scheme"], "path", r#""/""#),
-    fact(&["httpHeaders", "scheme"], "scheme", r#""HTTP""#),
-    fact(
+    guaranteed(CONTAINER, "terminationMessagePolicy", r#""File""#),
+    guaranteed(&["containerPort", "hostPort"], "protocol", r#""TCP""#),
+    guaranteed(PROBE, "timeoutSeconds", "1"),
+    guaranteed(PROBE, "periodSeconds", "10"),
+    guaranteed(PROBE, "successThreshold", "1"),
+    guaranteed(PROBE, "failureThreshold", "3"),
+    guaranteed(&["httpHeaders", "scheme"], "path", r#""/""#),
+    guaranteed(&["httpHeaders", "scheme"], "scheme", r#""HTTP""#),
+    guaranteed(
         &["defaultMode", "optional", "secretName"],
         "defaultMode",
         "420",
     ),
-    fact(
+    guaranteed(
         &["defaultMode", "items", "name", "optional"],
         "defaultMode",
         "420",
     ),
-    fact(&["defaultMode", "sources"], "defaultMode", "420"),
-    fact(&["apiVersion", "fieldPath"], "apiVersion", r#""v1""#),
-    fact(
+    guaranteed(&["defaultMode", "sources"], "defaultMode", "420"),
+    guaranteed(&["apiVersion", "fieldPath"], "apiVersion", r#""v1""#),
+    guaranteed(
         &["audience", "expirationSeconds", "path"],
         "expirationSeconds",
         "3600",
     ),
-    fact(SERVICE, "type", r#""ClusterIP""#),
-    fact(SERVICE, "sessionAffinity", r#""None""#),
-    fact(SERVICE_PORT, "protocol", r#""TCP""#),
-    fact(SERVICE_PORT, "targetPort", "80"),
-    fact(DEPLOYMENT, "replicas", "1"),
-    fact(DEPLOYMENT, "revisionHistoryLimit", "10"),
-    fact(DEPLOYMENT, "progressDeadlineSeconds", "600"),
-    fact(
+    guaranteed(SERVICE, "type", r#""ClusterIP""#),
+    guaranteed(SERVICE, "sessionAffinity", r#""None""#),
+    guaranteed(SERVICE_PORT, "protocol", r#""TCP""#),
+    guaranteed(SERVICE_PORT, "targetPort", "80"),
+    guaranteed(DEPLOYMENT, "replicas", "1"),
+    guaranteed(DEPLOYMENT, "revisionHistoryLimit", "10"),
+    guaranteed(DEPLOYMENT, "progressDeadlineSeconds", "600"),
+    guaranteed(
         DEPLOYMENT,
         "strategy",
         r#"{"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}}"#,
     ),
-    fact(STATEFUL_SET, "replicas", "1"),
-    fact(STATEFUL_SET, "revisionHistoryLimit", "10"),
-    fact(STATEFUL_SET, "podManagementPolicy", r#""OrderedReady""#),
-    fact(
+    guaranteed(STATEFUL_SET, "replicas", "1"),
+    guaranteed(STATEFUL_SET, "revisionHistoryLimit", "10"),
+    guaranteed(STATEFUL_SET, "podManagementPolicy", r#""OrderedReady""#),
+    guaranteed(
         STATEFUL_SET,
         "updateStrategy",
         r#"{"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}"#,
     ),
-    fact(
+    guaranteed(
         STATEFUL_SET,
         "persistentVolumeClaimRetentionPolicy",
         r#"{"whenDeleted": "Retain", "whenScaled": "Retain"}"#,
     ),
-    fact(DAEMON_SET, "revisionHistoryLimit", "10"),
-    fact(
+    guaranteed(DAEMON_SET, "revisionHistoryLimit", "10"),
+    guaranteed(
         DAEMON_SET,
         "updateStrategy",
         r#"{"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}"#,
     ),
-    fact(&["rollingUpdate", "type"], "type", r#""RollingUpdate""#),
-    fact(&["maxSurge", "maxUnavailable"], "maxSurge", r#""25%""#),
-    fact(
+    guaranteed(&["rollingUpdate", "type"], "type", r#""RollingUpdate""#),
+    guaranteed(&["maxSurge", "maxUnavailable"], "maxSurge", r#""25%""#),
+    guaranteed(
         &["maxSurge", "maxUnavailable"],
         "maxUnavailable",
         r#""25%""#,
     ),
-    fact(&["maxUnavailable", "partition"], "partition", "0"),
-    fact(REPLICA_SET, "replicas", "1"),
-    fact(REPLICA_SET, "template", ""),
-    fact(REPLICA_SET, "selector", ""),
-    fact(CRON_JOB, "concurrencyPolicy", r#""Allow""#),
-    fact(CRON_JOB, "suspend", "false"),
-    fact(CRON_JOB, "successfulJobsHistoryLimit", "3"),
-    fact(CRON_JOB, "failedJobsHistoryLimit", "1"),
-    fact(CLAIM, "accessModes", r#"["ReadWriteOnce"]"#),
-    fact(CLAIM, "resources", r#"{"requests": {"storage": "1Gi"}}"#),
-    fact(CLAIM, "volumeMode", r#""Filesystem""#),
-    fact(VOLUME, "accessModes", r#"["ReadWriteOnce"]"#),
-    fact(VOLUME, "capacity", r#"{"storage": "1Gi"}"#),
-    fact(VOLUME, "persistentVolumeReclaimPolicy", r#""Retain""#),
-    fact(VOLUME, "volumeMode", r#""Filesystem""#),
-    fact(&["path", "type"], "type", r#""""#),
-    fact(AUTOSCALER, "minReplicas", "1"),
-    fact(
+    guaranteed(&["maxUnavailable", "partition"], "partition", "0"),
+    guaranteed(REPLICA_SET, "replicas", "1"),
+    guaranteed(REPLICA_SET, "template", ""),
+    guaranteed(REPLICA_SET, "selector", ""),
+    guaranteed(CRON_JOB, "concurrencyPolicy", r#""Allow""#),
+    guaranteed(CRON_JOB, "suspend", "false"),
+    guaranteed(CRON_JOB, "successfulJobsHistoryLimit", "3"),
+    guaranteed(CRON_JOB, "failedJobsHistoryLimit", "1"),
+    guaranteed(CLAIM, "accessModes", r#"["ReadWriteOnce"]"#),
+    guaranteed(CLAIM, "resources", r#"{"requests": {"storage": "1Gi"}}"#),
+    guaranteed(CLAIM, "volumeMode", r#""Filesystem""#),
+    guaranteed(VOLUME, "accessModes", r#"["ReadWriteOnce"]"#),
+    guaranteed(VOLUME, "capacity", r#"{"storage": "1Gi"}"#),
+    guaranteed(VOLUME, "persistentVolumeReclaimPolicy", r#""Retain""#),
+    guaranteed(VOLUME, "volumeMode", r#""Filesystem""#),
+    guaranteed(&["path", "type"], "type", r#""""#),
+    guaranteed(AUTOSCALER, "minReplicas", "1"),
+    guaranteed(
         &["behavior", "metrics"],
         "metrics",
         r#"[{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]"#,
     ),
-    fact(&["endPort", "port", "protocol"], "protocol", r#""TCP""#),
-    fact(
+    guaranteed(&["endPort", "port", "protocol"], "protocol", r#""TCP""#),
+    guaranteed(
         &["egress", "ingress", "podSelector"],
         "policyTypes",
         r#"["Ingress"]"#,
     ),
-    fact(
+    guaranteed(
         &["apiGroup", "kind", "name", "namespace"],
         "apiGroup",
         r#""rbac.authorization.k8s.io""#,
     ),
-    fact(
+    guaranteed(
         &["provisioner", "volumeBindingMode"],
         "reclaimPolicy",
         r#""Delete""#,
     ),
-    fact(
+    guaranteed(
         &["provisioner", "volumeBindingMode"],
         "volumeBindingMode",
         r#""Immediate""#,
     ),
-    fact(
+    guaranteed(
         &["globalDefault", "preemptionPolicy"],
         "preemptionPolicy",
         r#""PreemptLowerPriority""#,
     ),
-    fact(CSI_DRIVER, "attachRequired", "true"),
-    fact(CSI_DRIVER, "podInfoOnMount", "false"),
-    fact(CSI_DRIVER, "storageCapacity", "false"),
-    fact(CSI_DRIVER, "fsGroupPolicy", r#""ReadWriteOnceWithFSType""#),
-    fact(CSI_DRIVER, "volumeLifecycleModes", r#"["Persistent"]"#),
-    fact(WEBHOOK, "failurePolicy", r#""Fail""#),
-    fact(WEBHOOK, "matchPolicy", r#""Equivalent""#),
-    fact(WEBHOOK, "namespaceSelector", "{}"),
-    fact(WEBHOOK, "objectSelector", "{}"),
-    fact(WEBHOOK, "timeoutSeconds", "10"),
-    fact(POLICY, "failurePolicy", r#""Fail""#),
-    fact(MATCH, "matchPolicy", r#""Equivalent""#),
-    fact(MATCH, "namespaceSelector", "{}"),
-    fact(MATCH, "objectSelector", "{}"),
-    fact(SERVICE_REFERENCE, "port", "443"),
-    fact(DEVICES, "allocationMode", r#""ExactCount""#),
-    fact(DEVICES, "count", "1"),
-    fact(&["apiGroups", "operations", "resources"], "scope", r#""*""#),
-    fact(
+    guaranteed(CSI_DRIVER, "attachRequired", "true"),
+    guaranteed(CSI_DRIVER, "podInfoOnMount", "false"),
+    guaranteed(CSI_DRIVER, "storageCapacity", "false"),
+    guaranteed(CSI_DRIVER, "fsGroupPolicy", r#""ReadWriteOnceWithFSType""#),
+    guaranteed(CSI_DRIVER, "volumeLifecycleModes", r#"["Persistent"]"#),
+    guaranteed(WEBHOOK, "failurePolicy", r#""Fail""#),
+    guaranteed(WEBHOOK, "matchPolicy", r#""Equivalent""#),
+    guaranteed(WEBHOOK, "namespaceSelector", "{}"),
+    guaranteed(WEBHOOK, "objectSelector", "{}"),
+    guaranteed(WEBHOOK, "timeoutSeconds", "10"),
+    guaranteed(POLICY, "failurePolicy", r#""Fail""#),
+    guaranteed(MATCH, "matchPolicy", r#""Equivalent""#),
+    guaranteed(MATCH, "namespaceSelector", "{}"),
+    guaranteed(MATCH, "objectSelector", "{}"),
+    guaranteed(SERVICE_REFERENCE, "port", "443"),
+    guaranteed(DEVICES, "allocationMode", r#""ExactCount""#),
+    guaranteed(DEVICES, "count", "1"),
+    guaranteed(&["apiGroups", "operations", "resources"], "scope", r#""*""#),
+    guaranteed(
         &["apiGroups", "operations", "resources"],
         "apiGroups",
         r#"[""]"#,
     ),
-    fact(
+    guaranteed(
         &["apiGroups", "operations", "resources"],
         "apiVersions",
         r#"["v1"]"#,
     ),
-    fact(
+    guaranteed(
         &["apiGroups", "operations", "resources"],
         "operations",
         r#"["CREATE"]"#,
     ),
-    fact(
+    guaranteed(
         &["apiGroups", "operations", "resources"],
         "resources",
         r#"["pods"]"#,
     ),
-    // Requirements of validation that a schema cannot express, and what storage sets.
-    fact(&["data", "stringData", "type"], "type", r#""Opaque""#),
+    // Set by the registry.
+    guaranteed(&["data", "stringData", "type"], "type", r#""Opaque""#),
 ];
 
-/// Facts about one place of one kind.
+/// The guaranteed fields by kind and path: kind, path of the parent, field, value.
 ///
-/// Source: as for [`FACTS`]; `plugin/pkg/admission/{serviceaccount,priority,defaulttolerationseconds}`, which every
+/// Source: as for [`BY_TYPE`]; `plugin/pkg/admission/{serviceaccount,priority,defaulttolerationseconds}`, which every
 /// API server runs; `pkg/registry/core/namespace/strategy.go`, `pkg/registry/core/pod/strategy.go`
 /// (`PrepareForCreate`).
-const FACTS_OF_KINDS: &[(&str, &str, &str, &str)] = &[
+const BY_KIND: &[(&str, &str, &str, &str)] = &[
     ("Pod", "spec", "enableServiceLinks", "true"),
     ("Pod", "spec", "serviceAccountName", r#""default""#),
     ("Pod", "spec", "serviceAccount", r#""default""#),
@@ -271,7 +278,7 @@ const FACTS_OF_KINDS: &[(&str, &str, &str, &str)] = &[
     ("DaemonSet", "spec.selector", "matchLabels", LABELS),
     ("DaemonSet", "spec.template.metadata", "labels", LABELS),
     ("CronJob", "spec", "schedule", r#""0 0 * * *""#),
-    // The template of a CronJob gets none of these.
+    // Not in the template of a CronJob.
     ("Job", "spec", "backoffLimit", "6"),
     ("Job", "spec", "completionMode", r#""NonIndexed""#),
     ("Job", "spec", "parallelism", "1"),
@@ -321,13 +328,13 @@ const FACTS_OF_KINDS: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
-/// Fields that a minimal object gets, since the API server wants one of several; others may do without.
+/// Fields of a minimal object that other valid objects may lack, since validation requires one of several.
 ///
 /// Source: `pkg/apis/networking/validation/validation.go` (`ValidateIngressSpec`),
 /// `pkg/apis/core/validation/validation.go` (`validatePersistentVolumeSource`, `ValidateService`),
 /// `pkg/apis/core/v1/defaults.go` (`SetDefaults_Service`).
-const CHOICES: &[(&str, &str, &str, &str)] = &[
-    // A Service of the type ExternalName has none of these, and a headless one may have no ports.
+const USUAL_CHOICES: &[(&str, &str, &str, &str)] = &[
+    // An ExternalName Service has none of these, a headless one may have no ports.
     ("Service", "spec", "internalTrafficPolicy", r#""Cluster""#),
     ("Service", "spec", "clusterIP", r#""10.0.0.1""#),
     ("Service", "spec", "clusterIPs", r#"["10.0.0.1"]"#),
@@ -353,11 +360,10 @@ const CHOICES: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
-/// Names of boolean fields that the API server leaves out of an object where they are false, since they are no
-/// pointers in Go.
+/// Boolean fields that the API server omits if they are false: they are not pointers in Go.
 ///
 /// Source: `k8s.io/api` `core/v1/types.go`, `apps/v1/types.go`.
-const NEVER_FALSE: &[&str] = &[
+const OMITTED_IF_FALSE: &[&str] = &[
     "hostNetwork",
     "hostPID",
     "hostIPC",
@@ -372,7 +378,7 @@ const NEVER_FALSE: &[&str] = &[
     "globalDefault",
 ];
 
-/// Fields of Kubernetes' own types that are null in Go where nobody sets them, and that validation wants.
+/// Fields that are null in Go if unset, and that validation requires.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/*/validation/validation.go`.
 const NEVER_NULL: &[&str] = &[
@@ -395,7 +401,7 @@ const NEVER_NULL: &[&str] = &[
     "verbs",
 ];
 
-/// Lists of Kubernetes' own types that are never empty in a valid object.
+/// Lists that validation requires to have an element.
 const NEVER_EMPTY: &[&str] = &[
     "accessModes",
     "addresses",
@@ -407,16 +413,18 @@ const NEVER_EMPTY: &[&str] = &[
     "verbs",
 ];
 
-/// Reports whether the list at `path` always has an element.
-pub(super) fn is_never_empty(path: &Path) -> bool {
+/// Returns true if the list at `path` has an element in every valid object.
+#[must_use]
+pub fn is_never_empty(path: &FieldPath) -> bool {
     let last = path.segments.last();
     matches!(last, Some(Segment::Field(name)) if NEVER_EMPTY.contains(&&**name))
 }
 
-/// Reports whether the field at `path` is never null in a valid object, whatever Go makes of one that nobody sets.
-pub(super) fn is_never_null(path: &Path) -> bool {
+/// Returns true if the field at `path` is never null in a valid object, even if Go writes null for the unset field.
+#[must_use]
+pub fn is_never_null(path: &FieldPath) -> bool {
     match &*path.names() {
-        // The rules are those of the policies of a Job.
+        // The rules of the policies of a Job.
         [] | ["metadata" | "status", ..] | [.., "podFailurePolicy" | "successPolicy", "rules"] => {
             true
         }
@@ -424,50 +432,49 @@ pub(super) fn is_never_null(path: &Path) -> bool {
     }
 }
 
-/// The facts about objects with the fields `has`.
-pub(super) fn of_type(has: impl Fn(&str) -> bool) -> Vec<&'static Fact> {
+/// Returns the fields, with their values as JSON, that a minimal object of `kind` has at `path`, where `has` tests which
+/// fields its type declares. An empty value denotes the minimal value of the field's schema.
+pub fn minimal_fields<'a>(
+    kind: &'a str,
+    path: &'a FieldPath,
+    has: impl Fn(&str) -> bool,
+) -> impl Iterator<Item = (&'static str, &'static str)> + 'a {
+    of_type(has)
+        .into_iter()
+        .map(|row| (row.field, row.value))
+        .chain(rows_at(BY_KIND, kind, path))
+        .chain(rows_at(USUAL_CHOICES, kind, path))
+}
+
+/// Returns true if every admitted object of `kind` has the field `name` at `path`, where `has` tests which fields its
+/// type declares.
+pub fn is_guaranteed(kind: &str, path: &FieldPath, name: &str, has: impl Fn(&str) -> bool) -> bool {
+    let mut of_field = BY_TYPE.iter().filter(|row| row.field == name);
+    of_field.any(|row| row.type_fields.iter().all(|field| has(field)))
+        || rows_at(BY_KIND, kind, path).any(|(field, _)| field == name)
+}
+
+fn of_type(has: impl Fn(&str) -> bool) -> Vec<&'static GuaranteedField> {
     let mut found = Vec::new();
-    // Facts of one type come one after the other.
-    let mut of: &[&str] = &[];
-    let mut is_of = false;
-    for fact in FACTS {
-        if !std::ptr::eq(of, fact.of) {
-            of = fact.of;
-            is_of = of.iter().all(|field| has(field));
+    // Rows of one type are adjacent.
+    let mut type_fields: &[&str] = &[];
+    let mut is_of_type = false;
+    for row in BY_TYPE {
+        if !std::ptr::eq(type_fields, row.type_fields) {
+            type_fields = row.type_fields;
+            is_of_type = type_fields.iter().all(|field| has(field));
         }
-        if is_of && has(fact.field) {
-            found.push(fact);
+        if is_of_type && has(row.field) {
+            found.push(row);
         }
     }
     found
 }
 
-/// Reports whether there is a fact about the field `name` of objects with the fields `has`.
-pub(super) fn has_field(name: &str, has: impl Fn(&str) -> bool) -> bool {
-    let mut facts = FACTS.iter().filter(|fact| fact.field == name);
-    facts.any(|fact| fact.of.iter().all(|field| has(field)))
-}
-
-/// The fields and values that objects of `kind` have for certain at `path`.
-pub(super) fn of_place<'a>(
-    kind: &'a str,
-    path: &'a Path,
-) -> impl Iterator<Item = (&'static str, &'static str)> + 'a {
-    at_place(FACTS_OF_KINDS, kind, path)
-}
-
-/// The fields and values that a minimal object of `kind` has at `path`, and that others may lack.
-pub(super) fn choices<'a>(
-    kind: &'a str,
-    path: &'a Path,
-) -> impl Iterator<Item = (&'static str, &'static str)> + 'a {
-    at_place(CHOICES, kind, path)
-}
-
-fn at_place<'a>(
+fn rows_at<'a>(
     table: &'static [(&'static str, &'static str, &'static str, &'static str)],
     kind: &'a str,
-    path: &'a Path,
+    path: &'a FieldPath,
 ) -> impl Iterator<Item = (&'static str, &'static str)> + 'a {
     table
         .iter()
@@ -475,8 +482,8 @@ fn at_place<'a>(
         .map(|(_, _, field, value)| (*field, *value))
 }
 
-/// Reports whether `path` is the one that `text` names.
-fn is_at(text: &str, path: &Path) -> bool {
+/// Returns true if `path` consists of the fields of `text`, joined by dots.
+fn is_at(text: &str, path: &FieldPath) -> bool {
     let fields = path.fields();
     fields.len() == path.segments.len()
         && text
@@ -485,24 +492,24 @@ fn is_at(text: &str, path: &Path) -> bool {
             .eq(fields.iter().copied())
 }
 
-/// Reports whether an optional field `name` of Kubernetes' own types is left out where it is `false`.
-pub(super) fn is_never_false(name: &str) -> bool {
-    NEVER_FALSE.contains(&name)
+/// Returns true if the API server omits the optional boolean field `name` if it is false.
+#[must_use]
+pub fn is_omitted_if_false(name: &str) -> bool {
+    OMITTED_IF_FALSE.contains(&name)
 }
 
-/// The fields of metadata that every stored or admitted object has.
+/// Returns true if every stored or admitted object has the field `name` in its metadata.
 ///
 /// Source: apiserver `pkg/registry/rest/create.go` (`BeforeCreate`), `pkg/registry/rest/meta.go`
 /// (`FillObjectMetaSystemFields`), `pkg/endpoints/handlers/fieldmanager` (`managedFields`).
-pub(super) const METADATA: [&str; 6] = [
-    "name",
-    "uid",
-    "creationTimestamp",
-    "managedFields",
-    // On creation there is none of these, or not for every kind; nobody means that by a policy.
-    "resourceVersion",
-    "generation",
-];
+#[must_use]
+pub fn is_system_metadata(name: &str) -> bool {
+    // The last two are absent on creation or for some kinds, which no policy means to detect.
+    matches!(
+        name,
+        "name" | "uid" | "creationTimestamp" | "managedFields" | "resourceVersion" | "generation"
+    )
+}
 
 #[cfg(test)]
 mod tests {
@@ -510,8 +517,8 @@ mod tests {
 
     #[test]
     fn values_are_json() {
-        let values = FACTS.iter().map(|fact| fact.value);
-        let places = FACTS_OF_KINDS.iter().chain(CHOICES).map(|row| row.3);
+        let values = BY_TYPE.iter().map(|row| row.value);
+        let places = BY_KIND.iter().chain(USUAL_CHOICES).map(|row| row.3);
         for value in values.chain(places).filter(|value| !value.is_empty()) {
             assert!(
                 serde_json::from_str::<serde_json::Value>(value).is_ok(),

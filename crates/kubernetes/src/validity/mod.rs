@@ -1,0 +1,47 @@
+//! Validity of objects of built-in kinds, as far as their OpenAPI schemas do not state it.
+//!
+//! The API server sets defaults, validates an object and compares it with the stored one before it calls validating
+//! admission, so an object that fits its schema may still never reach a policy. The tables here are derived by hand
+//! from the sources that each one names:
+//!
+//! - fields that every admitted object has ([`is_guaranteed`], [`minimal_fields`]);
+//! - values of enumerations ([`enum_values`]) and valid samples of formatted strings ([`sample_text`]);
+//! - unions and fields that depend on each other ([`complete`], [`add_implied_constraints`]);
+//! - fields that an update cannot change ([`preserve_immutable`]);
+//! - single invalid values ([`fails_validation`]).
+//!
+//! [`FieldPath`] names a value of a request, [`InputConstraints`] says what a request to be generated must contain.
+
+mod constraints;
+mod dependent_fields;
+mod enumerations;
+mod guaranteed_fields;
+mod immutable_fields;
+mod invalid_values;
+mod path;
+mod unions;
+
+use serde_json::Value as Json;
+
+pub use constraints::{Constraint, InputConstraints, ValueConstraints};
+pub use dependent_fields::add_implied_constraints;
+pub use enumerations::enum_values;
+pub use guaranteed_fields::{
+    is_guaranteed, is_never_empty, is_never_null, is_omitted_if_false, is_system_metadata,
+    minimal_fields,
+};
+pub use immutable_fields::preserve_immutable;
+pub use invalid_values::{fails_validation, has_unique_names, sample_text};
+pub use path::{FieldPath, Root, Segment, is_identifier};
+
+/// Completes the object of `kind` at `root` with the fields that validation requires, within `constraints`. `None` if
+/// no valid object has the fields that it has and lacks.
+pub fn complete(
+    kind: &str,
+    root: Root,
+    constraints: &InputConstraints,
+    object: &mut Json,
+) -> Option<()> {
+    unions::complete(kind, root, constraints, object)?;
+    dependent_fields::complete(kind, object)
+}
