@@ -1,9 +1,24 @@
-//! The analysis of absence: expressions that fail because something may not be there, or may have a value that a
-//! call cannot take, each with a witness.
+//! Runtime errors of expressions, each with a witness: a request on which the evaluator confirms the error.
 //!
-//! Candidates are proposed by reading the expressions (`candidates`, `symbol`), requests are made to reach them
-//! (`goals`, `need`, `shape`, `facts`), and the evaluator has the word: what it evaluates without an error for all
-//! of the requests is not said (`witness`, ADR 18). [`analyse`] gives what is left.
+//! The search is symbolic execution with concrete confirmation. It proposes, the evaluator decides, so an expression that
+//! cannot be interpreted symbolically costs a finding and never invents one (ADR 18):
+//!
+//! 1. Symbolic values (`symbol`): the part of the request, or the constant, that each expression denotes. `decided`
+//!    evaluates conditions that are constant for the kind.
+//! 2. Failure sites (`candidates`): selections, indices, conversions and divisions that fail for some value, each with its
+//!    path condition (`Goals`), the conditions of all branches on the way to the site.
+//! 3. Constraints (`goals`): the path condition becomes a disjunction of `InputConstraints` on the request. An
+//!    unsatisfiable one ends the site without an evaluation, which is how most guards are recognized.
+//! 4. Request builder (`witness::Maker`): the minimal valid objects by their types (`shape::least`), changed to satisfy the
+//!    constraints (`shape::meet`), completed and checked by `kubernetes::validity`, and defaulted as the API server does
+//!    (`witness::prepare`).
+//! 5. Confirmation (`Maker::evaluate`, `failures`): the evaluator runs the whole policy. If a request fails before the
+//!    site, the missing value is added to the constraints and the request is built again.
+//! 6. Report (`words`, `guard`): the message, and a guard that fixes the expression.
+//!
+//! [`analyse`] runs this loop over the kinds that the rules match (`kinds`), within a budget. The same parts find requests
+//! for errors of type checking (`typed`), failing mutations (`mutated`), allowed and denied examples (`examples`), params
+//! of the wrong scope (`scope`) and comparisons that are constant by the schemas (`compared`).
 
 mod candidates;
 mod compared;

@@ -42,7 +42,7 @@ const TEXTS: [&str; 16] = [
 
 /// Numbers that many validations tell apart.
 const NUMBERS: [i64; 8] = [0, 1, -1, 2, 10, 100, 1_000, 70_000];
-/// InputConstraints that an object of a usual kind meets, though its schema does not say so.
+/// Returns constraints that objects of a usual kind satisfy, though its schema does not require it.
 pub(super) fn usual(reader: &Reader<'_>) -> InputConstraints {
     const LISTS: [&[&str]; 4] = [
         &["spec", "containers"],
