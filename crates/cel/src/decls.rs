@@ -216,7 +216,7 @@ impl Source {
 /// ```
 /// use cel::cost::Costs;
 /// use cel::decls::{OverloadRow, Sig, Source};
-/// use cel::value::{EvalError, Value};
+/// use cel::value::{EvalBudget, EvalError, Value};
 ///
 /// /// `half(int) -> int`, of one cost unit.
 /// static HALF: OverloadRow = OverloadRow::global(

@@ -133,7 +133,7 @@
 //! # use cel::{checker, stdlib, syntax};
 //! use cel::cost::Costs;
 //! use cel::decls::{OverloadRow, Sig, Source};
-//! use cel::value::{EvalError, Value};
+//! use cel::value::{EvalBudget, EvalError, Value};
 //!
 //! static ROWS: &[OverloadRow] = &[OverloadRow::member(
 //!     "shouted",
