@@ -9,6 +9,9 @@ use std::sync::Arc;
 
 use super::interrupt::checkpoint;
 
+/// The expressions that are added in the time of one checkpoint.
+const NODES_OF_CHECKPOINT: usize = 16;
+
 /// The index of an expression in its [`Ast`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ExprId(u32);
@@ -343,7 +346,9 @@ impl AstBuilder {
 
     /// Adds `expr` at the place `offset`. Its parts must have been added before.
     pub fn add(&mut self, offset: u32, expr: Expr) -> ExprId {
-        checkpoint();
+        if self.exprs.len().is_multiple_of(NODES_OF_CHECKPOINT) {
+            checkpoint();
+        }
         let id = ExprId(to_u32(self.exprs.len()));
         let depth = self.depth_of(&expr);
         self.exprs.push(expr);

@@ -8,7 +8,10 @@
 //! (`Recover`), `lexer_atn_simulator.go` (`failOrAccept`).
 
 use super::token::{Kind, Token};
-use crate::interrupt::checkpoint;
+use crate::interrupt::checkpoint_of;
+
+/// The bytes that are scanned in the time of one checkpoint.
+const BYTES_OF_CHECKPOINT: usize = 256;
 
 /// Characters that are no token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,8 +150,8 @@ impl<'a> Lexer<'a> {
     }
 
     fn run(&mut self) {
+        checkpoint_of(self.bytes.len() / BYTES_OF_CHECKPOINT);
         loop {
-            checkpoint();
             self.skip_blank();
             let start = self.at;
             let offset = self.offset_of(start);

@@ -7,7 +7,7 @@
 //! `pkg/api/meta/multirestmapper.go`; client-go `restmapper/discovery.go`
 //! (`NewDiscoveryRESTMapper`).
 
-use super::{GroupVersion, Gvk, Gvr};
+use super::{Gvk, Gvr};
 
 /// A served resource or subresource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,26 +74,27 @@ impl RestMapper {
         }
         let resource = resource.to_lowercase();
         let version = if version == "__internal" { "" } else { version };
-        let has_version = |gv: &GroupVersion| version.is_empty() || gv.version == version;
-        let exact = |gv: &GroupVersion| (group.is_empty() || gv.group == group) && has_version(gv);
+        let has_version = |gvr: &Gvr| version.is_empty() || gvr.version == version;
+        let exact = |gvr: &Gvr| (group.is_empty() || gvr.group == group) && has_version(gvr);
         let mut kinds = self.kinds_in(&resource, exact);
         if kinds.is_empty() && !group.is_empty() && version.is_empty() {
-            kinds = self.kinds_in(&resource, |gv: &GroupVersion| gv.group.starts_with(group));
+            kinds = self.kinds_in(&resource, |gvr: &Gvr| gvr.group.starts_with(group));
         }
         kinds
     }
 
-    /// The kind that `resource` has in each of the group versions.
-    fn kinds_in(&self, resource: &str, is_wanted: impl Fn(&GroupVersion) -> bool) -> Vec<Gvk> {
-        let same_version = |a: &ApiResource, b: &ApiResource| {
-            a.gvr.group == b.gvr.group && a.gvr.version == b.gvr.version
-        };
+    /// The kind that `resource` has in each wanted group version. Only group and version of a [`Gvr`] are asked.
+    fn kinds_in(&self, resource: &str, is_wanted: impl Fn(&Gvr) -> bool) -> Vec<Gvk> {
         let mut kinds = Vec::new();
-        for in_version in self.resources.chunk_by(same_version) {
-            let Some(gv) = in_version.first().map(|first| first.gvr.group_version()) else {
-                continue;
-            };
-            if !is_wanted(&gv) {
+        let mut rest = self.resources.as_slice();
+        while let Some(first) = rest.first() {
+            let Gvr { group, version, .. } = &first.gvr;
+            let n_in_version = rest.partition_point(|served| {
+                served.gvr.group == *group && served.gvr.version == *version
+            });
+            let (in_version, others) = rest.split_at(n_in_version);
+            rest = others;
+            if !is_wanted(&first.gvr) {
                 continue;
             }
             // Upstream enters one resource after the other into a table, so that the last counts.
@@ -106,7 +107,7 @@ impl RestMapper {
                     .filter_map(|served| mapped_kind(served, resource))
                     .next_back(),
             };
-            kinds.extend(kind.map(|kind: String| Gvk::new(gv.group, gv.version, kind)));
+            kinds.extend(kind.map(|kind| Gvk::new(group, version, kind)));
         }
         kinds
     }
@@ -171,20 +172,17 @@ pub fn rule_matches(rule: &str, served: &str) -> bool {
 ///
 /// The singular is guessed where discovery gives none, and so are the names of lists.
 fn mapped_kind(served: &ApiResource, name: &str) -> Option<String> {
-    let lower = served.gvk.kind.to_lowercase();
-    let singular = if served.singular.is_empty() {
-        &lower
-    } else {
-        &served.singular
-    };
-    if name
-        .strip_prefix(&*lower)
-        .is_some_and(|rest| rest == "list" || rest == "lists")
-    {
-        Some(format!("{}List", served.gvk.kind))
-    } else if name == served.gvr.resource || name == *singular {
-        Some(served.gvk.kind.clone())
-    } else {
-        None
+    let kind = &served.gvk.kind;
+    let item = name
+        .strip_suffix("list")
+        .or_else(|| name.strip_suffix("lists"));
+    if item.is_some_and(|item| item == kind.to_lowercase()) {
+        return Some(format!("{kind}List"));
     }
+    let is_singular = if served.singular.is_empty() {
+        name == kind.to_lowercase()
+    } else {
+        name == served.singular
+    };
+    (name == served.gvr.resource || is_singular).then(|| kind.clone())
 }
