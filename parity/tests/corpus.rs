@@ -18,7 +18,7 @@ mod support;
 
 use parity::corpus;
 use vap_status_controller::cli::input::{Input, Wanted};
-use vap_status_controller::policy::absence::Dependence;
+use vap_status_controller::policy::runtime_errors::Dependence;
 
 #[test]
 fn warnings_are_those_of_the_type_checker() {

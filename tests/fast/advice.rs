@@ -9,8 +9,8 @@
 
 use serde_json::{Value, json};
 
-use crate::absence::{DEPLOYMENT, POD, policy};
 use crate::manifest;
+use crate::runtime_errors::{DEPLOYMENT, POD, policy};
 
 /// The findings about `manifest`: rule, message and help.
 fn findings(manifest: &str) -> Vec<(String, String, String)> {

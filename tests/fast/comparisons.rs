@@ -9,8 +9,8 @@
 
 use serde_json::json;
 
-use crate::absence::{DEPLOYMENT, POD, policy};
 use crate::manifest;
+use crate::runtime_errors::{DEPLOYMENT, POD, policy};
 
 const SERVICE: (&str, &str, &str) = ("", "v1", "services");
 

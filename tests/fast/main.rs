@@ -13,8 +13,6 @@ mod processor;
 #[path = "../support/random.rs"]
 mod random;
 
-mod absence;
-mod absence_and_defaults;
 mod advice;
 mod cases;
 mod check_fix;
@@ -37,6 +35,8 @@ mod places;
 mod policies;
 mod repository;
 mod requests;
+mod runtime_errors;
+mod runtime_errors_and_defaults;
 mod suspicious;
 mod syntax_error_words;
 mod truthful;

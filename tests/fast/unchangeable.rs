@@ -1,6 +1,6 @@
 //! Findings of `kubectl vap check` about changes: what validation forbids is no witness.
 
-use crate::absence::{DEPLOYMENT, POD, fails, holds};
+use crate::runtime_errors::{DEPLOYMENT, POD, fails, holds};
 
 const CLAIM: (&str, &str, &str) = ("", "v1", "persistentvolumeclaims");
 const JOB: (&str, &str, &str) = ("batch", "v1", "jobs");

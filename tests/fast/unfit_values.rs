@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::absence::{DEPLOYMENT, POD, absences, fails, holds, policy, shown};
+use crate::runtime_errors::{DEPLOYMENT, POD, fails, holds, policy, runtime_errors, shown};
 
 const SERVICE: (&str, &str, &str) = ("", "v1", "services");
 const CONFIG_MAP: (&str, &str, &str) = ("", "v1", "configmaps");
@@ -15,7 +15,7 @@ fn with_label(expression: &str) -> Vec<String> {
          validations:\n  - expression: {}\n",
         json!(expression)
     );
-    shown(&absences(&policy(DEPLOYMENT, "CREATE", &spec), &[]))
+    shown(&runtime_errors(&policy(DEPLOYMENT, "CREATE", &spec), &[]))
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn conversions_behind_a_test_or_of_texts_with_a_form() {
 fn params_are_for_their_author_to_see() {
     let spec = "  paramKind: {apiVersion: v1, kind: ConfigMap}\n  validations:\n  - expression: \
                 \"!has(params.data) || !('max' in params.data) || object.spec.replicas <= int(params.data['max'])\"\n";
-    let found = absences(&policy(DEPLOYMENT, "CREATE", spec), &[]);
+    let found = runtime_errors(&policy(DEPLOYMENT, "CREATE", spec), &[]);
     assert_eq!(shown(&found), [""; 0]);
 }
 
@@ -269,7 +269,7 @@ fn arguments_of_the_authorizer() {
 #[test]
 fn the_witness_has_the_value() {
     let spec = "  validations:\n  - expression: 10 / object.spec.replicas > 1\n";
-    let found = absences(&policy(DEPLOYMENT, "CREATE", spec), &[]);
+    let found = runtime_errors(&policy(DEPLOYMENT, "CREATE", spec), &[]);
     assert_eq!(
         found[0]["message"],
         "`object.spec.replicas` may be 0: CREATE of a Deployment with 0 as spec.replicas fails with `division by zero`"

@@ -1,6 +1,6 @@
 //! Findings of `kubectl vap check` about types of which one member of several is there.
 
-use crate::absence::{POD, fails, holds};
+use crate::runtime_errors::{POD, fails, holds};
 
 const AUTOSCALER: (&str, &str, &str) = ("autoscaling", "v2", "horizontalpodautoscalers");
 

@@ -29,7 +29,6 @@
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
-pub mod absence;
 pub mod admission;
 pub mod analysis;
 pub mod compile;
@@ -48,6 +47,7 @@ pub mod nearest;
 pub mod parts;
 pub mod reads;
 pub mod rule;
+pub mod runtime_errors;
 pub mod subject;
 pub mod suspicious;
 pub mod webhooks;

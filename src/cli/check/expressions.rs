@@ -14,12 +14,12 @@ use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax;
 use crate::cli::input::{FieldPlaces, Object};
 use crate::library::mutation::{JSON_PATCH, is_object};
-use crate::policy::absence::TypedWitness;
 use crate::policy::compile::{Cause, CompileFindingKind};
 use crate::policy::expressions::{PolicyExpression, Role};
 use crate::policy::finding::{ExpressionFindings, KindFindings};
 use crate::policy::reads::Reads;
 use crate::policy::rule::Rule;
+use crate::policy::runtime_errors::TypedWitness;
 use crate::status::message;
 use crate::status::warnings;
 

@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use crate::cli::input::edit::Edit;
 use crate::cli::input::{Place, SourceText};
-use crate::policy::absence::Witness;
 use crate::policy::consequence::Consequence;
 use crate::policy::rule::Rule;
+use crate::policy::runtime_errors::Witness;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]

@@ -14,9 +14,9 @@ use serde_json::Value;
 
 use crate::cli::live::{Bound, Served};
 use crate::policy;
-use crate::policy::absence::KeptObjects;
 use crate::policy::admission::mutation::{KindsOf, KnownTypes};
 use crate::policy::matching;
+use crate::policy::runtime_errors::KeptObjects;
 use crate::schema::crd::CrdVersion;
 use crate::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
 use crate::schema::rest_mapper::ApiResource;

@@ -3,7 +3,6 @@
 //! Takes manifests, gives findings with their places. The engine is that of the controller; what is
 //! served is Kubernetes' own APIs, or those of the cluster, and the CRDs of the input.
 
-mod absence;
 mod advice;
 pub mod annotations;
 mod api_version;
@@ -30,6 +29,7 @@ mod names;
 pub mod policy;
 pub mod render;
 pub mod report;
+mod runtime_errors;
 pub mod settings;
 pub mod shape;
 pub(super) mod suggestion;

@@ -12,7 +12,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use super::finding::{Finding, Location, Owner, Severity};
 use super::known::{self, Known};
 use super::time_limit::within_time_limit;
-use super::{absence, api_version, costs, expressions, lockout, suspicious};
+use super::{api_version, costs, expressions, lockout, runtime_errors, suspicious};
 use crate::cli::input::{MutatingPolicy, Object, Place};
 use crate::policy::analysis::{Profile, TypeCheck, type_check};
 use crate::policy::compile::{Cause, CompileFindingKind, CompiledPolicy};
@@ -197,7 +197,7 @@ fn check_whole(
     let mut absent = Vec::new();
     let mut proofs = None;
     if profile == Profile::Truthful {
-        proofs = Some(absence::check(
+        proofs = Some(runtime_errors::check(
             policy,
             bindings,
             known,

@@ -18,9 +18,9 @@ use crate::cli::input::{Input, Object, Wanted};
 use crate::cli::text::clean;
 use crate::cli::yaml_text;
 use crate::policy;
-use crate::policy::absence::{self, Context, Dependence, Witness};
 use crate::policy::admission::{Admission, DeniedBy, EvaluationResult, Namespace, ParamList};
 use crate::policy::compile::CompiledPolicy;
+use crate::policy::runtime_errors::{self, Context, Dependence, Witness};
 use crate::policy::subject::SubjectKind;
 use crate::probe::api::{CaseOutcome, PolicyProbeSpec};
 use crate::probe::run::{self, CaseResult, Setting};
@@ -232,10 +232,10 @@ fn of_policy(policy: &Object<ValidatingAdmissionPolicy>, known: &Known) -> (Vec<
     let mut by_params: BTreeMap<String, (Option<Json>, Vec<Json>)> = BTreeMap::new();
     let mut found = Vec::new();
     let mut requests = BTreeSet::new();
-    for examples in absence::examples(&compiled, &context) {
+    for examples in runtime_errors::examples(&compiled, &context) {
         let n = examples.validation;
         let mut of_it = Found {
-            dependence: absence::dependence(&compiled, examples.index),
+            dependence: runtime_errors::dependence(&compiled, examples.index),
             allowed: false,
             denied: false,
         };

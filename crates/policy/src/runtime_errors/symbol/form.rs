@@ -4,7 +4,7 @@ use super::Reader;
 use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 
 /// The form of a comprehension.
-pub(in crate::absence) enum Form {
+pub(in crate::runtime_errors) enum Form {
     All(ExprId),
     Exists(ExprId),
     ExistsOne(ExprId),
@@ -15,7 +15,7 @@ pub(in crate::absence) enum Form {
     Other,
 }
 /// The form of `fold`, of the expression of the index `n`.
-pub(in crate::absence) fn form(reader: &Reader<'_>, n: usize, fold: &Comprehension) -> Form {
+pub(in crate::runtime_errors) fn form(reader: &Reader<'_>, n: usize, fold: &Comprehension) -> Form {
     let Some(ast) = reader.ast(n) else {
         return Form::Other;
     };

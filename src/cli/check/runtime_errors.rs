@@ -11,9 +11,9 @@ use super::known::Known;
 use super::policy::{Answers, bindings_of, finding};
 use super::suspicious;
 use crate::cli::input::Object;
-use crate::policy::absence::{self, Context, TypedWitness, WrittenSchemas};
 use crate::policy::consequence::Consequence;
 use crate::policy::rule::Rule;
+use crate::policy::runtime_errors::{self, Context, TypedWitness, WrittenSchemas};
 use crate::policy::subject::SubjectKind;
 use crate::schema::Gvk;
 use crate::status::message;
@@ -40,12 +40,12 @@ pub(super) fn check(
         never_has_params: with.is_empty() && without_params.is_some(),
         kept: &known.kept,
     };
-    for suspicion in absence::constant_comparisons(answers.compiled(), &context) {
+    for suspicion in runtime_errors::constant_comparisons(answers.compiled(), &context) {
         if !answers.is_told(&suspicion) {
             findings.push(suspicious::shown(policy, answers, &suspicion));
         }
     }
-    for absence in absence::analyse(answers.compiled(), &context) {
+    for absence in runtime_errors::analyse(answers.compiled(), &context) {
         let severity = match severity(absence.consequence) {
             // Params are written together with the policy: what they lack is seen before requests are.
             Severity::Warning if absence.is_of_params => Severity::Note,
@@ -67,7 +67,8 @@ pub(super) fn check(
     }
     mutations(policy, known, answers, &context, findings);
     for binding in with {
-        let Some(mismatch) = absence::scope_mismatch(answers.compiled(), &binding.value, &context)
+        let Some(mismatch) =
+            runtime_errors::scope_mismatch(answers.compiled(), &binding.value, &context)
         else {
             continue;
         };
@@ -86,7 +87,7 @@ pub(super) fn check(
         findings.push(found);
     }
     partial(policy, answers, &context, findings);
-    absence::typed_witnesses(answers.compiled(), &context)
+    runtime_errors::typed_witnesses(answers.compiled(), &context)
 }
 
 /// Adds the mutations that fail for a request, whatever their expressions come to.
@@ -100,7 +101,7 @@ fn mutations(
     if answers.subject != SubjectKind::MutatingAdmissionPolicy {
         return;
     }
-    for failing in absence::failing_mutations(answers.compiled(), context, &known.kinds()) {
+    for failing in runtime_errors::failing_mutations(answers.compiled(), context, &known.kinds()) {
         let place = (failing.field_ref.as_str(), failing.location);
         let sort = (severity(failing.consequence), Rule::FailingMutation);
         let mut found = finding_at(policy, answers, place, sort, &failing.message);
@@ -122,7 +123,7 @@ fn partial(
     findings: &mut Vec<Finding>,
 ) {
     let partial = &answers.typed.partial;
-    for proof in absence::partial_witnesses(answers.compiled(), context, partial) {
+    for proof in runtime_errors::partial_witnesses(answers.compiled(), context, partial) {
         let Some(partial) = partial.iter().find(|it| it.index == proof.index) else {
             continue;
         };

@@ -8,7 +8,7 @@ use kubernetes::validity::FieldPath;
 
 impl Reader<'_> {
     /// The elements that a macro over `symbol` meets, with the goals for it to meet them.
-    pub(in crate::absence) fn elements(
+    pub(in crate::runtime_errors) fn elements(
         &self,
         symbol: &Symbol,
         depth: usize,
@@ -52,7 +52,10 @@ impl Reader<'_> {
 
     /// The goals for the macro of which `symbol` is the list to leave out what it is about, with the list that it
     /// goes over.
-    pub(in crate::absence) fn fewer(&self, symbol: &Symbol) -> Option<(FieldPath, Vec<Goal>)> {
+    pub(in crate::runtime_errors) fn fewer(
+        &self,
+        symbol: &Symbol,
+    ) -> Option<(FieldPath, Vec<Goal>)> {
         let Symbol::Collected(place, scope) = symbol else {
             return None;
         };
@@ -130,7 +133,7 @@ impl Reader<'_> {
 
     /// The scopes in which the parts of `fold` are evaluated that are evaluated for each element, each with the goals
     /// for there being such an element.
-    pub(in crate::absence) fn rounds(
+    pub(in crate::runtime_errors) fn rounds(
         &self,
         n: usize,
         fold: &Comprehension,

@@ -39,7 +39,7 @@ pub(super) const SAMPLES: [&str; 14] = [
 
 impl<'a> Shape<'a> {
     /// The least value of the type that is valid; `None` where none could be made.
-    pub(in crate::absence) fn minimal(&self, path: &FieldPath) -> Option<Json> {
+    pub(in crate::runtime_errors) fn minimal(&self, path: &FieldPath) -> Option<Json> {
         let mut left = MAX_VALUES;
         self.made(path, None, &mut left, 0)
     }

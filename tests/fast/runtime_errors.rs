@@ -1,4 +1,4 @@
-//! Findings of `kubectl vap check` about what may be absent: which expressions fail, and that each witness makes
+//! Findings of `kubectl vap check` about runtime errors: which expressions fail, and that each witness makes
 //! them fail.
 #![allow(
     clippy::indexing_slicing,
@@ -23,14 +23,14 @@ use vap_status_controller::schema::{Gvk, Gvr};
 
 use crate::manifest;
 
-/// The findings about absence in `manifest`, and the whole report.
-pub(crate) fn absences(manifest: &str, crds: &[PathBuf]) -> Vec<Value> {
+/// The findings about runtime errors in `manifest`, and the whole report.
+pub(crate) fn runtime_errors(manifest: &str, crds: &[PathBuf]) -> Vec<Value> {
     let findings = manifest::findings(manifest, crds);
     assert!(
         findings.iter().all(|found| found["severity"] != "error"),
         "{findings:#?}"
     );
-    let is_absence = |found: &Value| {
+    let is_runtime_error = |found: &Value| {
         let rule = found["rule"].as_str().unwrap();
         let others = [
             "param-scope",
@@ -40,7 +40,7 @@ pub(crate) fn absences(manifest: &str, crds: &[PathBuf]) -> Vec<Value> {
         ];
         found["witness"].is_object() && (rule.starts_with("absent-") || others.contains(&rule))
     };
-    findings.into_iter().filter(is_absence).collect()
+    findings.into_iter().filter(is_runtime_error).collect()
 }
 
 /// A policy of `resource` in group and version, with `operations` and the rest of its spec.
@@ -66,7 +66,7 @@ pub(crate) fn of_validation(
     expression: &str,
 ) -> Vec<String> {
     let spec = format!("  validations:\n  - expression: {}\n", json!(expression));
-    shown(&absences(&policy(resource, operations, &spec), &[]))
+    shown(&runtime_errors(&policy(resource, operations, &spec), &[]))
 }
 
 pub(crate) fn shown(findings: &[Value]) -> Vec<String> {
@@ -163,7 +163,7 @@ fn a_guard_at_the_wrong_place_is_none() {
     );
     // Another validation is no guard.
     let spec = "  validations:\n  - expression: has(object.metadata.labels)\n  - expression: \"'a' in object.metadata.labels\"\n";
-    let found = absences(&policy(POD, "CREATE", spec), &[]);
+    let found = runtime_errors(&policy(POD, "CREATE", spec), &[]);
     assert_eq!(shown(&found), ["absent-field object.metadata.labels"]);
 }
 
@@ -197,7 +197,10 @@ fn guards_wherever_they_stand() {
                 expression: \"'a' in object.metadata.labels\"}\n  - {name: w, expression: \"variables.v ? \
                 object.metadata.labels.a : ''\"}\n  validations:\n  - expression: variables.w != 'b' && (!variables.v || \
                 object.metadata.labels.a != '')\n";
-    assert_eq!(shown(&absences(&policy(POD, "CREATE", spec), &[])), [""; 0]);
+    assert_eq!(
+        shown(&runtime_errors(&policy(POD, "CREATE", spec), &[])),
+        [""; 0]
+    );
 }
 
 #[test]
@@ -238,7 +241,7 @@ fn null_where_some_operation_allows_it() {
 fn one_cause_is_told_once() {
     let spec = "  validations:\n  - expression: object.metadata.name != 'a'\n  - expression: object.metadata.name != 'b'\n  \
                 - expression: object.metadata.name != 'c'\n";
-    let found = absences(&policy(POD, "CREATE, DELETE", spec), &[]);
+    let found = runtime_errors(&policy(POD, "CREATE, DELETE", spec), &[]);
     let [only] = &found[..] else {
         panic!("{found:#?}")
     };
@@ -249,7 +252,7 @@ fn one_cause_is_told_once() {
 #[test]
 fn the_severity_is_what_follows() {
     let severity = |spec: &str| {
-        let found = absences(&policy(POD, "CREATE", spec), &[]);
+        let found = runtime_errors(&policy(POD, "CREATE", spec), &[]);
         let severity = |found: &Value| found["severity"].as_str().unwrap().to_owned();
         found.iter().map(severity).collect::<Vec<_>>()
     };
@@ -277,15 +280,18 @@ fn params_that_are_not_there() {
             policy(POD, "CREATE", spec)
         )
     };
-    let found = absences(&binding(""), &[]);
+    let found = runtime_errors(&binding(""), &[]);
     assert_eq!(shown(&found), [""; 0], "has() of null is false");
     let spec_read = binding("").replace("has(params.data)", "params.metadata.name != ''");
-    assert_eq!(shown(&absences(&spec_read, &[])), ["absent-params params"]);
+    assert_eq!(
+        shown(&runtime_errors(&spec_read, &[])),
+        ["absent-params params"]
+    );
     let named = "  paramRef: {name: a, namespace: default, parameterNotFoundAction: Allow}\n";
-    assert_eq!(shown(&absences(&binding(named), &[])), [""; 0]);
+    assert_eq!(shown(&runtime_errors(&binding(named), &[])), [""; 0]);
     let cluster = binding(named).replace("kind: ConfigMap", "kind: Namespace");
     let cluster = cluster.replace("has(params.data)", "has(params.metadata)");
-    let found = absences(&cluster, &[]);
+    let found = runtime_errors(&cluster, &[]);
     assert_eq!(found.len(), 1, "{found:#?}");
     assert_eq!(found[0]["rule"], "param-scope");
     assert_eq!(
@@ -317,7 +323,7 @@ fn the_witness_meets_the_selectors() {
             "  matchConstraints:\n",
             &format!("  matchConstraints:\n    {selector}\n"),
         );
-        let found = absences(&manifest, &[]);
+        let found = runtime_errors(&manifest, &[]);
         let namespace = &found[0]["witness"]["namespaceObject"]["metadata"];
         assert_eq!(namespace["name"], name, "{selector}: {found:#?}");
         assert_eq!(namespace["labels"]["kubernetes.io/metadata.name"], name);
@@ -328,7 +334,7 @@ fn the_witness_meets_the_selectors() {
              {{name: a, namespace: a, parameterNotFoundAction: Allow}}\n"
         );
         let manifest = format!("{}{binding}", policy(DEPLOYMENT, "CREATE", kind));
-        let found = absences(&manifest, &[]);
+        let found = runtime_errors(&manifest, &[]);
         assert_eq!(found.len(), 1, "{selector}: {found:#?}");
         assert_eq!(found[0]["rule"], "param-scope");
         let namespace = &found[0]["witness"]["namespaceObject"]["metadata"];
@@ -339,7 +345,7 @@ fn the_witness_meets_the_selectors() {
 #[test]
 fn the_witness_is_in_the_json_and_the_guard_in_the_help() {
     let spec = "  validations:\n  - expression: object.metadata.labels.team != ''\n";
-    let found = absences(&policy(POD, "CREATE", spec), &[]);
+    let found = runtime_errors(&policy(POD, "CREATE", spec), &[]);
     let witness = &found[0]["witness"];
     assert_eq!(witness["error"], "no such key: labels");
     assert_eq!(witness["request"]["operation"], "CREATE");
@@ -390,7 +396,7 @@ fn costly_expressions_end() {
         "  variables:\n  - {{name: v0, expression: object.spec.hostNetwork}}\n{doubled}  validations:\n  - expression: \
          variables.v59\n"
     );
-    let found = absences(&policy(POD, "CREATE", &spec), &[]);
+    let found = runtime_errors(&policy(POD, "CREATE", &spec), &[]);
     assert_eq!(shown(&found), ["absent-field object.spec.hostNetwork"]);
 }
 
@@ -551,7 +557,7 @@ fn help_on(expression: &str) -> String {
         "  matchConditions:\n  - name: a\n    expression: {}\n  validations:\n  - expression: 'true'\n",
         json!(expression)
     );
-    let found = absences(&policy(POD, "CREATE", &spec), &[]);
+    let found = runtime_errors(&policy(POD, "CREATE", &spec), &[]);
     found[0]["help"].as_str().unwrap().to_owned()
 }
 

@@ -8,7 +8,7 @@
 
 use serde_json::json;
 
-use crate::absence::{POD, absences, fails, holds, policy};
+use crate::runtime_errors::{POD, fails, holds, policy, runtime_errors};
 
 const STATEFUL_SET: (&str, &str, &str) = ("apps", "v1", "statefulsets");
 const SERVICE: (&str, &str, &str) = ("", "v1", "services");
@@ -189,7 +189,7 @@ fn a_scale_of_zero_has_no_replicas() {
 /// The help of the only finding about a validation.
 fn help(resource: (&str, &str, &str), expression: &str) -> String {
     let spec = format!("  validations:\n  - expression: {}\n", json!(expression));
-    let found = absences(&policy(resource, "CREATE, UPDATE", &spec), &[]);
+    let found = runtime_errors(&policy(resource, "CREATE, UPDATE", &spec), &[]);
     assert_eq!(found.len(), 1, "{found:#?}");
     found[0]["help"].as_str().unwrap().to_owned()
 }

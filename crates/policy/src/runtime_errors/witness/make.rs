@@ -52,7 +52,7 @@ impl Maker<'_> {
     }
 
     /// A request that fits `needs`; `None` where there is none, as far as can be told.
-    pub(in crate::absence) fn make(&self, needs: &InputConstraints) -> Option<Rc<Made>> {
+    pub(in crate::runtime_errors) fn make(&self, needs: &InputConstraints) -> Option<Rc<Made>> {
         let operation = self.operation(needs)?;
         let mut needs = needs.clone();
         self.add_selected(&mut needs, operation)?;
