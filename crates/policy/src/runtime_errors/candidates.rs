@@ -6,8 +6,11 @@ use std::rc::Rc;
 
 use serde_json::{Value as Json, json};
 
-use super::free::ints_and_texts;
-use super::symbol::{Form, Goal, Place, Reader, Scope, Symbol, form};
+use super::free_values::sample_int_and_string;
+use super::symbol::{
+    BranchCondition, ComprehensionKind, ExprRef, Scope, SymbolicEvaluator, SymbolicValue,
+    comprehension_kind,
+};
 use crate::expressions::Role;
 use cel::ast::{Comprehension, Expr, ExprId, Literal};
 use cel::source::Location;
@@ -26,7 +29,7 @@ const MAX_USES: usize = 3;
 #[derive(Debug)]
 pub(super) struct Candidate {
     /// The place.
-    pub(super) place: Place,
+    pub(super) node: ExprRef,
     /// The part of the request that makes it fail.
     pub(super) path: FieldPath,
     /// The reason for which it fails there.
@@ -60,8 +63,8 @@ pub(super) enum Cause {
 
 impl Candidate {
     /// The needs at the path that may make the place fail, each to be tried by itself.
-    pub(super) fn edits(&self, reader: &Reader<'_>) -> Vec<Constraint> {
-        let shape = reader.shape(&self.path);
+    pub(super) fn edits(&self, evaluator: &SymbolicEvaluator<'_>) -> Vec<Constraint> {
+        let shape = evaluator.shape(&self.path);
         let is_collection = shape
             .as_ref()
             .is_some_and(|shape| shape.is_list() || shape.is_map());
@@ -89,7 +92,9 @@ impl Candidate {
             Cause::Zero if is_collection && is_own => vec![Constraint::Absent],
             Cause::Zero if is_collection => vec![Constraint::Absent, Constraint::MaxLen(0)],
             Cause::Zero => vec![Constraint::Equals(json!(0))],
-            Cause::OtherType => ints_and_texts(&self.path).map(Constraint::Equals).to_vec(),
+            Cause::OtherType => sample_int_and_string(&self.path)
+                .map(Constraint::Equals)
+                .to_vec(),
         }
     }
 }
@@ -100,14 +105,14 @@ pub(super) struct Goals(Option<Rc<Link>>);
 
 #[derive(Debug)]
 struct Link {
-    goal: Goal,
+    goal: BranchCondition,
     /// True of a goal without which an error is of no effect, and which another error may serve as well.
     is_soft: bool,
     outer: Goals,
 }
 
 impl Goals {
-    fn with(&self, goal: Goal, is_soft: bool) -> Self {
+    fn with(&self, goal: BranchCondition, is_soft: bool) -> Self {
         Self(Some(Rc::new(Link {
             goal,
             is_soft,
@@ -115,14 +120,14 @@ impl Goals {
         })))
     }
 
-    fn with_all(&self, goals: Vec<Goal>) -> Self {
+    fn with_all(&self, goals: Vec<BranchCondition>) -> Self {
         goals
             .into_iter()
             .fold(self.clone(), |all, goal| all.with(goal, false))
     }
 
     /// The goals, outermost first to be reached; the soft ones only where they are asked for.
-    pub(super) fn list(&self, with_soft: bool) -> Vec<Goal> {
+    pub(super) fn list(&self, with_soft: bool) -> Vec<BranchCondition> {
         let mut goals = Vec::new();
         let mut next = self.0.as_deref();
         while let Some(link) = next {
@@ -157,35 +162,35 @@ impl Goals {
 }
 
 /// Finds the candidates of all expressions, in the order of the policy's fields.
-pub(super) fn find(reader: &Reader<'_>) -> Vec<Candidate> {
-    find_and_reach(reader, &HashMap::new()).0
+pub(super) fn find(evaluator: &SymbolicEvaluator<'_>) -> Vec<Candidate> {
+    find_and_reach(evaluator, &HashMap::new()).0
 }
 
 /// Finds the candidates, and the goals for an evaluation to get to each of `places`.
 pub(super) fn find_and_reach(
-    reader: &Reader<'_>,
-    places: &HashMap<Place, Location>,
-) -> (Vec<Candidate>, Vec<(Place, Goals)>) {
-    search(reader, places, false)
+    evaluator: &SymbolicEvaluator<'_>,
+    places: &HashMap<ExprRef, Location>,
+) -> (Vec<Candidate>, Vec<(ExprRef, Goals)>) {
+    search(evaluator, places, false)
 }
 
 /// [`find_and_reach`], in mutations as well.
 pub(super) fn find_in_mutations(
-    reader: &Reader<'_>,
-    places: &HashMap<Place, Location>,
-) -> (Vec<Candidate>, Vec<(Place, Goals)>) {
-    search(reader, places, true)
+    evaluator: &SymbolicEvaluator<'_>,
+    places: &HashMap<ExprRef, Location>,
+) -> (Vec<Candidate>, Vec<(ExprRef, Goals)>) {
+    search(evaluator, places, true)
 }
 
 fn search(
-    reader: &Reader<'_>,
-    places: &HashMap<Place, Location>,
+    evaluator: &SymbolicEvaluator<'_>,
+    places: &HashMap<ExprRef, Location>,
     with_mutations: bool,
-) -> (Vec<Candidate>, Vec<(Place, Goals)>) {
-    let is_wanted = |place| places.contains_key(&place);
+) -> (Vec<Candidate>, Vec<(ExprRef, Goals)>) {
+    let is_wanted = |node| places.contains_key(&node);
     let mut finder = Finder {
         with_mutations,
-        reader,
+        evaluator,
         found: Vec::new(),
         is_wanted: (!places.is_empty()).then_some(&is_wanted),
         reached: Vec::new(),
@@ -197,21 +202,21 @@ fn search(
 
 struct Finder<'a, 'r> {
     with_mutations: bool,
-    reader: &'r Reader<'a>,
+    evaluator: &'r SymbolicEvaluator<'a>,
     found: Vec<Candidate>,
     /// Which places are to be reached.
-    is_wanted: Option<&'r dyn Fn(Place) -> bool>,
-    reached: Vec<(Place, Goals)>,
+    is_wanted: Option<&'r dyn Fn(ExprRef) -> bool>,
+    reached: Vec<(ExprRef, Goals)>,
     /// The goals with which the variables are read, by their indices.
     uses: HashMap<usize, Vec<Goals>>,
 }
 
 impl Finder<'_, '_> {
     fn run(&mut self) {
-        let expressions = self.reader.policy.expressions();
+        let expressions = self.evaluator.policy.expressions();
         let root = |n| {
-            let id = self.reader.ast(n)?.root();
-            Some(Place { n, id })
+            let id = self.evaluator.ast(n)?.root();
+            Some(ExprRef { index: n, id })
         };
         let conditions: Vec<_> = (0..expressions.len())
             .filter(|n| {
@@ -221,15 +226,15 @@ impl Finder<'_, '_> {
             })
             .filter_map(root)
             .collect();
-        let is_met = |place: &Place| Goal::Is(*place, Scope::default(), true);
+        let is_met = |node: &ExprRef| BranchCondition::Evaluates(*node, Scope::default(), true);
         let all_met = conditions.iter().map(is_met).collect();
         let after_conditions = Goals::default().with_all(all_met);
         let mut validation = None;
         for (n, expression) in expressions.iter().enumerate() {
-            if !self.reader.policy.compiles(n) {
+            if !self.evaluator.policy.compiles(n) {
                 continue;
             }
-            let Some(place) = root(n) else { continue };
+            let Some(node) = root(n) else { continue };
             let goals = match expression.role {
                 // Reviews, which have to confirm what is found, do not come to mutations.
                 Role::ApplyConfiguration | Role::JsonPatch if self.with_mutations => {
@@ -238,66 +243,70 @@ impl Finder<'_, '_> {
                 Role::Variable | Role::ApplyConfiguration | Role::JsonPatch => continue,
                 Role::MatchCondition => {
                     // A condition that is false hides the error of another.
-                    let others = conditions.iter().filter(|other| **other != place);
+                    let others = conditions.iter().filter(|other| **other != node);
                     let met = others.map(is_met);
                     met.fold(Goals::default(), |goals, goal| goals.with(goal, true))
                 }
                 Role::Validation => {
-                    validation = Some(place);
+                    validation = Some(node);
                     after_conditions.clone()
                 }
                 Role::MessageExpression => match validation {
                     // It is of no use where the validation holds.
-                    Some(place) => {
-                        after_conditions.with(Goal::Is(place, Scope::default(), false), false)
-                    }
+                    Some(node) => after_conditions.with(
+                        BranchCondition::Evaluates(node, Scope::default(), false),
+                        false,
+                    ),
                     None => continue,
                 },
                 Role::AuditAnnotation => after_conditions.clone(),
             };
-            self.visit(place, None, &Scope::default(), &goals, 0);
+            self.visit(node, None, &Scope::default(), &goals, 0);
         }
         // A variable reads those before it.
         for (n, expression) in expressions.iter().enumerate().rev() {
-            if expression.role != Role::Variable || !self.reader.policy.compiles(n) {
+            if expression.role != Role::Variable || !self.evaluator.policy.compiles(n) {
                 continue;
             }
-            let Some(place) = root(n) else { continue };
+            let Some(node) = root(n) else { continue };
             for goals in self.uses.remove(&n).unwrap_or_default() {
-                self.visit(place, None, &Scope::default(), &goals, 0);
+                self.visit(node, None, &Scope::default(), &goals, 0);
             }
         }
     }
 
     /// Keeps how an evaluation comes to `place`, where that is asked for.
-    fn reach(&mut self, place: Place, goals: &Goals) {
-        if self.reached.len() < MAX_CANDIDATES && self.is_wanted.is_some_and(|is| is(place)) {
-            self.reached.push((place, goals.clone()));
+    fn reach(&mut self, node: ExprRef, goals: &Goals) {
+        if self.reached.len() < MAX_CANDIDATES && self.is_wanted.is_some_and(|is| is(node)) {
+            self.reached.push((node, goals.clone()));
         }
     }
 
     fn visit(
         &mut self,
-        place: Place,
+        node: ExprRef,
         chain: Option<ExprId>,
         scope: &Scope,
         goals: &Goals,
         depth: usize,
     ) {
-        if depth > MAX_DEPTH || self.found.len() >= MAX_CANDIDATES || !self.reader.take() {
+        if depth > MAX_DEPTH || self.found.len() >= MAX_CANDIDATES || !self.evaluator.take_step() {
             return;
         }
-        self.reach(place, goals);
+        self.reach(node, goals);
         let depth = depth.saturating_add(1);
-        let here = |id| Place { n: place.n, id };
-        match self.reader.expr(place) {
+        let node_at = |id| ExprRef {
+            index: node.index,
+            id,
+        };
+        match self.evaluator.expr(node) {
             Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => {}
             Expr::Select {
                 operand,
                 field,
                 test_only,
             } => {
-                if let Some(n) = self.reader.read_variable(place) {
+                if let Some(n) = self.evaluator.read_variable(node) {
                     let uses = self.uses.entry(n).or_default();
                     if uses.len() < MAX_USES {
                         uses.push(goals.clone());
@@ -307,15 +316,15 @@ impl Finder<'_, '_> {
                 let chain = if *test_only {
                     None
                 } else {
-                    Some(chain.unwrap_or(place.id))
+                    Some(chain.unwrap_or(node.id))
                 };
-                self.visit(here(*operand), chain, scope, goals, depth);
+                self.visit(node_at(*operand), chain, scope, goals, depth);
                 if !*test_only {
-                    self.add_nulls(place, here(*operand), scope, goals);
+                    self.add_nulls(node, node_at(*operand), scope, goals);
                 }
                 if let Some(chain) = chain {
-                    for symbol in self.reader.symbols(here(*operand), scope) {
-                        self.add_selection(place, chain, &symbol, goals, |path| path.field(field));
+                    for symbolic in self.evaluator.evaluate(node_at(*operand), scope) {
+                        self.add_selection(node, chain, &symbolic, goals, |path| path.field(field));
                     }
                 }
             }
@@ -323,115 +332,118 @@ impl Finder<'_, '_> {
                 function,
                 target,
                 args,
-            } => self.visit_call(place, chain, scope, goals, (function, *target, args), depth),
+            } => self.visit_call(node, chain, scope, goals, (function, *target, args), depth),
             Expr::List { elements, .. } => {
                 for id in elements {
-                    self.visit(here(*id), None, scope, goals, depth);
+                    self.visit(node_at(*id), None, scope, goals, depth);
                 }
             }
             Expr::Map(entries) => {
                 for entry in entries {
-                    self.visit(here(entry.key), None, scope, goals, depth);
-                    self.visit(here(entry.value), None, scope, goals, depth);
+                    self.visit(node_at(entry.key), None, scope, goals, depth);
+                    self.visit(node_at(entry.value), None, scope, goals, depth);
                 }
             }
             Expr::Struct { fields, .. } => {
                 for field in fields {
-                    self.visit(here(field.value), None, scope, goals, depth);
+                    self.visit(node_at(field.value), None, scope, goals, depth);
                 }
             }
-            Expr::Comprehension(fold) => self.visit_fold(place, fold, scope, goals, depth),
+            Expr::Comprehension(fold) => self.visit_comprehension(node, fold, scope, goals, depth),
         }
     }
 
     fn visit_call(
         &mut self,
-        place: Place,
+        node: ExprRef,
         chain: Option<ExprId>,
         scope: &Scope,
         goals: &Goals,
         (function, target, args): (&str, Option<ExprId>, &[ExprId]),
         depth: usize,
     ) {
-        let here = |id| Place { n: place.n, id };
-        let is = |id, wanted| Goal::Is(here(id), scope.clone(), wanted);
+        let node_at = |id| ExprRef {
+            index: node.index,
+            id,
+        };
+        let is = |id, wanted| BranchCondition::Evaluates(node_at(id), scope.clone(), wanted);
         match (function, target, args) {
             ("_&&_" | "_||_", None, [left, right]) => {
                 // The value of one side that decides hides an error of the other.
                 let goes_on = function == "_&&_";
                 let left_goals = goals.with(is(*right, goes_on), true);
-                self.visit(here(*left), None, scope, &left_goals, depth);
+                self.visit(node_at(*left), None, scope, &left_goals, depth);
                 let right_goals = goals.with(is(*left, goes_on), false);
-                self.visit(here(*right), None, scope, &right_goals, depth);
+                self.visit(node_at(*right), None, scope, &right_goals, depth);
             }
             ("_?_:_", None, [condition, truthy, falsy]) => {
-                self.visit(here(*condition), None, scope, goals, depth);
+                self.visit(node_at(*condition), None, scope, goals, depth);
                 let then = goals.with(is(*condition, true), false);
-                self.visit(here(*truthy), None, scope, &then, depth);
+                self.visit(node_at(*truthy), None, scope, &then, depth);
                 let otherwise = goals.with(is(*condition, false), false);
-                self.visit(here(*falsy), None, scope, &otherwise, depth);
+                self.visit(node_at(*falsy), None, scope, &otherwise, depth);
             }
             ("_[_]", None, [operand, index]) => {
-                let chain = chain.unwrap_or(place.id);
-                self.visit(here(*operand), Some(chain), scope, goals, depth);
-                self.visit(here(*index), None, scope, goals, depth);
-                self.add_nulls(place, here(*operand), scope, goals);
-                for symbol in self.reader.symbols(place, scope) {
-                    if let Symbol::At {
+                let chain = chain.unwrap_or(node.id);
+                self.visit(node_at(*operand), Some(chain), scope, goals, depth);
+                self.visit(node_at(*index), None, scope, goals, depth);
+                self.add_nulls(node, node_at(*operand), scope, goals);
+                for symbolic in self.evaluator.evaluate(node, scope) {
+                    if let SymbolicValue::Input {
                         path,
                         is_optional: false,
                         ..
-                    } = symbol
+                    } = symbolic
                     {
-                        self.add(place, chain, path, goals);
+                        self.add(node, chain, path, goals);
                     }
                 }
-                self.add_short(place, (*operand, *index), scope, goals);
+                self.add_short(node, (*operand, *index), scope, goals);
             }
             ("_/_" | "_%_", None, [dividend, divisor]) => {
-                self.visit(here(*dividend), None, scope, goals, depth);
-                self.visit(here(*divisor), None, scope, goals, depth);
-                self.add_other_types(place, scope, goals, (function, target, args));
+                self.visit(node_at(*dividend), None, scope, goals, depth);
+                self.visit(node_at(*divisor), None, scope, goals, depth);
+                self.add_other_types(node, scope, goals, (function, target, args));
                 for id in [*dividend, *divisor] {
-                    self.add_numbers(place, here(id), scope, goals);
+                    self.add_numbers(node, node_at(id), scope, goals);
                 }
-                for symbol in self.reader.symbols(here(*divisor), scope) {
-                    if let Symbol::At { path, .. } | Symbol::Size(path) = symbol
-                        && self.reader.may_be_zero(&path)
+                for symbolic in self.evaluator.evaluate(node_at(*divisor), scope) {
+                    if let SymbolicValue::Input { path, .. } | SymbolicValue::Size(path) = symbolic
+                        && self.evaluator.may_be_zero(&path)
                     {
-                        self.add_cause(place, path, Cause::Zero, goals);
+                        self.add_cause(node, path, Cause::Zero, goals);
                     }
                 }
             }
             ("value", Some(target), []) => {
-                let inner = self.reader.symbols(here(target), scope);
-                self.visit(here(target), None, scope, goals, depth);
-                for symbol in inner {
-                    if let Symbol::At {
+                let inner = self.evaluator.evaluate(node_at(target), scope);
+                self.visit(node_at(target), None, scope, goals, depth);
+                for symbolic in inner {
+                    if let SymbolicValue::Input {
                         path,
                         is_optional: true,
                         ..
-                    } = symbol
+                    } = symbolic
                     {
-                        self.add(place, place.id, path, goals);
+                        self.add(node, node.id, path, goals);
                     }
                 }
             }
             (_, target, args) => {
                 for id in target.iter().chain(args) {
-                    self.visit(here(*id), None, scope, goals, depth);
+                    self.visit(node_at(*id), None, scope, goals, depth);
                     if !matches!(function, "_==_" | "_!=_") {
-                        self.add_nulls(place, here(*id), scope, goals);
-                        self.add_numbers(place, here(*id), scope, goals);
+                        self.add_nulls(node, node_at(*id), scope, goals);
+                        self.add_numbers(node, node_at(*id), scope, goals);
                     }
                 }
-                self.add_other_types(place, scope, goals, (function, target, args));
+                self.add_other_types(node, scope, goals, (function, target, args));
                 if let Some(text) = taken_text(function, target, args) {
-                    for symbol in self.reader.symbols(here(text), scope) {
-                        if let Symbol::At { path, .. } = symbol
-                            && self.reader.is_free(&path)
+                    for symbolic in self.evaluator.evaluate(node_at(text), scope) {
+                        if let SymbolicValue::Input { path, .. } = symbolic
+                            && self.evaluator.is_free_string(&path)
                         {
-                            self.add_cause(place, path, Cause::Text, goals);
+                            self.add_cause(node, path, Cause::Text, goals);
                         }
                     }
                 }
@@ -442,7 +454,7 @@ impl Finder<'_, '_> {
     /// Adds a call of which an operand may be an integer or a text.
     fn add_other_types(
         &mut self,
-        place: Place,
+        node: ExprRef,
         scope: &Scope,
         goals: &Goals,
         (function, target, args): (&str, Option<ExprId>, &[ExprId]),
@@ -451,38 +463,42 @@ impl Finder<'_, '_> {
             return;
         }
         for id in target.iter().chain(args) {
-            let operand = Place {
-                n: place.n,
+            let operand = ExprRef {
+                index: node.index,
                 id: *id,
             };
-            self.add_operand(place, operand, (scope, goals), Cause::OtherType);
+            self.add_operand(node, operand, (scope, goals), Cause::OtherType);
         }
     }
 
     /// Adds the index of a list that is made of something and may be too short.
     fn add_short(
         &mut self,
-        place: Place,
+        node: ExprRef,
         (operand, index): (ExprId, ExprId),
         scope: &Scope,
         goals: &Goals,
     ) {
-        let here = |id| Place { n: place.n, id };
-        let Expr::Literal(Literal::Int(index)) = self.reader.expr(here(index)) else {
+        let node_at = |id| ExprRef {
+            index: node.index,
+            id,
+        };
+        let Expr::Literal(Literal::Int(index)) = self.evaluator.expr(node_at(index)) else {
             return;
         };
         let Ok(index) = usize::try_from(*index) else {
             return;
         };
-        for symbol in self.reader.symbols(here(operand), scope) {
-            match &symbol {
-                Symbol::Parts(path) if self.reader.is_free(path) => {
-                    self.add_cause(place, path.clone(), Cause::FewParts(index), goals);
+        for symbolic in self.evaluator.evaluate(node_at(operand), scope) {
+            match &symbolic {
+                SymbolicValue::SplitParts(path) if self.evaluator.is_free_string(path) => {
+                    self.add_cause(node, path.clone(), Cause::FewParts(index), goals);
                 }
-                Symbol::Collected(..) => {
-                    if let Some((path, excluded)) = self.reader.fewer(&symbol) {
+                SymbolicValue::Comprehension(..) => {
+                    if let Some((path, excluded)) = self.evaluator.short_list_conditions(&symbolic)
+                    {
                         let goals = goals.with_all(excluded);
-                        self.add_cause(place, path, Cause::FewElements(index), &goals);
+                        self.add_cause(node, path, Cause::FewElements(index), &goals);
                     }
                 }
                 _ => {}
@@ -491,101 +507,107 @@ impl Finder<'_, '_> {
     }
 
     /// Adds that `place` fails where the operand is null.
-    fn add_nulls(&mut self, place: Place, operand: Place, scope: &Scope, goals: &Goals) {
-        self.add_operand(place, operand, (scope, goals), Cause::Null);
+    fn add_nulls(&mut self, node: ExprRef, operand: ExprRef, scope: &Scope, goals: &Goals) {
+        self.add_operand(node, operand, (scope, goals), Cause::Null);
     }
 
     /// Adds that `place` may fail where the operand is a number of the other sort.
-    fn add_numbers(&mut self, place: Place, operand: Place, scope: &Scope, goals: &Goals) {
-        self.add_operand(place, operand, (scope, goals), Cause::Number);
+    fn add_numbers(&mut self, node: ExprRef, operand: ExprRef, scope: &Scope, goals: &Goals) {
+        self.add_operand(node, operand, (scope, goals), Cause::Number);
     }
 
     /// Adds that `place` may fail by `cause` where its operand may be so.
     fn add_operand(
         &mut self,
-        place: Place,
-        operand: Place,
+        node: ExprRef,
+        operand: ExprRef,
         (scope, goals): (&Scope, &Goals),
         cause: Cause,
     ) {
-        for symbol in self.reader.symbols(operand, scope) {
-            let Symbol::At { path, .. } = symbol else {
+        for symbolic in self.evaluator.evaluate(operand, scope) {
+            let SymbolicValue::Input { path, .. } = symbolic else {
                 continue;
             };
             let may_be = match cause {
-                Cause::Null => self.reader.may_be_null(&path),
-                Cause::Number => self.reader.may_be_whole_or_not(&path),
-                Cause::OtherType => self.reader.is_int_or_text(&path),
+                Cause::Null => self.evaluator.may_be_null(&path),
+                Cause::Number => self.evaluator.may_be_int_or_double(&path),
+                Cause::OtherType => self.evaluator.is_int_or_string(&path),
                 _ => false,
             };
             if may_be {
-                self.add_cause(place, path, cause, goals);
+                self.add_cause(node, path, cause, goals);
             }
         }
     }
 
-    fn add_cause(&mut self, place: Place, path: FieldPath, cause: Cause, goals: &Goals) {
+    fn add_cause(&mut self, node: ExprRef, path: FieldPath, cause: Cause, goals: &Goals) {
         // What params hold is for who wrote the policy to see.
         if path.root == Root::Params || path.segments.is_empty() {
             return;
         }
         self.found.push(Candidate {
-            place,
+            node,
             path,
             cause,
-            chain: place.id,
+            chain: node.id,
             goals: goals.clone(),
         });
     }
 
-    fn visit_fold(
+    fn visit_comprehension(
         &mut self,
-        place: Place,
+        node: ExprRef,
         fold: &Comprehension,
         scope: &Scope,
         goals: &Goals,
         depth: usize,
     ) {
-        let here = |id| Place { n: place.n, id };
+        let node_at = |id| ExprRef {
+            index: node.index,
+            id,
+        };
 
-        let form = form(self.reader, place.n, fold);
-        if let Form::Bind = form {
-            self.visit(here(fold.accu_init), None, scope, goals, depth);
-            let bound = self.reader.symbols(here(fold.accu_init), scope);
+        let kind = comprehension_kind(self.evaluator, node.index, fold);
+        if let ComprehensionKind::Bind = kind {
+            self.visit(node_at(fold.accu_init), None, scope, goals, depth);
+            let bound = self.evaluator.evaluate(node_at(fold.accu_init), scope);
             let scope = scope.with(&fold.accu_var, bound);
-            self.visit(here(fold.result), None, &scope, goals, depth);
+            self.visit(node_at(fold.result), None, &scope, goals, depth);
             return;
         }
-        self.visit(here(fold.iter_range), None, scope, goals, depth);
-        let range = here(fold.iter_range);
+        self.visit(node_at(fold.iter_range), None, scope, goals, depth);
+        let range = node_at(fold.iter_range);
         self.add_nulls(range, range, scope, goals);
-        let mut rounds = self.reader.rounds(place.n, fold, scope, 0);
-        if rounds.is_empty() {
-            let unknown = scope.with(&fold.iter_var, vec![Symbol::Unknown]);
+        let mut iterations = self.evaluator.iterations(node.index, fold, scope, 0);
+        if iterations.is_empty() {
+            let unknown = scope.with(&fold.iter_var, vec![SymbolicValue::Unknown]);
             let unknown = match &fold.iter_var2 {
-                Some(second) => unknown.with(second, vec![Symbol::Unknown]),
+                Some(second) => unknown.with(second, vec![SymbolicValue::Unknown]),
                 None => unknown,
             };
-            rounds.push((unknown, Vec::new()));
+            iterations.push((unknown, Vec::new()));
         }
-        for (round, reached) in rounds {
+        for (iteration, reached) in iterations {
             let goals = goals.with_all(reached);
-            self.reach(here(fold.loop_step), &goals);
-            match &form {
-                Form::All(test) | Form::Exists(test) | Form::ExistsOne(test) => {
-                    self.visit(here(*test), None, &round, &goals, depth);
+            self.reach(node_at(fold.loop_step), &goals);
+            match &kind {
+                ComprehensionKind::All(test)
+                | ComprehensionKind::Exists(test)
+                | ComprehensionKind::ExistsOne(test) => {
+                    self.visit(node_at(*test), None, &iteration, &goals, depth);
                 }
-                Form::Collect(filter, transform) => {
+                ComprehensionKind::FilterMap(filter, transform) => {
                     let mut goals = goals;
                     if let Some(filter) = filter {
-                        self.visit(here(*filter), None, &round, &goals, depth);
-                        let passes = Goal::Is(here(*filter), round.clone(), true);
+                        self.visit(node_at(*filter), None, &iteration, &goals, depth);
+                        let passes =
+                            BranchCondition::Evaluates(node_at(*filter), iteration.clone(), true);
                         goals = goals.with(passes, false);
                     }
-                    self.visit(here(*transform), None, &round, &goals, depth);
+                    self.visit(node_at(*transform), None, &iteration, &goals, depth);
                 }
-                Form::Bind | Form::Other => {
-                    self.visit(here(fold.loop_step), None, &round, &goals, depth);
+                ComprehensionKind::Bind | ComprehensionKind::Other => {
+                    self.visit(node_at(fold.loop_step), None, &iteration, &goals, depth);
                 }
             }
         }
@@ -593,13 +615,13 @@ impl Finder<'_, '_> {
 
     fn add_selection(
         &mut self,
-        place: Place,
+        node: ExprRef,
         chain: ExprId,
-        operand: &Symbol,
+        operand: &SymbolicValue,
         goals: &Goals,
         step: impl Fn(&FieldPath) -> Option<FieldPath>,
     ) {
-        let Symbol::At {
+        let SymbolicValue::Input {
             path,
             is_optional: false,
             ..
@@ -608,19 +630,19 @@ impl Finder<'_, '_> {
             return;
         };
         if path.segments.is_empty() && path.root != Root::Request {
-            self.add(place, chain, path.clone(), goals);
+            self.add(node, chain, path.clone(), goals);
         }
         if let Some(selected) = step(path) {
-            self.add(place, chain, selected, goals);
+            self.add(node, chain, selected, goals);
         }
     }
 
-    fn add(&mut self, place: Place, chain: ExprId, absent: FieldPath, goals: &Goals) {
-        if !absent.segments.is_empty() && !self.reader.may_be_absent(&absent) {
+    fn add(&mut self, node: ExprRef, chain: ExprId, absent: FieldPath, goals: &Goals) {
+        if !absent.segments.is_empty() && !self.evaluator.may_be_absent(&absent) {
             return;
         }
         self.found.push(Candidate {
-            place,
+            node,
             path: absent,
             cause: Cause::Absent,
             chain,

@@ -8,7 +8,9 @@ use serde_json::Value as Json;
 use super::kinds::{of_kinds, operations};
 use super::makers::{params, shape};
 use super::roots::{request_shape, roots};
-use super::symbol::{Form, Place, Reader, Scope, Symbol, form};
+use super::symbol::{
+    ComprehensionKind, ExprRef, Scope, SymbolicEvaluator, SymbolicValue, comprehension_kind,
+};
 use super::{Context, MAX_STEPS};
 use crate::compile::CompiledPolicy;
 use crate::expressions::PolicyExpression;
@@ -63,9 +65,9 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Suspicion> {
             return Vec::new();
         };
         let roots = roots(&object, &request_shape(resource), params.as_ref());
-        let reader = Reader::new(policy, roots, Vec::new(), MAX_STEPS);
+        let evaluator = SymbolicEvaluator::new(policy, roots, Vec::new(), MAX_STEPS);
         let mut judge = Judge {
-            reader: &reader,
+            evaluator: &evaluator,
             judged: BTreeMap::new(),
             is_whole: true,
         };
@@ -73,16 +75,19 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Suspicion> {
             if let Ok(ast) = expression.parsed()
                 && policy.compiles(n)
             {
-                let place = Place { n, id: ast.root() };
-                judge.visit(place, &Scope::default(), 0);
+                let node = ExprRef {
+                    index: n,
+                    id: ast.root(),
+                };
+                judge.visit(node, &Scope::default(), 0);
             }
         }
-        if !judge.is_whole || reader.is_used_up() {
+        if !judge.is_whole || evaluator.is_exhausted() {
             return Vec::new();
         }
-        for (place, of_kind) in judge.judged {
-            let known = judged.remove(&place);
-            judged.insert(place, of_kind.and(known));
+        for (node, of_kind) in judge.judged {
+            let known = judged.remove(&node);
+            judged.insert(node, of_kind.and(known));
         }
     }
     let found = judged
@@ -161,118 +166,133 @@ impl Judged {
 }
 
 struct Judge<'r, 'a> {
-    reader: &'r Reader<'a>,
+    evaluator: &'r SymbolicEvaluator<'a>,
     judged: BTreeMap<(usize, usize), Judged>,
     /// False where something was left out.
     is_whole: bool,
 }
 
 impl Judge<'_, '_> {
-    fn visit(&mut self, place: Place, scope: &Scope, depth: usize) {
-        if depth > MAX_DEPTH || !self.reader.take() {
+    fn visit(&mut self, node: ExprRef, scope: &Scope, depth: usize) {
+        if depth > MAX_DEPTH || !self.evaluator.take_step() {
             self.is_whole = false;
             return;
         }
         let depth = depth.saturating_add(1);
-        let here = |id| Place { n: place.n, id };
-        match self.reader.expr(place) {
+        let node_at = |id| ExprRef {
+            index: node.index,
+            id,
+        };
+        match self.evaluator.expr(node) {
             Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => {}
-            Expr::Select { operand, .. } => self.visit(here(*operand), scope, depth),
+            Expr::Select { operand, .. } => self.visit(node_at(*operand), scope, depth),
             Expr::Call {
                 function,
                 target,
                 args,
             } => {
                 for id in target.iter().chain(args) {
-                    self.visit(here(*id), scope, depth);
+                    self.visit(node_at(*id), scope, depth);
                 }
                 if let ("_==_" | "_!=_" | "@in", [left, right]) = (&**function, &**args)
-                    && let Some(judged) = self.judge(function, here(*left), here(*right), scope)
+                    && let Some(judged) =
+                        self.judge(function, node_at(*left), node_at(*right), scope)
                 {
-                    let key = (place.n, place.id.index());
+                    let key = (node.index, node.id.index());
                     let known = self.judged.remove(&key);
                     self.judged.insert(key, judged.and(known));
                 }
             }
             Expr::List { elements, .. } => {
                 for id in elements {
-                    self.visit(here(*id), scope, depth);
+                    self.visit(node_at(*id), scope, depth);
                 }
             }
             Expr::Map(entries) => {
                 for entry in entries {
-                    self.visit(here(entry.key), scope, depth);
-                    self.visit(here(entry.value), scope, depth);
+                    self.visit(node_at(entry.key), scope, depth);
+                    self.visit(node_at(entry.value), scope, depth);
                 }
             }
             Expr::Struct { fields, .. } => {
                 for field in fields {
-                    self.visit(here(field.value), scope, depth);
+                    self.visit(node_at(field.value), scope, depth);
                 }
             }
             Expr::Comprehension(fold) => {
-                if let Form::Bind = form(self.reader, place.n, fold) {
-                    self.visit(here(fold.accu_init), scope, depth);
-                    let bound = self.reader.symbols(here(fold.accu_init), scope);
+                if let ComprehensionKind::Bind =
+                    comprehension_kind(self.evaluator, node.index, fold)
+                {
+                    self.visit(node_at(fold.accu_init), scope, depth);
+                    let bound = self.evaluator.evaluate(node_at(fold.accu_init), scope);
                     let scope = scope.with(&fold.accu_var, bound);
-                    self.visit(here(fold.result), &scope, depth);
+                    self.visit(node_at(fold.result), &scope, depth);
                     return;
                 }
-                self.visit(here(fold.iter_range), scope, depth);
-                for (round, _) in self.reader.rounds(place.n, fold, scope, 0) {
-                    self.visit(here(fold.loop_step), &round, depth);
+                self.visit(node_at(fold.iter_range), scope, depth);
+                for (iteration, _) in self.evaluator.iterations(node.index, fold, scope, 0) {
+                    self.visit(node_at(fold.loop_step), &iteration, depth);
                 }
             }
         }
     }
 
     /// The judgement of a comparison; `None` of one that is none with a literal.
-    fn judge(&self, function: &str, left: Place, right: Place, scope: &Scope) -> Option<Judged> {
-        let literals = |place| self.literals(place);
+    fn judge(
+        &self,
+        function: &str,
+        left: ExprRef,
+        right: ExprRef,
+        scope: &Scope,
+    ) -> Option<Judged> {
+        let literals = |node| self.literals(node);
         let (side, values) = match (literals(left), literals(right)) {
             (None, Some(values)) => (left, values),
             (Some(values), None) if function != "@in" => (right, values),
             _ => return None,
         };
-        let symbols = self.reader.symbols(side, scope);
-        let each = symbols.iter();
-        each.map(|symbol| self.judge_symbol(function, symbol, &values))
+        let alternatives = self.evaluator.evaluate(side, scope);
+        let each = alternatives.iter();
+        each.map(|symbolic| self.judge_symbol(function, symbolic, &values))
             .reduce(|all, next| next.and(Some(all)))
     }
 
     /// The literals that a side of a comparison is, one or the elements of a list.
-    fn literals(&self, place: Place) -> Option<Vec<Json>> {
-        let value = |id: ExprId| match self.reader.expr(Place { n: place.n, id }) {
+    fn literals(&self, node: ExprRef) -> Option<Vec<Json>> {
+        let value = |id: ExprId| match self.evaluator.expr(ExprRef {
+            index: node.index,
+            id,
+        }) {
             Expr::Literal(Literal::String(text)) => Some(Json::from(&**text)),
             Expr::Literal(Literal::Null) => Some(Json::Null),
             _ => None,
         };
-        match self.reader.expr(place) {
+        match self.evaluator.expr(node) {
             Expr::List { elements, .. } => elements.iter().map(|id| value(*id)).collect(),
-            Expr::Literal(_) => Some(vec![value(place.id)?]),
+            Expr::Literal(_) => Some(vec![value(node.id)?]),
             _ => None,
         }
     }
 
-    fn judge_symbol(&self, function: &str, symbol: &Symbol, values: &[Json]) -> Judged {
-        let Symbol::At {
+    fn judge_symbol(&self, function: &str, symbolic: &SymbolicValue, values: &[Json]) -> Judged {
+        let SymbolicValue::Input {
             path,
             is_optional: false,
-            or,
-        } = symbol
+            default,
+        } = symbolic
         else {
             return Judged::Open;
         };
         if path.segments.is_empty() || !matches!(path.root, Root::Object | Root::OldObject) {
             return Judged::Open;
         }
-        let Some(shape) = self.reader.shape(path) else {
+        let Some(shape) = self.evaluator.shape(path) else {
             return Judged::NotThere;
         };
         let shown = format!("{}.{path}", path.root.name());
         let is_not = function == "_!=_";
         if let [Json::Null] = values {
-            let is_there = or.is_none() && !self.reader.may_be_absent(path);
+            let is_there = default.is_none() && !self.evaluator.may_be_absent(path);
             if function == "@in" || !is_there || !shape.is_never_null() {
                 return Judged::Open;
             }
@@ -296,7 +316,7 @@ impl Judge<'_, '_> {
             if known.contains(text)
                 || text.is_empty()
                 || text.len() > MAX_SHOWN
-                || or.as_ref() == Some(value)
+                || default.as_ref() == Some(value)
             {
                 continue;
             }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::symbol::{Place, Reader};
+use super::symbol::{ExprRef, SymbolicEvaluator};
 use crate::admission::trace::Step;
 use crate::expressions::Role;
 
@@ -20,8 +20,8 @@ pub(super) struct Failure {
 }
 
 /// The failures among `steps` that have an effect.
-pub(super) fn failures(reader: &Reader<'_>, steps: &[Step]) -> Vec<Failure> {
-    let expressions = reader.policy.expressions();
+pub(super) fn failures(evaluator: &SymbolicEvaluator<'_>, steps: &[Step]) -> Vec<Failure> {
+    let expressions = evaluator.policy.expressions();
     let role = |n: usize| expressions.get(n).map(|expression| expression.role);
     let has_false_condition = steps.iter().any(|step| {
         role(step.index) == Some(Role::MatchCondition) && matches!(step.result, Ok(Some(false)))
@@ -61,8 +61,8 @@ pub(super) fn failures(reader: &Reader<'_>, steps: &[Step]) -> Vec<Failure> {
         let (mut n, mut error) = (step.index, error);
         for _ in 0..expressions.len().saturating_add(1) {
             let Some(id) = error.origin() else { break };
-            let place = reader.place(n, id);
-            let variable = place.and_then(|place| reader.read_variable(place));
+            let node = evaluator.node(n, id);
+            let variable = node.and_then(|node| evaluator.read_variable(node));
             match variable.and_then(|n| Some((n, *errors.get(&n)?))) {
                 Some((variable, inner)) => (n, error) = (variable, inner),
                 None => {
@@ -80,10 +80,10 @@ pub(super) fn failures(reader: &Reader<'_>, steps: &[Step]) -> Vec<Failure> {
     found
 }
 
-impl Reader<'_> {
+impl SymbolicEvaluator<'_> {
     /// The place of the node with the index `id`.
-    pub(super) fn place(&self, n: usize, id: usize) -> Option<Place> {
+    pub(super) fn node(&self, n: usize, id: usize) -> Option<ExprRef> {
         let id = self.ast(n)?.id(id)?;
-        Some(Place { n, id })
+        Some(ExprRef { index: n, id })
     }
 }

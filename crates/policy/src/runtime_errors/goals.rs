@@ -8,9 +8,12 @@ use std::rc::Rc;
 use regexp::MemoryLimit;
 use serde_json::{Value as Json, json};
 
-use super::decided;
+use super::constant_conditions;
 use super::sample_text;
-use super::symbol::{ANY_KEY, Form, Goal, Place, Reader, Scope, Symbol, form};
+use super::symbol::{
+    ANY_KEY, BranchCondition, ComprehensionKind, ExprRef, Scope, SymbolicEvaluator, SymbolicValue,
+    comprehension_kind,
+};
 use cel::ast::{Comprehension, Expr, ExprId, Literal};
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
 
@@ -27,7 +30,7 @@ const MAX_LOOKED_AT: usize = 12;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Way {
     edits: Vec<(FieldPath, Constraint)>,
-    goals: Vec<Goal>,
+    goals: Vec<BranchCondition>,
 }
 
 impl Way {
@@ -38,7 +41,7 @@ impl Way {
         }
     }
 
-    fn to(goals: Vec<Goal>) -> Self {
+    fn to(goals: Vec<BranchCondition>) -> Self {
         Self {
             edits: Vec::new(),
             goals,
@@ -56,8 +59,12 @@ pub(super) struct Solved {
 
 /// The needs that reach all of `goals` besides `needs`, as far as the goals can be read; none where they contradict
 /// each other.
-pub(super) fn solve(reader: &Reader<'_>, goals: Vec<Goal>, needs: InputConstraints) -> Solved {
-    if is_contradicted(reader, &goals, &needs) {
+pub(super) fn solve(
+    evaluator: &SymbolicEvaluator<'_>,
+    goals: Vec<BranchCondition>,
+    needs: InputConstraints,
+) -> Solved {
+    if is_contradicted(evaluator, &goals, &needs) {
         return Solved {
             found: Vec::new(),
             is_hopeless: true,
@@ -68,7 +75,7 @@ pub(super) fn solve(reader: &Reader<'_>, goals: Vec<Goal>, needs: InputConstrain
     let mut is_cut = false;
     let mut open = vec![(goals, needs)];
     while let Some((mut goals, mut needs)) = open.pop() {
-        if found.len() >= MAX_WAYS || left == 0 || !reader.take() {
+        if found.len() >= MAX_WAYS || left == 0 || !evaluator.take_step() {
             is_cut = true;
             break;
         }
@@ -80,7 +87,7 @@ pub(super) fn solve(reader: &Reader<'_>, goals: Vec<Goal>, needs: InputConstrain
             continue;
         };
         // The first way is looked at first.
-        for (n, way) in ways(reader, &goal).iter().enumerate().rev() {
+        for (n, way) in ways(evaluator, &goal).iter().enumerate().rev() {
             // Mostly there is but one way.
             let (mut goals, mut needs) = if n == 0 {
                 (std::mem::take(&mut goals), std::mem::take(&mut needs))
@@ -105,10 +112,14 @@ pub(super) fn solve(reader: &Reader<'_>, goals: Vec<Goal>, needs: InputConstrain
 
 /// Reports whether a goal that can be met in one way only, or in none, contradicts `needs` or another such goal: a
 /// guard for what is absent, mostly.
-fn is_contradicted(reader: &Reader<'_>, goals: &[Goal], needs: &InputConstraints) -> bool {
+fn is_contradicted(
+    evaluator: &SymbolicEvaluator<'_>,
+    goals: &[BranchCondition],
+    needs: &InputConstraints,
+) -> bool {
     let mut needs = needs.clone();
     for goal in goals.iter().take(MAX_LOOKED_AT) {
-        let ways = ways(reader, goal);
+        let ways = ways(evaluator, goal);
         let mut edits = match &*ways {
             [] => return true,
             [way] => way.edits.iter(),
@@ -121,47 +132,57 @@ fn is_contradicted(reader: &Reader<'_>, goals: &[Goal], needs: &InputConstraints
     false
 }
 
-fn ways(reader: &Reader<'_>, goal: &Goal) -> Rc<[Way]> {
+fn ways(evaluator: &SymbolicEvaluator<'_>, goal: &BranchCondition) -> Rc<[Way]> {
     match goal {
-        Goal::NotEmpty(path) => [Way::of(path, Constraint::MinLen(1))].into(),
-        Goal::Is(place, scope, wanted) if scope.is_empty() => {
-            let key = (*place, *wanted);
-            if let Some(known) = reader.ways.borrow().get(&key) {
+        BranchCondition::NonEmpty(path) => [Way::of(path, Constraint::MinLen(1))].into(),
+        BranchCondition::Evaluates(node, scope, wanted) if scope.is_empty() => {
+            let key = (*node, *wanted);
+            if let Some(known) = evaluator.ways.borrow().get(&key) {
                 return Rc::clone(known);
             }
-            let ways: Rc<[Way]> = truth(reader, *place, scope, *wanted).into();
-            reader.ways.borrow_mut().insert(key, Rc::clone(&ways));
+            let ways: Rc<[Way]> = truth(evaluator, *node, scope, *wanted).into();
+            evaluator.ways.borrow_mut().insert(key, Rc::clone(&ways));
             ways
         }
-        Goal::Is(place, scope, wanted) => truth(reader, *place, scope, *wanted).into(),
+        BranchCondition::Evaluates(node, scope, wanted) => {
+            truth(evaluator, *node, scope, *wanted).into()
+        }
     }
 }
 
 /// The ways for the expression at `place` to be `wanted`.
-fn truth(reader: &Reader<'_>, place: Place, scope: &Scope, wanted: bool) -> Vec<Way> {
-    let here = |id| Place { n: place.n, id };
-    let is = |id, wanted| Goal::Is(here(id), scope.clone(), wanted);
-    if let Some(n) = reader.read_variable(place) {
-        let Some(ast) = reader.ast(n) else {
+fn truth(
+    evaluator: &SymbolicEvaluator<'_>,
+    node: ExprRef,
+    scope: &Scope,
+    wanted: bool,
+) -> Vec<Way> {
+    let node_at = |id| ExprRef {
+        index: node.index,
+        id,
+    };
+    let is = |id, wanted| BranchCondition::Evaluates(node_at(id), scope.clone(), wanted);
+    if let Some(n) = evaluator.read_variable(node) {
+        let Some(ast) = evaluator.ast(n) else {
             return Vec::new();
         };
         let id = ast.root();
-        return vec![Way::to(vec![Goal::Is(
-            Place { n, id },
+        return vec![Way::to(vec![BranchCondition::Evaluates(
+            ExprRef { index: n, id },
             Scope::default(),
             wanted,
         )])];
     }
-    match reader.expr(place) {
+    match evaluator.expr(node) {
         Expr::Literal(Literal::Bool(value)) => if_so(*value == wanted),
         Expr::Select {
             operand,
             field,
             test_only: true,
         } => {
-            let operands = reader.symbols(here(*operand), scope);
-            let paths = operands.iter().filter_map(|symbol| match symbol {
-                Symbol::At { path, .. } => path.field(field),
+            let operands = evaluator.evaluate(node_at(*operand), scope);
+            let paths = operands.iter().filter_map(|symbolic| match symbolic {
+                SymbolicValue::Input { path, .. } => path.field(field),
                 _ => None,
             });
             let edit = if wanted {
@@ -199,14 +220,17 @@ fn truth(reader: &Reader<'_>, place: Place, scope: &Scope, wanted: bool) -> Vec<
                 Way::to(vec![is(*truthy, wanted), is(*condition, true)]),
                 Way::to(vec![is(*falsy, wanted), is(*condition, false)]),
             ],
-            _ => called(reader, place, scope, (function, *target, args), wanted),
+            _ => called(evaluator, node, scope, (function, *target, args), wanted),
         },
-        Expr::Comprehension(fold) => truth_of_fold(reader, place, fold, scope, wanted),
+        Expr::Comprehension(fold) => truth_of_fold(evaluator, node, fold, scope, wanted),
         _ => {
-            let symbols = reader.symbols(place, scope);
-            let ways: Vec<_> = symbols.iter().flat_map(|it| boolean(it, wanted)).collect();
+            let alternatives = evaluator.evaluate(node, scope);
+            let ways: Vec<_> = alternatives
+                .iter()
+                .flat_map(|it| boolean(it, wanted))
+                .collect();
             if ways.is_empty() {
-                return vec![present(reader, place, scope)];
+                return vec![present(evaluator, node, scope)];
             }
             ways
         }
@@ -220,35 +244,42 @@ fn if_so(is_so: bool) -> Vec<Way> {
 
 /// The ways for a comprehension to be `wanted`.
 fn truth_of_fold(
-    reader: &Reader<'_>,
-    place: Place,
+    evaluator: &SymbolicEvaluator<'_>,
+    node: ExprRef,
     fold: &Comprehension,
     scope: &Scope,
     wanted: bool,
 ) -> Vec<Way> {
-    if let Some(value) = decided::decided(reader, place, scope) {
+    if let Some(value) = constant_conditions::constant_truth(evaluator, node, scope) {
         return if_so(value == wanted);
     }
-    let here = |id| Place { n: place.n, id };
-    let test = match form(reader, place.n, fold) {
-        Form::All(test) => Some((test, true)),
-        Form::Exists(test) | Form::ExistsOne(test) => Some((test, false)),
-        Form::Bind => {
-            let bound = reader.symbols(here(fold.accu_init), scope);
+    let node_at = |id| ExprRef {
+        index: node.index,
+        id,
+    };
+    let test = match comprehension_kind(evaluator, node.index, fold) {
+        ComprehensionKind::All(test) => Some((test, true)),
+        ComprehensionKind::Exists(test) | ComprehensionKind::ExistsOne(test) => Some((test, false)),
+        ComprehensionKind::Bind => {
+            let bound = evaluator.evaluate(node_at(fold.accu_init), scope);
             let scope = scope.with(&fold.accu_var, bound);
-            return vec![Way::to(vec![Goal::Is(here(fold.result), scope, wanted)])];
+            return vec![Way::to(vec![BranchCondition::Evaluates(
+                node_at(fold.result),
+                scope,
+                wanted,
+            )])];
         }
-        Form::Collect(..) | Form::Other => None,
+        ComprehensionKind::FilterMap(..) | ComprehensionKind::Other => None,
     };
     let Some((test, is_all)) = test else {
-        return vec![present(reader, place, scope)];
+        return vec![present(evaluator, node, scope)];
     };
     let mut ways = Vec::new();
     // `all` is true and `exists` is false of nothing.
     if is_all == wanted {
-        let range = reader.symbols(here(fold.iter_range), scope);
-        let empty = range.iter().filter_map(|symbol| match symbol {
-            Symbol::At { path, or, .. } => Some(if or.is_some() {
+        let range = evaluator.evaluate(node_at(fold.iter_range), scope);
+        let empty = range.iter().filter_map(|symbolic| match symbolic {
+            SymbolicValue::Input { path, default, .. } => Some(if default.is_some() {
                 Way::of(path, Constraint::Absent)
             } else {
                 Way::of(path, Constraint::MaxLen(0))
@@ -257,8 +288,8 @@ fn truth_of_fold(
         });
         ways.extend(empty);
     }
-    for (round, mut goals) in reader.rounds(place.n, fold, scope, 0) {
-        goals.push(Goal::Is(here(test), round, wanted));
+    for (iteration, mut goals) in evaluator.iterations(node.index, fold, scope, 0) {
+        goals.push(BranchCondition::Evaluates(node_at(test), iteration, wanted));
         ways.push(Way::to(goals));
     }
     if ways.is_empty() {
@@ -268,38 +299,38 @@ fn truth_of_fold(
 }
 
 /// The ways for a symbol to be the boolean `wanted`.
-fn boolean(symbol: &Symbol, wanted: bool) -> Vec<Way> {
-    match symbol {
-        Symbol::At { path, or, .. } => {
+fn boolean(symbolic: &SymbolicValue, wanted: bool) -> Vec<Way> {
+    match symbolic {
+        SymbolicValue::Input { path, default, .. } => {
             let mut ways = vec![Way::of(path, Constraint::Equals(json!(wanted)))];
-            if *or == Some(json!(wanted)) {
+            if *default == Some(json!(wanted)) {
                 ways.insert(0, Way::of(path, Constraint::Absent));
             }
             ways
         }
-        Symbol::Value(Json::Bool(value)) if *value != wanted => Vec::new(),
+        SymbolicValue::Constant(Json::Bool(value)) if *value != wanted => Vec::new(),
         _ => vec![Way::default()],
     }
 }
 
 /// The way for which all that the expression reads is there.
-fn present(reader: &Reader<'_>, place: Place, scope: &Scope) -> Way {
+fn present(evaluator: &SymbolicEvaluator<'_>, node: ExprRef, scope: &Scope) -> Way {
     let mut way = Way::default();
-    if let Expr::Call { target, args, .. } = reader.expr(place) {
+    if let Expr::Call { target, args, .. } = evaluator.expr(node) {
         for id in target.iter().chain(&**args) {
-            let symbols = reader.symbols(
-                Place {
-                    n: place.n,
+            let alternatives = evaluator.evaluate(
+                ExprRef {
+                    index: node.index,
                     id: *id,
                 },
                 scope,
             );
-            for symbol in symbols.iter().take(1) {
-                if let Symbol::At {
+            for symbolic in alternatives.iter().take(1) {
+                if let SymbolicValue::Input {
                     path,
                     is_optional: false,
-                    or: None,
-                } = symbol
+                    default: None,
+                } = symbolic
                 {
                     way.edits.push((path.clone(), Constraint::Present));
                 }
@@ -311,17 +342,28 @@ fn present(reader: &Reader<'_>, place: Place, scope: &Scope) -> Way {
 
 /// The ways for a call to be `wanted`.
 fn called(
-    reader: &Reader<'_>,
-    place: Place,
+    evaluator: &SymbolicEvaluator<'_>,
+    node: ExprRef,
     scope: &Scope,
     (function, target, args): (&str, Option<ExprId>, &[ExprId]),
     wanted: bool,
 ) -> Vec<Way> {
-    let symbols = |id| reader.symbols(Place { n: place.n, id }, scope);
+    let evaluate = |id| {
+        evaluator.evaluate(
+            ExprRef {
+                index: node.index,
+                id,
+            },
+            scope,
+        )
+    };
     let found = match (function, target, args) {
         ("orValue", Some(_), [_]) | ("value", Some(_), []) | ("_[_]", None, [_, _]) => {
-            let symbols = reader.symbols(place, scope);
-            symbols.iter().flat_map(|it| boolean(it, wanted)).collect()
+            let alternatives = evaluator.evaluate(node, scope);
+            alternatives
+                .iter()
+                .flat_map(|it| boolean(it, wanted))
+                .collect()
         }
         ("hasValue", Some(target), []) => {
             let edit = if wanted {
@@ -329,40 +371,40 @@ fn called(
             } else {
                 Constraint::Absent
             };
-            each(&symbols(target), |path| Some(Way::of(path, edit.clone())))
+            each(&evaluate(target), |path| Some(Way::of(path, edit.clone())))
         }
         ("_==_" | "_!=_", None, [left, right]) => {
             let is_equal = (function == "_==_") == wanted;
-            let (left, right) = (symbols(*left), symbols(*right));
-            if let Some(value) = decided::equal(&left, &right) {
+            let (left, right) = (evaluate(*left), evaluate(*right));
+            if let Some(value) = constant_conditions::constant_equality(&left, &right) {
                 return if_so(value == is_equal);
             }
             let pairs = left.iter().flat_map(|l| right.iter().map(move |r| (l, r)));
             pairs.flat_map(|(l, r)| equality(l, r, is_equal)).collect()
         }
         ("@in" | "_in_", None, [element, of]) => {
-            let (element, of) = (symbols(*element), symbols(*of));
-            if let Some(value) = decided::is_in(&element, &of) {
+            let (element, of) = (evaluate(*element), evaluate(*of));
+            if let Some(value) = constant_conditions::constant_membership(&element, &of) {
                 return if_so(value == wanted);
             }
             let pairs = element.iter().flat_map(|l| of.iter().map(move |r| (l, r)));
             pairs
-                .flat_map(|(l, r)| membership(reader, l, r, wanted))
+                .flat_map(|(l, r)| membership(evaluator, l, r, wanted))
                 .collect()
         }
         ("_<_" | "_<=_" | "_>_" | "_>=_", None, [left, right]) => {
-            let (left, right) = (symbols(*left), symbols(*right));
+            let (left, right) = (evaluate(*left), evaluate(*right));
             let pairs = left.iter().flat_map(|l| right.iter().map(move |r| (l, r)));
             pairs
                 .flat_map(|(l, r)| order(function, l, r, wanted))
                 .collect()
         }
         ("startsWith" | "endsWith" | "contains" | "matches", Some(target), [arg]) => {
-            let text = match &*symbols(*arg) {
-                [Symbol::Value(Json::String(text))] => text.clone(),
-                _ => return vec![present(reader, place, scope)],
+            let text = match &*evaluate(*arg) {
+                [SymbolicValue::Constant(Json::String(text))] => text.clone(),
+                _ => return vec![present(evaluator, node, scope)],
             };
-            let targets = symbols(target);
+            let targets = evaluate(target);
             let mut ways = each(&targets, |path| {
                 if !wanted {
                     return Some(Way::of(path, Constraint::Differs(json!(text))));
@@ -386,7 +428,7 @@ fn called(
         _ => Vec::new(),
     };
     if found.is_empty() {
-        vec![present(reader, place, scope)]
+        vec![present(evaluator, node, scope)]
     } else {
         found
     }
@@ -414,18 +456,18 @@ fn matching(pattern: &str) -> Option<String> {
         .or_else(|| sample_text::matching(pattern))
 }
 
-fn each(symbols: &[Symbol], way: impl Fn(&FieldPath) -> Option<Way>) -> Vec<Way> {
-    let paths = symbols.iter().filter_map(|symbol| match symbol {
-        Symbol::At { path, .. } => Some(path),
+fn each(alternatives: &[SymbolicValue], way: impl Fn(&FieldPath) -> Option<Way>) -> Vec<Way> {
+    let paths = alternatives.iter().filter_map(|symbolic| match symbolic {
+        SymbolicValue::Input { path, .. } => Some(path),
         _ => None,
     });
     paths.filter_map(way).collect()
 }
 
-fn equality(left: &Symbol, right: &Symbol, wanted: bool) -> Vec<Way> {
+fn equality(left: &SymbolicValue, right: &SymbolicValue, wanted: bool) -> Vec<Way> {
     match (left, right) {
-        (Symbol::At { path, or, .. }, Symbol::Value(value))
-        | (Symbol::Value(value), Symbol::At { path, or, .. }) => {
+        (SymbolicValue::Input { path, default, .. }, SymbolicValue::Constant(value))
+        | (SymbolicValue::Constant(value), SymbolicValue::Input { path, default, .. }) => {
             if value.is_null() {
                 let edit = if wanted {
                     Constraint::Absent
@@ -445,12 +487,16 @@ fn equality(left: &Symbol, right: &Symbol, wanted: bool) -> Vec<Way> {
                 Constraint::Differs(value.clone())
             };
             let mut ways = vec![Way::of(path, edit)];
-            if or.as_ref().is_some_and(|or| (or == value) == wanted) {
+            if default
+                .as_ref()
+                .is_some_and(|default| (default == value) == wanted)
+            {
                 ways.insert(0, Way::of(path, Constraint::Absent));
             }
             ways
         }
-        (Symbol::Size(path), Symbol::Value(value)) | (Symbol::Value(value), Symbol::Size(path)) => {
+        (SymbolicValue::Size(path), SymbolicValue::Constant(value))
+        | (SymbolicValue::Constant(value), SymbolicValue::Size(path)) => {
             let n = value.as_u64().and_then(|n| usize::try_from(n).ok());
             match n {
                 Some(n) if wanted => vec![Way {
@@ -464,11 +510,13 @@ fn equality(left: &Symbol, right: &Symbol, wanted: bool) -> Vec<Way> {
                 None => Vec::new(),
             }
         }
-        (Symbol::Value(left), Symbol::Value(right)) => ((left == right) == wanted)
+        (SymbolicValue::Constant(left), SymbolicValue::Constant(right)) => ((left == right)
+            == wanted)
             .then(Way::default)
             .into_iter()
             .collect(),
-        (Symbol::Key(map), Symbol::Value(value)) | (Symbol::Value(value), Symbol::Key(map)) => {
+        (SymbolicValue::MapKey(map), SymbolicValue::Constant(value))
+        | (SymbolicValue::Constant(value), SymbolicValue::MapKey(map)) => {
             if !wanted {
                 return vec![Way::of(map, Constraint::MinLen(1))];
             }
@@ -477,7 +525,7 @@ fn equality(left: &Symbol, right: &Symbol, wanted: bool) -> Vec<Way> {
                 .into_iter()
                 .collect()
         }
-        (Symbol::At { path: left, .. }, Symbol::At { path: right, .. }) => {
+        (SymbolicValue::Input { path: left, .. }, SymbolicValue::Input { path: right, .. }) => {
             // Values made alike are equal.
             let both = [left, right].map(|path| (path.clone(), Constraint::Present));
             let mut way = Way {
@@ -494,10 +542,15 @@ fn equality(left: &Symbol, right: &Symbol, wanted: bool) -> Vec<Way> {
     }
 }
 
-fn membership(reader: &Reader<'_>, element: &Symbol, of: &Symbol, wanted: bool) -> Vec<Way> {
+fn membership(
+    evaluator: &SymbolicEvaluator<'_>,
+    element: &SymbolicValue,
+    of: &SymbolicValue,
+    wanted: bool,
+) -> Vec<Way> {
     match (element, of) {
-        (Symbol::Value(value), Symbol::At { path, .. }) => {
-            let is_list = reader.shape(path).is_some_and(|shape| shape.is_list());
+        (SymbolicValue::Constant(value), SymbolicValue::Input { path, .. }) => {
+            let is_list = evaluator.shape(path).is_some_and(|shape| shape.is_list());
             match value.as_str() {
                 Some(key) if !is_list => {
                     let edit = if wanted {
@@ -512,9 +565,9 @@ fn membership(reader: &Reader<'_>, element: &Symbol, of: &Symbol, wanted: bool) 
                 _ => vec![Way::of(path, Constraint::Present)],
             }
         }
-        (Symbol::At { path, or, .. }, Symbol::Elements(elements)) => {
+        (SymbolicValue::Input { path, default, .. }, SymbolicValue::List(elements)) => {
             let values = elements.iter().filter_map(|element| match element {
-                Symbol::Value(value) => Some(value.clone()),
+                SymbolicValue::Constant(value) => Some(value.clone()),
                 _ => None,
             });
             let mut ways: Vec<_> = if wanted {
@@ -528,26 +581,26 @@ fn membership(reader: &Reader<'_>, element: &Symbol, of: &Symbol, wanted: bool) 
                     goals: Vec::new(),
                 }]
             };
-            if !wanted && or.is_some() {
+            if !wanted && default.is_some() {
                 ways.insert(0, Way::of(path, Constraint::Absent));
             }
             ways
         }
-        (Symbol::Value(value), Symbol::Elements(elements)) => {
+        (SymbolicValue::Constant(value), SymbolicValue::List(elements)) => {
             let is_in = elements
                 .iter()
-                .any(|element| matches!(element, Symbol::Value(known) if known == value));
+                .any(|element| matches!(element, SymbolicValue::Constant(known) if known == value));
             (is_in == wanted).then(Way::default).into_iter().collect()
         }
-        (Symbol::Key(map), Symbol::Elements(elements)) if wanted => {
+        (SymbolicValue::MapKey(map), SymbolicValue::List(elements)) if wanted => {
             let keys = elements.iter().filter_map(|element| match element {
-                Symbol::Value(Json::String(key)) => map.field(key),
+                SymbolicValue::Constant(Json::String(key)) => map.field(key),
                 _ => None,
             });
             keys.map(|path| Way::of(&path, Constraint::Present))
                 .collect()
         }
-        (Symbol::Key(map), _) => map
+        (SymbolicValue::MapKey(map), _) => map
             .field(ANY_KEY)
             .map(|path| Way::of(&path, Constraint::Present))
             .into_iter()
@@ -556,10 +609,10 @@ fn membership(reader: &Reader<'_>, element: &Symbol, of: &Symbol, wanted: bool) 
     }
 }
 
-fn order(function: &str, left: &Symbol, right: &Symbol, wanted: bool) -> Vec<Way> {
-    let (symbol, bound, is_turned) = match (left, right) {
-        (symbol, Symbol::Value(Json::Number(bound))) => (symbol, bound, false),
-        (Symbol::Value(Json::Number(bound)), symbol) => (symbol, bound, true),
+fn order(function: &str, left: &SymbolicValue, right: &SymbolicValue, wanted: bool) -> Vec<Way> {
+    let (symbolic, bound, is_turned) = match (left, right) {
+        (symbolic, SymbolicValue::Constant(Json::Number(bound))) => (symbolic, bound, false),
+        (SymbolicValue::Constant(Json::Number(bound)), symbolic) => (symbolic, bound, true),
         _ => return Vec::new(),
     };
     let Some(bound) = bound.as_i64() else {
@@ -573,12 +626,12 @@ fn order(function: &str, left: &Symbol, right: &Symbol, wanted: bool) -> Vec<Way
     } else {
         bound.saturating_add(1)
     };
-    match symbol {
-        Symbol::At { path, .. } => vec![
+    match symbolic {
+        SymbolicValue::Input { path, .. } => vec![
             Way::of(path, Constraint::Equals(json!(value))),
             Way::of(path, Constraint::Equals(json!(bound))),
         ],
-        Symbol::Size(path) => {
+        SymbolicValue::Size(path) => {
             let of = |n: i64| usize::try_from(n.max(0)).unwrap_or(0);
             if is_less {
                 vec![Way::of(path, Constraint::MaxLen(of(value)))]

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use super::symbol::{Place, Reader};
+use super::symbol::{ExprRef, SymbolicEvaluator};
 use crate::parts;
 use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 use kubernetes::validity::is_identifier;
@@ -35,11 +35,11 @@ pub(super) enum Sense {
 
 impl Sense {
     /// The sense of the part `id`, whose text begins with the variable `root`.
-    pub(super) fn of(reader: &Reader<'_>, n: usize, id: ExprId) -> Self {
-        let Some(ast) = reader.ast(n) else {
+    pub(super) fn of(evaluator: &SymbolicEvaluator<'_>, n: usize, id: ExprId) -> Self {
+        let Some(ast) = evaluator.ast(n) else {
             return Self::Plain;
         };
-        let root = links(reader, n, id).map(|(root, _)| root);
+        let root = links(evaluator, n, id).map(|(root, _)| root);
         let mut way = Vec::new();
         if !find(ast, ast.root(), id, &mut way) {
             return Self::Plain;
@@ -218,14 +218,14 @@ fn find(ast: &Ast, from: ExprId, to: ExprId, way: &mut Vec<ExprId>) -> bool {
 /// The mend for the chain of selections at `chain`, of which the nodes `optional` may select what is absent; with
 /// `stand_in` for a value that the whole may have instead, and what closes the call.
 pub(super) fn mend(
-    reader: &Reader<'_>,
+    evaluator: &SymbolicEvaluator<'_>,
     n: usize,
     chain: ExprId,
     optional: &HashSet<ExprId>,
     stand_in: Option<&str>,
     is_scale: bool,
 ) -> Option<String> {
-    let (base, links) = links(reader, n, chain)?;
+    let (base, links) = links(evaluator, n, chain)?;
     let mut plain = base.clone();
     let mut guards = Vec::new();
     let mut tolerant = base;
@@ -262,8 +262,8 @@ pub(super) fn mend(
     if guards.is_empty() {
         return None;
     }
-    let guard = Sense::of(reader, n, chain).guard(&guards);
-    let is_of_null = reader
+    let guard = Sense::of(evaluator, n, chain).guard(&guards);
+    let is_of_null = evaluator
         .ast(n)
         .is_some_and(|ast| is_compared_with_null(ast, chain));
     let has_stand_in = is_tolerant && !is_of_null;
@@ -277,8 +277,8 @@ pub(super) fn mend(
 }
 
 /// The text of the chain of selections at `chain`.
-pub(super) fn plain(reader: &Reader<'_>, n: usize, chain: ExprId) -> Option<String> {
-    let (mut text, links) = links(reader, n, chain)?;
+pub(super) fn plain(evaluator: &SymbolicEvaluator<'_>, n: usize, chain: ExprId) -> Option<String> {
+    let (mut text, links) = links(evaluator, n, chain)?;
     for (_, link) in links {
         let _ = match link {
             Link::Field(name) => write!(text, ".{name}"),
@@ -290,11 +290,15 @@ pub(super) fn plain(reader: &Reader<'_>, n: usize, chain: ExprId) -> Option<Stri
 }
 
 /// The beginning of a chain, and its links, innermost first.
-fn links(reader: &Reader<'_>, n: usize, chain: ExprId) -> Option<(String, Vec<(ExprId, Link)>)> {
+fn links(
+    evaluator: &SymbolicEvaluator<'_>,
+    n: usize,
+    chain: ExprId,
+) -> Option<(String, Vec<(ExprId, Link)>)> {
     let mut found = Vec::new();
     let mut id = chain;
     loop {
-        match reader.expr(Place { n, id }) {
+        match evaluator.expr(ExprRef { index: n, id }) {
             Expr::Ident(name) if is_identifier(name) => {
                 found.reverse();
                 return Some((name.to_string(), found));
@@ -315,7 +319,10 @@ fn links(reader: &Reader<'_>, n: usize, chain: ExprId) -> Option<(String, Vec<(E
                 let [operand, index] = &**args else {
                     return None;
                 };
-                let link = match reader.expr(Place { n, id: *index }) {
+                let link = match evaluator.expr(ExprRef {
+                    index: n,
+                    id: *index,
+                }) {
                     Expr::Literal(Literal::String(key)) => Link::Key(quoted(key)?),
                     Expr::Literal(Literal::Int(index)) => Link::Index(*index),
                     Expr::Ident(name) if is_identifier(name) => Link::Key(name.to_string()),

@@ -22,10 +22,10 @@
 
 mod candidates;
 mod compared;
-mod decided;
+mod constant_conditions;
 mod examples;
 mod failures;
-mod free;
+mod free_values;
 mod goals;
 mod guard;
 mod kept;
@@ -70,7 +70,7 @@ use kubernetes::validity::{Constraint, FieldPath, InputConstraints, Root};
 use makers::Makers;
 pub use mutated::{FailingMutation, failing_mutations};
 pub use scope::{ScopeMismatch, scope_mismatch};
-use symbol::Reader;
+use symbol::SymbolicEvaluator;
 pub use typed::{TypedWitness, partial_witnesses, typed_witnesses};
 pub use witness::Witness;
 use witness::{Budget, Made, Maker};
@@ -218,26 +218,26 @@ impl<'a> Analysis<'a> {
     }
 
     fn try_kind(&mut self, mut maker: Maker<'_>) {
-        let reader = maker.reader(MAX_STEPS);
-        let candidates = candidates::find(&reader);
+        let evaluator = maker.evaluator(MAX_STEPS);
+        let candidates = candidates::find(&evaluator);
         if candidates.is_empty() {
             return;
         }
         let by_place = by_place(&candidates);
         // The least object finds most.
         for needs in least_needs(&maker.operations) {
-            self.try_needs(&mut maker, &reader, &by_place, &needs);
+            self.try_needs(&mut maker, &evaluator, &by_place, &needs);
         }
         for candidate in &candidates {
             if self.budget.is_used_up() || self.found.len() >= MAX_FOUND {
                 break;
             }
-            self.try_candidate(&mut maker, &reader, &by_place, candidate);
+            self.try_candidate(&mut maker, &evaluator, &by_place, candidate);
         }
     }
 
     fn is_told(&self, candidate: &Candidate) -> bool {
-        let (n, path) = (candidate.place.n, &candidate.path);
+        let (n, path) = (candidate.node.index, &candidate.path);
         let is_chain_told = self.chains.contains(&(n, candidate.chain));
         if candidate.cause != Cause::Absent {
             // What may be absent and null is told once.
@@ -255,17 +255,17 @@ impl<'a> Analysis<'a> {
     fn try_candidate(
         &mut self,
         maker: &mut Maker<'_>,
-        reader: &Reader<'_>,
+        evaluator: &SymbolicEvaluator<'_>,
         by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
         candidate: &Candidate,
     ) {
         if self.is_told(candidate) {
             return;
         }
-        for edit in candidate.edits(reader) {
+        for edit in candidate.edits(evaluator) {
             let mut needs = InputConstraints::default();
             if needs.add(&candidate.path, edit).is_some() {
-                self.try_edit(maker, reader, by_place, candidate, &needs);
+                self.try_edit(maker, evaluator, by_place, candidate, &needs);
             }
         }
     }
@@ -274,7 +274,7 @@ impl<'a> Analysis<'a> {
     fn try_edit(
         &mut self,
         maker: &mut Maker<'_>,
-        reader: &Reader<'_>,
+        evaluator: &SymbolicEvaluator<'_>,
         by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
         candidate: &Candidate,
         needs: &InputConstraints,
@@ -284,20 +284,20 @@ impl<'a> Analysis<'a> {
                 return;
             }
             let goals = candidate.goals.list(*with_soft);
-            let solved = goals::solve(reader, goals, needs.clone());
+            let solved = goals::solve(evaluator, goals, needs.clone());
             if solved.is_hopeless {
                 return;
             }
             for mut needs in solved.found {
                 for _ in 0..MAX_MENDS {
-                    let failures = self.try_needs(maker, reader, by_place, &needs);
+                    let failures = self.try_needs(maker, evaluator, by_place, &needs);
                     if self.is_told(candidate) {
                         return;
                     }
                     let Some((made, failures)) = failures else {
                         break;
                     };
-                    let Some(missing) = missing(&made, &failures, by_place, candidate.place.n)
+                    let Some(missing) = missing(&made, &failures, by_place, candidate.node.index)
                     else {
                         break;
                     };
@@ -313,7 +313,7 @@ impl<'a> Analysis<'a> {
     fn try_needs(
         &mut self,
         maker: &mut Maker<'_>,
-        reader: &Reader<'_>,
+        evaluator: &SymbolicEvaluator<'_>,
         by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
         needs: &InputConstraints,
     ) -> Option<(Rc<Made>, Vec<Failure>)> {
@@ -321,13 +321,13 @@ impl<'a> Analysis<'a> {
             return None;
         }
         let made = maker.make(needs)?;
-        let failures = maker.evaluate(reader, &made, &mut self.budget)?;
+        let failures = maker.evaluate(evaluator, &made, &mut self.budget)?;
         for failure in &failures {
-            let at_place = by_place.get(&(failure.n, failure.id));
-            let mut at_place = at_place.into_iter().flatten();
-            let candidate = at_place.find(|it| self.is_cause(reader, &made, failure, it));
+            let at_node = by_place.get(&(failure.n, failure.id));
+            let mut at_node = at_node.into_iter().flatten();
+            let candidate = at_node.find(|it| self.is_cause(evaluator, &made, failure, it));
             if let Some(candidate) = candidate {
-                self.tell(maker, reader, by_place, &made, failure, candidate);
+                self.tell(maker, evaluator, by_place, &made, failure, candidate);
             }
         }
         Some((made, failures))
@@ -336,7 +336,7 @@ impl<'a> Analysis<'a> {
     /// Reports whether `failure` is for what the candidate says, in a way that a valid request may be.
     fn is_cause(
         &self,
-        reader: &Reader<'_>,
+        evaluator: &SymbolicEvaluator<'_>,
         made: &Made,
         failure: &Failure,
         candidate: &Candidate,
@@ -345,14 +345,16 @@ impl<'a> Analysis<'a> {
         let text = || made.at(path).and_then(Json::as_str);
         let is_beyond = failure.message.starts_with("index out of bounds");
         match candidate.cause {
-            Cause::Absent => is_reason(&failure.message) && self.lacks(reader, made, candidate),
+            Cause::Absent => is_reason(&failure.message) && self.lacks(evaluator, made, candidate),
             Cause::Null => made.at(path).is_some_and(Json::is_null),
             Cause::Number => {
                 let is_reason = failure.message.starts_with("no such overload");
                 is_reason && made.at(path).is_some_and(Json::is_number)
             }
-            Cause::Text => text().is_some_and(|text| reader.takes(path, text)),
-            Cause::FewParts(_) => is_beyond && text().is_some_and(|text| reader.takes(path, text)),
+            Cause::Text => text().is_some_and(|text| evaluator.accepts(path, text)),
+            Cause::FewParts(_) => {
+                is_beyond && text().is_some_and(|text| evaluator.accepts(path, text))
+            }
             Cause::FewElements(_) => is_beyond,
             Cause::Zero => {
                 ["division by zero", "modulus by zero"].contains(&failure.message.as_str())
@@ -365,31 +367,31 @@ impl<'a> Analysis<'a> {
     }
 
     /// Reports whether `made` lacks what the candidate says, in a way that a valid request may.
-    fn lacks(&self, reader: &Reader<'_>, made: &Made, candidate: &Candidate) -> bool {
+    fn lacks(&self, evaluator: &SymbolicEvaluator<'_>, made: &Made, candidate: &Candidate) -> bool {
         if candidate.path == FieldPath::new(Root::Namespace) {
             // Match conditions are given none.
             let expressions = self.policy.expressions();
             let role = expressions
-                .get(candidate.place.n)
+                .get(candidate.node.index)
                 .map(|expression| expression.role);
             if role == Some(Role::MatchCondition) {
                 return true;
             }
         }
         made.lacks(&candidate.path)
-            && (candidate.path.segments.is_empty() || reader.may_be_absent(&candidate.path))
+            && (candidate.path.segments.is_empty() || evaluator.may_be_absent(&candidate.path))
     }
 
     fn tell(
         &mut self,
         maker: &Maker<'_>,
-        reader: &Reader<'_>,
+        evaluator: &SymbolicEvaluator<'_>,
         by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
         made: &Made,
         failure: &Failure,
         candidate: &Candidate,
     ) {
-        let (n, path) = (candidate.place.n, &candidate.path);
+        let (n, path) = (candidate.node.index, &candidate.path);
         let is_absent = candidate.cause == Cause::Absent;
         if is_absent && let Some((_, others)) = self.shared.get_mut(path) {
             others.insert(n);
@@ -402,10 +404,10 @@ impl<'a> Analysis<'a> {
             return;
         };
         let Ok(ast) = expression.parsed() else { return };
-        let offset = ast.offset(candidate.place.id);
+        let offset = ast.offset(candidate.node.id);
         let source = SourceMap::new(&expression.text);
         let words = Words {
-            reader,
+            evaluator,
             resource: maker.resource,
             without_params: self.without_params,
         };
@@ -445,8 +447,8 @@ impl<'a> Analysis<'a> {
 
     /// The findings in the order of the policy's fields, without those that type checking tells.
     fn into_found(mut self, typed: &[ExpressionFindings]) -> Vec<Absence> {
-        for (place, expressions) in self.shared.values() {
-            if let Some(found) = self.found.get_mut(*place) {
+        for (node, expressions) in self.shared.values() {
+            if let Some(found) = self.found.get_mut(*node) {
                 found.absence.n_others = expressions.len().saturating_sub(1);
             }
         }
@@ -506,8 +508,8 @@ fn is_reason(message: &str) -> bool {
 fn by_place(candidates: &[Candidate]) -> HashMap<(usize, usize), Vec<&Candidate>> {
     let mut by_place: HashMap<(usize, usize), Vec<&Candidate>> = HashMap::new();
     for candidate in candidates {
-        let place = (candidate.place.n, candidate.place.id.index());
-        by_place.entry(place).or_default().push(candidate);
+        let node = (candidate.node.index, candidate.node.id.index());
+        by_place.entry(node).or_default().push(candidate);
     }
     by_place
 }
@@ -538,8 +540,8 @@ fn missing<'c>(
     n: usize,
 ) -> Option<&'c FieldPath> {
     let lacking = |failure: &Failure| {
-        let at_place = by_place.get(&(failure.n, failure.id))?;
-        let missing = at_place
+        let at_node = by_place.get(&(failure.n, failure.id))?;
+        let missing = at_node
             .iter()
             .find(|other| other.cause == Cause::Absent && made.lacks(&other.path))?;
         Some(&missing.path)

@@ -14,7 +14,7 @@ use serde_json::{Value as Json, json};
 use super::candidates::{self, Candidate, Cause};
 use super::kinds::kinds_up_to;
 use super::makers::Makers;
-use super::symbol::Place;
+use super::symbol::ExprRef;
 use super::witness::{Made, Maker, Witness};
 use super::{Context, MAX_MENDS, MAX_STEPS, goals, least_needs, patched};
 use crate::admission::mutation::{
@@ -155,20 +155,20 @@ impl Search<'_> {
     }
 
     fn try_kind(&mut self, mut maker: Maker<'_>) {
-        let reader = maker.reader(MAX_STEPS);
+        let evaluator = maker.evaluator(MAX_STEPS);
         let places = self.places();
-        let (candidates, reached) = candidates::find_in_mutations(&reader, &places);
+        let (candidates, reached) = candidates::find_in_mutations(&evaluator, &places);
         for needs in least_needs(&maker.operations) {
             self.try_needs(&mut maker, &candidates, needs);
         }
         let gvk = maker.resource.gvk.clone();
-        for (place, to_reach) in reached {
-            if self.is_found(place.n, &gvk) {
+        for (node, to_reach) in reached {
+            if self.is_found(node.index, &gvk) {
                 continue;
             }
             for with_soft in to_reach.attempts() {
                 let goals = to_reach.list(*with_soft);
-                for needs in goals::solve(&reader, goals, InputConstraints::default()).found {
+                for needs in goals::solve(&evaluator, goals, InputConstraints::default()).found {
                     self.try_needs(&mut maker, &candidates, needs);
                 }
             }
@@ -176,7 +176,7 @@ impl Search<'_> {
     }
 
     /// The literals of the mutations, and of the variables that they may read.
-    fn places(&self) -> HashMap<Place, Location> {
+    fn places(&self) -> HashMap<ExprRef, Location> {
         let mut places = HashMap::new();
         for (n, expression) in self.policy.expressions().iter().enumerate() {
             let is_asked = expression.role.is_mutation() || expression.role == Role::Variable;
@@ -190,7 +190,7 @@ impl Search<'_> {
             for (id, expr) in ast.iter() {
                 let is_literal = matches!(expr, Expr::Struct { .. });
                 if is_literal || id == ast.root() && expression.role.is_mutation() {
-                    places.insert(Place { n, id }, source.location(ast.offset(id)));
+                    places.insert(ExprRef { index: n, id }, source.location(ast.offset(id)));
                 }
             }
         }
@@ -224,7 +224,7 @@ impl Search<'_> {
             let role = |n: usize| self.policy.expressions().get(n).map(|of| of.role);
             let missing = failing.and_then(|index| {
                 candidates.iter().find(|candidate| {
-                    let n = candidate.place.n;
+                    let n = candidate.node.index;
                     candidate.cause == Cause::Absent
                         && (n == index || role(n) == Some(Role::Variable))
                         && made.lacks(&candidate.path)

@@ -7,7 +7,7 @@ use super::candidates::{self, Candidate, Goals};
 use super::failures::Failure;
 use super::kinds::{of_kinds, operations};
 use super::makers::Makers;
-use super::symbol::{Place, Reader};
+use super::symbol::{ExprRef, SymbolicEvaluator};
 use super::witness::{Budget, Made, Maker, Witness};
 use super::{Context, MAX_MENDS, MAX_STEPS, goals, least_needs, missing};
 use crate::analysis::Partial;
@@ -134,7 +134,7 @@ struct Search<'a> {
 }
 
 /// The places of the findings about one kind, each with the index of the expression and the finding's location.
-type Places = HashMap<Place, Location>;
+type Places = HashMap<ExprRef, Location>;
 
 impl Search<'_> {
     fn run(&mut self, context: &Context<'_>) {
@@ -171,7 +171,7 @@ impl Search<'_> {
             for (id, _) in ast.iter() {
                 if source.location(ast.offset(id)) == wanted.location {
                     let n = wanted.index;
-                    places.insert(Place { n, id }, wanted.location);
+                    places.insert(ExprRef { index: n, id }, wanted.location);
                 }
             }
         }
@@ -183,18 +183,18 @@ impl Search<'_> {
         if places.is_empty() {
             return;
         }
-        let reader = maker.reader(MAX_STEPS);
-        let (candidates, reached) = candidates::find_and_reach(&reader, &places);
+        let evaluator = maker.evaluator(MAX_STEPS);
+        let (candidates, reached) = candidates::find_and_reach(&evaluator, &places);
         let by_place = super::by_place(&candidates);
         for needs in least_needs(&maker.operations) {
-            self.try_needs(&mut maker, &reader, &places, &needs);
+            self.try_needs(&mut maker, &evaluator, &places, &needs);
         }
-        for (place, goals) in reached {
-            let location = places.get(&place);
+        for (node, goals) in reached {
+            let location = places.get(&node);
             let is_wanted =
-                |wanted: &Wanted| wanted.index == place.n && location == Some(&wanted.location);
+                |wanted: &Wanted| wanted.index == node.index && location == Some(&wanted.location);
             if self.wanted.iter().any(is_wanted) {
-                self.try_place(&mut maker, &reader, &places, &by_place, (place, &goals));
+                self.try_place(&mut maker, &evaluator, &places, &by_place, (node, &goals));
             }
         }
     }
@@ -203,15 +203,15 @@ impl Search<'_> {
     fn try_place(
         &mut self,
         maker: &mut Maker<'_>,
-        reader: &Reader<'_>,
+        evaluator: &SymbolicEvaluator<'_>,
         places: &Places,
         by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
-        (place, to_reach): (Place, &Goals),
+        (node, to_reach): (ExprRef, &Goals),
     ) {
         let n_before = self.found.len();
         for with_soft in to_reach.attempts() {
             let solved = goals::solve(
-                reader,
+                evaluator,
                 to_reach.list(*with_soft),
                 InputConstraints::default(),
             );
@@ -220,13 +220,13 @@ impl Search<'_> {
             }
             for mut needs in solved.found {
                 for _ in 0..MAX_MENDS {
-                    let tried = self.try_needs(maker, reader, places, &needs);
+                    let tried = self.try_needs(maker, evaluator, places, &needs);
                     if self.found.len() > n_before {
                         return;
                     }
                     let missing: Option<&FieldPath> = tried
                         .as_ref()
-                        .and_then(|(made, failures)| missing(made, failures, by_place, place.n));
+                        .and_then(|(made, failures)| missing(made, failures, by_place, node.index));
                     let Some(missing) = missing else { break };
                     if needs.add(missing, Constraint::Present).is_none() {
                         break;
@@ -240,15 +240,15 @@ impl Search<'_> {
     fn try_needs(
         &mut self,
         maker: &mut Maker<'_>,
-        reader: &Reader<'_>,
+        evaluator: &SymbolicEvaluator<'_>,
         places: &Places,
         needs: &InputConstraints,
     ) -> Option<(Rc<Made>, Rc<Vec<Failure>>)> {
         let made = maker.make(needs)?;
-        let failures = maker.failures(reader, &made, &mut self.budget)?;
+        let failures = maker.failures(evaluator, &made, &mut self.budget)?;
         for failure in &*failures {
-            let place = reader.place(failure.n, failure.id);
-            let Some(location) = place.and_then(|place| places.get(&place)) else {
+            let node = evaluator.node(failure.n, failure.id);
+            let Some(location) = node.and_then(|node| places.get(&node)) else {
                 continue;
             };
             let n_before = self.wanted.len();

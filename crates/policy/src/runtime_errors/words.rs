@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use super::candidates::{Candidate, Cause};
 use super::failures::Failure;
 use super::guard::{self, Sense};
-use super::symbol::{Place, Reader, Scope, Symbol};
+use super::symbol::{ExprRef, Scope, SymbolicEvaluator, SymbolicValue};
 use super::witness::Made;
 use crate::expressions::Role;
 use crate::rule::Rule;
@@ -21,7 +21,7 @@ const MAX_SHOWN: usize = 60;
 /// The knowledge that the wording needs.
 #[derive(Clone, Copy)]
 pub(super) struct Words<'w, 'a> {
-    pub(super) reader: &'w Reader<'a>,
+    pub(super) evaluator: &'w SymbolicEvaluator<'a>,
     pub(super) resource: &'w ApiResource,
     /// The name of a binding that has no params.
     pub(super) without_params: Option<&'w str>,
@@ -44,7 +44,9 @@ impl Words<'_, '_> {
             (_, None) => Rule::AbsentObject,
             (_, Some(Segment::Index(_))) => Rule::AbsentElement,
             (_, Some(Segment::Field(_))) => {
-                let parent = path.parent().and_then(|parent| self.reader.shape(&parent));
+                let parent = path
+                    .parent()
+                    .and_then(|parent| self.evaluator.shape(&parent));
                 if parent.is_some_and(|shape| shape.is_map()) {
                     Rule::AbsentKey
                 } else {
@@ -148,9 +150,9 @@ impl Words<'_, '_> {
             Cause::Absent => self.guard(by_place, candidate),
             Cause::Null => Some(self.test_of_null(candidate)),
             Cause::Number => {
-                let n = candidate.place.n;
+                let n = candidate.node.index;
                 let operand = self.operand_at(candidate);
-                let number = operand.and_then(|id| guard::plain(self.reader, n, id));
+                let number = operand.and_then(|id| guard::plain(self.evaluator, n, id));
                 let number = number.unwrap_or_else(|| "x".to_owned());
                 Some(format!(
                     "convert it: `double({number})`, beside doubles such as `1.0`"
@@ -162,11 +164,11 @@ impl Words<'_, '_> {
                 "ask for the size of the list first: `size(...) > {index} && ...`, or write `[?{index}]` and `orValue()`"
             )),
             Cause::Zero => {
-                let Expr::Call { args, .. } = self.reader.expr(candidate.place) else {
+                let Expr::Call { args, .. } = self.evaluator.expr(candidate.node) else {
                     return None;
                 };
-                let divisor = self.plain(candidate.place.n, *args.last()?)?;
-                let sense = Sense::of(self.reader, candidate.place.n, candidate.place.id);
+                let divisor = self.plain(candidate.node.index, *args.last()?)?;
+                let sense = Sense::of(self.evaluator, candidate.node.index, candidate.node.id);
                 Some(sense.guard(&[format!("{divisor} != 0")]))
             }
         }
@@ -178,17 +180,17 @@ impl Words<'_, '_> {
             function,
             target,
             args,
-        } = self.reader.expr(candidate.place)
+        } = self.evaluator.expr(candidate.node)
         else {
             return None;
         };
-        let here = |id| Place {
-            n: candidate.place.n,
+        let node_at = |id| ExprRef {
+            index: candidate.node.index,
             id,
         };
         let is_text = |id: &ExprId| {
             matches!(
-                self.reader.expr(here(*id)),
+                self.evaluator.expr(node_at(*id)),
                 Expr::Literal(Literal::String(_))
             )
         };
@@ -198,23 +200,23 @@ impl Words<'_, '_> {
                 && !["int", "uint", "double", "-_"].contains(&&**function);
         let type_ = if takes_text { "string" } else { "int" };
         let operand = self.operand_at(candidate);
-        let operand = operand.and_then(|id| self.plain(candidate.place.n, id));
+        let operand = operand.and_then(|id| self.plain(candidate.node.index, id));
         let operand = operand.unwrap_or_else(|| "x".to_owned());
-        let sense = Sense::of(self.reader, candidate.place.n, candidate.place.id);
+        let sense = Sense::of(self.evaluator, candidate.node.index, candidate.node.id);
         Some(sense.guard(&[format!("type({operand}) == {type_}")]))
     }
 
     fn is_own(self, path: &FieldPath) -> bool {
-        let shape = self.reader.shape(path);
+        let shape = self.evaluator.shape(path);
         shape.is_some_and(|shape| shape.is_own())
     }
 
     /// The guard of what may be null, which `has()` finds to be there.
     fn test_of_null(self, candidate: &Candidate) -> String {
-        let (n, id) = (candidate.place.n, candidate.place.id);
+        let (n, id) = (candidate.node.index, candidate.node.id);
         let operand = self.operand_at(candidate).unwrap_or(id);
-        let sense = Sense::of(self.reader, n, operand);
-        let whole = guard::plain(self.reader, n, operand).or_else(|| {
+        let sense = Sense::of(self.evaluator, n, operand);
+        let whole = guard::plain(self.evaluator, n, operand).or_else(|| {
             let path = &candidate.path;
             let has_fields_alone = path.fields().len() == path.segments.len();
             has_fields_alone.then(|| format!("{}.{path}", path.root.name()))
@@ -225,17 +227,19 @@ impl Words<'_, '_> {
 
     /// The part of the place of a candidate, or the place itself, that stands for its path.
     fn operand_at(self, candidate: &Candidate) -> Option<ExprId> {
-        let (n, id) = (candidate.place.n, candidate.place.id);
-        let operands = match self.reader.expr(candidate.place) {
+        let (n, id) = (candidate.node.index, candidate.node.id);
+        let operands = match self.evaluator.expr(candidate.node) {
             Expr::Select { operand, .. } => vec![*operand],
             Expr::Call { target, args, .. } => target.iter().chain(&**args).copied().collect(),
             _ => Vec::new(),
         };
         let is_it = |id: &ExprId| {
-            let symbols = self.reader.symbols(Place { n, id: *id }, &Scope::default());
-            symbols
+            let alternatives = self
+                .evaluator
+                .evaluate(ExprRef { index: n, id: *id }, &Scope::default());
+            alternatives
                 .iter()
-                .any(|symbol| matches!(symbol, Symbol::At { path, .. } if *path == candidate.path))
+                .any(|symbolic| matches!(symbolic, SymbolicValue::Input { path, .. } if *path == candidate.path))
         };
         // The range of a macro is the place itself.
         std::iter::once(id).chain(operands).find(is_it)
@@ -247,13 +251,13 @@ impl Words<'_, '_> {
             function,
             target,
             args,
-        } = self.reader.expr(candidate.place)
+        } = self.evaluator.expr(candidate.node)
         else {
             return None;
         };
         let text = target.or_else(|| args.first().copied())?;
         let text = self
-            .plain(candidate.place.n, text)
+            .plain(candidate.node.index, text)
             .unwrap_or_else(|| "x".to_owned());
         let test = match &**function {
             "int" => format!("{text}.matches('^-?[0-9]{{1,18}}$')"),
@@ -273,13 +277,13 @@ impl Words<'_, '_> {
             "semver" => format!("isSemver({text})"),
             _ => format!("size({text}) > ..."),
         };
-        let sense = Sense::of(self.reader, candidate.place.n, candidate.place.id);
+        let sense = Sense::of(self.evaluator, candidate.node.index, candidate.node.id);
         Some(sense.guard(&[test]))
     }
 
     /// The text of a chain of selections.
     fn plain(self, n: usize, id: ExprId) -> Option<String> {
-        match self.reader.expr(Place { n, id }) {
+        match self.evaluator.expr(ExprRef { index: n, id }) {
             Expr::Call {
                 function,
                 target: None,
@@ -292,7 +296,7 @@ impl Words<'_, '_> {
             } if &**function == "size" && args.is_empty() => {
                 Some(format!("{}.size()", self.plain(n, *of)?))
             }
-            _ => guard::plain(self.reader, n, id),
+            _ => guard::plain(self.evaluator, n, id),
         }
     }
 
@@ -320,18 +324,18 @@ impl Words<'_, '_> {
                 }
             });
         }
-        let n = candidate.place.n;
+        let n = candidate.node.index;
         let of_chain = by_place
             .values()
             .flatten()
-            .filter(|other| other.place.n == n && other.chain == candidate.chain)
+            .filter(|other| other.node.index == n && other.chain == candidate.chain)
             .filter(|other| other.cause == Cause::Absent && !other.path.segments.is_empty());
         let mut optional = HashSet::new();
         for other in of_chain {
-            optional.insert(other.place.id);
+            optional.insert(other.node.id);
         }
         let whole = self.path_of_chain(candidate);
-        let stand_in = whole.and_then(|path| self.reader.shape(&path)?.stand_in());
+        let stand_in = whole.and_then(|path| self.evaluator.shape(&path)?.stand_in());
         // What is no optional is its own value, so that an orValue() behind it is of no use yet.
         let (stand_in, is_whole) = match self.or_value(n, candidate.chain) {
             Some((known, is_whole)) => (Some(known), is_whole),
@@ -349,7 +353,7 @@ impl Words<'_, '_> {
             format!("{value}){compared}")
         });
         guard::mend(
-            self.reader,
+            self.evaluator,
             n,
             candidate.chain,
             &optional,
@@ -360,14 +364,14 @@ impl Words<'_, '_> {
     }
 
     fn policy_role(self, n: usize) -> Option<Role> {
-        let expression = self.reader.policy.expressions().get(n)?;
+        let expression = self.evaluator.policy.expressions().get(n)?;
         Some(expression.role)
     }
 
     /// The argument of the `orValue()` that the chain stands before, as it is written, and whether that is the whole
     /// expression.
     fn or_value(self, n: usize, chain: ExprId) -> Option<(String, bool)> {
-        let ast = self.reader.ast(n)?;
+        let ast = self.evaluator.ast(n)?;
         let (id, argument) = ast.iter().find_map(|(id, expr)| match expr {
             Expr::Call {
                 function,
@@ -387,14 +391,16 @@ impl Words<'_, '_> {
 
     /// The path of the whole chain that the candidate is in, where it begins with a root.
     fn path_of_chain(self, candidate: &Candidate) -> Option<FieldPath> {
-        let place = Place {
-            n: candidate.place.n,
+        let node = ExprRef {
+            index: candidate.node.index,
             id: candidate.chain,
         };
-        let symbols = self.reader.symbols(place, &Scope::default());
-        symbols.into_iter().find_map(|symbol| match symbol {
-            Symbol::At { path, .. } => Some(path),
-            _ => None,
-        })
+        let alternatives = self.evaluator.evaluate(node, &Scope::default());
+        alternatives
+            .into_iter()
+            .find_map(|symbolic| match symbolic {
+                SymbolicValue::Input { path, .. } => Some(path),
+                _ => None,
+            })
     }
 }

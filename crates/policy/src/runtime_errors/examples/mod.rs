@@ -8,7 +8,7 @@ use super::candidates::{self, Candidate, Cause};
 use super::failures::failures;
 use super::kinds::kinds_up_to;
 use super::makers::Makers;
-use super::symbol::{Goal, Place, Reader, Scope};
+use super::symbol::{BranchCondition, ExprRef, Scope, SymbolicEvaluator};
 use super::witness::{Budget, Made, Maker, Witness};
 use super::{Context, goals, is_reason};
 use crate::admission::trace::Step;
@@ -124,10 +124,10 @@ impl<'a> Search<'a> {
         let Some(index) = self.validations.get(n).copied() else {
             return;
         };
-        let reader = maker.reader(MAX_STEPS);
+        let evaluator = maker.evaluator(MAX_STEPS);
         let mut trial = Trial {
-            reader: &reader,
-            candidates: candidates::find(&reader),
+            evaluator: &evaluator,
+            candidates: candidates::find(&evaluator),
             budget: Budget {
                 n_evaluations: MAX_EVALUATIONS,
                 cost: MAX_COST,
@@ -152,10 +152,10 @@ impl<'a> Search<'a> {
         (n, index): (usize, usize),
         wanted: bool,
     ) {
-        for base in [usual(trial.reader), InputConstraints::default()] {
+        for base in [usual(trial.evaluator), InputConstraints::default()] {
             for with_others in [true, false] {
-                let goals = self.goals(trial.reader, index, wanted, with_others);
-                for needs in goals::solve(trial.reader, goals, base.clone()).found {
+                let goals = self.goals(trial.evaluator, index, wanted, with_others);
+                for needs in goals::solve(trial.evaluator, goals, base.clone()).found {
                     self.try_needs(maker, trial, (n, index), needs);
                     if self.is_done(n, wanted) {
                         return;
@@ -170,11 +170,11 @@ impl<'a> Search<'a> {
     /// validations are true.
     fn goals(
         &self,
-        reader: &Reader<'_>,
+        evaluator: &SymbolicEvaluator<'_>,
         index: usize,
         wanted: bool,
         with_others: bool,
-    ) -> Vec<Goal> {
+    ) -> Vec<BranchCondition> {
         let expressions = self.policy.expressions().iter().enumerate();
         let mut goals = Vec::new();
         for (n, expression) in expressions {
@@ -183,18 +183,21 @@ impl<'a> Search<'a> {
                 Role::Validation => n != index && with_others,
                 _ => false,
             };
-            if let Some(ast) = reader.ast(n).filter(|_| is_asked) {
-                let place = Place { n, id: ast.root() };
-                goals.push(Goal::Is(place, Scope::default(), true));
+            if let Some(ast) = evaluator.ast(n).filter(|_| is_asked) {
+                let node = ExprRef {
+                    index: n,
+                    id: ast.root(),
+                };
+                goals.push(BranchCondition::Evaluates(node, Scope::default(), true));
             }
         }
         // The last goal is looked at first.
-        if let Some(ast) = reader.ast(index) {
-            let place = Place {
-                n: index,
+        if let Some(ast) = evaluator.ast(index) {
+            let node = ExprRef {
+                index,
                 id: ast.root(),
             };
-            goals.push(Goal::Is(place, Scope::default(), wanted));
+            goals.push(BranchCondition::Evaluates(node, Scope::default(), wanted));
         }
         goals
     }
@@ -208,18 +211,19 @@ impl<'a> Search<'a> {
         wanted: bool,
     ) {
         let conditions = {
-            let goals = self.goals(trial.reader, index, wanted, false);
+            let goals = self.goals(trial.evaluator, index, wanted, false);
             let n_conditions = goals.len().saturating_sub(1);
             goals.into_iter().take(n_conditions).collect()
         };
-        let mut bases = goals::solve(trial.reader, conditions, InputConstraints::default()).found;
+        let mut bases =
+            goals::solve(trial.evaluator, conditions, InputConstraints::default()).found;
         bases.truncate(2);
         let conditions = {
-            let goals = self.goals(trial.reader, index, wanted, false);
+            let goals = self.goals(trial.evaluator, index, wanted, false);
             let n_conditions = goals.len().saturating_sub(1);
             goals.into_iter().take(n_conditions).collect()
         };
-        let more = goals::solve(trial.reader, conditions, usual(trial.reader)).found;
+        let more = goals::solve(trial.evaluator, conditions, usual(trial.evaluator)).found;
         bases.splice(0..0, more.into_iter().take(1));
         if bases.is_empty() {
             bases.push(InputConstraints::default());
@@ -284,20 +288,20 @@ impl<'a> Search<'a> {
                 return;
             };
             self.keep(maker, n, &made, &steps);
-            let failures = failures(trial.reader, &steps);
+            let failures = failures(trial.evaluator, &steps);
             let of_others = failures.iter().filter(|failure| failure.of != index);
             let of_it = failures.iter().filter(|failure| failure.of == index);
             let missing = of_it
                 .chain(of_others)
                 .filter(|failure| is_reason(&failure.message))
                 .find_map(|failure| {
-                    let at_place = |candidate: &&Candidate| {
-                        candidate.place.n == failure.n
-                            && candidate.place.id.index() == failure.id
+                    let at_node = |candidate: &&Candidate| {
+                        candidate.node.index == failure.n
+                            && candidate.node.id.index() == failure.id
                             && candidate.cause == Cause::Absent
                             && made.lacks(&candidate.path)
                     };
-                    trial.candidates.iter().find(at_place)
+                    trial.candidates.iter().find(at_node)
                 });
             let Some(missing) = missing else { return };
             if needs.add(&missing.path, Constraint::Present).is_none() {

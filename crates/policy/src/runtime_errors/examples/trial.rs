@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::{Value as Json, json};
 
 use super::super::candidates::Candidate;
-use super::super::symbol::{Form, Place, Reader, Scope, Symbol, at, form};
+use super::super::symbol::{
+    ComprehensionKind, ExprRef, Scope, SymbolicEvaluator, SymbolicValue, comprehension_kind,
+    input_value,
+};
 use super::super::witness::Budget;
 use crate::admission::Operation;
 use cel::ast::{Expr, ExprId, Literal};
@@ -43,7 +46,7 @@ const TEXTS: [&str; 16] = [
 /// Numbers that many validations tell apart.
 const NUMBERS: [i64; 8] = [0, 1, -1, 2, 10, 100, 1_000, 70_000];
 /// Returns constraints that objects of a usual kind satisfy, though its schema does not require it.
-pub(super) fn usual(reader: &Reader<'_>) -> InputConstraints {
+pub(super) fn usual(evaluator: &SymbolicEvaluator<'_>) -> InputConstraints {
     const LISTS: [&[&str]; 4] = [
         &["spec", "containers"],
         &["spec", "template", "spec", "containers"],
@@ -61,7 +64,11 @@ pub(super) fn usual(reader: &Reader<'_>) -> InputConstraints {
         [("apiGroups", ""), ("resources", "pods"), ("verbs", "get")];
     let mut needs = InputConstraints::default();
     let mut add = |path: Option<FieldPath>, edit: Constraint| {
-        let path = path.filter(|path| reader.shape(path).is_some_and(|shape| !shape.is_unknown()));
+        let path = path.filter(|path| {
+            evaluator
+                .shape(path)
+                .is_some_and(|shape| !shape.is_unknown())
+        });
         let mut more = needs.clone();
         if path.is_some_and(|path| more.add(&path, edit).is_some()) {
             needs = more;
@@ -72,7 +79,7 @@ pub(super) fn usual(reader: &Reader<'_>) -> InputConstraints {
         names.iter().try_fold(root, |path, name| path.field(name))
     };
     for names in LISTS {
-        let is_list = |path: &FieldPath| reader.shape(path).is_some_and(|shape| shape.is_list());
+        let is_list = |path: &FieldPath| evaluator.shape(path).is_some_and(|shape| shape.is_list());
         add(of(names).filter(is_list), Constraint::MinLen(1));
     }
     let rule = of(&["rules"]).and_then(|rules| rules.element(0));
@@ -148,7 +155,7 @@ pub(super) fn edits(path: &FieldPath, literals: &[Json]) -> Vec<(FieldPath, Cons
 
 /// Means by which one validation is tried.
 pub(super) struct Trial<'r, 'a> {
-    pub(super) reader: &'r Reader<'a>,
+    pub(super) evaluator: &'r SymbolicEvaluator<'a>,
     pub(super) candidates: Vec<Candidate>,
     pub(super) budget: Budget,
 }
@@ -156,30 +163,30 @@ pub(super) struct Trial<'r, 'a> {
 impl Trial<'_, '_> {
     /// The paths that the expression at `index` reads, itself or by variables, and the literals in it.
     pub(super) fn paths(&self, index: usize, paths: &mut Vec<FieldPath>, literals: &mut Vec<Json>) {
-        let Some(ast) = self.reader.ast(index) else {
+        let Some(ast) = self.evaluator.ast(index) else {
             return;
         };
-        let place = Place {
-            n: index,
+        let node = ExprRef {
+            index,
             id: ast.root(),
         };
         let mut seen = BTreeSet::new();
-        self.walk((place, &Scope::default()), &mut seen, (paths, literals), 0);
+        self.walk((node, &Scope::default()), &mut seen, (paths, literals), 0);
         paths.truncate(MAX_PATHS);
         literals.truncate(MAX_LITERALS);
     }
 
     fn walk(
         &self,
-        (place, scope): (Place, &Scope),
+        (node, scope): (ExprRef, &Scope),
         seen: &mut BTreeSet<usize>,
         (paths, literals): (&mut Vec<FieldPath>, &mut Vec<Json>),
         depth: usize,
     ) {
-        if depth > MAX_DEPTH || !self.reader.take() {
+        if depth > MAX_DEPTH || !self.evaluator.take_step() {
             return;
         }
-        let below: Vec<(ExprId, Scope)> = match self.reader.expr(place) {
+        let below: Vec<(ExprId, Scope)> = match self.evaluator.expr(node) {
             Expr::Literal(literal) => {
                 let value = match literal {
                     Literal::Int(value) => json!(value),
@@ -194,11 +201,14 @@ impl Trial<'_, '_> {
                 return;
             }
             Expr::Select { operand, .. } => {
-                if let Some(n) = self.reader.read_variable(place) {
+                if let Some(n) = self.evaluator.read_variable(node) {
                     if seen.insert(n)
-                        && let Some(ast) = self.reader.ast(n)
+                        && let Some(ast) = self.evaluator.ast(n)
                     {
-                        let root = Place { n, id: ast.root() };
+                        let root = ExprRef {
+                            index: n,
+                            id: ast.root(),
+                        };
                         let scope = Scope::default();
                         self.walk((root, &scope), seen, (paths, literals), depth + 1);
                     }
@@ -214,67 +224,75 @@ impl Trial<'_, '_> {
             Expr::List { elements, .. } => elements.iter().map(|id| (*id, scope.clone())).collect(),
             Expr::Comprehension(fold) => {
                 let mut below = vec![(fold.iter_range, scope.clone())];
-                match form(self.reader, place.n, fold) {
-                    Form::Bind => {
-                        let init = Place {
-                            n: place.n,
+                match comprehension_kind(self.evaluator, node.index, fold) {
+                    ComprehensionKind::Bind => {
+                        let init = ExprRef {
+                            index: node.index,
                             id: fold.accu_init,
                         };
-                        let bound = self.reader.symbols(init, scope);
+                        let bound = self.evaluator.evaluate(init, scope);
                         below.push((fold.accu_init, scope.clone()));
                         below.push((fold.result, scope.with(&fold.accu_var, bound)));
                     }
-                    Form::All(test) | Form::Exists(test) | Form::ExistsOne(test) => {
-                        let rounds = self.reader.rounds(place.n, fold, scope, 0);
-                        below.extend(rounds.into_iter().map(|(scope, _)| (test, scope)));
+                    ComprehensionKind::All(test)
+                    | ComprehensionKind::Exists(test)
+                    | ComprehensionKind::ExistsOne(test) => {
+                        let iterations = self.evaluator.iterations(node.index, fold, scope, 0);
+                        below.extend(iterations.into_iter().map(|(scope, _)| (test, scope)));
                     }
-                    Form::Collect(filter, transform) => {
-                        for (scope, _) in self.reader.rounds(place.n, fold, scope, 0) {
+                    ComprehensionKind::FilterMap(filter, transform) => {
+                        for (scope, _) in self.evaluator.iterations(node.index, fold, scope, 0) {
                             below.extend(filter.map(|id| (id, scope.clone())));
                             below.push((transform, scope));
                         }
                     }
-                    Form::Other => {}
+                    ComprehensionKind::Other => {}
                 }
                 below
             }
             _ => Vec::new(),
         };
         for (id, scope) in below {
-            let place = Place { n: place.n, id };
+            let node = ExprRef {
+                index: node.index,
+                id,
+            };
             self.walk(
-                (place, &scope),
+                (node, &scope),
                 seen,
                 (&mut *paths, &mut *literals),
                 depth + 1,
             );
         }
-        self.add_paths((place, scope), paths);
+        self.add_paths((node, scope), paths);
     }
 
     /// Adds the paths that the part at `place` stands for.
-    fn add_paths(&self, (place, scope): (Place, &Scope), paths: &mut Vec<FieldPath>) {
-        let symbols = match self.reader.expr(place) {
+    fn add_paths(&self, (node, scope): (ExprRef, &Scope), paths: &mut Vec<FieldPath>) {
+        let alternatives = match self.evaluator.expr(node) {
             Expr::Select {
                 operand,
                 field,
                 test_only: true,
             } => {
-                let operand = Place {
-                    n: place.n,
+                let operand = ExprRef {
+                    index: node.index,
                     id: *operand,
                 };
-                let of = self.reader.symbols(operand, scope).into_iter();
-                let tested = of.filter_map(|symbol| match symbol {
-                    Symbol::At { path, .. } => path.field(field).map(at),
+                let of = self.evaluator.evaluate(operand, scope).into_iter();
+                let tested = of.filter_map(|symbolic| match symbolic {
+                    SymbolicValue::Input { path, .. } => path.field(field).map(input_value),
                     _ => None,
                 });
                 tested.collect()
             }
-            _ => self.reader.symbols(place, scope),
+            _ => self.evaluator.evaluate(node, scope),
         };
-        for symbol in symbols {
-            let (Symbol::At { path, .. } | Symbol::Key(path) | Symbol::Size(path)) = symbol else {
+        for symbolic in alternatives {
+            let (SymbolicValue::Input { path, .. }
+            | SymbolicValue::MapKey(path)
+            | SymbolicValue::Size(path)) = symbolic
+            else {
                 continue;
             };
             let is_of_interest = !path.segments.is_empty() || path.root == Root::OldObject;

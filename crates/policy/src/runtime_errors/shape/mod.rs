@@ -92,7 +92,7 @@ impl<'a> Shape<'a> {
     }
 
     /// Reports whether it is an integer or a text, and nothing else is asked of either.
-    pub(super) fn is_int_or_text(&self) -> bool {
+    pub(super) fn is_int_or_string(&self) -> bool {
         let is_limited = |written: &Json| {
             let words = ["pattern", "enum", "minimum", "maximum", "maxLength"];
             words.into_iter().any(|word| written.get(word).is_some())

@@ -1,7 +1,7 @@
 //! Symbols: the part of a request that an expression stands for, as far as that can be read off it.
 
-mod form;
-mod rounds;
+mod comprehensions;
+mod iterations;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 
-use super::decided::decided;
+use super::constant_conditions::constant_truth;
 use super::goals::Way;
 use super::shape::{Shape, Step};
 use crate::compile::CompiledPolicy;
 use crate::expressions::Role;
 use crate::reads::{Input, variable};
 use cel::ast::{Ast, Expr, ExprId, Literal};
-pub(super) use form::{Form, form};
+pub(super) use comprehensions::{ComprehensionKind, comprehension_kind};
 use kubernetes::validity::{FieldPath, Root, Segment};
 
 /// The most parts that one expression may stand for.
@@ -34,56 +34,56 @@ pub(super) const ANY_KEY: &str = "example";
 
 /// An expression of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct ExprRef {
     /// The index among the policy's expressions.
-    pub(super) n: usize,
+    pub(super) index: usize,
     pub(super) id: ExprId,
 }
 
 /// The part of a request that an expression stands for.
 #[derive(Clone, Debug)]
-pub(super) enum Symbol {
+pub(super) enum SymbolicValue {
     /// The value at a path.
-    At {
+    Input {
         path: FieldPath,
         /// True of an optional that holds it, if it is there.
         is_optional: bool,
         /// The value that stands in for it.
-        or: Option<Json>,
+        default: Option<Json>,
     },
     /// A value.
-    Value(Json),
+    Constant(Json),
     /// A list of these elements, or of some of them.
-    Elements(Rc<Vec<Symbol>>),
+    List(Rc<Vec<SymbolicValue>>),
     /// The sum of two, be they lists or not.
-    Sum(Rc<(Vec<Symbol>, Vec<Symbol>)>),
+    Concat(Rc<(Vec<SymbolicValue>, Vec<SymbolicValue>)>),
     /// The list that a macro makes.
-    Collected(Place, Scope),
+    Comprehension(ExprRef, Scope),
     /// A key of the map at the path.
-    Key(FieldPath),
+    MapKey(FieldPath),
     /// The number of elements or entries at the path.
     Size(FieldPath),
     /// The parts of the text at the path.
-    Parts(FieldPath),
+    SplitParts(FieldPath),
     Unknown,
 }
 
 /// The names that macros have bound, innermost first.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Scope(Option<Rc<Binding>>);
+pub(super) struct Scope(Option<Rc<LocalVariable>>);
 
 #[derive(Debug)]
-struct Binding {
+struct LocalVariable {
     name: Arc<str>,
-    symbols: Vec<Symbol>,
+    alternatives: Vec<SymbolicValue>,
     outer: Scope,
 }
 
 impl Scope {
-    pub(super) fn with(&self, name: &Arc<str>, symbols: Vec<Symbol>) -> Self {
-        Self(Some(Rc::new(Binding {
+    pub(super) fn with(&self, name: &Arc<str>, alternatives: Vec<SymbolicValue>) -> Self {
+        Self(Some(Rc::new(LocalVariable {
             name: Arc::clone(name),
-            symbols,
+            alternatives,
             outer: self.clone(),
         })))
     }
@@ -93,11 +93,11 @@ impl Scope {
         self.0.is_none()
     }
 
-    fn find(&self, name: &str) -> Option<&[Symbol]> {
+    fn find(&self, name: &str) -> Option<&[SymbolicValue]> {
         let mut scope = self.0.as_deref();
         while let Some(binding) = scope {
             if *binding.name == *name {
-                return Some(&binding.symbols);
+                return Some(&binding.alternatives);
             }
             scope = binding.outer.0.as_deref();
         }
@@ -107,18 +107,18 @@ impl Scope {
 
 /// A goal: something that has to be so for an evaluation to go on to a place.
 #[derive(Clone, Debug)]
-pub(super) enum Goal {
+pub(super) enum BranchCondition {
     /// The expression is `true`, or `false`.
-    Is(Place, Scope, bool),
+    Evaluates(ExprRef, Scope, bool),
     /// The list or map at the path is not empty.
-    NotEmpty(FieldPath),
+    NonEmpty(FieldPath),
 }
 
 /// The ways for an expression to be true or false.
-type KnownWays = HashMap<(Place, bool), Rc<[Way]>>;
+type DisjunctCache = HashMap<(ExprRef, bool), Rc<[Way]>>;
 
 /// Types of the roots for one kind, and the expressions.
-pub(super) struct Reader<'a> {
+pub(super) struct SymbolicEvaluator<'a> {
     pub(super) policy: &'a CompiledPolicy,
     pub(super) roots: Vec<(Root, Shape<'a>)>,
     /// The last variable of each name.
@@ -126,14 +126,14 @@ pub(super) struct Reader<'a> {
     /// The values that are the same in all requests of the kind.
     constants: Vec<(FieldPath, Json)>,
     /// The symbols of expressions outside of macros, as far as they were asked for.
-    known: RefCell<HashMap<Place, Vec<Symbol>>>,
+    cache: RefCell<HashMap<ExprRef, Vec<SymbolicValue>>>,
     /// The ways for expressions outside of macros to be true or false, as far as they were asked for.
-    pub(super) ways: RefCell<KnownWays>,
+    pub(super) ways: RefCell<DisjunctCache>,
     /// The steps that may still be taken.
-    left: Cell<u32>,
+    steps_left: Cell<u32>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> SymbolicEvaluator<'a> {
     /// A reader of the expressions of `policy` for one kind, that may take `max_steps`.
     pub(super) fn new(
         policy: &'a CompiledPolicy,
@@ -150,22 +150,22 @@ impl<'a> Reader<'a> {
             roots,
             variables: variables.collect(),
             constants,
-            known: RefCell::default(),
+            cache: RefCell::default(),
             ways: RefCell::default(),
-            left: Cell::new(max_steps),
+            steps_left: Cell::new(max_steps),
         }
     }
 
     /// Takes a step; `false` where none is left.
-    pub(super) fn take(&self) -> bool {
-        let left = self.left.get();
-        self.left.set(left.saturating_sub(1));
+    pub(super) fn take_step(&self) -> bool {
+        let left = self.steps_left.get();
+        self.steps_left.set(left.saturating_sub(1));
         left > 0
     }
 
     /// Reports whether no step is left.
-    pub(super) fn is_used_up(&self) -> bool {
-        self.left.get() == 0
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.steps_left.get() == 0
     }
 
     pub(super) fn ast(&self, n: usize) -> Option<&'a Ast> {
@@ -173,9 +173,10 @@ impl<'a> Reader<'a> {
         expression.parsed().ok().map(|ast| &**ast)
     }
 
-    pub(super) fn expr(&self, place: Place) -> &'a Expr {
+    pub(super) fn expr(&self, node: ExprRef) -> &'a Expr {
         static NOTHING: Expr = Expr::Unspecified;
-        self.ast(place.n).map_or(&NOTHING, |ast| ast.expr(place.id))
+        self.ast(node.index)
+            .map_or(&NOTHING, |ast| ast.expr(node.id))
     }
 
     /// The index of the last variable `name`.
@@ -222,33 +223,44 @@ impl<'a> Reader<'a> {
     }
 
     /// The parts of a request that the expression at `place` stands for.
-    pub(super) fn symbols(&self, place: Place, scope: &Scope) -> Vec<Symbol> {
-        self.symbols_at(place, scope, 0)
+    pub(super) fn evaluate(&self, node: ExprRef, scope: &Scope) -> Vec<SymbolicValue> {
+        self.evaluate_at(node, scope, 0)
     }
 
-    fn symbols_at(&self, place: Place, scope: &Scope, depth: usize) -> Vec<Symbol> {
+    fn evaluate_at(&self, node: ExprRef, scope: &Scope, depth: usize) -> Vec<SymbolicValue> {
         if scope.0.is_some() {
-            return self.read(place, scope, depth);
+            return self.evaluate_uncached(node, scope, depth);
         }
-        if let Some(known) = self.known.borrow().get(&place) {
+        if let Some(known) = self.cache.borrow().get(&node) {
             return known.clone();
         }
-        let symbols = self.read(place, scope, depth);
-        self.known.borrow_mut().insert(place, symbols.clone());
-        symbols
+        let alternatives = self.evaluate_uncached(node, scope, depth);
+        self.cache.borrow_mut().insert(node, alternatives.clone());
+        alternatives
     }
 
-    fn read(&self, place: Place, scope: &Scope, depth: usize) -> Vec<Symbol> {
-        if depth > MAX_DEPTH || !self.take() {
-            return vec![Symbol::Unknown];
+    fn evaluate_uncached(&self, node: ExprRef, scope: &Scope, depth: usize) -> Vec<SymbolicValue> {
+        if depth > MAX_DEPTH || !self.take_step() {
+            return vec![SymbolicValue::Unknown];
         }
-        let below = |id| self.symbols_at(Place { n: place.n, id }, scope, depth.saturating_add(1));
-        let mut found = match self.expr(place) {
-            Expr::Literal(literal) => vec![value(literal)],
+        let below = |id| {
+            self.evaluate_at(
+                ExprRef {
+                    index: node.index,
+                    id,
+                },
+                scope,
+                depth.saturating_add(1),
+            )
+        };
+        let mut found = match self.expr(node) {
+            Expr::Literal(literal) => vec![literal_value(literal)],
             Expr::Ident(name) => match scope.find(name) {
-                Some(symbols) => symbols.to_vec(),
+                Some(alternatives) => alternatives.to_vec(),
                 None => {
-                    vec![root_of(name).map_or(Symbol::Unknown, |root| at(FieldPath::new(root)))]
+                    vec![root_of(name).map_or(SymbolicValue::Unknown, |root| {
+                        input_value(FieldPath::new(root))
+                    })]
                 }
             },
             Expr::Select {
@@ -256,32 +268,38 @@ impl<'a> Reader<'a> {
                 field,
                 test_only: false,
             } => {
-                if let Some(n) = self.read_variable(place) {
+                if let Some(n) = self.read_variable(node) {
                     let root = self.ast(n).map(Ast::root);
                     return root.map_or_else(Vec::new, |id| {
-                        self.symbols_at(Place { n, id }, &Scope::default(), depth.saturating_add(1))
+                        self.evaluate_at(
+                            ExprRef { index: n, id },
+                            &Scope::default(),
+                            depth.saturating_add(1),
+                        )
                     });
                 }
                 let operands = below(*operand);
-                self.with_constants(selected(operands, |path| path.field(field)))
+                self.with_constants(select(operands, |path| path.field(field)))
             }
             Expr::List { elements, .. } if elements.len() <= MAX_ELEMENTS => {
                 let all = elements.iter().flat_map(|id| below(*id));
-                vec![Symbol::Elements(Rc::new(all.collect()))]
+                vec![SymbolicValue::List(Rc::new(all.collect()))]
             }
             Expr::Comprehension(fold) => {
-                return match form(self, place.n, fold) {
-                    Form::Bind => {
+                return match comprehension_kind(self, node.index, fold) {
+                    ComprehensionKind::Bind => {
                         let bound = below(fold.accu_init);
                         let scope = scope.with(&fold.accu_var, bound);
-                        let result = Place {
-                            n: place.n,
+                        let result = ExprRef {
+                            index: node.index,
                             id: fold.result,
                         };
-                        self.symbols_at(result, &scope, depth.saturating_add(1))
+                        self.evaluate_at(result, &scope, depth.saturating_add(1))
                     }
-                    Form::Collect(..) => vec![Symbol::Collected(place, scope.clone())],
-                    _ => vec![Symbol::Unknown],
+                    ComprehensionKind::FilterMap(..) => {
+                        vec![SymbolicValue::Comprehension(node, scope.clone())]
+                    }
+                    _ => vec![SymbolicValue::Unknown],
                 };
             }
             Expr::Call {
@@ -290,13 +308,13 @@ impl<'a> Reader<'a> {
                 args,
             } if **function == *"_?_:_" => {
                 let [condition, truthy, falsy] = &**args else {
-                    return vec![Symbol::Unknown];
+                    return vec![SymbolicValue::Unknown];
                 };
-                let condition = Place {
-                    n: place.n,
+                let condition = ExprRef {
+                    index: node.index,
                     id: *condition,
                 };
-                match decided(self, condition, scope) {
+                match constant_truth(self, condition, scope) {
                     Some(true) => below(*truthy),
                     Some(false) => below(*falsy),
                     None => {
@@ -310,122 +328,133 @@ impl<'a> Reader<'a> {
                 function,
                 target,
                 args,
-            } => self.call(function, *target, args, &below),
-            _ => vec![Symbol::Unknown],
+            } => self.evaluate_call(function, *target, args, &below),
+            _ => vec![SymbolicValue::Unknown],
         };
         found.truncate(MAX_ALTERNATIVES);
         found
     }
 
-    fn call(
+    fn evaluate_call(
         &self,
         function: &str,
         target: Option<ExprId>,
         args: &[ExprId],
-        below: &dyn Fn(ExprId) -> Vec<Symbol>,
-    ) -> Vec<Symbol> {
-        let optional = |symbols: Vec<Symbol>| {
-            let made = symbols.into_iter().map(|symbol| match symbol {
-                Symbol::At { path, or, .. } => Symbol::At {
+        below: &dyn Fn(ExprId) -> Vec<SymbolicValue>,
+    ) -> Vec<SymbolicValue> {
+        let optional = |alternatives: Vec<SymbolicValue>| {
+            let made = alternatives.into_iter().map(|symbolic| match symbolic {
+                SymbolicValue::Input { path, default, .. } => SymbolicValue::Input {
                     path,
                     is_optional: true,
-                    or,
+                    default,
                 },
                 other => other,
             });
             made.collect()
         };
         match (function, target, args) {
-            ("_[_]", None, [operand, index]) => self.indexed(below(*operand), &below(*index)),
+            ("_[_]", None, [operand, index]) => self.index_into(below(*operand), &below(*index)),
             ("_[?_]", None, [operand, index]) => {
-                optional(self.indexed(below(*operand), &below(*index)))
+                optional(self.index_into(below(*operand), &below(*index)))
             }
             ("_?._", None, [operand, field]) => match &*below(*field) {
-                [Symbol::Value(Json::String(name))] => {
-                    optional(selected(below(*operand), |path| path.field(name)))
+                [SymbolicValue::Constant(Json::String(name))] => {
+                    optional(select(below(*operand), |path| path.field(name)))
                 }
-                _ => vec![Symbol::Unknown],
+                _ => vec![SymbolicValue::Unknown],
             },
-            ("orValue", Some(target), [or]) => {
-                let stand_in = below(*or);
-                let stand_in = match &*stand_in {
-                    [Symbol::Value(value)] => Some(value.clone()),
+            ("orValue", Some(target), [default]) => {
+                let default_value = below(*default);
+                let default_value = match &*default_value {
+                    [SymbolicValue::Constant(value)] => Some(value.clone()),
                     _ => None,
                 };
-                let made = below(target).into_iter().map(|symbol| match symbol {
-                    Symbol::At { path, .. } => Symbol::At {
+                let made = below(target).into_iter().map(|symbolic| match symbolic {
+                    SymbolicValue::Input { path, .. } => SymbolicValue::Input {
                         path,
                         is_optional: false,
-                        or: stand_in.clone(),
+                        default: default_value.clone(),
                     },
                     other => other,
                 });
                 made.collect()
             }
-            ("or", Some(target), [or]) => {
+            ("or", Some(target), [default]) => {
                 let mut found = below(target);
-                found.extend(below(*or));
+                found.extend(below(*default));
                 found
             }
             ("value", Some(target), []) => {
-                let made = below(target).into_iter().map(|symbol| match symbol {
-                    Symbol::At { path, .. } => at(path),
+                let made = below(target).into_iter().map(|symbolic| match symbolic {
+                    SymbolicValue::Input { path, .. } => input_value(path),
                     other => other,
                 });
                 made.collect()
             }
             ("_+_", None, [left, right]) => {
-                vec![Symbol::Sum(Rc::new((below(*left), below(*right))))]
+                vec![SymbolicValue::Concat(Rc::new((
+                    below(*left),
+                    below(*right),
+                )))]
             }
-            ("size", Some(of), []) | ("size", None, &[of]) => sized(below(of)),
+            ("size", Some(of), []) | ("size", None, &[of]) => sizes_of(below(of)),
             ("split", Some(text), [_]) => {
-                let texts = below(text).into_iter().map(|symbol| match symbol {
-                    Symbol::At { path, .. } => Symbol::Parts(path),
-                    _ => Symbol::Unknown,
+                let texts = below(text).into_iter().map(|symbolic| match symbolic {
+                    SymbolicValue::Input { path, .. } => SymbolicValue::SplitParts(path),
+                    _ => SymbolicValue::Unknown,
                 });
                 texts.collect()
             }
             ("dyn" | "string" | "int" | "double", None, &[of])
             | ("lowerAscii" | "trim" | "flatten" | "distinct" | "sort", Some(of), []) => below(of),
-            _ => vec![Symbol::Unknown],
+            _ => vec![SymbolicValue::Unknown],
         }
     }
 
     /// `symbols`, with the values of what is the same in all requests.
-    fn with_constants(&self, symbols: Vec<Symbol>) -> Vec<Symbol> {
-        let known = |symbol| match symbol {
-            Symbol::At { ref path, .. } => {
+    fn with_constants(&self, alternatives: Vec<SymbolicValue>) -> Vec<SymbolicValue> {
+        let known = |symbolic| match symbolic {
+            SymbolicValue::Input { ref path, .. } => {
                 let constant = self.constants.iter().find(|(known, _)| known == path);
-                constant.map_or(symbol, |(_, value)| Symbol::Value(value.clone()))
+                constant.map_or(symbolic, |(_, value)| {
+                    SymbolicValue::Constant(value.clone())
+                })
             }
             other => other,
         };
-        symbols.into_iter().map(known).collect()
+        alternatives.into_iter().map(known).collect()
     }
 
-    fn indexed(&self, operands: Vec<Symbol>, index: &[Symbol]) -> Vec<Symbol> {
+    fn index_into(
+        &self,
+        operands: Vec<SymbolicValue>,
+        index: &[SymbolicValue],
+    ) -> Vec<SymbolicValue> {
         let step = |path: &FieldPath| match index {
-            [Symbol::Value(Json::String(key))] => path.field(key),
-            [Symbol::Value(Json::Number(n))] => path.element(usize::try_from(n.as_u64()?).ok()?),
-            [Symbol::Key(map)] if map == path => path.field(ANY_KEY),
+            [SymbolicValue::Constant(Json::String(key))] => path.field(key),
+            [SymbolicValue::Constant(Json::Number(n))] => {
+                path.element(usize::try_from(n.as_u64()?).ok()?)
+            }
+            [SymbolicValue::MapKey(map)] if map == path => path.field(ANY_KEY),
             // A key that is not known before.
             _ if self.is_map(path) => path.field(ANY_KEY),
             _ => None,
         };
-        selected(operands, step)
+        select(operands, step)
     }
 
     /// The variable that the selection at `place` reads.
-    pub(super) fn read_variable(&self, place: Place) -> Option<usize> {
-        let ast = self.ast(place.n)?;
+    pub(super) fn read_variable(&self, node: ExprRef) -> Option<usize> {
+        let ast = self.ast(node.index)?;
         let is_read = matches!(
-            ast.expr(place.id),
+            ast.expr(node.id),
             Expr::Select {
                 test_only: false,
                 ..
             }
         );
-        let name = variable(ast, place.id).filter(|_| is_read)?;
+        let name = variable(ast, node.id).filter(|_| is_read)?;
         self.variable(name)
     }
 }
@@ -443,44 +472,47 @@ fn root_of(name: &str) -> Option<Root> {
 }
 
 /// The value at `path`.
-pub(super) fn at(path: FieldPath) -> Symbol {
-    Symbol::At {
+pub(super) fn input_value(path: FieldPath) -> SymbolicValue {
+    SymbolicValue::Input {
         path,
         is_optional: false,
-        or: None,
+        default: None,
     }
 }
 
-fn selected(operands: Vec<Symbol>, step: impl Fn(&FieldPath) -> Option<FieldPath>) -> Vec<Symbol> {
-    let symbols = operands.into_iter().map(|operand| match operand {
-        Symbol::At {
+fn select(
+    operands: Vec<SymbolicValue>,
+    step: impl Fn(&FieldPath) -> Option<FieldPath>,
+) -> Vec<SymbolicValue> {
+    let alternatives = operands.into_iter().map(|operand| match operand {
+        SymbolicValue::Input {
             path, is_optional, ..
-        } => step(&path).map_or(Symbol::Unknown, |path| Symbol::At {
+        } => step(&path).map_or(SymbolicValue::Unknown, |path| SymbolicValue::Input {
             path,
             is_optional,
-            or: None,
+            default: None,
         }),
-        _ => Symbol::Unknown,
+        _ => SymbolicValue::Unknown,
     });
-    symbols.collect()
+    alternatives.collect()
 }
 
-fn sized(of: Vec<Symbol>) -> Vec<Symbol> {
-    let sizes = of.into_iter().map(|symbol| match symbol {
-        Symbol::At { path, .. } => Symbol::Size(path),
-        _ => Symbol::Unknown,
+fn sizes_of(of: Vec<SymbolicValue>) -> Vec<SymbolicValue> {
+    let sizes = of.into_iter().map(|symbolic| match symbolic {
+        SymbolicValue::Input { path, .. } => SymbolicValue::Size(path),
+        _ => SymbolicValue::Unknown,
     });
     sizes.collect()
 }
 
-fn value(literal: &Literal) -> Symbol {
-    Symbol::Value(match literal {
+fn literal_value(literal: &Literal) -> SymbolicValue {
+    SymbolicValue::Constant(match literal {
         Literal::Null => Json::Null,
         Literal::Bool(value) => json!(value),
         Literal::Int(value) => json!(value),
         Literal::Uint(value) => json!(value),
         Literal::Double(value) => json!(value),
         Literal::String(text) => json!(&**text),
-        Literal::Bytes(_) => return Symbol::Unknown,
+        Literal::Bytes(_) => return SymbolicValue::Unknown,
     })
 }

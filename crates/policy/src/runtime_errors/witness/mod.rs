@@ -17,7 +17,7 @@ use super::failures::{Failure, failures};
 use super::kept::KeptObjects;
 use super::roots::{request_shape, roots};
 use super::shape::Shape;
-use super::symbol::Reader;
+use super::symbol::SymbolicEvaluator;
 use crate::admission::trace::{Step, TRACED_CALL_LIMIT};
 use crate::admission::{
     Admission, AdmissionRequest, AuthorizerList, Namespace, Object, Operation, ParamList,
@@ -151,9 +151,9 @@ impl<'a> Maker<'a> {
     }
 
     /// A reader of the policy's expressions for the kind, that may take `max_steps`.
-    pub(super) fn reader(&self, max_steps: u32) -> Reader<'a> {
+    pub(super) fn evaluator(&self, max_steps: u32) -> SymbolicEvaluator<'a> {
         let roots = roots(&self.object, &self.request, self.params.as_ref());
-        Reader::new(self.policy, roots, self.constants(), max_steps)
+        SymbolicEvaluator::new(self.policy, roots, self.constants(), max_steps)
     }
 
     /// The values that are the same in all requests.
@@ -312,38 +312,38 @@ impl<'a> Maker<'a> {
     /// before.
     pub(super) fn evaluate(
         &mut self,
-        reader: &Reader<'_>,
+        evaluator: &SymbolicEvaluator<'_>,
         made: &Rc<Made>,
         budget: &mut Budget,
     ) -> Option<Vec<Failure>> {
         if self.known.contains_key(made) {
             return None;
         }
-        self.keep(reader, made, budget).as_deref().cloned()
+        self.keep(evaluator, made, budget).as_deref().cloned()
     }
 
     /// [`Maker::evaluate`], with what is known of a request that has been evaluated before.
     pub(super) fn failures(
         &mut self,
-        reader: &Reader<'_>,
+        evaluator: &SymbolicEvaluator<'_>,
         made: &Rc<Made>,
         budget: &mut Budget,
     ) -> Option<Rc<Vec<Failure>>> {
         match self.known.get(made) {
             Some(known) => known.clone(),
-            None => self.keep(reader, made, budget),
+            None => self.keep(evaluator, made, budget),
         }
     }
 
     /// Evaluates the policy for what was made, and keeps the failures.
     fn keep(
         &mut self,
-        reader: &Reader<'_>,
+        evaluator: &SymbolicEvaluator<'_>,
         made: &Rc<Made>,
         budget: &mut Budget,
     ) -> Option<Rc<Vec<Failure>>> {
         let steps = self.trace(made, budget);
-        let found = steps.map(|steps| Rc::new(failures(reader, &steps)));
+        let found = steps.map(|steps| Rc::new(failures(evaluator, &steps)));
         self.known.insert(Rc::clone(made), found.clone());
         found
     }

@@ -6,12 +6,12 @@
 use serde_json::{Value as Json, json};
 
 use super::shape::Shape;
-use super::symbol::Reader;
+use super::symbol::SymbolicEvaluator;
 use kubernetes::validity::{FieldPath, Root, Segment};
 
 /// The form that validation asks of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum StringFormat {
     /// None.
     Any,
     /// The value of a label.
@@ -51,13 +51,13 @@ const ZERO_FIELDS: [&str; 6] = [
     "minReadySeconds",
 ];
 
-impl Reader<'_> {
+impl SymbolicEvaluator<'_> {
     /// Reports whether the number at `path` may be 0, or the list or map empty.
     pub(super) fn may_be_zero(&self, path: &FieldPath) -> bool {
         let Some(shape) = self.shape(path) else {
             return false;
         };
-        if !matches!(path.root, Root::Object | Root::OldObject) || self.is_ruled(path) {
+        if !matches!(path.root, Root::Object | Root::OldObject) || self.has_crd_rules(path) {
             return false;
         }
         if shape.is_list() || shape.is_map() {
@@ -71,52 +71,56 @@ impl Reader<'_> {
     }
 
     /// Reports whether the value at `path` may be an integer or a text, by the choice of a user.
-    pub(super) fn is_int_or_text(&self, path: &FieldPath) -> bool {
+    pub(super) fn is_int_or_string(&self, path: &FieldPath) -> bool {
         let shape = self.shape(path);
         matches!(path.root, Root::Object | Root::OldObject)
-            && shape.is_some_and(|shape| shape.is_int_or_text())
-            && !self.is_ruled(path)
+            && shape.is_some_and(|shape| shape.is_int_or_string())
+            && !self.has_crd_rules(path)
     }
 
     /// Reports whether the value at `path` may be null.
     pub(super) fn may_be_null(&self, path: &FieldPath) -> bool {
         let is_null = |shape: Shape<'_>| shape.may_be_null(path);
-        self.shape(path).is_some_and(is_null) && !self.is_ruled(path)
+        self.shape(path).is_some_and(is_null) && !self.has_crd_rules(path)
     }
 
     /// Reports whether there is a number at `path` that may be whole, and an `int`, or not, and a `double`.
-    pub(super) fn may_be_whole_or_not(&self, path: &FieldPath) -> bool {
+    pub(super) fn may_be_int_or_double(&self, path: &FieldPath) -> bool {
         let is_number = |shape: Shape<'_>| shape.is_double() && !shape.is_own();
         let is_of_object = matches!(path.root, Root::Object | Root::OldObject);
-        is_of_object && self.shape(path).is_some_and(is_number) && !self.is_ruled(path)
+        is_of_object && self.shape(path).is_some_and(is_number) && !self.has_crd_rules(path)
     }
 
     /// Reports whether the text at `path` is one that a user chooses.
-    pub(super) fn is_free(&self, path: &FieldPath) -> bool {
-        self.form(path).is_some()
+    pub(super) fn is_free_string(&self, path: &FieldPath) -> bool {
+        self.string_format(path).is_some()
     }
 
     /// Reports whether validation lets `text` stand at `path`, which is free.
-    pub(super) fn takes(&self, path: &FieldPath, text: &str) -> bool {
-        self.form(path).is_some_and(|form| match form {
-            Form::Any => true,
-            Form::Label => text.is_empty() || text.len() <= 63 && is_part(text, true),
-            Form::Name => text.len() <= 63 && text.split('.').all(|part| is_part(part, false)),
+    pub(super) fn accepts(&self, path: &FieldPath, text: &str) -> bool {
+        self.string_format(path).is_some_and(|format| match format {
+            StringFormat::Any => true,
+            StringFormat::Label => {
+                text.is_empty() || text.len() <= 63 && is_label_or_name(text, true)
+            }
+            StringFormat::Name => {
+                text.len() <= 63 && text.split('.').all(|part| is_label_or_name(part, false))
+            }
         })
     }
 
-    fn form(&self, path: &FieldPath) -> Option<Form> {
+    fn string_format(&self, path: &FieldPath) -> Option<StringFormat> {
         let shape = self.shape(path)?;
         let fields = path.names();
         match (path.root, &*fields) {
             (Root::Request, ["userInfo", "username" | "groups" | "extra", ..]) => {
-                return Some(Form::Any);
+                return Some(StringFormat::Any);
             }
-            (Root::Request, ["name"]) => return Some(Form::Name),
+            (Root::Request, ["name"]) => return Some(StringFormat::Name),
             (Root::Params | Root::Request, _) => return None,
-            (_, [.., "metadata", "annotations", _]) => return Some(Form::Any),
-            (_, [.., "metadata", "labels", _]) => return Some(Form::Label),
-            (_, ["metadata", "name"]) => return Some(Form::Name),
+            (_, [.., "metadata", "annotations", _]) => return Some(StringFormat::Any),
+            (_, [.., "metadata", "labels", _]) => return Some(StringFormat::Label),
+            (_, ["metadata", "name"]) => return Some(StringFormat::Name),
             (Root::Namespace, _) | (_, ["metadata" | "status", ..]) => return None,
             (Root::Object | Root::OldObject, _) => {}
         }
@@ -124,25 +128,25 @@ impl Reader<'_> {
             return None;
         }
         if !shape.is_own() {
-            return (!self.is_ruled(path)).then_some(Form::Any);
+            return (!self.has_crd_rules(path)).then_some(StringFormat::Any);
         }
-        let is_map_of_texts = self.is_of_config_map(path);
+        let is_map_of_texts = self.is_in_config_map(path);
         match &*fields {
-            ["data", _] if is_map_of_texts => Some(Form::Any),
-            [.., field] if FREE_FIELDS.contains(field) => Some(Form::Any),
-            [.., field] if NAME_FIELDS.contains(field) => Some(Form::Name),
-            [.., field, _] if LABEL_FIELDS.contains(field) => Some(Form::Label),
+            ["data", _] if is_map_of_texts => Some(StringFormat::Any),
+            [.., field] if FREE_FIELDS.contains(field) => Some(StringFormat::Any),
+            [.., field] if NAME_FIELDS.contains(field) => Some(StringFormat::Name),
+            [.., field, _] if LABEL_FIELDS.contains(field) => Some(StringFormat::Label),
             _ => None,
         }
     }
 
-    fn is_of_config_map(&self, path: &FieldPath) -> bool {
+    fn is_in_config_map(&self, path: &FieldPath) -> bool {
         let root = self.shape(&FieldPath::new(path.root));
         root.is_some_and(|root| root.own_kind() == Some("ConfigMap"))
     }
 
     /// Reports whether a CRD has rules of its own about what is at `path` or around it.
-    fn is_ruled(&self, path: &FieldPath) -> bool {
+    fn has_crd_rules(&self, path: &FieldPath) -> bool {
         let mut next = Some(path.clone());
         while let Some(path) = next {
             let has_rules = |path| self.shape(path).is_some_and(|shape| shape.has_rules());
@@ -159,7 +163,7 @@ impl Reader<'_> {
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/apps/validation/validation.go` (`ValidatePositiveIntOrPercent`),
 /// `pkg/apis/core/validation/validation.go` (`ValidatePortNumOrName`).
-pub(super) fn ints_and_texts(path: &FieldPath) -> [Json; 2] {
+pub(super) fn sample_int_and_string(path: &FieldPath) -> [Json; 2] {
     if matches!(path.names().last(), Some(&("port" | "targetPort"))) {
         [json!("http"), json!(80)]
     } else {
@@ -168,7 +172,7 @@ pub(super) fn ints_and_texts(path: &FieldPath) -> [Json; 2] {
 }
 
 /// Reports whether `text` is letters, digits and hyphens, as a label (with more characters) or a name has them.
-fn is_part(text: &str, is_label: bool) -> bool {
+fn is_label_or_name(text: &str, is_label: bool) -> bool {
     let is_end = |c: char| {
         c.is_ascii_digit() || c.is_ascii_lowercase() || is_label && c.is_ascii_uppercase()
     };
@@ -190,8 +194,8 @@ mod tests {
             ("", false, false),
             ("a b", false, false),
         ] {
-            assert_eq!(is_part(text, true), is_label, "{text}");
-            assert_eq!(is_part(text, false), is_name, "{text}");
+            assert_eq!(is_label_or_name(text, true), is_label, "{text}");
+            assert_eq!(is_label_or_name(text, false), is_name, "{text}");
         }
     }
 }

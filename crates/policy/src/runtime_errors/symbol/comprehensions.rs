@@ -1,46 +1,50 @@
 //! Forms of comprehensions.
 
-use super::Reader;
+use super::SymbolicEvaluator;
 use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 
 /// The form of a comprehension.
-pub(in crate::runtime_errors) enum Form {
+pub(in crate::runtime_errors) enum ComprehensionKind {
     All(ExprId),
     Exists(ExprId),
     ExistsOne(ExprId),
     /// A filter, and what is collected.
-    Collect(Option<ExprId>, ExprId),
+    FilterMap(Option<ExprId>, ExprId),
     /// A name for a value.
     Bind,
     Other,
 }
 /// The form of `fold`, of the expression of the index `n`.
-pub(in crate::runtime_errors) fn form(reader: &Reader<'_>, n: usize, fold: &Comprehension) -> Form {
-    let Some(ast) = reader.ast(n) else {
-        return Form::Other;
+pub(in crate::runtime_errors) fn comprehension_kind(
+    evaluator: &SymbolicEvaluator<'_>,
+    index: usize,
+    fold: &Comprehension,
+) -> ComprehensionKind {
+    let Some(ast) = evaluator.ast(index) else {
+        return ComprehensionKind::Other;
     };
     let is_accu = |id: ExprId| matches!(ast.expr(id), Expr::Ident(name) if *name == fold.accu_var);
     if matches!(ast.expr(fold.iter_range), Expr::List { elements, .. } if elements.is_empty()) {
-        return Form::Bind;
+        return ComprehensionKind::Bind;
     }
     let Expr::Call { function, args, .. } = ast.expr(fold.loop_step) else {
-        return Form::Other;
+        return ComprehensionKind::Other;
     };
     match (&**function, &**args) {
-        ("_&&_", [accu, test]) if is_accu(*accu) => Form::All(*test),
-        ("_||_", [accu, test]) if is_accu(*accu) => Form::Exists(*test),
+        ("_&&_", [accu, test]) if is_accu(*accu) => ComprehensionKind::All(*test),
+        ("_||_", [accu, test]) if is_accu(*accu) => ComprehensionKind::Exists(*test),
         ("_?_:_", [test, then, otherwise]) if is_accu(*otherwise) => {
             match appended(ast, *then, &is_accu) {
-                Some(element) => Form::Collect(Some(*test), element),
+                Some(element) => ComprehensionKind::FilterMap(Some(*test), element),
                 None if matches!(ast.expr(fold.accu_init), Expr::Literal(Literal::Int(0))) => {
-                    Form::ExistsOne(*test)
+                    ComprehensionKind::ExistsOne(*test)
                 }
-                None => Form::Other,
+                None => ComprehensionKind::Other,
             }
         }
         _ => match appended(ast, fold.loop_step, &is_accu) {
-            Some(element) => Form::Collect(None, element),
-            None => Form::Other,
+            Some(element) => ComprehensionKind::FilterMap(None, element),
+            None => ComprehensionKind::Other,
         },
     }
 }
