@@ -6,7 +6,7 @@
 //! 1. Symbolic values (`symbol`): the part of the request, or the constant, that each expression denotes. `decided`
 //!    evaluates conditions that are constant for the kind.
 //! 2. Failure sites (`candidates`): selections, indices, conversions and divisions that fail for some value, each with its
-//!    path condition (`Goals`), the conditions of all branches on the way to the site.
+//!    path condition (`PathCondition`), the conditions of all branches on the way to the site.
 //! 3. Constraints (`goals`): the path condition becomes a disjunction of `InputConstraints` on the request. An
 //!    unsatisfiable one ends the site without an evaluation, which is how most guards are recognized.
 //! 4. Request builder (`witness::Maker`): the minimal valid objects by their types (`shape::least`), changed to satisfy the
@@ -20,13 +20,12 @@
 //! for errors of type checking (`typed`), failing mutations (`mutated`), allowed and denied examples (`examples`), params
 //! of the wrong scope (`scope`) and comparisons that are constant by the schemas (`compared`).
 
-mod candidates;
 mod compared;
 mod constant_conditions;
 mod examples;
+mod failure_sites;
 mod failures;
 mod free_values;
-mod goals;
 mod guard;
 mod kept;
 mod kinds;
@@ -37,6 +36,7 @@ mod roots;
 mod sample_text;
 mod scope;
 mod shape;
+mod solver;
 mod symbol;
 mod typed;
 mod witness;
@@ -53,13 +53,13 @@ use crate::expressions::{PolicyExpression, Role};
 use crate::finding::ExpressionFindings;
 use crate::matching;
 use crate::rule::Rule;
-use candidates::{Candidate, Cause};
 use cel::ast::{Ast, Expr, ExprId};
 use cel::diagnostic::Code;
 use cel::source::{Location, SourceMap};
 use cel::stack::run_on_deep_stack;
 pub use compared::constant_comparisons;
 pub use examples::{Dependence, Examples, dependence, examples};
+use failure_sites::{FailureCause, FailureSite};
 use failures::Failure;
 pub use kept::KeptObjects;
 use kinds::kinds;
@@ -86,7 +86,7 @@ const MAX_COST: u64 = 300_000;
 const MAX_STEPS: u32 = 20_000;
 
 /// How often a request is mended that fails elsewhere.
-const MAX_MENDS: usize = 6;
+const MAX_REPAIRS: usize = 6;
 
 /// The most findings about one policy.
 const MAX_FOUND: usize = 200;
@@ -219,89 +219,91 @@ impl<'a> Analysis<'a> {
 
     fn try_kind(&mut self, mut maker: Maker<'_>) {
         let evaluator = maker.evaluator(MAX_STEPS);
-        let candidates = candidates::find(&evaluator);
-        if candidates.is_empty() {
+        let sites = failure_sites::find(&evaluator);
+        if sites.is_empty() {
             return;
         }
-        let by_place = by_place(&candidates);
+        let sites_by_node = sites_by_node(&sites);
         // The least object finds most.
-        for needs in least_needs(&maker.operations) {
-            self.try_needs(&mut maker, &evaluator, &by_place, &needs);
+        for constraints in minimal_constraints(&maker.operations) {
+            self.try_constraints(&mut maker, &evaluator, &sites_by_node, &constraints);
         }
-        for candidate in &candidates {
+        for site in &sites {
             if self.budget.is_used_up() || self.found.len() >= MAX_FOUND {
                 break;
             }
-            self.try_candidate(&mut maker, &evaluator, &by_place, candidate);
+            self.try_site(&mut maker, &evaluator, &sites_by_node, site);
         }
     }
 
-    fn is_told(&self, candidate: &Candidate) -> bool {
-        let (n, path) = (candidate.node.index, &candidate.path);
-        let is_chain_told = self.chains.contains(&(n, candidate.chain));
-        if candidate.cause != Cause::Absent {
+    fn is_reported(&self, site: &FailureSite) -> bool {
+        let (n, path) = (site.node.index, &site.path);
+        let is_chain_reported = self.chains.contains(&(n, site.chain));
+        if site.cause != FailureCause::Absent {
             // What may be absent and null is told once.
             let is_known =
-                candidate.cause == Cause::Null && self.paths.contains(&(n, path.clone()));
-            return is_chain_told || is_known;
+                site.cause == FailureCause::Null && self.paths.contains(&(n, path.clone()));
+            return is_chain_reported || is_known;
         }
         if self.shared.contains_key(path) {
             return true;
         }
-        !path.segments.is_empty() && (is_chain_told || self.paths.contains(&(n, path.clone())))
+        !path.segments.is_empty() && (is_chain_reported || self.paths.contains(&(n, path.clone())))
     }
 
     /// Tries to reach `candidate`.
-    fn try_candidate(
+    fn try_site(
         &mut self,
         maker: &mut Maker<'_>,
         evaluator: &SymbolicEvaluator<'_>,
-        by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
-        candidate: &Candidate,
+        sites_by_node: &HashMap<(usize, usize), Vec<&FailureSite>>,
+        site: &FailureSite,
     ) {
-        if self.is_told(candidate) {
+        if self.is_reported(site) {
             return;
         }
-        for edit in candidate.edits(evaluator) {
-            let mut needs = InputConstraints::default();
-            if needs.add(&candidate.path, edit).is_some() {
-                self.try_edit(maker, evaluator, by_place, candidate, &needs);
+        for constraint in site.failing_constraints(evaluator) {
+            let mut constraints = InputConstraints::default();
+            if constraints.add(&site.path, constraint).is_some() {
+                self.try_site_with(maker, evaluator, sites_by_node, site, &constraints);
             }
         }
     }
 
     /// Tries to reach `candidate` by requests that fit `needs`.
-    fn try_edit(
+    fn try_site_with(
         &mut self,
         maker: &mut Maker<'_>,
         evaluator: &SymbolicEvaluator<'_>,
-        by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
-        candidate: &Candidate,
-        needs: &InputConstraints,
+        sites_by_node: &HashMap<(usize, usize), Vec<&FailureSite>>,
+        site: &FailureSite,
+        constraints: &InputConstraints,
     ) {
-        for with_soft in candidate.goals.attempts() {
-            if self.is_told(candidate) {
+        for with_soft in site.path_condition.attempts() {
+            if self.is_reported(site) {
                 return;
             }
-            let goals = candidate.goals.list(*with_soft);
-            let solved = goals::solve(evaluator, goals, needs.clone());
-            if solved.is_hopeless {
+            let conditions = site.path_condition.conditions(*with_soft);
+            let solution = solver::solve(evaluator, conditions, constraints.clone());
+            if solution.is_unsat {
                 return;
             }
-            for mut needs in solved.found {
-                for _ in 0..MAX_MENDS {
-                    let failures = self.try_needs(maker, evaluator, by_place, &needs);
-                    if self.is_told(candidate) {
+            for mut constraints in solution.solutions {
+                for _ in 0..MAX_REPAIRS {
+                    let failures =
+                        self.try_constraints(maker, evaluator, sites_by_node, &constraints);
+                    if self.is_reported(site) {
                         return;
                     }
                     let Some((made, failures)) = failures else {
                         break;
                     };
-                    let Some(missing) = missing(&made, &failures, by_place, candidate.node.index)
+                    let Some(missing) =
+                        missing_path(&made, &failures, sites_by_node, site.node.index)
                     else {
                         break;
                     };
-                    if needs.add(missing, Constraint::Present).is_none() {
+                    if constraints.add(missing, Constraint::Present).is_none() {
                         break;
                     }
                 }
@@ -310,101 +312,103 @@ impl<'a> Analysis<'a> {
     }
 
     /// Evaluates a request that fits `needs`, and tells what fails for it.
-    fn try_needs(
+    fn try_constraints(
         &mut self,
         maker: &mut Maker<'_>,
         evaluator: &SymbolicEvaluator<'_>,
-        by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
-        needs: &InputConstraints,
+        sites_by_node: &HashMap<(usize, usize), Vec<&FailureSite>>,
+        constraints: &InputConstraints,
     ) -> Option<(Rc<Made>, Vec<Failure>)> {
-        if !maker.is_new(needs) {
+        if !maker.is_new(constraints) {
             return None;
         }
-        let made = maker.make(needs)?;
+        let made = maker.make(constraints)?;
         let failures = maker.evaluate(evaluator, &made, &mut self.budget)?;
         for failure in &failures {
-            let at_node = by_place.get(&(failure.n, failure.id));
+            let at_node = sites_by_node.get(&(failure.n, failure.id));
             let mut at_node = at_node.into_iter().flatten();
-            let candidate = at_node.find(|it| self.is_cause(evaluator, &made, failure, it));
-            if let Some(candidate) = candidate {
-                self.tell(maker, evaluator, by_place, &made, failure, candidate);
+            let site = at_node.find(|it| self.matches_site(evaluator, &made, failure, it));
+            if let Some(site) = site {
+                self.tell(maker, evaluator, sites_by_node, &made, failure, site);
             }
         }
         Some((made, failures))
     }
 
     /// Reports whether `failure` is for what the candidate says, in a way that a valid request may be.
-    fn is_cause(
+    fn matches_site(
         &self,
         evaluator: &SymbolicEvaluator<'_>,
         made: &Made,
         failure: &Failure,
-        candidate: &Candidate,
+        site: &FailureSite,
     ) -> bool {
-        let path = &candidate.path;
+        let path = &site.path;
         let text = || made.at(path).and_then(Json::as_str);
         let is_beyond = failure.message.starts_with("index out of bounds");
-        match candidate.cause {
-            Cause::Absent => is_reason(&failure.message) && self.lacks(evaluator, made, candidate),
-            Cause::Null => made.at(path).is_some_and(Json::is_null),
-            Cause::Number => {
-                let is_reason = failure.message.starts_with("no such overload");
-                is_reason && made.at(path).is_some_and(Json::is_number)
+        match site.cause {
+            FailureCause::Absent => {
+                is_missing_value_error(&failure.message) && self.lacks(evaluator, made, site)
             }
-            Cause::Text => text().is_some_and(|text| evaluator.accepts(path, text)),
-            Cause::FewParts(_) => {
+            FailureCause::Null => made.at(path).is_some_and(Json::is_null),
+            FailureCause::NumberType => {
+                let is_overload_error = failure.message.starts_with("no such overload");
+                is_overload_error && made.at(path).is_some_and(Json::is_number)
+            }
+            FailureCause::InvalidString => text().is_some_and(|text| evaluator.accepts(path, text)),
+            FailureCause::ShortSplit(_) => {
                 is_beyond && text().is_some_and(|text| evaluator.accepts(path, text))
             }
-            Cause::FewElements(_) => is_beyond,
-            Cause::Zero => {
+            FailureCause::ShortList(_) => is_beyond,
+            FailureCause::ZeroDivisor => {
                 ["division by zero", "modulus by zero"].contains(&failure.message.as_str())
             }
-            Cause::OtherType => {
+            FailureCause::IntOrString => {
                 let is_either = |value: &Json| value.is_string() || value.is_number();
-                !is_reason(&failure.message) && made.at(path).is_some_and(is_either)
+                !is_missing_value_error(&failure.message) && made.at(path).is_some_and(is_either)
             }
         }
     }
 
     /// Reports whether `made` lacks what the candidate says, in a way that a valid request may.
-    fn lacks(&self, evaluator: &SymbolicEvaluator<'_>, made: &Made, candidate: &Candidate) -> bool {
-        if candidate.path == FieldPath::new(Root::Namespace) {
+    fn lacks(&self, evaluator: &SymbolicEvaluator<'_>, made: &Made, site: &FailureSite) -> bool {
+        if site.path == FieldPath::new(Root::Namespace) {
             // Match conditions are given none.
             let expressions = self.policy.expressions();
             let role = expressions
-                .get(candidate.node.index)
+                .get(site.node.index)
                 .map(|expression| expression.role);
             if role == Some(Role::MatchCondition) {
                 return true;
             }
         }
-        made.lacks(&candidate.path)
-            && (candidate.path.segments.is_empty() || evaluator.may_be_absent(&candidate.path))
+        made.lacks(&site.path)
+            && (site.path.segments.is_empty() || evaluator.may_be_absent(&site.path))
     }
 
     fn tell(
         &mut self,
         maker: &Maker<'_>,
         evaluator: &SymbolicEvaluator<'_>,
-        by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
+        sites_by_node: &HashMap<(usize, usize), Vec<&FailureSite>>,
         made: &Made,
         failure: &Failure,
-        candidate: &Candidate,
+        site: &FailureSite,
     ) {
-        let (n, path) = (candidate.node.index, &candidate.path);
-        let is_absent = candidate.cause == Cause::Absent;
+        let (n, path) = (site.node.index, &site.path);
+        let is_absent = site.cause == FailureCause::Absent;
         if is_absent && let Some((_, others)) = self.shared.get_mut(path) {
             others.insert(n);
             return;
         }
-        if self.is_told(candidate) || self.found.len() >= MAX_FOUND {
+        if self.is_reported(site) || self.found.len() >= MAX_FOUND {
             return;
         }
         let Some(expression) = self.policy.expressions().get(n) else {
             return;
         };
         let Ok(ast) = expression.parsed() else { return };
-        let offset = ast.offset(candidate.node.id);
+        let offset = ast.offset(site.node.id);
         let source = SourceMap::new(&expression.text);
         let words = Words {
             evaluator,
@@ -415,10 +419,10 @@ impl<'a> Analysis<'a> {
             index: n,
             field_ref: expression.field_ref.clone(),
             location: source.location(offset),
-            rule: words.rule(candidate),
+            rule: words.rule(site),
             gvk: maker.resource.gvk.clone(),
-            message: words.message(made, failure, candidate),
-            mend: words.mend(by_place, candidate),
+            message: words.message(made, failure, site),
+            mend: words.mend(sites_by_node, site),
             is_of_params: path.root == Root::Params && !path.segments.is_empty(),
             consequence: self.policy.consequence(failure.of),
             n_others: 0,
@@ -429,13 +433,13 @@ impl<'a> Analysis<'a> {
             self.shared.insert(path.clone(), known);
         }
         if !path.segments.is_empty() {
-            self.chains.insert((n, candidate.chain));
+            self.chains.insert((n, site.chain));
         }
-        let is_missing = is_absent || candidate.cause == Cause::Null;
+        let is_missing = is_absent || site.cause == FailureCause::Null;
         if is_missing && !path.segments.is_empty() {
             self.paths.insert((n, path.clone()));
         }
-        let chain = chain_of(ast, candidate.chain)
+        let chain = chain_of(ast, site.chain)
             .into_iter()
             .map(|id| source.location(ast.offset(id)));
         self.found.push(Found {
@@ -494,7 +498,7 @@ fn is_shared(absent: &FieldPath) -> bool {
 }
 
 /// Reports whether the error is one of something that is not there.
-fn is_reason(message: &str) -> bool {
+fn is_missing_value_error(message: &str) -> bool {
     [
         "no such key",
         "index out of bounds",
@@ -505,27 +509,27 @@ fn is_reason(message: &str) -> bool {
 }
 
 /// The candidates by expression and node.
-fn by_place(candidates: &[Candidate]) -> HashMap<(usize, usize), Vec<&Candidate>> {
-    let mut by_place: HashMap<(usize, usize), Vec<&Candidate>> = HashMap::new();
-    for candidate in candidates {
-        let node = (candidate.node.index, candidate.node.id.index());
-        by_place.entry(node).or_default().push(candidate);
+fn sites_by_node(sites: &[FailureSite]) -> HashMap<(usize, usize), Vec<&FailureSite>> {
+    let mut sites_by_node: HashMap<(usize, usize), Vec<&FailureSite>> = HashMap::new();
+    for site in sites {
+        let node = (site.node.index, site.node.id.index());
+        sites_by_node.entry(node).or_default().push(site);
     }
-    by_place
+    sites_by_node
 }
 
 /// The needs of the least request of each operation.
-fn least_needs(operations: &[crate::admission::Operation]) -> Vec<InputConstraints> {
+fn minimal_constraints(operations: &[crate::admission::Operation]) -> Vec<InputConstraints> {
     let mut all = vec![InputConstraints::default()];
     for operation in operations.iter().skip(1) {
-        let mut needs = InputConstraints::default();
+        let mut constraints = InputConstraints::default();
         let path = FieldPath::new(Root::Request).field("operation");
         let name = Json::from(operation.as_str());
         if path
-            .and_then(|path| needs.add(&path, Constraint::Equals(name)))
+            .and_then(|path| constraints.add(&path, Constraint::Equals(name)))
             .is_some()
         {
-            all.push(needs);
+            all.push(constraints);
         }
     }
     all
@@ -533,17 +537,17 @@ fn least_needs(operations: &[crate::admission::Operation]) -> Vec<InputConstrain
 
 /// The path that is missing where the evaluation failed before it came to where it should, in the expression of the
 /// index `n`.
-fn missing<'c>(
+fn missing_path<'c>(
     made: &Made,
     failures: &[Failure],
-    by_place: &HashMap<(usize, usize), Vec<&'c Candidate>>,
+    sites_by_node: &HashMap<(usize, usize), Vec<&'c FailureSite>>,
     n: usize,
 ) -> Option<&'c FieldPath> {
     let lacking = |failure: &Failure| {
-        let at_node = by_place.get(&(failure.n, failure.id))?;
+        let at_node = sites_by_node.get(&(failure.n, failure.id))?;
         let missing = at_node
             .iter()
-            .find(|other| other.cause == Cause::Absent && made.lacks(&other.path))?;
+            .find(|other| other.cause == FailureCause::Absent && made.lacks(&other.path))?;
         Some(&missing.path)
     };
     let (here, elsewhere): (Vec<_>, Vec<_>) = failures.iter().partition(|failure| failure.n == n);

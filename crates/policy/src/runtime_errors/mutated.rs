@@ -11,12 +11,12 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use serde_json::{Value as Json, json};
 
-use super::candidates::{self, Candidate, Cause};
+use super::failure_sites::{self, FailureCause, FailureSite};
 use super::kinds::kinds_up_to;
 use super::makers::Makers;
 use super::symbol::ExprRef;
 use super::witness::{Made, Maker, Witness};
-use super::{Context, MAX_MENDS, MAX_STEPS, goals, least_needs, patched};
+use super::{Context, MAX_REPAIRS, MAX_STEPS, minimal_constraints, patched, solver};
 use crate::admission::mutation::{
     Bound, Kinds, MutatingAdmission, MutationContext, StepCause, StepError, step_errors,
 };
@@ -85,7 +85,7 @@ pub fn failing_mutations(
             policy,
             kinds,
             mutating: MutatingAdmission::from_compiled(policy, mutations.len(), None),
-            wanted: mutations.clone(),
+            pending: mutations.clone(),
             mutations,
             known: HashMap::new(),
             n_evaluations: 0,
@@ -102,7 +102,7 @@ struct Search<'a> {
     /// The indices of the mutations among the expressions of the policy.
     mutations: Vec<usize>,
     /// The mutations that may still be told of for the kind that is tried, by their indices.
-    wanted: Vec<usize>,
+    pending: Vec<usize>,
     /// The requests of that kind that were evaluated, each with a mutation whose expression failed.
     known: HashMap<Rc<Made>, Option<usize>>,
     n_evaluations: usize,
@@ -124,11 +124,11 @@ impl Search<'_> {
                 n_tried = n_tried.saturating_add(1);
                 self.try_kind(maker);
                 let is_found = |index: &usize| self.is_found(*index, &resource.gvk);
-                let (found, others) = self.wanted.iter().partition(|index| is_found(index));
-                self.wanted = if is_open { found } else { others };
+                let (found, others) = self.pending.iter().partition(|index| is_found(index));
+                self.pending = if is_open { found } else { others };
                 self.known.clear();
             }
-            if self.wanted.is_empty() {
+            if self.pending.is_empty() {
                 break;
             }
         }
@@ -156,28 +156,30 @@ impl Search<'_> {
 
     fn try_kind(&mut self, mut maker: Maker<'_>) {
         let evaluator = maker.evaluator(MAX_STEPS);
-        let places = self.places();
-        let (candidates, reached) = candidates::find_in_mutations(&evaluator, &places);
-        for needs in least_needs(&maker.operations) {
-            self.try_needs(&mut maker, &candidates, needs);
+        let target_nodes = self.target_nodes();
+        let (sites, reached) = failure_sites::find_in_mutations(&evaluator, &target_nodes);
+        for constraints in minimal_constraints(&maker.operations) {
+            self.try_constraints(&mut maker, &sites, constraints);
         }
         let gvk = maker.resource.gvk.clone();
-        for (node, to_reach) in reached {
+        for (node, path_condition) in reached {
             if self.is_found(node.index, &gvk) {
                 continue;
             }
-            for with_soft in to_reach.attempts() {
-                let goals = to_reach.list(*with_soft);
-                for needs in goals::solve(&evaluator, goals, InputConstraints::default()).found {
-                    self.try_needs(&mut maker, &candidates, needs);
+            for with_soft in path_condition.attempts() {
+                let conditions = path_condition.conditions(*with_soft);
+                for constraints in
+                    solver::solve(&evaluator, conditions, InputConstraints::default()).solutions
+                {
+                    self.try_constraints(&mut maker, &sites, constraints);
                 }
             }
         }
     }
 
     /// The literals of the mutations, and of the variables that they may read.
-    fn places(&self) -> HashMap<ExprRef, Location> {
-        let mut places = HashMap::new();
+    fn target_nodes(&self) -> HashMap<ExprRef, Location> {
+        let mut target_nodes = HashMap::new();
         for (n, expression) in self.policy.expressions().iter().enumerate() {
             let is_asked = expression.role.is_mutation() || expression.role == Role::Variable;
             let Ok(ast) = expression.parsed() else {
@@ -190,31 +192,34 @@ impl Search<'_> {
             for (id, expr) in ast.iter() {
                 let is_literal = matches!(expr, Expr::Struct { .. });
                 if is_literal || id == ast.root() && expression.role.is_mutation() {
-                    places.insert(ExprRef { index: n, id }, source.location(ast.offset(id)));
+                    target_nodes.insert(ExprRef { index: n, id }, source.location(ast.offset(id)));
                 }
             }
         }
-        places
+        target_nodes
     }
 
     /// Puts a request that fits `needs` through the policy, mended where an expression misses something.
-    fn try_needs(
+    fn try_constraints(
         &mut self,
         maker: &mut Maker<'_>,
-        candidates: &[Candidate],
-        mut needs: InputConstraints,
+        sites: &[FailureSite],
+        mut constraints: InputConstraints,
     ) {
-        for _ in 0..MAX_MENDS {
+        for _ in 0..MAX_REPAIRS {
             let gvk = &maker.resource.gvk;
-            let mut wanted = self.wanted.iter();
-            if wanted.all(|index| self.is_found(*index, gvk))
+            let mut pending = self.pending.iter();
+            if pending.all(|index| self.is_found(*index, gvk))
                 || self.n_evaluations >= MAX_EVALUATIONS
-                || !maker.is_new(&needs)
+                || !maker.is_new(&constraints)
             {
                 return;
             }
             self.n_evaluations = self.n_evaluations.saturating_add(1);
-            let Some(made) = maker.make(&needs).filter(|made| !maker.is_refused(made)) else {
+            let Some(made) = maker
+                .make(&constraints)
+                .filter(|made| !maker.is_refused(made))
+            else {
                 return;
             };
             let failing = match self.known.get(&made) {
@@ -223,15 +228,18 @@ impl Search<'_> {
             };
             let role = |n: usize| self.policy.expressions().get(n).map(|of| of.role);
             let missing = failing.and_then(|index| {
-                candidates.iter().find(|candidate| {
-                    let n = candidate.node.index;
-                    candidate.cause == Cause::Absent
+                sites.iter().find(|site| {
+                    let n = site.node.index;
+                    site.cause == FailureCause::Absent
                         && (n == index || role(n) == Some(Role::Variable))
-                        && made.lacks(&candidate.path)
+                        && made.lacks(&site.path)
                 })
             });
             let Some(missing) = missing else { return };
-            if needs.add(&missing.path, Constraint::Present).is_none() {
+            if constraints
+                .add(&missing.path, Constraint::Present)
+                .is_none()
+            {
                 return;
             }
         }

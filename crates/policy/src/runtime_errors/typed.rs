@@ -3,13 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use super::candidates::{self, Candidate, Goals};
+use super::failure_sites::{self, FailureSite, PathCondition};
 use super::failures::Failure;
 use super::kinds::{of_kinds, operations};
 use super::makers::Makers;
 use super::symbol::{ExprRef, SymbolicEvaluator};
 use super::witness::{Budget, Made, Maker, Witness};
-use super::{Context, MAX_MENDS, MAX_STEPS, goals, least_needs, missing};
+use super::{Context, MAX_REPAIRS, MAX_STEPS, minimal_constraints, missing_path, solver};
 use crate::analysis::Partial;
 use crate::compile::CompiledPolicy;
 use crate::expressions::PolicyExpression;
@@ -46,7 +46,7 @@ pub struct TypedWitness {
 /// Finds witnesses of the findings of type checking, as many as there are to be had.
 #[must_use]
 pub fn typed_witnesses(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<TypedWitness> {
-    search(policy, context, wanted(context))
+    search(policy, context, unproven(context))
 }
 
 /// Finds witnesses of what fails for some of the kinds of wildcards, as many as there are to be had.
@@ -56,7 +56,7 @@ pub fn partial_witnesses(
     context: &Context<'_>,
     partial: &[Partial],
 ) -> Vec<TypedWitness> {
-    let wanted = partial.iter().map(|partial| Wanted {
+    let unproven = partial.iter().map(|partial| UnprovenFinding {
         index: partial.index,
         location: partial.location,
         kinds: partial
@@ -66,22 +66,22 @@ pub fn partial_witnesses(
             .cloned()
             .collect(),
     });
-    search(policy, context, wanted.collect())
+    search(policy, context, unproven.collect())
 }
 
 fn search(
     policy: &CompiledPolicy,
     context: &Context<'_>,
-    wanted: Vec<Wanted>,
+    unproven: Vec<UnprovenFinding>,
 ) -> Vec<TypedWitness> {
-    if wanted.is_empty() {
+    if unproven.is_empty() {
         return Vec::new();
     }
     let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
     run_on_deep_stack(is_deep, || {
         let mut search = Search {
             policy,
-            wanted,
+            unproven,
             budget: BUDGET,
             found: Vec::new(),
         };
@@ -92,33 +92,33 @@ fn search(
 
 /// A finding of type checking.
 #[derive(Clone, Debug)]
-struct Wanted {
+struct UnprovenFinding {
     index: usize,
     location: Location,
     kinds: Vec<Gvk>,
 }
 
 /// The findings that say that something fails, each with the kinds that it is about.
-fn wanted(context: &Context<'_>) -> Vec<Wanted> {
-    let mut found: Vec<Wanted> = Vec::new();
-    let mut by_place = HashMap::new();
+fn unproven(context: &Context<'_>) -> Vec<UnprovenFinding> {
+    let mut found: Vec<UnprovenFinding> = Vec::new();
+    let mut sites_by_node = HashMap::new();
     for typed in context.typed {
         for (gvk, severity, diagnostic) in typed.iter() {
             if severity != Severity::Error {
                 continue;
             }
-            let n = *by_place
+            let n = *sites_by_node
                 .entry((typed.index, diagnostic.location))
                 .or_insert_with(|| {
-                    found.push(Wanted {
+                    found.push(UnprovenFinding {
                         index: typed.index,
                         location: diagnostic.location,
                         kinds: Vec::new(),
                     });
                     found.len().saturating_sub(1)
                 });
-            if let Some(wanted) = found.get_mut(n) {
-                wanted.kinds.push(gvk.clone());
+            if let Some(unproven) = found.get_mut(n) {
+                unproven.kinds.push(gvk.clone());
             }
         }
     }
@@ -128,19 +128,19 @@ fn wanted(context: &Context<'_>) -> Vec<Wanted> {
 struct Search<'a> {
     policy: &'a CompiledPolicy,
     /// The findings that have none yet.
-    wanted: Vec<Wanted>,
+    unproven: Vec<UnprovenFinding>,
     budget: Budget,
     found: Vec<TypedWitness>,
 }
 
 /// The places of the findings about one kind, each with the index of the expression and the finding's location.
-type Places = HashMap<ExprRef, Location>;
+type TargetNodes = HashMap<ExprRef, Location>;
 
 impl Search<'_> {
     fn run(&mut self, context: &Context<'_>) {
         let policy = self.policy;
         let targets = matching::targets(policy.policy(), context.mapper);
-        let kinds: HashSet<&Gvk> = self.wanted.iter().flat_map(|it| &it.kinds).collect();
+        let kinds: HashSet<&Gvk> = self.unproven.iter().flat_map(|it| &it.kinds).collect();
         let of_findings = targets
             .iter()
             .filter(|target| kinds.contains(&target.resource.gvk));
@@ -148,7 +148,7 @@ impl Search<'_> {
         let chosen = of_kinds(&of_findings, MAX_KINDS);
         let makers = Makers::new(policy, context);
         for target in chosen {
-            if self.wanted.is_empty() || self.budget.is_used_up() {
+            if self.unproven.is_empty() || self.budget.is_used_up() {
                 return;
             }
             if let Some(maker) = makers.of(target.resource, operations(target)) {
@@ -158,10 +158,10 @@ impl Search<'_> {
     }
 
     /// The places of the findings about `gvk`.
-    fn places(&self, gvk: &Gvk) -> Places {
-        let mut places = Places::new();
-        for wanted in self.wanted.iter().filter(|it| it.kinds.contains(gvk)) {
-            let expression = self.policy.expressions().get(wanted.index);
+    fn target_nodes(&self, gvk: &Gvk) -> TargetNodes {
+        let mut target_nodes = TargetNodes::new();
+        for unproven in self.unproven.iter().filter(|it| it.kinds.contains(gvk)) {
+            let expression = self.policy.expressions().get(unproven.index);
             let Some((expression, Ok(ast))) =
                 expression.map(|expression| (expression, expression.parsed()))
             else {
@@ -169,66 +169,74 @@ impl Search<'_> {
             };
             let source = SourceMap::new(&expression.text);
             for (id, _) in ast.iter() {
-                if source.location(ast.offset(id)) == wanted.location {
-                    let n = wanted.index;
-                    places.insert(ExprRef { index: n, id }, wanted.location);
+                if source.location(ast.offset(id)) == unproven.location {
+                    let n = unproven.index;
+                    target_nodes.insert(ExprRef { index: n, id }, unproven.location);
                 }
             }
         }
-        places
+        target_nodes
     }
 
     fn try_kind(&mut self, mut maker: Maker<'_>) {
-        let places = self.places(&maker.resource.gvk);
-        if places.is_empty() {
+        let target_nodes = self.target_nodes(&maker.resource.gvk);
+        if target_nodes.is_empty() {
             return;
         }
         let evaluator = maker.evaluator(MAX_STEPS);
-        let (candidates, reached) = candidates::find_and_reach(&evaluator, &places);
-        let by_place = super::by_place(&candidates);
-        for needs in least_needs(&maker.operations) {
-            self.try_needs(&mut maker, &evaluator, &places, &needs);
+        let (sites, reached) = failure_sites::find_with_targets(&evaluator, &target_nodes);
+        let sites_by_node = super::sites_by_node(&sites);
+        for constraints in minimal_constraints(&maker.operations) {
+            self.try_constraints(&mut maker, &evaluator, &target_nodes, &constraints);
         }
-        for (node, goals) in reached {
-            let location = places.get(&node);
-            let is_wanted =
-                |wanted: &Wanted| wanted.index == node.index && location == Some(&wanted.location);
-            if self.wanted.iter().any(is_wanted) {
-                self.try_place(&mut maker, &evaluator, &places, &by_place, (node, &goals));
+        for (node, path_condition) in reached {
+            let location = target_nodes.get(&node);
+            let is_unproven = |unproven: &UnprovenFinding| {
+                unproven.index == node.index && location == Some(&unproven.location)
+            };
+            if self.unproven.iter().any(is_unproven) {
+                self.try_target(
+                    &mut maker,
+                    &evaluator,
+                    &target_nodes,
+                    &sites_by_node,
+                    (node, &path_condition),
+                );
             }
         }
     }
 
     /// Tries to reach `place`.
-    fn try_place(
+    fn try_target(
         &mut self,
         maker: &mut Maker<'_>,
         evaluator: &SymbolicEvaluator<'_>,
-        places: &Places,
-        by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
-        (node, to_reach): (ExprRef, &Goals),
+        target_nodes: &TargetNodes,
+        sites_by_node: &HashMap<(usize, usize), Vec<&FailureSite>>,
+        (node, path_condition): (ExprRef, &PathCondition),
     ) {
         let n_before = self.found.len();
-        for with_soft in to_reach.attempts() {
-            let solved = goals::solve(
+        for with_soft in path_condition.attempts() {
+            let solution = solver::solve(
                 evaluator,
-                to_reach.list(*with_soft),
+                path_condition.conditions(*with_soft),
                 InputConstraints::default(),
             );
-            if solved.is_hopeless {
+            if solution.is_unsat {
                 return;
             }
-            for mut needs in solved.found {
-                for _ in 0..MAX_MENDS {
-                    let tried = self.try_needs(maker, evaluator, places, &needs);
+            for mut constraints in solution.solutions {
+                for _ in 0..MAX_REPAIRS {
+                    let tried = self.try_constraints(maker, evaluator, target_nodes, &constraints);
                     if self.found.len() > n_before {
                         return;
                     }
-                    let missing: Option<&FieldPath> = tried
-                        .as_ref()
-                        .and_then(|(made, failures)| missing(made, failures, by_place, node.index));
+                    let missing: Option<&FieldPath> =
+                        tried.as_ref().and_then(|(made, failures)| {
+                            missing_path(made, failures, sites_by_node, node.index)
+                        });
                     let Some(missing) = missing else { break };
-                    if needs.add(missing, Constraint::Present).is_none() {
+                    if constraints.add(missing, Constraint::Present).is_none() {
                         break;
                     }
                 }
@@ -237,24 +245,24 @@ impl Search<'_> {
     }
 
     /// Evaluates a request that fits `needs`, and keeps it where it fails at one of `places`.
-    fn try_needs(
+    fn try_constraints(
         &mut self,
         maker: &mut Maker<'_>,
         evaluator: &SymbolicEvaluator<'_>,
-        places: &Places,
-        needs: &InputConstraints,
+        target_nodes: &TargetNodes,
+        constraints: &InputConstraints,
     ) -> Option<(Rc<Made>, Rc<Vec<Failure>>)> {
-        let made = maker.make(needs)?;
+        let made = maker.make(constraints)?;
         let failures = maker.failures(evaluator, &made, &mut self.budget)?;
         for failure in &*failures {
             let node = evaluator.node(failure.n, failure.id);
-            let Some(location) = node.and_then(|node| places.get(&node)) else {
+            let Some(location) = node.and_then(|node| target_nodes.get(&node)) else {
                 continue;
             };
-            let n_before = self.wanted.len();
-            let is_it = |it: &Wanted| it.index == failure.n && it.location == *location;
-            self.wanted.retain(|it| !is_it(it));
-            if self.wanted.len() < n_before {
+            let n_before = self.unproven.len();
+            let is_it = |it: &UnprovenFinding| it.index == failure.n && it.location == *location;
+            self.unproven.retain(|it| !is_it(it));
+            if self.unproven.len() < n_before {
                 self.found.push(TypedWitness {
                     index: failure.n,
                     location: *location,

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value as Json;
 
-use super::candidates::{Candidate, Cause};
+use super::failure_sites::{FailureCause, FailureSite};
 use super::failures::Failure;
 use super::guard::{self, Sense};
 use super::symbol::{ExprRef, Scope, SymbolicEvaluator, SymbolicValue};
@@ -28,16 +28,16 @@ pub(super) struct Words<'w, 'a> {
 }
 
 impl Words<'_, '_> {
-    pub(super) fn rule(self, candidate: &Candidate) -> Rule {
-        let path = &candidate.path;
-        match candidate.cause {
-            Cause::Absent => {}
-            Cause::Null => return Rule::AbsentField,
-            Cause::Number => return Rule::NoMatchingOverload,
-            Cause::Text => return Rule::FailingConversion,
-            Cause::FewParts(_) | Cause::FewElements(_) => return Rule::AbsentElement,
-            Cause::Zero => return Rule::DivisionByZero,
-            Cause::OtherType => return Rule::IntOrString,
+    pub(super) fn rule(self, site: &FailureSite) -> Rule {
+        let path = &site.path;
+        match site.cause {
+            FailureCause::Absent => {}
+            FailureCause::Null => return Rule::AbsentField,
+            FailureCause::NumberType => return Rule::NoMatchingOverload,
+            FailureCause::InvalidString => return Rule::FailingConversion,
+            FailureCause::ShortSplit(_) | FailureCause::ShortList(_) => return Rule::AbsentElement,
+            FailureCause::ZeroDivisor => return Rule::DivisionByZero,
+            FailureCause::IntOrString => return Rule::IntOrString,
         }
         match (path.root, path.segments.last()) {
             (Root::Params, None) => Rule::AbsentParams,
@@ -57,7 +57,7 @@ impl Words<'_, '_> {
     }
 
     /// A sentence of what may be so, and what happens then.
-    pub(super) fn message(self, made: &Made, failure: &Failure, candidate: &Candidate) -> String {
+    pub(super) fn message(self, made: &Made, failure: &Failure, site: &FailureSite) -> String {
         let kind = &self.resource.gvk.kind;
         let article = if kind.starts_with(['A', 'E', 'I', 'O', 'U']) {
             "an"
@@ -70,7 +70,7 @@ impl Words<'_, '_> {
             Some(_) => format!("{operation} of {}", self.resource.gvr.resource),
             None => format!("{operation} of {article} {kind}"),
         };
-        let path = &candidate.path;
+        let path = &site.path;
         let name = path.root.name();
         if path.segments.is_empty() {
             let why = match path.root {
@@ -104,22 +104,24 @@ impl Words<'_, '_> {
             Some(_) => format!("with such {short}"),
             None => format!("without {short}"),
         };
-        match candidate.cause {
-            Cause::Absent => {
+        match site.cause {
+            FailureCause::Absent => {
                 format!("`{shown}` may be absent: {subject} without {short} fails with `{error}`")
             }
-            Cause::Null => format!("`{shown}` may be null: {subject} {with} fails with `{error}`"),
-            Cause::Number => {
+            FailureCause::Null => {
+                format!("`{shown}` may be null: {subject} {with} fails with `{error}`")
+            }
+            FailureCause::NumberType => {
                 let sort = match made.at(path).and_then(Json::as_i64) {
                     Some(_) => "whole, and then is an int",
                     None => "a fraction, and then is a double",
                 };
                 format!("`{shown}` may be {sort}: {subject} {with} fails with `{error}`")
             }
-            Cause::Text => {
+            FailureCause::InvalidString => {
                 format!("`{shown}` may be any text: {subject} {with} fails with `{error}`")
             }
-            Cause::FewParts(index) => {
+            FailureCause::ShortSplit(index) => {
                 let parts = if index == 1 {
                     "one part"
                 } else {
@@ -127,13 +129,13 @@ impl Words<'_, '_> {
                 };
                 format!("`{shown}` may have {parts} only: {subject} {with} fails with `{error}`")
             }
-            Cause::FewElements(_) => format!(
+            FailureCause::ShortList(_) => format!(
                 "`{shown}` may leave the list shorter than that: {subject} fails with `{error}`"
             ),
-            Cause::Zero => {
+            FailureCause::ZeroDivisor => {
                 format!("`{shown}` may be 0: {subject} {with} fails with `{error}`")
             }
-            Cause::OtherType => {
+            FailureCause::IntOrString => {
                 format!(
                     "`{shown}` may be an integer or a string: {subject} {with} fails with `{error}`"
                 )
@@ -143,49 +145,49 @@ impl Words<'_, '_> {
 
     pub(super) fn mend(
         self,
-        by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
-        candidate: &Candidate,
+        sites_by_node: &HashMap<(usize, usize), Vec<&FailureSite>>,
+        site: &FailureSite,
     ) -> Option<String> {
-        match candidate.cause {
-            Cause::Absent => self.guard(by_place, candidate),
-            Cause::Null => Some(self.test_of_null(candidate)),
-            Cause::Number => {
-                let n = candidate.node.index;
-                let operand = self.operand_at(candidate);
+        match site.cause {
+            FailureCause::Absent => self.guard(sites_by_node, site),
+            FailureCause::Null => Some(self.test_of_null(site)),
+            FailureCause::NumberType => {
+                let n = site.node.index;
+                let operand = self.operand_at(site);
                 let number = operand.and_then(|id| guard::plain(self.evaluator, n, id));
                 let number = number.unwrap_or_else(|| "x".to_owned());
                 Some(format!(
                     "convert it: `double({number})`, beside doubles such as `1.0`"
                 ))
             }
-            Cause::Text => self.test_of_text(candidate),
-            Cause::OtherType => self.test_of_type(candidate),
-            Cause::FewParts(index) | Cause::FewElements(index) => Some(format!(
+            FailureCause::InvalidString => self.test_of_text(site),
+            FailureCause::IntOrString => self.test_of_type(site),
+            FailureCause::ShortSplit(index) | FailureCause::ShortList(index) => Some(format!(
                 "ask for the size of the list first: `size(...) > {index} && ...`, or write `[?{index}]` and `orValue()`"
             )),
-            Cause::Zero => {
-                let Expr::Call { args, .. } = self.evaluator.expr(candidate.node) else {
+            FailureCause::ZeroDivisor => {
+                let Expr::Call { args, .. } = self.evaluator.expr(site.node) else {
                     return None;
                 };
-                let divisor = self.plain(candidate.node.index, *args.last()?)?;
-                let sense = Sense::of(self.evaluator, candidate.node.index, candidate.node.id);
+                let divisor = self.plain(site.node.index, *args.last()?)?;
+                let sense = Sense::of(self.evaluator, site.node.index, site.node.id);
                 Some(sense.guard(&[format!("{divisor} != 0")]))
             }
         }
     }
 
     /// The guard of a call that takes an integer or a text, and not both.
-    fn test_of_type(self, candidate: &Candidate) -> Option<String> {
+    fn test_of_type(self, site: &FailureSite) -> Option<String> {
         let Expr::Call {
             function,
             target,
             args,
-        } = self.evaluator.expr(candidate.node)
+        } = self.evaluator.expr(site.node)
         else {
             return None;
         };
         let node_at = |id| ExprRef {
-            index: candidate.node.index,
+            index: site.node.index,
             id,
         };
         let is_text = |id: &ExprId| {
@@ -199,10 +201,10 @@ impl Words<'_, '_> {
             || !function.starts_with('_')
                 && !["int", "uint", "double", "-_"].contains(&&**function);
         let type_ = if takes_text { "string" } else { "int" };
-        let operand = self.operand_at(candidate);
-        let operand = operand.and_then(|id| self.plain(candidate.node.index, id));
+        let operand = self.operand_at(site);
+        let operand = operand.and_then(|id| self.plain(site.node.index, id));
         let operand = operand.unwrap_or_else(|| "x".to_owned());
-        let sense = Sense::of(self.evaluator, candidate.node.index, candidate.node.id);
+        let sense = Sense::of(self.evaluator, site.node.index, site.node.id);
         Some(sense.guard(&[format!("type({operand}) == {type_}")]))
     }
 
@@ -212,12 +214,12 @@ impl Words<'_, '_> {
     }
 
     /// The guard of what may be null, which `has()` finds to be there.
-    fn test_of_null(self, candidate: &Candidate) -> String {
-        let (n, id) = (candidate.node.index, candidate.node.id);
-        let operand = self.operand_at(candidate).unwrap_or(id);
+    fn test_of_null(self, site: &FailureSite) -> String {
+        let (n, id) = (site.node.index, site.node.id);
+        let operand = self.operand_at(site).unwrap_or(id);
         let sense = Sense::of(self.evaluator, n, operand);
         let whole = guard::plain(self.evaluator, n, operand).or_else(|| {
-            let path = &candidate.path;
+            let path = &site.path;
             let has_fields_alone = path.fields().len() == path.segments.len();
             has_fields_alone.then(|| format!("{}.{path}", path.root.name()))
         });
@@ -226,9 +228,9 @@ impl Words<'_, '_> {
     }
 
     /// The part of the place of a candidate, or the place itself, that stands for its path.
-    fn operand_at(self, candidate: &Candidate) -> Option<ExprId> {
-        let (n, id) = (candidate.node.index, candidate.node.id);
-        let operands = match self.evaluator.expr(candidate.node) {
+    fn operand_at(self, site: &FailureSite) -> Option<ExprId> {
+        let (n, id) = (site.node.index, site.node.id);
+        let operands = match self.evaluator.expr(site.node) {
             Expr::Select { operand, .. } => vec![*operand],
             Expr::Call { target, args, .. } => target.iter().chain(&**args).copied().collect(),
             _ => Vec::new(),
@@ -239,25 +241,25 @@ impl Words<'_, '_> {
                 .evaluate(ExprRef { index: n, id: *id }, &Scope::default());
             alternatives
                 .iter()
-                .any(|symbolic| matches!(symbolic, SymbolicValue::Input { path, .. } if *path == candidate.path))
+                .any(|symbolic| matches!(symbolic, SymbolicValue::Input { path, .. } if *path == site.path))
         };
         // The range of a macro is the place itself.
         std::iter::once(id).chain(operands).find(is_it)
     }
 
     /// The guard of a call that takes a text.
-    fn test_of_text(self, candidate: &Candidate) -> Option<String> {
+    fn test_of_text(self, site: &FailureSite) -> Option<String> {
         let Expr::Call {
             function,
             target,
             args,
-        } = self.evaluator.expr(candidate.node)
+        } = self.evaluator.expr(site.node)
         else {
             return None;
         };
         let text = target.or_else(|| args.first().copied())?;
         let text = self
-            .plain(candidate.node.index, text)
+            .plain(site.node.index, text)
             .unwrap_or_else(|| "x".to_owned());
         let test = match &**function {
             "int" => format!("{text}.matches('^-?[0-9]{{1,18}}$')"),
@@ -277,7 +279,7 @@ impl Words<'_, '_> {
             "semver" => format!("isSemver({text})"),
             _ => format!("size({text}) > ..."),
         };
-        let sense = Sense::of(self.evaluator, candidate.node.index, candidate.node.id);
+        let sense = Sense::of(self.evaluator, site.node.index, site.node.id);
         Some(sense.guard(&[test]))
     }
 
@@ -302,10 +304,10 @@ impl Words<'_, '_> {
 
     fn guard(
         self,
-        by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
-        candidate: &Candidate,
+        sites_by_node: &HashMap<(usize, usize), Vec<&FailureSite>>,
+        site: &FailureSite,
     ) -> Option<String> {
-        let absent = &candidate.path;
+        let absent = &site.path;
         if absent.segments.is_empty() {
             return Some(match absent.root {
                 Root::Object => {
@@ -324,20 +326,20 @@ impl Words<'_, '_> {
                 }
             });
         }
-        let n = candidate.node.index;
-        let of_chain = by_place
+        let n = site.node.index;
+        let of_chain = sites_by_node
             .values()
             .flatten()
-            .filter(|other| other.node.index == n && other.chain == candidate.chain)
-            .filter(|other| other.cause == Cause::Absent && !other.path.segments.is_empty());
+            .filter(|other| other.node.index == n && other.chain == site.chain)
+            .filter(|other| other.cause == FailureCause::Absent && !other.path.segments.is_empty());
         let mut optional = HashSet::new();
         for other in of_chain {
             optional.insert(other.node.id);
         }
-        let whole = self.path_of_chain(candidate);
+        let whole = self.path_of_chain(site);
         let stand_in = whole.and_then(|path| self.evaluator.shape(&path)?.stand_in());
         // What is no optional is its own value, so that an orValue() behind it is of no use yet.
-        let (stand_in, is_whole) = match self.or_value(n, candidate.chain) {
+        let (stand_in, is_whole) = match self.or_value(n, site.chain) {
             Some((known, is_whole)) => (Some(known), is_whole),
             None => (stand_in.map(str::to_owned), false),
         };
@@ -355,7 +357,7 @@ impl Words<'_, '_> {
         guard::mend(
             self.evaluator,
             n,
-            candidate.chain,
+            site.chain,
             &optional,
             stand_in.as_deref(),
             // Go leaves the number out of a Scale where it is 0.
@@ -390,10 +392,10 @@ impl Words<'_, '_> {
     }
 
     /// The path of the whole chain that the candidate is in, where it begins with a root.
-    fn path_of_chain(self, candidate: &Candidate) -> Option<FieldPath> {
+    fn path_of_chain(self, site: &FailureSite) -> Option<FieldPath> {
         let node = ExprRef {
-            index: candidate.node.index,
-            id: candidate.chain,
+            index: site.node.index,
+            id: site.chain,
         };
         let alternatives = self.evaluator.evaluate(node, &Scope::default());
         alternatives

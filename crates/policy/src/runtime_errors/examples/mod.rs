@@ -2,15 +2,15 @@
 //! by the evaluator.
 
 mod dependence;
-mod trial;
+mod value_search;
 
-use super::candidates::{self, Candidate, Cause};
+use super::failure_sites::{self, FailureCause, FailureSite};
 use super::failures::failures;
 use super::kinds::kinds_up_to;
 use super::makers::Makers;
 use super::symbol::{BranchCondition, ExprRef, Scope, SymbolicEvaluator};
 use super::witness::{Budget, Made, Maker, Witness};
-use super::{Context, goals, is_reason};
+use super::{Context, is_missing_value_error, solver};
 use crate::admission::trace::Step;
 use crate::compile::CompiledPolicy;
 use crate::expressions::{PolicyExpression, Role};
@@ -18,7 +18,7 @@ use crate::matching;
 use cel::stack::run_on_deep_stack;
 pub use dependence::{Dependence, dependence};
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
-use trial::{Trial, add_operation, edits, usual};
+use value_search::{ValueSearch, constrain_operation, trial_constraints, usual_constraints};
 
 /// The most kinds that a policy is tried on.
 const MAX_KINDS: usize = 16;
@@ -33,7 +33,7 @@ const MAX_COST: u64 = 2_000_000;
 const MAX_STEPS: u32 = 60_000;
 
 /// How often a request is mended that fails for something that is not there.
-const MAX_MENDS: usize = 8;
+const MAX_REPAIRS: usize = 8;
 
 /// The examples of one validation.
 #[derive(Clone, Debug)]
@@ -109,15 +109,19 @@ impl<'a> Search<'a> {
     }
 
     /// Reports whether nothing better is to be found for the validation at `n`.
-    fn is_done(&self, n: usize, wanted: bool) -> bool {
+    fn is_done(&self, n: usize, expected: bool) -> bool {
         let found = self.found.get(n);
-        let best = found.and_then(|found| found.get(usize::from(!wanted))?.as_ref());
+        let best = found.and_then(|found| found.get(usize::from(!expected))?.as_ref());
         best.is_some_and(|(quality, _)| *quality == Quality::Only)
     }
 
-    fn has_any(&self, n: usize, wanted: bool) -> bool {
+    fn has_any(&self, n: usize, expected: bool) -> bool {
         let found = self.found.get(n);
-        found.is_some_and(|found| found.get(usize::from(!wanted)).is_some_and(Option::is_some))
+        found.is_some_and(|found| {
+            found
+                .get(usize::from(!expected))
+                .is_some_and(Option::is_some)
+        })
     }
 
     fn try_validation(&mut self, maker: &mut Maker<'_>, n: usize) {
@@ -125,58 +129,64 @@ impl<'a> Search<'a> {
             return;
         };
         let evaluator = maker.evaluator(MAX_STEPS);
-        let mut trial = Trial {
+        let mut value_search = ValueSearch {
             evaluator: &evaluator,
-            candidates: candidates::find(&evaluator),
+            sites: failure_sites::find(&evaluator),
             budget: Budget {
                 n_evaluations: MAX_EVALUATIONS,
                 cost: MAX_COST,
             },
         };
-        for wanted in [false, true] {
-            if self.is_done(n, wanted) {
+        for expected in [false, true] {
+            if self.is_done(n, expected) {
                 continue;
             }
-            self.try_goals(maker, &mut trial, (n, index), wanted);
-            if !self.has_any(n, wanted) {
-                self.try_edits(maker, &mut trial, (n, index), wanted);
+            self.try_conditions(maker, &mut value_search, (n, index), expected);
+            if !self.has_any(n, expected) {
+                self.try_values(maker, &mut value_search, (n, index), expected);
             }
         }
     }
 
     /// Tries what the expressions themselves ask for.
-    fn try_goals(
+    fn try_conditions(
         &mut self,
         maker: &mut Maker<'_>,
-        trial: &mut Trial<'_, '_>,
+        value_search: &mut ValueSearch<'_, '_>,
         (n, index): (usize, usize),
-        wanted: bool,
+        expected: bool,
     ) {
-        for base in [usual(trial.evaluator), InputConstraints::default()] {
+        for base in [
+            usual_constraints(value_search.evaluator),
+            InputConstraints::default(),
+        ] {
             for with_others in [true, false] {
-                let goals = self.goals(trial.evaluator, index, wanted, with_others);
-                for needs in goals::solve(trial.evaluator, goals, base.clone()).found {
-                    self.try_needs(maker, trial, (n, index), needs);
-                    if self.is_done(n, wanted) {
+                let conditions =
+                    self.branch_conditions(value_search.evaluator, index, expected, with_others);
+                for constraints in
+                    solver::solve(value_search.evaluator, conditions, base.clone()).solutions
+                {
+                    self.try_constraints(maker, value_search, (n, index), constraints);
+                    if self.is_done(n, expected) {
                         return;
                     }
                 }
             }
         }
-        self.try_needs(maker, trial, (n, index), InputConstraints::default());
+        self.try_constraints(maker, value_search, (n, index), InputConstraints::default());
     }
 
-    /// Goals: the validation at `index` is `wanted`, match conditions hold, and, where that is asked for, the other
+    /// PathCondition: the validation at `index` is `wanted`, match conditions hold, and, where that is asked for, the other
     /// validations are true.
-    fn goals(
+    fn branch_conditions(
         &self,
         evaluator: &SymbolicEvaluator<'_>,
         index: usize,
-        wanted: bool,
+        expected: bool,
         with_others: bool,
     ) -> Vec<BranchCondition> {
         let expressions = self.policy.expressions().iter().enumerate();
-        let mut goals = Vec::new();
+        let mut conditions = Vec::new();
         for (n, expression) in expressions {
             let is_asked = match expression.role {
                 Role::MatchCondition => true,
@@ -188,7 +198,7 @@ impl<'a> Search<'a> {
                     index: n,
                     id: ast.root(),
                 };
-                goals.push(BranchCondition::Evaluates(node, Scope::default(), true));
+                conditions.push(BranchCondition::Evaluates(node, Scope::default(), true));
             }
         }
         // The last goal is looked at first.
@@ -197,114 +207,126 @@ impl<'a> Search<'a> {
                 index,
                 id: ast.root(),
             };
-            goals.push(BranchCondition::Evaluates(node, Scope::default(), wanted));
+            conditions.push(BranchCondition::Evaluates(node, Scope::default(), expected));
         }
-        goals
+        conditions
     }
 
     /// Tries requests that differ in what the validation reads.
-    fn try_edits(
+    fn try_values(
         &mut self,
         maker: &mut Maker<'_>,
-        trial: &mut Trial<'_, '_>,
+        value_search: &mut ValueSearch<'_, '_>,
         (n, index): (usize, usize),
-        wanted: bool,
+        expected: bool,
     ) {
         let conditions = {
-            let goals = self.goals(trial.evaluator, index, wanted, false);
-            let n_conditions = goals.len().saturating_sub(1);
-            goals.into_iter().take(n_conditions).collect()
+            let all = self.branch_conditions(value_search.evaluator, index, expected, false);
+            let n_conditions = all.len().saturating_sub(1);
+            all.into_iter().take(n_conditions).collect()
         };
-        let mut bases =
-            goals::solve(trial.evaluator, conditions, InputConstraints::default()).found;
+        let mut bases = solver::solve(
+            value_search.evaluator,
+            conditions,
+            InputConstraints::default(),
+        )
+        .solutions;
         bases.truncate(2);
         let conditions = {
-            let goals = self.goals(trial.evaluator, index, wanted, false);
-            let n_conditions = goals.len().saturating_sub(1);
-            goals.into_iter().take(n_conditions).collect()
+            let all = self.branch_conditions(value_search.evaluator, index, expected, false);
+            let n_conditions = all.len().saturating_sub(1);
+            all.into_iter().take(n_conditions).collect()
         };
-        let more = goals::solve(trial.evaluator, conditions, usual(trial.evaluator)).found;
+        let more = solver::solve(
+            value_search.evaluator,
+            conditions,
+            usual_constraints(value_search.evaluator),
+        )
+        .solutions;
         bases.splice(0..0, more.into_iter().take(1));
         if bases.is_empty() {
             bases.push(InputConstraints::default());
         }
         let mut paths = Vec::new();
         let mut literals = Vec::new();
-        trial.paths(index, &mut paths, &mut literals);
-        let edits: Vec<(FieldPath, Constraint)> = paths
+        value_search.paths(index, &mut paths, &mut literals);
+        let trials: Vec<(FieldPath, Constraint)> = paths
             .iter()
-            .flat_map(|path| edits(path, &literals))
+            .flat_map(|path| trial_constraints(path, &literals))
             .collect();
         for base in &bases {
             for operation in maker.operations.clone() {
-                let mut needs = base.clone();
-                if add_operation(&mut needs, operation).is_some() {
-                    self.try_needs(maker, trial, (n, index), needs);
+                let mut constraints = base.clone();
+                if constrain_operation(&mut constraints, operation).is_some() {
+                    self.try_constraints(maker, value_search, (n, index), constraints);
                 }
             }
-            for (path, edit) in &edits {
-                if self.has_any(n, wanted) || trial.budget.is_used_up() {
+            for (path, constraint) in &trials {
+                if self.has_any(n, expected) || value_search.budget.is_used_up() {
                     return;
                 }
-                let mut needs = base.clone();
-                if needs.add(path, edit.clone()).is_some() {
-                    self.try_needs(maker, trial, (n, index), needs);
+                let mut constraints = base.clone();
+                if constraints.add(path, constraint.clone()).is_some() {
+                    self.try_constraints(maker, value_search, (n, index), constraints);
                 }
             }
         }
         // Two of them at once: all there, and one changed.
         let mut all = bases.swap_remove(0);
         for path in &paths {
-            let mut more = all.clone();
-            if more.add(path, Constraint::Present).is_some() {
-                all = more;
+            let mut extended = all.clone();
+            if extended.add(path, Constraint::Present).is_some() {
+                all = extended;
             }
         }
-        self.try_needs(maker, trial, (n, index), all.clone());
-        for (path, edit) in edits {
-            if self.has_any(n, wanted) || trial.budget.is_used_up() {
+        self.try_constraints(maker, value_search, (n, index), all.clone());
+        for (path, constraint) in trials {
+            if self.has_any(n, expected) || value_search.budget.is_used_up() {
                 return;
             }
-            let mut needs = all.clone();
-            if needs.add(&path, edit).is_some() {
-                self.try_needs(maker, trial, (n, index), needs);
+            let mut constraints = all.clone();
+            if constraints.add(&path, constraint).is_some() {
+                self.try_constraints(maker, value_search, (n, index), constraints);
             }
         }
     }
 
     /// Makes a request that fits `needs`, mends it where it lacks something, and keeps what it shows.
-    fn try_needs(
+    fn try_constraints(
         &mut self,
         maker: &mut Maker<'_>,
-        trial: &mut Trial<'_, '_>,
+        value_search: &mut ValueSearch<'_, '_>,
         (n, index): (usize, usize),
-        mut needs: InputConstraints,
+        mut constraints: InputConstraints,
     ) {
-        for _ in 0..MAX_MENDS {
-            let Some(made) = maker.make(&needs) else {
+        for _ in 0..MAX_REPAIRS {
+            let Some(made) = maker.make(&constraints) else {
                 return;
             };
-            let Some(steps) = maker.traced(&made, &mut trial.budget) else {
+            let Some(steps) = maker.traced(&made, &mut value_search.budget) else {
                 return;
             };
             self.keep(maker, n, &made, &steps);
-            let failures = failures(trial.evaluator, &steps);
+            let failures = failures(value_search.evaluator, &steps);
             let of_others = failures.iter().filter(|failure| failure.of != index);
             let of_it = failures.iter().filter(|failure| failure.of == index);
             let missing = of_it
                 .chain(of_others)
-                .filter(|failure| is_reason(&failure.message))
+                .filter(|failure| is_missing_value_error(&failure.message))
                 .find_map(|failure| {
-                    let at_node = |candidate: &&Candidate| {
-                        candidate.node.index == failure.n
-                            && candidate.node.id.index() == failure.id
-                            && candidate.cause == Cause::Absent
-                            && made.lacks(&candidate.path)
+                    let at_node = |site: &&FailureSite| {
+                        site.node.index == failure.n
+                            && site.node.id.index() == failure.id
+                            && site.cause == FailureCause::Absent
+                            && made.lacks(&site.path)
                     };
-                    trial.candidates.iter().find(at_node)
+                    value_search.sites.iter().find(at_node)
                 });
             let Some(missing) = missing else { return };
-            if needs.add(&missing.path, Constraint::Present).is_none() {
+            if constraints
+                .add(&missing.path, Constraint::Present)
+                .is_none()
+            {
                 return;
             }
         }
@@ -314,7 +336,11 @@ impl<'a> Search<'a> {
     fn keep(&mut self, maker: &Maker<'_>, n: usize, made: &Made, steps: &[Step]) {
         let expressions = self.policy.expressions();
         let role = |step: &Step| expressions.get(step.index).map(|found| found.role);
-        let of_role = |wanted: Role| steps.iter().filter(move |step| role(step) == Some(wanted));
+        let of_role = |expected: Role| {
+            steps
+                .iter()
+                .filter(move |step| role(step) == Some(expected))
+        };
         let holds = |step: &Step| matches!(step.result, Ok(Some(true)));
         if !of_role(Role::MatchCondition).all(holds) {
             return;

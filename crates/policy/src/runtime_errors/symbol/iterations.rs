@@ -145,12 +145,12 @@ impl SymbolicEvaluator<'_> {
             id,
         };
         let mut found = Vec::new();
-        for (scope, mut goals) in self.iterations(node.index, fold, scope, depth) {
-            goals.extend(
+        for (scope, mut conditions) in self.iterations(node.index, fold, scope, depth) {
+            conditions.extend(
                 filter.map(|id| BranchCondition::Evaluates(node_at(id), scope.clone(), true)),
             );
             for symbolic in self.evaluate(node_at(transform), &scope) {
-                found.push((symbolic, goals.clone()));
+                found.push((symbolic, conditions.clone()));
             }
         }
         found.truncate(MAX_ALTERNATIVES);
@@ -172,7 +172,7 @@ impl SymbolicEvaluator<'_> {
         };
         let mut iterations = Vec::new();
         for symbolic in self.evaluate(range, scope) {
-            for (element, goals) in self.elements(&symbolic, depth.saturating_add(1)) {
+            for (element, conditions) in self.elements(&symbolic, depth.saturating_add(1)) {
                 let scope = match &fold.iter_var2 {
                     None => scope.with(&fold.iter_var, vec![element]),
                     Some(second) => match &element {
@@ -189,7 +189,7 @@ impl SymbolicEvaluator<'_> {
                             .with(second, vec![element]),
                     },
                 };
-                iterations.push((scope, goals));
+                iterations.push((scope, conditions));
                 if iterations.len() >= MAX_ALTERNATIVES {
                     return iterations;
                 }

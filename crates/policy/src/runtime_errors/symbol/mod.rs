@@ -11,8 +11,8 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 
 use super::constant_conditions::constant_truth;
-use super::goals::Way;
 use super::shape::{Shape, Step};
+use super::solver::Disjunct;
 use crate::compile::CompiledPolicy;
 use crate::expressions::Role;
 use crate::reads::{Input, variable};
@@ -115,7 +115,7 @@ pub(super) enum BranchCondition {
 }
 
 /// The ways for an expression to be true or false.
-type DisjunctCache = HashMap<(ExprRef, bool), Rc<[Way]>>;
+type DisjunctCache = HashMap<(ExprRef, bool), Rc<[Disjunct]>>;
 
 /// Types of the roots for one kind, and the expressions.
 pub(super) struct SymbolicEvaluator<'a> {
@@ -128,7 +128,7 @@ pub(super) struct SymbolicEvaluator<'a> {
     /// The symbols of expressions outside of macros, as far as they were asked for.
     cache: RefCell<HashMap<ExprRef, Vec<SymbolicValue>>>,
     /// The ways for expressions outside of macros to be true or false, as far as they were asked for.
-    pub(super) ways: RefCell<DisjunctCache>,
+    pub(super) disjuncts: RefCell<DisjunctCache>,
     /// The steps that may still be taken.
     steps_left: Cell<u32>,
 }
@@ -151,7 +151,7 @@ impl<'a> SymbolicEvaluator<'a> {
             variables: variables.collect(),
             constants,
             cache: RefCell::default(),
-            ways: RefCell::default(),
+            disjuncts: RefCell::default(),
             steps_left: Cell::new(max_steps),
         }
     }

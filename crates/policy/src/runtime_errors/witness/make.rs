@@ -24,9 +24,9 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 impl Maker<'_> {
     /// The operation that `needs` ask for, the least unusual one.
-    fn operation(&self, needs: &InputConstraints) -> Option<Operation> {
+    fn operation(&self, constraints: &InputConstraints) -> Option<Operation> {
         let wanted = FieldPath::new(Root::Request).field("operation")?;
-        let wanted = needs.at(&wanted);
+        let wanted = constraints.at(&wanted);
         let fits = |operation: &&Operation| {
             let name = json!(operation.as_str());
             let is_named = wanted.is_none_or(|need| {
@@ -43,19 +43,22 @@ impl Maker<'_> {
                 Operation::Delete => (false, true),
             };
             is_named
-                && !(has_object && needs.is_absent(&object))
-                && (has_object || !needs.is_present(&object))
-                && !(has_old && needs.is_absent(&old_object))
-                && (has_old || !needs.is_present(&old_object))
+                && !(has_object && constraints.is_absent(&object))
+                && (has_object || !constraints.is_present(&object))
+                && !(has_old && constraints.is_absent(&old_object))
+                && (has_old || !constraints.is_present(&old_object))
         };
         self.operations.iter().find(fits).copied()
     }
 
     /// A request that fits `needs`; `None` where there is none, as far as can be told.
-    pub(in crate::runtime_errors) fn make(&self, needs: &InputConstraints) -> Option<Rc<Made>> {
-        let operation = self.operation(needs)?;
-        let mut needs = needs.clone();
-        self.add_selected(&mut needs, operation)?;
+    pub(in crate::runtime_errors) fn make(
+        &self,
+        constraints: &InputConstraints,
+    ) -> Option<Rc<Made>> {
+        let operation = self.operation(constraints)?;
+        let mut constraints = constraints.clone();
+        self.add_selected(&mut constraints, operation)?;
         let (has_object, has_old) = match operation {
             Operation::Create | Operation::Connect => (true, false),
             Operation::Update => (true, true),
@@ -67,42 +70,45 @@ impl Maker<'_> {
                 .into_iter()
                 .chain(has_old.then_some(Root::OldObject))
             {
-                validity::add_implied_constraints(&self.resource.gvk.kind, root, &mut needs)?;
+                validity::add_implied_constraints(&self.resource.gvk.kind, root, &mut constraints)?;
             }
         }
         let sent = if has_object {
-            Some(self.make_object(&needs, Root::Object, operation)?)
+            Some(self.make_object(&constraints, Root::Object, operation)?)
         } else {
             None
         };
         let old_sent = if has_old {
-            Some(self.make_object(&needs, Root::OldObject, operation)?)
+            Some(self.make_object(&constraints, Root::OldObject, operation)?)
         } else {
             None
         };
-        let prepared = self.prepared(&needs, operation, [sent, old_sent])?;
+        let prepared = self.prepared(&constraints, operation, [sent, old_sent])?;
         let [object, old_object] = prepared.seen;
         let params = match &self.params {
             Some(params) if params.is_always_null => None,
-            Some(params) if !needs.is_absent(&FieldPath::new(Root::Params)) => {
-                Some(Self::make_params(params, &needs)?)
+            Some(params) if !constraints.is_absent(&FieldPath::new(Root::Params)) => {
+                Some(Self::make_params(params, &constraints)?)
             }
             Some(params) if !params.may_be_null => return None,
             _ => None,
         };
         let is_namespaced = self.resource.namespaced;
-        if needs.is_absent(&FieldPath::new(Root::Namespace)) && is_namespaced {
+        if constraints.is_absent(&FieldPath::new(Root::Namespace)) && is_namespaced {
             return None;
         }
         let namespace = if is_namespaced {
             let object = object.as_ref().or(old_object.as_ref())?;
             let name = object.get("metadata")?.get("namespace")?.as_str()?;
-            Some(self.make_namespace(&needs, name)?)
+            Some(self.make_namespace(&constraints, name)?)
         } else {
             None
         };
-        let request =
-            self.make_request(&needs, operation, object.as_ref().or(old_object.as_ref()))?;
+        let request = self.make_request(
+            &constraints,
+            operation,
+            object.as_ref().or(old_object.as_ref()),
+        )?;
         Some(Rc::new(Made {
             digest: digest(&(prepared.digest, operation, &params, &namespace, &request)),
             operation,
@@ -117,7 +123,7 @@ impl Maker<'_> {
 
     fn make_object(
         &self,
-        needs: &InputConstraints,
+        constraints: &InputConstraints,
         root: Root,
         operation: Operation,
     ) -> Option<Json> {
@@ -161,7 +167,7 @@ impl Maker<'_> {
         // The name and the namespace of the request are those of the object.
         for name in ["name", "namespace"] {
             let of_request = FieldPath::new(Root::Request).field(name)?;
-            if let Some(need) = needs.at(&of_request)
+            if let Some(need) = constraints.at(&of_request)
                 && need.is_present == Some(true)
             {
                 let has_one = self.resource.namespaced || is_namespace(self.resource);
@@ -176,15 +182,15 @@ impl Maker<'_> {
                     .meet(&mut object, &FieldPath::new(root), &segments, need)?;
             }
         }
-        meet_all(&self.object, &mut object, root, needs)?;
+        meet_all(&self.object, &mut object, root, constraints)?;
         if self.is_own {
             let kind = &self.resource.gvk.kind;
-            validity::complete(kind, root, needs, &mut object)?;
+            validity::complete(kind, root, constraints, &mut object)?;
         }
         Some(object)
     }
 
-    fn make_params(params: &Params<'_>, needs: &InputConstraints) -> Option<Json> {
+    fn make_params(params: &Params<'_>, constraints: &InputConstraints) -> Option<Json> {
         let mut object = params.shape.minimal(&FieldPath::new(Root::Params))?;
         let fields = object.as_object_mut()?;
         fields.insert("apiVersion".to_owned(), json!(params.api_version));
@@ -197,15 +203,15 @@ impl Maker<'_> {
                 .insert("namespace".to_owned(), json!(NAMESPACE));
         }
         fields.insert("metadata".to_owned(), metadata);
-        meet_all(&params.shape, &mut object, Root::Params, needs)?;
+        meet_all(&params.shape, &mut object, Root::Params, constraints)?;
         Some(object)
     }
 
-    fn make_namespace(&self, needs: &InputConstraints, name: &str) -> Option<Json> {
+    fn make_namespace(&self, constraints: &InputConstraints, name: &str) -> Option<Json> {
         let mut labels = json!({NAME_LABEL: name});
         let labels_of = labels.as_object_mut()?;
-        for (key, edit) in self.namespace_selectors().flat_map(selected) {
-            match edit {
+        for (key, constraint) in self.namespace_selectors().flat_map(selected) {
+            match constraint {
                 // This label is that of the name.
                 _ if key == NAME_LABEL => {}
                 Constraint::Equals(value) => drop(labels_of.insert(key, value)),
@@ -226,13 +232,18 @@ impl Maker<'_> {
             "spec": {"finalizers": ["kubernetes"]},
             "status": {"phase": "Active"},
         });
-        meet_all(&namespace_shape(), &mut namespace, Root::Namespace, needs)?;
+        meet_all(
+            &namespace_shape(),
+            &mut namespace,
+            Root::Namespace,
+            constraints,
+        )?;
         Some(namespace)
     }
 
     fn make_request(
         &self,
-        needs: &InputConstraints,
+        constraints: &InputConstraints,
         operation: Operation,
         object: Option<&Json>,
     ) -> Option<Json> {
@@ -275,7 +286,7 @@ impl Maker<'_> {
         };
         fields.extend(namespace.map(|namespace| ("namespace".to_owned(), namespace)));
         let before = request.clone();
-        meet_all(&self.request, &mut request, Root::Request, needs)?;
+        meet_all(&self.request, &mut request, Root::Request, constraints)?;
         // The user alone can be chosen.
         let is_fixed = |name: &str| before.get(name) == request.get(name);
         let fixed = [
@@ -292,15 +303,15 @@ impl Maker<'_> {
     }
 
     fn namespace_selectors(&self) -> impl Iterator<Item = &LabelSelector> {
-        let all = self.constraints.iter();
-        all.filter_map(|constraints| constraints.namespace_selector.as_ref())
+        let all = self.match_resources.iter();
+        all.filter_map(|resources| resources.namespace_selector.as_ref())
     }
 
     /// The name of the namespace, one that the selectors select where they ask for names.
     fn namespace_name(&self) -> String {
         let wanted = self.namespace_selectors().flat_map(selected);
         let mut wanted = wanted.filter(|(key, _)| key == NAME_LABEL);
-        let named = wanted.find_map(|(_, edit)| match edit {
+        let named = wanted.find_map(|(_, constraint)| match constraint {
             Constraint::Equals(Json::String(name)) => Some(name),
             _ => None,
         });
@@ -315,21 +326,21 @@ impl Maker<'_> {
     }
 
     /// Adds what the selectors ask of objects.
-    fn add_selected(&self, needs: &mut InputConstraints, operation: Operation) -> Option<()> {
+    fn add_selected(&self, constraints: &mut InputConstraints, operation: Operation) -> Option<()> {
         let root = if operation == Operation::Delete {
             Root::OldObject
         } else {
             Root::Object
         };
         let labels = FieldPath::new(root).field("metadata")?.field("labels")?;
-        let selectors = self.constraints.iter();
-        let selectors = selectors.filter_map(|constraints| constraints.object_selector.as_ref());
-        for (key, edit) in selectors.flat_map(selected) {
-            if edit == Constraint::Absent {
+        let selectors = self.match_resources.iter();
+        let selectors = selectors.filter_map(|resources| resources.object_selector.as_ref());
+        for (key, constraint) in selectors.flat_map(selected) {
+            if constraint == Constraint::Absent {
                 // Left out of what is made in any case, unless something asks for it.
                 continue;
             }
-            needs.add(&labels.field(&key)?, edit)?;
+            constraints.add(&labels.field(&key)?, constraint)?;
         }
         Some(())
     }
@@ -339,9 +350,9 @@ fn meet_all(
     shape: &Shape<'_>,
     value: &mut Json,
     root: Root,
-    needs: &InputConstraints,
+    constraints: &InputConstraints,
 ) -> Option<()> {
-    let of_root = needs
+    let of_root = constraints
         .iter()
         .filter(|(path, _)| path.root == root && !path.segments.is_empty());
     let all: Vec<(&FieldPath, &ValueConstraints)> = of_root.collect();
@@ -363,13 +374,13 @@ fn selected(selector: &LabelSelector) -> Vec<(String, Constraint)> {
         .collect();
     for requirement in selector.match_expressions.iter().flatten() {
         let first = requirement.values.iter().flatten().next();
-        let edit = match (&*requirement.operator, first) {
+        let constraint = match (&*requirement.operator, first) {
             ("In", Some(value)) => Constraint::Equals(json!(value)),
             ("DoesNotExist", _) => Constraint::Absent,
             ("NotIn", _) => continue,
             _ => Constraint::Present,
         };
-        found.push((requirement.key.clone(), edit));
+        found.push((requirement.key.clone(), constraint));
     }
     found
 }

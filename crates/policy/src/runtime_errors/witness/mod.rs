@@ -75,7 +75,7 @@ pub(super) struct Maker<'a> {
     known: HashMap<Rc<Made>, Option<Rc<Vec<Failure>>>>,
     authorizer: Arc<AuthorizerList>,
     /// The constraints that requests have to meet: those of the policy, and of a binding.
-    constraints: Vec<&'a MatchResources>,
+    match_resources: Vec<&'a MatchResources>,
 }
 
 /// The params of a policy.
@@ -134,7 +134,7 @@ impl<'a> Maker<'a> {
             tried: Vec::new(),
             known: HashMap::new(),
             authorizer: Arc::new(AuthorizerList::default()),
-            constraints: constraints(policy.policy()).into_iter().collect(),
+            match_resources: match_constraints(policy.policy()).into_iter().collect(),
         }
     }
 
@@ -145,8 +145,8 @@ impl<'a> Maker<'a> {
     }
 
     /// The maker of requests that meet the selectors of `constraints` too, those of a binding.
-    pub(super) fn within(mut self, constraints: Option<&'a MatchResources>) -> Self {
-        self.constraints.extend(constraints);
+    pub(super) fn within(mut self, match_resources: Option<&'a MatchResources>) -> Self {
+        self.match_resources.extend(match_resources);
         self
     }
 
@@ -198,10 +198,10 @@ impl<'a> Maker<'a> {
     }
 
     /// Reports whether no request was made for `needs` before.
-    pub(super) fn is_new(&mut self, needs: &InputConstraints) -> bool {
-        let is_new = !self.tried.contains(needs);
+    pub(super) fn is_new(&mut self, constraints: &InputConstraints) -> bool {
+        let is_new = !self.tried.contains(constraints);
         if is_new {
-            self.tried.push(needs.clone());
+            self.tried.push(constraints.clone());
         }
         is_new
     }
@@ -385,7 +385,7 @@ impl<'a> Maker<'a> {
     }
 }
 
-fn constraints(policy: &ValidatingAdmissionPolicy) -> Option<&MatchResources> {
+fn match_constraints(policy: &ValidatingAdmissionPolicy) -> Option<&MatchResources> {
     policy.spec.as_ref()?.match_constraints.as_ref()
 }
 

@@ -30,7 +30,7 @@ impl Maker<'_> {
     /// them, or where it does not read them.
     pub(super) fn prepared(
         &self,
-        needs: &InputConstraints,
+        constraints: &InputConstraints,
         operation: Operation,
         mut sent: Objects,
     ) -> Option<Prepared> {
@@ -50,14 +50,14 @@ impl Maker<'_> {
         let is_status = subresource == "status";
         if let [Some(object), Some(old_object)] = &mut sent {
             if subresource.is_empty() || is_status {
-                keep_apart(needs, is_status, object, old_object);
+                keep_apart(constraints, is_status, object, old_object);
             }
             if self.is_own {
                 let kind = match subresource {
                     "" | "status" => gvk.kind.clone(),
                     subresource => format!("{}/{subresource}", gvk.kind),
                 };
-                preserve_immutable(&gvk.group, &kind, needs, object, old_object);
+                preserve_immutable(&gvk.group, &kind, constraints, object, old_object);
             }
         }
         if !(subresource.is_empty() || is_status) {
@@ -135,14 +135,23 @@ pub(super) fn stored_operation(operation: Operation) -> Option<defaulting::Opera
 
 /// Gives the old object what a change cannot touch, the status or all but the status, as it is in the new one, unless
 /// `needs` ask for something of it.
-fn keep_apart(needs: &InputConstraints, is_status: bool, object: &Json, old_object: &mut Json) {
+fn keep_apart(
+    constraints: &InputConstraints,
+    is_status: bool,
+    object: &Json,
+    old_object: &mut Json,
+) {
     let (Some(fields), Some(old_fields)) = (object.as_object(), old_object.as_object_mut()) else {
         return;
     };
     let is_kept = |name: &str| (name == "status") != is_status && name != "metadata";
     let is_asked = |name: &str| {
         let path = FieldPath::new(Root::OldObject).field(name);
-        path.is_some_and(|path| needs.iter().any(|(asked, _)| asked.starts_with(&path)))
+        path.is_some_and(|path| {
+            constraints
+                .iter()
+                .any(|(asked, _)| asked.starts_with(&path))
+        })
     };
     let is_moved = |name: &str| is_kept(name) && !is_asked(name);
     let kept: Map<String, Json> = old_fields

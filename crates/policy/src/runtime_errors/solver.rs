@@ -18,163 +18,172 @@ use cel::ast::{Comprehension, Expr, ExprId, Literal};
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
 
 /// How many ways to reach all goals are given.
-const MAX_WAYS: usize = 5;
+const MAX_SOLUTIONS: usize = 5;
 
 /// The most goals and needs that are looked at for one set of goals.
 const MAX_STEPS: u32 = 120;
 
 /// How many goals, the innermost ones, are looked at for a contradiction at first sight.
-const MAX_LOOKED_AT: usize = 12;
+const MAX_PRECHECKED: usize = 12;
 
 /// One way to reach a goal: needs, and goals in its place.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Way {
-    edits: Vec<(FieldPath, Constraint)>,
-    goals: Vec<BranchCondition>,
+pub(super) struct Disjunct {
+    constraints: Vec<(FieldPath, Constraint)>,
+    conditions: Vec<BranchCondition>,
 }
 
-impl Way {
-    fn of(path: &FieldPath, edit: Constraint) -> Self {
+impl Disjunct {
+    fn from_constraint(path: &FieldPath, constraint: Constraint) -> Self {
         Self {
-            edits: vec![(path.clone(), edit)],
-            goals: Vec::new(),
+            constraints: vec![(path.clone(), constraint)],
+            conditions: Vec::new(),
         }
     }
 
-    fn to(goals: Vec<BranchCondition>) -> Self {
+    fn from_conditions(conditions: Vec<BranchCondition>) -> Self {
         Self {
-            edits: Vec::new(),
-            goals,
+            constraints: Vec::new(),
+            conditions,
         }
     }
 }
 
 /// The outcome of a search for needs.
-pub(super) struct Solved {
+pub(super) struct Solution {
     /// The needs, one for each way.
-    pub(super) found: Vec<InputConstraints>,
+    pub(super) solutions: Vec<InputConstraints>,
     /// True if there is no way, also where there are more goals.
-    pub(super) is_hopeless: bool,
+    pub(super) is_unsat: bool,
 }
 
 /// The needs that reach all of `goals` besides `needs`, as far as the goals can be read; none where they contradict
 /// each other.
 pub(super) fn solve(
     evaluator: &SymbolicEvaluator<'_>,
-    goals: Vec<BranchCondition>,
-    needs: InputConstraints,
-) -> Solved {
-    if is_contradicted(evaluator, &goals, &needs) {
-        return Solved {
-            found: Vec::new(),
-            is_hopeless: true,
+    conditions: Vec<BranchCondition>,
+    constraints: InputConstraints,
+) -> Solution {
+    if is_contradictory(evaluator, &conditions, &constraints) {
+        return Solution {
+            solutions: Vec::new(),
+            is_unsat: true,
         };
     }
-    let mut found = Vec::new();
-    let mut left = MAX_STEPS;
-    let mut is_cut = false;
-    let mut open = vec![(goals, needs)];
-    while let Some((mut goals, mut needs)) = open.pop() {
-        if found.len() >= MAX_WAYS || left == 0 || !evaluator.take_step() {
-            is_cut = true;
+    let mut solutions = Vec::new();
+    let mut steps_left = MAX_STEPS;
+    let mut is_incomplete = false;
+    let mut open = vec![(conditions, constraints)];
+    while let Some((mut conditions, mut constraints)) = open.pop() {
+        if solutions.len() >= MAX_SOLUTIONS || steps_left == 0 || !evaluator.take_step() {
+            is_incomplete = true;
             break;
         }
-        left -= 1;
-        let Some(goal) = goals.pop() else {
-            if !found.contains(&needs) {
-                found.push(needs);
+        steps_left -= 1;
+        let Some(condition) = conditions.pop() else {
+            if !solutions.contains(&constraints) {
+                solutions.push(constraints);
             }
             continue;
         };
         // The first way is looked at first.
-        for (n, way) in ways(evaluator, &goal).iter().enumerate().rev() {
+        for (n, disjunct) in disjuncts(evaluator, &condition).iter().enumerate().rev() {
             // Mostly there is but one way.
-            let (mut goals, mut needs) = if n == 0 {
-                (std::mem::take(&mut goals), std::mem::take(&mut needs))
+            let (mut conditions, mut constraints) = if n == 0 {
+                (
+                    std::mem::take(&mut conditions),
+                    std::mem::take(&mut constraints),
+                )
             } else {
-                (goals.clone(), needs.clone())
+                (conditions.clone(), constraints.clone())
             };
-            let met = way
-                .edits
+            let added = disjunct
+                .constraints
                 .iter()
-                .try_for_each(|(path, edit)| needs.add(path, edit.clone()));
-            if met.is_some() {
-                goals.extend_from_slice(&way.goals);
-                open.push((goals, needs));
+                .try_for_each(|(path, constraint)| constraints.add(path, constraint.clone()));
+            if added.is_some() {
+                conditions.extend_from_slice(&disjunct.conditions);
+                open.push((conditions, constraints));
             }
         }
     }
-    Solved {
-        is_hopeless: found.is_empty() && !is_cut,
-        found,
+    Solution {
+        is_unsat: solutions.is_empty() && !is_incomplete,
+        solutions,
     }
 }
 
-/// Reports whether a goal that can be met in one way only, or in none, contradicts `needs` or another such goal: a
+/// Reports whether a goal that can be added in one way only, or in none, contradicts `needs` or another such goal: a
 /// guard for what is absent, mostly.
-fn is_contradicted(
+fn is_contradictory(
     evaluator: &SymbolicEvaluator<'_>,
-    goals: &[BranchCondition],
-    needs: &InputConstraints,
+    conditions: &[BranchCondition],
+    constraints: &InputConstraints,
 ) -> bool {
-    let mut needs = needs.clone();
-    for goal in goals.iter().take(MAX_LOOKED_AT) {
-        let ways = ways(evaluator, goal);
-        let mut edits = match &*ways {
+    let mut combined = constraints.clone();
+    for condition in conditions.iter().take(MAX_PRECHECKED) {
+        let disjuncts = disjuncts(evaluator, condition);
+        let mut required = match &*disjuncts {
             [] => return true,
-            [way] => way.edits.iter(),
+            [disjunct] => disjunct.constraints.iter(),
             _ => continue,
         };
-        if edits.any(|(path, edit)| needs.add(path, edit.clone()).is_none()) {
+        if required.any(|(path, constraint)| combined.add(path, constraint.clone()).is_none()) {
             return true;
         }
     }
     false
 }
 
-fn ways(evaluator: &SymbolicEvaluator<'_>, goal: &BranchCondition) -> Rc<[Way]> {
-    match goal {
-        BranchCondition::NonEmpty(path) => [Way::of(path, Constraint::MinLen(1))].into(),
-        BranchCondition::Evaluates(node, scope, wanted) if scope.is_empty() => {
-            let key = (*node, *wanted);
-            if let Some(known) = evaluator.ways.borrow().get(&key) {
+fn disjuncts(evaluator: &SymbolicEvaluator<'_>, condition: &BranchCondition) -> Rc<[Disjunct]> {
+    match condition {
+        BranchCondition::NonEmpty(path) => {
+            [Disjunct::from_constraint(path, Constraint::MinLen(1))].into()
+        }
+        BranchCondition::Evaluates(node, scope, expected) if scope.is_empty() => {
+            let key = (*node, *expected);
+            if let Some(known) = evaluator.disjuncts.borrow().get(&key) {
                 return Rc::clone(known);
             }
-            let ways: Rc<[Way]> = truth(evaluator, *node, scope, *wanted).into();
-            evaluator.ways.borrow_mut().insert(key, Rc::clone(&ways));
-            ways
+            let disjuncts: Rc<[Disjunct]> =
+                expression_disjuncts(evaluator, *node, scope, *expected).into();
+            evaluator
+                .disjuncts
+                .borrow_mut()
+                .insert(key, Rc::clone(&disjuncts));
+            disjuncts
         }
-        BranchCondition::Evaluates(node, scope, wanted) => {
-            truth(evaluator, *node, scope, *wanted).into()
+        BranchCondition::Evaluates(node, scope, expected) => {
+            expression_disjuncts(evaluator, *node, scope, *expected).into()
         }
     }
 }
 
 /// The ways for the expression at `place` to be `wanted`.
-fn truth(
+fn expression_disjuncts(
     evaluator: &SymbolicEvaluator<'_>,
     node: ExprRef,
     scope: &Scope,
-    wanted: bool,
-) -> Vec<Way> {
+    expected: bool,
+) -> Vec<Disjunct> {
     let node_at = |id| ExprRef {
         index: node.index,
         id,
     };
-    let is = |id, wanted| BranchCondition::Evaluates(node_at(id), scope.clone(), wanted);
+    let is = |id, expected| BranchCondition::Evaluates(node_at(id), scope.clone(), expected);
     if let Some(n) = evaluator.read_variable(node) {
         let Some(ast) = evaluator.ast(n) else {
             return Vec::new();
         };
         let id = ast.root();
-        return vec![Way::to(vec![BranchCondition::Evaluates(
+        return vec![Disjunct::from_conditions(vec![BranchCondition::Evaluates(
             ExprRef { index: n, id },
             Scope::default(),
-            wanted,
+            expected,
         )])];
     }
     match evaluator.expr(node) {
-        Expr::Literal(Literal::Bool(value)) => if_so(*value == wanted),
+        Expr::Literal(Literal::Bool(value)) => constant_disjuncts(*value == expected),
         Expr::Select {
             operand,
             field,
@@ -185,73 +194,77 @@ fn truth(
                 SymbolicValue::Input { path, .. } => path.field(field),
                 _ => None,
             });
-            let edit = if wanted {
+            let constraint = if expected {
                 Constraint::Present
             } else {
                 Constraint::Absent
             };
-            let mut ways: Vec<_> = paths.map(|path| Way::of(&path, edit.clone())).collect();
-            if ways.is_empty() {
-                ways.push(Way::default());
+            let mut disjuncts: Vec<_> = paths
+                .map(|path| Disjunct::from_constraint(&path, constraint.clone()))
+                .collect();
+            if disjuncts.is_empty() {
+                disjuncts.push(Disjunct::default());
             }
-            ways
+            disjuncts
         }
         Expr::Call {
             function,
             target,
             args,
         } => match (&**function, target, &**args) {
-            ("!_", None, [arg]) => vec![Way::to(vec![is(*arg, !wanted)])],
-            ("_&&_", None, args) if wanted => {
-                vec![Way::to(
+            ("!_", None, [arg]) => vec![Disjunct::from_conditions(vec![is(*arg, !expected)])],
+            ("_&&_", None, args) if expected => {
+                vec![Disjunct::from_conditions(
                     args.iter().rev().map(|arg| is(*arg, true)).collect(),
                 )]
             }
-            ("_||_", None, args) if !wanted => {
-                vec![Way::to(
+            ("_||_", None, args) if !expected => {
+                vec![Disjunct::from_conditions(
                     args.iter().rev().map(|arg| is(*arg, false)).collect(),
                 )]
             }
             ("_&&_" | "_||_", None, args) => args
                 .iter()
-                .map(|arg| Way::to(vec![is(*arg, wanted)]))
+                .map(|arg| Disjunct::from_conditions(vec![is(*arg, expected)]))
                 .collect(),
             ("_?_:_", None, [condition, truthy, falsy]) => vec![
-                Way::to(vec![is(*truthy, wanted), is(*condition, true)]),
-                Way::to(vec![is(*falsy, wanted), is(*condition, false)]),
+                Disjunct::from_conditions(vec![is(*truthy, expected), is(*condition, true)]),
+                Disjunct::from_conditions(vec![is(*falsy, expected), is(*condition, false)]),
             ],
-            _ => called(evaluator, node, scope, (function, *target, args), wanted),
+            _ => call_disjuncts(evaluator, node, scope, (function, *target, args), expected),
         },
-        Expr::Comprehension(fold) => truth_of_fold(evaluator, node, fold, scope, wanted),
+        Expr::Comprehension(fold) => {
+            comprehension_disjuncts(evaluator, node, fold, scope, expected)
+        }
         _ => {
             let alternatives = evaluator.evaluate(node, scope);
-            let ways: Vec<_> = alternatives
+            let disjuncts: Vec<_> = alternatives
                 .iter()
-                .flat_map(|it| boolean(it, wanted))
+                .flat_map(|it| boolean_disjuncts(it, expected))
                 .collect();
-            if ways.is_empty() {
-                return vec![present(evaluator, node, scope)];
+            if disjuncts.is_empty() {
+                return vec![operands_present(evaluator, node, scope)];
             }
-            ways
+            disjuncts
         }
     }
 }
 
 /// The ways for what is the same in all requests.
-fn if_so(is_so: bool) -> Vec<Way> {
-    is_so.then(Way::default).into_iter().collect()
+fn constant_disjuncts(is_so: bool) -> Vec<Disjunct> {
+    is_so.then(Disjunct::default).into_iter().collect()
 }
 
 /// The ways for a comprehension to be `wanted`.
-fn truth_of_fold(
+fn comprehension_disjuncts(
     evaluator: &SymbolicEvaluator<'_>,
     node: ExprRef,
     fold: &Comprehension,
     scope: &Scope,
-    wanted: bool,
-) -> Vec<Way> {
+    expected: bool,
+) -> Vec<Disjunct> {
     if let Some(value) = constant_conditions::constant_truth(evaluator, node, scope) {
-        return if_so(value == wanted);
+        return constant_disjuncts(value == expected);
     }
     let node_at = |id| ExprRef {
         index: node.index,
@@ -263,59 +276,66 @@ fn truth_of_fold(
         ComprehensionKind::Bind => {
             let bound = evaluator.evaluate(node_at(fold.accu_init), scope);
             let scope = scope.with(&fold.accu_var, bound);
-            return vec![Way::to(vec![BranchCondition::Evaluates(
+            return vec![Disjunct::from_conditions(vec![BranchCondition::Evaluates(
                 node_at(fold.result),
                 scope,
-                wanted,
+                expected,
             )])];
         }
         ComprehensionKind::FilterMap(..) | ComprehensionKind::Other => None,
     };
     let Some((test, is_all)) = test else {
-        return vec![present(evaluator, node, scope)];
+        return vec![operands_present(evaluator, node, scope)];
     };
-    let mut ways = Vec::new();
+    let mut disjuncts = Vec::new();
     // `all` is true and `exists` is false of nothing.
-    if is_all == wanted {
+    if is_all == expected {
         let range = evaluator.evaluate(node_at(fold.iter_range), scope);
         let empty = range.iter().filter_map(|symbolic| match symbolic {
             SymbolicValue::Input { path, default, .. } => Some(if default.is_some() {
-                Way::of(path, Constraint::Absent)
+                Disjunct::from_constraint(path, Constraint::Absent)
             } else {
-                Way::of(path, Constraint::MaxLen(0))
+                Disjunct::from_constraint(path, Constraint::MaxLen(0))
             }),
             _ => None,
         });
-        ways.extend(empty);
+        disjuncts.extend(empty);
     }
-    for (iteration, mut goals) in evaluator.iterations(node.index, fold, scope, 0) {
-        goals.push(BranchCondition::Evaluates(node_at(test), iteration, wanted));
-        ways.push(Way::to(goals));
+    for (iteration, mut conditions) in evaluator.iterations(node.index, fold, scope, 0) {
+        conditions.push(BranchCondition::Evaluates(
+            node_at(test),
+            iteration,
+            expected,
+        ));
+        disjuncts.push(Disjunct::from_conditions(conditions));
     }
-    if ways.is_empty() {
-        ways.push(Way::default());
+    if disjuncts.is_empty() {
+        disjuncts.push(Disjunct::default());
     }
-    ways
+    disjuncts
 }
 
 /// The ways for a symbol to be the boolean `wanted`.
-fn boolean(symbolic: &SymbolicValue, wanted: bool) -> Vec<Way> {
+fn boolean_disjuncts(symbolic: &SymbolicValue, expected: bool) -> Vec<Disjunct> {
     match symbolic {
         SymbolicValue::Input { path, default, .. } => {
-            let mut ways = vec![Way::of(path, Constraint::Equals(json!(wanted)))];
-            if *default == Some(json!(wanted)) {
-                ways.insert(0, Way::of(path, Constraint::Absent));
+            let mut disjuncts = vec![Disjunct::from_constraint(
+                path,
+                Constraint::Equals(json!(expected)),
+            )];
+            if *default == Some(json!(expected)) {
+                disjuncts.insert(0, Disjunct::from_constraint(path, Constraint::Absent));
             }
-            ways
+            disjuncts
         }
-        SymbolicValue::Constant(Json::Bool(value)) if *value != wanted => Vec::new(),
-        _ => vec![Way::default()],
+        SymbolicValue::Constant(Json::Bool(value)) if *value != expected => Vec::new(),
+        _ => vec![Disjunct::default()],
     }
 }
 
 /// The way for which all that the expression reads is there.
-fn present(evaluator: &SymbolicEvaluator<'_>, node: ExprRef, scope: &Scope) -> Way {
-    let mut way = Way::default();
+fn operands_present(evaluator: &SymbolicEvaluator<'_>, node: ExprRef, scope: &Scope) -> Disjunct {
+    let mut disjunct = Disjunct::default();
     if let Expr::Call { target, args, .. } = evaluator.expr(node) {
         for id in target.iter().chain(&**args) {
             let alternatives = evaluator.evaluate(
@@ -332,22 +352,24 @@ fn present(evaluator: &SymbolicEvaluator<'_>, node: ExprRef, scope: &Scope) -> W
                     default: None,
                 } = symbolic
                 {
-                    way.edits.push((path.clone(), Constraint::Present));
+                    disjunct
+                        .constraints
+                        .push((path.clone(), Constraint::Present));
                 }
             }
         }
     }
-    way
+    disjunct
 }
 
 /// The ways for a call to be `wanted`.
-fn called(
+fn call_disjuncts(
     evaluator: &SymbolicEvaluator<'_>,
     node: ExprRef,
     scope: &Scope,
     (function, target, args): (&str, Option<ExprId>, &[ExprId]),
-    wanted: bool,
-) -> Vec<Way> {
+    expected: bool,
+) -> Vec<Disjunct> {
     let evaluate = |id| {
         evaluator.evaluate(
             ExprRef {
@@ -357,27 +379,29 @@ fn called(
             scope,
         )
     };
-    let found = match (function, target, args) {
+    let disjuncts = match (function, target, args) {
         ("orValue", Some(_), [_]) | ("value", Some(_), []) | ("_[_]", None, [_, _]) => {
             let alternatives = evaluator.evaluate(node, scope);
             alternatives
                 .iter()
-                .flat_map(|it| boolean(it, wanted))
+                .flat_map(|it| boolean_disjuncts(it, expected))
                 .collect()
         }
         ("hasValue", Some(target), []) => {
-            let edit = if wanted {
+            let constraint = if expected {
                 Constraint::Present
             } else {
                 Constraint::Absent
             };
-            each(&evaluate(target), |path| Some(Way::of(path, edit.clone())))
+            for_each_path(&evaluate(target), |path| {
+                Some(Disjunct::from_constraint(path, constraint.clone()))
+            })
         }
         ("_==_" | "_!=_", None, [left, right]) => {
-            let is_equal = (function == "_==_") == wanted;
+            let is_equal = (function == "_==_") == expected;
             let (left, right) = (evaluate(*left), evaluate(*right));
             if let Some(value) = constant_conditions::constant_equality(&left, &right) {
-                return if_so(value == is_equal);
+                return constant_disjuncts(value == is_equal);
             }
             let pairs = left.iter().flat_map(|l| right.iter().map(move |r| (l, r)));
             pairs.flat_map(|(l, r)| equality(l, r, is_equal)).collect()
@@ -385,57 +409,60 @@ fn called(
         ("@in" | "_in_", None, [element, of]) => {
             let (element, of) = (evaluate(*element), evaluate(*of));
             if let Some(value) = constant_conditions::constant_membership(&element, &of) {
-                return if_so(value == wanted);
+                return constant_disjuncts(value == expected);
             }
             let pairs = element.iter().flat_map(|l| of.iter().map(move |r| (l, r)));
             pairs
-                .flat_map(|(l, r)| membership(evaluator, l, r, wanted))
+                .flat_map(|(l, r)| membership(evaluator, l, r, expected))
                 .collect()
         }
         ("_<_" | "_<=_" | "_>_" | "_>=_", None, [left, right]) => {
             let (left, right) = (evaluate(*left), evaluate(*right));
             let pairs = left.iter().flat_map(|l| right.iter().map(move |r| (l, r)));
             pairs
-                .flat_map(|(l, r)| order(function, l, r, wanted))
+                .flat_map(|(l, r)| order(function, l, r, expected))
                 .collect()
         }
         ("startsWith" | "endsWith" | "contains" | "matches", Some(target), [arg]) => {
             let text = match &*evaluate(*arg) {
                 [SymbolicValue::Constant(Json::String(text))] => text.clone(),
-                _ => return vec![present(evaluator, node, scope)],
+                _ => return vec![operands_present(evaluator, node, scope)],
             };
             let targets = evaluate(target);
-            let mut ways = each(&targets, |path| {
-                if !wanted {
-                    return Some(Way::of(path, Constraint::Differs(json!(text))));
+            let mut disjuncts = for_each_path(&targets, |path| {
+                if !expected {
+                    return Some(Disjunct::from_constraint(
+                        path,
+                        Constraint::Differs(json!(text)),
+                    ));
                 }
-                let edit = match function {
+                let constraint = match function {
                     "startsWith" => Constraint::Prefix(text.clone()),
                     "endsWith" => Constraint::Suffix(text.clone()),
                     "contains" => Constraint::Part(text.clone()),
-                    _ => Constraint::Equals(json!(matching(&text)?)),
+                    _ => Constraint::Equals(json!(matching_text(&text)?)),
                 };
-                Some(Way::of(path, edit))
+                Some(Disjunct::from_constraint(path, constraint))
             });
-            if wanted && function == "matches" {
+            if expected && function == "matches" {
                 // Another text may match as well, if another one is asked for.
-                ways.extend(each(&targets, |path| {
-                    Some(Way::of(path, Constraint::Present))
+                disjuncts.extend(for_each_path(&targets, |path| {
+                    Some(Disjunct::from_constraint(path, Constraint::Present))
                 }));
             }
-            ways
+            disjuncts
         }
         _ => Vec::new(),
     };
-    if found.is_empty() {
-        vec![present(evaluator, node, scope)]
+    if disjuncts.is_empty() {
+        vec![operands_present(evaluator, node, scope)]
     } else {
-        found
+        disjuncts
     }
 }
 
 /// A text that the pattern matches, of the simplest patterns.
-fn matching(pattern: &str) -> Option<String> {
+fn matching_text(pattern: &str) -> Option<String> {
     let regex = regexp::Program::for_trials(pattern).ok()?;
     let bare = pattern.trim_start_matches('^').trim_end_matches('$');
     let bare = bare.replace(".*", "a").replace(".+", "a").replace('\\', "");
@@ -456,87 +483,94 @@ fn matching(pattern: &str) -> Option<String> {
         .or_else(|| sample_text::matching(pattern))
 }
 
-fn each(alternatives: &[SymbolicValue], way: impl Fn(&FieldPath) -> Option<Way>) -> Vec<Way> {
+fn for_each_path(
+    alternatives: &[SymbolicValue],
+    disjunct: impl Fn(&FieldPath) -> Option<Disjunct>,
+) -> Vec<Disjunct> {
     let paths = alternatives.iter().filter_map(|symbolic| match symbolic {
         SymbolicValue::Input { path, .. } => Some(path),
         _ => None,
     });
-    paths.filter_map(way).collect()
+    paths.filter_map(disjunct).collect()
 }
 
-fn equality(left: &SymbolicValue, right: &SymbolicValue, wanted: bool) -> Vec<Way> {
+fn equality(left: &SymbolicValue, right: &SymbolicValue, expected: bool) -> Vec<Disjunct> {
     match (left, right) {
         (SymbolicValue::Input { path, default, .. }, SymbolicValue::Constant(value))
         | (SymbolicValue::Constant(value), SymbolicValue::Input { path, default, .. }) => {
             if value.is_null() {
-                let edit = if wanted {
+                let constraint = if expected {
                     Constraint::Absent
                 } else {
                     Constraint::Present
                 };
                 // Only a root is null.
-                return if path.segments.is_empty() || !wanted {
-                    vec![Way::of(path, edit)]
+                return if path.segments.is_empty() || !expected {
+                    vec![Disjunct::from_constraint(path, constraint)]
                 } else {
                     Vec::new()
                 };
             }
-            let edit = if wanted {
+            let constraint = if expected {
                 Constraint::Equals(value.clone())
             } else {
                 Constraint::Differs(value.clone())
             };
-            let mut ways = vec![Way::of(path, edit)];
+            let mut disjuncts = vec![Disjunct::from_constraint(path, constraint)];
             if default
                 .as_ref()
-                .is_some_and(|default| (default == value) == wanted)
+                .is_some_and(|default| (default == value) == expected)
             {
-                ways.insert(0, Way::of(path, Constraint::Absent));
+                disjuncts.insert(0, Disjunct::from_constraint(path, Constraint::Absent));
             }
-            ways
+            disjuncts
         }
         (SymbolicValue::Size(path), SymbolicValue::Constant(value))
         | (SymbolicValue::Constant(value), SymbolicValue::Size(path)) => {
             let n = value.as_u64().and_then(|n| usize::try_from(n).ok());
             match n {
-                Some(n) if wanted => vec![Way {
-                    edits: vec![
+                Some(n) if expected => vec![Disjunct {
+                    constraints: vec![
                         (path.clone(), Constraint::MinLen(n)),
                         (path.clone(), Constraint::MaxLen(n)),
                     ],
-                    goals: Vec::new(),
+                    conditions: Vec::new(),
                 }],
-                Some(n) => vec![Way::of(path, Constraint::MinLen(n.saturating_add(1)))],
+                Some(n) => vec![Disjunct::from_constraint(
+                    path,
+                    Constraint::MinLen(n.saturating_add(1)),
+                )],
                 None => Vec::new(),
             }
         }
         (SymbolicValue::Constant(left), SymbolicValue::Constant(right)) => ((left == right)
-            == wanted)
-            .then(Way::default)
+            == expected)
+            .then(Disjunct::default)
             .into_iter()
             .collect(),
         (SymbolicValue::MapKey(map), SymbolicValue::Constant(value))
         | (SymbolicValue::Constant(value), SymbolicValue::MapKey(map)) => {
-            if !wanted {
-                return vec![Way::of(map, Constraint::MinLen(1))];
+            if !expected {
+                return vec![Disjunct::from_constraint(map, Constraint::MinLen(1))];
             }
             let path = value.as_str().and_then(|key| map.field(key));
-            path.map(|path| Way::of(&path, Constraint::Present))
+            path.map(|path| Disjunct::from_constraint(&path, Constraint::Present))
                 .into_iter()
                 .collect()
         }
         (SymbolicValue::Input { path: left, .. }, SymbolicValue::Input { path: right, .. }) => {
             // Values made alike are equal.
             let both = [left, right].map(|path| (path.clone(), Constraint::Present));
-            let mut way = Way {
-                edits: both.into(),
-                goals: Vec::new(),
+            let mut disjunct = Disjunct {
+                constraints: both.into(),
+                conditions: Vec::new(),
             };
-            if !wanted {
-                way.edits
+            if !expected {
+                disjunct
+                    .constraints
                     .push((left.clone(), Constraint::Differs(json!("example"))));
             }
-            vec![way]
+            vec![disjunct]
         }
         _ => Vec::new(),
     }
@@ -546,23 +580,28 @@ fn membership(
     evaluator: &SymbolicEvaluator<'_>,
     element: &SymbolicValue,
     of: &SymbolicValue,
-    wanted: bool,
-) -> Vec<Way> {
+    expected: bool,
+) -> Vec<Disjunct> {
     match (element, of) {
         (SymbolicValue::Constant(value), SymbolicValue::Input { path, .. }) => {
             let is_list = evaluator.shape(path).is_some_and(|shape| shape.is_list());
             match value.as_str() {
                 Some(key) if !is_list => {
-                    let edit = if wanted {
+                    let constraint = if expected {
                         Constraint::Present
                     } else {
                         Constraint::Absent
                     };
                     let path = path.field(key);
-                    path.map(|path| Way::of(&path, edit)).into_iter().collect()
+                    path.map(|path| Disjunct::from_constraint(&path, constraint))
+                        .into_iter()
+                        .collect()
                 }
-                _ if wanted => vec![Way::of(path, Constraint::Holds(value.clone()))],
-                _ => vec![Way::of(path, Constraint::Present)],
+                _ if expected => vec![Disjunct::from_constraint(
+                    path,
+                    Constraint::Holds(value.clone()),
+                )],
+                _ => vec![Disjunct::from_constraint(path, Constraint::Present)],
             }
         }
         (SymbolicValue::Input { path, default, .. }, SymbolicValue::List(elements)) => {
@@ -570,46 +609,54 @@ fn membership(
                 SymbolicValue::Constant(value) => Some(value.clone()),
                 _ => None,
             });
-            let mut ways: Vec<_> = if wanted {
+            let mut disjuncts: Vec<_> = if expected {
                 values
-                    .map(|value| Way::of(path, Constraint::Equals(value)))
+                    .map(|value| Disjunct::from_constraint(path, Constraint::Equals(value)))
                     .collect()
             } else {
-                let edits = values.map(|value| (path.clone(), Constraint::Differs(value)));
-                vec![Way {
-                    edits: edits.collect(),
-                    goals: Vec::new(),
+                let constraints = values.map(|value| (path.clone(), Constraint::Differs(value)));
+                vec![Disjunct {
+                    constraints: constraints.collect(),
+                    conditions: Vec::new(),
                 }]
             };
-            if !wanted && default.is_some() {
-                ways.insert(0, Way::of(path, Constraint::Absent));
+            if !expected && default.is_some() {
+                disjuncts.insert(0, Disjunct::from_constraint(path, Constraint::Absent));
             }
-            ways
+            disjuncts
         }
         (SymbolicValue::Constant(value), SymbolicValue::List(elements)) => {
             let is_in = elements
                 .iter()
                 .any(|element| matches!(element, SymbolicValue::Constant(known) if known == value));
-            (is_in == wanted).then(Way::default).into_iter().collect()
+            (is_in == expected)
+                .then(Disjunct::default)
+                .into_iter()
+                .collect()
         }
-        (SymbolicValue::MapKey(map), SymbolicValue::List(elements)) if wanted => {
+        (SymbolicValue::MapKey(map), SymbolicValue::List(elements)) if expected => {
             let keys = elements.iter().filter_map(|element| match element {
                 SymbolicValue::Constant(Json::String(key)) => map.field(key),
                 _ => None,
             });
-            keys.map(|path| Way::of(&path, Constraint::Present))
+            keys.map(|path| Disjunct::from_constraint(&path, Constraint::Present))
                 .collect()
         }
         (SymbolicValue::MapKey(map), _) => map
             .field(ANY_KEY)
-            .map(|path| Way::of(&path, Constraint::Present))
+            .map(|path| Disjunct::from_constraint(&path, Constraint::Present))
             .into_iter()
             .collect(),
         _ => Vec::new(),
     }
 }
 
-fn order(function: &str, left: &SymbolicValue, right: &SymbolicValue, wanted: bool) -> Vec<Way> {
+fn order(
+    function: &str,
+    left: &SymbolicValue,
+    right: &SymbolicValue,
+    expected: bool,
+) -> Vec<Disjunct> {
     let (symbolic, bound, is_turned) = match (left, right) {
         (symbolic, SymbolicValue::Constant(Json::Number(bound))) => (symbolic, bound, false),
         (SymbolicValue::Constant(Json::Number(bound)), symbolic) => (symbolic, bound, true),
@@ -619,7 +666,7 @@ fn order(function: &str, left: &SymbolicValue, right: &SymbolicValue, wanted: bo
         return Vec::new();
     };
     let is_less = function.starts_with("_<") != is_turned;
-    let is_less = is_less == wanted;
+    let is_less = is_less == expected;
     // One away from the bound is on the wanted side of it, be it among it or not.
     let value = if is_less {
         bound.saturating_sub(1)
@@ -628,15 +675,21 @@ fn order(function: &str, left: &SymbolicValue, right: &SymbolicValue, wanted: bo
     };
     match symbolic {
         SymbolicValue::Input { path, .. } => vec![
-            Way::of(path, Constraint::Equals(json!(value))),
-            Way::of(path, Constraint::Equals(json!(bound))),
+            Disjunct::from_constraint(path, Constraint::Equals(json!(value))),
+            Disjunct::from_constraint(path, Constraint::Equals(json!(bound))),
         ],
         SymbolicValue::Size(path) => {
             let of = |n: i64| usize::try_from(n.max(0)).unwrap_or(0);
             if is_less {
-                vec![Way::of(path, Constraint::MaxLen(of(value)))]
+                vec![Disjunct::from_constraint(
+                    path,
+                    Constraint::MaxLen(of(value)),
+                )]
             } else {
-                vec![Way::of(path, Constraint::MinLen(of(value)))]
+                vec![Disjunct::from_constraint(
+                    path,
+                    Constraint::MinLen(of(value)),
+                )]
             }
         }
         _ => Vec::new(),

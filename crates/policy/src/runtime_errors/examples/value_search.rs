@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value as Json, json};
 
-use super::super::candidates::Candidate;
+use super::super::failure_sites::FailureSite;
 use super::super::symbol::{
     ComprehensionKind, ExprRef, Scope, SymbolicEvaluator, SymbolicValue, comprehension_kind,
     input_value,
@@ -46,7 +46,7 @@ const TEXTS: [&str; 16] = [
 /// Numbers that many validations tell apart.
 const NUMBERS: [i64; 8] = [0, 1, -1, 2, 10, 100, 1_000, 70_000];
 /// Returns constraints that objects of a usual kind satisfy, though its schema does not require it.
-pub(super) fn usual(evaluator: &SymbolicEvaluator<'_>) -> InputConstraints {
+pub(super) fn usual_constraints(evaluator: &SymbolicEvaluator<'_>) -> InputConstraints {
     const LISTS: [&[&str]; 4] = [
         &["spec", "containers"],
         &["spec", "template", "spec", "containers"],
@@ -62,16 +62,16 @@ pub(super) fn usual(evaluator: &SymbolicEvaluator<'_>) -> InputConstraints {
     ];
     const OF_RULES: [(&str, &str); 3] =
         [("apiGroups", ""), ("resources", "pods"), ("verbs", "get")];
-    let mut needs = InputConstraints::default();
-    let mut add = |path: Option<FieldPath>, edit: Constraint| {
+    let mut constraints = InputConstraints::default();
+    let mut add = |path: Option<FieldPath>, constraint: Constraint| {
         let path = path.filter(|path| {
             evaluator
                 .shape(path)
                 .is_some_and(|shape| !shape.is_unknown())
         });
-        let mut more = needs.clone();
-        if path.is_some_and(|path| more.add(&path, edit).is_some()) {
-            needs = more;
+        let mut extended = constraints.clone();
+        if path.is_some_and(|path| extended.add(&path, constraint).is_some()) {
+            constraints = extended;
         }
     };
     let of = |names: &[&str]| {
@@ -95,16 +95,22 @@ pub(super) fn usual(evaluator: &SymbolicEvaluator<'_>) -> InputConstraints {
         paths.and_then(|path| path.field("path")),
         Constraint::Equals(json!("/")),
     );
-    needs
+    constraints
 }
 
-pub(super) fn add_operation(needs: &mut InputConstraints, operation: Operation) -> Option<()> {
+pub(super) fn constrain_operation(
+    constraints: &mut InputConstraints,
+    operation: Operation,
+) -> Option<()> {
     let path = FieldPath::new(Root::Request).field("operation")?;
-    needs.add(&path, Constraint::Equals(json!(operation.as_str())))
+    constraints.add(&path, Constraint::Equals(json!(operation.as_str())))
 }
 
 /// The edits that are tried at `path`.
-pub(super) fn edits(path: &FieldPath, literals: &[Json]) -> Vec<(FieldPath, Constraint)> {
+pub(super) fn trial_constraints(
+    path: &FieldPath,
+    literals: &[Json],
+) -> Vec<(FieldPath, Constraint)> {
     let mut found = vec![
         (path.clone(), Constraint::Absent),
         (path.clone(), Constraint::Present),
@@ -154,13 +160,13 @@ pub(super) fn edits(path: &FieldPath, literals: &[Json]) -> Vec<(FieldPath, Cons
 }
 
 /// Means by which one validation is tried.
-pub(super) struct Trial<'r, 'a> {
+pub(super) struct ValueSearch<'r, 'a> {
     pub(super) evaluator: &'r SymbolicEvaluator<'a>,
-    pub(super) candidates: Vec<Candidate>,
+    pub(super) sites: Vec<FailureSite>,
     pub(super) budget: Budget,
 }
 
-impl Trial<'_, '_> {
+impl ValueSearch<'_, '_> {
     /// The paths that the expression at `index` reads, itself or by variables, and the literals in it.
     pub(super) fn paths(&self, index: usize, paths: &mut Vec<FieldPath>, literals: &mut Vec<Json>) {
         let Some(ast) = self.evaluator.ast(index) else {

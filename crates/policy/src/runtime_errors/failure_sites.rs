@@ -17,82 +17,84 @@ use cel::source::Location;
 use kubernetes::validity::{Constraint, FieldPath, Root};
 
 /// The most candidates of one policy for one kind.
-const MAX_CANDIDATES: usize = 600;
+const MAX_SITES: usize = 600;
 
 /// How deep expressions are searched.
 const MAX_DEPTH: usize = 150;
 
 /// The most ways to a variable that are followed.
-const MAX_USES: usize = 3;
+const MAX_READS_PER_VARIABLE: usize = 3;
 
 /// A place that fails where something is absent, or has an unfit value.
 #[derive(Debug)]
-pub(super) struct Candidate {
+pub(super) struct FailureSite {
     /// The place.
     pub(super) node: ExprRef,
     /// The part of the request that makes it fail.
     pub(super) path: FieldPath,
     /// The reason for which it fails there.
-    pub(super) cause: Cause,
+    pub(super) cause: FailureCause,
     /// The outermost selection or index of the chain that the place is in.
     pub(super) chain: ExprId,
     /// The goals for an evaluation to come to the place.
-    pub(super) goals: Goals,
+    pub(super) path_condition: PathCondition,
 }
 
 /// The cause of a failure, at a path of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(super) enum FailureCause {
     /// Nothing is there; a root that is absent is null.
     Absent,
     /// Null is there, which nothing can be done with.
     Null,
     /// A number of the other sort, whole or not, which the call cannot take beside what it has.
-    Number,
+    NumberType,
     /// A text that the call cannot take.
-    Text,
+    InvalidString,
     /// A text that has fewer parts than the index asks for.
-    FewParts(usize),
+    ShortSplit(usize),
     /// A list of which a macro leaves fewer elements than the index asks for.
-    FewElements(usize),
+    ShortList(usize),
     /// The number 0, or nothing to be counted, in a divisor.
-    Zero,
+    ZeroDivisor,
     /// An integer where a text is taken, or a text where an integer is: it may be either.
-    OtherType,
+    IntOrString,
 }
 
-impl Candidate {
+impl FailureSite {
     /// The needs at the path that may make the place fail, each to be tried by itself.
-    pub(super) fn edits(&self, evaluator: &SymbolicEvaluator<'_>) -> Vec<Constraint> {
+    pub(super) fn failing_constraints(&self, evaluator: &SymbolicEvaluator<'_>) -> Vec<Constraint> {
         let shape = evaluator.shape(&self.path);
         let is_collection = shape
             .as_ref()
             .is_some_and(|shape| shape.is_list() || shape.is_map());
         let is_own = shape.is_some_and(|shape| shape.is_own());
         match self.cause {
-            Cause::Absent => vec![Constraint::Absent],
-            Cause::Null => vec![Constraint::Equals(Json::Null)],
-            Cause::Number => vec![
+            FailureCause::Absent => vec![Constraint::Absent],
+            FailureCause::Null => vec![Constraint::Equals(Json::Null)],
+            FailureCause::NumberType => vec![
                 Constraint::Equals(json!(1)),
                 Constraint::Equals(json!(1.5)),
                 Constraint::Present,
             ],
             // The text that the goals ask for is tried first.
-            Cause::Text | Cause::FewParts(_) => vec![
+            FailureCause::InvalidString | FailureCause::ShortSplit(_) => vec![
                 Constraint::Present,
                 Constraint::Equals(json!("example")),
                 Constraint::Equals(json!("a")),
             ],
-            Cause::FewElements(0) => vec![Constraint::Present, Constraint::Absent],
-            Cause::FewElements(n) => vec![
+            FailureCause::ShortList(0) => vec![Constraint::Present, Constraint::Absent],
+            FailureCause::ShortList(n) => vec![
                 Constraint::Present,
                 Constraint::MaxLen(n),
                 Constraint::Absent,
             ],
-            Cause::Zero if is_collection && is_own => vec![Constraint::Absent],
-            Cause::Zero if is_collection => vec![Constraint::Absent, Constraint::MaxLen(0)],
-            Cause::Zero => vec![Constraint::Equals(json!(0))],
-            Cause::OtherType => sample_int_and_string(&self.path)
+            FailureCause::ZeroDivisor if is_collection && is_own => vec![Constraint::Absent],
+            FailureCause::ZeroDivisor if is_collection => {
+                vec![Constraint::Absent, Constraint::MaxLen(0)]
+            }
+            FailureCause::ZeroDivisor => vec![Constraint::Equals(json!(0))],
+            FailureCause::IntOrString => sample_int_and_string(&self.path)
                 .map(Constraint::Equals)
                 .to_vec(),
         }
@@ -101,42 +103,42 @@ impl Candidate {
 
 /// Goals, the innermost first.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Goals(Option<Rc<Link>>);
+pub(super) struct PathCondition(Option<Rc<Conjunct>>);
 
 #[derive(Debug)]
-struct Link {
-    goal: BranchCondition,
+struct Conjunct {
+    condition: BranchCondition,
     /// True of a goal without which an error is of no effect, and which another error may serve as well.
     is_soft: bool,
-    outer: Goals,
+    outer: PathCondition,
 }
 
-impl Goals {
-    fn with(&self, goal: BranchCondition, is_soft: bool) -> Self {
-        Self(Some(Rc::new(Link {
-            goal,
+impl PathCondition {
+    fn with(&self, condition: BranchCondition, is_soft: bool) -> Self {
+        Self(Some(Rc::new(Conjunct {
+            condition,
             is_soft,
             outer: self.clone(),
         })))
     }
 
-    fn with_all(&self, goals: Vec<BranchCondition>) -> Self {
-        goals
+    fn with_all(&self, path_condition: Vec<BranchCondition>) -> Self {
+        path_condition
             .into_iter()
-            .fold(self.clone(), |all, goal| all.with(goal, false))
+            .fold(self.clone(), |all, condition| all.with(condition, false))
     }
 
     /// The goals, outermost first to be reached; the soft ones only where they are asked for.
-    pub(super) fn list(&self, with_soft: bool) -> Vec<BranchCondition> {
-        let mut goals = Vec::new();
+    pub(super) fn conditions(&self, with_soft: bool) -> Vec<BranchCondition> {
+        let mut path_condition = Vec::new();
         let mut next = self.0.as_deref();
-        while let Some(link) = next {
-            if with_soft || !link.is_soft {
-                goals.push(link.goal.clone());
+        while let Some(conjunct) = next {
+            if with_soft || !conjunct.is_soft {
+                path_condition.push(conjunct.condition.clone());
             }
-            next = link.outer.0.as_deref();
+            next = conjunct.outer.0.as_deref();
         }
-        goals
+        path_condition
     }
 
     /// The choices to ask for the soft goals or not, each to be tried by itself.
@@ -151,67 +153,67 @@ impl Goals {
     /// Reports whether there are soft goals.
     fn has_soft(&self) -> bool {
         let mut next = self.0.as_deref();
-        while let Some(link) = next {
-            if link.is_soft {
+        while let Some(conjunct) = next {
+            if conjunct.is_soft {
                 return true;
             }
-            next = link.outer.0.as_deref();
+            next = conjunct.outer.0.as_deref();
         }
         false
     }
 }
 
 /// Finds the candidates of all expressions, in the order of the policy's fields.
-pub(super) fn find(evaluator: &SymbolicEvaluator<'_>) -> Vec<Candidate> {
-    find_and_reach(evaluator, &HashMap::new()).0
+pub(super) fn find(evaluator: &SymbolicEvaluator<'_>) -> Vec<FailureSite> {
+    find_with_targets(evaluator, &HashMap::new()).0
 }
 
 /// Finds the candidates, and the goals for an evaluation to get to each of `places`.
-pub(super) fn find_and_reach(
+pub(super) fn find_with_targets(
     evaluator: &SymbolicEvaluator<'_>,
-    places: &HashMap<ExprRef, Location>,
-) -> (Vec<Candidate>, Vec<(ExprRef, Goals)>) {
-    search(evaluator, places, false)
+    target_nodes: &HashMap<ExprRef, Location>,
+) -> (Vec<FailureSite>, Vec<(ExprRef, PathCondition)>) {
+    find_all(evaluator, target_nodes, false)
 }
 
 /// [`find_and_reach`], in mutations as well.
 pub(super) fn find_in_mutations(
     evaluator: &SymbolicEvaluator<'_>,
-    places: &HashMap<ExprRef, Location>,
-) -> (Vec<Candidate>, Vec<(ExprRef, Goals)>) {
-    search(evaluator, places, true)
+    target_nodes: &HashMap<ExprRef, Location>,
+) -> (Vec<FailureSite>, Vec<(ExprRef, PathCondition)>) {
+    find_all(evaluator, target_nodes, true)
 }
 
-fn search(
+fn find_all(
     evaluator: &SymbolicEvaluator<'_>,
-    places: &HashMap<ExprRef, Location>,
+    target_nodes: &HashMap<ExprRef, Location>,
     with_mutations: bool,
-) -> (Vec<Candidate>, Vec<(ExprRef, Goals)>) {
-    let is_wanted = |node| places.contains_key(&node);
-    let mut finder = Finder {
+) -> (Vec<FailureSite>, Vec<(ExprRef, PathCondition)>) {
+    let is_target = |node| target_nodes.contains_key(&node);
+    let mut finder = FailureSiteFinder {
         with_mutations,
         evaluator,
-        found: Vec::new(),
-        is_wanted: (!places.is_empty()).then_some(&is_wanted),
+        sites: Vec::new(),
+        is_target: (!target_nodes.is_empty()).then_some(&is_target),
         reached: Vec::new(),
-        uses: HashMap::new(),
+        variable_reads: HashMap::new(),
     };
     finder.run();
-    (finder.found, finder.reached)
+    (finder.sites, finder.reached)
 }
 
-struct Finder<'a, 'r> {
+struct FailureSiteFinder<'a, 'r> {
     with_mutations: bool,
     evaluator: &'r SymbolicEvaluator<'a>,
-    found: Vec<Candidate>,
+    sites: Vec<FailureSite>,
     /// Which places are to be reached.
-    is_wanted: Option<&'r dyn Fn(ExprRef) -> bool>,
-    reached: Vec<(ExprRef, Goals)>,
+    is_target: Option<&'r dyn Fn(ExprRef) -> bool>,
+    reached: Vec<(ExprRef, PathCondition)>,
     /// The goals with which the variables are read, by their indices.
-    uses: HashMap<usize, Vec<Goals>>,
+    variable_reads: HashMap<usize, Vec<PathCondition>>,
 }
 
-impl Finder<'_, '_> {
+impl FailureSiteFinder<'_, '_> {
     fn run(&mut self) {
         let expressions = self.evaluator.policy.expressions();
         let root = |n| {
@@ -226,16 +228,16 @@ impl Finder<'_, '_> {
             })
             .filter_map(root)
             .collect();
-        let is_met = |node: &ExprRef| BranchCondition::Evaluates(*node, Scope::default(), true);
-        let all_met = conditions.iter().map(is_met).collect();
-        let after_conditions = Goals::default().with_all(all_met);
+        let is_true = |node: &ExprRef| BranchCondition::Evaluates(*node, Scope::default(), true);
+        let all_true = conditions.iter().map(is_true).collect();
+        let after_conditions = PathCondition::default().with_all(all_true);
         let mut validation = None;
         for (n, expression) in expressions.iter().enumerate() {
             if !self.evaluator.policy.compiles(n) {
                 continue;
             }
             let Some(node) = root(n) else { continue };
-            let goals = match expression.role {
+            let path_condition = match expression.role {
                 // Reviews, which have to confirm what is found, do not come to mutations.
                 Role::ApplyConfiguration | Role::JsonPatch if self.with_mutations => {
                     after_conditions.clone()
@@ -244,8 +246,10 @@ impl Finder<'_, '_> {
                 Role::MatchCondition => {
                     // A condition that is false hides the error of another.
                     let others = conditions.iter().filter(|other| **other != node);
-                    let met = others.map(is_met);
-                    met.fold(Goals::default(), |goals, goal| goals.with(goal, true))
+                    let true_others = others.map(is_true);
+                    true_others.fold(PathCondition::default(), |path_condition, condition| {
+                        path_condition.with(condition, true)
+                    })
                 }
                 Role::Validation => {
                     validation = Some(node);
@@ -261,7 +265,7 @@ impl Finder<'_, '_> {
                 },
                 Role::AuditAnnotation => after_conditions.clone(),
             };
-            self.visit(node, None, &Scope::default(), &goals, 0);
+            self.visit(node, None, &Scope::default(), &path_condition, 0);
         }
         // A variable reads those before it.
         for (n, expression) in expressions.iter().enumerate().rev() {
@@ -269,16 +273,16 @@ impl Finder<'_, '_> {
                 continue;
             }
             let Some(node) = root(n) else { continue };
-            for goals in self.uses.remove(&n).unwrap_or_default() {
-                self.visit(node, None, &Scope::default(), &goals, 0);
+            for path_condition in self.variable_reads.remove(&n).unwrap_or_default() {
+                self.visit(node, None, &Scope::default(), &path_condition, 0);
             }
         }
     }
 
     /// Keeps how an evaluation comes to `place`, where that is asked for.
-    fn reach(&mut self, node: ExprRef, goals: &Goals) {
-        if self.reached.len() < MAX_CANDIDATES && self.is_wanted.is_some_and(|is| is(node)) {
-            self.reached.push((node, goals.clone()));
+    fn reach(&mut self, node: ExprRef, path_condition: &PathCondition) {
+        if self.reached.len() < MAX_SITES && self.is_target.is_some_and(|is| is(node)) {
+            self.reached.push((node, path_condition.clone()));
         }
     }
 
@@ -287,13 +291,13 @@ impl Finder<'_, '_> {
         node: ExprRef,
         chain: Option<ExprId>,
         scope: &Scope,
-        goals: &Goals,
+        path_condition: &PathCondition,
         depth: usize,
     ) {
-        if depth > MAX_DEPTH || self.found.len() >= MAX_CANDIDATES || !self.evaluator.take_step() {
+        if depth > MAX_DEPTH || self.sites.len() >= MAX_SITES || !self.evaluator.take_step() {
             return;
         }
-        self.reach(node, goals);
+        self.reach(node, path_condition);
         let depth = depth.saturating_add(1);
         let node_at = |id| ExprRef {
             index: node.index,
@@ -307,9 +311,9 @@ impl Finder<'_, '_> {
                 test_only,
             } => {
                 if let Some(n) = self.evaluator.read_variable(node) {
-                    let uses = self.uses.entry(n).or_default();
-                    if uses.len() < MAX_USES {
-                        uses.push(goals.clone());
+                    let variable_reads = self.variable_reads.entry(n).or_default();
+                    if variable_reads.len() < MAX_READS_PER_VARIABLE {
+                        variable_reads.push(path_condition.clone());
                     }
                     return;
                 }
@@ -318,13 +322,15 @@ impl Finder<'_, '_> {
                 } else {
                     Some(chain.unwrap_or(node.id))
                 };
-                self.visit(node_at(*operand), chain, scope, goals, depth);
+                self.visit(node_at(*operand), chain, scope, path_condition, depth);
                 if !*test_only {
-                    self.add_nulls(node, node_at(*operand), scope, goals);
+                    self.add_null(node, node_at(*operand), scope, path_condition);
                 }
                 if let Some(chain) = chain {
                     for symbolic in self.evaluator.evaluate(node_at(*operand), scope) {
-                        self.add_selection(node, chain, &symbolic, goals, |path| path.field(field));
+                        self.add_selection(node, chain, &symbolic, path_condition, |path| {
+                            path.field(field)
+                        });
                     }
                 }
             }
@@ -332,24 +338,33 @@ impl Finder<'_, '_> {
                 function,
                 target,
                 args,
-            } => self.visit_call(node, chain, scope, goals, (function, *target, args), depth),
+            } => self.visit_call(
+                node,
+                chain,
+                scope,
+                path_condition,
+                (function, *target, args),
+                depth,
+            ),
             Expr::List { elements, .. } => {
                 for id in elements {
-                    self.visit(node_at(*id), None, scope, goals, depth);
+                    self.visit(node_at(*id), None, scope, path_condition, depth);
                 }
             }
             Expr::Map(entries) => {
                 for entry in entries {
-                    self.visit(node_at(entry.key), None, scope, goals, depth);
-                    self.visit(node_at(entry.value), None, scope, goals, depth);
+                    self.visit(node_at(entry.key), None, scope, path_condition, depth);
+                    self.visit(node_at(entry.value), None, scope, path_condition, depth);
                 }
             }
             Expr::Struct { fields, .. } => {
                 for field in fields {
-                    self.visit(node_at(field.value), None, scope, goals, depth);
+                    self.visit(node_at(field.value), None, scope, path_condition, depth);
                 }
             }
-            Expr::Comprehension(fold) => self.visit_comprehension(node, fold, scope, goals, depth),
+            Expr::Comprehension(fold) => {
+                self.visit_comprehension(node, fold, scope, path_condition, depth)
+            }
         }
     }
 
@@ -358,7 +373,7 @@ impl Finder<'_, '_> {
         node: ExprRef,
         chain: Option<ExprId>,
         scope: &Scope,
-        goals: &Goals,
+        path_condition: &PathCondition,
         (function, target, args): (&str, Option<ExprId>, &[ExprId]),
         depth: usize,
     ) {
@@ -366,28 +381,28 @@ impl Finder<'_, '_> {
             index: node.index,
             id,
         };
-        let is = |id, wanted| BranchCondition::Evaluates(node_at(id), scope.clone(), wanted);
+        let is = |id, expected| BranchCondition::Evaluates(node_at(id), scope.clone(), expected);
         match (function, target, args) {
             ("_&&_" | "_||_", None, [left, right]) => {
                 // The value of one side that decides hides an error of the other.
                 let goes_on = function == "_&&_";
-                let left_goals = goals.with(is(*right, goes_on), true);
-                self.visit(node_at(*left), None, scope, &left_goals, depth);
-                let right_goals = goals.with(is(*left, goes_on), false);
-                self.visit(node_at(*right), None, scope, &right_goals, depth);
+                let left_condition = path_condition.with(is(*right, goes_on), true);
+                self.visit(node_at(*left), None, scope, &left_condition, depth);
+                let right_condition = path_condition.with(is(*left, goes_on), false);
+                self.visit(node_at(*right), None, scope, &right_condition, depth);
             }
             ("_?_:_", None, [condition, truthy, falsy]) => {
-                self.visit(node_at(*condition), None, scope, goals, depth);
-                let then = goals.with(is(*condition, true), false);
+                self.visit(node_at(*condition), None, scope, path_condition, depth);
+                let then = path_condition.with(is(*condition, true), false);
                 self.visit(node_at(*truthy), None, scope, &then, depth);
-                let otherwise = goals.with(is(*condition, false), false);
+                let otherwise = path_condition.with(is(*condition, false), false);
                 self.visit(node_at(*falsy), None, scope, &otherwise, depth);
             }
             ("_[_]", None, [operand, index]) => {
                 let chain = chain.unwrap_or(node.id);
-                self.visit(node_at(*operand), Some(chain), scope, goals, depth);
-                self.visit(node_at(*index), None, scope, goals, depth);
-                self.add_nulls(node, node_at(*operand), scope, goals);
+                self.visit(node_at(*operand), Some(chain), scope, path_condition, depth);
+                self.visit(node_at(*index), None, scope, path_condition, depth);
+                self.add_null(node, node_at(*operand), scope, path_condition);
                 for symbolic in self.evaluator.evaluate(node, scope) {
                     if let SymbolicValue::Input {
                         path,
@@ -395,29 +410,29 @@ impl Finder<'_, '_> {
                         ..
                     } = symbolic
                     {
-                        self.add(node, chain, path, goals);
+                        self.add(node, chain, path, path_condition);
                     }
                 }
-                self.add_short(node, (*operand, *index), scope, goals);
+                self.add_short_lists(node, (*operand, *index), scope, path_condition);
             }
             ("_/_" | "_%_", None, [dividend, divisor]) => {
-                self.visit(node_at(*dividend), None, scope, goals, depth);
-                self.visit(node_at(*divisor), None, scope, goals, depth);
-                self.add_other_types(node, scope, goals, (function, target, args));
+                self.visit(node_at(*dividend), None, scope, path_condition, depth);
+                self.visit(node_at(*divisor), None, scope, path_condition, depth);
+                self.add_int_or_string(node, scope, path_condition, (function, target, args));
                 for id in [*dividend, *divisor] {
-                    self.add_numbers(node, node_at(id), scope, goals);
+                    self.add_number_type(node, node_at(id), scope, path_condition);
                 }
                 for symbolic in self.evaluator.evaluate(node_at(*divisor), scope) {
                     if let SymbolicValue::Input { path, .. } | SymbolicValue::Size(path) = symbolic
                         && self.evaluator.may_be_zero(&path)
                     {
-                        self.add_cause(node, path, Cause::Zero, goals);
+                        self.add_cause(node, path, FailureCause::ZeroDivisor, path_condition);
                     }
                 }
             }
             ("value", Some(target), []) => {
                 let inner = self.evaluator.evaluate(node_at(target), scope);
-                self.visit(node_at(target), None, scope, goals, depth);
+                self.visit(node_at(target), None, scope, path_condition, depth);
                 for symbolic in inner {
                     if let SymbolicValue::Input {
                         path,
@@ -425,25 +440,25 @@ impl Finder<'_, '_> {
                         ..
                     } = symbolic
                     {
-                        self.add(node, node.id, path, goals);
+                        self.add(node, node.id, path, path_condition);
                     }
                 }
             }
             (_, target, args) => {
                 for id in target.iter().chain(args) {
-                    self.visit(node_at(*id), None, scope, goals, depth);
+                    self.visit(node_at(*id), None, scope, path_condition, depth);
                     if !matches!(function, "_==_" | "_!=_") {
-                        self.add_nulls(node, node_at(*id), scope, goals);
-                        self.add_numbers(node, node_at(*id), scope, goals);
+                        self.add_null(node, node_at(*id), scope, path_condition);
+                        self.add_number_type(node, node_at(*id), scope, path_condition);
                     }
                 }
-                self.add_other_types(node, scope, goals, (function, target, args));
-                if let Some(text) = taken_text(function, target, args) {
+                self.add_int_or_string(node, scope, path_condition, (function, target, args));
+                if let Some(text) = parsed_string(function, target, args) {
                     for symbolic in self.evaluator.evaluate(node_at(text), scope) {
                         if let SymbolicValue::Input { path, .. } = symbolic
                             && self.evaluator.is_free_string(&path)
                         {
-                            self.add_cause(node, path, Cause::Text, goals);
+                            self.add_cause(node, path, FailureCause::InvalidString, path_condition);
                         }
                     }
                 }
@@ -452,14 +467,14 @@ impl Finder<'_, '_> {
     }
 
     /// Adds a call of which an operand may be an integer or a text.
-    fn add_other_types(
+    fn add_int_or_string(
         &mut self,
         node: ExprRef,
         scope: &Scope,
-        goals: &Goals,
+        path_condition: &PathCondition,
         (function, target, args): (&str, Option<ExprId>, &[ExprId]),
     ) {
-        if takes_any_type(function) {
+        if accepts_any_type(function) {
             return;
         }
         for id in target.iter().chain(args) {
@@ -467,17 +482,22 @@ impl Finder<'_, '_> {
                 index: node.index,
                 id: *id,
             };
-            self.add_operand(node, operand, (scope, goals), Cause::OtherType);
+            self.add_operand(
+                node,
+                operand,
+                (scope, path_condition),
+                FailureCause::IntOrString,
+            );
         }
     }
 
     /// Adds the index of a list that is made of something and may be too short.
-    fn add_short(
+    fn add_short_lists(
         &mut self,
         node: ExprRef,
         (operand, index): (ExprId, ExprId),
         scope: &Scope,
-        goals: &Goals,
+        path_condition: &PathCondition,
     ) {
         let node_at = |id| ExprRef {
             index: node.index,
@@ -492,13 +512,18 @@ impl Finder<'_, '_> {
         for symbolic in self.evaluator.evaluate(node_at(operand), scope) {
             match &symbolic {
                 SymbolicValue::SplitParts(path) if self.evaluator.is_free_string(path) => {
-                    self.add_cause(node, path.clone(), Cause::FewParts(index), goals);
+                    self.add_cause(
+                        node,
+                        path.clone(),
+                        FailureCause::ShortSplit(index),
+                        path_condition,
+                    );
                 }
                 SymbolicValue::Comprehension(..) => {
                     if let Some((path, excluded)) = self.evaluator.short_list_conditions(&symbolic)
                     {
-                        let goals = goals.with_all(excluded);
-                        self.add_cause(node, path, Cause::FewElements(index), &goals);
+                        let path_condition = path_condition.with_all(excluded);
+                        self.add_cause(node, path, FailureCause::ShortList(index), &path_condition);
                     }
                 }
                 _ => {}
@@ -507,13 +532,30 @@ impl Finder<'_, '_> {
     }
 
     /// Adds that `place` fails where the operand is null.
-    fn add_nulls(&mut self, node: ExprRef, operand: ExprRef, scope: &Scope, goals: &Goals) {
-        self.add_operand(node, operand, (scope, goals), Cause::Null);
+    fn add_null(
+        &mut self,
+        node: ExprRef,
+        operand: ExprRef,
+        scope: &Scope,
+        path_condition: &PathCondition,
+    ) {
+        self.add_operand(node, operand, (scope, path_condition), FailureCause::Null);
     }
 
     /// Adds that `place` may fail where the operand is a number of the other sort.
-    fn add_numbers(&mut self, node: ExprRef, operand: ExprRef, scope: &Scope, goals: &Goals) {
-        self.add_operand(node, operand, (scope, goals), Cause::Number);
+    fn add_number_type(
+        &mut self,
+        node: ExprRef,
+        operand: ExprRef,
+        scope: &Scope,
+        path_condition: &PathCondition,
+    ) {
+        self.add_operand(
+            node,
+            operand,
+            (scope, path_condition),
+            FailureCause::NumberType,
+        );
     }
 
     /// Adds that `place` may fail by `cause` where its operand may be so.
@@ -521,36 +563,42 @@ impl Finder<'_, '_> {
         &mut self,
         node: ExprRef,
         operand: ExprRef,
-        (scope, goals): (&Scope, &Goals),
-        cause: Cause,
+        (scope, path_condition): (&Scope, &PathCondition),
+        cause: FailureCause,
     ) {
         for symbolic in self.evaluator.evaluate(operand, scope) {
             let SymbolicValue::Input { path, .. } = symbolic else {
                 continue;
             };
             let may_be = match cause {
-                Cause::Null => self.evaluator.may_be_null(&path),
-                Cause::Number => self.evaluator.may_be_int_or_double(&path),
-                Cause::OtherType => self.evaluator.is_int_or_string(&path),
+                FailureCause::Null => self.evaluator.may_be_null(&path),
+                FailureCause::NumberType => self.evaluator.may_be_int_or_double(&path),
+                FailureCause::IntOrString => self.evaluator.is_int_or_string(&path),
                 _ => false,
             };
             if may_be {
-                self.add_cause(node, path, cause, goals);
+                self.add_cause(node, path, cause, path_condition);
             }
         }
     }
 
-    fn add_cause(&mut self, node: ExprRef, path: FieldPath, cause: Cause, goals: &Goals) {
+    fn add_cause(
+        &mut self,
+        node: ExprRef,
+        path: FieldPath,
+        cause: FailureCause,
+        path_condition: &PathCondition,
+    ) {
         // What params hold is for who wrote the policy to see.
         if path.root == Root::Params || path.segments.is_empty() {
             return;
         }
-        self.found.push(Candidate {
+        self.sites.push(FailureSite {
             node,
             path,
             cause,
             chain: node.id,
-            goals: goals.clone(),
+            path_condition: path_condition.clone(),
         });
     }
 
@@ -559,7 +607,7 @@ impl Finder<'_, '_> {
         node: ExprRef,
         fold: &Comprehension,
         scope: &Scope,
-        goals: &Goals,
+        path_condition: &PathCondition,
         depth: usize,
     ) {
         let node_at = |id| ExprRef {
@@ -569,15 +617,15 @@ impl Finder<'_, '_> {
 
         let kind = comprehension_kind(self.evaluator, node.index, fold);
         if let ComprehensionKind::Bind = kind {
-            self.visit(node_at(fold.accu_init), None, scope, goals, depth);
+            self.visit(node_at(fold.accu_init), None, scope, path_condition, depth);
             let bound = self.evaluator.evaluate(node_at(fold.accu_init), scope);
             let scope = scope.with(&fold.accu_var, bound);
-            self.visit(node_at(fold.result), None, &scope, goals, depth);
+            self.visit(node_at(fold.result), None, &scope, path_condition, depth);
             return;
         }
-        self.visit(node_at(fold.iter_range), None, scope, goals, depth);
+        self.visit(node_at(fold.iter_range), None, scope, path_condition, depth);
         let range = node_at(fold.iter_range);
-        self.add_nulls(range, range, scope, goals);
+        self.add_null(range, range, scope, path_condition);
         let mut iterations = self.evaluator.iterations(node.index, fold, scope, 0);
         if iterations.is_empty() {
             let unknown = scope.with(&fold.iter_var, vec![SymbolicValue::Unknown]);
@@ -588,26 +636,38 @@ impl Finder<'_, '_> {
             iterations.push((unknown, Vec::new()));
         }
         for (iteration, reached) in iterations {
-            let goals = goals.with_all(reached);
-            self.reach(node_at(fold.loop_step), &goals);
+            let path_condition = path_condition.with_all(reached);
+            self.reach(node_at(fold.loop_step), &path_condition);
             match &kind {
                 ComprehensionKind::All(test)
                 | ComprehensionKind::Exists(test)
                 | ComprehensionKind::ExistsOne(test) => {
-                    self.visit(node_at(*test), None, &iteration, &goals, depth);
+                    self.visit(node_at(*test), None, &iteration, &path_condition, depth);
                 }
                 ComprehensionKind::FilterMap(filter, transform) => {
-                    let mut goals = goals;
+                    let mut path_condition = path_condition;
                     if let Some(filter) = filter {
-                        self.visit(node_at(*filter), None, &iteration, &goals, depth);
+                        self.visit(node_at(*filter), None, &iteration, &path_condition, depth);
                         let passes =
                             BranchCondition::Evaluates(node_at(*filter), iteration.clone(), true);
-                        goals = goals.with(passes, false);
+                        path_condition = path_condition.with(passes, false);
                     }
-                    self.visit(node_at(*transform), None, &iteration, &goals, depth);
+                    self.visit(
+                        node_at(*transform),
+                        None,
+                        &iteration,
+                        &path_condition,
+                        depth,
+                    );
                 }
                 ComprehensionKind::Bind | ComprehensionKind::Other => {
-                    self.visit(node_at(fold.loop_step), None, &iteration, &goals, depth);
+                    self.visit(
+                        node_at(fold.loop_step),
+                        None,
+                        &iteration,
+                        &path_condition,
+                        depth,
+                    );
                 }
             }
         }
@@ -618,7 +678,7 @@ impl Finder<'_, '_> {
         node: ExprRef,
         chain: ExprId,
         operand: &SymbolicValue,
-        goals: &Goals,
+        path_condition: &PathCondition,
         step: impl Fn(&FieldPath) -> Option<FieldPath>,
     ) {
         let SymbolicValue::Input {
@@ -630,29 +690,35 @@ impl Finder<'_, '_> {
             return;
         };
         if path.segments.is_empty() && path.root != Root::Request {
-            self.add(node, chain, path.clone(), goals);
+            self.add(node, chain, path.clone(), path_condition);
         }
         if let Some(selected) = step(path) {
-            self.add(node, chain, selected, goals);
+            self.add(node, chain, selected, path_condition);
         }
     }
 
-    fn add(&mut self, node: ExprRef, chain: ExprId, absent: FieldPath, goals: &Goals) {
+    fn add(
+        &mut self,
+        node: ExprRef,
+        chain: ExprId,
+        absent: FieldPath,
+        path_condition: &PathCondition,
+    ) {
         if !absent.segments.is_empty() && !self.evaluator.may_be_absent(&absent) {
             return;
         }
-        self.found.push(Candidate {
+        self.sites.push(FailureSite {
             node,
             path: absent,
-            cause: Cause::Absent,
+            cause: FailureCause::Absent,
             chain,
-            goals: goals.clone(),
+            path_condition: path_condition.clone(),
         });
     }
 }
 
 /// Reports whether a function takes integers and texts alike.
-fn takes_any_type(function: &str) -> bool {
+fn accepts_any_type(function: &str) -> bool {
     matches!(
         function,
         "_==_"
@@ -670,7 +736,7 @@ fn takes_any_type(function: &str) -> bool {
 }
 
 /// The text that a call takes, and for some texts fails.
-fn taken_text(function: &str, target: Option<ExprId>, args: &[ExprId]) -> Option<ExprId> {
+fn parsed_string(function: &str, target: Option<ExprId>, args: &[ExprId]) -> Option<ExprId> {
     match (function, target, args) {
         (
             "int" | "uint" | "double" | "bool" | "duration" | "timestamp" | "quantity" | "ip"
