@@ -179,10 +179,7 @@ impl Judge<'_, '_> {
             return;
         }
         let depth = depth.saturating_add(1);
-        let node_at = |id| ExprRef {
-            index: node.index,
-            id,
-        };
+        let node_at = |id| node.with_id(id);
         match self.evaluator.expr(node) {
             Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => {}
             Expr::Select { operand, .. } => self.visit(node_at(*operand), scope, depth),
@@ -259,10 +256,7 @@ impl Judge<'_, '_> {
 
     /// The literals that a side of a comparison is, one or the elements of a list.
     fn literals(&self, node: ExprRef) -> Option<Vec<Json>> {
-        let value = |id: ExprId| match self.evaluator.expr(ExprRef {
-            index: node.index,
-            id,
-        }) {
+        let value = |id: ExprId| match self.evaluator.expr(node.with_id(id)) {
             Expr::Literal(Literal::String(text)) => Some(Json::from(&**text)),
             Expr::Literal(Literal::Null) => Some(Json::Null),
             _ => None,

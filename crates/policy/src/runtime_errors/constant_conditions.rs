@@ -31,10 +31,7 @@ fn constant_truth_at(
     if depth > MAX_DEPTH || !evaluator.take_step() {
         return None;
     }
-    let node_at = |id| ExprRef {
-        index: node.index,
-        id,
-    };
+    let node_at = |id| node.with_id(id);
     let below = |id| constant_truth_at(evaluator, node_at(id), scope, depth.saturating_add(1));
     let evaluate = |id| evaluator.evaluate(node_at(id), scope);
     match evaluator.expr(node) {
@@ -81,10 +78,7 @@ fn comprehension_truth(
     scope: &Scope,
     depth: usize,
 ) -> Option<bool> {
-    let node_at = |id: ExprId| ExprRef {
-        index: node.index,
-        id,
-    };
+    let node_at = |id: ExprId| node.with_id(id);
     let Expr::List { elements, .. } = evaluator.expr(node_at(fold.iter_range)) else {
         return None;
     };

@@ -299,10 +299,7 @@ impl FailureSiteFinder<'_, '_> {
         }
         self.reach(node, path_condition);
         let depth = depth.saturating_add(1);
-        let node_at = |id| ExprRef {
-            index: node.index,
-            id,
-        };
+        let node_at = |id| node.with_id(id);
         match self.evaluator.expr(node) {
             Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => {}
             Expr::Select {
@@ -377,10 +374,7 @@ impl FailureSiteFinder<'_, '_> {
         (function, target, args): (&str, Option<ExprId>, &[ExprId]),
         depth: usize,
     ) {
-        let node_at = |id| ExprRef {
-            index: node.index,
-            id,
-        };
+        let node_at = |id| node.with_id(id);
         let is = |id, expected| BranchCondition::Evaluates(node_at(id), scope.clone(), expected);
         match (function, target, args) {
             ("_&&_" | "_||_", None, [left, right]) => {
@@ -478,10 +472,7 @@ impl FailureSiteFinder<'_, '_> {
             return;
         }
         for id in target.iter().chain(args) {
-            let operand = ExprRef {
-                index: node.index,
-                id: *id,
-            };
+            let operand = node.with_id(*id);
             self.add_operand(
                 node,
                 operand,
@@ -499,10 +490,7 @@ impl FailureSiteFinder<'_, '_> {
         scope: &Scope,
         path_condition: &PathCondition,
     ) {
-        let node_at = |id| ExprRef {
-            index: node.index,
-            id,
-        };
+        let node_at = |id| node.with_id(id);
         let Expr::Literal(Literal::Int(index)) = self.evaluator.expr(node_at(index)) else {
             return;
         };
@@ -610,10 +598,7 @@ impl FailureSiteFinder<'_, '_> {
         path_condition: &PathCondition,
         depth: usize,
     ) {
-        let node_at = |id| ExprRef {
-            index: node.index,
-            id,
-        };
+        let node_at = |id| node.with_id(id);
 
         let kind = comprehension_kind(self.evaluator, node.index, fold);
         if let ComprehensionKind::Bind = kind {

@@ -166,10 +166,7 @@ fn expression_disjuncts(
     scope: &Scope,
     expected: bool,
 ) -> Vec<Disjunct> {
-    let node_at = |id| ExprRef {
-        index: node.index,
-        id,
-    };
+    let node_at = |id| node.with_id(id);
     let is = |id, expected| BranchCondition::Evaluates(node_at(id), scope.clone(), expected);
     if let Some(n) = evaluator.read_variable(node) {
         let Some(ast) = evaluator.ast(n) else {
@@ -266,10 +263,7 @@ fn comprehension_disjuncts(
     if let Some(value) = constant_conditions::constant_truth(evaluator, node, scope) {
         return constant_disjuncts(value == expected);
     }
-    let node_at = |id| ExprRef {
-        index: node.index,
-        id,
-    };
+    let node_at = |id| node.with_id(id);
     let test = match comprehension_kind(evaluator, node.index, fold) {
         ComprehensionKind::All(test) => Some((test, true)),
         ComprehensionKind::Exists(test) | ComprehensionKind::ExistsOne(test) => Some((test, false)),
@@ -338,13 +332,7 @@ fn operands_present(evaluator: &SymbolicEvaluator<'_>, node: ExprRef, scope: &Sc
     let mut disjunct = Disjunct::default();
     if let Expr::Call { target, args, .. } = evaluator.expr(node) {
         for id in target.iter().chain(&**args) {
-            let alternatives = evaluator.evaluate(
-                ExprRef {
-                    index: node.index,
-                    id: *id,
-                },
-                scope,
-            );
+            let alternatives = evaluator.evaluate(node.with_id(*id), scope);
             for symbolic in alternatives.iter().take(1) {
                 if let SymbolicValue::Input {
                     path,
@@ -370,15 +358,7 @@ fn call_disjuncts(
     (function, target, args): (&str, Option<ExprId>, &[ExprId]),
     expected: bool,
 ) -> Vec<Disjunct> {
-    let evaluate = |id| {
-        evaluator.evaluate(
-            ExprRef {
-                index: node.index,
-                id,
-            },
-            scope,
-        )
-    };
+    let evaluate = |id| evaluator.evaluate(node.with_id(id), scope);
     let disjuncts = match (function, target, args) {
         ("orValue", Some(_), [_]) | ("value", Some(_), []) | ("_[_]", None, [_, _]) => {
             let alternatives = evaluator.evaluate(node, scope);

@@ -186,10 +186,7 @@ impl Words<'_, '_> {
         else {
             return None;
         };
-        let node_at = |id| ExprRef {
-            index: site.node.index,
-            id,
-        };
+        let node_at = |id| site.node.with_id(id);
         let is_text = |id: &ExprId| {
             matches!(
                 self.evaluator.expr(node_at(*id)),
@@ -393,10 +390,7 @@ impl Words<'_, '_> {
 
     /// The path of the whole chain that the candidate is in, where it begins with a root.
     fn path_of_chain(self, site: &FailureSite) -> Option<FieldPath> {
-        let node = ExprRef {
-            index: site.node.index,
-            id: site.chain,
-        };
+        let node = site.node.with_id(site.chain);
         let alternatives = self.evaluator.evaluate(node, &Scope::default());
         alternatives
             .into_iter()

@@ -232,10 +232,7 @@ impl ValueSearch<'_, '_> {
                 let mut below = vec![(fold.iter_range, scope.clone())];
                 match comprehension_kind(self.evaluator, node.index, fold) {
                     ComprehensionKind::Bind => {
-                        let init = ExprRef {
-                            index: node.index,
-                            id: fold.accu_init,
-                        };
+                        let init = node.with_id(fold.accu_init);
                         let bound = self.evaluator.evaluate(init, scope);
                         below.push((fold.accu_init, scope.clone()));
                         below.push((fold.result, scope.with(&fold.accu_var, bound)));
@@ -259,10 +256,7 @@ impl ValueSearch<'_, '_> {
             _ => Vec::new(),
         };
         for (id, scope) in below {
-            let node = ExprRef {
-                index: node.index,
-                id,
-            };
+            let node = node.with_id(id);
             self.walk(
                 (node, &scope),
                 seen,
@@ -281,10 +275,7 @@ impl ValueSearch<'_, '_> {
                 field,
                 test_only: true,
             } => {
-                let operand = ExprRef {
-                    index: node.index,
-                    id: *operand,
-                };
+                let operand = node.with_id(*operand);
                 let of = self.evaluator.evaluate(operand, scope).into_iter();
                 let tested = of.filter_map(|symbolic| match symbolic {
                     SymbolicValue::Input { path, .. } => path.field(field).map(input_value),

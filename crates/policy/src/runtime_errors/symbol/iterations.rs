@@ -74,10 +74,7 @@ impl SymbolicEvaluator<'_> {
         else {
             return None;
         };
-        let node_at = |id| ExprRef {
-            index: node.index,
-            id,
-        };
+        let node_at = |id| node.with_id(id);
         let ranges = self.evaluate(node_at(fold.iter_range), scope);
         let path = ranges.iter().find_map(|range| self.first_path(range, 0))?;
         if let Some(collected) = ranges
@@ -113,10 +110,7 @@ impl SymbolicEvaluator<'_> {
                 let Expr::Comprehension(fold) = self.expr(*node) else {
                     return None;
                 };
-                let range = ExprRef {
-                    index: node.index,
-                    id: fold.iter_range,
-                };
+                let range = node.with_id(fold.iter_range);
                 let ranges = self.evaluate(range, scope);
                 ranges
                     .iter()
@@ -140,10 +134,7 @@ impl SymbolicEvaluator<'_> {
         else {
             return Vec::new();
         };
-        let node_at = |id| ExprRef {
-            index: node.index,
-            id,
-        };
+        let node_at = |id| node.with_id(id);
         let mut found = Vec::new();
         for (scope, mut conditions) in self.iterations(node.index, fold, scope, depth) {
             conditions.extend(

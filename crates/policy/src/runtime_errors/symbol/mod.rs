@@ -40,6 +40,13 @@ pub(super) struct ExprRef {
     pub(super) id: ExprId,
 }
 
+impl ExprRef {
+    /// Returns the node `id` of the same expression.
+    pub(super) fn with_id(self, id: ExprId) -> Self {
+        Self { id, ..self }
+    }
+}
+
 /// The part of a request that an expression stands for.
 #[derive(Clone, Debug)]
 pub(super) enum SymbolicValue {
@@ -243,16 +250,7 @@ impl<'a> SymbolicEvaluator<'a> {
         if depth > MAX_DEPTH || !self.take_step() {
             return vec![SymbolicValue::Unknown];
         }
-        let below = |id| {
-            self.evaluate_at(
-                ExprRef {
-                    index: node.index,
-                    id,
-                },
-                scope,
-                depth.saturating_add(1),
-            )
-        };
+        let below = |id| self.evaluate_at(node.with_id(id), scope, depth.saturating_add(1));
         let mut found = match self.expr(node) {
             Expr::Literal(literal) => vec![literal_value(literal)],
             Expr::Ident(name) => match scope.find(name) {
@@ -290,10 +288,7 @@ impl<'a> SymbolicEvaluator<'a> {
                     ComprehensionKind::Bind => {
                         let bound = below(fold.accu_init);
                         let scope = scope.with(&fold.accu_var, bound);
-                        let result = ExprRef {
-                            index: node.index,
-                            id: fold.result,
-                        };
+                        let result = node.with_id(fold.result);
                         self.evaluate_at(result, &scope, depth.saturating_add(1))
                     }
                     ComprehensionKind::FilterMap(..) => {
@@ -310,10 +305,7 @@ impl<'a> SymbolicEvaluator<'a> {
                 let [condition, truthy, falsy] = &**args else {
                     return vec![SymbolicValue::Unknown];
                 };
-                let condition = ExprRef {
-                    index: node.index,
-                    id: *condition,
-                };
+                let condition = node.with_id(*condition);
                 match constant_truth(self, condition, scope) {
                     Some(true) => below(*truthy),
                     Some(false) => below(*falsy),
