@@ -165,7 +165,7 @@ impl WrittenSchemas for Known {
         self.written_schema(gvk)
     }
 
-    fn is_own(&self, gvk: &Gvk) -> bool {
+    fn is_builtin_kind(&self, gvk: &Gvk) -> bool {
         self.is_builtin(gvk)
     }
 }

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value as Json;
 
+use super::input_types::roots::{request_input_type, roots};
 use super::kinds::{of_kinds, operations};
-use super::makers::{params, shape};
-use super::roots::{request_shape, roots};
+use super::makers::{object_type, params_type};
 use super::symbol::{
     ComprehensionKind, ExprRef, Scope, SymbolicEvaluator, SymbolicValue, comprehension_kind,
 };
@@ -57,14 +57,14 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Suspicion> {
     }
     // A kind that is asked about in vain says nothing.
     kinds.retain(|target| !operations(target).is_empty());
-    let params = params(policy, context);
+    let params = params_type(policy, context);
     let mut judged: BTreeMap<(usize, usize), Judged> = BTreeMap::new();
     for target in kinds {
         let resource = target.resource;
-        let Some(object) = shape(context, &resource.gvk, resource.namespaced) else {
+        let Some(object) = object_type(context, &resource.gvk, resource.namespaced) else {
             return Vec::new();
         };
-        let roots = roots(&object, &request_shape(resource), params.as_ref());
+        let roots = roots(&object, &request_input_type(resource), params.as_ref());
         let evaluator = SymbolicEvaluator::new(policy, roots, Vec::new(), MAX_STEPS);
         let mut judge = Judge {
             evaluator: &evaluator,
@@ -280,14 +280,14 @@ impl Judge<'_, '_> {
         if path.segments.is_empty() || !matches!(path.root, Root::Object | Root::OldObject) {
             return Judged::Open;
         }
-        let Some(shape) = self.evaluator.shape(path) else {
+        let Some(input_type) = self.evaluator.input_type(path) else {
             return Judged::NotThere;
         };
         let shown = format!("{}.{path}", path.root.name());
         let is_not = function == "_!=_";
         if let [Json::Null] = values {
             let is_there = default.is_none() && !self.evaluator.may_be_absent(path);
-            if function == "@in" || !is_there || !shape.is_never_null() {
+            if function == "@in" || !is_there || !input_type.is_never_null() {
                 return Judged::Open;
             }
             return Judged::Constant(Finding {
@@ -297,9 +297,9 @@ impl Judge<'_, '_> {
                 is_harmless: true,
             });
         }
-        let declared = shape.enum_texts();
+        let declared = input_type.enum_strings();
         let of_kind = |kind| enum_values(kind, path).map(|values| values.iter().copied().collect());
-        let Some(known) = declared.or_else(|| of_kind(shape.own_kind()?)) else {
+        let Some(known) = declared.or_else(|| of_kind(input_type.builtin_kind()?)) else {
             return Judged::Open;
         };
         let known: Texts<'_> = known;
@@ -317,7 +317,7 @@ impl Judge<'_, '_> {
             let respelt = known.iter().find(|known| is_respelt(known, text)).copied();
             let meant = respelt.or_else(|| nearest(text, known.iter().copied()));
             // Kubernetes' own may have more values in another version.
-            if meant.is_none() && shape.is_own() {
+            if meant.is_none() && input_type.is_builtin() {
                 continue;
             }
             let mut names: Vec<&str> = known

@@ -64,11 +64,11 @@ pub(super) enum FailureCause {
 impl FailureSite {
     /// The needs at the path that may make the place fail, each to be tried by itself.
     pub(super) fn failing_constraints(&self, evaluator: &SymbolicEvaluator<'_>) -> Vec<Constraint> {
-        let shape = evaluator.shape(&self.path);
-        let is_collection = shape
+        let input_type = evaluator.input_type(&self.path);
+        let is_collection = input_type
             .as_ref()
-            .is_some_and(|shape| shape.is_list() || shape.is_map());
-        let is_own = shape.is_some_and(|shape| shape.is_own());
+            .is_some_and(|input_type| input_type.is_list() || input_type.is_map());
+        let is_builtin = input_type.is_some_and(|input_type| input_type.is_builtin());
         match self.cause {
             FailureCause::Absent => vec![Constraint::Absent],
             FailureCause::Null => vec![Constraint::Equals(Json::Null)],
@@ -89,7 +89,7 @@ impl FailureSite {
                 Constraint::MaxLen(n),
                 Constraint::Absent,
             ],
-            FailureCause::ZeroDivisor if is_collection && is_own => vec![Constraint::Absent],
+            FailureCause::ZeroDivisor if is_collection && is_builtin => vec![Constraint::Absent],
             FailureCause::ZeroDivisor if is_collection => {
                 vec![Constraint::Absent, Constraint::MaxLen(0)]
             }

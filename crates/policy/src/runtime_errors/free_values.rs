@@ -5,7 +5,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::shape::Shape;
+use super::input_types::InputType;
 use super::symbol::SymbolicEvaluator;
 use kubernetes::validity::{FieldPath, Root, Segment};
 
@@ -54,41 +54,42 @@ const ZERO_FIELDS: [&str; 6] = [
 impl SymbolicEvaluator<'_> {
     /// Reports whether the number at `path` may be 0, or the list or map empty.
     pub(super) fn may_be_zero(&self, path: &FieldPath) -> bool {
-        let Some(shape) = self.shape(path) else {
+        let Some(input_type) = self.input_type(path) else {
             return false;
         };
         if !matches!(path.root, Root::Object | Root::OldObject) || self.has_crd_rules(path) {
             return false;
         }
-        if shape.is_list() || shape.is_map() {
+        if input_type.is_list() || input_type.is_map() {
             return true;
         }
         let name = match path.segments.last() {
             Some(Segment::Field(name)) => &**name,
             _ => return false,
         };
-        shape.is_number() && (!shape.is_own() || ZERO_FIELDS.contains(&name))
+        input_type.is_number() && (!input_type.is_builtin() || ZERO_FIELDS.contains(&name))
     }
 
     /// Reports whether the value at `path` may be an integer or a text, by the choice of a user.
     pub(super) fn is_int_or_string(&self, path: &FieldPath) -> bool {
-        let shape = self.shape(path);
+        let input_type = self.input_type(path);
         matches!(path.root, Root::Object | Root::OldObject)
-            && shape.is_some_and(|shape| shape.is_int_or_string())
+            && input_type.is_some_and(|input_type| input_type.is_int_or_string())
             && !self.has_crd_rules(path)
     }
 
     /// Reports whether the value at `path` may be null.
     pub(super) fn may_be_null(&self, path: &FieldPath) -> bool {
-        let is_null = |shape: Shape<'_>| shape.may_be_null(path);
-        self.shape(path).is_some_and(is_null) && !self.has_crd_rules(path)
+        let is_null = |input_type: InputType<'_>| input_type.may_be_null(path);
+        self.input_type(path).is_some_and(is_null) && !self.has_crd_rules(path)
     }
 
     /// Reports whether there is a number at `path` that may be whole, and an `int`, or not, and a `double`.
     pub(super) fn may_be_int_or_double(&self, path: &FieldPath) -> bool {
-        let is_number = |shape: Shape<'_>| shape.is_double() && !shape.is_own();
+        let is_number =
+            |input_type: InputType<'_>| input_type.is_double() && !input_type.is_builtin();
         let is_of_object = matches!(path.root, Root::Object | Root::OldObject);
-        is_of_object && self.shape(path).is_some_and(is_number) && !self.has_crd_rules(path)
+        is_of_object && self.input_type(path).is_some_and(is_number) && !self.has_crd_rules(path)
     }
 
     /// Reports whether the text at `path` is one that a user chooses.
@@ -110,7 +111,7 @@ impl SymbolicEvaluator<'_> {
     }
 
     fn string_format(&self, path: &FieldPath) -> Option<StringFormat> {
-        let shape = self.shape(path)?;
+        let input_type = self.input_type(path)?;
         let fields = path.names();
         match (path.root, &*fields) {
             (Root::Request, ["userInfo", "username" | "groups" | "extra", ..]) => {
@@ -124,10 +125,10 @@ impl SymbolicEvaluator<'_> {
             (Root::Namespace, _) | (_, ["metadata" | "status", ..]) => return None,
             (Root::Object | Root::OldObject, _) => {}
         }
-        if !shape.is_free_text() {
+        if !input_type.is_unrestricted_string() {
             return None;
         }
-        if !shape.is_own() {
+        if !input_type.is_builtin() {
             return (!self.has_crd_rules(path)).then_some(StringFormat::Any);
         }
         let is_map_of_texts = self.is_in_config_map(path);
@@ -141,15 +142,18 @@ impl SymbolicEvaluator<'_> {
     }
 
     fn is_in_config_map(&self, path: &FieldPath) -> bool {
-        let root = self.shape(&FieldPath::new(path.root));
-        root.is_some_and(|root| root.own_kind() == Some("ConfigMap"))
+        let root = self.input_type(&FieldPath::new(path.root));
+        root.is_some_and(|root| root.builtin_kind() == Some("ConfigMap"))
     }
 
     /// Reports whether a CRD has rules of its own about what is at `path` or around it.
     fn has_crd_rules(&self, path: &FieldPath) -> bool {
         let mut next = Some(path.clone());
         while let Some(path) = next {
-            let has_rules = |path| self.shape(path).is_some_and(|shape| shape.has_rules());
+            let has_rules = |path| {
+                self.input_type(path)
+                    .is_some_and(|input_type| input_type.has_rules())
+            };
             if has_rules(&path) {
                 return true;
             }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value as Json;
 
-use super::shape::Shape;
+use super::input_types::InputType;
 use kubernetes::defaulting::{Operation, Prepared};
 use kubernetes::schema::Gvk;
 use kubernetes::validity::{FieldPath, Root};
@@ -41,11 +41,11 @@ pub(super) struct SentAs {
 
 impl KeptObjects {
     /// The least valid object of `gvk`, whose type is `shape`; `None` where none can be made.
-    pub(super) fn least(&self, gvk: &Gvk, shape: &Shape<'_>) -> Option<Json> {
+    pub(super) fn least(&self, gvk: &Gvk, input_type: &InputType<'_>) -> Option<Json> {
         if let Some(known) = lock(&self.least).get(gvk) {
             return known.clone();
         }
-        let made = shape.minimal(&FieldPath::new(Root::Object));
+        let made = input_type.minimal(&FieldPath::new(Root::Object));
         let mut known = lock(&self.least);
         if known.len() < MAX_LEAST {
             known.insert(gvk.clone(), made.clone());

@@ -1,7 +1,7 @@
 //! Makers of the requests for a policy, one for each kind that its rules match.
 
 use super::Context;
-use super::shape::Shape;
+use super::input_types::InputType;
 use super::witness::{Maker, Params};
 use crate::admission::{Admission, Operation};
 use crate::compile::CompiledPolicy;
@@ -23,7 +23,7 @@ impl<'c, 'a> Makers<'c, 'a> {
     /// Makers whose requests have params where the policy has a paramKind.
     pub(super) fn new(policy: &'a CompiledPolicy, context: &'c Context<'a>) -> Self {
         Self {
-            params: params(policy, context),
+            params: params_type(policy, context),
             ..Self::without_params(policy, context)
         }
     }
@@ -49,7 +49,7 @@ impl<'c, 'a> Makers<'c, 'a> {
         resource: &'m ApiResource,
         operations: Vec<Operation>,
     ) -> Option<Maker<'m>> {
-        let object = shape(self.context, &resource.gvk, resource.namespaced)?;
+        let object = object_type(self.context, &resource.gvk, resource.namespaced)?;
         Some(self.with(resource, operations, object))
     }
 
@@ -59,15 +59,15 @@ impl<'c, 'a> Makers<'c, 'a> {
         resource: &'m ApiResource,
         operations: Vec<Operation>,
     ) -> Maker<'m> {
-        let object = shape(self.context, &resource.gvk, resource.namespaced);
-        self.with(resource, operations, object.unwrap_or_else(Shape::open))
+        let object = object_type(self.context, &resource.gvk, resource.namespaced);
+        self.with(resource, operations, object.unwrap_or_else(InputType::any))
     }
 
     fn with<'m>(
         &'m self,
         resource: &'m ApiResource,
         operations: Vec<Operation>,
-        object: Shape<'m>,
+        object: InputType<'m>,
     ) -> Maker<'m> {
         Maker::new(
             &self.admission,
@@ -91,35 +91,38 @@ fn custom<'a>(context: &Context<'a>, gvk: &Gvk) -> Option<Custom<'a>> {
         });
     }
     // A cluster publishes a schema, and not which subresources there are.
-    (!context.written.is_own(gvk)).then(|| Custom {
+    (!context.written.is_builtin_kind(gvk)).then(|| Custom {
         schema: context.written.written(gvk),
         has_status: true,
     })
 }
 
 /// The type of the objects of `gvk`, where it has a schema.
-pub(super) fn shape<'a>(
+pub(super) fn object_type<'a>(
     context: &Context<'a>,
     gvk: &Gvk,
     is_namespaced: bool,
-) -> Option<Shape<'a>> {
+) -> Option<InputType<'a>> {
     let Resolution::Found(type_) = context.schemas.resolve(gvk) else {
         return None;
     };
-    Some(if context.written.is_own(gvk) {
-        Shape::own(type_, gvk.clone(), is_namespaced)
+    Some(if context.written.is_builtin_kind(gvk) {
+        InputType::builtin(type_, gvk.clone(), is_namespaced)
     } else {
-        Shape::custom(type_, context.written.written(gvk), is_namespaced)
+        InputType::custom(type_, context.written.written(gvk), is_namespaced)
     })
 }
 
 /// The params of `policy`, where it has a paramKind.
-pub(super) fn params<'a>(policy: &CompiledPolicy, context: &Context<'a>) -> Option<Params<'a>> {
+pub(super) fn params_type<'a>(
+    policy: &CompiledPolicy,
+    context: &Context<'a>,
+) -> Option<Params<'a>> {
     let gvk = param_kind(policy.policy())?;
     let resource = context.mapper.resources_of_kind(&gvk).next();
     let is_namespaced = resource.is_none_or(|resource| resource.namespaced);
     Some(Params {
-        shape: shape(context, &gvk, is_namespaced).unwrap_or_else(Shape::open),
+        input_type: object_type(context, &gvk, is_namespaced).unwrap_or_else(InputType::any),
         api_version: gvk.api_version(),
         kind: gvk.kind,
         is_namespaced,

@@ -27,15 +27,14 @@ mod failure_sites;
 mod failures;
 mod free_values;
 mod guard;
+mod input_types;
 mod kept;
 mod kinds;
 mod makers;
 mod mutated;
 mod patched;
-mod roots;
 mod sample_text;
 mod scope;
-mod shape;
 mod solver;
 mod symbol;
 mod typed;
@@ -97,7 +96,7 @@ pub trait WrittenSchemas: Sync {
     fn written(&self, gvk: &Gvk) -> Option<&Json>;
 
     /// Reports whether `gvk` is one of Kubernetes' own kinds.
-    fn is_own(&self, gvk: &Gvk) -> bool;
+    fn is_builtin_kind(&self, gvk: &Gvk) -> bool;
 }
 
 /// An expression that fails where something is absent.

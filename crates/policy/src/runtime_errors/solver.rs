@@ -564,7 +564,9 @@ fn membership(
 ) -> Vec<Disjunct> {
     match (element, of) {
         (SymbolicValue::Constant(value), SymbolicValue::Input { path, .. }) => {
-            let is_list = evaluator.shape(path).is_some_and(|shape| shape.is_list());
+            let is_list = evaluator
+                .input_type(path)
+                .is_some_and(|input_type| input_type.is_list());
             match value.as_str() {
                 Some(key) if !is_list => {
                     let constraint = if expected {

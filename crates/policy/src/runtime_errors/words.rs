@@ -46,8 +46,8 @@ impl Words<'_, '_> {
             (_, Some(Segment::Field(_))) => {
                 let parent = path
                     .parent()
-                    .and_then(|parent| self.evaluator.shape(&parent));
-                if parent.is_some_and(|shape| shape.is_map()) {
+                    .and_then(|parent| self.evaluator.input_type(&parent));
+                if parent.is_some_and(|input_type| input_type.is_map()) {
                     Rule::AbsentKey
                 } else {
                     Rule::AbsentField
@@ -99,7 +99,7 @@ impl Words<'_, '_> {
                 format!("with {text:?} as {short}")
             }
             Some(Json::Number(number)) => format!("with {number} as {short}"),
-            Some(Json::Null) if self.is_own(path) => format!("without {short}"),
+            Some(Json::Null) if self.is_builtin(path) => format!("without {short}"),
             Some(Json::Null) => format!("with null as {short}"),
             Some(_) => format!("with such {short}"),
             None => format!("without {short}"),
@@ -205,9 +205,9 @@ impl Words<'_, '_> {
         Some(sense.guard(&[format!("type({operand}) == {type_}")]))
     }
 
-    fn is_own(self, path: &FieldPath) -> bool {
-        let shape = self.evaluator.shape(path);
-        shape.is_some_and(|shape| shape.is_own())
+    fn is_builtin(self, path: &FieldPath) -> bool {
+        let input_type = self.evaluator.input_type(path);
+        input_type.is_some_and(|input_type| input_type.is_builtin())
     }
 
     /// The guard of what may be null, which `has()` finds to be there.
@@ -334,7 +334,7 @@ impl Words<'_, '_> {
             optional.insert(other.node.id);
         }
         let whole = self.path_of_chain(site);
-        let stand_in = whole.and_then(|path| self.evaluator.shape(&path)?.stand_in());
+        let stand_in = whole.and_then(|path| self.evaluator.input_type(&path)?.default_literal());
         // What is no optional is its own value, so that an orValue() behind it is of no use yet.
         let (stand_in, is_whole) = match self.or_value(n, site.chain) {
             Some((known, is_whole)) => (Some(known), is_whole),

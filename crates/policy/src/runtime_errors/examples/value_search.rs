@@ -66,8 +66,8 @@ pub(super) fn usual_constraints(evaluator: &SymbolicEvaluator<'_>) -> InputConst
     let mut add = |path: Option<FieldPath>, constraint: Constraint| {
         let path = path.filter(|path| {
             evaluator
-                .shape(path)
-                .is_some_and(|shape| !shape.is_unknown())
+                .input_type(path)
+                .is_some_and(|input_type| !input_type.is_unknown())
         });
         let mut extended = constraints.clone();
         if path.is_some_and(|path| extended.add(&path, constraint).is_some()) {
@@ -79,7 +79,11 @@ pub(super) fn usual_constraints(evaluator: &SymbolicEvaluator<'_>) -> InputConst
         names.iter().try_fold(root, |path, name| path.field(name))
     };
     for names in LISTS {
-        let is_list = |path: &FieldPath| evaluator.shape(path).is_some_and(|shape| shape.is_list());
+        let is_list = |path: &FieldPath| {
+            evaluator
+                .input_type(path)
+                .is_some_and(|input_type| input_type.is_list())
+        };
         add(of(names).filter(is_list), Constraint::MinLen(1));
     }
     let rule = of(&["rules"]).and_then(|rules| rules.element(0));

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 
 use super::constant_conditions::constant_truth;
-use super::shape::{Shape, Step};
+use super::input_types::{ChildType, InputType};
 use super::solver::Disjunct;
 use crate::compile::CompiledPolicy;
 use crate::expressions::Role;
@@ -127,7 +127,7 @@ type DisjunctCache = HashMap<(ExprRef, bool), Rc<[Disjunct]>>;
 /// Types of the roots for one kind, and the expressions.
 pub(super) struct SymbolicEvaluator<'a> {
     pub(super) policy: &'a CompiledPolicy,
-    pub(super) roots: Vec<(Root, Shape<'a>)>,
+    pub(super) roots: Vec<(Root, InputType<'a>)>,
     /// The last variable of each name.
     variables: HashMap<&'a str, usize>,
     /// The values that are the same in all requests of the kind.
@@ -144,7 +144,7 @@ impl<'a> SymbolicEvaluator<'a> {
     /// A reader of the expressions of `policy` for one kind, that may take `max_steps`.
     pub(super) fn new(
         policy: &'a CompiledPolicy,
-        roots: Vec<(Root, Shape<'a>)>,
+        roots: Vec<(Root, InputType<'a>)>,
         constants: Vec<(FieldPath, Json)>,
         max_steps: u32,
     ) -> Self {
@@ -192,17 +192,17 @@ impl<'a> SymbolicEvaluator<'a> {
     }
 
     /// The type at `path`.
-    pub(super) fn shape(&self, path: &FieldPath) -> Option<Shape<'a>> {
+    pub(super) fn input_type(&self, path: &FieldPath) -> Option<InputType<'a>> {
         let (_, root) = self.roots.iter().find(|(root, _)| *root == path.root)?;
-        let mut shape = root.clone();
+        let mut input_type = root.clone();
         for segment in &path.segments {
-            shape = match shape.step(segment) {
-                Step::Into(shape) => shape,
-                Step::Open => Shape::open(),
-                Step::Nothing => return None,
+            input_type = match input_type.child(segment) {
+                ChildType::Known(input_type) => input_type,
+                ChildType::Any => InputType::any(),
+                ChildType::Never => return None,
             };
         }
-        Some(shape)
+        Some(input_type)
     }
 
     /// Reports whether nothing may be at `path` in a valid object that has what is around it.
@@ -215,18 +215,20 @@ impl<'a> SymbolicEvaluator<'a> {
             return false;
         }
         // Of params without a schema nothing is known.
-        let root = self.shape(&FieldPath::new(path.root));
+        let root = self.input_type(&FieldPath::new(path.root));
         if root.is_none_or(|root| root.is_unknown()) {
             return false;
         }
-        let around = self.shape(&parent);
-        around.is_some_and(|around| {
-            !matches!(around.step(last), Step::Nothing) && !around.is_certain(&parent, last)
+        let parent_type = self.input_type(&parent);
+        parent_type.is_some_and(|parent_type| {
+            !matches!(parent_type.child(last), ChildType::Never)
+                && !parent_type.is_always_present(&parent, last)
         })
     }
 
     fn is_map(&self, path: &FieldPath) -> bool {
-        self.shape(path).is_some_and(|shape| shape.is_map())
+        self.input_type(path)
+            .is_some_and(|input_type| input_type.is_map())
     }
 
     /// The parts of a request that the expression at `place` stands for.

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value as Json, json};
 
-use super::super::roots::namespace_shape;
-use super::super::shape::Shape;
+use super::super::input_types::InputType;
+use super::super::input_types::roots::namespace_input_type;
 use super::made::digest;
 use super::{Made, Maker, Params, is_namespace};
 use crate::admission::Operation;
@@ -64,7 +64,7 @@ impl Maker<'_> {
             Operation::Update => (true, true),
             Operation::Delete => (false, true),
         };
-        if self.is_own {
+        if self.is_builtin {
             let of_object = has_object.then_some(Root::Object);
             for root in of_object
                 .into_iter()
@@ -157,7 +157,7 @@ impl Maker<'_> {
                 .insert("resourceVersion".to_owned(), json!("1"));
         }
         // Counted by the API server, which sets it before policies are asked; left out where nobody reads it.
-        let is_counted = !self.is_own || has_generation(&self.resource.gvk);
+        let is_counted = !self.is_builtin || has_generation(&self.resource.gvk);
         if self.reads_generation && is_counted {
             metadata
                 .as_object_mut()?
@@ -179,11 +179,11 @@ impl Maker<'_> {
                     Segment::Field(name.into()),
                 ];
                 self.object
-                    .meet(&mut object, &FieldPath::new(root), &segments, need)?;
+                    .satisfy(&mut object, &FieldPath::new(root), &segments, need)?;
             }
         }
-        meet_all(&self.object, &mut object, root, constraints)?;
-        if self.is_own {
+        satisfy_all(&self.object, &mut object, root, constraints)?;
+        if self.is_builtin {
             let kind = &self.resource.gvk.kind;
             validity::complete(kind, root, constraints, &mut object)?;
         }
@@ -191,7 +191,7 @@ impl Maker<'_> {
     }
 
     fn make_params(params: &Params<'_>, constraints: &InputConstraints) -> Option<Json> {
-        let mut object = params.shape.minimal(&FieldPath::new(Root::Params))?;
+        let mut object = params.input_type.minimal(&FieldPath::new(Root::Params))?;
         let fields = object.as_object_mut()?;
         fields.insert("apiVersion".to_owned(), json!(params.api_version));
         fields.insert("kind".to_owned(), json!(params.kind));
@@ -203,7 +203,7 @@ impl Maker<'_> {
                 .insert("namespace".to_owned(), json!(NAMESPACE));
         }
         fields.insert("metadata".to_owned(), metadata);
-        meet_all(&params.shape, &mut object, Root::Params, constraints)?;
+        satisfy_all(&params.input_type, &mut object, Root::Params, constraints)?;
         Some(object)
     }
 
@@ -232,8 +232,8 @@ impl Maker<'_> {
             "spec": {"finalizers": ["kubernetes"]},
             "status": {"phase": "Active"},
         });
-        meet_all(
-            &namespace_shape(),
+        satisfy_all(
+            &namespace_input_type(),
             &mut namespace,
             Root::Namespace,
             constraints,
@@ -286,7 +286,7 @@ impl Maker<'_> {
         };
         fields.extend(namespace.map(|namespace| ("namespace".to_owned(), namespace)));
         let before = request.clone();
-        meet_all(&self.request, &mut request, Root::Request, constraints)?;
+        satisfy_all(&self.request, &mut request, Root::Request, constraints)?;
         // The user alone can be chosen.
         let is_fixed = |name: &str| before.get(name) == request.get(name);
         let fixed = [
@@ -346,8 +346,8 @@ impl Maker<'_> {
     }
 }
 
-fn meet_all(
-    shape: &Shape<'_>,
+fn satisfy_all(
+    input_type: &InputType<'_>,
     value: &mut Json,
     root: Root,
     constraints: &InputConstraints,
@@ -361,7 +361,7 @@ fn meet_all(
         .into_iter()
         .partition(|(_, need)| need.is_present == Some(false));
     for (path, need) in present.into_iter().chain(absent) {
-        shape.meet(value, &FieldPath::new(root), &path.segments, need)?;
+        input_type.satisfy(value, &FieldPath::new(root), &path.segments, need)?;
     }
     Some(())
 }

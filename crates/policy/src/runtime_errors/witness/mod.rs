@@ -14,9 +14,9 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 use super::failures::{Failure, failures};
+use super::input_types::InputType;
+use super::input_types::roots::{request_input_type, roots};
 use super::kept::KeptObjects;
-use super::roots::{request_shape, roots};
-use super::shape::Shape;
 use super::symbol::SymbolicEvaluator;
 use crate::admission::trace::{Step, TRACED_CALL_LIMIT};
 use crate::admission::{
@@ -53,17 +53,17 @@ pub(super) struct Maker<'a> {
     pub(super) policy: &'a CompiledPolicy,
     pub(super) resource: &'a ApiResource,
     pub(super) operations: Vec<Operation>,
-    pub(super) object: Shape<'a>,
+    pub(super) object: InputType<'a>,
     /// The type of the params, where the policy has a paramKind.
     pub(super) params: Option<Params<'a>>,
     /// True of Kubernetes' own kinds.
-    is_own: bool,
+    is_builtin: bool,
     /// The definition of a custom resource.
     custom: Option<Custom<'a>>,
     /// True if an expression may read `metadata.generation`.
     reads_generation: bool,
     /// The type of `request`.
-    request: Shape<'static>,
+    request: InputType<'static>,
     kept: &'a KeptObjects,
     /// The least object, once something is made.
     minimal: OnceCell<Option<Json>>,
@@ -81,7 +81,7 @@ pub(super) struct Maker<'a> {
 /// The params of a policy.
 #[derive(Clone, Debug)]
 pub(super) struct Params<'a> {
-    pub(super) shape: Shape<'a>,
+    pub(super) input_type: InputType<'a>,
     pub(super) api_version: String,
     pub(super) kind: String,
     pub(super) is_namespaced: bool,
@@ -110,7 +110,7 @@ impl<'a> Maker<'a> {
         policy: &'a CompiledPolicy,
         resource: &'a ApiResource,
         operations: Vec<Operation>,
-        object: Shape<'a>,
+        object: InputType<'a>,
         params: Option<Params<'a>>,
         kept: &'a KeptObjects,
     ) -> Self {
@@ -120,12 +120,12 @@ impl<'a> Maker<'a> {
             policy,
             resource,
             operations,
-            is_own: object.is_own(),
+            is_builtin: object.is_builtin(),
             reads_generation: policy
                 .expressions()
                 .iter()
                 .any(|expression| expression.text.contains("generation")),
-            request: request_shape(resource),
+            request: request_input_type(resource),
             kept,
             minimal: OnceCell::new(),
             object,
@@ -221,7 +221,7 @@ impl<'a> Maker<'a> {
         let old = made.sent[1].as_ref().map(|old| (update, old));
         let new = made.sent[0].as_ref().map(|new| (operation, new));
         let mut all = old.into_iter().chain(new);
-        self.is_own
+        self.is_builtin
             && is_whole
             && all.any(|(operation, object)| fails_validation(kind, operation, object))
     }

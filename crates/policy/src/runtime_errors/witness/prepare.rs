@@ -52,7 +52,7 @@ impl Maker<'_> {
             if subresource.is_empty() || is_status {
                 keep_apart(constraints, is_status, object, old_object);
             }
-            if self.is_own {
+            if self.is_builtin {
                 let kind = match subresource {
                     "" | "status" => gvk.kind.clone(),
                     subresource => format!("{}/{subresource}", gvk.kind),

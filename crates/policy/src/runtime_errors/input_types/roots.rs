@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, LazyLock, OnceLock};
 
-use super::shape::Shape;
-use super::witness::{Params, is_namespace};
+use super::super::witness::{Params, is_namespace};
+use super::InputType;
 use kubernetes::schema::Gvk;
 use kubernetes::schema::decl_type::{DeclField, DeclKind, DeclType};
 use kubernetes::schema::rest_mapper::ApiResource;
@@ -27,18 +27,18 @@ fn map(of: Arc<DeclType>) -> Arc<DeclType> {
 }
 
 /// The types that paths begin with, for objects of the type `object`.
-pub(super) fn roots<'a>(
-    object: &Shape<'a>,
-    request: &Shape<'a>,
+pub(in crate::runtime_errors) fn roots<'a>(
+    object: &InputType<'a>,
+    request: &InputType<'a>,
     params: Option<&Params<'a>>,
-) -> Vec<(Root, Shape<'a>)> {
+) -> Vec<(Root, InputType<'a>)> {
     let mut roots = vec![
         (Root::Object, object.clone()),
         (Root::OldObject, object.clone()),
         (Root::Request, request.clone()),
-        (Root::Namespace, namespace_shape()),
+        (Root::Namespace, namespace_input_type()),
     ];
-    roots.extend(params.map(|params| (Root::Params, params.shape.clone())));
+    roots.extend(params.map(|params| (Root::Params, params.input_type.clone())));
     roots
 }
 
@@ -46,7 +46,7 @@ pub(super) fn roots<'a>(
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`CreateAdmissionRequest`);
 /// `pkg/registry/rest/create.go` (`AdmissionToValidateObjectFunc`: a name that the API server makes is there).
-pub(super) fn request_shape(resource: &ApiResource) -> Shape<'static> {
+pub(in crate::runtime_errors) fn request_input_type(resource: &ApiResource) -> InputType<'static> {
     static TYPES: [OnceLock<Arc<DeclType>>; 4] = [const { OnceLock::new() }; 4];
     let is_sub = resource.gvr.is_subresource();
     let has_namespace = resource.namespaced || is_namespace(resource);
@@ -60,7 +60,7 @@ pub(super) fn request_shape(resource: &ApiResource) -> Shape<'static> {
     let type_ = known.get_or_init(|| request_type(is_sub, has_namespace));
     // As in the API server's own kinds, what is empty is left out.
     let gvk = Gvk::new("admission.k8s.io", "v1", "AdmissionRequest");
-    Shape::own(Arc::clone(type_), gvk, true)
+    InputType::builtin(Arc::clone(type_), gvk, true)
 }
 
 fn request_type(is_sub: bool, has_namespace: bool) -> Arc<DeclType> {
@@ -115,9 +115,9 @@ fn request_type(is_sub: bool, has_namespace: bool) -> Arc<DeclType> {
 /// The type of `namespaceObject`, with what is there for certain.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`CreateNamespaceObject`).
-pub(super) fn namespace_shape() -> Shape<'static> {
+pub(in crate::runtime_errors) fn namespace_input_type() -> InputType<'static> {
     static TYPE: LazyLock<Arc<DeclType>> = LazyLock::new(namespace_type);
-    Shape::custom(Arc::clone(&TYPE), None, false)
+    InputType::custom(Arc::clone(&TYPE), None, false)
 }
 
 fn namespace_type() -> Arc<DeclType> {

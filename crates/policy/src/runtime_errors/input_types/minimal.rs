@@ -3,8 +3,8 @@
 use regexp::MemoryLimit;
 use serde_json::{Map, Value as Json, json};
 
-use super::meet::MAX_LEN;
-use super::{Shape, Step};
+use super::satisfy::MAX_LEN;
+use super::{ChildType, InputType};
 use kubernetes::defaulting::NOW;
 use kubernetes::schema::decl_type::DeclKind;
 use kubernetes::schema::escape::unescape;
@@ -20,7 +20,7 @@ const MAX_VALUES: usize = 3_000;
 const MAX_TEXT: usize = 1_000;
 
 /// Texts that patterns often allow.
-pub(super) const SAMPLES: [&str; 14] = [
+pub(super) const SAMPLE_STRINGS: [&str; 14] = [
     "example",
     "a",
     "example.com",
@@ -37,22 +37,22 @@ pub(super) const SAMPLES: [&str; 14] = [
     NOW,
 ];
 
-impl<'a> Shape<'a> {
+impl<'a> InputType<'a> {
     /// The least value of the type that is valid; `None` where none could be made.
     pub(in crate::runtime_errors) fn minimal(&self, path: &FieldPath) -> Option<Json> {
-        let mut left = MAX_VALUES;
-        self.made(path, None, &mut left, 0)
+        let mut values_left = MAX_VALUES;
+        self.complete(path, None, &mut values_left, 0)
     }
 
     /// `given` with all that has to be there, or the least value.
-    fn made(
+    fn complete(
         &self,
         path: &FieldPath,
         given: Option<Json>,
-        left: &mut usize,
+        values_left: &mut usize,
         depth: usize,
     ) -> Option<Json> {
-        *left = left.checked_sub(1)?;
+        *values_left = values_left.checked_sub(1)?;
         if depth > MAX_DEPTH {
             return None;
         }
@@ -67,7 +67,7 @@ impl<'a> Shape<'a> {
                     Some(other) => return Some(other),
                     None => Map::new(),
                 };
-                self.fill(path, &mut fields, left, depth)?;
+                self.fill_fields(path, &mut fields, values_left, depth)?;
                 Some(Json::Object(fields))
             }
             DeclKind::List(_) => {
@@ -80,37 +80,39 @@ impl<'a> Shape<'a> {
                 let n = items.len().max(least);
                 let mut given = std::mem::take(&mut items).into_iter();
                 for index in 0..n {
-                    items.push(self.element(path, index, given.next(), left, depth)?);
+                    items.push(self.element(path, index, given.next(), values_left, depth)?);
                 }
                 Some(Json::Array(items))
             }
             DeclKind::Map(_) => {
                 let Some(Json::Object(entries)) = given else {
                     let least = self.number("minProperties").unwrap_or(0).min(MAX_LEN);
-                    let mut made = Map::new();
+                    let mut completed = Map::new();
                     for n in 0..least {
                         let name = format!("example{n}");
                         let segment = Segment::Field(name.as_str().into());
-                        let value = self.behind(path, segment, None, left, depth)?;
-                        made.insert(name, value);
+                        let value = self.child_value(path, segment, None, values_left, depth)?;
+                        completed.insert(name, value);
                     }
-                    return Some(Json::Object(made));
+                    return Some(Json::Object(completed));
                 };
-                let mut made = Map::new();
+                let mut completed = Map::new();
                 for (name, value) in entries {
                     let segment = Segment::Field(name.as_str().into());
-                    let value = self.behind(path, segment, Some(value), left, depth)?;
-                    made.insert(name, value);
+                    let value = self.child_value(path, segment, Some(value), values_left, depth)?;
+                    completed.insert(name, value);
                 }
-                Some(Json::Object(made))
+                Some(Json::Object(completed))
             }
-            _ => given.or_else(|| self.usual(path)).or_else(|| self.scalar()),
+            _ => given
+                .or_else(|| self.required_sample(path))
+                .or_else(|| self.sample_scalar()),
         }
     }
 
     /// The least value of a text of Kubernetes' own kinds that validation takes, where it takes some alone.
-    fn usual(&self, path: &FieldPath) -> Option<Json> {
-        let kind = self.own_kind()?;
+    fn required_sample(&self, path: &FieldPath) -> Option<Json> {
+        let kind = self.builtin_kind()?;
         if !matches!(self.type_.kind, DeclKind::String) {
             return None;
         }
@@ -122,39 +124,42 @@ impl<'a> Shape<'a> {
         path: &FieldPath,
         n: usize,
         given: Option<Json>,
-        left: &mut usize,
+        values_left: &mut usize,
         depth: usize,
     ) -> Option<Json> {
-        self.behind(path, Segment::Index(n), given, left, depth)
+        self.child_value(path, Segment::Index(n), given, values_left, depth)
     }
 
-    fn behind(
+    fn child_value(
         &self,
         path: &FieldPath,
         segment: Segment,
         given: Option<Json>,
-        left: &mut usize,
+        values_left: &mut usize,
         depth: usize,
     ) -> Option<Json> {
-        match self.step(&segment) {
-            Step::Into(shape) => {
-                shape.made(&path.then(segment)?, given, left, depth.saturating_add(1))
-            }
-            Step::Open => Some(given.unwrap_or_else(|| json!({}))),
-            Step::Nothing => given,
+        match self.child(&segment) {
+            ChildType::Known(input_type) => input_type.complete(
+                &path.then(segment)?,
+                given,
+                values_left,
+                depth.saturating_add(1),
+            ),
+            ChildType::Any => Some(given.unwrap_or_else(|| json!({}))),
+            ChildType::Never => given,
         }
     }
 
     /// Adds to the fields of an object those that have to be there.
-    fn fill(
+    fn fill_fields(
         &self,
         path: &FieldPath,
         fields: &mut Map<String, Json>,
-        left: &mut usize,
+        values_left: &mut usize,
         depth: usize,
     ) -> Option<()> {
         let mut certain = Vec::new();
-        if let Some(kind) = self.own_kind() {
+        if let Some(kind) = self.builtin_kind() {
             for (field, value) in minimal_fields(kind, path, |field| self.has(field)) {
                 certain.push(field);
                 if !fields.contains_key(field) && !value.is_empty() {
@@ -163,15 +168,16 @@ impl<'a> Shape<'a> {
             }
         }
         for field in self.type_.declared_fields() {
-            let is_certain = field.required || field.has_default || certain.contains(&&*field.name);
-            if !is_certain && fields.is_empty() {
+            let is_always_present =
+                field.required || field.has_default || certain.contains(&&*field.name);
+            if !is_always_present && fields.is_empty() {
                 continue;
             }
             let name = unescape(&field.name)?;
             let given = fields.remove(name.as_ref());
-            if given.is_some() || is_certain {
+            if given.is_some() || is_always_present {
                 let segment = Segment::Field(name.as_ref().into());
-                let value = self.behind(path, segment, given, left, depth)?;
+                let value = self.child_value(path, segment, given, values_left, depth)?;
                 fields.insert(name.into_owned(), value);
             }
         }
@@ -184,7 +190,7 @@ impl<'a> Shape<'a> {
     }
 
     /// A scalar that is valid and no zero value.
-    pub(super) fn scalar(&self) -> Option<Json> {
+    pub(super) fn sample_scalar(&self) -> Option<Json> {
         if let Some(values) = &self.type_.enum_values {
             let mut values = values.iter().filter(|value| value.as_str() != Some(""));
             return values.next().cloned();
@@ -211,7 +217,7 @@ impl<'a> Shape<'a> {
                 _ => json!(NOW),
             },
             DeclKind::Quantity => json!("1"),
-            DeclKind::String => Json::String(self.text()?),
+            DeclKind::String => Json::String(self.sample_string()?),
             _ => json!({}),
         })
     }
@@ -221,7 +227,7 @@ impl<'a> Shape<'a> {
     }
 
     /// A text that is valid.
-    fn text(&self) -> Option<String> {
+    fn sample_string(&self) -> Option<String> {
         let samples = match self.format() {
             Some("ipv4" | "ip") => &["10.0.0.1"][..],
             Some("ipv6") => &["2001:db8::1"],
@@ -230,7 +236,7 @@ impl<'a> Shape<'a> {
             Some("uuid" | "uuid4") => &["123e4567-e89b-42d3-a456-426614174000"],
             Some("email") => &["a@example.com"],
             Some("hostname") => &["example.com"],
-            _ => &SAMPLES,
+            _ => &SAMPLE_STRINGS,
         };
         let least = self.number("minLength").unwrap_or(0);
         if least > MAX_TEXT {

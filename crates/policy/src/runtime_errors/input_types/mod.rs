@@ -1,7 +1,8 @@
 //! Objects by their schemas: the least that is valid, and what a need adds to it or takes away.
 
-mod least;
-mod meet;
+mod minimal;
+pub(super) mod roots;
+mod satisfy;
 
 use std::sync::Arc;
 
@@ -17,33 +18,33 @@ use kubernetes::validity::{
 };
 /// A type, as far as it tells which values are valid.
 #[derive(Clone, Debug)]
-pub(super) struct Shape<'a> {
+pub(super) struct InputType<'a> {
     type_: Arc<DeclType>,
     /// The schema as written, of a custom resource.
     written: Option<&'a Json>,
     /// The kind, of Kubernetes' own types.
-    own: Option<Arc<Gvk>>,
+    builtin: Option<Arc<Gvk>>,
     /// True if the objects live in namespaces.
     is_namespaced: bool,
 }
 
 /// The outcome of a step into a type.
-pub(super) enum Step<'a> {
+pub(super) enum ChildType<'a> {
     /// There may be something, of this type.
-    Into(Shape<'a>),
+    Known(InputType<'a>),
     /// There may be anything.
-    Open,
+    Any,
     /// There is no such thing.
-    Nothing,
+    Never,
 }
 
-impl<'a> Shape<'a> {
+impl<'a> InputType<'a> {
     /// The type of objects of `kind`, one of Kubernetes' own.
-    pub(super) fn own(type_: Arc<DeclType>, kind: Gvk, is_namespaced: bool) -> Self {
+    pub(super) fn builtin(type_: Arc<DeclType>, kind: Gvk, is_namespaced: bool) -> Self {
         Self {
             type_,
             written: None,
-            own: Some(Arc::new(kind)),
+            builtin: Some(Arc::new(kind)),
             is_namespaced,
         }
     }
@@ -57,33 +58,33 @@ impl<'a> Shape<'a> {
         Self {
             type_,
             written,
-            own: None,
+            builtin: None,
             is_namespaced,
         }
     }
 
     /// Anything.
-    pub(super) fn open() -> Self {
+    pub(super) fn any() -> Self {
         Self::custom(Arc::new(DeclType::scalar(DeclKind::Unknown)), None, false)
     }
 
-    fn within(&self, type_: &Arc<DeclType>, written: Option<&'a Json>) -> Self {
+    fn child_type(&self, type_: &Arc<DeclType>, written: Option<&'a Json>) -> Self {
         Self {
             type_: Arc::clone(type_),
             written,
-            own: self.own.clone(),
+            builtin: self.builtin.clone(),
             is_namespaced: self.is_namespaced,
         }
     }
 
     /// Reports whether it is of one of Kubernetes' own kinds.
-    pub(super) fn is_own(&self) -> bool {
-        self.own.is_some()
+    pub(super) fn is_builtin(&self) -> bool {
+        self.builtin.is_some()
     }
 
     /// The kind that it is of, where that is one of Kubernetes' own.
-    pub(super) fn own_kind(&self) -> Option<&str> {
-        self.own.as_ref().map(|gvk| &*gvk.kind)
+    pub(super) fn builtin_kind(&self) -> Option<&str> {
+        self.builtin.as_ref().map(|gvk| &*gvk.kind)
     }
 
     /// Reports whether it is a whole number, or any.
@@ -106,14 +107,14 @@ impl<'a> Shape<'a> {
     }
 
     /// Reports whether it is a text without a list of values or a format.
-    pub(super) fn is_free_text(&self) -> bool {
+    pub(super) fn is_unrestricted_string(&self) -> bool {
         matches!(self.type_.kind, DeclKind::String)
             && self.type_.enum_values.is_none()
             && self.format().is_none()
     }
 
     /// The texts that are valid, where it is a text with a list of them.
-    pub(super) fn enum_texts(&self) -> Option<Texts<'_>> {
+    pub(super) fn enum_strings(&self) -> Option<Texts<'_>> {
         let values = self.type_.enum_values.as_ref()?;
         values.iter().map(Json::as_str).collect()
     }
@@ -135,7 +136,7 @@ impl<'a> Shape<'a> {
     /// Reports whether a valid value at `path`, of this type, may be null: one that its CRD calls so, or one that the API
     /// server writes so where nobody has set it.
     pub(super) fn may_be_null(&self, path: &FieldPath) -> bool {
-        let Some(gvk) = &self.own else {
+        let Some(gvk) = &self.builtin else {
             return self.type_.nullable;
         };
         if !matches!(path.root, Root::Object | Root::OldObject) || is_never_null(path) {
@@ -166,7 +167,7 @@ impl<'a> Shape<'a> {
     }
 
     /// The default of an optional value of the type, as an expression writes it.
-    pub(super) fn stand_in(&self) -> Option<&'static str> {
+    pub(super) fn default_literal(&self) -> Option<&'static str> {
         Some(match &self.type_.kind {
             DeclKind::Bool => "false",
             DeclKind::Int => "0",
@@ -184,7 +185,7 @@ impl<'a> Shape<'a> {
     }
 
     /// The field `name` as it is declared.
-    fn declared(&self, name: &str) -> Option<&DeclField> {
+    fn declared_field(&self, name: &str) -> Option<&DeclField> {
         let escaped = escape(name)?;
         let fields = self.type_.declared_fields();
         let n = fields.binary_search_by(|field| (*field.name).cmp(&escaped));
@@ -204,49 +205,49 @@ impl<'a> Shape<'a> {
     }
 
     /// The type of what is behind `segment` of a value of the type.
-    pub(super) fn step(&self, segment: &Segment) -> Step<'a> {
+    pub(super) fn child(&self, segment: &Segment) -> ChildType<'a> {
         match (&self.type_.kind, segment) {
-            (DeclKind::Object(_), Segment::Field(name)) => match self.declared(name) {
-                Some(field) => Step::Into(self.within(&field.type_, self.property(name))),
-                None if self.is_open() => Step::Open,
-                None => Step::Nothing,
+            (DeclKind::Object(_), Segment::Field(name)) => match self.declared_field(name) {
+                Some(field) => ChildType::Known(self.child_type(&field.type_, self.property(name))),
+                None if self.is_open() => ChildType::Any,
+                None => ChildType::Never,
             },
             (DeclKind::Map(value), Segment::Field(_)) => {
                 let written = self.written.and_then(|it| it.get("additionalProperties"));
-                Step::Into(self.within(value, written))
+                ChildType::Known(self.child_type(value, written))
             }
             (DeclKind::List(elem), Segment::Index(_)) => {
                 let written = self.written.and_then(|it| it.get("items"));
-                Step::Into(self.within(elem, written))
+                ChildType::Known(self.child_type(elem, written))
             }
-            (DeclKind::Unknown, _) => Step::Open,
-            _ => Step::Nothing,
+            (DeclKind::Unknown, _) => ChildType::Any,
+            _ => ChildType::Never,
         }
     }
 
     /// Reports whether there is something behind `segment` of every valid value of the type at `path`.
-    pub(super) fn is_certain(&self, path: &FieldPath, segment: &Segment) -> bool {
+    pub(super) fn is_always_present(&self, path: &FieldPath, segment: &Segment) -> bool {
         let Segment::Field(name) = segment else {
-            return self.is_own() && *segment == Segment::Index(0) && is_never_empty(path);
+            return self.is_builtin() && *segment == Segment::Index(0) && is_never_empty(path);
         };
-        let Some(field) = self.declared(name) else {
+        let Some(field) = self.declared_field(name) else {
             return false;
         };
         // Go leaves out what has its zero value, which many a default of Kubernetes' own types is.
-        let is_left_out = self.is_own() && field.type_.is_scalar();
+        let is_left_out = self.is_builtin() && field.type_.is_scalar();
         field.required
             || field.has_default && !is_left_out
             || is_root_field(path, name)
             || self.is_system_field(path, name)
-            || self.is_fact(path, name)
+            || self.is_guaranteed_by_validation(path, name)
     }
 
     fn has(&self, field: &str) -> bool {
         self.type_.declared_field(field).is_some()
     }
 
-    fn is_fact(&self, path: &FieldPath, name: &str) -> bool {
-        self.own_kind()
+    fn is_guaranteed_by_validation(&self, path: &FieldPath, name: &str) -> bool {
+        self.builtin_kind()
             .is_some_and(|kind| is_guaranteed(kind, path, name, |field| self.has(field)))
     }
 
