@@ -302,7 +302,7 @@ impl Judge<'_, '_> {
         let Some(known) = declared.or_else(|| of_kind(input_type.builtin_kind()?)) else {
             return Judged::Open;
         };
-        let known: Texts<'_> = known;
+        let known: HashSet<&str> = known;
         for value in values {
             let Some(text) = value.as_str() else {
                 return Judged::Open;
@@ -347,6 +347,3 @@ impl Judge<'_, '_> {
         Judged::Open
     }
 }
-
-/// The texts of an enumeration.
-pub(super) type Texts<'a> = HashSet<&'a str>;

@@ -2,7 +2,8 @@
 
 use super::Context;
 use super::input_types::InputType;
-use super::witness::{Maker, Params};
+use super::input_types::roots::ParamsType;
+use super::witness::Maker;
 use crate::admission::{Admission, Operation};
 use crate::compile::CompiledPolicy;
 use crate::param_kind;
@@ -16,7 +17,7 @@ pub(super) struct Makers<'c, 'a> {
     policy: &'a CompiledPolicy,
     context: &'c Context<'a>,
     admission: Admission,
-    params: Option<Params<'a>>,
+    params: Option<ParamsType<'a>>,
 }
 
 impl<'c, 'a> Makers<'c, 'a> {
@@ -117,11 +118,11 @@ pub(super) fn object_type<'a>(
 pub(super) fn params_type<'a>(
     policy: &CompiledPolicy,
     context: &Context<'a>,
-) -> Option<Params<'a>> {
+) -> Option<ParamsType<'a>> {
     let gvk = param_kind(policy.policy())?;
     let resource = context.mapper.resources_of_kind(&gvk).next();
     let is_namespaced = resource.is_none_or(|resource| resource.namespaced);
-    Some(Params {
+    Some(ParamsType {
         input_type: object_type(context, &gvk, is_namespaced).unwrap_or_else(InputType::any),
         api_version: gvk.api_version(),
         kind: gvk.kind,

@@ -39,7 +39,7 @@ pub(super) const SAMPLE_STRINGS: [&str; 14] = [
 
 impl<'a> InputType<'a> {
     /// The least value of the type that is valid; `None` where none could be made.
-    pub(in crate::runtime_errors) fn minimal(&self, path: &FieldPath) -> Option<Json> {
+    pub(crate) fn minimal(&self, path: &FieldPath) -> Option<Json> {
         let mut values_left = MAX_VALUES;
         self.complete(path, None, &mut values_left, 0)
     }

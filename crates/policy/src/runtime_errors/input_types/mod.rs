@@ -4,11 +4,11 @@ mod minimal;
 pub(super) mod roots;
 mod satisfy;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use super::compared::Texts;
 use kubernetes::defaulting::is_null_unset;
 use kubernetes::schema::Gvk;
 use kubernetes::schema::decl_type::{DeclField, DeclKind, DeclType};
@@ -114,7 +114,7 @@ impl<'a> InputType<'a> {
     }
 
     /// The texts that are valid, where it is a text with a list of them.
-    pub(super) fn enum_strings(&self) -> Option<Texts<'_>> {
+    pub(super) fn enum_strings(&self) -> Option<HashSet<&str>> {
         let values = self.type_.enum_values.as_ref()?;
         values.iter().map(Json::as_str).collect()
     }

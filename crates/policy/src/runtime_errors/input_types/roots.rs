@@ -2,12 +2,24 @@
 
 use std::sync::{Arc, LazyLock, OnceLock};
 
-use super::super::witness::{Params, is_namespace};
 use super::InputType;
 use kubernetes::schema::Gvk;
 use kubernetes::schema::decl_type::{DeclField, DeclKind, DeclType};
 use kubernetes::schema::rest_mapper::ApiResource;
 use kubernetes::validity::Root;
+
+/// The params of a policy.
+#[derive(Clone, Debug)]
+pub(crate) struct ParamsType<'a> {
+    pub(crate) input_type: InputType<'a>,
+    pub(crate) api_version: String,
+    pub(crate) kind: String,
+    pub(crate) is_namespaced: bool,
+    /// True where a binding has none.
+    pub(crate) may_be_null: bool,
+    /// True where no binding has any.
+    pub(crate) is_always_null: bool,
+}
 
 fn text() -> Arc<DeclType> {
     Arc::new(DeclType::scalar(DeclKind::String))
@@ -27,10 +39,10 @@ fn map(of: Arc<DeclType>) -> Arc<DeclType> {
 }
 
 /// The types that paths begin with, for objects of the type `object`.
-pub(in crate::runtime_errors) fn roots<'a>(
+pub(crate) fn roots<'a>(
     object: &InputType<'a>,
     request: &InputType<'a>,
-    params: Option<&Params<'a>>,
+    params: Option<&ParamsType<'a>>,
 ) -> Vec<(Root, InputType<'a>)> {
     let mut roots = vec![
         (Root::Object, object.clone()),
@@ -46,7 +58,7 @@ pub(in crate::runtime_errors) fn roots<'a>(
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`CreateAdmissionRequest`);
 /// `pkg/registry/rest/create.go` (`AdmissionToValidateObjectFunc`: a name that the API server makes is there).
-pub(in crate::runtime_errors) fn request_input_type(resource: &ApiResource) -> InputType<'static> {
+pub(crate) fn request_input_type(resource: &ApiResource) -> InputType<'static> {
     static TYPES: [OnceLock<Arc<DeclType>>; 4] = [const { OnceLock::new() }; 4];
     let is_sub = resource.gvr.is_subresource();
     let has_namespace = resource.namespaced || is_namespace(resource);
@@ -61,6 +73,10 @@ pub(in crate::runtime_errors) fn request_input_type(resource: &ApiResource) -> I
     // As in the API server's own kinds, what is empty is left out.
     let gvk = Gvk::new("admission.k8s.io", "v1", "AdmissionRequest");
     InputType::builtin(Arc::clone(type_), gvk, true)
+}
+
+pub(crate) fn is_namespace(resource: &ApiResource) -> bool {
+    resource.gvk.group.is_empty() && resource.gvk.kind == "Namespace"
 }
 
 fn request_type(is_sub: bool, has_namespace: bool) -> Arc<DeclType> {
@@ -115,7 +131,7 @@ fn request_type(is_sub: bool, has_namespace: bool) -> Arc<DeclType> {
 /// The type of `namespaceObject`, with what is there for certain.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`CreateNamespaceObject`).
-pub(in crate::runtime_errors) fn namespace_input_type() -> InputType<'static> {
+pub(crate) fn namespace_input_type() -> InputType<'static> {
     static TYPE: LazyLock<Arc<DeclType>> = LazyLock::new(namespace_type);
     InputType::custom(Arc::clone(&TYPE), None, false)
 }

@@ -15,7 +15,7 @@ pub(super) const MAX_LEN: usize = 12;
 impl InputType<'_> {
     /// Changes `value`, which is at `path`, so that `need` is met behind `rest`. `is_optional` is true of a field that
     /// Kubernetes leaves out of an object of its own where it is empty.
-    pub(in crate::runtime_errors) fn satisfy(
+    pub(crate) fn satisfy(
         &self,
         value: &mut Json,
         path: &FieldPath,

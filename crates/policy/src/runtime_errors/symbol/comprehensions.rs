@@ -4,7 +4,7 @@ use super::SymbolicEvaluator;
 use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 
 /// The form of a comprehension.
-pub(in crate::runtime_errors) enum ComprehensionKind {
+pub(crate) enum ComprehensionKind {
     All(ExprId),
     Exists(ExprId),
     ExistsOne(ExprId),
@@ -15,7 +15,7 @@ pub(in crate::runtime_errors) enum ComprehensionKind {
     Other,
 }
 /// The form of `fold`, of the expression of the index `n`.
-pub(in crate::runtime_errors) fn comprehension_kind(
+pub(crate) fn comprehension_kind(
     evaluator: &SymbolicEvaluator<'_>,
     index: usize,
     fold: &Comprehension,

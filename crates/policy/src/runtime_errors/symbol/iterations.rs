@@ -11,7 +11,7 @@ use kubernetes::validity::FieldPath;
 
 impl SymbolicEvaluator<'_> {
     /// The elements that a macro over `symbol` meets, with the goals for it to meet them.
-    pub(in crate::runtime_errors) fn elements(
+    pub(crate) fn elements(
         &self,
         symbolic: &SymbolicValue,
         depth: usize,
@@ -60,7 +60,7 @@ impl SymbolicEvaluator<'_> {
 
     /// The goals for the macro of which `symbol` is the list to leave out what it is about, with the list that it
     /// goes over.
-    pub(in crate::runtime_errors) fn short_list_conditions(
+    pub(crate) fn short_list_conditions(
         &self,
         symbolic: &SymbolicValue,
     ) -> Option<(FieldPath, Vec<BranchCondition>)> {
@@ -150,7 +150,7 @@ impl SymbolicEvaluator<'_> {
 
     /// The scopes in which the parts of `fold` are evaluated that are evaluated for each element, each with the goals
     /// for there being such an element.
-    pub(in crate::runtime_errors) fn iterations(
+    pub(crate) fn iterations(
         &self,
         index: usize,
         fold: &Comprehension,

@@ -9,17 +9,17 @@ use kubernetes::validity::{FieldPath, Root, Segment};
 
 /// A request that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::runtime_errors) struct Made {
+pub(crate) struct Made {
     /// The hash of the rest, made once; the first field, as most comparisons end with it.
     pub(super) digest: u64,
-    pub(in crate::runtime_errors) operation: Operation,
+    pub(crate) operation: Operation,
     /// The object as policies see it.
-    pub(in crate::runtime_errors) object: Option<Json>,
+    pub(crate) object: Option<Json>,
     /// The object as it was before, as policies see it.
-    pub(in crate::runtime_errors) old_object: Option<Json>,
+    pub(crate) old_object: Option<Json>,
     /// The object and the old one as they are sent, and as the cluster has it.
     pub(super) sent: [Option<Json>; 2],
-    pub(in crate::runtime_errors) params: Option<Json>,
+    pub(crate) params: Option<Json>,
     pub(super) namespace: Option<Json>,
     /// The variable `request`, as far as it can be chosen.
     pub(super) request: Json,
@@ -51,7 +51,7 @@ impl Made {
     }
 
     /// The value at `path`.
-    pub(in crate::runtime_errors) fn at(&self, path: &FieldPath) -> Option<&Json> {
+    pub(crate) fn at(&self, path: &FieldPath) -> Option<&Json> {
         let mut value = self.root(path.root)?;
         for segment in &path.segments {
             value = behind(value, segment)?;
@@ -60,7 +60,7 @@ impl Made {
     }
 
     /// Reports whether nothing is at `path`, though what is around it is there.
-    pub(in crate::runtime_errors) fn lacks(&self, path: &FieldPath) -> bool {
+    pub(crate) fn lacks(&self, path: &FieldPath) -> bool {
         let Some(mut value) = self.root(path.root) else {
             return path.segments.is_empty();
         };

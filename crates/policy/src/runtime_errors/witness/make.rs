@@ -6,9 +6,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value as Json, json};
 
 use super::super::input_types::InputType;
-use super::super::input_types::roots::namespace_input_type;
+use super::super::input_types::roots::{ParamsType, is_namespace, namespace_input_type};
 use super::made::digest;
-use super::{Made, Maker, Params, is_namespace};
+use super::{Made, Maker};
 use crate::admission::Operation;
 use kubernetes::defaulting::{NOW, UID, has_generation};
 use kubernetes::validity::{
@@ -52,10 +52,7 @@ impl Maker<'_> {
     }
 
     /// A request that fits `needs`; `None` where there is none, as far as can be told.
-    pub(in crate::runtime_errors) fn make(
-        &self,
-        constraints: &InputConstraints,
-    ) -> Option<Rc<Made>> {
+    pub(crate) fn make(&self, constraints: &InputConstraints) -> Option<Rc<Made>> {
         let operation = self.operation(constraints)?;
         let mut constraints = constraints.clone();
         self.add_selected(&mut constraints, operation)?;
@@ -190,7 +187,7 @@ impl Maker<'_> {
         Some(object)
     }
 
-    fn make_params(params: &Params<'_>, constraints: &InputConstraints) -> Option<Json> {
+    fn make_params(params: &ParamsType<'_>, constraints: &InputConstraints) -> Option<Json> {
         let mut object = params.input_type.minimal(&FieldPath::new(Root::Params))?;
         let fields = object.as_object_mut()?;
         fields.insert("apiVersion".to_owned(), json!(params.api_version));

@@ -15,7 +15,7 @@ use serde_json::{Value as Json, json};
 
 use super::failures::{Failure, failures};
 use super::input_types::InputType;
-use super::input_types::roots::{request_input_type, roots};
+use super::input_types::roots::{ParamsType, request_input_type, roots};
 use super::kept::KeptObjects;
 use super::symbol::SymbolicEvaluator;
 use crate::admission::trace::{Step, TRACED_CALL_LIMIT};
@@ -55,7 +55,7 @@ pub(super) struct Maker<'a> {
     pub(super) operations: Vec<Operation>,
     pub(super) object: InputType<'a>,
     /// The type of the params, where the policy has a paramKind.
-    pub(super) params: Option<Params<'a>>,
+    pub(super) params: Option<ParamsType<'a>>,
     /// True of Kubernetes' own kinds.
     is_builtin: bool,
     /// The definition of a custom resource.
@@ -78,19 +78,6 @@ pub(super) struct Maker<'a> {
     match_resources: Vec<&'a MatchResources>,
 }
 
-/// The params of a policy.
-#[derive(Clone, Debug)]
-pub(super) struct Params<'a> {
-    pub(super) input_type: InputType<'a>,
-    pub(super) api_version: String,
-    pub(super) kind: String,
-    pub(super) is_namespaced: bool,
-    /// True where a binding has none.
-    pub(super) may_be_null: bool,
-    /// True where no binding has any.
-    pub(super) is_always_null: bool,
-}
-
 /// The cost that evaluations may still have.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Budget {
@@ -111,7 +98,7 @@ impl<'a> Maker<'a> {
         resource: &'a ApiResource,
         operations: Vec<Operation>,
         object: InputType<'a>,
-        params: Option<Params<'a>>,
+        params: Option<ParamsType<'a>>,
         kept: &'a KeptObjects,
     ) -> Self {
         Self {
@@ -414,8 +401,4 @@ fn user_info(value: Option<&Json>) -> UserInfo {
             .map(|(key, values)| (key.clone(), Some(texts(values))))
             .collect(),
     }
-}
-
-pub(super) fn is_namespace(resource: &ApiResource) -> bool {
-    resource.gvk.group.is_empty() && resource.gvk.kind == "Namespace"
 }
