@@ -16,7 +16,7 @@ use crate::cli::live::{Bound, Served};
 use crate::policy;
 use crate::policy::admission::mutation::{KindsOf, KnownTypes};
 use crate::policy::matching;
-use crate::policy::runtime_errors::KeptObjects;
+use crate::policy::runtime_errors::ObjectCache;
 use crate::schema::crd::CrdVersion;
 use crate::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
 use crate::schema::rest_mapper::ApiResource;
@@ -44,8 +44,8 @@ pub struct Known {
     complete: BTreeSet<String>,
     /// The APIs of a cluster, which take the place of those that are built in.
     cluster: Option<Served>,
-    /// The objects that the analysis of absence has made.
-    pub(in crate::cli) kept: KeptObjects,
+    /// Minimal and prepared objects that the search for runtime errors shares between policies.
+    pub(in crate::cli) object_cache: ObjectCache,
     /// The types that mutations have asked for.
     types: Arc<KnownTypes>,
 }
@@ -131,7 +131,7 @@ impl Known {
             mapper: RestMapper::new(resources),
             complete,
             cluster,
-            kept: KeptObjects::default(),
+            object_cache: ObjectCache::default(),
             types: Arc::default(),
         })
     }

@@ -38,7 +38,7 @@ pub(super) fn check(
         typed: &answers.typed.findings,
         without_params,
         never_has_params: with.is_empty() && without_params.is_some(),
-        kept: &known.kept,
+        object_cache: &known.object_cache,
     };
     for suspicion in runtime_errors::constant_comparisons(answers.compiled(), &context) {
         if !answers.is_told(&suspicion) {

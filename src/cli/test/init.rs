@@ -222,7 +222,7 @@ fn of_policy(policy: &Object<ValidatingAdmissionPolicy>, known: &Known) -> (Vec<
         typed: &[],
         without_params: None,
         never_has_params: false,
-        kept: &known.kept,
+        object_cache: &known.object_cache,
     };
     let bench = Bench {
         policy: &policy.value,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::symbol::{ExprRef, SymbolicEvaluator};
+use super::symbolic::{ExprRef, SymbolicEvaluator};
 use crate::admission::trace::Step;
 use crate::expressions::Role;
 

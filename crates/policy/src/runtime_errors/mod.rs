@@ -9,10 +9,10 @@
 //!    path condition (`PathCondition`), the conditions of all branches on the way to the site.
 //! 3. Constraints (`goals`): the path condition becomes a disjunction of `InputConstraints` on the request. An
 //!    unsatisfiable one ends the site without an evaluation, which is how most guards are recognized.
-//! 4. Request builder (`witness::Maker`): the minimal valid objects by their types (`shape::least`), changed to satisfy the
+//! 4. Request builder (`witness::RequestBuilder`): the minimal valid objects by their types (`shape::least`), changed to satisfy the
 //!    constraints (`shape::meet`), completed and checked by `kubernetes::validity`, and defaulted as the API server does
 //!    (`witness::prepare`).
-//! 5. Confirmation (`Maker::evaluate`, `failures`): the evaluator runs the whole policy. If a request fails before the
+//! 5. Confirmation (`RequestBuilder::evaluate`, `failures`): the evaluator runs the whole policy. If a request fails before the
 //!    site, the missing value is added to the constraints and the request is built again.
 //! 6. Report (`words`, `guard`): the message, and a guard that fixes the expression.
 //!
@@ -20,26 +20,19 @@
 //! for errors of type checking (`typed`), failing mutations (`mutated`), allowed and denied examples (`examples`), params
 //! of the wrong scope (`scope`) and comparisons that are constant by the schemas (`compared`).
 
-mod compared;
-mod constant_conditions;
+mod constant_comparisons;
 mod examples;
 mod failure_sites;
 mod failures;
-mod free_values;
-mod guard;
 mod input_types;
-mod kept;
-mod kinds;
-mod makers;
-mod mutated;
-mod patched;
-mod sample_text;
-mod scope;
-mod solver;
-mod symbol;
-mod typed;
-mod witness;
-mod words;
+mod mutation_failures;
+mod mutation_locations;
+mod param_scope;
+mod path_conditions;
+mod reports;
+mod requests;
+mod symbolic;
+mod type_error_witnesses;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
@@ -56,24 +49,25 @@ use cel::ast::{Ast, Expr, ExprId};
 use cel::diagnostic::Code;
 use cel::source::{Location, SourceMap};
 use cel::stack::run_on_deep_stack;
-pub use compared::constant_comparisons;
+pub use constant_comparisons::constant_comparisons;
 pub use examples::{Dependence, Examples, dependence, examples};
 use failure_sites::{FailureCause, FailureSite};
 use failures::Failure;
-pub use kept::KeptObjects;
-use kinds::kinds;
 use kubernetes::schema::Gvk;
 use kubernetes::schema::resolver::SchemaResolver;
 use kubernetes::schema::rest_mapper::RestMapper;
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints, Root};
-use makers::Makers;
-pub use mutated::{FailingMutation, failing_mutations};
-pub use scope::{ScopeMismatch, scope_mismatch};
-use symbol::SymbolicEvaluator;
-pub use typed::{TypedWitness, partial_witnesses, typed_witnesses};
-pub use witness::Witness;
-use witness::{Budget, Made, Maker};
-use words::Words;
+pub use mutation_failures::{FailingMutation, failing_mutations};
+pub use param_scope::{ScopeMismatch, scope_mismatch};
+use path_conditions::solver;
+use reports::messages::Words;
+pub use requests::Witness;
+use requests::builders::RequestBuilders;
+use requests::kinds::kinds;
+pub use requests::object_cache::ObjectCache;
+use requests::{Budget, RequestBuilder, SyntheticRequest};
+use symbolic::SymbolicEvaluator;
+pub use type_error_witnesses::{TypedWitness, partial_witnesses, typed_witnesses};
 
 /// The most requests that are evaluated for one policy.
 const MAX_EVALUATIONS: u32 = 400;
@@ -142,7 +136,7 @@ pub struct Context<'a> {
     /// True where no binding of the policy has one, though there are some.
     pub never_has_params: bool,
     /// The objects that were made for other policies.
-    pub kept: &'a KeptObjects,
+    pub object_cache: &'a ObjectCache,
 }
 
 impl std::fmt::Debug for Context<'_> {
@@ -205,33 +199,33 @@ impl<'a> Analysis<'a> {
     fn run(&mut self, context: &Context<'_>) {
         let policy = self.policy;
         let targets = matching::targets(policy.policy(), context.mapper);
-        let makers = Makers::new(policy, context);
+        let builders = RequestBuilders::new(policy, context);
         for (resource, operations) in kinds(&targets) {
             if self.budget.is_used_up() {
                 break;
             }
-            if let Some(maker) = makers.of(resource, operations) {
-                self.try_kind(maker);
+            if let Some(builder) = builders.for_resource(resource, operations) {
+                self.try_kind(builder);
             }
         }
     }
 
-    fn try_kind(&mut self, mut maker: Maker<'_>) {
-        let evaluator = maker.evaluator(MAX_STEPS);
+    fn try_kind(&mut self, mut builder: RequestBuilder<'_>) {
+        let evaluator = builder.evaluator(MAX_STEPS);
         let sites = failure_sites::find(&evaluator);
         if sites.is_empty() {
             return;
         }
         let sites_by_node = sites_by_node(&sites);
         // The least object finds most.
-        for constraints in minimal_constraints(&maker.operations) {
-            self.try_constraints(&mut maker, &evaluator, &sites_by_node, &constraints);
+        for constraints in minimal_constraints(&builder.operations) {
+            self.try_constraints(&mut builder, &evaluator, &sites_by_node, &constraints);
         }
         for site in &sites {
             if self.budget.is_used_up() || self.found.len() >= MAX_FOUND {
                 break;
             }
-            self.try_site(&mut maker, &evaluator, &sites_by_node, site);
+            self.try_site(&mut builder, &evaluator, &sites_by_node, site);
         }
     }
 
@@ -253,7 +247,7 @@ impl<'a> Analysis<'a> {
     /// Tries to reach `candidate`.
     fn try_site(
         &mut self,
-        maker: &mut Maker<'_>,
+        builder: &mut RequestBuilder<'_>,
         evaluator: &SymbolicEvaluator<'_>,
         sites_by_node: &HashMap<(usize, usize), Vec<&FailureSite>>,
         site: &FailureSite,
@@ -264,7 +258,7 @@ impl<'a> Analysis<'a> {
         for constraint in site.failing_constraints(evaluator) {
             let mut constraints = InputConstraints::default();
             if constraints.add(&site.path, constraint).is_some() {
-                self.try_site_with(maker, evaluator, sites_by_node, site, &constraints);
+                self.try_site_with(builder, evaluator, sites_by_node, site, &constraints);
             }
         }
     }
@@ -272,7 +266,7 @@ impl<'a> Analysis<'a> {
     /// Tries to reach `candidate` by requests that fit `needs`.
     fn try_site_with(
         &mut self,
-        maker: &mut Maker<'_>,
+        builder: &mut RequestBuilder<'_>,
         evaluator: &SymbolicEvaluator<'_>,
         sites_by_node: &HashMap<(usize, usize), Vec<&FailureSite>>,
         site: &FailureSite,
@@ -290,15 +284,15 @@ impl<'a> Analysis<'a> {
             for mut constraints in solution.solutions {
                 for _ in 0..MAX_REPAIRS {
                     let failures =
-                        self.try_constraints(maker, evaluator, sites_by_node, &constraints);
+                        self.try_constraints(builder, evaluator, sites_by_node, &constraints);
                     if self.is_reported(site) {
                         return;
                     }
-                    let Some((made, failures)) = failures else {
+                    let Some((synthetic, failures)) = failures else {
                         break;
                     };
                     let Some(missing) =
-                        missing_path(&made, &failures, sites_by_node, site.node.index)
+                        missing_path(&synthetic, &failures, sites_by_node, site.node.index)
                     else {
                         break;
                     };
@@ -313,46 +307,46 @@ impl<'a> Analysis<'a> {
     /// Evaluates a request that fits `needs`, and tells what fails for it.
     fn try_constraints(
         &mut self,
-        maker: &mut Maker<'_>,
+        builder: &mut RequestBuilder<'_>,
         evaluator: &SymbolicEvaluator<'_>,
         sites_by_node: &HashMap<(usize, usize), Vec<&FailureSite>>,
         constraints: &InputConstraints,
-    ) -> Option<(Rc<Made>, Vec<Failure>)> {
-        if !maker.is_new(constraints) {
+    ) -> Option<(Rc<SyntheticRequest>, Vec<Failure>)> {
+        if !builder.is_untried(constraints) {
             return None;
         }
-        let made = maker.make(constraints)?;
-        let failures = maker.evaluate(evaluator, &made, &mut self.budget)?;
+        let synthetic = builder.build(constraints)?;
+        let failures = builder.evaluate_once(evaluator, &synthetic, &mut self.budget)?;
         for failure in &failures {
             let at_node = sites_by_node.get(&(failure.n, failure.id));
             let mut at_node = at_node.into_iter().flatten();
-            let site = at_node.find(|it| self.matches_site(evaluator, &made, failure, it));
+            let site = at_node.find(|it| self.matches_site(evaluator, &synthetic, failure, it));
             if let Some(site) = site {
-                self.tell(maker, evaluator, sites_by_node, &made, failure, site);
+                self.tell(builder, evaluator, sites_by_node, &synthetic, failure, site);
             }
         }
-        Some((made, failures))
+        Some((synthetic, failures))
     }
 
     /// Reports whether `failure` is for what the candidate says, in a way that a valid request may be.
     fn matches_site(
         &self,
         evaluator: &SymbolicEvaluator<'_>,
-        made: &Made,
+        synthetic: &SyntheticRequest,
         failure: &Failure,
         site: &FailureSite,
     ) -> bool {
         let path = &site.path;
-        let text = || made.at(path).and_then(Json::as_str);
+        let text = || synthetic.value_at(path).and_then(Json::as_str);
         let is_beyond = failure.message.starts_with("index out of bounds");
         match site.cause {
             FailureCause::Absent => {
-                is_missing_value_error(&failure.message) && self.lacks(evaluator, made, site)
+                is_missing_value_error(&failure.message) && self.lacks(evaluator, synthetic, site)
             }
-            FailureCause::Null => made.at(path).is_some_and(Json::is_null),
+            FailureCause::Null => synthetic.value_at(path).is_some_and(Json::is_null),
             FailureCause::NumberType => {
                 let is_overload_error = failure.message.starts_with("no such overload");
-                is_overload_error && made.at(path).is_some_and(Json::is_number)
+                is_overload_error && synthetic.value_at(path).is_some_and(Json::is_number)
             }
             FailureCause::InvalidString => text().is_some_and(|text| evaluator.accepts(path, text)),
             FailureCause::ShortSplit(_) => {
@@ -364,13 +358,19 @@ impl<'a> Analysis<'a> {
             }
             FailureCause::IntOrString => {
                 let is_either = |value: &Json| value.is_string() || value.is_number();
-                !is_missing_value_error(&failure.message) && made.at(path).is_some_and(is_either)
+                !is_missing_value_error(&failure.message)
+                    && synthetic.value_at(path).is_some_and(is_either)
             }
         }
     }
 
     /// Reports whether `made` lacks what the candidate says, in a way that a valid request may.
-    fn lacks(&self, evaluator: &SymbolicEvaluator<'_>, made: &Made, site: &FailureSite) -> bool {
+    fn lacks(
+        &self,
+        evaluator: &SymbolicEvaluator<'_>,
+        synthetic: &SyntheticRequest,
+        site: &FailureSite,
+    ) -> bool {
         if site.path == FieldPath::new(Root::Namespace) {
             // Match conditions are given none.
             let expressions = self.policy.expressions();
@@ -381,16 +381,16 @@ impl<'a> Analysis<'a> {
                 return true;
             }
         }
-        made.lacks(&site.path)
+        synthetic.lacks(&site.path)
             && (site.path.segments.is_empty() || evaluator.may_be_absent(&site.path))
     }
 
     fn tell(
         &mut self,
-        maker: &Maker<'_>,
+        builder: &RequestBuilder<'_>,
         evaluator: &SymbolicEvaluator<'_>,
         sites_by_node: &HashMap<(usize, usize), Vec<&FailureSite>>,
-        made: &Made,
+        synthetic: &SyntheticRequest,
         failure: &Failure,
         site: &FailureSite,
     ) {
@@ -411,7 +411,7 @@ impl<'a> Analysis<'a> {
         let source = SourceMap::new(&expression.text);
         let words = Words {
             evaluator,
-            resource: maker.resource,
+            resource: builder.resource,
             without_params: self.without_params,
         };
         let absence = Absence {
@@ -419,13 +419,13 @@ impl<'a> Analysis<'a> {
             field_ref: expression.field_ref.clone(),
             location: source.location(offset),
             rule: words.rule(site),
-            gvk: maker.resource.gvk.clone(),
-            message: words.message(made, failure, site),
+            gvk: builder.resource.gvk.clone(),
+            message: words.message(synthetic, failure, site),
             mend: words.mend(sites_by_node, site),
             is_of_params: path.root == Root::Params && !path.segments.is_empty(),
             consequence: self.policy.consequence(failure.of),
             n_others: 0,
-            witness: maker.witness(made, &failure.message),
+            witness: builder.witness(synthetic, &failure.message),
         };
         if is_absent && is_shared(path) {
             let known = (self.found.len(), HashSet::from([n]));
@@ -537,7 +537,7 @@ fn minimal_constraints(operations: &[crate::admission::Operation]) -> Vec<InputC
 /// The path that is missing where the evaluation failed before it came to where it should, in the expression of the
 /// index `n`.
 fn missing_path<'c>(
-    made: &Made,
+    synthetic: &SyntheticRequest,
     failures: &[Failure],
     sites_by_node: &HashMap<(usize, usize), Vec<&'c FailureSite>>,
     n: usize,
@@ -546,7 +546,7 @@ fn missing_path<'c>(
         let at_node = sites_by_node.get(&(failure.n, failure.id))?;
         let missing = at_node
             .iter()
-            .find(|other| other.cause == FailureCause::Absent && made.lacks(&other.path))?;
+            .find(|other| other.cause == FailureCause::Absent && synthetic.lacks(&other.path))?;
         Some(&missing.path)
     };
     let (here, elsewhere): (Vec<_>, Vec<_>) = failures.iter().partition(|failure| failure.n == n);

@@ -4,17 +4,17 @@
 mod dependence;
 mod value_search;
 
-use super::failure_sites::{self, FailureCause, FailureSite};
-use super::failures::failures;
-use super::kinds::kinds_up_to;
-use super::makers::Makers;
-use super::symbol::{BranchCondition, ExprRef, Scope, SymbolicEvaluator};
-use super::witness::{Budget, Made, Maker, Witness};
-use super::{Context, is_missing_value_error, solver};
 use crate::admission::trace::Step;
 use crate::compile::CompiledPolicy;
 use crate::expressions::{PolicyExpression, Role};
 use crate::matching;
+use crate::runtime_errors::failure_sites::{self, FailureCause, FailureSite};
+use crate::runtime_errors::failures::failures;
+use crate::runtime_errors::requests::builders::RequestBuilders;
+use crate::runtime_errors::requests::kinds::kinds_up_to;
+use crate::runtime_errors::requests::{Budget, RequestBuilder, SyntheticRequest, Witness};
+use crate::runtime_errors::symbolic::{BranchCondition, ExprRef, Scope, SymbolicEvaluator};
+use crate::runtime_errors::{Context, is_missing_value_error, solver};
 use cel::stack::run_on_deep_stack;
 pub use dependence::{Dependence, dependence};
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
@@ -90,12 +90,12 @@ impl<'a> Search<'a> {
     fn run(mut self, context: &Context<'_>) -> Vec<Examples> {
         let policy = self.policy;
         let targets = matching::targets(policy.policy(), context.mapper);
-        let makers = Makers::new(policy, context);
+        let builders = RequestBuilders::new(policy, context);
         for (resource, operations) in kinds_up_to(&targets, MAX_KINDS) {
             // Of the kinds of connections, and of some subresources, there is no schema.
-            let mut maker = makers.of_any(resource, operations);
+            let mut builder = builders.for_untyped(resource, operations);
             for n in 0..self.validations.len() {
-                self.try_validation(&mut maker, n);
+                self.try_validation(&mut builder, n);
             }
         }
         let all = self.validations.into_iter().zip(self.found).enumerate();
@@ -124,11 +124,11 @@ impl<'a> Search<'a> {
         })
     }
 
-    fn try_validation(&mut self, maker: &mut Maker<'_>, n: usize) {
+    fn try_validation(&mut self, builder: &mut RequestBuilder<'_>, n: usize) {
         let Some(index) = self.validations.get(n).copied() else {
             return;
         };
-        let evaluator = maker.evaluator(MAX_STEPS);
+        let evaluator = builder.evaluator(MAX_STEPS);
         let mut value_search = ValueSearch {
             evaluator: &evaluator,
             sites: failure_sites::find(&evaluator),
@@ -141,9 +141,9 @@ impl<'a> Search<'a> {
             if self.is_done(n, expected) {
                 continue;
             }
-            self.try_conditions(maker, &mut value_search, (n, index), expected);
+            self.try_conditions(builder, &mut value_search, (n, index), expected);
             if !self.has_any(n, expected) {
-                self.try_values(maker, &mut value_search, (n, index), expected);
+                self.try_values(builder, &mut value_search, (n, index), expected);
             }
         }
     }
@@ -151,7 +151,7 @@ impl<'a> Search<'a> {
     /// Tries what the expressions themselves ask for.
     fn try_conditions(
         &mut self,
-        maker: &mut Maker<'_>,
+        builder: &mut RequestBuilder<'_>,
         value_search: &mut ValueSearch<'_, '_>,
         (n, index): (usize, usize),
         expected: bool,
@@ -166,14 +166,19 @@ impl<'a> Search<'a> {
                 for constraints in
                     solver::solve(value_search.evaluator, conditions, base.clone()).solutions
                 {
-                    self.try_constraints(maker, value_search, (n, index), constraints);
+                    self.try_constraints(builder, value_search, (n, index), constraints);
                     if self.is_done(n, expected) {
                         return;
                     }
                 }
             }
         }
-        self.try_constraints(maker, value_search, (n, index), InputConstraints::default());
+        self.try_constraints(
+            builder,
+            value_search,
+            (n, index),
+            InputConstraints::default(),
+        );
     }
 
     /// PathCondition: the validation at `index` is `wanted`, match conditions hold, and, where that is asked for, the other
@@ -188,12 +193,12 @@ impl<'a> Search<'a> {
         let expressions = self.policy.expressions().iter().enumerate();
         let mut conditions = Vec::new();
         for (n, expression) in expressions {
-            let is_asked = match expression.role {
+            let is_constrained = match expression.role {
                 Role::MatchCondition => true,
                 Role::Validation => n != index && with_others,
                 _ => false,
             };
-            if let Some(ast) = evaluator.ast(n).filter(|_| is_asked) {
+            if let Some(ast) = evaluator.ast(n).filter(|_| is_constrained) {
                 let node = ExprRef {
                     index: n,
                     id: ast.root(),
@@ -215,7 +220,7 @@ impl<'a> Search<'a> {
     /// Tries requests that differ in what the validation reads.
     fn try_values(
         &mut self,
-        maker: &mut Maker<'_>,
+        builder: &mut RequestBuilder<'_>,
         value_search: &mut ValueSearch<'_, '_>,
         (n, index): (usize, usize),
         expected: bool,
@@ -255,10 +260,10 @@ impl<'a> Search<'a> {
             .flat_map(|path| trial_constraints(path, &literals))
             .collect();
         for base in &bases {
-            for operation in maker.operations.clone() {
+            for operation in builder.operations.clone() {
                 let mut constraints = base.clone();
                 if constrain_operation(&mut constraints, operation).is_some() {
-                    self.try_constraints(maker, value_search, (n, index), constraints);
+                    self.try_constraints(builder, value_search, (n, index), constraints);
                 }
             }
             for (path, constraint) in &trials {
@@ -267,7 +272,7 @@ impl<'a> Search<'a> {
                 }
                 let mut constraints = base.clone();
                 if constraints.add(path, constraint.clone()).is_some() {
-                    self.try_constraints(maker, value_search, (n, index), constraints);
+                    self.try_constraints(builder, value_search, (n, index), constraints);
                 }
             }
         }
@@ -279,14 +284,14 @@ impl<'a> Search<'a> {
                 all = extended;
             }
         }
-        self.try_constraints(maker, value_search, (n, index), all.clone());
+        self.try_constraints(builder, value_search, (n, index), all.clone());
         for (path, constraint) in trials {
             if self.has_any(n, expected) || value_search.budget.is_used_up() {
                 return;
             }
             let mut constraints = all.clone();
             if constraints.add(&path, constraint).is_some() {
-                self.try_constraints(maker, value_search, (n, index), constraints);
+                self.try_constraints(builder, value_search, (n, index), constraints);
             }
         }
     }
@@ -294,19 +299,19 @@ impl<'a> Search<'a> {
     /// Makes a request that fits `needs`, mends it where it lacks something, and keeps what it shows.
     fn try_constraints(
         &mut self,
-        maker: &mut Maker<'_>,
+        builder: &mut RequestBuilder<'_>,
         value_search: &mut ValueSearch<'_, '_>,
         (n, index): (usize, usize),
         mut constraints: InputConstraints,
     ) {
         for _ in 0..MAX_REPAIRS {
-            let Some(made) = maker.make(&constraints) else {
+            let Some(synthetic) = builder.build(&constraints) else {
                 return;
             };
-            let Some(steps) = maker.traced(&made, &mut value_search.budget) else {
+            let Some(steps) = builder.trace_once(&synthetic, &mut value_search.budget) else {
                 return;
             };
-            self.keep(maker, n, &made, &steps);
+            self.keep(builder, n, &synthetic, &steps);
             let failures = failures(value_search.evaluator, &steps);
             let of_others = failures.iter().filter(|failure| failure.of != index);
             let of_it = failures.iter().filter(|failure| failure.of == index);
@@ -318,7 +323,7 @@ impl<'a> Search<'a> {
                         site.node.index == failure.n
                             && site.node.id.index() == failure.id
                             && site.cause == FailureCause::Absent
-                            && made.lacks(&site.path)
+                            && synthetic.lacks(&site.path)
                     };
                     value_search.sites.iter().find(at_node)
                 });
@@ -333,7 +338,13 @@ impl<'a> Search<'a> {
     }
 
     /// Keeps `made` for the validation at `n`, and for all others, where it is better than what they have.
-    fn keep(&mut self, maker: &Maker<'_>, n: usize, made: &Made, steps: &[Step]) {
+    fn keep(
+        &mut self,
+        builder: &RequestBuilder<'_>,
+        n: usize,
+        synthetic: &SyntheticRequest,
+        steps: &[Step],
+    ) {
         let expressions = self.policy.expressions();
         let role = |step: &Step| expressions.get(step.index).map(|found| found.role);
         let of_role = |expected: Role| {
@@ -345,7 +356,7 @@ impl<'a> Search<'a> {
         if !of_role(Role::MatchCondition).all(holds) {
             return;
         }
-        if maker.is_refused(made) {
+        if builder.fails_validation(synthetic) {
             return;
         }
         let has_error = of_role(Role::AuditAnnotation).any(|step| step.result.is_err());
@@ -381,7 +392,7 @@ impl<'a> Search<'a> {
                 }
             };
             if is_better {
-                *known = Some((quality, maker.witness(made, "")));
+                *known = Some((quality, builder.witness(synthetic, "")));
             }
         }
     }

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value as Json, json};
 
-use super::super::failure_sites::FailureSite;
-use super::super::symbol::{
+use crate::admission::Operation;
+use crate::runtime_errors::failure_sites::FailureSite;
+use crate::runtime_errors::requests::Budget;
+use crate::runtime_errors::symbolic::{
     ComprehensionKind, ExprRef, Scope, SymbolicEvaluator, SymbolicValue, comprehension_kind,
     input_value,
 };
-use super::super::witness::Budget;
-use crate::admission::Operation;
 use cel::ast::{Expr, ExprId, Literal};
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints, Root};
 
@@ -46,7 +46,7 @@ const TEXTS: [&str; 16] = [
 /// Numbers that many validations tell apart.
 const NUMBERS: [i64; 8] = [0, 1, -1, 2, 10, 100, 1_000, 70_000];
 /// Returns constraints that objects of a usual kind satisfy, though its schema does not require it.
-pub(super) fn usual_constraints(evaluator: &SymbolicEvaluator<'_>) -> InputConstraints {
+pub(crate) fn usual_constraints(evaluator: &SymbolicEvaluator<'_>) -> InputConstraints {
     const LISTS: [&[&str]; 4] = [
         &["spec", "containers"],
         &["spec", "template", "spec", "containers"],
@@ -102,7 +102,7 @@ pub(super) fn usual_constraints(evaluator: &SymbolicEvaluator<'_>) -> InputConst
     constraints
 }
 
-pub(super) fn constrain_operation(
+pub(crate) fn constrain_operation(
     constraints: &mut InputConstraints,
     operation: Operation,
 ) -> Option<()> {
@@ -111,7 +111,7 @@ pub(super) fn constrain_operation(
 }
 
 /// The edits that are tried at `path`.
-pub(super) fn trial_constraints(
+pub(crate) fn trial_constraints(
     path: &FieldPath,
     literals: &[Json],
 ) -> Vec<(FieldPath, Constraint)> {
@@ -141,12 +141,12 @@ pub(super) fn trial_constraints(
                     } else {
                         ""
                     };
-                    let behind = if text.ends_with(is_mark) {
+                    let child = if text.ends_with(is_mark) {
                         "example"
                     } else {
                         ""
                     };
-                    let inner = path.field(&format!("{before}{text}{behind}"));
+                    let inner = path.field(&format!("{before}{text}{child}"));
                     found.extend(inner.map(|inner| (inner, Constraint::Present)));
                 }
             }
@@ -164,15 +164,15 @@ pub(super) fn trial_constraints(
 }
 
 /// Means by which one validation is tried.
-pub(super) struct ValueSearch<'r, 'a> {
-    pub(super) evaluator: &'r SymbolicEvaluator<'a>,
-    pub(super) sites: Vec<FailureSite>,
-    pub(super) budget: Budget,
+pub(crate) struct ValueSearch<'r, 'a> {
+    pub(crate) evaluator: &'r SymbolicEvaluator<'a>,
+    pub(crate) sites: Vec<FailureSite>,
+    pub(crate) budget: Budget,
 }
 
 impl ValueSearch<'_, '_> {
     /// The paths that the expression at `index` reads, itself or by variables, and the literals in it.
-    pub(super) fn paths(&self, index: usize, paths: &mut Vec<FieldPath>, literals: &mut Vec<Json>) {
+    pub(crate) fn paths(&self, index: usize, paths: &mut Vec<FieldPath>, literals: &mut Vec<Json>) {
         let Some(ast) = self.evaluator.ast(index) else {
             return;
         };

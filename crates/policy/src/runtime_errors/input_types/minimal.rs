@@ -20,7 +20,7 @@ const MAX_VALUES: usize = 3_000;
 const MAX_TEXT: usize = 1_000;
 
 /// Texts that patterns often allow.
-pub(super) const SAMPLE_STRINGS: [&str; 14] = [
+pub(crate) const SAMPLE_STRINGS: [&str; 14] = [
     "example",
     "a",
     "example.com",
@@ -190,7 +190,7 @@ impl<'a> InputType<'a> {
     }
 
     /// A scalar that is valid and no zero value.
-    pub(super) fn sample_scalar(&self) -> Option<Json> {
+    pub(crate) fn sample_scalar(&self) -> Option<Json> {
         if let Some(values) = &self.type_.enum_values {
             let mut values = values.iter().filter(|value| value.as_str() != Some(""));
             return values.next().cloned();
@@ -222,7 +222,7 @@ impl<'a> InputType<'a> {
         })
     }
 
-    pub(super) fn format(&self) -> Option<&'a str> {
+    pub(crate) fn format(&self) -> Option<&'a str> {
         self.written?.get("format")?.as_str()
     }
 
@@ -251,7 +251,7 @@ impl<'a> InputType<'a> {
     }
 
     /// Reports whether `value` is valid, as far as a scalar can be judged.
-    pub(super) fn allows(&self, value: &Json) -> bool {
+    pub(crate) fn allows(&self, value: &Json) -> bool {
         if let Some(values) = &self.type_.enum_values
             && !values.contains(value)
         {

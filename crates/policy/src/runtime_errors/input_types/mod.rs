@@ -1,7 +1,7 @@
 //! Objects by their schemas: the least that is valid, and what a need adds to it or takes away.
 
 mod minimal;
-pub(super) mod roots;
+pub(crate) mod roots;
 mod satisfy;
 
 use std::collections::HashSet;
@@ -18,7 +18,7 @@ use kubernetes::validity::{
 };
 /// A type, as far as it tells which values are valid.
 #[derive(Clone, Debug)]
-pub(super) struct InputType<'a> {
+pub(crate) struct InputType<'a> {
     type_: Arc<DeclType>,
     /// The schema as written, of a custom resource.
     written: Option<&'a Json>,
@@ -29,7 +29,7 @@ pub(super) struct InputType<'a> {
 }
 
 /// The outcome of a step into a type.
-pub(super) enum ChildType<'a> {
+pub(crate) enum ChildType<'a> {
     /// There may be something, of this type.
     Known(InputType<'a>),
     /// There may be anything.
@@ -40,7 +40,7 @@ pub(super) enum ChildType<'a> {
 
 impl<'a> InputType<'a> {
     /// The type of objects of `kind`, one of Kubernetes' own.
-    pub(super) fn builtin(type_: Arc<DeclType>, kind: Gvk, is_namespaced: bool) -> Self {
+    pub(crate) fn builtin(type_: Arc<DeclType>, kind: Gvk, is_namespaced: bool) -> Self {
         Self {
             type_,
             written: None,
@@ -50,7 +50,7 @@ impl<'a> InputType<'a> {
     }
 
     /// The type of custom resources, with their schema as written.
-    pub(super) fn custom(
+    pub(crate) fn custom(
         type_: Arc<DeclType>,
         written: Option<&'a Json>,
         is_namespaced: bool,
@@ -64,7 +64,7 @@ impl<'a> InputType<'a> {
     }
 
     /// Anything.
-    pub(super) fn any() -> Self {
+    pub(crate) fn any() -> Self {
         Self::custom(Arc::new(DeclType::scalar(DeclKind::Unknown)), None, false)
     }
 
@@ -78,22 +78,22 @@ impl<'a> InputType<'a> {
     }
 
     /// Reports whether it is of one of Kubernetes' own kinds.
-    pub(super) fn is_builtin(&self) -> bool {
+    pub(crate) fn is_builtin(&self) -> bool {
         self.builtin.is_some()
     }
 
     /// The kind that it is of, where that is one of Kubernetes' own.
-    pub(super) fn builtin_kind(&self) -> Option<&str> {
+    pub(crate) fn builtin_kind(&self) -> Option<&str> {
         self.builtin.as_ref().map(|gvk| &*gvk.kind)
     }
 
     /// Reports whether it is a whole number, or any.
-    pub(super) fn is_number(&self) -> bool {
+    pub(crate) fn is_number(&self) -> bool {
         matches!(self.type_.kind, DeclKind::Int | DeclKind::Double)
     }
 
     /// Reports whether it is an integer or a text, and nothing else is asked of either.
-    pub(super) fn is_int_or_string(&self) -> bool {
+    pub(crate) fn is_int_or_string(&self) -> bool {
         let is_limited = |written: &Json| {
             let words = ["pattern", "enum", "minimum", "maximum", "maxLength"];
             words.into_iter().any(|word| written.get(word).is_some())
@@ -102,26 +102,26 @@ impl<'a> InputType<'a> {
     }
 
     /// Reports whether it is a number that need not be whole.
-    pub(super) fn is_double(&self) -> bool {
+    pub(crate) fn is_double(&self) -> bool {
         matches!(self.type_.kind, DeclKind::Double)
     }
 
     /// Reports whether it is a text without a list of values or a format.
-    pub(super) fn is_unrestricted_string(&self) -> bool {
+    pub(crate) fn is_unrestricted_string(&self) -> bool {
         matches!(self.type_.kind, DeclKind::String)
             && self.type_.enum_values.is_none()
             && self.format().is_none()
     }
 
     /// The texts that are valid, where it is a text with a list of them.
-    pub(super) fn enum_strings(&self) -> Option<HashSet<&str>> {
+    pub(crate) fn enum_strings(&self) -> Option<HashSet<&str>> {
         let values = self.type_.enum_values.as_ref()?;
         values.iter().map(Json::as_str).collect()
     }
 
     /// Reports whether the value is a scalar that is never null: lists and maps that Kubernetes' own kinds always have
     /// may be, and a time that is not set is.
-    pub(super) fn is_never_null(&self) -> bool {
+    pub(crate) fn is_never_null(&self) -> bool {
         !self.type_.nullable
             && matches!(
                 self.type_.kind,
@@ -135,7 +135,7 @@ impl<'a> InputType<'a> {
 
     /// Reports whether a valid value at `path`, of this type, may be null: one that its CRD calls so, or one that the API
     /// server writes so where nobody has set it.
-    pub(super) fn may_be_null(&self, path: &FieldPath) -> bool {
+    pub(crate) fn may_be_null(&self, path: &FieldPath) -> bool {
         let Some(gvk) = &self.builtin else {
             return self.type_.nullable;
         };
@@ -146,7 +146,7 @@ impl<'a> InputType<'a> {
     }
 
     /// Reports whether a CRD has rules about it that are expressions.
-    pub(super) fn has_rules(&self) -> bool {
+    pub(crate) fn has_rules(&self) -> bool {
         let rules = self
             .written
             .and_then(|it| it.get("x-kubernetes-validations"));
@@ -154,20 +154,20 @@ impl<'a> InputType<'a> {
     }
 
     /// Reports whether nothing is known of it.
-    pub(super) fn is_unknown(&self) -> bool {
+    pub(crate) fn is_unknown(&self) -> bool {
         matches!(self.type_.kind, DeclKind::Unknown)
     }
 
-    pub(super) fn is_map(&self) -> bool {
+    pub(crate) fn is_map(&self) -> bool {
         matches!(self.type_.kind, DeclKind::Map(_))
     }
 
-    pub(super) fn is_list(&self) -> bool {
+    pub(crate) fn is_list(&self) -> bool {
         matches!(self.type_.kind, DeclKind::List(_))
     }
 
     /// The default of an optional value of the type, as an expression writes it.
-    pub(super) fn default_literal(&self) -> Option<&'static str> {
+    pub(crate) fn default_literal(&self) -> Option<&'static str> {
         Some(match &self.type_.kind {
             DeclKind::Bool => "false",
             DeclKind::Int => "0",
@@ -205,7 +205,7 @@ impl<'a> InputType<'a> {
     }
 
     /// The type of what is behind `segment` of a value of the type.
-    pub(super) fn child(&self, segment: &Segment) -> ChildType<'a> {
+    pub(crate) fn child(&self, segment: &Segment) -> ChildType<'a> {
         match (&self.type_.kind, segment) {
             (DeclKind::Object(_), Segment::Field(name)) => match self.declared_field(name) {
                 Some(field) => ChildType::Known(self.child_type(&field.type_, self.property(name))),
@@ -226,7 +226,7 @@ impl<'a> InputType<'a> {
     }
 
     /// Reports whether there is something behind `segment` of every valid value of the type at `path`.
-    pub(super) fn is_always_present(&self, path: &FieldPath, segment: &Segment) -> bool {
+    pub(crate) fn is_always_present(&self, path: &FieldPath, segment: &Segment) -> bool {
         let Segment::Field(name) = segment else {
             return self.is_builtin() && *segment == Segment::Index(0) && is_never_empty(path);
         };

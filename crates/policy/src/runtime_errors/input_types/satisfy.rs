@@ -10,7 +10,7 @@ use kubernetes::validity::{
 };
 
 /// The longest list that is made.
-pub(super) const MAX_LEN: usize = 12;
+pub(crate) const MAX_LEN: usize = 12;
 
 impl InputType<'_> {
     /// Changes `value`, which is at `path`, so that `need` is met behind `rest`. `is_optional` is true of a field that

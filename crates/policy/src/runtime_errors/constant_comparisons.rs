@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, HashSet};
 use serde_json::Value as Json;
 
 use super::input_types::roots::{request_input_type, roots};
-use super::kinds::{of_kinds, operations};
-use super::makers::{object_type, params_type};
-use super::symbol::{
+use super::requests::builders::{object_type, params_type};
+use super::requests::kinds::{of_kinds, operations};
+use super::symbolic::{
     ComprehensionKind, ExprRef, Scope, SymbolicEvaluator, SymbolicValue, comprehension_kind,
 };
 use super::{Context, MAX_STEPS};

@@ -6,12 +6,12 @@ use std::rc::Rc;
 
 use serde_json::{Value as Json, json};
 
-use super::free_values::sample_int_and_string;
-use super::symbol::{
+use crate::expressions::Role;
+use crate::runtime_errors::symbolic::free_values::sample_int_and_string;
+use crate::runtime_errors::symbolic::{
     BranchCondition, ComprehensionKind, ExprRef, Scope, SymbolicEvaluator, SymbolicValue,
     comprehension_kind,
 };
-use crate::expressions::Role;
 use cel::ast::{Comprehension, Expr, ExprId, Literal};
 use cel::source::Location;
 use kubernetes::validity::{Constraint, FieldPath, Root};
@@ -27,22 +27,22 @@ const MAX_READS_PER_VARIABLE: usize = 3;
 
 /// A place that fails where something is absent, or has an unfit value.
 #[derive(Debug)]
-pub(super) struct FailureSite {
+pub(crate) struct FailureSite {
     /// The place.
-    pub(super) node: ExprRef,
+    pub(crate) node: ExprRef,
     /// The part of the request that makes it fail.
-    pub(super) path: FieldPath,
+    pub(crate) path: FieldPath,
     /// The reason for which it fails there.
-    pub(super) cause: FailureCause,
+    pub(crate) cause: FailureCause,
     /// The outermost selection or index of the chain that the place is in.
-    pub(super) chain: ExprId,
+    pub(crate) chain: ExprId,
     /// The goals for an evaluation to come to the place.
-    pub(super) path_condition: PathCondition,
+    pub(crate) path_condition: PathCondition,
 }
 
 /// The cause of a failure, at a path of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FailureCause {
+pub(crate) enum FailureCause {
     /// Nothing is there; a root that is absent is null.
     Absent,
     /// Null is there, which nothing can be done with.
@@ -63,7 +63,7 @@ pub(super) enum FailureCause {
 
 impl FailureSite {
     /// The needs at the path that may make the place fail, each to be tried by itself.
-    pub(super) fn failing_constraints(&self, evaluator: &SymbolicEvaluator<'_>) -> Vec<Constraint> {
+    pub(crate) fn failing_constraints(&self, evaluator: &SymbolicEvaluator<'_>) -> Vec<Constraint> {
         let input_type = evaluator.input_type(&self.path);
         let is_collection = input_type
             .as_ref()
@@ -103,7 +103,7 @@ impl FailureSite {
 
 /// Goals, the innermost first.
 #[derive(Clone, Debug, Default)]
-pub(super) struct PathCondition(Option<Rc<Conjunct>>);
+pub(crate) struct PathCondition(Option<Rc<Conjunct>>);
 
 #[derive(Debug)]
 struct Conjunct {
@@ -129,7 +129,7 @@ impl PathCondition {
     }
 
     /// The goals, outermost first to be reached; the soft ones only where they are asked for.
-    pub(super) fn conditions(&self, with_soft: bool) -> Vec<BranchCondition> {
+    pub(crate) fn conditions(&self, with_soft: bool) -> Vec<BranchCondition> {
         let mut path_condition = Vec::new();
         let mut next = self.0.as_deref();
         while let Some(conjunct) = next {
@@ -142,7 +142,7 @@ impl PathCondition {
     }
 
     /// The choices to ask for the soft goals or not, each to be tried by itself.
-    pub(super) fn attempts(&self) -> &'static [bool] {
+    pub(crate) fn attempts(&self) -> &'static [bool] {
         if self.has_soft() {
             &[false, true]
         } else {
@@ -164,12 +164,12 @@ impl PathCondition {
 }
 
 /// Finds the candidates of all expressions, in the order of the policy's fields.
-pub(super) fn find(evaluator: &SymbolicEvaluator<'_>) -> Vec<FailureSite> {
+pub(crate) fn find(evaluator: &SymbolicEvaluator<'_>) -> Vec<FailureSite> {
     find_with_targets(evaluator, &HashMap::new()).0
 }
 
 /// Finds the candidates, and the goals for an evaluation to get to each of `places`.
-pub(super) fn find_with_targets(
+pub(crate) fn find_with_targets(
     evaluator: &SymbolicEvaluator<'_>,
     target_nodes: &HashMap<ExprRef, Location>,
 ) -> (Vec<FailureSite>, Vec<(ExprRef, PathCondition)>) {
@@ -177,7 +177,7 @@ pub(super) fn find_with_targets(
 }
 
 /// [`find_and_reach`], in mutations as well.
-pub(super) fn find_in_mutations(
+pub(crate) fn find_in_mutations(
     evaluator: &SymbolicEvaluator<'_>,
     target_nodes: &HashMap<ExprRef, Location>,
 ) -> (Vec<FailureSite>, Vec<(ExprRef, PathCondition)>) {
@@ -677,8 +677,8 @@ impl FailureSiteFinder<'_, '_> {
         if path.segments.is_empty() && path.root != Root::Request {
             self.add(node, chain, path.clone(), path_condition);
         }
-        if let Some(selected) = step(path) {
-            self.add(node, chain, selected, path_condition);
+        if let Some(selector_constraints) = step(path) {
+            self.add(node, chain, selector_constraints, path_condition);
         }
     }
 

@@ -5,11 +5,11 @@ use std::rc::Rc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value as Json, json};
 
-use super::super::input_types::InputType;
-use super::super::input_types::roots::{ParamsType, is_namespace, namespace_input_type};
-use super::made::digest;
-use super::{Made, Maker};
+use super::synthetic_request::digest;
+use super::{RequestBuilder, SyntheticRequest};
 use crate::admission::Operation;
+use crate::runtime_errors::input_types::InputType;
+use crate::runtime_errors::input_types::roots::{ParamsType, is_namespace, namespace_input_type};
 use kubernetes::defaulting::{NOW, UID, has_generation};
 use kubernetes::validity::{
     self, Constraint, FieldPath, InputConstraints, Root, Segment, ValueConstraints,
@@ -22,7 +22,7 @@ const NAMESPACE: &str = "default";
 /// The label of each namespace that is its name.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-impl Maker<'_> {
+impl RequestBuilder<'_> {
     /// The operation that `needs` ask for, the least unusual one.
     fn operation(&self, constraints: &InputConstraints) -> Option<Operation> {
         let wanted = FieldPath::new(Root::Request).field("operation")?;
@@ -52,10 +52,10 @@ impl Maker<'_> {
     }
 
     /// A request that fits `needs`; `None` where there is none, as far as can be told.
-    pub(crate) fn make(&self, constraints: &InputConstraints) -> Option<Rc<Made>> {
+    pub(crate) fn build(&self, constraints: &InputConstraints) -> Option<Rc<SyntheticRequest>> {
         let operation = self.operation(constraints)?;
         let mut constraints = constraints.clone();
-        self.add_selected(&mut constraints, operation)?;
+        self.add_selector_constraints(&mut constraints, operation)?;
         let (has_object, has_old) = match operation {
             Operation::Create | Operation::Connect => (true, false),
             Operation::Update => (true, true),
@@ -71,21 +71,21 @@ impl Maker<'_> {
             }
         }
         let sent = if has_object {
-            Some(self.make_object(&constraints, Root::Object, operation)?)
+            Some(self.build_object(&constraints, Root::Object, operation)?)
         } else {
             None
         };
         let old_sent = if has_old {
-            Some(self.make_object(&constraints, Root::OldObject, operation)?)
+            Some(self.build_object(&constraints, Root::OldObject, operation)?)
         } else {
             None
         };
-        let prepared = self.prepared(&constraints, operation, [sent, old_sent])?;
+        let prepared = self.prepare(&constraints, operation, [sent, old_sent])?;
         let [object, old_object] = prepared.seen;
         let params = match &self.params {
             Some(params) if params.is_always_null => None,
             Some(params) if !constraints.is_absent(&FieldPath::new(Root::Params)) => {
-                Some(Self::make_params(params, &constraints)?)
+                Some(Self::build_params(params, &constraints)?)
             }
             Some(params) if !params.may_be_null => return None,
             _ => None,
@@ -97,16 +97,16 @@ impl Maker<'_> {
         let namespace = if is_namespaced {
             let object = object.as_ref().or(old_object.as_ref())?;
             let name = object.get("metadata")?.get("namespace")?.as_str()?;
-            Some(self.make_namespace(&constraints, name)?)
+            Some(self.build_namespace(&constraints, name)?)
         } else {
             None
         };
-        let request = self.make_request(
+        let request = self.build_request_variable(
             &constraints,
             operation,
             object.as_ref().or(old_object.as_ref()),
         )?;
-        Some(Rc::new(Made {
+        Some(Rc::new(SyntheticRequest {
             digest: digest(&(prepared.digest, operation, &params, &namespace, &request)),
             operation,
             object,
@@ -118,7 +118,7 @@ impl Maker<'_> {
         }))
     }
 
-    fn make_object(
+    fn build_object(
         &self,
         constraints: &InputConstraints,
         root: Root,
@@ -126,7 +126,7 @@ impl Maker<'_> {
     ) -> Option<Json> {
         let minimal = self
             .minimal
-            .get_or_init(|| self.kept.least(&self.resource.gvk, &self.object));
+            .get_or_init(|| self.object_cache.minimal(&self.resource.gvk, &self.object));
         let mut object = minimal.clone()?;
         let fields = object.as_object_mut()?;
         fields.insert(
@@ -187,7 +187,7 @@ impl Maker<'_> {
         Some(object)
     }
 
-    fn make_params(params: &ParamsType<'_>, constraints: &InputConstraints) -> Option<Json> {
+    fn build_params(params: &ParamsType<'_>, constraints: &InputConstraints) -> Option<Json> {
         let mut object = params.input_type.minimal(&FieldPath::new(Root::Params))?;
         let fields = object.as_object_mut()?;
         fields.insert("apiVersion".to_owned(), json!(params.api_version));
@@ -204,10 +204,10 @@ impl Maker<'_> {
         Some(object)
     }
 
-    fn make_namespace(&self, constraints: &InputConstraints, name: &str) -> Option<Json> {
+    fn build_namespace(&self, constraints: &InputConstraints, name: &str) -> Option<Json> {
         let mut labels = json!({NAME_LABEL: name});
         let labels_of = labels.as_object_mut()?;
-        for (key, constraint) in self.namespace_selectors().flat_map(selected) {
+        for (key, constraint) in self.namespace_selectors().flat_map(selector_constraints) {
             match constraint {
                 // This label is that of the name.
                 _ if key == NAME_LABEL => {}
@@ -238,13 +238,13 @@ impl Maker<'_> {
         Some(namespace)
     }
 
-    fn make_request(
+    fn build_request_variable(
         &self,
         constraints: &InputConstraints,
         operation: Operation,
         object: Option<&Json>,
     ) -> Option<Json> {
-        let (resource, subresource) = self.resource_names();
+        let (resource, subresource) = self.resource_and_subresource();
         let metadata = |name| {
             object
                 .and_then(|object| object.get("metadata")?.get(name))
@@ -306,7 +306,7 @@ impl Maker<'_> {
 
     /// The name of the namespace, one that the selectors select where they ask for names.
     fn namespace_name(&self) -> String {
-        let wanted = self.namespace_selectors().flat_map(selected);
+        let wanted = self.namespace_selectors().flat_map(selector_constraints);
         let mut wanted = wanted.filter(|(key, _)| key == NAME_LABEL);
         let named = wanted.find_map(|(_, constraint)| match constraint {
             Constraint::Equals(Json::String(name)) => Some(name),
@@ -323,7 +323,11 @@ impl Maker<'_> {
     }
 
     /// Adds what the selectors ask of objects.
-    fn add_selected(&self, constraints: &mut InputConstraints, operation: Operation) -> Option<()> {
+    fn add_selector_constraints(
+        &self,
+        constraints: &mut InputConstraints,
+        operation: Operation,
+    ) -> Option<()> {
         let root = if operation == Operation::Delete {
             Root::OldObject
         } else {
@@ -332,7 +336,7 @@ impl Maker<'_> {
         let labels = FieldPath::new(root).field("metadata")?.field("labels")?;
         let selectors = self.match_resources.iter();
         let selectors = selectors.filter_map(|resources| resources.object_selector.as_ref());
-        for (key, constraint) in selectors.flat_map(selected) {
+        for (key, constraint) in selectors.flat_map(selector_constraints) {
             if constraint == Constraint::Absent {
                 // Left out of what is made in any case, unless something asks for it.
                 continue;
@@ -364,7 +368,7 @@ fn satisfy_all(
 }
 
 /// The labels that a selector asks for.
-fn selected(selector: &LabelSelector) -> Vec<(String, Constraint)> {
+fn selector_constraints(selector: &LabelSelector) -> Vec<(String, Constraint)> {
     let equal = selector.match_labels.iter().flatten();
     let mut found: Vec<_> = equal
         .map(|(key, value)| (key.clone(), Constraint::Equals(json!(value))))

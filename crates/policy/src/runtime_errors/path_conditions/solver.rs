@@ -8,9 +8,9 @@ use std::rc::Rc;
 use regexp::MemoryLimit;
 use serde_json::{Value as Json, json};
 
-use super::constant_conditions;
 use super::sample_text;
-use super::symbol::{
+use crate::runtime_errors::symbolic::constant_conditions;
+use crate::runtime_errors::symbolic::{
     ANY_KEY, BranchCondition, ComprehensionKind, ExprRef, Scope, SymbolicEvaluator, SymbolicValue,
     comprehension_kind,
 };
@@ -28,7 +28,7 @@ const MAX_PRECHECKED: usize = 12;
 
 /// One way to reach a goal: needs, and goals in its place.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Disjunct {
+pub(crate) struct Disjunct {
     constraints: Vec<(FieldPath, Constraint)>,
     conditions: Vec<BranchCondition>,
 }
@@ -50,16 +50,16 @@ impl Disjunct {
 }
 
 /// The outcome of a search for needs.
-pub(super) struct Solution {
+pub(crate) struct Solution {
     /// The needs, one for each way.
-    pub(super) solutions: Vec<InputConstraints>,
+    pub(crate) solutions: Vec<InputConstraints>,
     /// True if there is no way, also where there are more goals.
-    pub(super) is_unsat: bool,
+    pub(crate) is_unsat: bool,
 }
 
 /// The needs that reach all of `goals` besides `needs`, as far as the goals can be read; none where they contradict
 /// each other.
-pub(super) fn solve(
+pub(crate) fn solve(
     evaluator: &SymbolicEvaluator<'_>,
     conditions: Vec<BranchCondition>,
     constraints: InputConstraints,

@@ -5,8 +5,8 @@
 
 use serde_json::{Value as Json, json};
 
-use super::input_types::InputType;
-use super::symbol::SymbolicEvaluator;
+use super::SymbolicEvaluator;
+use crate::runtime_errors::input_types::InputType;
 use kubernetes::validity::{FieldPath, Root, Segment};
 
 /// The form that validation asks of a text.
@@ -53,7 +53,7 @@ const ZERO_FIELDS: [&str; 6] = [
 
 impl SymbolicEvaluator<'_> {
     /// Reports whether the number at `path` may be 0, or the list or map empty.
-    pub(super) fn may_be_zero(&self, path: &FieldPath) -> bool {
+    pub(crate) fn may_be_zero(&self, path: &FieldPath) -> bool {
         let Some(input_type) = self.input_type(path) else {
             return false;
         };
@@ -71,7 +71,7 @@ impl SymbolicEvaluator<'_> {
     }
 
     /// Reports whether the value at `path` may be an integer or a text, by the choice of a user.
-    pub(super) fn is_int_or_string(&self, path: &FieldPath) -> bool {
+    pub(crate) fn is_int_or_string(&self, path: &FieldPath) -> bool {
         let input_type = self.input_type(path);
         matches!(path.root, Root::Object | Root::OldObject)
             && input_type.is_some_and(|input_type| input_type.is_int_or_string())
@@ -79,13 +79,13 @@ impl SymbolicEvaluator<'_> {
     }
 
     /// Reports whether the value at `path` may be null.
-    pub(super) fn may_be_null(&self, path: &FieldPath) -> bool {
+    pub(crate) fn may_be_null(&self, path: &FieldPath) -> bool {
         let is_null = |input_type: InputType<'_>| input_type.may_be_null(path);
         self.input_type(path).is_some_and(is_null) && !self.has_crd_rules(path)
     }
 
     /// Reports whether there is a number at `path` that may be whole, and an `int`, or not, and a `double`.
-    pub(super) fn may_be_int_or_double(&self, path: &FieldPath) -> bool {
+    pub(crate) fn may_be_int_or_double(&self, path: &FieldPath) -> bool {
         let is_number =
             |input_type: InputType<'_>| input_type.is_double() && !input_type.is_builtin();
         let is_of_object = matches!(path.root, Root::Object | Root::OldObject);
@@ -93,12 +93,12 @@ impl SymbolicEvaluator<'_> {
     }
 
     /// Reports whether the text at `path` is one that a user chooses.
-    pub(super) fn is_free_string(&self, path: &FieldPath) -> bool {
+    pub(crate) fn is_free_string(&self, path: &FieldPath) -> bool {
         self.string_format(path).is_some()
     }
 
     /// Reports whether validation lets `text` stand at `path`, which is free.
-    pub(super) fn accepts(&self, path: &FieldPath, text: &str) -> bool {
+    pub(crate) fn accepts(&self, path: &FieldPath, text: &str) -> bool {
         self.string_format(path).is_some_and(|format| match format {
             StringFormat::Any => true,
             StringFormat::Label => {
@@ -167,7 +167,7 @@ impl SymbolicEvaluator<'_> {
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/apps/validation/validation.go` (`ValidatePositiveIntOrPercent`),
 /// `pkg/apis/core/validation/validation.go` (`ValidatePortNumOrName`).
-pub(super) fn sample_int_and_string(path: &FieldPath) -> [Json; 2] {
+pub(crate) fn sample_int_and_string(path: &FieldPath) -> [Json; 2] {
     if matches!(path.names().last(), Some(&("port" | "targetPort"))) {
         [json!("http"), json!(80)]
     } else {

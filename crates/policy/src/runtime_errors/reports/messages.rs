@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value as Json;
 
-use super::failure_sites::{FailureCause, FailureSite};
-use super::failures::Failure;
 use super::guard::{self, Sense};
-use super::symbol::{ExprRef, Scope, SymbolicEvaluator, SymbolicValue};
-use super::witness::Made;
 use crate::expressions::Role;
 use crate::rule::Rule;
+use crate::runtime_errors::failure_sites::{FailureCause, FailureSite};
+use crate::runtime_errors::failures::Failure;
+use crate::runtime_errors::requests::SyntheticRequest;
+use crate::runtime_errors::symbolic::{ExprRef, Scope, SymbolicEvaluator, SymbolicValue};
 use cel::ast::{Expr, ExprId, Literal};
 use kubernetes::schema::rest_mapper::ApiResource;
 use kubernetes::validity::{FieldPath, Root, Segment, is_identifier};
@@ -20,15 +20,15 @@ const MAX_SHOWN: usize = 60;
 
 /// The knowledge that the wording needs.
 #[derive(Clone, Copy)]
-pub(super) struct Words<'w, 'a> {
-    pub(super) evaluator: &'w SymbolicEvaluator<'a>,
-    pub(super) resource: &'w ApiResource,
+pub(crate) struct Words<'w, 'a> {
+    pub(crate) evaluator: &'w SymbolicEvaluator<'a>,
+    pub(crate) resource: &'w ApiResource,
     /// The name of a binding that has no params.
-    pub(super) without_params: Option<&'w str>,
+    pub(crate) without_params: Option<&'w str>,
 }
 
 impl Words<'_, '_> {
-    pub(super) fn rule(self, site: &FailureSite) -> Rule {
+    pub(crate) fn rule(self, site: &FailureSite) -> Rule {
         let path = &site.path;
         match site.cause {
             FailureCause::Absent => {}
@@ -57,14 +57,19 @@ impl Words<'_, '_> {
     }
 
     /// A sentence of what may be so, and what happens then.
-    pub(super) fn message(self, made: &Made, failure: &Failure, site: &FailureSite) -> String {
+    pub(crate) fn message(
+        self,
+        synthetic: &SyntheticRequest,
+        failure: &Failure,
+        site: &FailureSite,
+    ) -> String {
         let kind = &self.resource.gvk.kind;
         let article = if kind.starts_with(['A', 'E', 'I', 'O', 'U']) {
             "an"
         } else {
             "a"
         };
-        let operation = made.operation;
+        let operation = synthetic.operation;
         let error = &failure.message;
         let subject = match self.resource.gvr.resource.split_once('/') {
             Some(_) => format!("{operation} of {}", self.resource.gvr.resource),
@@ -94,7 +99,7 @@ impl Words<'_, '_> {
             Root::Object => path.to_string(),
             _ => shown.clone(),
         };
-        let with = match made.at(path) {
+        let with = match synthetic.value_at(path) {
             Some(Json::String(text)) if text.len() <= MAX_SHOWN => {
                 format!("with {text:?} as {short}")
             }
@@ -112,7 +117,7 @@ impl Words<'_, '_> {
                 format!("`{shown}` may be null: {subject} {with} fails with `{error}`")
             }
             FailureCause::NumberType => {
-                let sort = match made.at(path).and_then(Json::as_i64) {
+                let sort = match synthetic.value_at(path).and_then(Json::as_i64) {
                     Some(_) => "whole, and then is an int",
                     None => "a fraction, and then is a double",
                 };
@@ -143,7 +148,7 @@ impl Words<'_, '_> {
         }
     }
 
-    pub(super) fn mend(
+    pub(crate) fn mend(
         self,
         sites_by_node: &HashMap<(usize, usize), Vec<&FailureSite>>,
         site: &FailureSite,

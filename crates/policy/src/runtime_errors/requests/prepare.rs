@@ -5,9 +5,9 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::super::kept::SentAs;
-use super::Maker;
-use super::made::digest;
+use super::RequestBuilder;
+use super::object_cache::CacheKey;
+use super::synthetic_request::digest;
 use crate::admission::Operation;
 use kubernetes::defaulting::{self, Stage, SubresourceRequest};
 use kubernetes::validity::{FieldPath, InputConstraints, Root, preserve_immutable};
@@ -16,25 +16,25 @@ use kubernetes::validity::{FieldPath, InputConstraints, Root, preserve_immutable
 type Objects = [Option<Json>; 2];
 
 /// Objects that were made.
-pub(super) struct Prepared {
+pub(crate) struct Prepared {
     /// The objects as they are sent.
-    pub(super) sent: Objects,
+    pub(crate) sent: Objects,
     /// The objects as policies see them.
-    pub(super) seen: Objects,
+    pub(crate) seen: Objects,
     /// The digest of those that are sent.
-    pub(super) digest: u64,
+    pub(crate) digest: u64,
 }
 
-impl Maker<'_> {
+impl RequestBuilder<'_> {
     /// The objects as they are sent and as policies see them; `None` where it is not known what the API server makes of
     /// them, or where it does not read them.
-    pub(super) fn prepared(
+    pub(crate) fn prepare(
         &self,
         constraints: &InputConstraints,
         operation: Operation,
         mut sent: Objects,
     ) -> Option<Prepared> {
-        let (_, subresource) = self.resource_names();
+        let (_, subresource) = self.resource_and_subresource();
         let Some(verb) = stored_operation(operation) else {
             return Some(Prepared::unchanged(sent));
         };
@@ -50,7 +50,7 @@ impl Maker<'_> {
         let is_status = subresource == "status";
         if let [Some(object), Some(old_object)] = &mut sent {
             if subresource.is_empty() || is_status {
-                keep_apart(constraints, is_status, object, old_object);
+                copy_unchangeable_fields(constraints, is_status, object, old_object);
             }
             if self.is_builtin {
                 let kind = match subresource {
@@ -83,14 +83,14 @@ impl Maker<'_> {
         if self.custom.is_none() && !defaulting::has(gvk) {
             return Some(Prepared::unchanged(sent));
         }
-        let of = SentAs {
+        let of = CacheKey {
             gvk: gvk.clone(),
             operation: verb,
             is_status,
             namespace,
         };
         let digest = digest(&sent);
-        let prepared = self.kept.prepared(of, (digest, &sent), |of| {
+        let prepared = self.object_cache.prepared(of, (digest, &sent), |of| {
             let [object, old_object] = &sent;
             let prepared = defaulting::prepare(&defaulting::Request {
                 operation: verb,
@@ -124,7 +124,7 @@ impl Prepared {
 }
 
 /// Returns the operation on the stored object. `None` for a connection, which changes none.
-pub(super) fn stored_operation(operation: Operation) -> Option<defaulting::Operation> {
+pub(crate) fn stored_operation(operation: Operation) -> Option<defaulting::Operation> {
     Some(match operation {
         Operation::Create => defaulting::Operation::Create,
         Operation::Update => defaulting::Operation::Update,
@@ -135,7 +135,7 @@ pub(super) fn stored_operation(operation: Operation) -> Option<defaulting::Opera
 
 /// Gives the old object what a change cannot touch, the status or all but the status, as it is in the new one, unless
 /// `needs` ask for something of it.
-fn keep_apart(
+fn copy_unchangeable_fields(
     constraints: &InputConstraints,
     is_status: bool,
     object: &Json,
@@ -144,8 +144,8 @@ fn keep_apart(
     let (Some(fields), Some(old_fields)) = (object.as_object(), old_object.as_object_mut()) else {
         return;
     };
-    let is_kept = |name: &str| (name == "status") != is_status && name != "metadata";
-    let is_asked = |name: &str| {
+    let is_unchangeable = |name: &str| (name == "status") != is_status && name != "metadata";
+    let is_constrained = |name: &str| {
         let path = FieldPath::new(Root::OldObject).field(name);
         path.is_some_and(|path| {
             constraints
@@ -153,11 +153,11 @@ fn keep_apart(
                 .any(|(asked, _)| asked.starts_with(&path))
         })
     };
-    let is_moved = |name: &str| is_kept(name) && !is_asked(name);
+    let is_copied = |name: &str| is_unchangeable(name) && !is_constrained(name);
     let kept: Map<String, Json> = old_fields
         .iter()
-        .filter(|(name, _)| !is_moved(name))
-        .chain(fields.iter().filter(|(name, _)| is_moved(name)))
+        .filter(|(name, _)| !is_copied(name))
+        .chain(fields.iter().filter(|(name, _)| is_copied(name)))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     *old_fields = kept;

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::symbol::{
+use super::{
     ComprehensionKind, ExprRef, Scope, SymbolicEvaluator, SymbolicValue, comprehension_kind,
 };
 use cel::ast::{Comprehension, Expr, ExprId, Literal};
@@ -14,7 +14,7 @@ const MAX_DEPTH: usize = 20;
 const MAX_ELEMENTS: usize = 16;
 
 /// The value of the condition at `place`, where it is the same in all requests of the kind.
-pub(super) fn constant_truth(
+pub(crate) fn constant_truth(
     evaluator: &SymbolicEvaluator<'_>,
     node: ExprRef,
     scope: &Scope,
@@ -115,12 +115,12 @@ fn all(parts: impl Iterator<Item = Option<bool>>, is_all: bool) -> Option<bool> 
 }
 
 /// Reports whether two values are equal that are the same in all requests.
-pub(super) fn constant_equality(left: &[SymbolicValue], right: &[SymbolicValue]) -> Option<bool> {
+pub(crate) fn constant_equality(left: &[SymbolicValue], right: &[SymbolicValue]) -> Option<bool> {
     Some(constant(left)? == constant(right)?)
 }
 
 /// Reports whether a value is in a list, where both are the same in all requests.
-pub(super) fn constant_membership(element: &[SymbolicValue], of: &[SymbolicValue]) -> Option<bool> {
+pub(crate) fn constant_membership(element: &[SymbolicValue], of: &[SymbolicValue]) -> Option<bool> {
     let element = constant(element)?;
     let [SymbolicValue::List(elements)] = of else {
         return None;

@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 60;
 const MAX_TEXTS: usize = 4;
 
 /// A text that `pattern` matches, if a simple one does.
-pub(super) fn matching(pattern: &str) -> Option<String> {
+pub(crate) fn matching(pattern: &str) -> Option<String> {
     let regex = regexp::parse(pattern).ok()?;
     let program = Program::for_trials(pattern).ok()?;
     let mut texts = (0..MAX_TEXTS).filter_map(|choice| {

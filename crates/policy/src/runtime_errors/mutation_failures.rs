@@ -12,11 +12,11 @@ use k8s_openapi::api::admissionregistration::v1::{
 use serde_json::{Value as Json, json};
 
 use super::failure_sites::{self, FailureCause, FailureSite};
-use super::kinds::kinds_up_to;
-use super::makers::Makers;
-use super::symbol::ExprRef;
-use super::witness::{Made, Maker, Witness};
-use super::{Context, MAX_REPAIRS, MAX_STEPS, minimal_constraints, patched, solver};
+use super::requests::builders::RequestBuilders;
+use super::requests::kinds::kinds_up_to;
+use super::requests::{RequestBuilder, SyntheticRequest, Witness};
+use super::symbolic::ExprRef;
+use super::{Context, MAX_REPAIRS, MAX_STEPS, minimal_constraints, mutation_locations, solver};
 use crate::admission::mutation::{
     Bound, Kinds, MutatingAdmission, MutationContext, StepCause, StepError, step_errors,
 };
@@ -104,7 +104,7 @@ struct Search<'a> {
     /// The mutations that may still be told of for the kind that is tried, by their indices.
     pending: Vec<usize>,
     /// The requests of that kind that were evaluated, each with a mutation whose expression failed.
-    known: HashMap<Rc<Made>, Option<usize>>,
+    known: HashMap<Rc<SyntheticRequest>, Option<usize>>,
     n_evaluations: usize,
     found: Vec<FailingMutation>,
 }
@@ -114,15 +114,15 @@ impl Search<'_> {
         let targets = matching::targets(self.policy.policy(), context.mapper);
         let is_open = targets.iter().all(|target| target.by_wildcard);
         let policy = self.policy;
-        let makers = Makers::new(policy, context);
+        let builders = RequestBuilders::new(policy, context);
         let mut n_tried: usize = 0;
         for (resource, operations) in kinds_up_to(&targets, MAX_KINDS) {
             if self.kinds.types(&resource.gvk).is_none() {
                 continue;
             }
-            if let Some(maker) = makers.of(resource, operations) {
+            if let Some(builder) = builders.for_resource(resource, operations) {
                 n_tried = n_tried.saturating_add(1);
-                self.try_kind(maker);
+                self.try_kind(builder);
                 let is_found = |index: &usize| self.is_found(*index, &resource.gvk);
                 let (found, others) = self.pending.iter().partition(|index| is_found(index));
                 self.pending = if is_open { found } else { others };
@@ -154,14 +154,14 @@ impl Search<'_> {
         found.any(|failing| failing.index == index && failing.gvk == *gvk)
     }
 
-    fn try_kind(&mut self, mut maker: Maker<'_>) {
-        let evaluator = maker.evaluator(MAX_STEPS);
+    fn try_kind(&mut self, mut builder: RequestBuilder<'_>) {
+        let evaluator = builder.evaluator(MAX_STEPS);
         let target_nodes = self.target_nodes();
         let (sites, reached) = failure_sites::find_in_mutations(&evaluator, &target_nodes);
-        for constraints in minimal_constraints(&maker.operations) {
-            self.try_constraints(&mut maker, &sites, constraints);
+        for constraints in minimal_constraints(&builder.operations) {
+            self.try_constraints(&mut builder, &sites, constraints);
         }
-        let gvk = maker.resource.gvk.clone();
+        let gvk = builder.resource.gvk.clone();
         for (node, path_condition) in reached {
             if self.is_found(node.index, &gvk) {
                 continue;
@@ -171,7 +171,7 @@ impl Search<'_> {
                 for constraints in
                     solver::solve(&evaluator, conditions, InputConstraints::default()).solutions
                 {
-                    self.try_constraints(&mut maker, &sites, constraints);
+                    self.try_constraints(&mut builder, &sites, constraints);
                 }
             }
         }
@@ -181,11 +181,11 @@ impl Search<'_> {
     fn target_nodes(&self) -> HashMap<ExprRef, Location> {
         let mut target_nodes = HashMap::new();
         for (n, expression) in self.policy.expressions().iter().enumerate() {
-            let is_asked = expression.role.is_mutation() || expression.role == Role::Variable;
+            let is_constrained = expression.role.is_mutation() || expression.role == Role::Variable;
             let Ok(ast) = expression.parsed() else {
                 continue;
             };
-            if !is_asked {
+            if !is_constrained {
                 continue;
             }
             let source = SourceMap::new(&expression.text);
@@ -202,29 +202,29 @@ impl Search<'_> {
     /// Puts a request that fits `needs` through the policy, mended where an expression misses something.
     fn try_constraints(
         &mut self,
-        maker: &mut Maker<'_>,
+        builder: &mut RequestBuilder<'_>,
         sites: &[FailureSite],
         mut constraints: InputConstraints,
     ) {
         for _ in 0..MAX_REPAIRS {
-            let gvk = &maker.resource.gvk;
+            let gvk = &builder.resource.gvk;
             let mut pending = self.pending.iter();
             if pending.all(|index| self.is_found(*index, gvk))
                 || self.n_evaluations >= MAX_EVALUATIONS
-                || !maker.is_new(&constraints)
+                || !builder.is_untried(&constraints)
             {
                 return;
             }
             self.n_evaluations = self.n_evaluations.saturating_add(1);
-            let Some(made) = maker
-                .make(&constraints)
-                .filter(|made| !maker.is_refused(made))
+            let Some(synthetic) = builder
+                .build(&constraints)
+                .filter(|synthetic| !builder.fails_validation(synthetic))
             else {
                 return;
             };
-            let failing = match self.known.get(&made) {
+            let failing = match self.known.get(&synthetic) {
                 Some(failing) => *failing,
-                None => self.evaluate(maker, &made),
+                None => self.evaluate(builder, &synthetic),
             };
             let role = |n: usize| self.policy.expressions().get(n).map(|of| of.role);
             let missing = failing.and_then(|index| {
@@ -232,7 +232,7 @@ impl Search<'_> {
                     let n = site.node.index;
                     site.cause == FailureCause::Absent
                         && (n == index || role(n) == Some(Role::Variable))
-                        && made.lacks(&site.path)
+                        && synthetic.lacks(&site.path)
                 })
             });
             let Some(missing) = missing else { return };
@@ -246,9 +246,13 @@ impl Search<'_> {
     }
 
     /// Tells of the mutations that fail for what was made, and returns one whose expression fails.
-    fn evaluate(&mut self, maker: &Maker<'_>, made: &Rc<Made>) -> Option<usize> {
+    fn evaluate(
+        &mut self,
+        builder: &RequestBuilder<'_>,
+        synthetic: &Rc<SyntheticRequest>,
+    ) -> Option<usize> {
         let mut failing = None;
-        for (mutation, error) in &self.errors(maker, made) {
+        for (mutation, error) in &self.errors(builder, synthetic) {
             let Some(index) = self.mutations.get(*mutation).copied() else {
                 continue;
             };
@@ -258,18 +262,23 @@ impl Search<'_> {
                 }
                 // They say nothing of the mutation, or others tell of it.
                 StepCause::NoTypes | StepCause::Panic => {}
-                _ => self.tell(maker, made, index, error),
+                _ => self.tell(builder, synthetic, index, error),
             }
         }
-        self.known.insert(Rc::clone(made), failing);
+        self.known.insert(Rc::clone(synthetic), failing);
         failing
     }
 
     /// The errors of the mutations for what was made, each with the place of the mutation in the policy; none where the
     /// policy is not asked, or the object is one that is not known to be valid.
-    fn errors(&self, maker: &Maker<'_>, made: &Made) -> Vec<(usize, StepError)> {
-        let is_mutable = matches!(made.operation, Operation::Create | Operation::Update);
-        let (Some(object), Some((request, _, namespaces))) = (&made.object, maker.asked(made))
+    fn errors(
+        &self,
+        builder: &RequestBuilder<'_>,
+        synthetic: &SyntheticRequest,
+    ) -> Vec<(usize, StepError)> {
+        let is_mutable = matches!(synthetic.operation, Operation::Create | Operation::Update);
+        let (Some(object), Some((request, _, namespaces))) =
+            (&synthetic.object, builder.admission_request(synthetic))
         else {
             return Vec::new();
         };
@@ -277,17 +286,17 @@ impl Search<'_> {
         if !is_mutable || !admission.matches_exactly(&request, &namespaces) {
             return Vec::new();
         }
-        let is_namespaced = (maker.params.as_ref()).is_some_and(|params| params.is_namespaced);
+        let is_namespaced = (builder.params.as_ref()).is_some_and(|params| params.is_namespaced);
         let text = |name: &str| {
-            let metadata = made.params.as_ref()?.get("metadata")?;
+            let metadata = synthetic.params.as_ref()?.get("metadata")?;
             metadata.get(name)?.as_str().map(str::to_owned)
         };
-        let param_ref = made.params.as_ref().map(|_| ParamRef {
+        let param_ref = synthetic.params.as_ref().map(|_| ParamRef {
             name: text("name"),
             namespace: text("namespace").filter(|_| is_namespaced),
             ..ParamRef::default()
         });
-        let params = made.params.iter().map(Object::new).collect();
+        let params = synthetic.params.iter().map(Object::new).collect();
         let params = ParamList::new(is_namespaced, params);
         let binding = Binding::new(&ValidatingAdmissionPolicyBinding {
             spec: ValidatingAdmissionPolicyBindingSpec {
@@ -325,8 +334,14 @@ impl Search<'_> {
             && merge::apply(&types, gvk, object, &nothing).is_ok()
     }
 
-    fn tell(&mut self, maker: &Maker<'_>, made: &Made, index: usize, error: &StepError) {
-        let gvk = &maker.resource.gvk;
+    fn tell(
+        &mut self,
+        builder: &RequestBuilder<'_>,
+        synthetic: &SyntheticRequest,
+        index: usize,
+        error: &StepError,
+    ) {
+        let gvk = &builder.resource.gvk;
         if self.is_found(index, gvk) {
             return;
         }
@@ -334,9 +349,9 @@ impl Search<'_> {
             return;
         };
         let Ok(ast) = expression.parsed() else { return };
-        let id = patched::place(ast, &error.cause).unwrap_or_else(|| ast.root());
+        let id = mutation_locations::place(ast, &error.cause).unwrap_or_else(|| ast.root());
         let kind = &*gvk.kind;
-        let resource = &maker.resource.gvr.resource;
+        let resource = &builder.resource.gvr.resource;
         let article = if kind.starts_with(['A', 'E', 'I', 'O', 'U']) {
             "an"
         } else {
@@ -352,7 +367,7 @@ impl Search<'_> {
             .split_whitespace()
             .collect::<Vec<_>>()
             .join(" ");
-        let operation = made.operation;
+        let operation = synthetic.operation;
         self.found.push(FailingMutation {
             index,
             field_ref: expression.field_ref.clone(),
@@ -361,9 +376,9 @@ impl Search<'_> {
             message: format!(
                 "the mutation cannot be applied: {operation} of {subject} fails with `{shown}`"
             ),
-            mend: patched::mend(&error.cause),
+            mend: mutation_locations::mend(&error.cause),
             consequence: self.policy.consequence(index),
-            witness: maker.witness(made, &error.message),
+            witness: builder.witness(synthetic, &error.message),
         });
     }
 }

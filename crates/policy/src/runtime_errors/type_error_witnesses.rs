@@ -5,10 +5,10 @@ use std::rc::Rc;
 
 use super::failure_sites::{self, FailureSite, PathCondition};
 use super::failures::Failure;
-use super::kinds::{of_kinds, operations};
-use super::makers::Makers;
-use super::symbol::{ExprRef, SymbolicEvaluator};
-use super::witness::{Budget, Made, Maker, Witness};
+use super::requests::builders::RequestBuilders;
+use super::requests::kinds::{of_kinds, operations};
+use super::requests::{Budget, RequestBuilder, SyntheticRequest, Witness};
+use super::symbolic::{ExprRef, SymbolicEvaluator};
 use super::{Context, MAX_REPAIRS, MAX_STEPS, minimal_constraints, missing_path, solver};
 use crate::analysis::Partial;
 use crate::compile::CompiledPolicy;
@@ -146,13 +146,13 @@ impl Search<'_> {
             .filter(|target| kinds.contains(&target.resource.gvk));
         let of_findings: Vec<&Target<'_>> = of_findings.collect();
         let chosen = of_kinds(&of_findings, MAX_KINDS);
-        let makers = Makers::new(policy, context);
+        let builders = RequestBuilders::new(policy, context);
         for target in chosen {
             if self.unproven.is_empty() || self.budget.is_used_up() {
                 return;
             }
-            if let Some(maker) = makers.of(target.resource, operations(target)) {
-                self.try_kind(maker);
+            if let Some(builder) = builders.for_resource(target.resource, operations(target)) {
+                self.try_kind(builder);
             }
         }
     }
@@ -178,16 +178,16 @@ impl Search<'_> {
         target_nodes
     }
 
-    fn try_kind(&mut self, mut maker: Maker<'_>) {
-        let target_nodes = self.target_nodes(&maker.resource.gvk);
+    fn try_kind(&mut self, mut builder: RequestBuilder<'_>) {
+        let target_nodes = self.target_nodes(&builder.resource.gvk);
         if target_nodes.is_empty() {
             return;
         }
-        let evaluator = maker.evaluator(MAX_STEPS);
+        let evaluator = builder.evaluator(MAX_STEPS);
         let (sites, reached) = failure_sites::find_with_targets(&evaluator, &target_nodes);
         let sites_by_node = super::sites_by_node(&sites);
-        for constraints in minimal_constraints(&maker.operations) {
-            self.try_constraints(&mut maker, &evaluator, &target_nodes, &constraints);
+        for constraints in minimal_constraints(&builder.operations) {
+            self.try_constraints(&mut builder, &evaluator, &target_nodes, &constraints);
         }
         for (node, path_condition) in reached {
             let location = target_nodes.get(&node);
@@ -196,7 +196,7 @@ impl Search<'_> {
             };
             if self.unproven.iter().any(is_unproven) {
                 self.try_target(
-                    &mut maker,
+                    &mut builder,
                     &evaluator,
                     &target_nodes,
                     &sites_by_node,
@@ -209,7 +209,7 @@ impl Search<'_> {
     /// Tries to reach `place`.
     fn try_target(
         &mut self,
-        maker: &mut Maker<'_>,
+        builder: &mut RequestBuilder<'_>,
         evaluator: &SymbolicEvaluator<'_>,
         target_nodes: &TargetNodes,
         sites_by_node: &HashMap<(usize, usize), Vec<&FailureSite>>,
@@ -227,13 +227,14 @@ impl Search<'_> {
             }
             for mut constraints in solution.solutions {
                 for _ in 0..MAX_REPAIRS {
-                    let tried = self.try_constraints(maker, evaluator, target_nodes, &constraints);
+                    let tried =
+                        self.try_constraints(builder, evaluator, target_nodes, &constraints);
                     if self.found.len() > n_before {
                         return;
                     }
                     let missing: Option<&FieldPath> =
-                        tried.as_ref().and_then(|(made, failures)| {
-                            missing_path(made, failures, sites_by_node, node.index)
+                        tried.as_ref().and_then(|(synthetic, failures)| {
+                            missing_path(synthetic, failures, sites_by_node, node.index)
                         });
                     let Some(missing) = missing else { break };
                     if constraints.add(missing, Constraint::Present).is_none() {
@@ -247,13 +248,13 @@ impl Search<'_> {
     /// Evaluates a request that fits `needs`, and keeps it where it fails at one of `places`.
     fn try_constraints(
         &mut self,
-        maker: &mut Maker<'_>,
+        builder: &mut RequestBuilder<'_>,
         evaluator: &SymbolicEvaluator<'_>,
         target_nodes: &TargetNodes,
         constraints: &InputConstraints,
-    ) -> Option<(Rc<Made>, Rc<Vec<Failure>>)> {
-        let made = maker.make(constraints)?;
-        let failures = maker.failures(evaluator, &made, &mut self.budget)?;
+    ) -> Option<(Rc<SyntheticRequest>, Rc<Vec<Failure>>)> {
+        let synthetic = builder.build(constraints)?;
+        let failures = builder.evaluate(evaluator, &synthetic, &mut self.budget)?;
         for failure in &*failures {
             let node = evaluator.node(failure.n, failure.id);
             let Some(location) = node.and_then(|node| target_nodes.get(&node)) else {
@@ -266,10 +267,10 @@ impl Search<'_> {
                 self.found.push(TypedWitness {
                     index: failure.n,
                     location: *location,
-                    witness: maker.witness(&made, &failure.message),
+                    witness: builder.witness(&synthetic, &failure.message),
                 });
             }
         }
-        Some((made, failures))
+        Some((synthetic, failures))
     }
 }

@@ -1,8 +1,11 @@
 //! Witnesses: requests that are made to fit needs, and what the evaluator says of them.
 
-mod made;
-mod make;
+mod build;
+pub(crate) mod builders;
+pub(crate) mod kinds;
+pub(crate) mod object_cache;
 mod prepare;
+mod synthetic_request;
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
@@ -13,24 +16,24 @@ use k8s_openapi::api::admissionregistration::v1::{MatchResources, ValidatingAdmi
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
-use super::failures::{Failure, failures};
-use super::input_types::InputType;
-use super::input_types::roots::{ParamsType, request_input_type, roots};
-use super::kept::KeptObjects;
-use super::symbol::SymbolicEvaluator;
 use crate::admission::trace::{Step, TRACED_CALL_LIMIT};
 use crate::admission::{
     Admission, AdmissionRequest, AuthorizerList, Namespace, Object, Operation, ParamList,
     ReviewContext, UserInfo,
 };
 use crate::compile::CompiledPolicy;
+use crate::runtime_errors::failures::{Failure, failures};
+use crate::runtime_errors::input_types::InputType;
+use crate::runtime_errors::input_types::roots::{ParamsType, request_input_type, roots};
+use crate::runtime_errors::symbolic::SymbolicEvaluator;
 use cel::value::EvalError;
 use kubernetes::defaulting::{self, Custom};
 use kubernetes::library::estimate::AUTHORIZER_CHECK_COST;
 use kubernetes::schema::rest_mapper::ApiResource;
 use kubernetes::validity::{FieldPath, InputConstraints, Root, fails_validation};
-pub(super) use made::Made;
+use object_cache::ObjectCache;
 use prepare::stored_operation;
+pub(crate) use synthetic_request::SyntheticRequest;
 
 /// A request for which an expression fails, as an `AdmissionReview` has it, with what is asked besides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -48,14 +51,14 @@ pub struct Witness {
     pub error: String,
 }
 /// Makes requests of one kind, and evaluates them.
-pub(super) struct Maker<'a> {
-    pub(super) admission: &'a Admission,
-    pub(super) policy: &'a CompiledPolicy,
-    pub(super) resource: &'a ApiResource,
-    pub(super) operations: Vec<Operation>,
-    pub(super) object: InputType<'a>,
+pub(crate) struct RequestBuilder<'a> {
+    pub(crate) admission: &'a Admission,
+    pub(crate) policy: &'a CompiledPolicy,
+    pub(crate) resource: &'a ApiResource,
+    pub(crate) operations: Vec<Operation>,
+    pub(crate) object: InputType<'a>,
     /// The type of the params, where the policy has a paramKind.
-    pub(super) params: Option<ParamsType<'a>>,
+    pub(crate) params: Option<ParamsType<'a>>,
     /// True of Kubernetes' own kinds.
     is_builtin: bool,
     /// The definition of a custom resource.
@@ -64,7 +67,7 @@ pub(super) struct Maker<'a> {
     reads_generation: bool,
     /// The type of `request`.
     request: InputType<'static>,
-    kept: &'a KeptObjects,
+    object_cache: &'a ObjectCache,
     /// The least object, once something is made.
     minimal: OnceCell<Option<Json>>,
     /// The namespace of the last request.
@@ -72,7 +75,7 @@ pub(super) struct Maker<'a> {
     /// The needs that requests were made for.
     tried: Vec<InputConstraints>,
     /// The requests that were evaluated, with the failures of those that the rules match.
-    known: HashMap<Rc<Made>, Option<Rc<Vec<Failure>>>>,
+    known: HashMap<Rc<SyntheticRequest>, Option<Rc<Vec<Failure>>>>,
     authorizer: Arc<AuthorizerList>,
     /// The constraints that requests have to meet: those of the policy, and of a binding.
     match_resources: Vec<&'a MatchResources>,
@@ -80,26 +83,26 @@ pub(super) struct Maker<'a> {
 
 /// The cost that evaluations may still have.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Budget {
-    pub(super) n_evaluations: u32,
-    pub(super) cost: u64,
+pub(crate) struct Budget {
+    pub(crate) n_evaluations: u32,
+    pub(crate) cost: u64,
 }
 
 impl Budget {
-    pub(super) fn is_used_up(self) -> bool {
+    pub(crate) fn is_used_up(self) -> bool {
         self.n_evaluations == 0 || self.cost == 0
     }
 }
 
-impl<'a> Maker<'a> {
-    pub(super) fn new(
+impl<'a> RequestBuilder<'a> {
+    pub(crate) fn new(
         admission: &'a Admission,
         policy: &'a CompiledPolicy,
         resource: &'a ApiResource,
         operations: Vec<Operation>,
         object: InputType<'a>,
         params: Option<ParamsType<'a>>,
-        kept: &'a KeptObjects,
+        object_cache: &'a ObjectCache,
     ) -> Self {
         Self {
             custom: None,
@@ -113,7 +116,7 @@ impl<'a> Maker<'a> {
                 .iter()
                 .any(|expression| expression.text.contains("generation")),
             request: request_input_type(resource),
-            kept,
+            object_cache,
             minimal: OnceCell::new(),
             object,
             params,
@@ -126,26 +129,29 @@ impl<'a> Maker<'a> {
     }
 
     /// The maker of requests for a kind that a CRD defines, where there is one.
-    pub(super) fn defined_by(mut self, custom: Option<Custom<'a>>) -> Self {
+    pub(crate) fn with_definition(mut self, custom: Option<Custom<'a>>) -> Self {
         self.custom = custom;
         self
     }
 
     /// The maker of requests that meet the selectors of `constraints` too, those of a binding.
-    pub(super) fn within(mut self, match_resources: Option<&'a MatchResources>) -> Self {
+    pub(crate) fn with_match_resources(
+        mut self,
+        match_resources: Option<&'a MatchResources>,
+    ) -> Self {
         self.match_resources.extend(match_resources);
         self
     }
 
     /// A reader of the policy's expressions for the kind, that may take `max_steps`.
-    pub(super) fn evaluator(&self, max_steps: u32) -> SymbolicEvaluator<'a> {
+    pub(crate) fn evaluator(&self, max_steps: u32) -> SymbolicEvaluator<'a> {
         let roots = roots(&self.object, &self.request, self.params.as_ref());
         SymbolicEvaluator::new(self.policy, roots, self.constants(), max_steps)
     }
 
     /// The values that are the same in all requests.
     fn constants(&self) -> Vec<(FieldPath, Json)> {
-        let (resource, subresource) = self.resource_names();
+        let (resource, subresource) = self.resource_and_subresource();
         let (gvk, gvr) = (&self.resource.gvk, &self.resource.gvr);
         let mut found = Vec::new();
         for root in [Root::Object, Root::OldObject] {
@@ -185,28 +191,28 @@ impl<'a> Maker<'a> {
     }
 
     /// Reports whether no request was made for `needs` before.
-    pub(super) fn is_new(&mut self, constraints: &InputConstraints) -> bool {
-        let is_new = !self.tried.contains(constraints);
-        if is_new {
+    pub(crate) fn is_untried(&mut self, constraints: &InputConstraints) -> bool {
+        let is_untried = !self.tried.contains(constraints);
+        if is_untried {
             self.tried.push(constraints.clone());
         }
-        is_new
+        is_untried
     }
 
-    fn resource_names(&self) -> (&'a str, &'a str) {
+    fn resource_and_subresource(&self) -> (&'a str, &'a str) {
         let resource = &*self.resource.gvr.resource;
         resource.split_once('/').unwrap_or((resource, ""))
     }
 
     /// Reports whether validation refuses an object of what was made, one of Kubernetes' own kinds.
-    pub(super) fn is_refused(&self, made: &Made) -> bool {
-        let is_whole = matches!(self.resource_names(), (_, "" | "status"));
+    pub(crate) fn fails_validation(&self, synthetic: &SyntheticRequest) -> bool {
+        let is_whole = matches!(self.resource_and_subresource(), (_, "" | "status"));
         let kind = &self.resource.gvk.kind;
         // The object of a connection is one that is stored.
         let update = defaulting::Operation::Update;
-        let operation = stored_operation(made.operation).unwrap_or(update);
-        let old = made.sent[1].as_ref().map(|old| (update, old));
-        let new = made.sent[0].as_ref().map(|new| (operation, new));
+        let operation = stored_operation(synthetic.operation).unwrap_or(update);
+        let old = synthetic.sent[1].as_ref().map(|old| (update, old));
+        let new = synthetic.sent[0].as_ref().map(|new| (operation, new));
         let mut all = old.into_iter().chain(new);
         self.is_builtin
             && is_whole
@@ -214,8 +220,8 @@ impl<'a> Maker<'a> {
     }
 
     /// The witness of what was made, for which `error` came up.
-    pub(super) fn witness(&self, made: &Made, error: &str) -> Witness {
-        let mut request = made.request.clone();
+    pub(crate) fn witness(&self, synthetic: &SyntheticRequest, error: &str) -> Witness {
+        let mut request = synthetic.request.clone();
         if let Some(fields) = request.as_object_mut() {
             for name in [
                 "requestKind",
@@ -227,48 +233,48 @@ impl<'a> Maker<'a> {
                 fields.remove(name);
             }
             let or_null = |object: &Option<Json>| object.clone().unwrap_or(Json::Null);
-            let [object, old_object] = &made.sent;
+            let [object, old_object] = &synthetic.sent;
             fields.insert("object".to_owned(), or_null(object));
             fields.insert("oldObject".to_owned(), or_null(old_object));
         }
         let has_params = self.params.is_some();
         Witness {
             request,
-            params: has_params.then(|| made.params.clone().unwrap_or(Json::Null)),
-            namespace_object: made.namespace.clone(),
+            params: has_params.then(|| synthetic.params.clone().unwrap_or(Json::Null)),
+            namespace_object: synthetic.namespace.clone(),
             error: error.to_owned(),
         }
     }
 
     /// The request that was made as the admission sees it, with its namespace and the namespaces that there are.
-    pub(super) fn asked(
+    pub(crate) fn admission_request(
         &self,
-        made: &Made,
+        synthetic: &SyntheticRequest,
     ) -> Option<(
         AdmissionRequest,
         Option<Namespace>,
         BTreeMap<String, Namespace>,
     )> {
-        let (resource, subresource) = self.resource_names();
+        let (resource, subresource) = self.resource_and_subresource();
         let text = |name: &str| {
-            let value = made.request.get(name).and_then(Json::as_str);
+            let value = synthetic.request.get(name).and_then(Json::as_str);
             value.unwrap_or_default().to_owned()
         };
         let mut gvr = self.resource.gvr.clone();
         resource.clone_into(&mut gvr.resource);
         let request = AdmissionRequest {
-            operation: made.operation,
+            operation: synthetic.operation,
             gvk: self.resource.gvk.clone(),
             gvr,
             subresource: subresource.to_owned(),
             name: text("name"),
             namespace: text("namespace"),
-            object: made.object.as_ref().map(Object::new),
-            old_object: made.old_object.as_ref().map(Object::new),
-            user_info: user_info(made.request.get("userInfo")),
+            object: synthetic.object.as_ref().map(Object::new),
+            old_object: synthetic.old_object.as_ref().map(Object::new),
+            user_info: user_info(synthetic.request.get("userInfo")),
             ..AdmissionRequest::default()
         };
-        let namespace = made
+        let namespace = synthetic
             .namespace
             .as_ref()
             .map(|namespace| self.namespace(namespace));
@@ -276,7 +282,10 @@ impl<'a> Maker<'a> {
         if let Some(namespace) = &namespace {
             namespaces.insert(request.namespace.clone(), namespace.clone());
         } else if !request.namespace.is_empty() {
-            let own = made.object.as_ref().or(made.old_object.as_ref())?;
+            let own = synthetic
+                .object
+                .as_ref()
+                .or(synthetic.old_object.as_ref())?;
             namespaces.insert(request.namespace.clone(), Namespace::new(own));
         }
         Some((request, namespace, namespaces))
@@ -297,65 +306,71 @@ impl<'a> Maker<'a> {
 
     /// Evaluates the policy for what was made; `None` where the rules do not match it or it has been evaluated
     /// before.
-    pub(super) fn evaluate(
+    pub(crate) fn evaluate_once(
         &mut self,
         evaluator: &SymbolicEvaluator<'_>,
-        made: &Rc<Made>,
+        synthetic: &Rc<SyntheticRequest>,
         budget: &mut Budget,
     ) -> Option<Vec<Failure>> {
-        if self.known.contains_key(made) {
+        if self.known.contains_key(synthetic) {
             return None;
         }
-        self.keep(evaluator, made, budget).as_deref().cloned()
+        self.evaluate_uncached(evaluator, synthetic, budget)
+            .as_deref()
+            .cloned()
     }
 
-    /// [`Maker::evaluate`], with what is known of a request that has been evaluated before.
-    pub(super) fn failures(
+    /// [`RequestBuilder::evaluate`], with what is known of a request that has been evaluated before.
+    pub(crate) fn evaluate(
         &mut self,
         evaluator: &SymbolicEvaluator<'_>,
-        made: &Rc<Made>,
+        synthetic: &Rc<SyntheticRequest>,
         budget: &mut Budget,
     ) -> Option<Rc<Vec<Failure>>> {
-        match self.known.get(made) {
+        match self.known.get(synthetic) {
             Some(known) => known.clone(),
-            None => self.keep(evaluator, made, budget),
+            None => self.evaluate_uncached(evaluator, synthetic, budget),
         }
     }
 
     /// Evaluates the policy for what was made, and keeps the failures.
-    fn keep(
+    fn evaluate_uncached(
         &mut self,
         evaluator: &SymbolicEvaluator<'_>,
-        made: &Rc<Made>,
+        synthetic: &Rc<SyntheticRequest>,
         budget: &mut Budget,
     ) -> Option<Rc<Vec<Failure>>> {
-        let steps = self.trace(made, budget);
+        let steps = self.trace(synthetic, budget);
         let found = steps.map(|steps| Rc::new(failures(evaluator, &steps)));
-        self.known.insert(Rc::clone(made), found.clone());
+        self.known.insert(Rc::clone(synthetic), found.clone());
         found
     }
 
-    /// The results of all expressions for what was made; `None` where [`Maker::evaluate`] has none.
-    pub(super) fn traced(&mut self, made: &Rc<Made>, budget: &mut Budget) -> Option<Vec<Step>> {
-        if self.known.insert(Rc::clone(made), None).is_some() {
+    /// The results of all expressions for what was made; `None` where [`RequestBuilder::evaluate`] has none.
+    pub(crate) fn trace_once(
+        &mut self,
+        synthetic: &Rc<SyntheticRequest>,
+        budget: &mut Budget,
+    ) -> Option<Vec<Step>> {
+        if self.known.insert(Rc::clone(synthetic), None).is_some() {
             return None;
         }
-        self.trace(made, budget)
+        self.trace(synthetic, budget)
     }
 
-    fn trace(&self, made: &Made, budget: &mut Budget) -> Option<Vec<Step>> {
+    fn trace(&self, synthetic: &SyntheticRequest, budget: &mut Budget) -> Option<Vec<Step>> {
         if budget.is_used_up() {
             return None;
         }
         budget.n_evaluations -= 1;
-        let (request, namespace, namespaces) = self.asked(made)?;
+        let (request, namespace, namespaces) = self.admission_request(synthetic)?;
         if !self.admission.matches_exactly(&request, &namespaces) {
             return None;
         }
         let no_params = ParamList::default();
         let context =
             ReviewContext::new(&no_params, &namespaces, Arc::clone(&self.authorizer) as _);
-        let params = made.params.as_ref().map(Object::new);
+        let params = synthetic.params.as_ref().map(Object::new);
         let (evaluation, steps) =
             self.admission
                 .trace(&request, params.as_ref(), namespace.as_ref(), &context);

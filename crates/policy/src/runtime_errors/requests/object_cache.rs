@@ -5,73 +5,73 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value as Json;
 
-use super::input_types::InputType;
+use crate::runtime_errors::input_types::InputType;
 use kubernetes::defaulting::{Operation, Prepared};
 use kubernetes::schema::Gvk;
 use kubernetes::validity::{FieldPath, Root};
 
 /// The most kinds whose least objects are kept.
-const MAX_LEAST: usize = 200;
+const MAX_MINIMAL: usize = 200;
 
 /// The most requests whose objects are kept as policies see them.
 const MAX_PREPARED: usize = 500;
 
 /// Objects that were made for policies, of one set of schemas.
 #[derive(Debug, Default)]
-pub struct KeptObjects {
-    least: Mutex<HashMap<Gvk, Option<Json>>>,
-    prepared: Mutex<HashMap<Key, Kept>>,
+pub struct ObjectCache {
+    minimal: Mutex<HashMap<Gvk, Option<Json>>>,
+    prepared: Mutex<HashMap<PreparedKey, PreparedEntry>>,
 }
 
 /// How objects are sent, and the digest of the objects.
-type Key = (SentAs, u64);
+type PreparedKey = (CacheKey, u64);
 
 /// Objects as they are sent, and what is made of them; `None` where that is not known.
-type Kept = ([Option<Json>; 2], Option<Prepared>);
+type PreparedEntry = ([Option<Json>; 2], Option<Prepared>);
 
 /// The circumstances on which it depends what the API server makes of objects.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct SentAs {
-    pub(super) gvk: Gvk,
-    pub(super) operation: Operation,
-    pub(super) is_status: bool,
+pub(crate) struct CacheKey {
+    pub(crate) gvk: Gvk,
+    pub(crate) operation: Operation,
+    pub(crate) is_status: bool,
     /// The namespace of the request.
-    pub(super) namespace: String,
+    pub(crate) namespace: String,
 }
 
-impl KeptObjects {
+impl ObjectCache {
     /// The least valid object of `gvk`, whose type is `shape`; `None` where none can be made.
-    pub(super) fn least(&self, gvk: &Gvk, input_type: &InputType<'_>) -> Option<Json> {
-        if let Some(known) = lock(&self.least).get(gvk) {
-            return known.clone();
+    pub(crate) fn minimal(&self, gvk: &Gvk, input_type: &InputType<'_>) -> Option<Json> {
+        if let Some(cached) = lock(&self.minimal).get(gvk) {
+            return cached.clone();
         }
-        let made = input_type.minimal(&FieldPath::new(Root::Object));
-        let mut known = lock(&self.least);
-        if known.len() < MAX_LEAST {
-            known.insert(gvk.clone(), made.clone());
+        let object = input_type.minimal(&FieldPath::new(Root::Object));
+        let mut cached = lock(&self.minimal);
+        if cached.len() < MAX_MINIMAL {
+            cached.insert(gvk.clone(), object.clone());
         }
-        made
+        object
     }
 
     /// The `objects`, whose digest is `digest`, as policies see them, which `prepare` makes; `None` where that is not known.
-    pub(super) fn prepared(
+    pub(crate) fn prepared(
         &self,
-        of: SentAs,
+        key: CacheKey,
         (digest, objects): (u64, &[Option<Json>; 2]),
-        prepare: impl FnOnce(&SentAs) -> Option<Prepared>,
+        prepare: impl FnOnce(&CacheKey) -> Option<Prepared>,
     ) -> Option<Prepared> {
-        let key = (of, digest);
-        if let Some((known, prepared)) = lock(&self.prepared).get(&key)
-            && known == objects
+        let key = (key, digest);
+        if let Some((cached, prepared)) = lock(&self.prepared).get(&key)
+            && cached == objects
         {
             return prepared.clone();
         }
-        let made = prepare(&key.0);
-        let mut known = lock(&self.prepared);
-        if known.len() < MAX_PREPARED {
-            known.insert(key, (objects.clone(), made.clone()));
+        let prepared = prepare(&key.0);
+        let mut cached = lock(&self.prepared);
+        if cached.len() < MAX_PREPARED {
+            cached.insert(key, (objects.clone(), prepared.clone()));
         }
-        made
+        prepared
     }
 }
 

@@ -1,6 +1,8 @@
 //! Symbols: the part of a request that an expression stands for, as far as that can be read off it.
 
 mod comprehensions;
+pub(crate) mod constant_conditions;
+pub(crate) mod free_values;
 mod iterations;
 
 use std::cell::{Cell, RefCell};
@@ -10,14 +12,14 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 
-use super::constant_conditions::constant_truth;
-use super::input_types::{ChildType, InputType};
-use super::solver::Disjunct;
 use crate::compile::CompiledPolicy;
 use crate::expressions::Role;
 use crate::reads::{Input, variable};
+use crate::runtime_errors::input_types::{ChildType, InputType};
+use crate::runtime_errors::path_conditions::solver::Disjunct;
 use cel::ast::{Ast, Expr, ExprId, Literal};
-pub(super) use comprehensions::{ComprehensionKind, comprehension_kind};
+pub(crate) use comprehensions::{ComprehensionKind, comprehension_kind};
+use constant_conditions::constant_truth;
 use kubernetes::validity::{FieldPath, Root, Segment};
 
 /// The most parts that one expression may stand for.
@@ -30,26 +32,26 @@ const MAX_ELEMENTS: usize = 64;
 const MAX_DEPTH: usize = 120;
 
 /// The key that an entry of a map has that an expression iterates over.
-pub(super) const ANY_KEY: &str = "example";
+pub(crate) const ANY_KEY: &str = "example";
 
 /// An expression of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct ExprRef {
+pub(crate) struct ExprRef {
     /// The index among the policy's expressions.
-    pub(super) index: usize,
-    pub(super) id: ExprId,
+    pub(crate) index: usize,
+    pub(crate) id: ExprId,
 }
 
 impl ExprRef {
     /// Returns the node `id` of the same expression.
-    pub(super) fn with_id(self, id: ExprId) -> Self {
+    pub(crate) fn with_id(self, id: ExprId) -> Self {
         Self { id, ..self }
     }
 }
 
 /// The part of a request that an expression stands for.
 #[derive(Clone, Debug)]
-pub(super) enum SymbolicValue {
+pub(crate) enum SymbolicValue {
     /// The value at a path.
     Input {
         path: FieldPath,
@@ -77,7 +79,7 @@ pub(super) enum SymbolicValue {
 
 /// The names that macros have bound, innermost first.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Scope(Option<Rc<LocalVariable>>);
+pub(crate) struct Scope(Option<Rc<LocalVariable>>);
 
 #[derive(Debug)]
 struct LocalVariable {
@@ -87,7 +89,7 @@ struct LocalVariable {
 }
 
 impl Scope {
-    pub(super) fn with(&self, name: &Arc<str>, alternatives: Vec<SymbolicValue>) -> Self {
+    pub(crate) fn with(&self, name: &Arc<str>, alternatives: Vec<SymbolicValue>) -> Self {
         Self(Some(Rc::new(LocalVariable {
             name: Arc::clone(name),
             alternatives,
@@ -96,7 +98,7 @@ impl Scope {
     }
 
     /// Reports whether no macro has bound a name.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
@@ -114,7 +116,7 @@ impl Scope {
 
 /// A goal: something that has to be so for an evaluation to go on to a place.
 #[derive(Clone, Debug)]
-pub(super) enum BranchCondition {
+pub(crate) enum BranchCondition {
     /// The expression is `true`, or `false`.
     Evaluates(ExprRef, Scope, bool),
     /// The list or map at the path is not empty.
@@ -125,9 +127,9 @@ pub(super) enum BranchCondition {
 type DisjunctCache = HashMap<(ExprRef, bool), Rc<[Disjunct]>>;
 
 /// Types of the roots for one kind, and the expressions.
-pub(super) struct SymbolicEvaluator<'a> {
-    pub(super) policy: &'a CompiledPolicy,
-    pub(super) roots: Vec<(Root, InputType<'a>)>,
+pub(crate) struct SymbolicEvaluator<'a> {
+    pub(crate) policy: &'a CompiledPolicy,
+    pub(crate) roots: Vec<(Root, InputType<'a>)>,
     /// The last variable of each name.
     variables: HashMap<&'a str, usize>,
     /// The values that are the same in all requests of the kind.
@@ -135,14 +137,14 @@ pub(super) struct SymbolicEvaluator<'a> {
     /// The symbols of expressions outside of macros, as far as they were asked for.
     cache: RefCell<HashMap<ExprRef, Vec<SymbolicValue>>>,
     /// The ways for expressions outside of macros to be true or false, as far as they were asked for.
-    pub(super) disjuncts: RefCell<DisjunctCache>,
+    pub(crate) disjuncts: RefCell<DisjunctCache>,
     /// The steps that may still be taken.
     steps_left: Cell<u32>,
 }
 
 impl<'a> SymbolicEvaluator<'a> {
     /// A reader of the expressions of `policy` for one kind, that may take `max_steps`.
-    pub(super) fn new(
+    pub(crate) fn new(
         policy: &'a CompiledPolicy,
         roots: Vec<(Root, InputType<'a>)>,
         constants: Vec<(FieldPath, Json)>,
@@ -164,35 +166,35 @@ impl<'a> SymbolicEvaluator<'a> {
     }
 
     /// Takes a step; `false` where none is left.
-    pub(super) fn take_step(&self) -> bool {
+    pub(crate) fn take_step(&self) -> bool {
         let left = self.steps_left.get();
         self.steps_left.set(left.saturating_sub(1));
         left > 0
     }
 
     /// Reports whether no step is left.
-    pub(super) fn is_exhausted(&self) -> bool {
+    pub(crate) fn is_exhausted(&self) -> bool {
         self.steps_left.get() == 0
     }
 
-    pub(super) fn ast(&self, n: usize) -> Option<&'a Ast> {
+    pub(crate) fn ast(&self, n: usize) -> Option<&'a Ast> {
         let expression = self.policy.expressions().get(n)?;
         expression.parsed().ok().map(|ast| &**ast)
     }
 
-    pub(super) fn expr(&self, node: ExprRef) -> &'a Expr {
+    pub(crate) fn expr(&self, node: ExprRef) -> &'a Expr {
         static NOTHING: Expr = Expr::Unspecified;
         self.ast(node.index)
             .map_or(&NOTHING, |ast| ast.expr(node.id))
     }
 
     /// The index of the last variable `name`.
-    pub(super) fn variable(&self, name: &str) -> Option<usize> {
+    pub(crate) fn variable(&self, name: &str) -> Option<usize> {
         self.variables.get(name).copied()
     }
 
     /// The type at `path`.
-    pub(super) fn input_type(&self, path: &FieldPath) -> Option<InputType<'a>> {
+    pub(crate) fn input_type(&self, path: &FieldPath) -> Option<InputType<'a>> {
         let (_, root) = self.roots.iter().find(|(root, _)| *root == path.root)?;
         let mut input_type = root.clone();
         for segment in &path.segments {
@@ -206,7 +208,7 @@ impl<'a> SymbolicEvaluator<'a> {
     }
 
     /// Reports whether nothing may be at `path` in a valid object that has what is around it.
-    pub(super) fn may_be_absent(&self, path: &FieldPath) -> bool {
+    pub(crate) fn may_be_absent(&self, path: &FieldPath) -> bool {
         let (Some(parent), Some(last)) = (path.parent(), path.segments.last()) else {
             return true;
         };
@@ -232,7 +234,7 @@ impl<'a> SymbolicEvaluator<'a> {
     }
 
     /// The parts of a request that the expression at `place` stands for.
-    pub(super) fn evaluate(&self, node: ExprRef, scope: &Scope) -> Vec<SymbolicValue> {
+    pub(crate) fn evaluate(&self, node: ExprRef, scope: &Scope) -> Vec<SymbolicValue> {
         self.evaluate_at(node, scope, 0)
     }
 
@@ -439,7 +441,7 @@ impl<'a> SymbolicEvaluator<'a> {
     }
 
     /// The variable that the selection at `place` reads.
-    pub(super) fn read_variable(&self, node: ExprRef) -> Option<usize> {
+    pub(crate) fn read_variable(&self, node: ExprRef) -> Option<usize> {
         let ast = self.ast(node.index)?;
         let is_read = matches!(
             ast.expr(node.id),
@@ -466,7 +468,7 @@ fn root_of(name: &str) -> Option<Root> {
 }
 
 /// The value at `path`.
-pub(super) fn input_value(path: FieldPath) -> SymbolicValue {
+pub(crate) fn input_value(path: FieldPath) -> SymbolicValue {
     SymbolicValue::Input {
         path,
         is_optional: false,

@@ -17,12 +17,12 @@ const MAX_WILDCARD_KINDS: usize = 2;
 
 /// The resources that stand for all that the rules match, each of another kind, with the operations of their
 /// requests.
-pub(super) fn kinds<'a>(targets: &'a [Target<'a>]) -> Vec<(&'a ApiResource, Vec<Operation>)> {
+pub(crate) fn kinds<'a>(targets: &'a [Target<'a>]) -> Vec<(&'a ApiResource, Vec<Operation>)> {
     kinds_up_to(targets, MAX_KINDS)
 }
 
 /// [`kinds`], of those that rules name `max` at most.
-pub(super) fn kinds_up_to<'a>(
+pub(crate) fn kinds_up_to<'a>(
     targets: &'a [Target<'a>],
     max: usize,
 ) -> Vec<(&'a ApiResource, Vec<Operation>)> {
@@ -54,7 +54,7 @@ pub(super) fn kinds_up_to<'a>(
 }
 
 /// The operations of the requests for a target, the usual one first.
-pub(super) fn operations(target: &Target<'_>) -> Vec<Operation> {
+pub(crate) fn operations(target: &Target<'_>) -> Vec<Operation> {
     let names: Vec<_> = target.operations.names().collect();
     // A status or a scale is read and changed alone.
     let (_, subresource) = target
@@ -77,7 +77,7 @@ pub(super) fn operations(target: &Target<'_>) -> Vec<Operation> {
 }
 
 /// One target of each kind, resources before subresources.
-pub(super) fn of_kinds<'a>(targets: &[&'a Target<'a>], max: usize) -> Vec<&'a Target<'a>> {
+pub(crate) fn of_kinds<'a>(targets: &[&'a Target<'a>], max: usize) -> Vec<&'a Target<'a>> {
     let mut seen = HashSet::new();
     let (subresources, resources): (Vec<_>, Vec<_>) = targets
         .iter()

@@ -1,28 +1,28 @@
 //! Makers of the requests for a policy, one for each kind that its rules match.
 
-use super::Context;
-use super::input_types::InputType;
-use super::input_types::roots::ParamsType;
-use super::witness::Maker;
+use super::RequestBuilder;
 use crate::admission::{Admission, Operation};
 use crate::compile::CompiledPolicy;
 use crate::param_kind;
+use crate::runtime_errors::Context;
+use crate::runtime_errors::input_types::InputType;
+use crate::runtime_errors::input_types::roots::ParamsType;
 use kubernetes::defaulting::Custom;
 use kubernetes::schema::Gvk;
 use kubernetes::schema::resolver::Resolution;
 use kubernetes::schema::rest_mapper::ApiResource;
 
 /// The makers of requests for a policy.
-pub(super) struct Makers<'c, 'a> {
+pub(crate) struct RequestBuilders<'c, 'a> {
     policy: &'a CompiledPolicy,
     context: &'c Context<'a>,
     admission: Admission,
     params: Option<ParamsType<'a>>,
 }
 
-impl<'c, 'a> Makers<'c, 'a> {
+impl<'c, 'a> RequestBuilders<'c, 'a> {
     /// Makers whose requests have params where the policy has a paramKind.
-    pub(super) fn new(policy: &'a CompiledPolicy, context: &'c Context<'a>) -> Self {
+    pub(crate) fn new(policy: &'a CompiledPolicy, context: &'c Context<'a>) -> Self {
         Self {
             params: params_type(policy, context),
             ..Self::without_params(policy, context)
@@ -30,7 +30,7 @@ impl<'c, 'a> Makers<'c, 'a> {
     }
 
     /// Makers whose requests have no params.
-    pub(super) fn without_params(policy: &'a CompiledPolicy, context: &'c Context<'a>) -> Self {
+    pub(crate) fn without_params(policy: &'a CompiledPolicy, context: &'c Context<'a>) -> Self {
         Self {
             policy,
             context,
@@ -40,26 +40,26 @@ impl<'c, 'a> Makers<'c, 'a> {
     }
 
     /// The admission of the policy.
-    pub(super) fn admission(&self) -> &Admission {
+    pub(crate) fn admission(&self) -> &Admission {
         &self.admission
     }
 
     /// A maker of requests for `resource`; `None` where its kind has no schema.
-    pub(super) fn of<'m>(
+    pub(crate) fn for_resource<'m>(
         &'m self,
         resource: &'m ApiResource,
         operations: Vec<Operation>,
-    ) -> Option<Maker<'m>> {
+    ) -> Option<RequestBuilder<'m>> {
         let object = object_type(self.context, &resource.gvk, resource.namespaced)?;
         Some(self.with(resource, operations, object))
     }
 
     /// A maker of requests for `resource`, of objects with anything in them where its kind has no schema.
-    pub(super) fn of_any<'m>(
+    pub(crate) fn for_untyped<'m>(
         &'m self,
         resource: &'m ApiResource,
         operations: Vec<Operation>,
-    ) -> Maker<'m> {
+    ) -> RequestBuilder<'m> {
         let object = object_type(self.context, &resource.gvk, resource.namespaced);
         self.with(resource, operations, object.unwrap_or_else(InputType::any))
     }
@@ -69,17 +69,17 @@ impl<'c, 'a> Makers<'c, 'a> {
         resource: &'m ApiResource,
         operations: Vec<Operation>,
         object: InputType<'m>,
-    ) -> Maker<'m> {
-        Maker::new(
+    ) -> RequestBuilder<'m> {
+        RequestBuilder::new(
             &self.admission,
             self.policy,
             resource,
             operations,
             object,
             self.params.clone(),
-            self.context.kept,
+            self.context.object_cache,
         )
-        .defined_by(custom(self.context, &resource.gvk))
+        .with_definition(custom(self.context, &resource.gvk))
     }
 }
 
@@ -99,7 +99,7 @@ fn custom<'a>(context: &Context<'a>, gvk: &Gvk) -> Option<Custom<'a>> {
 }
 
 /// The type of the objects of `gvk`, where it has a schema.
-pub(super) fn object_type<'a>(
+pub(crate) fn object_type<'a>(
     context: &Context<'a>,
     gvk: &Gvk,
     is_namespaced: bool,
@@ -115,7 +115,7 @@ pub(super) fn object_type<'a>(
 }
 
 /// The params of `policy`, where it has a paramKind.
-pub(super) fn params_type<'a>(
+pub(crate) fn params_type<'a>(
     policy: &CompiledPolicy,
     context: &Context<'a>,
 ) -> Option<ParamsType<'a>> {

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use super::symbol::{ExprRef, SymbolicEvaluator};
 use crate::parts;
+use crate::runtime_errors::symbolic::{ExprRef, SymbolicEvaluator};
 use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 use kubernetes::validity::is_identifier;
 
@@ -21,7 +21,7 @@ enum Link {
 /// The sense in which an expression asks for a part: what may be absent is to count as unlike what it is compared with,
 /// so that a guard goes into a negation and not before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Sense {
+pub(crate) enum Sense {
     /// As it is.
     Plain,
     /// Within `!`.
@@ -35,7 +35,7 @@ pub(super) enum Sense {
 
 impl Sense {
     /// The sense of the part `id`, whose text begins with the variable `root`.
-    pub(super) fn of(evaluator: &SymbolicEvaluator<'_>, n: usize, id: ExprId) -> Self {
+    pub(crate) fn of(evaluator: &SymbolicEvaluator<'_>, n: usize, id: ExprId) -> Self {
         let Some(ast) = evaluator.ast(n) else {
             return Self::Plain;
         };
@@ -94,7 +94,7 @@ impl Sense {
     }
 
     /// The guard with `tests`, each of which excludes what fails.
-    pub(super) fn guard(&self, tests: &[String]) -> String {
+    pub(crate) fn guard(&self, tests: &[String]) -> String {
         match self {
             Self::Plain => format!("guard it: `{} && ...`", tests.join(" && ")),
             Self::Negated => format!(
@@ -217,7 +217,7 @@ fn find(ast: &Ast, from: ExprId, to: ExprId, way: &mut Vec<ExprId>) -> bool {
 
 /// The mend for the chain of selections at `chain`, of which the nodes `optional` may select what is absent; with
 /// `stand_in` for a value that the whole may have instead, and what closes the call.
-pub(super) fn mend(
+pub(crate) fn mend(
     evaluator: &SymbolicEvaluator<'_>,
     n: usize,
     chain: ExprId,
@@ -277,7 +277,7 @@ pub(super) fn mend(
 }
 
 /// The text of the chain of selections at `chain`.
-pub(super) fn plain(evaluator: &SymbolicEvaluator<'_>, n: usize, chain: ExprId) -> Option<String> {
+pub(crate) fn plain(evaluator: &SymbolicEvaluator<'_>, n: usize, chain: ExprId) -> Option<String> {
     let (mut text, links) = links(evaluator, n, chain)?;
     for (_, link) in links {
         let _ = match link {
@@ -337,7 +337,7 @@ fn links(
 }
 
 /// A plain text as a literal.
-pub(super) fn quoted(text: &str) -> Option<String> {
+pub(crate) fn quoted(text: &str) -> Option<String> {
     let is_plain = text.len() <= 100
         && text
             .chars()

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 
 use super::Context;
-use super::kinds::{of_kinds, operations};
-use super::makers::Makers;
-use super::witness::Witness;
+use super::requests::Witness;
+use super::requests::builders::RequestBuilders;
+use super::requests::kinds::{of_kinds, operations};
 use crate::admission::{Admission, AuthorizerList, Binding, ParamList, ReviewContext};
 use crate::compile::CompiledPolicy;
 use crate::consequence::Consequence;
@@ -49,7 +49,7 @@ pub fn scope_mismatch(
         return None;
     }
     let targets = matching::targets(policy.policy(), context.mapper);
-    let makers = Makers::without_params(policy, context);
+    let builders = RequestBuilders::without_params(policy, context);
     let bound = Binding::new(binding);
     let params = ParamList::new(is_namespaced, Vec::new());
     // What has a namespace finds params there.
@@ -59,17 +59,17 @@ pub fn scope_mismatch(
     let fitting: Vec<_> = fitting.collect();
     for target in of_kinds(&fitting, MAX_SCOPE_KINDS) {
         let resource = target.resource;
-        let Some(maker) = makers.of(resource, operations(target)) else {
+        let Some(builder) = builders.for_resource(resource, operations(target)) else {
             continue;
         };
-        let maker = maker.within(binding.spec.match_resources.as_ref());
-        let Some(made) = maker.make(&InputConstraints::default()) else {
+        let builder = builder.with_match_resources(binding.spec.match_resources.as_ref());
+        let Some(synthetic) = builder.build(&InputConstraints::default()) else {
             continue;
         };
-        let Some((request, _, namespaces)) = maker.asked(&made) else {
+        let Some((request, _, namespaces)) = builder.admission_request(&synthetic) else {
             continue;
         };
-        if !makers.admission().matches_exactly(&request, &namespaces) {
+        if !builders.admission().matches_exactly(&request, &namespaces) {
             continue;
         }
         let context = ReviewContext::new(&params, &namespaces, Arc::new(AuthorizerList::default()));
@@ -100,7 +100,7 @@ pub fn scope_mismatch(
                 Consequence::LetThrough
             },
             gvk: resource.gvk.clone(),
-            witness: maker.witness(&made, &error),
+            witness: builder.witness(&synthetic, &error),
         });
     }
     None

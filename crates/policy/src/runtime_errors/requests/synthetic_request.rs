@@ -9,36 +9,36 @@ use kubernetes::validity::{FieldPath, Root, Segment};
 
 /// A request that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Made {
+pub(crate) struct SyntheticRequest {
     /// The hash of the rest, made once; the first field, as most comparisons end with it.
-    pub(super) digest: u64,
+    pub(crate) digest: u64,
     pub(crate) operation: Operation,
     /// The object as policies see it.
     pub(crate) object: Option<Json>,
     /// The object as it was before, as policies see it.
     pub(crate) old_object: Option<Json>,
     /// The object and the old one as they are sent, and as the cluster has it.
-    pub(super) sent: [Option<Json>; 2],
+    pub(crate) sent: [Option<Json>; 2],
     pub(crate) params: Option<Json>,
-    pub(super) namespace: Option<Json>,
+    pub(crate) namespace: Option<Json>,
     /// The variable `request`, as far as it can be chosen.
-    pub(super) request: Json,
+    pub(crate) request: Json,
 }
 
 /// The hash of a value, equal in each run.
-pub(super) fn digest(value: &impl Hash) -> u64 {
+pub(crate) fn digest(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()
 }
 
-impl Hash for Made {
+impl Hash for SyntheticRequest {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(self.digest);
     }
 }
 
-impl Made {
+impl SyntheticRequest {
     /// The value at the root of paths.
     fn root(&self, root: Root) -> Option<&Json> {
         match root {
@@ -51,10 +51,10 @@ impl Made {
     }
 
     /// The value at `path`.
-    pub(crate) fn at(&self, path: &FieldPath) -> Option<&Json> {
+    pub(crate) fn value_at(&self, path: &FieldPath) -> Option<&Json> {
         let mut value = self.root(path.root)?;
         for segment in &path.segments {
-            value = behind(value, segment)?;
+            value = child(value, segment)?;
         }
         Some(value)
     }
@@ -68,21 +68,21 @@ impl Made {
             return false;
         };
         for segment in around {
-            match behind(value, segment) {
+            match child(value, segment) {
                 Some(next) => value = next,
                 None => return false,
             }
         }
         match (value, last) {
             (Json::Object(_), Segment::Field(_)) | (Json::Array(_), Segment::Index(_)) => {
-                behind(value, last).is_none()
+                child(value, last).is_none()
             }
             _ => false,
         }
     }
 }
 
-fn behind<'a>(value: &'a Json, segment: &Segment) -> Option<&'a Json> {
+fn child<'a>(value: &'a Json, segment: &Segment) -> Option<&'a Json> {
     match segment {
         Segment::Field(name) => value.get(&**name),
         Segment::Index(n) => value.get(*n),

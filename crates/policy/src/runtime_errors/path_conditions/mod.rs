@@ -1,0 +1,4 @@
+//! Path conditions, and the constraints on a request that satisfy them.
+
+mod sample_text;
+pub(crate) mod solver;

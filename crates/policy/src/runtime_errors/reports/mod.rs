@@ -1,0 +1,4 @@
+//! Messages of findings, and guards that fix the expressions.
+
+mod guard;
+pub(crate) mod messages;
