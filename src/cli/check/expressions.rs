@@ -19,7 +19,7 @@ use crate::policy::expressions::{PolicyExpression, Role};
 use crate::policy::finding::{ExpressionFindings, KindFindings};
 use crate::policy::reads::Reads;
 use crate::policy::rule::Rule;
-use crate::policy::runtime_errors::TypedWitness;
+use crate::policy::runtime_errors::TypeErrorWitness;
 use crate::status::message;
 use crate::status::warnings;
 
@@ -166,7 +166,7 @@ fn tagged(places: &FieldPlaces<'_>) -> Option<String> {
 pub(super) fn warnings(
     policy: &Object<ValidatingAdmissionPolicy>,
     answers: &Answers,
-    proofs: Option<&[TypedWitness]>,
+    proofs: Option<&[TypeErrorWitness]>,
     findings: &mut Vec<Finding>,
 ) {
     let mut errors_of: HashMap<&str, HashSet<(Location, &str)>> = HashMap::new();
@@ -221,7 +221,7 @@ pub(super) fn warnings(
                 let expression = answers.expression(&found.field_ref);
                 let is_mutation = expression.is_some_and(|it| it.role.is_mutation());
                 if let Some(proofs) = proofs.filter(|_| !is_mutation) {
-                    let is_of = |proof: &&TypedWitness| {
+                    let is_of = |proof: &&TypeErrorWitness| {
                         proof.index == found.index && proof.location == first.location
                     };
                     let proof = proofs.iter().find(is_of);

@@ -13,7 +13,7 @@ use super::suspicious;
 use crate::cli::input::Object;
 use crate::policy::consequence::Consequence;
 use crate::policy::rule::Rule;
-use crate::policy::runtime_errors::{self, Context, TypedWitness, WrittenSchemas};
+use crate::policy::runtime_errors::{self, Context, TypeErrorWitness, WrittenSchemas};
 use crate::policy::subject::SubjectKind;
 use crate::schema::Gvk;
 use crate::status::message;
@@ -26,7 +26,7 @@ pub(super) fn check(
     known: &Known,
     answers: &Answers,
     findings: &mut Vec<Finding>,
-) -> Vec<TypedWitness> {
+) -> Vec<TypeErrorWitness> {
     let (with, without): (Vec<&Object<_>>, Vec<&Object<_>>) =
         bindings_of(policy, bindings).partition(|binding| binding.value.spec.param_ref.is_some());
     let mut names = without.iter();
@@ -35,7 +35,7 @@ pub(super) fn check(
         mapper: &known.mapper,
         schemas: known,
         written: known,
-        typed: &answers.typed.findings,
+        type_findings: &answers.typed.findings,
         without_params,
         never_has_params: with.is_empty() && without_params.is_some(),
         object_cache: &known.object_cache,
@@ -45,25 +45,25 @@ pub(super) fn check(
             findings.push(suspicious::shown(policy, answers, &suspicion));
         }
     }
-    for absence in runtime_errors::analyse(answers.compiled(), &context) {
-        let severity = match severity(absence.consequence) {
+    for error in runtime_errors::find_runtime_errors(answers.compiled(), &context) {
+        let severity = match severity(error.consequence) {
             // Params are written together with the policy: what they lack is seen before requests are.
-            Severity::Warning if absence.is_of_params => Severity::Note,
+            Severity::Warning if error.is_of_params => Severity::Note,
             severity => severity,
         };
-        let place = (absence.field_ref.as_str(), absence.location);
-        let sort = (severity, absence.rule);
-        let mut found = finding_at(policy, answers, place, sort, &absence.message);
-        found.kinds = vec![message::kind(&absence.gvk)];
-        let others = match absence.n_others {
+        let place = (error.field_ref.as_str(), error.location);
+        let sort = (severity, error.rule);
+        let mut found = finding_at(policy, answers, place, sort, &error.message);
+        found.kinds = vec![message::kind(&error.gvk)];
+        let others = match error.n_others {
             0 => None,
             1 => Some("so does one other expression".to_owned()),
             n => Some(format!("so do {n} other expressions")),
         };
-        let help: Vec<String> = absence.mend.into_iter().chain(others).collect();
+        let help: Vec<String> = error.fix.into_iter().chain(others).collect();
         found.help = (!help.is_empty()).then(|| help.join("; "));
-        found.witness = Some(Box::new(absence.witness));
-        findings.push(found.with_consequence(absence.consequence));
+        found.witness = Some(Box::new(error.witness));
+        findings.push(found.with_consequence(error.consequence));
     }
     mutations(policy, known, answers, &context, findings);
     for binding in with {
@@ -87,7 +87,7 @@ pub(super) fn check(
         findings.push(found);
     }
     partial(policy, answers, &context, findings);
-    runtime_errors::typed_witnesses(answers.compiled(), &context)
+    runtime_errors::type_error_witnesses(answers.compiled(), &context)
 }
 
 /// Adds the mutations that fail for a request, whatever their expressions come to.
@@ -106,7 +106,7 @@ fn mutations(
         let sort = (severity(failing.consequence), Rule::FailingMutation);
         let mut found = finding_at(policy, answers, place, sort, &failing.message);
         found.kinds = vec![message::kind(&failing.gvk)];
-        found.help = failing.mend.map(str::to_owned);
+        found.help = failing.fix.map(str::to_owned);
         found.witness = Some(Box::new(failing.witness));
         findings.push(found.with_consequence(failing.consequence));
     }
@@ -123,7 +123,7 @@ fn partial(
     findings: &mut Vec<Finding>,
 ) {
     let partial = &answers.typed.partial;
-    for proof in runtime_errors::partial_witnesses(answers.compiled(), context, partial) {
+    for proof in runtime_errors::partial_failure_witnesses(answers.compiled(), context, partial) {
         let Some(partial) = partial.iter().find(|it| it.index == proof.index) else {
             continue;
         };

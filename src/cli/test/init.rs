@@ -219,7 +219,7 @@ fn of_policy(policy: &Object<ValidatingAdmissionPolicy>, known: &Known) -> (Vec<
         mapper: &known.mapper,
         schemas: known,
         written: known,
-        typed: &[],
+        type_findings: &[],
         without_params: None,
         never_has_params: false,
         object_cache: &known.object_cache,

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use super::input_types::roots::{request_input_type, roots};
 use super::requests::builders::{object_type, params_type};
-use super::requests::kinds::{of_kinds, operations};
+use super::requests::kinds::{one_per_kind, operations};
 use super::symbolic::{
     ComprehensionKind, ExprRef, Scope, SymbolicEvaluator, SymbolicValue, comprehension_kind,
 };
@@ -46,19 +46,19 @@ pub fn constant_comparisons(policy: &CompiledPolicy, context: &Context<'_>) -> V
 }
 
 fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Suspicion> {
-    if !has_comparison(policy) {
+    if !has_literal_comparison(policy) {
         return Vec::new();
     }
     let targets = matching::targets(policy.policy(), context.mapper);
     let all: Vec<_> = targets.iter().collect();
-    let mut kinds = of_kinds(&all, MAX_KINDS + 1);
+    let mut kinds = one_per_kind(&all, MAX_KINDS + 1);
     if kinds.len() > MAX_KINDS {
         return Vec::new();
     }
     // A kind that is asked about in vain says nothing.
     kinds.retain(|target| !operations(target).is_empty());
     let params = params_type(policy, context);
-    let mut judged: BTreeMap<(usize, usize), Judged> = BTreeMap::new();
+    let mut outcomes: BTreeMap<(usize, usize), ComparisonOutcome> = BTreeMap::new();
     for target in kinds {
         let resource = target.resource;
         let Some(object) = object_type(context, &resource.gvk, resource.namespaced) else {
@@ -66,10 +66,10 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Suspicion> {
         };
         let roots = roots(&object, &request_input_type(resource), params.as_ref());
         let evaluator = SymbolicEvaluator::new(policy, roots, Vec::new(), MAX_STEPS);
-        let mut judge = Judge {
+        let mut checker = ComparisonChecker {
             evaluator: &evaluator,
-            judged: BTreeMap::new(),
-            is_whole: true,
+            outcomes: BTreeMap::new(),
+            is_complete: true,
         };
         for (n, expression) in policy.expressions().iter().enumerate() {
             if let Ok(ast) = expression.parsed()
@@ -79,28 +79,28 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Suspicion> {
                     index: n,
                     id: ast.root(),
                 };
-                judge.visit(node, &Scope::default(), 0);
+                checker.visit(node, &Scope::default(), 0);
             }
         }
-        if !judge.is_whole || evaluator.is_exhausted() {
+        if !checker.is_complete || evaluator.is_exhausted() {
             return Vec::new();
         }
-        for (node, of_kind) in judge.judged {
-            let known = judged.remove(&node);
-            judged.insert(node, of_kind.and(known));
+        for (node, of_kind) in checker.outcomes {
+            let known = outcomes.remove(&node);
+            outcomes.insert(node, of_kind.and(known));
         }
     }
-    let found = judged
+    let findings = outcomes
         .into_iter()
-        .filter_map(|((n, id), judged)| match judged {
-            Judged::Constant(finding) => shown(policy, n, id, finding),
-            Judged::Open | Judged::NotThere => None,
+        .filter_map(|((n, id), outcome)| match outcome {
+            ComparisonOutcome::Constant(finding) => to_suspicion(policy, n, id, finding),
+            ComparisonOutcome::Varying | ComparisonOutcome::NoField => None,
         });
-    found.take(MAX_FOUND).collect()
+    findings.take(MAX_FOUND).collect()
 }
 
 /// Reports whether something is compared with a literal, and not by other letters than it has.
-fn has_comparison(policy: &CompiledPolicy) -> bool {
+fn has_literal_comparison(policy: &CompiledPolicy) -> bool {
     let mut has_any = false;
     for expression in policy.expressions() {
         let Ok(ast) = expression.parsed() else {
@@ -120,7 +120,12 @@ fn has_comparison(policy: &CompiledPolicy) -> bool {
     has_any
 }
 
-fn shown(policy: &CompiledPolicy, n: usize, id: usize, finding: Finding) -> Option<Suspicion> {
+fn to_suspicion(
+    policy: &CompiledPolicy,
+    n: usize,
+    id: usize,
+    finding: ConstantComparison,
+) -> Option<Suspicion> {
     let expression = policy.expressions().get(n)?;
     let ast = expression.parsed().ok()?;
     let offset = ast.offset(ast.id(id)?);
@@ -129,53 +134,53 @@ fn shown(policy: &CompiledPolicy, n: usize, id: usize, finding: Finding) -> Opti
         field_ref: expression.field_ref.clone(),
         location: Some(SourceMap::new(&expression.text).location(offset)),
         message: finding.message,
-        mend: finding.mend,
+        mend: finding.fix,
         is_harmless: finding.is_harmless,
     })
 }
 
 #[derive(Clone, Debug)]
-struct Finding {
+struct ConstantComparison {
     rule: Rule,
     message: String,
-    mend: Option<String>,
+    fix: Option<String>,
     is_harmless: bool,
 }
 
 /// The judgement of a comparison.
 #[derive(Clone, Debug)]
-enum Judged {
+enum ComparisonOutcome {
     /// It is the same for all objects.
-    Constant(Finding),
+    Constant(ConstantComparison),
     /// It may be true and false.
-    Open,
+    Varying,
     /// The kind has no such field.
-    NotThere,
+    NoField,
 }
 
-impl Judged {
+impl ComparisonOutcome {
     fn and(self, other: Option<Self>) -> Self {
         match (self, other) {
-            (Self::Open, _) | (_, Some(Self::Open)) => Self::Open,
+            (Self::Varying, _) | (_, Some(Self::Varying)) => Self::Varying,
             (Self::Constant(finding), _) | (_, Some(Self::Constant(finding))) => {
                 Self::Constant(finding)
             }
-            _ => Self::NotThere,
+            _ => Self::NoField,
         }
     }
 }
 
-struct Judge<'r, 'a> {
+struct ComparisonChecker<'r, 'a> {
     evaluator: &'r SymbolicEvaluator<'a>,
-    judged: BTreeMap<(usize, usize), Judged>,
+    outcomes: BTreeMap<(usize, usize), ComparisonOutcome>,
     /// False where something was left out.
-    is_whole: bool,
+    is_complete: bool,
 }
 
-impl Judge<'_, '_> {
+impl ComparisonChecker<'_, '_> {
     fn visit(&mut self, node: ExprRef, scope: &Scope, depth: usize) {
         if depth > MAX_DEPTH || !self.evaluator.take_step() {
-            self.is_whole = false;
+            self.is_complete = false;
             return;
         }
         let depth = depth.saturating_add(1);
@@ -192,12 +197,12 @@ impl Judge<'_, '_> {
                     self.visit(node_at(*id), scope, depth);
                 }
                 if let ("_==_" | "_!=_" | "@in", [left, right]) = (&**function, &**args)
-                    && let Some(judged) =
-                        self.judge(function, node_at(*left), node_at(*right), scope)
+                    && let Some(outcome) =
+                        self.outcome(function, node_at(*left), node_at(*right), scope)
                 {
                     let key = (node.index, node.id.index());
-                    let known = self.judged.remove(&key);
-                    self.judged.insert(key, judged.and(known));
+                    let known = self.outcomes.remove(&key);
+                    self.outcomes.insert(key, outcome.and(known));
                 }
             }
             Expr::List { elements, .. } => {
@@ -235,13 +240,13 @@ impl Judge<'_, '_> {
     }
 
     /// The judgement of a comparison; `None` of one that is none with a literal.
-    fn judge(
+    fn outcome(
         &self,
         function: &str,
         left: ExprRef,
         right: ExprRef,
         scope: &Scope,
-    ) -> Option<Judged> {
+    ) -> Option<ComparisonOutcome> {
         let literals = |node| self.literals(node);
         let (side, values) = match (literals(left), literals(right)) {
             (None, Some(values)) => (left, values),
@@ -250,7 +255,7 @@ impl Judge<'_, '_> {
         };
         let alternatives = self.evaluator.evaluate(side, scope);
         let each = alternatives.iter();
-        each.map(|symbolic| self.judge_symbol(function, symbolic, &values))
+        each.map(|symbolic| self.outcome_for(function, symbolic, &values))
             .reduce(|all, next| next.and(Some(all)))
     }
 
@@ -268,44 +273,49 @@ impl Judge<'_, '_> {
         }
     }
 
-    fn judge_symbol(&self, function: &str, symbolic: &SymbolicValue, values: &[Json]) -> Judged {
+    fn outcome_for(
+        &self,
+        function: &str,
+        symbolic: &SymbolicValue,
+        values: &[Json],
+    ) -> ComparisonOutcome {
         let SymbolicValue::Input {
             path,
             is_optional: false,
             default,
         } = symbolic
         else {
-            return Judged::Open;
+            return ComparisonOutcome::Varying;
         };
         if path.segments.is_empty() || !matches!(path.root, Root::Object | Root::OldObject) {
-            return Judged::Open;
+            return ComparisonOutcome::Varying;
         }
         let Some(input_type) = self.evaluator.input_type(path) else {
-            return Judged::NotThere;
+            return ComparisonOutcome::NoField;
         };
         let shown = format!("{}.{path}", path.root.name());
         let is_not = function == "_!=_";
         if let [Json::Null] = values {
             let is_there = default.is_none() && !self.evaluator.may_be_absent(path);
             if function == "@in" || !is_there || !input_type.is_never_null() {
-                return Judged::Open;
+                return ComparisonOutcome::Varying;
             }
-            return Judged::Constant(Finding {
+            return ComparisonOutcome::Constant(ConstantComparison {
                 rule: Rule::ConstantCondition,
                 message: format!("`{shown}` is never null, so that this is always {is_not}"),
-                mend: Some("leave it out".to_owned()),
+                fix: Some("leave it out".to_owned()),
                 is_harmless: true,
             });
         }
         let declared = input_type.enum_strings();
         let of_kind = |kind| enum_values(kind, path).map(|values| values.iter().copied().collect());
         let Some(known) = declared.or_else(|| of_kind(input_type.builtin_kind()?)) else {
-            return Judged::Open;
+            return ComparisonOutcome::Varying;
         };
         let known: HashSet<&str> = known;
         for value in values {
             let Some(text) = value.as_str() else {
-                return Judged::Open;
+                return ComparisonOutcome::Varying;
             };
             if known.contains(text)
                 || text.is_empty()
@@ -314,10 +324,10 @@ impl Judge<'_, '_> {
             {
                 continue;
             }
-            let respelt = known.iter().find(|known| is_respelt(known, text)).copied();
-            let meant = respelt.or_else(|| nearest(text, known.iter().copied()));
+            let case_variant = known.iter().find(|known| is_respelt(known, text)).copied();
+            let intended = case_variant.or_else(|| nearest(text, known.iter().copied()));
             // Kubernetes' own may have more values in another version.
-            if meant.is_none() && input_type.is_builtin() {
+            if intended.is_none() && input_type.is_builtin() {
                 continue;
             }
             let mut names: Vec<&str> = known
@@ -337,13 +347,13 @@ impl Judge<'_, '_> {
                 [_] => format!("so that this is always {is_not}"),
                 _ => format!("and never `{text}`"),
             };
-            return Judged::Constant(Finding {
+            return ComparisonOutcome::Constant(ConstantComparison {
                 rule: Rule::ImpossibleValue,
                 message: format!("`{shown}` is one of {names}{more}, {outcome}"),
-                mend: meant.map(|meant| format!("did you mean `{meant}`?")),
+                fix: intended.map(|intended| format!("did you mean `{intended}`?")),
                 is_harmless: false,
             });
         }
-        Judged::Open
+        ComparisonOutcome::Varying
     }
 }

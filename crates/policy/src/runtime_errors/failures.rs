@@ -10,17 +10,20 @@ use crate::expressions::Role;
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
     /// The index of the expression whose failure has the effect.
-    pub(super) of: usize,
+    pub(super) index: usize,
     /// The index of the expression that fails by itself: the same, or a variable.
-    pub(super) n: usize,
+    pub(super) origin_index: usize,
     /// The index of the node in that.
-    pub(super) id: usize,
+    pub(super) origin_id: usize,
     /// The error.
     pub(super) message: String,
 }
 
 /// The failures among `steps` that have an effect.
-pub(super) fn failures(evaluator: &SymbolicEvaluator<'_>, steps: &[Step]) -> Vec<Failure> {
+pub(super) fn effective_failures(
+    evaluator: &SymbolicEvaluator<'_>,
+    steps: &[Step],
+) -> Vec<Failure> {
     let expressions = evaluator.policy.expressions();
     let role = |n: usize| expressions.get(n).map(|expression| expression.role);
     let has_false_condition = steps.iter().any(|step| {
@@ -67,9 +70,9 @@ pub(super) fn failures(evaluator: &SymbolicEvaluator<'_>, steps: &[Step]) -> Vec
                 Some((variable, inner)) => (n, error) = (variable, inner),
                 None => {
                     found.push(Failure {
-                        of: step.index,
-                        n,
-                        id,
+                        index: step.index,
+                        origin_index: n,
+                        origin_id: id,
                         message: error.message().to_owned(),
                     });
                     break;

@@ -60,14 +60,14 @@ use kubernetes::validity::{Constraint, FieldPath, InputConstraints, Root};
 pub use mutation_failures::{FailingMutation, failing_mutations};
 pub use param_scope::{ScopeMismatch, scope_mismatch};
 use path_conditions::solver;
-use reports::messages::Words;
+use reports::messages::MessageWriter;
 pub use requests::Witness;
 use requests::builders::RequestBuilders;
-use requests::kinds::kinds;
+use requests::kinds::representative_kinds;
 pub use requests::object_cache::ObjectCache;
 use requests::{Budget, RequestBuilder, SyntheticRequest};
 use symbolic::SymbolicEvaluator;
-pub use type_error_witnesses::{TypedWitness, partial_witnesses, typed_witnesses};
+pub use type_error_witnesses::{TypeErrorWitness, partial_failure_witnesses, type_error_witnesses};
 
 /// The most requests that are evaluated for one policy.
 const MAX_EVALUATIONS: u32 = 400;
@@ -95,7 +95,7 @@ pub trait WrittenSchemas: Sync {
 
 /// An expression that fails where something is absent.
 #[derive(Clone, Debug)]
-pub struct Absence {
+pub struct RuntimeErrorFinding {
     /// The index of the expression among those of the policy.
     pub index: usize,
     /// The field of the policy, `spec.validations[0].expression`.
@@ -109,7 +109,7 @@ pub struct Absence {
     /// A sentence of what may be absent, and what happens then.
     pub message: String,
     /// The mend.
-    pub mend: Option<String>,
+    pub fix: Option<String>,
     /// True if it is a part of the params, which are written together with the policy, and not of a request.
     pub is_of_params: bool,
     /// The fate of the request.
@@ -130,7 +130,7 @@ pub struct Context<'a> {
     /// The schemas of custom resources as written.
     pub written: &'a dyn WrittenSchemas,
     /// The findings of type checking.
-    pub typed: &'a [ExpressionFindings],
+    pub type_findings: &'a [ExpressionFindings],
     /// The name of a binding of the policy that has no paramRef, where there is one.
     pub without_params: Option<&'a str>,
     /// True where no binding of the policy has one, though there are some.
@@ -149,38 +149,41 @@ impl std::fmt::Debug for Context<'_> {
 
 /// Finds the expressions of `policy` that fail where something is absent, in the order of the policy's fields.
 #[must_use]
-pub fn analyse(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Absence> {
+pub fn find_runtime_errors(
+    policy: &CompiledPolicy,
+    context: &Context<'_>,
+) -> Vec<RuntimeErrorFinding> {
     let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
     run_on_deep_stack(is_deep, || {
-        let mut analysis = Analysis::new(policy, context.without_params);
-        analysis.run(context);
-        analysis.into_found(context.typed)
+        let mut search = Search::new(policy, context.without_params);
+        search.run(context);
+        search.into_findings(context.type_findings)
     })
 }
 
 /// The findings so far, and what may still be tried.
-struct Analysis<'a> {
+struct Search<'a> {
     policy: &'a CompiledPolicy,
     without_params: Option<&'a str>,
     budget: Budget,
-    found: Vec<Found>,
+    findings: Vec<LocatedFinding>,
     /// The chains of selections that are told, by the index of their expression.
-    chains: HashSet<(usize, ExprId)>,
+    reported_chains: HashSet<(usize, ExprId)>,
     /// The paths that are told, by the index of the expression.
-    paths: HashSet<(usize, FieldPath)>,
+    reported_paths: HashSet<(usize, FieldPath)>,
     /// The causes that are told once for all expressions, roots and what params lack, with the place of the finding
     /// and the expressions that it is about.
-    shared: BTreeMap<FieldPath, (usize, HashSet<usize>)>,
+    shared_causes: BTreeMap<FieldPath, (usize, HashSet<usize>)>,
 }
 
-struct Found {
-    absence: Absence,
+struct LocatedFinding {
+    finding: RuntimeErrorFinding,
     offset: u32,
     /// The places of the chain that it is in.
     chain: Vec<Location>,
 }
 
-impl<'a> Analysis<'a> {
+impl<'a> Search<'a> {
     fn new(policy: &'a CompiledPolicy, without_params: Option<&'a str>) -> Self {
         Self {
             policy,
@@ -189,10 +192,10 @@ impl<'a> Analysis<'a> {
                 n_evaluations: MAX_EVALUATIONS,
                 cost: MAX_COST,
             },
-            found: Vec::new(),
-            chains: HashSet::new(),
-            paths: HashSet::new(),
-            shared: BTreeMap::new(),
+            findings: Vec::new(),
+            reported_chains: HashSet::new(),
+            reported_paths: HashSet::new(),
+            shared_causes: BTreeMap::new(),
         }
     }
 
@@ -200,7 +203,7 @@ impl<'a> Analysis<'a> {
         let policy = self.policy;
         let targets = matching::targets(policy.policy(), context.mapper);
         let builders = RequestBuilders::new(policy, context);
-        for (resource, operations) in kinds(&targets) {
+        for (resource, operations) in representative_kinds(&targets) {
             if self.budget.is_used_up() {
                 break;
             }
@@ -222,7 +225,7 @@ impl<'a> Analysis<'a> {
             self.try_constraints(&mut builder, &evaluator, &sites_by_node, &constraints);
         }
         for site in &sites {
-            if self.budget.is_used_up() || self.found.len() >= MAX_FOUND {
+            if self.budget.is_used_up() || self.findings.len() >= MAX_FOUND {
                 break;
             }
             self.try_site(&mut builder, &evaluator, &sites_by_node, site);
@@ -231,17 +234,18 @@ impl<'a> Analysis<'a> {
 
     fn is_reported(&self, site: &FailureSite) -> bool {
         let (n, path) = (site.node.index, &site.path);
-        let is_chain_reported = self.chains.contains(&(n, site.chain));
+        let is_chain_reported = self.reported_chains.contains(&(n, site.chain));
         if site.cause != FailureCause::Absent {
             // What may be absent and null is told once.
-            let is_known =
-                site.cause == FailureCause::Null && self.paths.contains(&(n, path.clone()));
+            let is_known = site.cause == FailureCause::Null
+                && self.reported_paths.contains(&(n, path.clone()));
             return is_chain_reported || is_known;
         }
-        if self.shared.contains_key(path) {
+        if self.shared_causes.contains_key(path) {
             return true;
         }
-        !path.segments.is_empty() && (is_chain_reported || self.paths.contains(&(n, path.clone())))
+        !path.segments.is_empty()
+            && (is_chain_reported || self.reported_paths.contains(&(n, path.clone())))
     }
 
     /// Tries to reach `candidate`.
@@ -318,11 +322,11 @@ impl<'a> Analysis<'a> {
         let synthetic = builder.build(constraints)?;
         let failures = builder.evaluate_once(evaluator, &synthetic, &mut self.budget)?;
         for failure in &failures {
-            let at_node = sites_by_node.get(&(failure.n, failure.id));
+            let at_node = sites_by_node.get(&(failure.origin_index, failure.origin_id));
             let mut at_node = at_node.into_iter().flatten();
             let site = at_node.find(|it| self.matches_site(evaluator, &synthetic, failure, it));
             if let Some(site) = site {
-                self.tell(builder, evaluator, sites_by_node, &synthetic, failure, site);
+                self.report(builder, evaluator, sites_by_node, &synthetic, failure, site);
             }
         }
         Some((synthetic, failures))
@@ -385,7 +389,7 @@ impl<'a> Analysis<'a> {
             && (site.path.segments.is_empty() || evaluator.may_be_absent(&site.path))
     }
 
-    fn tell(
+    fn report(
         &mut self,
         builder: &RequestBuilder<'_>,
         evaluator: &SymbolicEvaluator<'_>,
@@ -396,11 +400,11 @@ impl<'a> Analysis<'a> {
     ) {
         let (n, path) = (site.node.index, &site.path);
         let is_absent = site.cause == FailureCause::Absent;
-        if is_absent && let Some((_, others)) = self.shared.get_mut(path) {
+        if is_absent && let Some((_, others)) = self.shared_causes.get_mut(path) {
             others.insert(n);
             return;
         }
-        if self.is_reported(site) || self.found.len() >= MAX_FOUND {
+        if self.is_reported(site) || self.findings.len() >= MAX_FOUND {
             return;
         }
         let Some(expression) = self.policy.expressions().get(n) else {
@@ -409,66 +413,71 @@ impl<'a> Analysis<'a> {
         let Ok(ast) = expression.parsed() else { return };
         let offset = ast.offset(site.node.id);
         let source = SourceMap::new(&expression.text);
-        let words = Words {
+        let writer = MessageWriter {
             evaluator,
             resource: builder.resource,
             without_params: self.without_params,
         };
-        let absence = Absence {
+        let finding = RuntimeErrorFinding {
             index: n,
             field_ref: expression.field_ref.clone(),
             location: source.location(offset),
-            rule: words.rule(site),
+            rule: writer.rule(site),
             gvk: builder.resource.gvk.clone(),
-            message: words.message(synthetic, failure, site),
-            mend: words.mend(sites_by_node, site),
+            message: writer.message(synthetic, failure, site),
+            fix: writer.fix(sites_by_node, site),
             is_of_params: path.root == Root::Params && !path.segments.is_empty(),
-            consequence: self.policy.consequence(failure.of),
+            consequence: self.policy.consequence(failure.index),
             n_others: 0,
             witness: builder.witness(synthetic, &failure.message),
         };
         if is_absent && is_shared(path) {
-            let known = (self.found.len(), HashSet::from([n]));
-            self.shared.insert(path.clone(), known);
+            let known = (self.findings.len(), HashSet::from([n]));
+            self.shared_causes.insert(path.clone(), known);
         }
         if !path.segments.is_empty() {
-            self.chains.insert((n, site.chain));
+            self.reported_chains.insert((n, site.chain));
         }
         let is_missing = is_absent || site.cause == FailureCause::Null;
         if is_missing && !path.segments.is_empty() {
-            self.paths.insert((n, path.clone()));
+            self.reported_paths.insert((n, path.clone()));
         }
         let chain = chain_of(ast, site.chain)
             .into_iter()
             .map(|id| source.location(ast.offset(id)));
-        self.found.push(Found {
-            absence,
+        self.findings.push(LocatedFinding {
+            finding,
             offset,
             chain: chain.collect(),
         });
     }
 
     /// The findings in the order of the policy's fields, without those that type checking tells.
-    fn into_found(mut self, typed: &[ExpressionFindings]) -> Vec<Absence> {
-        for (node, expressions) in self.shared.values() {
-            if let Some(found) = self.found.get_mut(*node) {
-                found.absence.n_others = expressions.len().saturating_sub(1);
+    fn into_findings(mut self, type_findings: &[ExpressionFindings]) -> Vec<RuntimeErrorFinding> {
+        for (node, expressions) in self.shared_causes.values() {
+            if let Some(located) = self.findings.get_mut(*node) {
+                located.finding.n_others = expressions.len().saturating_sub(1);
             }
         }
-        let is_typed = |Found { absence, chain, .. }: &Found| {
-            let of_expression = typed.iter().filter(|found| found.index == absence.index);
-            let mut told = of_expression.flat_map(ExpressionFindings::iter);
-            told.any(|(_, _, found)| {
-                found.location == absence.location
+        let is_typed = |LocatedFinding { finding, chain, .. }: &LocatedFinding| {
+            let of_expression = type_findings
+                .iter()
+                .filter(|found| found.index == finding.index);
+            let mut diagnostics = of_expression.flat_map(ExpressionFindings::iter);
+            diagnostics.any(|(_, _, found)| {
+                found.location == finding.location
                     // Of a chain that cannot be evaluated at all, no guard makes sense.
                     || found.code == Code::UndefinedField && chain.contains(&found.location)
-                    || absence.rule == Rule::AbsentObject && found.code == Code::NoFieldSelection
+                    || finding.rule == Rule::AbsentObject && found.code == Code::NoFieldSelection
             })
         };
-        self.found.retain(|found| !is_typed(found));
-        self.found
-            .sort_by_key(|found| (found.absence.index, found.offset));
-        self.found.into_iter().map(|found| found.absence).collect()
+        self.findings.retain(|located| !is_typed(located));
+        self.findings
+            .sort_by_key(|located| (located.finding.index, located.offset));
+        self.findings
+            .into_iter()
+            .map(|located| located.finding)
+            .collect()
     }
 }
 
@@ -543,12 +552,14 @@ fn missing_path<'c>(
     n: usize,
 ) -> Option<&'c FieldPath> {
     let lacking = |failure: &Failure| {
-        let at_node = sites_by_node.get(&(failure.n, failure.id))?;
+        let at_node = sites_by_node.get(&(failure.origin_index, failure.origin_id))?;
         let missing = at_node
             .iter()
             .find(|other| other.cause == FailureCause::Absent && synthetic.lacks(&other.path))?;
         Some(&missing.path)
     };
-    let (here, elsewhere): (Vec<_>, Vec<_>) = failures.iter().partition(|failure| failure.n == n);
+    let (here, elsewhere): (Vec<_>, Vec<_>) = failures
+        .iter()
+        .partition(|failure| failure.origin_index == n);
     here.into_iter().chain(elsewhere).find_map(lacking)
 }

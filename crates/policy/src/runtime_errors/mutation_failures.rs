@@ -13,7 +13,7 @@ use serde_json::{Value as Json, json};
 
 use super::failure_sites::{self, FailureCause, FailureSite};
 use super::requests::builders::RequestBuilders;
-use super::requests::kinds::kinds_up_to;
+use super::requests::kinds::representative_kinds_up_to;
 use super::requests::{RequestBuilder, SyntheticRequest, Witness};
 use super::symbolic::ExprRef;
 use super::{Context, MAX_REPAIRS, MAX_STEPS, minimal_constraints, mutation_locations, solver};
@@ -53,7 +53,7 @@ pub struct FailingMutation {
     /// A sentence of what happens, with the API server's words.
     pub message: String,
     /// The mend.
-    pub mend: Option<&'static str>,
+    pub fix: Option<&'static str>,
     /// The fate of the request.
     pub consequence: Consequence,
     /// The request.
@@ -81,21 +81,21 @@ pub fn failing_mutations(
     }
     let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
     run_on_deep_stack(is_deep, || {
-        let search = Search {
+        let search = MutationSearch {
             policy,
             kinds,
             mutating: MutatingAdmission::from_compiled(policy, mutations.len(), None),
             pending: mutations.clone(),
             mutations,
-            known: HashMap::new(),
+            evaluated: HashMap::new(),
             n_evaluations: 0,
-            found: Vec::new(),
+            failures: Vec::new(),
         };
         search.run(context)
     })
 }
 
-struct Search<'a> {
+struct MutationSearch<'a> {
     policy: &'a CompiledPolicy,
     kinds: &'a (dyn Kinds + Sync),
     mutating: MutatingAdmission,
@@ -104,19 +104,19 @@ struct Search<'a> {
     /// The mutations that may still be told of for the kind that is tried, by their indices.
     pending: Vec<usize>,
     /// The requests of that kind that were evaluated, each with a mutation whose expression failed.
-    known: HashMap<Rc<SyntheticRequest>, Option<usize>>,
+    evaluated: HashMap<Rc<SyntheticRequest>, Option<usize>>,
     n_evaluations: usize,
-    found: Vec<FailingMutation>,
+    failures: Vec<FailingMutation>,
 }
 
-impl Search<'_> {
+impl MutationSearch<'_> {
     fn run(mut self, context: &Context<'_>) -> Vec<FailingMutation> {
         let targets = matching::targets(self.policy.policy(), context.mapper);
         let is_open = targets.iter().all(|target| target.by_wildcard);
         let policy = self.policy;
         let builders = RequestBuilders::new(policy, context);
         let mut n_tried: usize = 0;
-        for (resource, operations) in kinds_up_to(&targets, MAX_KINDS) {
+        for (resource, operations) in representative_kinds_up_to(&targets, MAX_KINDS) {
             if self.kinds.types(&resource.gvk).is_none() {
                 continue;
             }
@@ -126,13 +126,13 @@ impl Search<'_> {
                 let is_found = |index: &usize| self.is_found(*index, &resource.gvk);
                 let (found, others) = self.pending.iter().partition(|index| is_found(index));
                 self.pending = if is_open { found } else { others };
-                self.known.clear();
+                self.evaluated.clear();
             }
             if self.pending.is_empty() {
                 break;
             }
         }
-        let mut found = std::mem::take(&mut self.found);
+        let mut found = std::mem::take(&mut self.failures);
         if is_open {
             let mut n_failing: HashMap<usize, usize> = HashMap::new();
             for failing in &found {
@@ -142,7 +142,12 @@ impl Search<'_> {
             found.retain(|failing| n_failing.get(&failing.index) == Some(&n_tried));
         }
         // What type checking tells is not told again.
-        let is_typed = |index| context.typed.iter().any(|typed| typed.index == index);
+        let is_typed = |index| {
+            context
+                .type_findings
+                .iter()
+                .any(|typed| typed.index == index)
+        };
         found.retain(|failing| !is_typed(failing.index));
         found.sort_by_key(|failing| failing.index);
         found.dedup_by_key(|failing| failing.index);
@@ -150,7 +155,7 @@ impl Search<'_> {
     }
 
     fn is_found(&self, index: usize, gvk: &Gvk) -> bool {
-        let mut found = self.found.iter();
+        let mut found = self.failures.iter();
         found.any(|failing| failing.index == index && failing.gvk == *gvk)
     }
 
@@ -222,7 +227,7 @@ impl Search<'_> {
             else {
                 return;
             };
-            let failing = match self.known.get(&synthetic) {
+            let failing = match self.evaluated.get(&synthetic) {
                 Some(failing) => *failing,
                 None => self.evaluate(builder, &synthetic),
             };
@@ -262,10 +267,10 @@ impl Search<'_> {
                 }
                 // They say nothing of the mutation, or others tell of it.
                 StepCause::NoTypes | StepCause::Panic => {}
-                _ => self.tell(builder, synthetic, index, error),
+                _ => self.report(builder, synthetic, index, error),
             }
         }
-        self.known.insert(Rc::clone(synthetic), failing);
+        self.evaluated.insert(Rc::clone(synthetic), failing);
         failing
     }
 
@@ -334,7 +339,7 @@ impl Search<'_> {
             && merge::apply(&types, gvk, object, &nothing).is_ok()
     }
 
-    fn tell(
+    fn report(
         &mut self,
         builder: &RequestBuilder<'_>,
         synthetic: &SyntheticRequest,
@@ -349,7 +354,7 @@ impl Search<'_> {
             return;
         };
         let Ok(ast) = expression.parsed() else { return };
-        let id = mutation_locations::place(ast, &error.cause).unwrap_or_else(|| ast.root());
+        let id = mutation_locations::failing_node(ast, &error.cause).unwrap_or_else(|| ast.root());
         let kind = &*gvk.kind;
         let resource = &builder.resource.gvr.resource;
         let article = if kind.starts_with(['A', 'E', 'I', 'O', 'U']) {
@@ -368,7 +373,7 @@ impl Search<'_> {
             .collect::<Vec<_>>()
             .join(" ");
         let operation = synthetic.operation;
-        self.found.push(FailingMutation {
+        self.failures.push(FailingMutation {
             index,
             field_ref: expression.field_ref.clone(),
             location: SourceMap::new(&expression.text).location(ast.offset(id)),
@@ -376,7 +381,7 @@ impl Search<'_> {
             message: format!(
                 "the mutation cannot be applied: {operation} of {subject} fails with `{shown}`"
             ),
-            mend: mutation_locations::mend(&error.cause),
+            fix: mutation_locations::fix(&error.cause),
             consequence: self.policy.consequence(index),
             witness: builder.witness(synthetic, &error.message),
         });

@@ -7,14 +7,14 @@ use kubernetes::library::mutation::{JSON_PATCH, OBJECT};
 use kubernetes::merge;
 
 /// The node of the expression that a mutation failed for.
-pub(super) fn place(ast: &Ast, cause: &StepCause) -> Option<ExprId> {
+pub(super) fn failing_node(ast: &Ast, cause: &StepCause) -> Option<ExprId> {
     match cause {
         StepCause::Value {
             misplaced: Some(name),
-        } => return literals(ast, name).next(),
+        } => return object_literals(ast, name).next(),
         StepCause::Merge(error) => {
             let path = error.fields()?;
-            let objects = literals(ast, OBJECT);
+            let objects = object_literals(ast, OBJECT);
             let reached = objects.map(|object| deepest(ast, object, path, 0));
             let (_, id) =
                 reached.max_by_key(|(depth, id)| (*depth, std::cmp::Reverse(id.index())))?;
@@ -26,12 +26,12 @@ pub(super) fn place(ast: &Ast, cause: &StepCause) -> Option<ExprId> {
         StepCause::Patch { path, .. } => path.as_deref(),
         _ => None,
     };
-    let patches: Vec<ExprId> = literals(ast, JSON_PATCH).collect();
-    patch(ast, &patches, path)
+    let patches: Vec<ExprId> = object_literals(ast, JSON_PATCH).collect();
+    patch_node(ast, &patches, path)
 }
 
 /// The help for what failed.
-pub(super) fn mend(cause: &StepCause) -> Option<&'static str> {
+pub(super) fn fix(cause: &StepCause) -> Option<&'static str> {
     match cause {
         StepCause::Merge(merge::Error::Atomic { .. }) => {
             Some("an ApplyConfiguration cannot set what is replaced as a whole; a JSONPatch can")
@@ -51,7 +51,7 @@ pub(super) fn mend(cause: &StepCause) -> Option<&'static str> {
 }
 
 /// The literals of the type `name`.
-fn literals<'a>(ast: &'a Ast, name: &'a str) -> impl Iterator<Item = ExprId> + 'a {
+fn object_literals<'a>(ast: &'a Ast, name: &'a str) -> impl Iterator<Item = ExprId> + 'a {
     ast.iter().filter_map(move |(id, expr)| match expr {
         Expr::Struct { type_name, .. } => {
             (type_name.strip_prefix('.').unwrap_or(type_name) == name).then_some(id)
@@ -61,7 +61,7 @@ fn literals<'a>(ast: &'a Ast, name: &'a str) -> impl Iterator<Item = ExprId> + '
 }
 
 /// The path of the patch with this path, or of the only one.
-fn patch(ast: &Ast, patches: &[ExprId], wanted: Option<&str>) -> Option<ExprId> {
+fn patch_node(ast: &Ast, patches: &[ExprId], expected: Option<&str>) -> Option<ExprId> {
     let path = |id: &ExprId| {
         let Expr::Struct { fields, .. } = ast.expr(*id) else {
             return None;
@@ -73,7 +73,7 @@ fn patch(ast: &Ast, patches: &[ExprId], wanted: Option<&str>) -> Option<ExprId> 
         }
     };
     let mut paths = patches.iter().filter_map(path);
-    let named = paths.find(|(text, _)| Some(text.as_str()) == wanted);
+    let named = paths.find(|(text, _)| Some(text.as_str()) == expected);
     match (named, patches) {
         (Some((_, id)), _) => Some(id),
         (None, [only]) => path(only).map(|(_, id)| id).or(Some(*only)),

@@ -7,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBindin
 use super::Context;
 use super::requests::Witness;
 use super::requests::builders::RequestBuilders;
-use super::requests::kinds::{of_kinds, operations};
+use super::requests::kinds::{one_per_kind, operations};
 use crate::admission::{Admission, AuthorizerList, Binding, ParamList, ReviewContext};
 use crate::compile::CompiledPolicy;
 use crate::consequence::Consequence;
@@ -57,7 +57,7 @@ pub fn scope_mismatch(
         .iter()
         .filter(|target| !is_namespaced || !target.resource.namespaced);
     let fitting: Vec<_> = fitting.collect();
-    for target in of_kinds(&fitting, MAX_SCOPE_KINDS) {
+    for target in one_per_kind(&fitting, MAX_SCOPE_KINDS) {
         let resource = target.resource;
         let Some(builder) = builders.for_resource(resource, operations(target)) else {
             continue;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::failure_sites::{self, FailureSite, PathCondition};
 use super::failures::Failure;
 use super::requests::builders::RequestBuilders;
-use super::requests::kinds::{of_kinds, operations};
+use super::requests::kinds::{one_per_kind, operations};
 use super::requests::{Budget, RequestBuilder, SyntheticRequest, Witness};
 use super::symbolic::{ExprRef, SymbolicEvaluator};
 use super::{Context, MAX_REPAIRS, MAX_STEPS, minimal_constraints, missing_path, solver};
@@ -34,7 +34,7 @@ const BUDGET: Budget = Budget {
 
 /// A request for which an expression fails where type checking finds that it does.
 #[derive(Clone, Debug)]
-pub struct TypedWitness {
+pub struct TypeErrorWitness {
     /// The index of the expression among those of the policy.
     pub index: usize,
     /// The place of the finding in the expression.
@@ -45,17 +45,20 @@ pub struct TypedWitness {
 
 /// Finds witnesses of the findings of type checking, as many as there are to be had.
 #[must_use]
-pub fn typed_witnesses(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<TypedWitness> {
-    search(policy, context, unproven(context))
+pub fn type_error_witnesses(
+    policy: &CompiledPolicy,
+    context: &Context<'_>,
+) -> Vec<TypeErrorWitness> {
+    search(policy, context, unproven_findings(context))
 }
 
 /// Finds witnesses of what fails for some of the kinds of wildcards, as many as there are to be had.
 #[must_use]
-pub fn partial_witnesses(
+pub fn partial_failure_witnesses(
     policy: &CompiledPolicy,
     context: &Context<'_>,
     partial: &[Partial],
-) -> Vec<TypedWitness> {
+) -> Vec<TypeErrorWitness> {
     let unproven = partial.iter().map(|partial| UnprovenFinding {
         index: partial.index,
         location: partial.location,
@@ -73,20 +76,20 @@ fn search(
     policy: &CompiledPolicy,
     context: &Context<'_>,
     unproven: Vec<UnprovenFinding>,
-) -> Vec<TypedWitness> {
+) -> Vec<TypeErrorWitness> {
     if unproven.is_empty() {
         return Vec::new();
     }
     let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
     run_on_deep_stack(is_deep, || {
-        let mut search = Search {
+        let mut search = WitnessSearch {
             policy,
             unproven,
             budget: BUDGET,
-            found: Vec::new(),
+            witnesses: Vec::new(),
         };
         search.run(context);
-        search.found
+        search.witnesses
     })
 }
 
@@ -99,44 +102,44 @@ struct UnprovenFinding {
 }
 
 /// The findings that say that something fails, each with the kinds that it is about.
-fn unproven(context: &Context<'_>) -> Vec<UnprovenFinding> {
-    let mut found: Vec<UnprovenFinding> = Vec::new();
-    let mut sites_by_node = HashMap::new();
-    for typed in context.typed {
+fn unproven_findings(context: &Context<'_>) -> Vec<UnprovenFinding> {
+    let mut findings: Vec<UnprovenFinding> = Vec::new();
+    let mut by_location = HashMap::new();
+    for typed in context.type_findings {
         for (gvk, severity, diagnostic) in typed.iter() {
             if severity != Severity::Error {
                 continue;
             }
-            let n = *sites_by_node
+            let n = *by_location
                 .entry((typed.index, diagnostic.location))
                 .or_insert_with(|| {
-                    found.push(UnprovenFinding {
+                    findings.push(UnprovenFinding {
                         index: typed.index,
                         location: diagnostic.location,
                         kinds: Vec::new(),
                     });
-                    found.len().saturating_sub(1)
+                    findings.len().saturating_sub(1)
                 });
-            if let Some(unproven) = found.get_mut(n) {
+            if let Some(unproven) = findings.get_mut(n) {
                 unproven.kinds.push(gvk.clone());
             }
         }
     }
-    found
+    findings
 }
 
-struct Search<'a> {
+struct WitnessSearch<'a> {
     policy: &'a CompiledPolicy,
     /// The findings that have none yet.
     unproven: Vec<UnprovenFinding>,
     budget: Budget,
-    found: Vec<TypedWitness>,
+    witnesses: Vec<TypeErrorWitness>,
 }
 
 /// The places of the findings about one kind, each with the index of the expression and the finding's location.
 type TargetNodes = HashMap<ExprRef, Location>;
 
-impl Search<'_> {
+impl WitnessSearch<'_> {
     fn run(&mut self, context: &Context<'_>) {
         let policy = self.policy;
         let targets = matching::targets(policy.policy(), context.mapper);
@@ -145,7 +148,7 @@ impl Search<'_> {
             .iter()
             .filter(|target| kinds.contains(&target.resource.gvk));
         let of_findings: Vec<&Target<'_>> = of_findings.collect();
-        let chosen = of_kinds(&of_findings, MAX_KINDS);
+        let chosen = one_per_kind(&of_findings, MAX_KINDS);
         let builders = RequestBuilders::new(policy, context);
         for target in chosen {
             if self.unproven.is_empty() || self.budget.is_used_up() {
@@ -215,7 +218,7 @@ impl Search<'_> {
         sites_by_node: &HashMap<(usize, usize), Vec<&FailureSite>>,
         (node, path_condition): (ExprRef, &PathCondition),
     ) {
-        let n_before = self.found.len();
+        let n_before = self.witnesses.len();
         for with_soft in path_condition.attempts() {
             let solution = solver::solve(
                 evaluator,
@@ -229,7 +232,7 @@ impl Search<'_> {
                 for _ in 0..MAX_REPAIRS {
                     let tried =
                         self.try_constraints(builder, evaluator, target_nodes, &constraints);
-                    if self.found.len() > n_before {
+                    if self.witnesses.len() > n_before {
                         return;
                     }
                     let missing: Option<&FieldPath> =
@@ -256,16 +259,17 @@ impl Search<'_> {
         let synthetic = builder.build(constraints)?;
         let failures = builder.evaluate(evaluator, &synthetic, &mut self.budget)?;
         for failure in &*failures {
-            let node = evaluator.node(failure.n, failure.id);
+            let node = evaluator.node(failure.origin_index, failure.origin_id);
             let Some(location) = node.and_then(|node| target_nodes.get(&node)) else {
                 continue;
             };
             let n_before = self.unproven.len();
-            let is_it = |it: &UnprovenFinding| it.index == failure.n && it.location == *location;
+            let is_it =
+                |it: &UnprovenFinding| it.index == failure.origin_index && it.location == *location;
             self.unproven.retain(|it| !is_it(it));
             if self.unproven.len() < n_before {
-                self.found.push(TypedWitness {
-                    index: failure.n,
+                self.witnesses.push(TypeErrorWitness {
+                    index: failure.origin_index,
                     location: *location,
                     witness: builder.witness(&synthetic, &failure.message),
                 });

@@ -9,9 +9,9 @@ use crate::compile::CompiledPolicy;
 use crate::expressions::{PolicyExpression, Role};
 use crate::matching;
 use crate::runtime_errors::failure_sites::{self, FailureCause, FailureSite};
-use crate::runtime_errors::failures::failures;
+use crate::runtime_errors::failures::effective_failures;
 use crate::runtime_errors::requests::builders::RequestBuilders;
-use crate::runtime_errors::requests::kinds::kinds_up_to;
+use crate::runtime_errors::requests::kinds::representative_kinds_up_to;
 use crate::runtime_errors::requests::{Budget, RequestBuilder, SyntheticRequest, Witness};
 use crate::runtime_errors::symbolic::{BranchCondition, ExprRef, Scope, SymbolicEvaluator};
 use crate::runtime_errors::{Context, is_missing_value_error, solver};
@@ -52,7 +52,7 @@ pub struct Examples {
 #[must_use]
 pub fn examples(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Examples> {
     let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
-    run_on_deep_stack(is_deep, || Search::new(policy).run(context))
+    run_on_deep_stack(is_deep, || ExampleSearch::new(policy).run(context))
 }
 
 /// How good a request is as an example, the best first.
@@ -66,14 +66,14 @@ enum Quality {
     Among,
 }
 
-struct Search<'a> {
+struct ExampleSearch<'a> {
     policy: &'a CompiledPolicy,
     /// The expressions of the validations.
     validations: Vec<usize>,
     found: Vec<[Option<(Quality, Witness)>; 2]>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> ExampleSearch<'a> {
     fn new(policy: &'a CompiledPolicy) -> Self {
         let expressions = policy.expressions().iter().enumerate();
         let validations: Vec<usize> = expressions
@@ -91,7 +91,7 @@ impl<'a> Search<'a> {
         let policy = self.policy;
         let targets = matching::targets(policy.policy(), context.mapper);
         let builders = RequestBuilders::new(policy, context);
-        for (resource, operations) in kinds_up_to(&targets, MAX_KINDS) {
+        for (resource, operations) in representative_kinds_up_to(&targets, MAX_KINDS) {
             // Of the kinds of connections, and of some subresources, there is no schema.
             let mut builder = builders.for_untyped(resource, operations);
             for n in 0..self.validations.len() {
@@ -311,17 +311,17 @@ impl<'a> Search<'a> {
             let Some(steps) = builder.trace_once(&synthetic, &mut value_search.budget) else {
                 return;
             };
-            self.keep(builder, n, &synthetic, &steps);
-            let failures = failures(value_search.evaluator, &steps);
-            let of_others = failures.iter().filter(|failure| failure.of != index);
-            let of_it = failures.iter().filter(|failure| failure.of == index);
+            self.record(builder, n, &synthetic, &steps);
+            let failures = effective_failures(value_search.evaluator, &steps);
+            let of_others = failures.iter().filter(|failure| failure.index != index);
+            let of_it = failures.iter().filter(|failure| failure.index == index);
             let missing = of_it
                 .chain(of_others)
                 .filter(|failure| is_missing_value_error(&failure.message))
                 .find_map(|failure| {
                     let at_node = |site: &&FailureSite| {
-                        site.node.index == failure.n
-                            && site.node.id.index() == failure.id
+                        site.node.index == failure.origin_index
+                            && site.node.id.index() == failure.origin_id
                             && site.cause == FailureCause::Absent
                             && synthetic.lacks(&site.path)
                     };
@@ -338,7 +338,7 @@ impl<'a> Search<'a> {
     }
 
     /// Keeps `made` for the validation at `n`, and for all others, where it is better than what they have.
-    fn keep(
+    fn record(
         &mut self,
         builder: &RequestBuilder<'_>,
         n: usize,

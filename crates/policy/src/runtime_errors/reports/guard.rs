@@ -12,7 +12,7 @@ use kubernetes::validity::is_identifier;
 const MAX_DEPTH: usize = 150;
 
 /// A selection or an index.
-enum Link {
+enum Accessor {
     Field(String),
     Key(String),
     Index(i64),
@@ -21,74 +21,74 @@ enum Link {
 /// The sense in which an expression asks for a part: what may be absent is to count as unlike what it is compared with,
 /// so that a guard goes into a negation and not before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Sense {
+pub(crate) enum Polarity {
     /// As it is.
     Plain,
     /// Within `!`.
     Negated,
     /// On one side of a comparison that what is absent is to pass, with its text: of `!=`, or of `==` with what is meant
     /// by absence.
-    Passing(String),
+    PassesIfAbsent(String),
     /// The range of `all()`: of nothing, everything holds.
     Universal,
 }
 
-impl Sense {
+impl Polarity {
     /// The sense of the part `id`, whose text begins with the variable `root`.
-    pub(crate) fn of(evaluator: &SymbolicEvaluator<'_>, n: usize, id: ExprId) -> Self {
+    pub(crate) fn at(evaluator: &SymbolicEvaluator<'_>, n: usize, id: ExprId) -> Self {
         let Some(ast) = evaluator.ast(n) else {
             return Self::Plain;
         };
-        let root = links(evaluator, n, id).map(|(root, _)| root);
-        let mut way = Vec::new();
-        if !find(ast, ast.root(), id, &mut way) {
+        let root = accessors(evaluator, n, id).map(|(root, _)| root);
+        let mut ancestors = Vec::new();
+        if !find_ancestors(ast, ast.root(), id, &mut ancestors) {
             return Self::Plain;
         }
-        let mut below = id;
+        let mut child = id;
         let mut is_range = true;
         let mut is_size = false;
-        let mut way = way.into_iter().rev();
-        while let Some(above) = way.next() {
-            match ast.expr(above) {
-                Expr::Comprehension(fold) if is_range && below == fold.iter_range => {
+        let mut outward = ancestors.into_iter().rev();
+        while let Some(ancestor) = outward.next() {
+            match ast.expr(ancestor) {
+                Expr::Comprehension(fold) if is_range && child == fold.iter_range => {
                     if is_all(ast, fold) {
                         return Self::Universal;
                     }
-                    below = above;
+                    child = ancestor;
                     continue;
                 }
                 Expr::Select { .. } => {
-                    below = above;
+                    child = ancestor;
                     continue;
                 }
                 _ => {}
             }
             is_range = false;
-            match ast.expr(above) {
+            match ast.expr(ancestor) {
                 Expr::Call { function, args, .. } => match &**function {
                     "!_" => return Self::Negated,
                     "size" => is_size = true,
-                    _ if holds_of_nothing(ast, (function, args), below, is_size) => {
+                    _ if holds_if_absent(ast, (function, args), child, is_size) => {
                         // Of what is meant by absence, the opposite is not to hold of it.
-                        let n_opposites = way.filter(|id| is_opposite(ast, *id)).count();
-                        if &**function != "_!=_" && !n_opposites.is_multiple_of(2) {
+                        let n_negations = outward.filter(|id| is_negation(ast, *id)).count();
+                        if &**function != "_!=_" && !n_negations.is_multiple_of(2) {
                             return Self::Plain;
                         }
-                        return Self::Passing(parts::text(ast, above));
+                        return Self::PassesIfAbsent(parts::text(ast, ancestor));
                     }
                     _ => {}
                 },
                 // The guard of what is gone through stands within the macro.
-                Expr::Comprehension(fold) if below != fold.iter_range => {
-                    let own = [Some(&fold.iter_var), fold.iter_var2.as_ref()];
-                    let mut own = own.into_iter().flatten();
-                    if own.any(|name| root.as_deref() == Some(&**name)) {
+                Expr::Comprehension(fold) if child != fold.iter_range => {
+                    let iter_vars = [Some(&fold.iter_var), fold.iter_var2.as_ref()];
+                    let mut iter_vars = iter_vars.into_iter().flatten();
+                    if iter_vars.any(|name| root.as_deref() == Some(&**name)) {
                         return Self::Plain;
                     }
                 }
                 _ => {}
             }
-            below = above;
+            child = ancestor;
         }
         Self::Plain
     }
@@ -101,7 +101,7 @@ impl Sense {
                 "guard it within the `!`: `!({} && ...)`",
                 tests.join(" && ")
             ),
-            Self::Passing(text) => format!("guard it: `({} || {text})`", negated(tests)),
+            Self::PassesIfAbsent(text) => format!("guard it: `({} || {text})`", negated(tests)),
             Self::Universal => format!("guard it: `({} || ...)`", negated(tests)),
         }
     }
@@ -129,7 +129,7 @@ fn is_all(ast: &Ast, fold: &Comprehension) -> bool {
     is_true && matches!(step, Expr::Call { function, .. } if **function == *"_&&_")
 }
 
-fn is_opposite(ast: &Ast, id: ExprId) -> bool {
+fn is_negation(ast: &Ast, id: ExprId) -> bool {
     matches!(ast.expr(id), Expr::Call { function, .. } if **function == *"!_")
 }
 
@@ -146,23 +146,23 @@ fn is_compared_with_null(ast: &Ast, id: ExprId) -> bool {
 
 /// Reports whether the comparison of `part`, or of its size, is to hold where the part is absent: it is unlike what it
 /// is compared with, or absence is what that means.
-fn holds_of_nothing(
+fn holds_if_absent(
     ast: &Ast,
     (function, args): (&str, &[ExprId]),
     part: ExprId,
     is_size: bool,
 ) -> bool {
-    let is_of_nothing = || args.iter().any(|arg| is_empty(ast, *arg));
+    let is_empty = || args.iter().any(|arg| is_empty_literal(ast, *arg));
     match function {
-        "_==_" => is_of_nothing(),
-        "_!=_" => !is_of_nothing(),
-        "_<_" | "_<=_" | "_>_" | "_>=_" => is_size && holds_of_zero(ast, function, args, part),
+        "_==_" => is_empty(),
+        "_!=_" => !is_empty(),
+        "_<_" | "_<=_" | "_>_" | "_>=_" => is_size && holds_for_zero(ast, function, args, part),
         _ => false,
     }
 }
 
 /// Reports whether the comparison of `part` with a literal holds of 0.
-fn holds_of_zero(ast: &Ast, function: &str, args: &[ExprId], part: ExprId) -> bool {
+fn holds_for_zero(ast: &Ast, function: &str, args: &[ExprId], part: ExprId) -> bool {
     let [left, right] = args else { return false };
     let number = |id: ExprId| match ast.expr(id) {
         Expr::Literal(Literal::Int(value)) => Some(*value),
@@ -182,7 +182,7 @@ fn holds_of_zero(ast: &Ast, function: &str, args: &[ExprId], part: ExprId) -> bo
 }
 
 /// Reports whether `id` is a literal that stands in for what is absent.
-fn is_empty(ast: &Ast, id: ExprId) -> bool {
+fn is_empty_literal(ast: &Ast, id: ExprId) -> bool {
     match ast.expr(id) {
         Expr::Literal(literal) => match literal {
             Literal::String(text) => text.is_empty(),
@@ -198,61 +198,63 @@ fn is_empty(ast: &Ast, id: ExprId) -> bool {
 }
 
 /// Finds the way from `from` to `to`: the parts above it, outermost first.
-fn find(ast: &Ast, from: ExprId, to: ExprId, way: &mut Vec<ExprId>) -> bool {
+fn find_ancestors(ast: &Ast, from: ExprId, to: ExprId, ancestors: &mut Vec<ExprId>) -> bool {
     if from == to {
         return true;
     }
-    if way.len() > MAX_DEPTH {
+    if ancestors.len() > MAX_DEPTH {
         return false;
     }
-    way.push(from);
+    ancestors.push(from);
     let mut children = Vec::new();
     ast.for_each_child(from, |child| children.push(child));
-    let is_found = children.into_iter().any(|child| find(ast, child, to, way));
+    let is_found = children
+        .into_iter()
+        .any(|child| find_ancestors(ast, child, to, ancestors));
     if !is_found {
-        way.pop();
+        ancestors.pop();
     }
     is_found
 }
 
 /// The mend for the chain of selections at `chain`, of which the nodes `optional` may select what is absent; with
 /// `stand_in` for a value that the whole may have instead, and what closes the call.
-pub(crate) fn mend(
+pub(crate) fn fix(
     evaluator: &SymbolicEvaluator<'_>,
     n: usize,
     chain: ExprId,
     optional: &HashSet<ExprId>,
-    stand_in: Option<&str>,
+    default: Option<&str>,
     is_scale: bool,
 ) -> Option<String> {
-    let (base, links) = links(evaluator, n, chain)?;
+    let (base, accessors) = accessors(evaluator, n, chain)?;
     let mut plain = base.clone();
     let mut guards = Vec::new();
-    let mut tolerant = base;
-    let mut is_tolerant = false;
-    for (id, link) in &links {
+    let mut optional_text = base;
+    let mut has_optional = false;
+    for (id, accessor) in &accessors {
         let before = plain.clone();
         let is_optional = optional.contains(id);
-        is_tolerant |= is_optional;
+        has_optional |= is_optional;
         let sign = if is_optional { "?" } else { "" };
-        match link {
-            Link::Field(name) => {
+        match accessor {
+            Accessor::Field(name) => {
                 let _ = write!(plain, ".{name}");
-                let _ = write!(tolerant, ".{sign}{name}");
+                let _ = write!(optional_text, ".{sign}{name}");
                 if is_optional {
                     guards.push(format!("has({plain})"));
                 }
             }
-            Link::Key(key) => {
+            Accessor::Key(key) => {
                 let _ = write!(plain, "[{key}]");
-                let _ = write!(tolerant, "[{sign}{key}]");
+                let _ = write!(optional_text, "[{sign}{key}]");
                 if is_optional {
                     guards.push(format!("{key} in {before}"));
                 }
             }
-            Link::Index(index) => {
+            Accessor::Index(index) => {
                 let _ = write!(plain, "[{index}]");
-                let _ = write!(tolerant, "[{sign}{index}]");
+                let _ = write!(optional_text, "[{sign}{index}]");
                 if is_optional {
                     guards.push(format!("size({before}) > {index}"));
                 }
@@ -262,39 +264,43 @@ pub(crate) fn mend(
     if guards.is_empty() {
         return None;
     }
-    let guard = Sense::of(evaluator, n, chain).guard(&guards);
+    let guard = Polarity::at(evaluator, n, chain).guard(&guards);
     let is_of_null = evaluator
         .ast(n)
         .is_some_and(|ast| is_compared_with_null(ast, chain));
-    let has_stand_in = is_tolerant && !is_of_null;
-    Some(match stand_in.filter(|_| has_stand_in) {
-        Some(stand_in) if is_scale => {
-            format!("write `{tolerant}.orValue({stand_in}`: a Scale of 0 has none")
+    let is_defaultable = has_optional && !is_of_null;
+    Some(match default.filter(|_| is_defaultable) {
+        Some(default) if is_scale => {
+            format!("write `{optional_text}.orValue({default}`: a Scale of 0 has none")
         }
-        Some(stand_in) => format!("{guard}, or write `{tolerant}.orValue({stand_in}`"),
+        Some(default) => format!("{guard}, or write `{optional_text}.orValue({default}`"),
         None => guard,
     })
 }
 
 /// The text of the chain of selections at `chain`.
-pub(crate) fn plain(evaluator: &SymbolicEvaluator<'_>, n: usize, chain: ExprId) -> Option<String> {
-    let (mut text, links) = links(evaluator, n, chain)?;
-    for (_, link) in links {
-        let _ = match link {
-            Link::Field(name) => write!(text, ".{name}"),
-            Link::Key(key) => write!(text, "[{key}]"),
-            Link::Index(index) => write!(text, "[{index}]"),
+pub(crate) fn source_text(
+    evaluator: &SymbolicEvaluator<'_>,
+    n: usize,
+    chain: ExprId,
+) -> Option<String> {
+    let (mut text, accessors) = accessors(evaluator, n, chain)?;
+    for (_, accessor) in accessors {
+        let _ = match accessor {
+            Accessor::Field(name) => write!(text, ".{name}"),
+            Accessor::Key(key) => write!(text, "[{key}]"),
+            Accessor::Index(index) => write!(text, "[{index}]"),
         };
     }
     Some(text)
 }
 
 /// The beginning of a chain, and its links, innermost first.
-fn links(
+fn accessors(
     evaluator: &SymbolicEvaluator<'_>,
     n: usize,
     chain: ExprId,
-) -> Option<(String, Vec<(ExprId, Link)>)> {
+) -> Option<(String, Vec<(ExprId, Accessor)>)> {
     let mut found = Vec::new();
     let mut id = chain;
     loop {
@@ -308,7 +314,7 @@ fn links(
                 field,
                 test_only: false,
             } => {
-                found.push((id, Link::Field(field.to_string())));
+                found.push((id, Accessor::Field(field.to_string())));
                 id = *operand;
             }
             Expr::Call {
@@ -319,16 +325,16 @@ fn links(
                 let [operand, index] = &**args else {
                     return None;
                 };
-                let link = match evaluator.expr(ExprRef {
+                let accessor = match evaluator.expr(ExprRef {
                     index: n,
                     id: *index,
                 }) {
-                    Expr::Literal(Literal::String(key)) => Link::Key(quoted(key)?),
-                    Expr::Literal(Literal::Int(index)) => Link::Index(*index),
-                    Expr::Ident(name) if is_identifier(name) => Link::Key(name.to_string()),
+                    Expr::Literal(Literal::String(key)) => Accessor::Key(quote(key)?),
+                    Expr::Literal(Literal::Int(index)) => Accessor::Index(*index),
+                    Expr::Ident(name) if is_identifier(name) => Accessor::Key(name.to_string()),
                     _ => return None,
                 };
-                found.push((id, link));
+                found.push((id, accessor));
                 id = *operand;
             }
             _ => return None,
@@ -337,7 +343,7 @@ fn links(
 }
 
 /// A plain text as a literal.
-pub(crate) fn quoted(text: &str) -> Option<String> {
+pub(crate) fn quote(text: &str) -> Option<String> {
     let is_plain = text.len() <= 100
         && text
             .chars()

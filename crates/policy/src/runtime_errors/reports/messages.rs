@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value as Json;
 
-use super::guard::{self, Sense};
+use super::guard::{self, Polarity};
 use crate::expressions::Role;
 use crate::rule::Rule;
 use crate::runtime_errors::failure_sites::{FailureCause, FailureSite};
@@ -20,14 +20,14 @@ const MAX_SHOWN: usize = 60;
 
 /// The knowledge that the wording needs.
 #[derive(Clone, Copy)]
-pub(crate) struct Words<'w, 'a> {
+pub(crate) struct MessageWriter<'w, 'a> {
     pub(crate) evaluator: &'w SymbolicEvaluator<'a>,
     pub(crate) resource: &'w ApiResource,
     /// The name of a binding that has no params.
     pub(crate) without_params: Option<&'w str>,
 }
 
-impl Words<'_, '_> {
+impl MessageWriter<'_, '_> {
     pub(crate) fn rule(self, site: &FailureSite) -> Rule {
         let path = &site.path;
         match site.cause {
@@ -148,25 +148,25 @@ impl Words<'_, '_> {
         }
     }
 
-    pub(crate) fn mend(
+    pub(crate) fn fix(
         self,
         sites_by_node: &HashMap<(usize, usize), Vec<&FailureSite>>,
         site: &FailureSite,
     ) -> Option<String> {
         match site.cause {
-            FailureCause::Absent => self.guard(sites_by_node, site),
-            FailureCause::Null => Some(self.test_of_null(site)),
+            FailureCause::Absent => self.absence_guard(sites_by_node, site),
+            FailureCause::Null => Some(self.null_guard(site)),
             FailureCause::NumberType => {
                 let n = site.node.index;
                 let operand = self.operand_at(site);
-                let number = operand.and_then(|id| guard::plain(self.evaluator, n, id));
+                let number = operand.and_then(|id| guard::source_text(self.evaluator, n, id));
                 let number = number.unwrap_or_else(|| "x".to_owned());
                 Some(format!(
                     "convert it: `double({number})`, beside doubles such as `1.0`"
                 ))
             }
-            FailureCause::InvalidString => self.test_of_text(site),
-            FailureCause::IntOrString => self.test_of_type(site),
+            FailureCause::InvalidString => self.conversion_guard(site),
+            FailureCause::IntOrString => self.type_guard(site),
             FailureCause::ShortSplit(index) | FailureCause::ShortList(index) => Some(format!(
                 "ask for the size of the list first: `size(...) > {index} && ...`, or write `[?{index}]` and `orValue()`"
             )),
@@ -174,15 +174,15 @@ impl Words<'_, '_> {
                 let Expr::Call { args, .. } = self.evaluator.expr(site.node) else {
                     return None;
                 };
-                let divisor = self.plain(site.node.index, *args.last()?)?;
-                let sense = Sense::of(self.evaluator, site.node.index, site.node.id);
-                Some(sense.guard(&[format!("{divisor} != 0")]))
+                let divisor = self.source_text(site.node.index, *args.last()?)?;
+                let polarity = Polarity::at(self.evaluator, site.node.index, site.node.id);
+                Some(polarity.guard(&[format!("{divisor} != 0")]))
             }
         }
     }
 
     /// The guard of a call that takes an integer or a text, and not both.
-    fn test_of_type(self, site: &FailureSite) -> Option<String> {
+    fn type_guard(self, site: &FailureSite) -> Option<String> {
         let Expr::Call {
             function,
             target,
@@ -204,10 +204,10 @@ impl Words<'_, '_> {
                 && !["int", "uint", "double", "-_"].contains(&&**function);
         let type_ = if takes_text { "string" } else { "int" };
         let operand = self.operand_at(site);
-        let operand = operand.and_then(|id| self.plain(site.node.index, id));
+        let operand = operand.and_then(|id| self.source_text(site.node.index, id));
         let operand = operand.unwrap_or_else(|| "x".to_owned());
-        let sense = Sense::of(self.evaluator, site.node.index, site.node.id);
-        Some(sense.guard(&[format!("type({operand}) == {type_}")]))
+        let polarity = Polarity::at(self.evaluator, site.node.index, site.node.id);
+        Some(polarity.guard(&[format!("type({operand}) == {type_}")]))
     }
 
     fn is_builtin(self, path: &FieldPath) -> bool {
@@ -216,17 +216,17 @@ impl Words<'_, '_> {
     }
 
     /// The guard of what may be null, which `has()` finds to be there.
-    fn test_of_null(self, site: &FailureSite) -> String {
+    fn null_guard(self, site: &FailureSite) -> String {
         let (n, id) = (site.node.index, site.node.id);
         let operand = self.operand_at(site).unwrap_or(id);
-        let sense = Sense::of(self.evaluator, n, operand);
-        let whole = guard::plain(self.evaluator, n, operand).or_else(|| {
+        let polarity = Polarity::at(self.evaluator, n, operand);
+        let whole = guard::source_text(self.evaluator, n, operand).or_else(|| {
             let path = &site.path;
             let has_fields_alone = path.fields().len() == path.segments.len();
             has_fields_alone.then(|| format!("{}.{path}", path.root.name()))
         });
         let whole = whole.unwrap_or_else(|| "x".to_owned());
-        sense.guard(&[format!("{whole} != null")])
+        polarity.guard(&[format!("{whole} != null")])
     }
 
     /// The part of the place of a candidate, or the place itself, that stands for its path.
@@ -250,7 +250,7 @@ impl Words<'_, '_> {
     }
 
     /// The guard of a call that takes a text.
-    fn test_of_text(self, site: &FailureSite) -> Option<String> {
+    fn conversion_guard(self, site: &FailureSite) -> Option<String> {
         let Expr::Call {
             function,
             target,
@@ -261,7 +261,7 @@ impl Words<'_, '_> {
         };
         let text = target.or_else(|| args.first().copied())?;
         let text = self
-            .plain(site.node.index, text)
+            .source_text(site.node.index, text)
             .unwrap_or_else(|| "x".to_owned());
         let test = match &**function {
             "int" => format!("{text}.matches('^-?[0-9]{{1,18}}$')"),
@@ -281,30 +281,32 @@ impl Words<'_, '_> {
             "semver" => format!("isSemver({text})"),
             _ => format!("size({text}) > ..."),
         };
-        let sense = Sense::of(self.evaluator, site.node.index, site.node.id);
-        Some(sense.guard(&[test]))
+        let polarity = Polarity::at(self.evaluator, site.node.index, site.node.id);
+        Some(polarity.guard(&[test]))
     }
 
     /// The text of a chain of selections.
-    fn plain(self, n: usize, id: ExprId) -> Option<String> {
+    fn source_text(self, n: usize, id: ExprId) -> Option<String> {
         match self.evaluator.expr(ExprRef { index: n, id }) {
             Expr::Call {
                 function,
                 target: None,
                 args,
-            } if &**function == "size" => Some(format!("size({})", self.plain(n, *args.first()?)?)),
+            } if &**function == "size" => {
+                Some(format!("size({})", self.source_text(n, *args.first()?)?))
+            }
             Expr::Call {
                 function,
                 target: Some(of),
                 args,
             } if &**function == "size" && args.is_empty() => {
-                Some(format!("{}.size()", self.plain(n, *of)?))
+                Some(format!("{}.size()", self.source_text(n, *of)?))
             }
-            _ => guard::plain(self.evaluator, n, id),
+            _ => guard::source_text(self.evaluator, n, id),
         }
     }
 
-    fn guard(
+    fn absence_guard(
         self,
         sites_by_node: &HashMap<(usize, usize), Vec<&FailureSite>>,
         site: &FailureSite,
@@ -338,14 +340,14 @@ impl Words<'_, '_> {
         for other in of_chain {
             optional.insert(other.node.id);
         }
-        let whole = self.path_of_chain(site);
+        let whole = self.chain_path(site);
         let stand_in = whole.and_then(|path| self.evaluator.input_type(&path)?.default_literal());
         // What is no optional is its own value, so that an orValue() behind it is of no use yet.
-        let (stand_in, is_whole) = match self.or_value(n, site.chain) {
+        let (stand_in, is_whole) = match self.or_value_argument(n, site.chain) {
             Some((known, is_whole)) => (Some(known), is_whole),
             None => (stand_in.map(str::to_owned), false),
         };
-        let sort = self.policy_role(n);
+        let sort = self.role(n);
         let is_condition = matches!(sort, Some(Role::Validation | Role::MatchCondition));
         // The type of what an object holds is not known when the policy is created: a condition has to compare it.
         let stand_in = stand_in.map(|value| {
@@ -356,7 +358,7 @@ impl Words<'_, '_> {
             };
             format!("{value}){compared}")
         });
-        guard::mend(
+        guard::fix(
             self.evaluator,
             n,
             site.chain,
@@ -367,14 +369,14 @@ impl Words<'_, '_> {
         )
     }
 
-    fn policy_role(self, n: usize) -> Option<Role> {
+    fn role(self, n: usize) -> Option<Role> {
         let expression = self.evaluator.policy.expressions().get(n)?;
         Some(expression.role)
     }
 
     /// The argument of the `orValue()` that the chain stands before, as it is written, and whether that is the whole
     /// expression.
-    fn or_value(self, n: usize, chain: ExprId) -> Option<(String, bool)> {
+    fn or_value_argument(self, n: usize, chain: ExprId) -> Option<(String, bool)> {
         let ast = self.evaluator.ast(n)?;
         let (id, argument) = ast.iter().find_map(|(id, expr)| match expr {
             Expr::Call {
@@ -387,14 +389,14 @@ impl Words<'_, '_> {
         let value = match ast.expr(argument) {
             Expr::Literal(Literal::Bool(value)) => value.to_string(),
             Expr::Literal(Literal::Int(value)) => value.to_string(),
-            Expr::Literal(Literal::String(text)) => guard::quoted(text)?,
+            Expr::Literal(Literal::String(text)) => guard::quote(text)?,
             _ => "...".to_owned(),
         };
         Some((value, id == ast.root()))
     }
 
     /// The path of the whole chain that the candidate is in, where it begins with a root.
-    fn path_of_chain(self, site: &FailureSite) -> Option<FieldPath> {
+    fn chain_path(self, site: &FailureSite) -> Option<FieldPath> {
         let node = site.node.with_id(site.chain);
         let alternatives = self.evaluator.evaluate(node, &Scope::default());
         alternatives

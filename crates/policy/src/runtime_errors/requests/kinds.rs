@@ -17,12 +17,14 @@ const MAX_WILDCARD_KINDS: usize = 2;
 
 /// The resources that stand for all that the rules match, each of another kind, with the operations of their
 /// requests.
-pub(crate) fn kinds<'a>(targets: &'a [Target<'a>]) -> Vec<(&'a ApiResource, Vec<Operation>)> {
-    kinds_up_to(targets, MAX_KINDS)
+pub(crate) fn representative_kinds<'a>(
+    targets: &'a [Target<'a>],
+) -> Vec<(&'a ApiResource, Vec<Operation>)> {
+    representative_kinds_up_to(targets, MAX_KINDS)
 }
 
 /// [`kinds`], of those that rules name `max` at most.
-pub(crate) fn kinds_up_to<'a>(
+pub(crate) fn representative_kinds_up_to<'a>(
     targets: &'a [Target<'a>],
     max: usize,
 ) -> Vec<(&'a ApiResource, Vec<Operation>)> {
@@ -31,7 +33,7 @@ pub(crate) fn kinds_up_to<'a>(
         .filter(|target| !target.by_wildcard)
         .collect();
     let by_wildcard: Vec<_> = targets.iter().filter(|target| target.by_wildcard).collect();
-    let mut chosen = of_kinds(&named, max);
+    let mut chosen = one_per_kind(&named, max);
     if chosen.is_empty() {
         let is_usual = |target: &&&Target<'_>| {
             let gvk = &target.resource.gvk;
@@ -45,7 +47,7 @@ pub(crate) fn kinds_up_to<'a>(
         };
         ordered.sort_by_key(rank);
         ordered.extend(by_wildcard.iter().filter(|target| !is_usual(target)));
-        chosen = of_kinds(&ordered, MAX_WILDCARD_KINDS);
+        chosen = one_per_kind(&ordered, MAX_WILDCARD_KINDS);
     }
     chosen
         .into_iter()
@@ -77,7 +79,7 @@ pub(crate) fn operations(target: &Target<'_>) -> Vec<Operation> {
 }
 
 /// One target of each kind, resources before subresources.
-pub(crate) fn of_kinds<'a>(targets: &[&'a Target<'a>], max: usize) -> Vec<&'a Target<'a>> {
+pub(crate) fn one_per_kind<'a>(targets: &[&'a Target<'a>], max: usize) -> Vec<&'a Target<'a>> {
     let mut seen = HashSet::new();
     let (subresources, resources): (Vec<_>, Vec<_>) = targets
         .iter()

@@ -22,7 +22,7 @@ use crate::admission::{
     ReviewContext, UserInfo,
 };
 use crate::compile::CompiledPolicy;
-use crate::runtime_errors::failures::{Failure, failures};
+use crate::runtime_errors::failures::{Failure, effective_failures};
 use crate::runtime_errors::input_types::InputType;
 use crate::runtime_errors::input_types::roots::{ParamsType, request_input_type, roots};
 use crate::runtime_errors::symbolic::SymbolicEvaluator;
@@ -75,7 +75,7 @@ pub(crate) struct RequestBuilder<'a> {
     /// The needs that requests were made for.
     tried: Vec<InputConstraints>,
     /// The requests that were evaluated, with the failures of those that the rules match.
-    known: HashMap<Rc<SyntheticRequest>, Option<Rc<Vec<Failure>>>>,
+    evaluated: HashMap<Rc<SyntheticRequest>, Option<Rc<Vec<Failure>>>>,
     authorizer: Arc<AuthorizerList>,
     /// The constraints that requests have to meet: those of the policy, and of a binding.
     match_resources: Vec<&'a MatchResources>,
@@ -122,7 +122,7 @@ impl<'a> RequestBuilder<'a> {
             params,
             last_namespace: RefCell::default(),
             tried: Vec::new(),
-            known: HashMap::new(),
+            evaluated: HashMap::new(),
             authorizer: Arc::new(AuthorizerList::default()),
             match_resources: match_constraints(policy.policy()).into_iter().collect(),
         }
@@ -312,7 +312,7 @@ impl<'a> RequestBuilder<'a> {
         synthetic: &Rc<SyntheticRequest>,
         budget: &mut Budget,
     ) -> Option<Vec<Failure>> {
-        if self.known.contains_key(synthetic) {
+        if self.evaluated.contains_key(synthetic) {
             return None;
         }
         self.evaluate_uncached(evaluator, synthetic, budget)
@@ -327,7 +327,7 @@ impl<'a> RequestBuilder<'a> {
         synthetic: &Rc<SyntheticRequest>,
         budget: &mut Budget,
     ) -> Option<Rc<Vec<Failure>>> {
-        match self.known.get(synthetic) {
+        match self.evaluated.get(synthetic) {
             Some(known) => known.clone(),
             None => self.evaluate_uncached(evaluator, synthetic, budget),
         }
@@ -341,8 +341,8 @@ impl<'a> RequestBuilder<'a> {
         budget: &mut Budget,
     ) -> Option<Rc<Vec<Failure>>> {
         let steps = self.trace(synthetic, budget);
-        let found = steps.map(|steps| Rc::new(failures(evaluator, &steps)));
-        self.known.insert(Rc::clone(synthetic), found.clone());
+        let found = steps.map(|steps| Rc::new(effective_failures(evaluator, &steps)));
+        self.evaluated.insert(Rc::clone(synthetic), found.clone());
         found
     }
 
@@ -352,7 +352,7 @@ impl<'a> RequestBuilder<'a> {
         synthetic: &Rc<SyntheticRequest>,
         budget: &mut Budget,
     ) -> Option<Vec<Step>> {
-        if self.known.insert(Rc::clone(synthetic), None).is_some() {
+        if self.evaluated.insert(Rc::clone(synthetic), None).is_some() {
             return None;
         }
         self.trace(synthetic, budget)
