@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value as Json;
 
+use super::Context;
 use super::input_types::roots::{request_input_type, roots};
 use super::requests::builders::{object_type, params_type};
 use super::requests::kinds::{one_per_kind, operations};
+use super::search::MAX_STEPS;
 use super::symbolic::{
     ComprehensionKind, ExprRef, Scope, SymbolicEvaluator, SymbolicValue, comprehension_kind,
 };
-use super::{Context, MAX_STEPS};
 use crate::compile::CompiledPolicy;
 use crate::expressions::PolicyExpression;
 use crate::matching;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::symbolic::{ExprRef, SymbolicEvaluator};
+use super::symbolic::SymbolicEvaluator;
 use crate::admission::trace::Step;
 use crate::expressions::Role;
 
@@ -83,10 +83,13 @@ pub(super) fn effective_failures(
     found
 }
 
-impl SymbolicEvaluator<'_> {
-    /// The place of the node with the index `id`.
-    pub(super) fn node(&self, n: usize, id: usize) -> Option<ExprRef> {
-        let id = self.ast(n)?.id(id)?;
-        Some(ExprRef { index: n, id })
-    }
+/// Reports whether the error is one of something that is not there.
+pub(super) fn is_missing_value_error(message: &str) -> bool {
+    [
+        "no such key",
+        "index out of bounds",
+        "optional.none() dereference",
+    ]
+    .iter()
+    .any(|reason| message.starts_with(reason))
 }

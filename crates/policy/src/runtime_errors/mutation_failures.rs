@@ -12,11 +12,14 @@ use k8s_openapi::api::admissionregistration::v1::{
 use serde_json::{Value as Json, json};
 
 use super::failure_sites::{self, FailureCause, FailureSite};
+use super::path_conditions::solver;
 use super::requests::builders::RequestBuilders;
 use super::requests::kinds::representative_kinds_up_to;
+use super::requests::minimal_constraints;
 use super::requests::{RequestBuilder, SyntheticRequest, Witness};
+use super::search::{MAX_REPAIRS, MAX_STEPS};
 use super::symbolic::ExprRef;
-use super::{Context, MAX_REPAIRS, MAX_STEPS, minimal_constraints, mutation_locations, solver};
+use super::{Context, mutation_locations};
 use crate::admission::mutation::{
     Bound, Kinds, MutatingAdmission, MutationContext, StepCause, StepError, step_errors,
 };

@@ -3,13 +3,16 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use super::failure_sites::{self, FailureSite, PathCondition};
+use super::Context;
+use super::failure_sites::{self, SitesByNode, sites_by_node};
 use super::failures::Failure;
+use super::path_conditions::{PathCondition, solver};
 use super::requests::builders::RequestBuilders;
 use super::requests::kinds::{one_per_kind, operations};
+use super::requests::minimal_constraints;
 use super::requests::{Budget, RequestBuilder, SyntheticRequest, Witness};
+use super::search::{MAX_REPAIRS, MAX_STEPS, missing_path};
 use super::symbolic::{ExprRef, SymbolicEvaluator};
-use super::{Context, MAX_REPAIRS, MAX_STEPS, minimal_constraints, missing_path, solver};
 use crate::analysis::Partial;
 use crate::compile::CompiledPolicy;
 use crate::expressions::PolicyExpression;
@@ -188,7 +191,7 @@ impl WitnessSearch<'_> {
         }
         let evaluator = builder.evaluator(MAX_STEPS);
         let (sites, reached) = failure_sites::find_with_targets(&evaluator, &target_nodes);
-        let sites_by_node = super::sites_by_node(&sites);
+        let sites_by_node = sites_by_node(&sites);
         for constraints in minimal_constraints(&builder.operations) {
             self.try_constraints(&mut builder, &evaluator, &target_nodes, &constraints);
         }
@@ -215,7 +218,7 @@ impl WitnessSearch<'_> {
         builder: &mut RequestBuilder<'_>,
         evaluator: &SymbolicEvaluator<'_>,
         target_nodes: &TargetNodes,
-        sites_by_node: &HashMap<(usize, usize), Vec<&FailureSite>>,
+        sites_by_node: &SitesByNode<'_>,
         (node, path_condition): (ExprRef, &PathCondition),
     ) {
         let n_before = self.witnesses.len();

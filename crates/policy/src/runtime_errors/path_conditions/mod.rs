@@ -1,4 +1,72 @@
 //! Path conditions, and the constraints on a request that satisfy them.
 
+mod calls;
+mod disjuncts;
 mod sample_text;
 pub(crate) mod solver;
+
+use std::rc::Rc;
+
+use crate::runtime_errors::symbolic::BranchCondition;
+
+/// Goals, the innermost first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PathCondition(Option<Rc<Conjunct>>);
+
+#[derive(Debug)]
+struct Conjunct {
+    condition: BranchCondition,
+    /// True of a goal without which an error is of no effect, and which another error may serve as well.
+    is_soft: bool,
+    outer: PathCondition,
+}
+
+impl PathCondition {
+    pub(crate) fn with(&self, condition: BranchCondition, is_soft: bool) -> Self {
+        Self(Some(Rc::new(Conjunct {
+            condition,
+            is_soft,
+            outer: self.clone(),
+        })))
+    }
+
+    pub(crate) fn with_all(&self, path_condition: Vec<BranchCondition>) -> Self {
+        path_condition
+            .into_iter()
+            .fold(self.clone(), |all, condition| all.with(condition, false))
+    }
+
+    /// The goals, outermost first to be reached; the soft ones only where they are asked for.
+    pub(crate) fn conditions(&self, with_soft: bool) -> Vec<BranchCondition> {
+        let mut path_condition = Vec::new();
+        let mut next = self.0.as_deref();
+        while let Some(conjunct) = next {
+            if with_soft || !conjunct.is_soft {
+                path_condition.push(conjunct.condition.clone());
+            }
+            next = conjunct.outer.0.as_deref();
+        }
+        path_condition
+    }
+
+    /// The choices to ask for the soft goals or not, each to be tried by itself.
+    pub(crate) fn attempts(&self) -> &'static [bool] {
+        if self.has_soft() {
+            &[false, true]
+        } else {
+            &[false]
+        }
+    }
+
+    /// Reports whether there are soft goals.
+    fn has_soft(&self) -> bool {
+        let mut next = self.0.as_deref();
+        while let Some(conjunct) = next {
+            if conjunct.is_soft {
+                return true;
+            }
+            next = conjunct.outer.0.as_deref();
+        }
+        false
+    }
+}

@@ -1,13 +1,13 @@
 //! The wording of findings: the rule, the sentence of what may be so and what happens then, and the mend.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use serde_json::Value as Json;
 
 use super::guard::{self, Polarity};
 use crate::expressions::Role;
 use crate::rule::Rule;
-use crate::runtime_errors::failure_sites::{FailureCause, FailureSite};
+use crate::runtime_errors::failure_sites::{FailureCause, FailureSite, SitesByNode};
 use crate::runtime_errors::failures::Failure;
 use crate::runtime_errors::requests::SyntheticRequest;
 use crate::runtime_errors::symbolic::{ExprRef, Scope, SymbolicEvaluator, SymbolicValue};
@@ -148,11 +148,7 @@ impl MessageWriter<'_, '_> {
         }
     }
 
-    pub(crate) fn fix(
-        self,
-        sites_by_node: &HashMap<(usize, usize), Vec<&FailureSite>>,
-        site: &FailureSite,
-    ) -> Option<String> {
+    pub(crate) fn fix(self, sites_by_node: &SitesByNode<'_>, site: &FailureSite) -> Option<String> {
         match site.cause {
             FailureCause::Absent => self.absence_guard(sites_by_node, site),
             FailureCause::Null => Some(self.null_guard(site)),
@@ -306,11 +302,7 @@ impl MessageWriter<'_, '_> {
         }
     }
 
-    fn absence_guard(
-        self,
-        sites_by_node: &HashMap<(usize, usize), Vec<&FailureSite>>,
-        site: &FailureSite,
-    ) -> Option<String> {
+    fn absence_guard(self, sites_by_node: &SitesByNode<'_>, site: &FailureSite) -> Option<String> {
         let absent = &site.path;
         if absent.segments.is_empty() {
             return Some(match absent.root {

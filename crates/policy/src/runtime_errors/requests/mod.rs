@@ -30,7 +30,7 @@ use cel::value::EvalError;
 use kubernetes::defaulting::{self, Custom};
 use kubernetes::library::estimate::AUTHORIZER_CHECK_COST;
 use kubernetes::schema::rest_mapper::ApiResource;
-use kubernetes::validity::{FieldPath, InputConstraints, Root, fails_validation};
+use kubernetes::validity::{Constraint, FieldPath, InputConstraints, Root, fails_validation};
 use object_cache::ObjectCache;
 use prepare::stored_operation;
 pub(crate) use synthetic_request::SyntheticRequest;
@@ -416,4 +416,21 @@ fn user_info(value: Option<&Json>) -> UserInfo {
             .map(|(key, values)| (key.clone(), Some(texts(values))))
             .collect(),
     }
+}
+
+/// The needs of the least request of each operation.
+pub(crate) fn minimal_constraints(operations: &[Operation]) -> Vec<InputConstraints> {
+    let mut all = vec![InputConstraints::default()];
+    for operation in operations.iter().skip(1) {
+        let mut constraints = InputConstraints::default();
+        let path = FieldPath::new(Root::Request).field("operation");
+        let name = Json::from(operation.as_str());
+        if path
+            .and_then(|path| constraints.add(&path, Constraint::Equals(name)))
+            .is_some()
+        {
+            all.push(constraints);
+        }
+    }
+    all
 }

@@ -1,26 +1,29 @@
 //! Symbols: the part of a request that an expression stands for, as far as that can be read off it.
 
+mod branch_conditions;
 mod comprehensions;
 pub(crate) mod constant_conditions;
 pub(crate) mod free_values;
 mod iterations;
+mod values;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::Arc;
 
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use crate::compile::CompiledPolicy;
 use crate::expressions::Role;
 use crate::reads::{Input, variable};
 use crate::runtime_errors::input_types::{ChildType, InputType};
-use crate::runtime_errors::path_conditions::solver::Disjunct;
-use cel::ast::{Ast, Expr, ExprId, Literal};
+pub(crate) use branch_conditions::{BranchCondition, Disjunct};
+use cel::ast::{Ast, Expr, ExprId};
 pub(crate) use comprehensions::{ComprehensionKind, comprehension_kind};
 use constant_conditions::constant_truth;
 use kubernetes::validity::{FieldPath, Root, Segment};
+pub(crate) use values::{ANY_KEY, ExprRef, Scope, SymbolicValue, input_value};
+use values::{literal_value, select, sizes_of};
 
 /// The most parts that one expression may stand for.
 const MAX_ALTERNATIVES: usize = 4;
@@ -30,98 +33,6 @@ const MAX_ELEMENTS: usize = 64;
 
 /// How deep expressions are read, variables included.
 const MAX_DEPTH: usize = 120;
-
-/// The key that an entry of a map has that an expression iterates over.
-pub(crate) const ANY_KEY: &str = "example";
-
-/// An expression of a policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct ExprRef {
-    /// The index among the policy's expressions.
-    pub(crate) index: usize,
-    pub(crate) id: ExprId,
-}
-
-impl ExprRef {
-    /// Returns the node `id` of the same expression.
-    pub(crate) fn with_id(self, id: ExprId) -> Self {
-        Self { id, ..self }
-    }
-}
-
-/// The part of a request that an expression stands for.
-#[derive(Clone, Debug)]
-pub(crate) enum SymbolicValue {
-    /// The value at a path.
-    Input {
-        path: FieldPath,
-        /// True of an optional that holds it, if it is there.
-        is_optional: bool,
-        /// The value that stands in for it.
-        default: Option<Json>,
-    },
-    /// A value.
-    Constant(Json),
-    /// A list of these elements, or of some of them.
-    List(Rc<Vec<SymbolicValue>>),
-    /// The sum of two, be they lists or not.
-    Concat(Rc<(Vec<SymbolicValue>, Vec<SymbolicValue>)>),
-    /// The list that a macro makes.
-    Comprehension(ExprRef, Scope),
-    /// A key of the map at the path.
-    MapKey(FieldPath),
-    /// The number of elements or entries at the path.
-    Size(FieldPath),
-    /// The parts of the text at the path.
-    SplitParts(FieldPath),
-    Unknown,
-}
-
-/// The names that macros have bound, innermost first.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Scope(Option<Rc<LocalVariable>>);
-
-#[derive(Debug)]
-struct LocalVariable {
-    name: Arc<str>,
-    alternatives: Vec<SymbolicValue>,
-    outer: Scope,
-}
-
-impl Scope {
-    pub(crate) fn with(&self, name: &Arc<str>, alternatives: Vec<SymbolicValue>) -> Self {
-        Self(Some(Rc::new(LocalVariable {
-            name: Arc::clone(name),
-            alternatives,
-            outer: self.clone(),
-        })))
-    }
-
-    /// Reports whether no macro has bound a name.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_none()
-    }
-
-    fn find(&self, name: &str) -> Option<&[SymbolicValue]> {
-        let mut scope = self.0.as_deref();
-        while let Some(binding) = scope {
-            if *binding.name == *name {
-                return Some(&binding.alternatives);
-            }
-            scope = binding.outer.0.as_deref();
-        }
-        None
-    }
-}
-
-/// A goal: something that has to be so for an evaluation to go on to a place.
-#[derive(Clone, Debug)]
-pub(crate) enum BranchCondition {
-    /// The expression is `true`, or `false`.
-    Evaluates(ExprRef, Scope, bool),
-    /// The list or map at the path is not empty.
-    NonEmpty(FieldPath),
-}
 
 /// The ways for an expression to be true or false.
 type DisjunctCache = HashMap<(ExprRef, bool), Rc<[Disjunct]>>;
@@ -188,6 +99,12 @@ impl<'a> SymbolicEvaluator<'a> {
             .map_or(&NOTHING, |ast| ast.expr(node.id))
     }
 
+    /// The place of the node with the index `id`.
+    pub(crate) fn node(&self, n: usize, id: usize) -> Option<ExprRef> {
+        let id = self.ast(n)?.id(id)?;
+        Some(ExprRef { index: n, id })
+    }
+
     /// The index of the last variable `name`.
     pub(crate) fn variable(&self, name: &str) -> Option<usize> {
         self.variables.get(name).copied()
@@ -239,7 +156,7 @@ impl<'a> SymbolicEvaluator<'a> {
     }
 
     fn evaluate_at(&self, node: ExprRef, scope: &Scope, depth: usize) -> Vec<SymbolicValue> {
-        if scope.0.is_some() {
+        if !scope.is_empty() {
             return self.evaluate_uncached(node, scope, depth);
         }
         if let Some(known) = self.cache.borrow().get(&node) {
@@ -464,51 +381,5 @@ fn root_of(name: &str) -> Option<Root> {
         Input::Request => Root::Request,
         Input::NamespaceObject => Root::Namespace,
         Input::Authorizer | Input::Variables => return None,
-    })
-}
-
-/// The value at `path`.
-pub(crate) fn input_value(path: FieldPath) -> SymbolicValue {
-    SymbolicValue::Input {
-        path,
-        is_optional: false,
-        default: None,
-    }
-}
-
-fn select(
-    operands: Vec<SymbolicValue>,
-    step: impl Fn(&FieldPath) -> Option<FieldPath>,
-) -> Vec<SymbolicValue> {
-    let alternatives = operands.into_iter().map(|operand| match operand {
-        SymbolicValue::Input {
-            path, is_optional, ..
-        } => step(&path).map_or(SymbolicValue::Unknown, |path| SymbolicValue::Input {
-            path,
-            is_optional,
-            default: None,
-        }),
-        _ => SymbolicValue::Unknown,
-    });
-    alternatives.collect()
-}
-
-fn sizes_of(of: Vec<SymbolicValue>) -> Vec<SymbolicValue> {
-    let sizes = of.into_iter().map(|symbolic| match symbolic {
-        SymbolicValue::Input { path, .. } => SymbolicValue::Size(path),
-        _ => SymbolicValue::Unknown,
-    });
-    sizes.collect()
-}
-
-fn literal_value(literal: &Literal) -> SymbolicValue {
-    SymbolicValue::Constant(match literal {
-        Literal::Null => Json::Null,
-        Literal::Bool(value) => json!(value),
-        Literal::Int(value) => json!(value),
-        Literal::Uint(value) => json!(value),
-        Literal::Double(value) => json!(value),
-        Literal::String(text) => json!(&**text),
-        Literal::Bytes(_) => return SymbolicValue::Unknown,
     })
 }

@@ -1,0 +1,573 @@
+//! Visits expressions, and collects failure sites with their path conditions.
+
+use std::collections::HashMap;
+
+use super::{FailureCause, FailureSite};
+use crate::expressions::Role;
+use crate::runtime_errors::path_conditions::PathCondition;
+use crate::runtime_errors::symbolic::{
+    BranchCondition, ComprehensionKind, ExprRef, Scope, SymbolicEvaluator, SymbolicValue,
+    comprehension_kind,
+};
+use cel::ast::{Comprehension, Expr, ExprId, Literal};
+use cel::source::Location;
+use kubernetes::validity::{FieldPath, Root};
+
+/// The most candidates of one policy for one kind.
+const MAX_SITES: usize = 600;
+
+/// How deep expressions are searched.
+const MAX_DEPTH: usize = 150;
+
+/// The most ways to a variable that are followed.
+const MAX_READS_PER_VARIABLE: usize = 3;
+
+pub(crate) fn find_all(
+    evaluator: &SymbolicEvaluator<'_>,
+    target_nodes: &HashMap<ExprRef, Location>,
+    with_mutations: bool,
+) -> (Vec<FailureSite>, Vec<(ExprRef, PathCondition)>) {
+    let is_target = |node| target_nodes.contains_key(&node);
+    let mut finder = FailureSiteFinder {
+        with_mutations,
+        evaluator,
+        sites: Vec::new(),
+        is_target: (!target_nodes.is_empty()).then_some(&is_target),
+        reached: Vec::new(),
+        variable_reads: HashMap::new(),
+    };
+    finder.run();
+    (finder.sites, finder.reached)
+}
+
+struct FailureSiteFinder<'a, 'r> {
+    with_mutations: bool,
+    evaluator: &'r SymbolicEvaluator<'a>,
+    sites: Vec<FailureSite>,
+    /// Which places are to be reached.
+    is_target: Option<&'r dyn Fn(ExprRef) -> bool>,
+    reached: Vec<(ExprRef, PathCondition)>,
+    /// The goals with which the variables are read, by their indices.
+    variable_reads: HashMap<usize, Vec<PathCondition>>,
+}
+
+impl FailureSiteFinder<'_, '_> {
+    fn run(&mut self) {
+        let expressions = self.evaluator.policy.expressions();
+        let root = |n| {
+            let id = self.evaluator.ast(n)?.root();
+            Some(ExprRef { index: n, id })
+        };
+        let conditions: Vec<_> = (0..expressions.len())
+            .filter(|n| {
+                expressions
+                    .get(*n)
+                    .is_some_and(|e| e.role == Role::MatchCondition)
+            })
+            .filter_map(root)
+            .collect();
+        let is_true = |node: &ExprRef| BranchCondition::Evaluates(*node, Scope::default(), true);
+        let all_true = conditions.iter().map(is_true).collect();
+        let after_conditions = PathCondition::default().with_all(all_true);
+        let mut validation = None;
+        for (n, expression) in expressions.iter().enumerate() {
+            if !self.evaluator.policy.compiles(n) {
+                continue;
+            }
+            let Some(node) = root(n) else { continue };
+            let path_condition = match expression.role {
+                // Reviews, which have to confirm what is found, do not come to mutations.
+                Role::ApplyConfiguration | Role::JsonPatch if self.with_mutations => {
+                    after_conditions.clone()
+                }
+                Role::Variable | Role::ApplyConfiguration | Role::JsonPatch => continue,
+                Role::MatchCondition => {
+                    // A condition that is false hides the error of another.
+                    let others = conditions.iter().filter(|other| **other != node);
+                    let true_others = others.map(is_true);
+                    true_others.fold(PathCondition::default(), |path_condition, condition| {
+                        path_condition.with(condition, true)
+                    })
+                }
+                Role::Validation => {
+                    validation = Some(node);
+                    after_conditions.clone()
+                }
+                Role::MessageExpression => match validation {
+                    // It is of no use where the validation holds.
+                    Some(node) => after_conditions.with(
+                        BranchCondition::Evaluates(node, Scope::default(), false),
+                        false,
+                    ),
+                    None => continue,
+                },
+                Role::AuditAnnotation => after_conditions.clone(),
+            };
+            self.visit(node, None, &Scope::default(), &path_condition, 0);
+        }
+        // A variable reads those before it.
+        for (n, expression) in expressions.iter().enumerate().rev() {
+            if expression.role != Role::Variable || !self.evaluator.policy.compiles(n) {
+                continue;
+            }
+            let Some(node) = root(n) else { continue };
+            for path_condition in self.variable_reads.remove(&n).unwrap_or_default() {
+                self.visit(node, None, &Scope::default(), &path_condition, 0);
+            }
+        }
+    }
+
+    /// Keeps how an evaluation comes to `place`, where that is asked for.
+    fn reach(&mut self, node: ExprRef, path_condition: &PathCondition) {
+        if self.reached.len() < MAX_SITES && self.is_target.is_some_and(|is| is(node)) {
+            self.reached.push((node, path_condition.clone()));
+        }
+    }
+
+    fn visit(
+        &mut self,
+        node: ExprRef,
+        chain: Option<ExprId>,
+        scope: &Scope,
+        path_condition: &PathCondition,
+        depth: usize,
+    ) {
+        if depth > MAX_DEPTH || self.sites.len() >= MAX_SITES || !self.evaluator.take_step() {
+            return;
+        }
+        self.reach(node, path_condition);
+        let depth = depth.saturating_add(1);
+        let node_at = |id| node.with_id(id);
+        match self.evaluator.expr(node) {
+            Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => {}
+            Expr::Select {
+                operand,
+                field,
+                test_only,
+            } => {
+                if let Some(n) = self.evaluator.read_variable(node) {
+                    let variable_reads = self.variable_reads.entry(n).or_default();
+                    if variable_reads.len() < MAX_READS_PER_VARIABLE {
+                        variable_reads.push(path_condition.clone());
+                    }
+                    return;
+                }
+                let chain = if *test_only {
+                    None
+                } else {
+                    Some(chain.unwrap_or(node.id))
+                };
+                self.visit(node_at(*operand), chain, scope, path_condition, depth);
+                if !*test_only {
+                    self.add_null(node, node_at(*operand), scope, path_condition);
+                }
+                if let Some(chain) = chain {
+                    for symbolic in self.evaluator.evaluate(node_at(*operand), scope) {
+                        self.add_selection(node, chain, &symbolic, path_condition, |path| {
+                            path.field(field)
+                        });
+                    }
+                }
+            }
+            Expr::Call {
+                function,
+                target,
+                args,
+            } => self.visit_call(
+                node,
+                chain,
+                scope,
+                path_condition,
+                (function, *target, args),
+                depth,
+            ),
+            Expr::List { elements, .. } => {
+                for id in elements {
+                    self.visit(node_at(*id), None, scope, path_condition, depth);
+                }
+            }
+            Expr::Map(entries) => {
+                for entry in entries {
+                    self.visit(node_at(entry.key), None, scope, path_condition, depth);
+                    self.visit(node_at(entry.value), None, scope, path_condition, depth);
+                }
+            }
+            Expr::Struct { fields, .. } => {
+                for field in fields {
+                    self.visit(node_at(field.value), None, scope, path_condition, depth);
+                }
+            }
+            Expr::Comprehension(fold) => {
+                self.visit_comprehension(node, fold, scope, path_condition, depth)
+            }
+        }
+    }
+
+    fn visit_call(
+        &mut self,
+        node: ExprRef,
+        chain: Option<ExprId>,
+        scope: &Scope,
+        path_condition: &PathCondition,
+        (function, target, args): (&str, Option<ExprId>, &[ExprId]),
+        depth: usize,
+    ) {
+        let node_at = |id| node.with_id(id);
+        let is = |id, expected| BranchCondition::Evaluates(node_at(id), scope.clone(), expected);
+        match (function, target, args) {
+            ("_&&_" | "_||_", None, [left, right]) => {
+                // The value of one side that decides hides an error of the other.
+                let goes_on = function == "_&&_";
+                let left_condition = path_condition.with(is(*right, goes_on), true);
+                self.visit(node_at(*left), None, scope, &left_condition, depth);
+                let right_condition = path_condition.with(is(*left, goes_on), false);
+                self.visit(node_at(*right), None, scope, &right_condition, depth);
+            }
+            ("_?_:_", None, [condition, truthy, falsy]) => {
+                self.visit(node_at(*condition), None, scope, path_condition, depth);
+                let then = path_condition.with(is(*condition, true), false);
+                self.visit(node_at(*truthy), None, scope, &then, depth);
+                let otherwise = path_condition.with(is(*condition, false), false);
+                self.visit(node_at(*falsy), None, scope, &otherwise, depth);
+            }
+            ("_[_]", None, [operand, index]) => {
+                let chain = chain.unwrap_or(node.id);
+                self.visit(node_at(*operand), Some(chain), scope, path_condition, depth);
+                self.visit(node_at(*index), None, scope, path_condition, depth);
+                self.add_null(node, node_at(*operand), scope, path_condition);
+                for symbolic in self.evaluator.evaluate(node, scope) {
+                    if let SymbolicValue::Input {
+                        path,
+                        is_optional: false,
+                        ..
+                    } = symbolic
+                    {
+                        self.add(node, chain, path, path_condition);
+                    }
+                }
+                self.add_short_lists(node, (*operand, *index), scope, path_condition);
+            }
+            ("_/_" | "_%_", None, [dividend, divisor]) => {
+                self.visit(node_at(*dividend), None, scope, path_condition, depth);
+                self.visit(node_at(*divisor), None, scope, path_condition, depth);
+                self.add_int_or_string(node, scope, path_condition, (function, target, args));
+                for id in [*dividend, *divisor] {
+                    self.add_number_type(node, node_at(id), scope, path_condition);
+                }
+                for symbolic in self.evaluator.evaluate(node_at(*divisor), scope) {
+                    if let SymbolicValue::Input { path, .. } | SymbolicValue::Size(path) = symbolic
+                        && self.evaluator.may_be_zero(&path)
+                    {
+                        self.add_cause(node, path, FailureCause::ZeroDivisor, path_condition);
+                    }
+                }
+            }
+            ("value", Some(target), []) => {
+                let inner = self.evaluator.evaluate(node_at(target), scope);
+                self.visit(node_at(target), None, scope, path_condition, depth);
+                for symbolic in inner {
+                    if let SymbolicValue::Input {
+                        path,
+                        is_optional: true,
+                        ..
+                    } = symbolic
+                    {
+                        self.add(node, node.id, path, path_condition);
+                    }
+                }
+            }
+            (_, target, args) => {
+                for id in target.iter().chain(args) {
+                    self.visit(node_at(*id), None, scope, path_condition, depth);
+                    if !matches!(function, "_==_" | "_!=_") {
+                        self.add_null(node, node_at(*id), scope, path_condition);
+                        self.add_number_type(node, node_at(*id), scope, path_condition);
+                    }
+                }
+                self.add_int_or_string(node, scope, path_condition, (function, target, args));
+                if let Some(text) = parsed_string(function, target, args) {
+                    for symbolic in self.evaluator.evaluate(node_at(text), scope) {
+                        if let SymbolicValue::Input { path, .. } = symbolic
+                            && self.evaluator.is_free_string(&path)
+                        {
+                            self.add_cause(node, path, FailureCause::InvalidString, path_condition);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds a call of which an operand may be an integer or a text.
+    fn add_int_or_string(
+        &mut self,
+        node: ExprRef,
+        scope: &Scope,
+        path_condition: &PathCondition,
+        (function, target, args): (&str, Option<ExprId>, &[ExprId]),
+    ) {
+        if accepts_any_type(function) {
+            return;
+        }
+        for id in target.iter().chain(args) {
+            let operand = node.with_id(*id);
+            self.add_operand(
+                node,
+                operand,
+                (scope, path_condition),
+                FailureCause::IntOrString,
+            );
+        }
+    }
+
+    /// Adds the index of a list that is made of something and may be too short.
+    fn add_short_lists(
+        &mut self,
+        node: ExprRef,
+        (operand, index): (ExprId, ExprId),
+        scope: &Scope,
+        path_condition: &PathCondition,
+    ) {
+        let node_at = |id| node.with_id(id);
+        let Expr::Literal(Literal::Int(index)) = self.evaluator.expr(node_at(index)) else {
+            return;
+        };
+        let Ok(index) = usize::try_from(*index) else {
+            return;
+        };
+        for symbolic in self.evaluator.evaluate(node_at(operand), scope) {
+            match &symbolic {
+                SymbolicValue::SplitParts(path) if self.evaluator.is_free_string(path) => {
+                    self.add_cause(
+                        node,
+                        path.clone(),
+                        FailureCause::ShortSplit(index),
+                        path_condition,
+                    );
+                }
+                SymbolicValue::Comprehension(..) => {
+                    if let Some((path, excluded)) = self.evaluator.short_list_conditions(&symbolic)
+                    {
+                        let path_condition = path_condition.with_all(excluded);
+                        self.add_cause(node, path, FailureCause::ShortList(index), &path_condition);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Adds that `place` fails where the operand is null.
+    fn add_null(
+        &mut self,
+        node: ExprRef,
+        operand: ExprRef,
+        scope: &Scope,
+        path_condition: &PathCondition,
+    ) {
+        self.add_operand(node, operand, (scope, path_condition), FailureCause::Null);
+    }
+
+    /// Adds that `place` may fail where the operand is a number of the other sort.
+    fn add_number_type(
+        &mut self,
+        node: ExprRef,
+        operand: ExprRef,
+        scope: &Scope,
+        path_condition: &PathCondition,
+    ) {
+        self.add_operand(
+            node,
+            operand,
+            (scope, path_condition),
+            FailureCause::NumberType,
+        );
+    }
+
+    /// Adds that `place` may fail by `cause` where its operand may be so.
+    fn add_operand(
+        &mut self,
+        node: ExprRef,
+        operand: ExprRef,
+        (scope, path_condition): (&Scope, &PathCondition),
+        cause: FailureCause,
+    ) {
+        for symbolic in self.evaluator.evaluate(operand, scope) {
+            let SymbolicValue::Input { path, .. } = symbolic else {
+                continue;
+            };
+            let may_be = match cause {
+                FailureCause::Null => self.evaluator.may_be_null(&path),
+                FailureCause::NumberType => self.evaluator.may_be_int_or_double(&path),
+                FailureCause::IntOrString => self.evaluator.is_int_or_string(&path),
+                _ => false,
+            };
+            if may_be {
+                self.add_cause(node, path, cause, path_condition);
+            }
+        }
+    }
+
+    fn add_cause(
+        &mut self,
+        node: ExprRef,
+        path: FieldPath,
+        cause: FailureCause,
+        path_condition: &PathCondition,
+    ) {
+        // What params hold is for who wrote the policy to see.
+        if path.root == Root::Params || path.segments.is_empty() {
+            return;
+        }
+        self.sites.push(FailureSite {
+            node,
+            path,
+            cause,
+            chain: node.id,
+            path_condition: path_condition.clone(),
+        });
+    }
+
+    fn visit_comprehension(
+        &mut self,
+        node: ExprRef,
+        fold: &Comprehension,
+        scope: &Scope,
+        path_condition: &PathCondition,
+        depth: usize,
+    ) {
+        let node_at = |id| node.with_id(id);
+
+        let kind = comprehension_kind(self.evaluator, node.index, fold);
+        if let ComprehensionKind::Bind = kind {
+            self.visit(node_at(fold.accu_init), None, scope, path_condition, depth);
+            let bound = self.evaluator.evaluate(node_at(fold.accu_init), scope);
+            let scope = scope.with(&fold.accu_var, bound);
+            self.visit(node_at(fold.result), None, &scope, path_condition, depth);
+            return;
+        }
+        self.visit(node_at(fold.iter_range), None, scope, path_condition, depth);
+        let range = node_at(fold.iter_range);
+        self.add_null(range, range, scope, path_condition);
+        let mut iterations = self.evaluator.iterations(node.index, fold, scope, 0);
+        if iterations.is_empty() {
+            let unknown = scope.with(&fold.iter_var, vec![SymbolicValue::Unknown]);
+            let unknown = match &fold.iter_var2 {
+                Some(second) => unknown.with(second, vec![SymbolicValue::Unknown]),
+                None => unknown,
+            };
+            iterations.push((unknown, Vec::new()));
+        }
+        for (iteration, reached) in iterations {
+            let path_condition = path_condition.with_all(reached);
+            self.reach(node_at(fold.loop_step), &path_condition);
+            match &kind {
+                ComprehensionKind::All(test)
+                | ComprehensionKind::Exists(test)
+                | ComprehensionKind::ExistsOne(test) => {
+                    self.visit(node_at(*test), None, &iteration, &path_condition, depth);
+                }
+                ComprehensionKind::FilterMap(filter, transform) => {
+                    let mut path_condition = path_condition;
+                    if let Some(filter) = filter {
+                        self.visit(node_at(*filter), None, &iteration, &path_condition, depth);
+                        let passes =
+                            BranchCondition::Evaluates(node_at(*filter), iteration.clone(), true);
+                        path_condition = path_condition.with(passes, false);
+                    }
+                    self.visit(
+                        node_at(*transform),
+                        None,
+                        &iteration,
+                        &path_condition,
+                        depth,
+                    );
+                }
+                ComprehensionKind::Bind | ComprehensionKind::Other => {
+                    self.visit(
+                        node_at(fold.loop_step),
+                        None,
+                        &iteration,
+                        &path_condition,
+                        depth,
+                    );
+                }
+            }
+        }
+    }
+
+    fn add_selection(
+        &mut self,
+        node: ExprRef,
+        chain: ExprId,
+        operand: &SymbolicValue,
+        path_condition: &PathCondition,
+        step: impl Fn(&FieldPath) -> Option<FieldPath>,
+    ) {
+        let SymbolicValue::Input {
+            path,
+            is_optional: false,
+            ..
+        } = operand
+        else {
+            return;
+        };
+        if path.segments.is_empty() && path.root != Root::Request {
+            self.add(node, chain, path.clone(), path_condition);
+        }
+        if let Some(selector_constraints) = step(path) {
+            self.add(node, chain, selector_constraints, path_condition);
+        }
+    }
+
+    fn add(
+        &mut self,
+        node: ExprRef,
+        chain: ExprId,
+        absent: FieldPath,
+        path_condition: &PathCondition,
+    ) {
+        if !absent.segments.is_empty() && !self.evaluator.may_be_absent(&absent) {
+            return;
+        }
+        self.sites.push(FailureSite {
+            node,
+            path: absent,
+            cause: FailureCause::Absent,
+            chain,
+            path_condition: path_condition.clone(),
+        });
+    }
+}
+
+/// Reports whether a function takes integers and texts alike.
+fn accepts_any_type(function: &str) -> bool {
+    matches!(
+        function,
+        "_==_"
+            | "_!=_"
+            | "@in"
+            | "type"
+            | "string"
+            | "dyn"
+            | "orValue"
+            | "or"
+            | "hasValue"
+            | "optional.of"
+            | "optional.ofNonZeroValue"
+    )
+}
+
+/// The text that a call takes, and for some texts fails.
+fn parsed_string(function: &str, target: Option<ExprId>, args: &[ExprId]) -> Option<ExprId> {
+    match (function, target, args) {
+        (
+            "int" | "uint" | "double" | "bool" | "duration" | "timestamp" | "quantity" | "ip"
+            | "cidr" | "url" | "semver",
+            None,
+            [text, ..],
+        ) => Some(*text),
+        ("substring" | "charAt", Some(text), _) => Some(text),
+        _ => None,
+    }
+}

@@ -1,0 +1,392 @@
+//! Disjuncts of calls: comparisons, membership, string functions and optionals.
+
+use regexp::MemoryLimit;
+use serde_json::{Value as Json, json};
+
+use super::sample_text;
+use crate::runtime_errors::symbolic::constant_conditions::{
+    constant_equality, constant_membership,
+};
+use crate::runtime_errors::symbolic::{
+    ANY_KEY, Disjunct, ExprRef, Scope, SymbolicEvaluator, SymbolicValue,
+};
+use cel::ast::{Expr, ExprId};
+use kubernetes::validity::{Constraint, FieldPath};
+
+/// The ways for a call to be `wanted`.
+pub(crate) fn call_disjuncts(
+    evaluator: &SymbolicEvaluator<'_>,
+    node: ExprRef,
+    scope: &Scope,
+    (function, target, args): (&str, Option<ExprId>, &[ExprId]),
+    expected: bool,
+) -> Vec<Disjunct> {
+    let evaluate = |id| evaluator.evaluate(node.with_id(id), scope);
+    let disjuncts = match (function, target, args) {
+        ("orValue", Some(_), [_]) | ("value", Some(_), []) | ("_[_]", None, [_, _]) => {
+            let alternatives = evaluator.evaluate(node, scope);
+            alternatives
+                .iter()
+                .flat_map(|it| boolean_disjuncts(it, expected))
+                .collect()
+        }
+        ("hasValue", Some(target), []) => {
+            let constraint = if expected {
+                Constraint::Present
+            } else {
+                Constraint::Absent
+            };
+            for_each_path(&evaluate(target), |path| {
+                Some(Disjunct::from_constraint(path, constraint.clone()))
+            })
+        }
+        ("_==_" | "_!=_", None, [left, right]) => {
+            let is_equal = (function == "_==_") == expected;
+            let (left, right) = (evaluate(*left), evaluate(*right));
+            if let Some(value) = constant_equality(&left, &right) {
+                return constant_disjuncts(value == is_equal);
+            }
+            let pairs = left.iter().flat_map(|l| right.iter().map(move |r| (l, r)));
+            pairs.flat_map(|(l, r)| equality(l, r, is_equal)).collect()
+        }
+        ("@in" | "_in_", None, [element, of]) => {
+            let (element, of) = (evaluate(*element), evaluate(*of));
+            if let Some(value) = constant_membership(&element, &of) {
+                return constant_disjuncts(value == expected);
+            }
+            let pairs = element.iter().flat_map(|l| of.iter().map(move |r| (l, r)));
+            pairs
+                .flat_map(|(l, r)| membership(evaluator, l, r, expected))
+                .collect()
+        }
+        ("_<_" | "_<=_" | "_>_" | "_>=_", None, [left, right]) => {
+            let (left, right) = (evaluate(*left), evaluate(*right));
+            let pairs = left.iter().flat_map(|l| right.iter().map(move |r| (l, r)));
+            pairs
+                .flat_map(|(l, r)| order(function, l, r, expected))
+                .collect()
+        }
+        ("startsWith" | "endsWith" | "contains" | "matches", Some(target), [arg]) => {
+            let text = match &*evaluate(*arg) {
+                [SymbolicValue::Constant(Json::String(text))] => text.clone(),
+                _ => return vec![operands_present(evaluator, node, scope)],
+            };
+            let targets = evaluate(target);
+            let mut disjuncts = for_each_path(&targets, |path| {
+                if !expected {
+                    return Some(Disjunct::from_constraint(
+                        path,
+                        Constraint::Differs(json!(text)),
+                    ));
+                }
+                let constraint = match function {
+                    "startsWith" => Constraint::Prefix(text.clone()),
+                    "endsWith" => Constraint::Suffix(text.clone()),
+                    "contains" => Constraint::Part(text.clone()),
+                    _ => Constraint::Equals(json!(matching_text(&text)?)),
+                };
+                Some(Disjunct::from_constraint(path, constraint))
+            });
+            if expected && function == "matches" {
+                // Another text may match as well, if another one is asked for.
+                disjuncts.extend(for_each_path(&targets, |path| {
+                    Some(Disjunct::from_constraint(path, Constraint::Present))
+                }));
+            }
+            disjuncts
+        }
+        _ => Vec::new(),
+    };
+    if disjuncts.is_empty() {
+        vec![operands_present(evaluator, node, scope)]
+    } else {
+        disjuncts
+    }
+}
+
+/// A text that the pattern matches, of the simplest patterns.
+fn matching_text(pattern: &str) -> Option<String> {
+    let regex = regexp::Program::for_trials(pattern).ok()?;
+    let bare = pattern.trim_start_matches('^').trim_end_matches('$');
+    let bare = bare.replace(".*", "a").replace(".+", "a").replace('\\', "");
+    let samples = [
+        "example",
+        "a",
+        "1",
+        "v1.2.3",
+        "example.com/a",
+        "10.0.0.1",
+        "A",
+        "a-1",
+    ];
+    std::iter::once(&*bare)
+        .chain(samples)
+        .find(|text| regex.is_match(text, &MemoryLimit) == Ok(true))
+        .map(str::to_owned)
+        .or_else(|| sample_text::matching(pattern))
+}
+
+fn for_each_path(
+    alternatives: &[SymbolicValue],
+    disjunct: impl Fn(&FieldPath) -> Option<Disjunct>,
+) -> Vec<Disjunct> {
+    let paths = alternatives.iter().filter_map(|symbolic| match symbolic {
+        SymbolicValue::Input { path, .. } => Some(path),
+        _ => None,
+    });
+    paths.filter_map(disjunct).collect()
+}
+
+fn equality(left: &SymbolicValue, right: &SymbolicValue, expected: bool) -> Vec<Disjunct> {
+    match (left, right) {
+        (SymbolicValue::Input { path, default, .. }, SymbolicValue::Constant(value))
+        | (SymbolicValue::Constant(value), SymbolicValue::Input { path, default, .. }) => {
+            if value.is_null() {
+                let constraint = if expected {
+                    Constraint::Absent
+                } else {
+                    Constraint::Present
+                };
+                // Only a root is null.
+                return if path.segments.is_empty() || !expected {
+                    vec![Disjunct::from_constraint(path, constraint)]
+                } else {
+                    Vec::new()
+                };
+            }
+            let constraint = if expected {
+                Constraint::Equals(value.clone())
+            } else {
+                Constraint::Differs(value.clone())
+            };
+            let mut disjuncts = vec![Disjunct::from_constraint(path, constraint)];
+            if default
+                .as_ref()
+                .is_some_and(|default| (default == value) == expected)
+            {
+                disjuncts.insert(0, Disjunct::from_constraint(path, Constraint::Absent));
+            }
+            disjuncts
+        }
+        (SymbolicValue::Size(path), SymbolicValue::Constant(value))
+        | (SymbolicValue::Constant(value), SymbolicValue::Size(path)) => {
+            let n = value.as_u64().and_then(|n| usize::try_from(n).ok());
+            match n {
+                Some(n) if expected => vec![Disjunct {
+                    constraints: vec![
+                        (path.clone(), Constraint::MinLen(n)),
+                        (path.clone(), Constraint::MaxLen(n)),
+                    ],
+                    conditions: Vec::new(),
+                }],
+                Some(n) => vec![Disjunct::from_constraint(
+                    path,
+                    Constraint::MinLen(n.saturating_add(1)),
+                )],
+                None => Vec::new(),
+            }
+        }
+        (SymbolicValue::Constant(left), SymbolicValue::Constant(right)) => ((left == right)
+            == expected)
+            .then(Disjunct::default)
+            .into_iter()
+            .collect(),
+        (SymbolicValue::MapKey(map), SymbolicValue::Constant(value))
+        | (SymbolicValue::Constant(value), SymbolicValue::MapKey(map)) => {
+            if !expected {
+                return vec![Disjunct::from_constraint(map, Constraint::MinLen(1))];
+            }
+            let path = value.as_str().and_then(|key| map.field(key));
+            path.map(|path| Disjunct::from_constraint(&path, Constraint::Present))
+                .into_iter()
+                .collect()
+        }
+        (SymbolicValue::Input { path: left, .. }, SymbolicValue::Input { path: right, .. }) => {
+            // Values made alike are equal.
+            let both = [left, right].map(|path| (path.clone(), Constraint::Present));
+            let mut disjunct = Disjunct {
+                constraints: both.into(),
+                conditions: Vec::new(),
+            };
+            if !expected {
+                disjunct
+                    .constraints
+                    .push((left.clone(), Constraint::Differs(json!("example"))));
+            }
+            vec![disjunct]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn membership(
+    evaluator: &SymbolicEvaluator<'_>,
+    element: &SymbolicValue,
+    of: &SymbolicValue,
+    expected: bool,
+) -> Vec<Disjunct> {
+    match (element, of) {
+        (SymbolicValue::Constant(value), SymbolicValue::Input { path, .. }) => {
+            let is_list = evaluator
+                .input_type(path)
+                .is_some_and(|input_type| input_type.is_list());
+            match value.as_str() {
+                Some(key) if !is_list => {
+                    let constraint = if expected {
+                        Constraint::Present
+                    } else {
+                        Constraint::Absent
+                    };
+                    let path = path.field(key);
+                    path.map(|path| Disjunct::from_constraint(&path, constraint))
+                        .into_iter()
+                        .collect()
+                }
+                _ if expected => vec![Disjunct::from_constraint(
+                    path,
+                    Constraint::Holds(value.clone()),
+                )],
+                _ => vec![Disjunct::from_constraint(path, Constraint::Present)],
+            }
+        }
+        (SymbolicValue::Input { path, default, .. }, SymbolicValue::List(elements)) => {
+            let values = elements.iter().filter_map(|element| match element {
+                SymbolicValue::Constant(value) => Some(value.clone()),
+                _ => None,
+            });
+            let mut disjuncts: Vec<_> = if expected {
+                values
+                    .map(|value| Disjunct::from_constraint(path, Constraint::Equals(value)))
+                    .collect()
+            } else {
+                let constraints = values.map(|value| (path.clone(), Constraint::Differs(value)));
+                vec![Disjunct {
+                    constraints: constraints.collect(),
+                    conditions: Vec::new(),
+                }]
+            };
+            if !expected && default.is_some() {
+                disjuncts.insert(0, Disjunct::from_constraint(path, Constraint::Absent));
+            }
+            disjuncts
+        }
+        (SymbolicValue::Constant(value), SymbolicValue::List(elements)) => {
+            let is_in = elements
+                .iter()
+                .any(|element| matches!(element, SymbolicValue::Constant(known) if known == value));
+            (is_in == expected)
+                .then(Disjunct::default)
+                .into_iter()
+                .collect()
+        }
+        (SymbolicValue::MapKey(map), SymbolicValue::List(elements)) if expected => {
+            let keys = elements.iter().filter_map(|element| match element {
+                SymbolicValue::Constant(Json::String(key)) => map.field(key),
+                _ => None,
+            });
+            keys.map(|path| Disjunct::from_constraint(&path, Constraint::Present))
+                .collect()
+        }
+        (SymbolicValue::MapKey(map), _) => map
+            .field(ANY_KEY)
+            .map(|path| Disjunct::from_constraint(&path, Constraint::Present))
+            .into_iter()
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn order(
+    function: &str,
+    left: &SymbolicValue,
+    right: &SymbolicValue,
+    expected: bool,
+) -> Vec<Disjunct> {
+    let (symbolic, bound, is_turned) = match (left, right) {
+        (symbolic, SymbolicValue::Constant(Json::Number(bound))) => (symbolic, bound, false),
+        (SymbolicValue::Constant(Json::Number(bound)), symbolic) => (symbolic, bound, true),
+        _ => return Vec::new(),
+    };
+    let Some(bound) = bound.as_i64() else {
+        return Vec::new();
+    };
+    let is_less = function.starts_with("_<") != is_turned;
+    let is_less = is_less == expected;
+    // One away from the bound is on the wanted side of it, be it among it or not.
+    let value = if is_less {
+        bound.saturating_sub(1)
+    } else {
+        bound.saturating_add(1)
+    };
+    match symbolic {
+        SymbolicValue::Input { path, .. } => vec![
+            Disjunct::from_constraint(path, Constraint::Equals(json!(value))),
+            Disjunct::from_constraint(path, Constraint::Equals(json!(bound))),
+        ],
+        SymbolicValue::Size(path) => {
+            let of = |n: i64| usize::try_from(n.max(0)).unwrap_or(0);
+            if is_less {
+                vec![Disjunct::from_constraint(
+                    path,
+                    Constraint::MaxLen(of(value)),
+                )]
+            } else {
+                vec![Disjunct::from_constraint(
+                    path,
+                    Constraint::MinLen(of(value)),
+                )]
+            }
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The ways for what is the same in all requests.
+pub(crate) fn constant_disjuncts(is_so: bool) -> Vec<Disjunct> {
+    is_so.then(Disjunct::default).into_iter().collect()
+}
+
+/// The ways for a symbol to be the boolean `wanted`.
+pub(crate) fn boolean_disjuncts(symbolic: &SymbolicValue, expected: bool) -> Vec<Disjunct> {
+    match symbolic {
+        SymbolicValue::Input { path, default, .. } => {
+            let mut disjuncts = vec![Disjunct::from_constraint(
+                path,
+                Constraint::Equals(json!(expected)),
+            )];
+            if *default == Some(json!(expected)) {
+                disjuncts.insert(0, Disjunct::from_constraint(path, Constraint::Absent));
+            }
+            disjuncts
+        }
+        SymbolicValue::Constant(Json::Bool(value)) if *value != expected => Vec::new(),
+        _ => vec![Disjunct::default()],
+    }
+}
+
+/// The way for which all that the expression reads is there.
+pub(crate) fn operands_present(
+    evaluator: &SymbolicEvaluator<'_>,
+    node: ExprRef,
+    scope: &Scope,
+) -> Disjunct {
+    let mut disjunct = Disjunct::default();
+    if let Expr::Call { target, args, .. } = evaluator.expr(node) {
+        for id in target.iter().chain(&**args) {
+            let alternatives = evaluator.evaluate(node.with_id(*id), scope);
+            for symbolic in alternatives.iter().take(1) {
+                if let SymbolicValue::Input {
+                    path,
+                    is_optional: false,
+                    default: None,
+                } = symbolic
+                {
+                    disjunct
+                        .constraints
+                        .push((path.clone(), Constraint::Present));
+                }
+            }
+        }
+    }
+    disjunct
+}

@@ -1,0 +1,184 @@
+//! Disjuncts of a branch condition, by the form of its expression.
+
+use std::rc::Rc;
+
+use super::calls::{boolean_disjuncts, call_disjuncts, constant_disjuncts, operands_present};
+use crate::runtime_errors::symbolic::constant_conditions::constant_truth;
+use crate::runtime_errors::symbolic::{
+    BranchCondition, ComprehensionKind, Disjunct, ExprRef, Scope, SymbolicEvaluator, SymbolicValue,
+    comprehension_kind,
+};
+use cel::ast::{Comprehension, Expr, Literal};
+use kubernetes::validity::Constraint;
+
+pub(crate) fn disjuncts(
+    evaluator: &SymbolicEvaluator<'_>,
+    condition: &BranchCondition,
+) -> Rc<[Disjunct]> {
+    match condition {
+        BranchCondition::NonEmpty(path) => {
+            [Disjunct::from_constraint(path, Constraint::MinLen(1))].into()
+        }
+        BranchCondition::Evaluates(node, scope, expected) if scope.is_empty() => {
+            let key = (*node, *expected);
+            if let Some(known) = evaluator.disjuncts.borrow().get(&key) {
+                return Rc::clone(known);
+            }
+            let disjuncts: Rc<[Disjunct]> =
+                expression_disjuncts(evaluator, *node, scope, *expected).into();
+            evaluator
+                .disjuncts
+                .borrow_mut()
+                .insert(key, Rc::clone(&disjuncts));
+            disjuncts
+        }
+        BranchCondition::Evaluates(node, scope, expected) => {
+            expression_disjuncts(evaluator, *node, scope, *expected).into()
+        }
+    }
+}
+
+/// The ways for the expression at `place` to be `wanted`.
+fn expression_disjuncts(
+    evaluator: &SymbolicEvaluator<'_>,
+    node: ExprRef,
+    scope: &Scope,
+    expected: bool,
+) -> Vec<Disjunct> {
+    let node_at = |id| node.with_id(id);
+    let is = |id, expected| BranchCondition::Evaluates(node_at(id), scope.clone(), expected);
+    if let Some(n) = evaluator.read_variable(node) {
+        let Some(ast) = evaluator.ast(n) else {
+            return Vec::new();
+        };
+        let id = ast.root();
+        return vec![Disjunct::from_conditions(vec![BranchCondition::Evaluates(
+            ExprRef { index: n, id },
+            Scope::default(),
+            expected,
+        )])];
+    }
+    match evaluator.expr(node) {
+        Expr::Literal(Literal::Bool(value)) => constant_disjuncts(*value == expected),
+        Expr::Select {
+            operand,
+            field,
+            test_only: true,
+        } => {
+            let operands = evaluator.evaluate(node_at(*operand), scope);
+            let paths = operands.iter().filter_map(|symbolic| match symbolic {
+                SymbolicValue::Input { path, .. } => path.field(field),
+                _ => None,
+            });
+            let constraint = if expected {
+                Constraint::Present
+            } else {
+                Constraint::Absent
+            };
+            let mut disjuncts: Vec<_> = paths
+                .map(|path| Disjunct::from_constraint(&path, constraint.clone()))
+                .collect();
+            if disjuncts.is_empty() {
+                disjuncts.push(Disjunct::default());
+            }
+            disjuncts
+        }
+        Expr::Call {
+            function,
+            target,
+            args,
+        } => match (&**function, target, &**args) {
+            ("!_", None, [arg]) => vec![Disjunct::from_conditions(vec![is(*arg, !expected)])],
+            ("_&&_", None, args) if expected => {
+                vec![Disjunct::from_conditions(
+                    args.iter().rev().map(|arg| is(*arg, true)).collect(),
+                )]
+            }
+            ("_||_", None, args) if !expected => {
+                vec![Disjunct::from_conditions(
+                    args.iter().rev().map(|arg| is(*arg, false)).collect(),
+                )]
+            }
+            ("_&&_" | "_||_", None, args) => args
+                .iter()
+                .map(|arg| Disjunct::from_conditions(vec![is(*arg, expected)]))
+                .collect(),
+            ("_?_:_", None, [condition, truthy, falsy]) => vec![
+                Disjunct::from_conditions(vec![is(*truthy, expected), is(*condition, true)]),
+                Disjunct::from_conditions(vec![is(*falsy, expected), is(*condition, false)]),
+            ],
+            _ => call_disjuncts(evaluator, node, scope, (function, *target, args), expected),
+        },
+        Expr::Comprehension(fold) => {
+            comprehension_disjuncts(evaluator, node, fold, scope, expected)
+        }
+        _ => {
+            let alternatives = evaluator.evaluate(node, scope);
+            let disjuncts: Vec<_> = alternatives
+                .iter()
+                .flat_map(|it| boolean_disjuncts(it, expected))
+                .collect();
+            if disjuncts.is_empty() {
+                return vec![operands_present(evaluator, node, scope)];
+            }
+            disjuncts
+        }
+    }
+}
+
+/// The ways for a comprehension to be `wanted`.
+fn comprehension_disjuncts(
+    evaluator: &SymbolicEvaluator<'_>,
+    node: ExprRef,
+    fold: &Comprehension,
+    scope: &Scope,
+    expected: bool,
+) -> Vec<Disjunct> {
+    if let Some(value) = constant_truth(evaluator, node, scope) {
+        return constant_disjuncts(value == expected);
+    }
+    let node_at = |id| node.with_id(id);
+    let test = match comprehension_kind(evaluator, node.index, fold) {
+        ComprehensionKind::All(test) => Some((test, true)),
+        ComprehensionKind::Exists(test) | ComprehensionKind::ExistsOne(test) => Some((test, false)),
+        ComprehensionKind::Bind => {
+            let bound = evaluator.evaluate(node_at(fold.accu_init), scope);
+            let scope = scope.with(&fold.accu_var, bound);
+            return vec![Disjunct::from_conditions(vec![BranchCondition::Evaluates(
+                node_at(fold.result),
+                scope,
+                expected,
+            )])];
+        }
+        ComprehensionKind::FilterMap(..) | ComprehensionKind::Other => None,
+    };
+    let Some((test, is_all)) = test else {
+        return vec![operands_present(evaluator, node, scope)];
+    };
+    let mut disjuncts = Vec::new();
+    // `all` is true and `exists` is false of nothing.
+    if is_all == expected {
+        let range = evaluator.evaluate(node_at(fold.iter_range), scope);
+        let empty = range.iter().filter_map(|symbolic| match symbolic {
+            SymbolicValue::Input { path, default, .. } => Some(if default.is_some() {
+                Disjunct::from_constraint(path, Constraint::Absent)
+            } else {
+                Disjunct::from_constraint(path, Constraint::MaxLen(0))
+            }),
+            _ => None,
+        });
+        disjuncts.extend(empty);
+    }
+    for (iteration, mut conditions) in evaluator.iterations(node.index, fold, scope, 0) {
+        conditions.push(BranchCondition::Evaluates(
+            node_at(test),
+            iteration,
+            expected,
+        ));
+        disjuncts.push(Disjunct::from_conditions(conditions));
+    }
+    if disjuncts.is_empty() {
+        disjuncts.push(Disjunct::default());
+    }
+    disjuncts
+}

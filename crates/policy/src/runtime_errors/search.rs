@@ -1,0 +1,449 @@
+//! The search loop: kinds, failure sites, constraints, requests, findings.
+
+use std::collections::{BTreeMap, HashSet};
+use std::rc::Rc;
+
+use serde_json::Value as Json;
+
+use super::Context;
+use super::failure_sites::{self, FailureCause, FailureSite, SitesByNode, sites_by_node};
+use super::failures::{Failure, is_missing_value_error};
+use super::path_conditions::solver;
+use super::reports::messages::MessageWriter;
+use super::requests::builders::RequestBuilders;
+use super::requests::kinds::representative_kinds;
+use super::requests::{Budget, RequestBuilder, SyntheticRequest, Witness, minimal_constraints};
+use super::symbolic::SymbolicEvaluator;
+use crate::compile::CompiledPolicy;
+use crate::consequence::Consequence;
+use crate::expressions::{PolicyExpression, Role};
+use crate::finding::ExpressionFindings;
+use crate::matching;
+use crate::rule::Rule;
+use cel::ast::{Ast, Expr, ExprId};
+use cel::diagnostic::Code;
+use cel::source::{Location, SourceMap};
+use cel::stack::run_on_deep_stack;
+use kubernetes::schema::Gvk;
+use kubernetes::validity::{Constraint, FieldPath, InputConstraints, Root};
+
+/// The most requests that are evaluated for one policy.
+const MAX_EVALUATIONS: u32 = 400;
+
+/// The cost units that all evaluations for one policy may use.
+const MAX_COST: u64 = 300_000;
+
+/// The steps that reading the expressions of a policy may take for one kind.
+pub(super) const MAX_STEPS: u32 = 20_000;
+
+/// How often a request is mended that fails elsewhere.
+pub(super) const MAX_REPAIRS: usize = 6;
+
+/// The most findings about one policy.
+const MAX_FOUND: usize = 200;
+
+/// An expression that fails where something is absent.
+#[derive(Clone, Debug)]
+pub struct RuntimeErrorFinding {
+    /// The index of the expression among those of the policy.
+    pub index: usize,
+    /// The field of the policy, `spec.validations[0].expression`.
+    pub field_ref: String,
+    /// The place in the expression.
+    pub location: Location,
+    /// The rule that it belongs to.
+    pub rule: Rule,
+    /// The kind of the object of the witness.
+    pub gvk: Gvk,
+    /// A sentence of what may be absent, and what happens then.
+    pub message: String,
+    /// The mend.
+    pub fix: Option<String>,
+    /// True if it is a part of the params, which are written together with the policy, and not of a request.
+    pub is_of_params: bool,
+    /// The fate of the request.
+    pub consequence: Consequence,
+    /// The number of other expressions that fail for the same reason.
+    pub n_others: usize,
+    /// The request.
+    pub witness: Witness,
+}
+
+/// Finds the expressions of `policy` that fail where something is absent, in the order of the policy's fields.
+#[must_use]
+pub fn find_runtime_errors(
+    policy: &CompiledPolicy,
+    context: &Context<'_>,
+) -> Vec<RuntimeErrorFinding> {
+    let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
+    run_on_deep_stack(is_deep, || {
+        let mut search = Search::new(policy, context.without_params);
+        search.run(context);
+        search.into_findings(context.type_findings)
+    })
+}
+
+/// The findings so far, and what may still be tried.
+struct Search<'a> {
+    policy: &'a CompiledPolicy,
+    without_params: Option<&'a str>,
+    budget: Budget,
+    findings: Vec<LocatedFinding>,
+    /// The chains of selections that are told, by the index of their expression.
+    reported_chains: HashSet<(usize, ExprId)>,
+    /// The paths that are told, by the index of the expression.
+    reported_paths: HashSet<(usize, FieldPath)>,
+    /// The causes that are told once for all expressions, roots and what params lack, with the place of the finding
+    /// and the expressions that it is about.
+    shared_causes: BTreeMap<FieldPath, (usize, HashSet<usize>)>,
+}
+
+struct LocatedFinding {
+    finding: RuntimeErrorFinding,
+    offset: u32,
+    /// The places of the chain that it is in.
+    chain: Vec<Location>,
+}
+
+impl<'a> Search<'a> {
+    fn new(policy: &'a CompiledPolicy, without_params: Option<&'a str>) -> Self {
+        Self {
+            policy,
+            without_params,
+            budget: Budget {
+                n_evaluations: MAX_EVALUATIONS,
+                cost: MAX_COST,
+            },
+            findings: Vec::new(),
+            reported_chains: HashSet::new(),
+            reported_paths: HashSet::new(),
+            shared_causes: BTreeMap::new(),
+        }
+    }
+
+    fn run(&mut self, context: &Context<'_>) {
+        let policy = self.policy;
+        let targets = matching::targets(policy.policy(), context.mapper);
+        let builders = RequestBuilders::new(policy, context);
+        for (resource, operations) in representative_kinds(&targets) {
+            if self.budget.is_used_up() {
+                break;
+            }
+            if let Some(builder) = builders.for_resource(resource, operations) {
+                self.try_kind(builder);
+            }
+        }
+    }
+
+    fn try_kind(&mut self, mut builder: RequestBuilder<'_>) {
+        let evaluator = builder.evaluator(MAX_STEPS);
+        let sites = failure_sites::find(&evaluator);
+        if sites.is_empty() {
+            return;
+        }
+        let sites_by_node = sites_by_node(&sites);
+        // The least object finds most.
+        for constraints in minimal_constraints(&builder.operations) {
+            self.try_constraints(&mut builder, &evaluator, &sites_by_node, &constraints);
+        }
+        for site in &sites {
+            if self.budget.is_used_up() || self.findings.len() >= MAX_FOUND {
+                break;
+            }
+            self.try_site(&mut builder, &evaluator, &sites_by_node, site);
+        }
+    }
+
+    fn is_reported(&self, site: &FailureSite) -> bool {
+        let (n, path) = (site.node.index, &site.path);
+        let is_chain_reported = self.reported_chains.contains(&(n, site.chain));
+        if site.cause != FailureCause::Absent {
+            // What may be absent and null is told once.
+            let is_known = site.cause == FailureCause::Null
+                && self.reported_paths.contains(&(n, path.clone()));
+            return is_chain_reported || is_known;
+        }
+        if self.shared_causes.contains_key(path) {
+            return true;
+        }
+        !path.segments.is_empty()
+            && (is_chain_reported || self.reported_paths.contains(&(n, path.clone())))
+    }
+
+    /// Tries to reach `candidate`.
+    fn try_site(
+        &mut self,
+        builder: &mut RequestBuilder<'_>,
+        evaluator: &SymbolicEvaluator<'_>,
+        sites_by_node: &SitesByNode<'_>,
+        site: &FailureSite,
+    ) {
+        if self.is_reported(site) {
+            return;
+        }
+        for constraint in site.failing_constraints(evaluator) {
+            let mut constraints = InputConstraints::default();
+            if constraints.add(&site.path, constraint).is_some() {
+                self.try_site_with(builder, evaluator, sites_by_node, site, &constraints);
+            }
+        }
+    }
+
+    /// Tries to reach `candidate` by requests that fit `needs`.
+    fn try_site_with(
+        &mut self,
+        builder: &mut RequestBuilder<'_>,
+        evaluator: &SymbolicEvaluator<'_>,
+        sites_by_node: &SitesByNode<'_>,
+        site: &FailureSite,
+        constraints: &InputConstraints,
+    ) {
+        for with_soft in site.path_condition.attempts() {
+            if self.is_reported(site) {
+                return;
+            }
+            let conditions = site.path_condition.conditions(*with_soft);
+            let solution = solver::solve(evaluator, conditions, constraints.clone());
+            if solution.is_unsat {
+                return;
+            }
+            for mut constraints in solution.solutions {
+                for _ in 0..MAX_REPAIRS {
+                    let failures =
+                        self.try_constraints(builder, evaluator, sites_by_node, &constraints);
+                    if self.is_reported(site) {
+                        return;
+                    }
+                    let Some((synthetic, failures)) = failures else {
+                        break;
+                    };
+                    let Some(missing) =
+                        missing_path(&synthetic, &failures, sites_by_node, site.node.index)
+                    else {
+                        break;
+                    };
+                    if constraints.add(missing, Constraint::Present).is_none() {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Evaluates a request that fits `needs`, and tells what fails for it.
+    fn try_constraints(
+        &mut self,
+        builder: &mut RequestBuilder<'_>,
+        evaluator: &SymbolicEvaluator<'_>,
+        sites_by_node: &SitesByNode<'_>,
+        constraints: &InputConstraints,
+    ) -> Option<(Rc<SyntheticRequest>, Vec<Failure>)> {
+        if !builder.is_untried(constraints) {
+            return None;
+        }
+        let synthetic = builder.build(constraints)?;
+        let failures = builder.evaluate_once(evaluator, &synthetic, &mut self.budget)?;
+        for failure in &failures {
+            let at_node = sites_by_node.get(&(failure.origin_index, failure.origin_id));
+            let mut at_node = at_node.into_iter().flatten();
+            let site = at_node.find(|it| self.matches_site(evaluator, &synthetic, failure, it));
+            if let Some(site) = site {
+                self.report(builder, evaluator, sites_by_node, &synthetic, failure, site);
+            }
+        }
+        Some((synthetic, failures))
+    }
+
+    /// Reports whether `failure` is for what the candidate says, in a way that a valid request may be.
+    fn matches_site(
+        &self,
+        evaluator: &SymbolicEvaluator<'_>,
+        synthetic: &SyntheticRequest,
+        failure: &Failure,
+        site: &FailureSite,
+    ) -> bool {
+        let path = &site.path;
+        let text = || synthetic.value_at(path).and_then(Json::as_str);
+        let is_beyond = failure.message.starts_with("index out of bounds");
+        match site.cause {
+            FailureCause::Absent => {
+                is_missing_value_error(&failure.message) && self.lacks(evaluator, synthetic, site)
+            }
+            FailureCause::Null => synthetic.value_at(path).is_some_and(Json::is_null),
+            FailureCause::NumberType => {
+                let is_overload_error = failure.message.starts_with("no such overload");
+                is_overload_error && synthetic.value_at(path).is_some_and(Json::is_number)
+            }
+            FailureCause::InvalidString => text().is_some_and(|text| evaluator.accepts(path, text)),
+            FailureCause::ShortSplit(_) => {
+                is_beyond && text().is_some_and(|text| evaluator.accepts(path, text))
+            }
+            FailureCause::ShortList(_) => is_beyond,
+            FailureCause::ZeroDivisor => {
+                ["division by zero", "modulus by zero"].contains(&failure.message.as_str())
+            }
+            FailureCause::IntOrString => {
+                let is_either = |value: &Json| value.is_string() || value.is_number();
+                !is_missing_value_error(&failure.message)
+                    && synthetic.value_at(path).is_some_and(is_either)
+            }
+        }
+    }
+
+    /// Reports whether `made` lacks what the candidate says, in a way that a valid request may.
+    fn lacks(
+        &self,
+        evaluator: &SymbolicEvaluator<'_>,
+        synthetic: &SyntheticRequest,
+        site: &FailureSite,
+    ) -> bool {
+        if site.path == FieldPath::new(Root::Namespace) {
+            // Match conditions are given none.
+            let expressions = self.policy.expressions();
+            let role = expressions
+                .get(site.node.index)
+                .map(|expression| expression.role);
+            if role == Some(Role::MatchCondition) {
+                return true;
+            }
+        }
+        synthetic.lacks(&site.path)
+            && (site.path.segments.is_empty() || evaluator.may_be_absent(&site.path))
+    }
+
+    fn report(
+        &mut self,
+        builder: &RequestBuilder<'_>,
+        evaluator: &SymbolicEvaluator<'_>,
+        sites_by_node: &SitesByNode<'_>,
+        synthetic: &SyntheticRequest,
+        failure: &Failure,
+        site: &FailureSite,
+    ) {
+        let (n, path) = (site.node.index, &site.path);
+        let is_absent = site.cause == FailureCause::Absent;
+        if is_absent && let Some((_, others)) = self.shared_causes.get_mut(path) {
+            others.insert(n);
+            return;
+        }
+        if self.is_reported(site) || self.findings.len() >= MAX_FOUND {
+            return;
+        }
+        let Some(expression) = self.policy.expressions().get(n) else {
+            return;
+        };
+        let Ok(ast) = expression.parsed() else { return };
+        let offset = ast.offset(site.node.id);
+        let source = SourceMap::new(&expression.text);
+        let writer = MessageWriter {
+            evaluator,
+            resource: builder.resource,
+            without_params: self.without_params,
+        };
+        let finding = RuntimeErrorFinding {
+            index: n,
+            field_ref: expression.field_ref.clone(),
+            location: source.location(offset),
+            rule: writer.rule(site),
+            gvk: builder.resource.gvk.clone(),
+            message: writer.message(synthetic, failure, site),
+            fix: writer.fix(sites_by_node, site),
+            is_of_params: path.root == Root::Params && !path.segments.is_empty(),
+            consequence: self.policy.consequence(failure.index),
+            n_others: 0,
+            witness: builder.witness(synthetic, &failure.message),
+        };
+        if is_absent && is_shared(path) {
+            let known = (self.findings.len(), HashSet::from([n]));
+            self.shared_causes.insert(path.clone(), known);
+        }
+        if !path.segments.is_empty() {
+            self.reported_chains.insert((n, site.chain));
+        }
+        let is_missing = is_absent || site.cause == FailureCause::Null;
+        if is_missing && !path.segments.is_empty() {
+            self.reported_paths.insert((n, path.clone()));
+        }
+        let chain = chain_of(ast, site.chain)
+            .into_iter()
+            .map(|id| source.location(ast.offset(id)));
+        self.findings.push(LocatedFinding {
+            finding,
+            offset,
+            chain: chain.collect(),
+        });
+    }
+
+    /// The findings in the order of the policy's fields, without those that type checking tells.
+    fn into_findings(mut self, type_findings: &[ExpressionFindings]) -> Vec<RuntimeErrorFinding> {
+        for (node, expressions) in self.shared_causes.values() {
+            if let Some(located) = self.findings.get_mut(*node) {
+                located.finding.n_others = expressions.len().saturating_sub(1);
+            }
+        }
+        let is_typed = |LocatedFinding { finding, chain, .. }: &LocatedFinding| {
+            let of_expression = type_findings
+                .iter()
+                .filter(|found| found.index == finding.index);
+            let mut diagnostics = of_expression.flat_map(ExpressionFindings::iter);
+            diagnostics.any(|(_, _, found)| {
+                found.location == finding.location
+                    // Of a chain that cannot be evaluated at all, no guard makes sense.
+                    || found.code == Code::UndefinedField && chain.contains(&found.location)
+                    || finding.rule == Rule::AbsentObject && found.code == Code::NoFieldSelection
+            })
+        };
+        self.findings.retain(|located| !is_typed(located));
+        self.findings
+            .sort_by_key(|located| (located.finding.index, located.offset));
+        self.findings
+            .into_iter()
+            .map(|located| located.finding)
+            .collect()
+    }
+}
+
+/// The nodes of the chain of selections and indices at `chain`, outermost first.
+fn chain_of(ast: &Ast, chain: ExprId) -> Vec<ExprId> {
+    let mut nodes = Vec::new();
+    let mut next = Some(chain);
+    while let Some(id) = next {
+        nodes.push(id);
+        next = match ast.expr(id) {
+            Expr::Select { operand, .. } => Some(*operand),
+            Expr::Call {
+                function,
+                target: None,
+                args,
+            } if &**function == "_[_]" => args.first().copied(),
+            _ => None,
+        };
+    }
+    nodes
+}
+
+/// Reports whether the cause is one of all expressions together: it is mended in one place, or not seen in them.
+fn is_shared(absent: &FieldPath) -> bool {
+    absent.segments.is_empty() || absent.root == Root::Params
+}
+
+/// The path that is missing where the evaluation failed before it came to where it should, in the expression of the
+/// index `n`.
+pub(super) fn missing_path<'c>(
+    synthetic: &SyntheticRequest,
+    failures: &[Failure],
+    sites_by_node: &SitesByNode<'c>,
+    n: usize,
+) -> Option<&'c FieldPath> {
+    let lacking = |failure: &Failure| {
+        let at_node = sites_by_node.get(&(failure.origin_index, failure.origin_id))?;
+        let missing = at_node
+            .iter()
+            .find(|other| other.cause == FailureCause::Absent && synthetic.lacks(&other.path))?;
+        Some(&missing.path)
+    };
+    let (here, elsewhere): (Vec<_>, Vec<_>) = failures
+        .iter()
+        .partition(|failure| failure.origin_index == n);
+    here.into_iter().chain(elsewhere).find_map(lacking)
+}

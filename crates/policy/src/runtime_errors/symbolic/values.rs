@@ -1,0 +1,138 @@
+//! Symbolic values, and the scopes of comprehension variables.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use serde_json::{Value as Json, json};
+
+use cel::ast::{ExprId, Literal};
+use kubernetes::validity::FieldPath;
+
+/// The key that an entry of a map has that an expression iterates over.
+pub(crate) const ANY_KEY: &str = "example";
+
+/// An expression of a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ExprRef {
+    /// The index among the policy's expressions.
+    pub(crate) index: usize,
+    pub(crate) id: ExprId,
+}
+
+impl ExprRef {
+    /// Returns the node `id` of the same expression.
+    pub(crate) fn with_id(self, id: ExprId) -> Self {
+        Self { id, ..self }
+    }
+}
+
+/// The part of a request that an expression stands for.
+#[derive(Clone, Debug)]
+pub(crate) enum SymbolicValue {
+    /// The value at a path.
+    Input {
+        path: FieldPath,
+        /// True of an optional that holds it, if it is there.
+        is_optional: bool,
+        /// The value that stands in for it.
+        default: Option<Json>,
+    },
+    /// A value.
+    Constant(Json),
+    /// A list of these elements, or of some of them.
+    List(Rc<Vec<SymbolicValue>>),
+    /// The sum of two, be they lists or not.
+    Concat(Rc<(Vec<SymbolicValue>, Vec<SymbolicValue>)>),
+    /// The list that a macro makes.
+    Comprehension(ExprRef, Scope),
+    /// A key of the map at the path.
+    MapKey(FieldPath),
+    /// The number of elements or entries at the path.
+    Size(FieldPath),
+    /// The parts of the text at the path.
+    SplitParts(FieldPath),
+    Unknown,
+}
+
+/// The value at `path`.
+pub(crate) fn input_value(path: FieldPath) -> SymbolicValue {
+    SymbolicValue::Input {
+        path,
+        is_optional: false,
+        default: None,
+    }
+}
+
+pub(crate) fn select(
+    operands: Vec<SymbolicValue>,
+    step: impl Fn(&FieldPath) -> Option<FieldPath>,
+) -> Vec<SymbolicValue> {
+    let alternatives = operands.into_iter().map(|operand| match operand {
+        SymbolicValue::Input {
+            path, is_optional, ..
+        } => step(&path).map_or(SymbolicValue::Unknown, |path| SymbolicValue::Input {
+            path,
+            is_optional,
+            default: None,
+        }),
+        _ => SymbolicValue::Unknown,
+    });
+    alternatives.collect()
+}
+
+pub(crate) fn sizes_of(of: Vec<SymbolicValue>) -> Vec<SymbolicValue> {
+    let sizes = of.into_iter().map(|symbolic| match symbolic {
+        SymbolicValue::Input { path, .. } => SymbolicValue::Size(path),
+        _ => SymbolicValue::Unknown,
+    });
+    sizes.collect()
+}
+
+pub(crate) fn literal_value(literal: &Literal) -> SymbolicValue {
+    SymbolicValue::Constant(match literal {
+        Literal::Null => Json::Null,
+        Literal::Bool(value) => json!(value),
+        Literal::Int(value) => json!(value),
+        Literal::Uint(value) => json!(value),
+        Literal::Double(value) => json!(value),
+        Literal::String(text) => json!(&**text),
+        Literal::Bytes(_) => return SymbolicValue::Unknown,
+    })
+}
+
+/// The names that macros have bound, innermost first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scope(Option<Rc<LocalVariable>>);
+
+#[derive(Debug)]
+struct LocalVariable {
+    name: Arc<str>,
+    alternatives: Vec<SymbolicValue>,
+    outer: Scope,
+}
+
+impl Scope {
+    pub(crate) fn with(&self, name: &Arc<str>, alternatives: Vec<SymbolicValue>) -> Self {
+        Self(Some(Rc::new(LocalVariable {
+            name: Arc::clone(name),
+            alternatives,
+            outer: self.clone(),
+        })))
+    }
+
+    /// Reports whether no macro has bound a name.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<&[SymbolicValue]> {
+        let mut scope = self.0.as_deref();
+        while let Some(binding) = scope {
+            if *binding.name == *name {
+                return Some(&binding.alternatives);
+            }
+            scope = binding.outer.0.as_deref();
+        }
+        None
+    }
+}
