@@ -1,0 +1,197 @@
+//! Evaluation of a policy for synthetic requests, within a budget.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use super::{RequestBuilder, SyntheticRequest};
+use crate::admission::trace::{Step, TRACED_CALL_LIMIT};
+use crate::admission::{AdmissionRequest, Namespace, Object, ParamList, ReviewContext, UserInfo};
+use crate::runtime_errors::failures::{Failure, effective_failures};
+use crate::runtime_errors::symbolic::SymbolicEvaluator;
+use cel::value::EvalError;
+use kubernetes::library::estimate::AUTHORIZER_CHECK_COST;
+
+/// The cost that evaluations may still have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    pub(crate) n_evaluations: u32,
+    pub(crate) cost: u64,
+}
+
+impl Budget {
+    pub(crate) fn is_used_up(self) -> bool {
+        self.n_evaluations == 0 || self.cost == 0
+    }
+}
+
+impl RequestBuilder<'_> {
+    /// The request that was made as the admission sees it, with its namespace and the namespaces that there are.
+    pub(crate) fn admission_request(
+        &self,
+        synthetic: &SyntheticRequest,
+    ) -> Option<(
+        AdmissionRequest,
+        Option<Namespace>,
+        BTreeMap<String, Namespace>,
+    )> {
+        let (resource, subresource) = self.resource_and_subresource();
+        let text = |name: &str| {
+            let value = synthetic.request.get(name).and_then(Json::as_str);
+            value.unwrap_or_default().to_owned()
+        };
+        let mut gvr = self.resource.gvr.clone();
+        resource.clone_into(&mut gvr.resource);
+        let request = AdmissionRequest {
+            operation: synthetic.operation,
+            gvk: self.resource.gvk.clone(),
+            gvr,
+            subresource: subresource.to_owned(),
+            name: text("name"),
+            namespace: text("namespace"),
+            object: synthetic.object.as_ref().map(Object::new),
+            old_object: synthetic.old_object.as_ref().map(Object::new),
+            user_info: user_info(synthetic.request.get("userInfo")),
+            ..AdmissionRequest::default()
+        };
+        let namespace = synthetic
+            .namespace
+            .as_ref()
+            .map(|namespace| self.namespace(namespace));
+        let mut namespaces = BTreeMap::new();
+        if let Some(namespace) = &namespace {
+            namespaces.insert(request.namespace.clone(), namespace.clone());
+        } else if !request.namespace.is_empty() {
+            let own = synthetic
+                .object
+                .as_ref()
+                .or(synthetic.old_object.as_ref())?;
+            namespaces.insert(request.namespace.clone(), Namespace::new(own));
+        }
+        Some((request, namespace, namespaces))
+    }
+
+    /// The namespace, read once for all requests in it.
+    fn namespace(&self, namespace: &Json) -> Namespace {
+        let mut last = self.last_namespace.borrow_mut();
+        match &*last {
+            Some((known, read)) if known == namespace => read.clone(),
+            _ => {
+                let read = Namespace::new(namespace);
+                *last = Some((namespace.clone(), read.clone()));
+                read
+            }
+        }
+    }
+
+    /// Evaluates the policy for what was made; `None` where the rules do not match it or it has been evaluated
+    /// before.
+    pub(crate) fn evaluate_once(
+        &mut self,
+        evaluator: &SymbolicEvaluator<'_>,
+        synthetic: &Rc<SyntheticRequest>,
+        budget: &mut Budget,
+    ) -> Option<Vec<Failure>> {
+        if self.evaluated.contains_key(synthetic) {
+            return None;
+        }
+        self.evaluate_uncached(evaluator, synthetic, budget)
+            .as_deref()
+            .cloned()
+    }
+
+    /// [`RequestBuilder::evaluate`], with what is known of a request that has been evaluated before.
+    pub(crate) fn evaluate(
+        &mut self,
+        evaluator: &SymbolicEvaluator<'_>,
+        synthetic: &Rc<SyntheticRequest>,
+        budget: &mut Budget,
+    ) -> Option<Rc<Vec<Failure>>> {
+        match self.evaluated.get(synthetic) {
+            Some(known) => known.clone(),
+            None => self.evaluate_uncached(evaluator, synthetic, budget),
+        }
+    }
+
+    /// Evaluates the policy for what was made, and keeps the failures.
+    fn evaluate_uncached(
+        &mut self,
+        evaluator: &SymbolicEvaluator<'_>,
+        synthetic: &Rc<SyntheticRequest>,
+        budget: &mut Budget,
+    ) -> Option<Rc<Vec<Failure>>> {
+        let steps = self.trace(synthetic, budget);
+        let found = steps.map(|steps| Rc::new(effective_failures(evaluator, &steps)));
+        self.evaluated.insert(Rc::clone(synthetic), found.clone());
+        found
+    }
+
+    /// The results of all expressions for what was made; `None` where [`RequestBuilder::evaluate`] has none.
+    pub(crate) fn trace_once(
+        &mut self,
+        synthetic: &Rc<SyntheticRequest>,
+        budget: &mut Budget,
+    ) -> Option<Vec<Step>> {
+        if self.evaluated.insert(Rc::clone(synthetic), None).is_some() {
+            return None;
+        }
+        self.trace(synthetic, budget)
+    }
+
+    fn trace(&self, synthetic: &SyntheticRequest, budget: &mut Budget) -> Option<Vec<Step>> {
+        if budget.is_used_up() {
+            return None;
+        }
+        budget.n_evaluations -= 1;
+        let (request, namespace, namespaces) = self.admission_request(synthetic)?;
+        if !self.admission.matches_exactly(&request, &namespaces) {
+            return None;
+        }
+        let no_params = ParamList::default();
+        let context =
+            ReviewContext::new(&no_params, &namespaces, Arc::clone(&self.authorizer) as _);
+        let params = synthetic.params.as_ref().map(Object::new);
+        let (evaluation, steps) =
+            self.admission
+                .trace(&request, params.as_ref(), namespace.as_ref(), &context);
+        // Each that ended early may have cost as much as a call may.
+        let is_over = |step: &&Step| step.result.as_ref().is_err_and(EvalError::ends_evaluation);
+        let over = steps.iter().filter(is_over);
+        let of_ended = over.fold(0, |cost: u64, _| cost.saturating_add(TRACED_CALL_LIMIT));
+        // A check asks nobody here.
+        let cost = evaluation.costs.used() % AUTHORIZER_CHECK_COST;
+        let cost = cost.saturating_add(100).saturating_add(of_ended);
+        budget.cost = budget.cost.saturating_sub(cost);
+        // The decision of the API server about such a request is unknown.
+        evaluation.exceeded.is_none().then_some(steps)
+    }
+}
+
+fn user_info(value: Option<&Json>) -> UserInfo {
+    let text = |name: &str| {
+        let text = value.and_then(|value| value.get(name)?.as_str());
+        text.unwrap_or_default().to_owned()
+    };
+    let texts = |value: &Json| {
+        let items = value.as_array().into_iter().flatten();
+        items
+            .filter_map(|item| Some(item.as_str()?.to_owned()))
+            .collect()
+    };
+    let extra = value.and_then(|value| value.get("extra")?.as_object());
+    UserInfo {
+        username: text("username"),
+        uid: text("uid"),
+        groups: value
+            .and_then(|value| value.get("groups"))
+            .map(texts)
+            .unwrap_or_default(),
+        extra: extra
+            .into_iter()
+            .flatten()
+            .map(|(key, values)| (key.clone(), Some(texts(values))))
+            .collect(),
+    }
+}

@@ -1,0 +1,51 @@
+//! Witnesses: requests for which an expression fails, as they are sent.
+
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use super::{RequestBuilder, SyntheticRequest};
+
+/// A request for which an expression fails, as an `AdmissionReview` has it, with what is asked besides.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Witness {
+    /// The request: operation, kind, resource, name, namespace, userInfo, object, oldObject.
+    pub request: Json,
+    /// The params, where the policy has a paramKind; null without any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub params: Option<Json>,
+    /// The namespace of the request, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace_object: Option<Json>,
+    /// The error of the expression.
+    pub error: String,
+}
+
+impl RequestBuilder<'_> {
+    /// The witness of what was made, for which `error` came up.
+    pub(crate) fn witness(&self, synthetic: &SyntheticRequest, error: &str) -> Witness {
+        let mut request = synthetic.request.clone();
+        if let Some(fields) = request.as_object_mut() {
+            for name in [
+                "requestKind",
+                "requestResource",
+                "requestSubResource",
+                "options",
+                "dryRun",
+            ] {
+                fields.remove(name);
+            }
+            let or_null = |object: &Option<Json>| object.clone().unwrap_or(Json::Null);
+            let [object, old_object] = &synthetic.sent;
+            fields.insert("object".to_owned(), or_null(object));
+            fields.insert("oldObject".to_owned(), or_null(old_object));
+        }
+        let has_params = self.params.is_some();
+        Witness {
+            request,
+            params: has_params.then(|| synthetic.params.clone().unwrap_or(Json::Null)),
+            namespace_object: synthetic.namespace.clone(),
+            error: error.to_owned(),
+        }
+    }
+}
