@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::causes::parsed_string;
 use super::{FailureCause, FailureSite};
 use crate::expressions::Role;
 use crate::runtime_errors::path_conditions::PathCondition;
@@ -9,9 +10,8 @@ use crate::runtime_errors::symbolic::{
     BranchCondition, ComprehensionKind, ExprRef, Scope, SymbolicEvaluator, SymbolicValue,
     comprehension_kind,
 };
-use cel::ast::{Comprehension, Expr, ExprId, Literal};
+use cel::ast::{Comprehension, Expr, ExprId};
 use cel::source::Location;
-use kubernetes::validity::{FieldPath, Root};
 
 /// The most candidates of one policy for one kind.
 const MAX_SITES: usize = 600;
@@ -40,10 +40,10 @@ pub(crate) fn find_all(
     (finder.sites, finder.reached)
 }
 
-struct FailureSiteFinder<'a, 'r> {
+pub(super) struct FailureSiteFinder<'a, 'r> {
     with_mutations: bool,
-    evaluator: &'r SymbolicEvaluator<'a>,
-    sites: Vec<FailureSite>,
+    pub(super) evaluator: &'r SymbolicEvaluator<'a>,
+    pub(super) sites: Vec<FailureSite>,
     /// Which places are to be reached.
     is_target: Option<&'r dyn Fn(ExprRef) -> bool>,
     reached: Vec<(ExprRef, PathCondition)>,
@@ -298,136 +298,6 @@ impl FailureSiteFinder<'_, '_> {
         }
     }
 
-    /// Adds a call of which an operand may be an integer or a text.
-    fn add_int_or_string(
-        &mut self,
-        node: ExprRef,
-        scope: &Scope,
-        path_condition: &PathCondition,
-        (function, target, args): (&str, Option<ExprId>, &[ExprId]),
-    ) {
-        if accepts_any_type(function) {
-            return;
-        }
-        for id in target.iter().chain(args) {
-            let operand = node.with_id(*id);
-            self.add_operand(
-                node,
-                operand,
-                (scope, path_condition),
-                FailureCause::IntOrString,
-            );
-        }
-    }
-
-    /// Adds the index of a list that is made of something and may be too short.
-    fn add_short_lists(
-        &mut self,
-        node: ExprRef,
-        (operand, index): (ExprId, ExprId),
-        scope: &Scope,
-        path_condition: &PathCondition,
-    ) {
-        let node_at = |id| node.with_id(id);
-        let Expr::Literal(Literal::Int(index)) = self.evaluator.expr(node_at(index)) else {
-            return;
-        };
-        let Ok(index) = usize::try_from(*index) else {
-            return;
-        };
-        for symbolic in self.evaluator.evaluate(node_at(operand), scope) {
-            match &symbolic {
-                SymbolicValue::SplitParts(path) if self.evaluator.is_free_string(path) => {
-                    self.add_cause(
-                        node,
-                        path.clone(),
-                        FailureCause::ShortSplit(index),
-                        path_condition,
-                    );
-                }
-                SymbolicValue::Comprehension(..) => {
-                    if let Some((path, excluded)) = self.evaluator.short_list_conditions(&symbolic)
-                    {
-                        let path_condition = path_condition.with_all(excluded);
-                        self.add_cause(node, path, FailureCause::ShortList(index), &path_condition);
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// Adds that `place` fails where the operand is null.
-    fn add_null(
-        &mut self,
-        node: ExprRef,
-        operand: ExprRef,
-        scope: &Scope,
-        path_condition: &PathCondition,
-    ) {
-        self.add_operand(node, operand, (scope, path_condition), FailureCause::Null);
-    }
-
-    /// Adds that `place` may fail where the operand is a number of the other sort.
-    fn add_number_type(
-        &mut self,
-        node: ExprRef,
-        operand: ExprRef,
-        scope: &Scope,
-        path_condition: &PathCondition,
-    ) {
-        self.add_operand(
-            node,
-            operand,
-            (scope, path_condition),
-            FailureCause::NumberType,
-        );
-    }
-
-    /// Adds that `place` may fail by `cause` where its operand may be so.
-    fn add_operand(
-        &mut self,
-        node: ExprRef,
-        operand: ExprRef,
-        (scope, path_condition): (&Scope, &PathCondition),
-        cause: FailureCause,
-    ) {
-        for symbolic in self.evaluator.evaluate(operand, scope) {
-            let SymbolicValue::Input { path, .. } = symbolic else {
-                continue;
-            };
-            let may_be = match cause {
-                FailureCause::Null => self.evaluator.may_be_null(&path),
-                FailureCause::NumberType => self.evaluator.may_be_int_or_double(&path),
-                FailureCause::IntOrString => self.evaluator.is_int_or_string(&path),
-                _ => false,
-            };
-            if may_be {
-                self.add_cause(node, path, cause, path_condition);
-            }
-        }
-    }
-
-    fn add_cause(
-        &mut self,
-        node: ExprRef,
-        path: FieldPath,
-        cause: FailureCause,
-        path_condition: &PathCondition,
-    ) {
-        // What params hold is for who wrote the policy to see.
-        if path.root == Root::Params || path.segments.is_empty() {
-            return;
-        }
-        self.sites.push(FailureSite {
-            node,
-            path,
-            cause,
-            chain: node.id,
-            path_condition: path_condition.clone(),
-        });
-    }
-
     fn visit_comprehension(
         &mut self,
         node: ExprRef,
@@ -494,80 +364,5 @@ impl FailureSiteFinder<'_, '_> {
                 }
             }
         }
-    }
-
-    fn add_selection(
-        &mut self,
-        node: ExprRef,
-        chain: ExprId,
-        operand: &SymbolicValue,
-        path_condition: &PathCondition,
-        step: impl Fn(&FieldPath) -> Option<FieldPath>,
-    ) {
-        let SymbolicValue::Input {
-            path,
-            is_optional: false,
-            ..
-        } = operand
-        else {
-            return;
-        };
-        if path.segments.is_empty() && path.root != Root::Request {
-            self.add(node, chain, path.clone(), path_condition);
-        }
-        if let Some(selector_constraints) = step(path) {
-            self.add(node, chain, selector_constraints, path_condition);
-        }
-    }
-
-    fn add(
-        &mut self,
-        node: ExprRef,
-        chain: ExprId,
-        absent: FieldPath,
-        path_condition: &PathCondition,
-    ) {
-        if !absent.segments.is_empty() && !self.evaluator.may_be_absent(&absent) {
-            return;
-        }
-        self.sites.push(FailureSite {
-            node,
-            path: absent,
-            cause: FailureCause::Absent,
-            chain,
-            path_condition: path_condition.clone(),
-        });
-    }
-}
-
-/// Reports whether a function takes integers and texts alike.
-fn accepts_any_type(function: &str) -> bool {
-    matches!(
-        function,
-        "_==_"
-            | "_!=_"
-            | "@in"
-            | "type"
-            | "string"
-            | "dyn"
-            | "orValue"
-            | "or"
-            | "hasValue"
-            | "optional.of"
-            | "optional.ofNonZeroValue"
-    )
-}
-
-/// The text that a call takes, and for some texts fails.
-fn parsed_string(function: &str, target: Option<ExprId>, args: &[ExprId]) -> Option<ExprId> {
-    match (function, target, args) {
-        (
-            "int" | "uint" | "double" | "bool" | "duration" | "timestamp" | "quantity" | "ip"
-            | "cidr" | "url" | "semver",
-            None,
-            [text, ..],
-        ) => Some(*text),
-        ("substring" | "charAt", Some(text), _) => Some(text),
-        _ => None,
     }
 }

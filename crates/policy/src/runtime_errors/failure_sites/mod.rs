@@ -1,5 +1,6 @@
 //! Failure sites: nodes of a policy that fail for some value, each with its path condition.
 
+mod causes;
 mod finder;
 
 use std::collections::HashMap;

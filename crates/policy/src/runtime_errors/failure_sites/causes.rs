@@ -1,0 +1,219 @@
+//! Causes for which a node fails, by the symbolic values of its operands.
+
+use super::finder::FailureSiteFinder;
+use super::{FailureCause, FailureSite};
+use crate::runtime_errors::path_conditions::PathCondition;
+use crate::runtime_errors::symbolic::{ExprRef, Scope, SymbolicValue};
+use cel::ast::{Expr, ExprId, Literal};
+use kubernetes::validity::{FieldPath, Root};
+
+impl FailureSiteFinder<'_, '_> {
+    /// Adds a call of which an operand may be an integer or a text.
+    pub(super) fn add_int_or_string(
+        &mut self,
+        node: ExprRef,
+        scope: &Scope,
+        path_condition: &PathCondition,
+        (function, target, args): (&str, Option<ExprId>, &[ExprId]),
+    ) {
+        if accepts_any_type(function) {
+            return;
+        }
+        for id in target.iter().chain(args) {
+            let operand = node.with_id(*id);
+            self.add_operand(
+                node,
+                operand,
+                (scope, path_condition),
+                FailureCause::IntOrString,
+            );
+        }
+    }
+
+    /// Adds the index of a list that is made of something and may be too short.
+    pub(super) fn add_short_lists(
+        &mut self,
+        node: ExprRef,
+        (operand, index): (ExprId, ExprId),
+        scope: &Scope,
+        path_condition: &PathCondition,
+    ) {
+        let node_at = |id| node.with_id(id);
+        let Expr::Literal(Literal::Int(index)) = self.evaluator.expr(node_at(index)) else {
+            return;
+        };
+        let Ok(index) = usize::try_from(*index) else {
+            return;
+        };
+        for symbolic in self.evaluator.evaluate(node_at(operand), scope) {
+            match &symbolic {
+                SymbolicValue::SplitParts(path) if self.evaluator.is_free_string(path) => {
+                    self.add_cause(
+                        node,
+                        path.clone(),
+                        FailureCause::ShortSplit(index),
+                        path_condition,
+                    );
+                }
+                SymbolicValue::Comprehension(..) => {
+                    if let Some((path, excluded)) = self.evaluator.short_list_conditions(&symbolic)
+                    {
+                        let path_condition = path_condition.with_all(excluded);
+                        self.add_cause(node, path, FailureCause::ShortList(index), &path_condition);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Adds that `place` fails where the operand is null.
+    pub(super) fn add_null(
+        &mut self,
+        node: ExprRef,
+        operand: ExprRef,
+        scope: &Scope,
+        path_condition: &PathCondition,
+    ) {
+        self.add_operand(node, operand, (scope, path_condition), FailureCause::Null);
+    }
+
+    /// Adds that `place` may fail where the operand is a number of the other sort.
+    pub(super) fn add_number_type(
+        &mut self,
+        node: ExprRef,
+        operand: ExprRef,
+        scope: &Scope,
+        path_condition: &PathCondition,
+    ) {
+        self.add_operand(
+            node,
+            operand,
+            (scope, path_condition),
+            FailureCause::NumberType,
+        );
+    }
+
+    /// Adds that `place` may fail by `cause` where its operand may be so.
+    fn add_operand(
+        &mut self,
+        node: ExprRef,
+        operand: ExprRef,
+        (scope, path_condition): (&Scope, &PathCondition),
+        cause: FailureCause,
+    ) {
+        for symbolic in self.evaluator.evaluate(operand, scope) {
+            let SymbolicValue::Input { path, .. } = symbolic else {
+                continue;
+            };
+            let may_be = match cause {
+                FailureCause::Null => self.evaluator.may_be_null(&path),
+                FailureCause::NumberType => self.evaluator.may_be_int_or_double(&path),
+                FailureCause::IntOrString => self.evaluator.is_int_or_string(&path),
+                _ => false,
+            };
+            if may_be {
+                self.add_cause(node, path, cause, path_condition);
+            }
+        }
+    }
+
+    pub(super) fn add_cause(
+        &mut self,
+        node: ExprRef,
+        path: FieldPath,
+        cause: FailureCause,
+        path_condition: &PathCondition,
+    ) {
+        // What params hold is for who wrote the policy to see.
+        if path.root == Root::Params || path.segments.is_empty() {
+            return;
+        }
+        self.sites.push(FailureSite {
+            node,
+            path,
+            cause,
+            chain: node.id,
+            path_condition: path_condition.clone(),
+        });
+    }
+
+    pub(super) fn add_selection(
+        &mut self,
+        node: ExprRef,
+        chain: ExprId,
+        operand: &SymbolicValue,
+        path_condition: &PathCondition,
+        step: impl Fn(&FieldPath) -> Option<FieldPath>,
+    ) {
+        let SymbolicValue::Input {
+            path,
+            is_optional: false,
+            ..
+        } = operand
+        else {
+            return;
+        };
+        if path.segments.is_empty() && path.root != Root::Request {
+            self.add(node, chain, path.clone(), path_condition);
+        }
+        if let Some(selector_constraints) = step(path) {
+            self.add(node, chain, selector_constraints, path_condition);
+        }
+    }
+
+    pub(super) fn add(
+        &mut self,
+        node: ExprRef,
+        chain: ExprId,
+        absent: FieldPath,
+        path_condition: &PathCondition,
+    ) {
+        if !absent.segments.is_empty() && !self.evaluator.may_be_absent(&absent) {
+            return;
+        }
+        self.sites.push(FailureSite {
+            node,
+            path: absent,
+            cause: FailureCause::Absent,
+            chain,
+            path_condition: path_condition.clone(),
+        });
+    }
+}
+
+/// Reports whether a function takes integers and texts alike.
+fn accepts_any_type(function: &str) -> bool {
+    matches!(
+        function,
+        "_==_"
+            | "_!=_"
+            | "@in"
+            | "type"
+            | "string"
+            | "dyn"
+            | "orValue"
+            | "or"
+            | "hasValue"
+            | "optional.of"
+            | "optional.ofNonZeroValue"
+    )
+}
+
+/// The text that a call takes, and for some texts fails.
+pub(super) fn parsed_string(
+    function: &str,
+    target: Option<ExprId>,
+    args: &[ExprId],
+) -> Option<ExprId> {
+    match (function, target, args) {
+        (
+            "int" | "uint" | "double" | "bool" | "duration" | "timestamp" | "quantity" | "ip"
+            | "cidr" | "url" | "semver",
+            None,
+            [text, ..],
+        ) => Some(*text),
+        ("substring" | "charAt", Some(text), _) => Some(text),
+        _ => None,
+    }
+}
