@@ -1,5 +1,5 @@
-//! Comparisons that the schemas decide: with a value that an enumeration does not have, and with null where there is
-//! always something.
+//! Comparisons that are constant by the schemas: with a value that an enumeration lacks, or of null with a value that
+//! is never null.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -24,22 +24,22 @@ use cel::source::SourceMap;
 use cel::stack::run_on_deep_stack;
 use kubernetes::validity::{Root, enum_values};
 
-/// Of policies about more kinds nothing is said.
+/// The most kinds of a checked policy.
 const MAX_KINDS: usize = 20;
 
-/// How deep expressions are searched.
+/// The deepest nesting of visited expressions.
 const MAX_DEPTH: usize = 150;
 
 /// The most findings about one policy.
 const MAX_FOUND: usize = 50;
 
-/// The most values of an enumeration that a message names.
+/// The most values of an enumeration in a message.
 const MAX_NAMED: usize = 12;
 
-/// The longest text of a policy that a message shows.
+/// The longest string of a policy in a message, in bytes.
 const MAX_SHOWN: usize = 60;
 
-/// Finds the comparisons of `policy` that are the same for all objects by the schemas of its kinds.
+/// Finds the comparisons of `policy` that are constant by the schemas of its kinds.
 #[must_use]
 pub fn constant_comparisons(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Suspicion> {
     let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
@@ -56,7 +56,7 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Suspicion> {
     if kinds.len() > MAX_KINDS {
         return Vec::new();
     }
-    // A kind that is asked about in vain says nothing.
+    // Requests of a kind without operations do not exist.
     kinds.retain(|target| !operations(target).is_empty());
     let params = params_type(policy, context);
     let mut outcomes: BTreeMap<(usize, usize), ComparisonOutcome> = BTreeMap::new();
@@ -100,7 +100,7 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Suspicion> {
     findings.take(MAX_FOUND).collect()
 }
 
-/// Reports whether something is compared with a literal, and not by other letters than it has.
+/// Returns true if the policy compares something with a literal, and does not change the case of strings.
 fn has_literal_comparison(policy: &CompiledPolicy) -> bool {
     let mut has_any = false;
     for expression in policy.expressions() {
@@ -148,14 +148,14 @@ struct ConstantComparison {
     is_harmless: bool,
 }
 
-/// The judgement of a comparison.
+/// The possible results of a comparison.
 #[derive(Clone, Debug)]
 enum ComparisonOutcome {
-    /// It is the same for all objects.
+    /// One result for all objects.
     Constant(ConstantComparison),
-    /// It may be true and false.
+    /// Both results.
     Varying,
-    /// The kind has no such field.
+    /// No result: the kind lacks the field.
     NoField,
 }
 
@@ -174,7 +174,7 @@ impl ComparisonOutcome {
 struct ComparisonChecker<'r, 'a> {
     evaluator: &'r SymbolicEvaluator<'a>,
     outcomes: BTreeMap<(usize, usize), ComparisonOutcome>,
-    /// False where something was left out.
+    /// False if the budget or the depth was exceeded.
     is_complete: bool,
 }
 
@@ -240,7 +240,7 @@ impl ComparisonChecker<'_, '_> {
         }
     }
 
-    /// The judgement of a comparison; `None` of one that is none with a literal.
+    /// Returns the outcome of a comparison. `None` if it is not with a literal.
     fn outcome(
         &self,
         function: &str,
@@ -260,7 +260,7 @@ impl ComparisonChecker<'_, '_> {
             .reduce(|all, next| next.and(Some(all)))
     }
 
-    /// The literals that a side of a comparison is, one or the elements of a list.
+    /// Returns the literals of an operand: one, or the elements of a list.
     fn literals(&self, node: ExprRef) -> Option<Vec<Json>> {
         let value = |id: ExprId| match self.evaluator.expr(node.with_id(id)) {
             Expr::Literal(Literal::String(text)) => Some(Json::from(&**text)),
@@ -327,7 +327,7 @@ impl ComparisonChecker<'_, '_> {
             }
             let case_variant = known.iter().find(|known| is_respelt(known, text)).copied();
             let intended = case_variant.or_else(|| nearest(text, known.iter().copied()));
-            // Kubernetes' own may have more values in another version.
+            // Other versions of Kubernetes may have further values.
             if intended.is_none() && input_type.is_builtin() {
                 continue;
             }

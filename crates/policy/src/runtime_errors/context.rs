@@ -8,16 +8,16 @@ use kubernetes::schema::Gvk;
 use kubernetes::schema::resolver::SchemaResolver;
 use kubernetes::schema::rest_mapper::RestMapper;
 
-/// The schemas of custom resources as they are written.
+/// Schemas of custom resources as written.
 pub trait WrittenSchemas: Sync {
-    /// The schema of `gvk` as written, where it is a custom resource with one.
+    /// Returns the schema of `gvk`. `None` if it is not a custom resource with a schema.
     fn written(&self, gvk: &Gvk) -> Option<&Json>;
 
-    /// Reports whether `gvk` is one of Kubernetes' own kinds.
+    /// Returns true if `gvk` is a built-in kind.
     fn is_builtin_kind(&self, gvk: &Gvk) -> bool;
 }
 
-/// The facts that are known besides the policy.
+/// Inputs of the search in addition to the policy.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     /// The served resources.
@@ -28,11 +28,11 @@ pub struct Context<'a> {
     pub written: &'a dyn WrittenSchemas,
     /// The findings of type checking.
     pub type_findings: &'a [ExpressionFindings],
-    /// The name of a binding of the policy that has no paramRef, where there is one.
+    /// The name of a binding of the policy without a paramRef.
     pub without_params: Option<&'a str>,
-    /// True where no binding of the policy has one, though there are some.
+    /// True if the policy has bindings, and none has a paramRef.
     pub never_has_params: bool,
-    /// The objects that were made for other policies.
+    /// The objects that were built for other policies.
     pub object_cache: &'a ObjectCache,
 }
 

@@ -1,4 +1,4 @@
-//! Failures of an evaluation that have an effect on the request, at the place where they come from.
+//! Failures of an evaluation that affect the request, at the node that they originate from.
 
 use std::collections::HashMap;
 
@@ -6,20 +6,20 @@ use super::symbolic::SymbolicEvaluator;
 use crate::admission::trace::Step;
 use crate::expressions::Role;
 
-/// An expression that failed, to an effect on the request.
+/// A failed expression that affects the request.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
-    /// The index of the expression whose failure has the effect.
+    /// The index of the expression whose failure affects the request.
     pub(super) index: usize,
-    /// The index of the expression that fails by itself: the same, or a variable.
+    /// The index of the expression that the error originates from: the same, or a variable.
     pub(super) origin_index: usize,
-    /// The index of the node in that.
+    /// The index of the node in that expression.
     pub(super) origin_id: usize,
     /// The error.
     pub(super) message: String,
 }
 
-/// The failures among `steps` that have an effect.
+/// Returns the failures among `steps` that affect the request.
 pub(super) fn effective_failures(
     evaluator: &SymbolicEvaluator<'_>,
     steps: &[Step],
@@ -51,7 +51,7 @@ pub(super) fn effective_failures(
             continue;
         };
         if role == Role::MessageExpression {
-            // The validation is the expression before it.
+            // A message expression follows its validation.
             let validation = step.index.checked_sub(1);
             is_denied = steps.iter().any(|other| {
                 Some(other.index) == validation && matches!(other.result, Ok(Some(false)))
@@ -60,7 +60,7 @@ pub(super) fn effective_failures(
         if role == Role::MessageExpression && !is_denied {
             continue;
         }
-        // The error of a variable comes from there.
+        // Errors of variables originate in the variable.
         let (mut n, mut error) = (step.index, error);
         for _ in 0..expressions.len().saturating_add(1) {
             let Some(id) = error.origin() else { break };
@@ -83,7 +83,7 @@ pub(super) fn effective_failures(
     found
 }
 
-/// Reports whether the error is one of something that is not there.
+/// Returns true if the error is about an absent value.
 pub(super) fn is_missing_value_error(message: &str) -> bool {
     [
         "no such key",

@@ -1,24 +1,30 @@
 //! Runtime errors of expressions, each with a witness: a request on which the evaluator confirms the error.
 //!
-//! The search is symbolic execution with concrete confirmation. It proposes, the evaluator decides, so an expression that
-//! cannot be interpreted symbolically costs a finding and never invents one (ADR 18):
+//! The search is symbolic execution with concrete confirmation. It proposes requests, the evaluator decides, so an
+//! expression that cannot be interpreted symbolically costs a finding and never invents one (ADR 18). For each kind
+//! that represents the matched ones, [`find_runtime_errors`] does the following, within a budget (`search`):
 //!
-//! 1. Symbolic values (`symbol`): the part of the request, or the constant, that each expression denotes. `decided`
-//!    evaluates conditions that are constant for the kind.
-//! 2. Failure sites (`candidates`): selections, indices, conversions and divisions that fail for some value, each with its
-//!    path condition (`PathCondition`), the conditions of all branches on the way to the site.
-//! 3. Constraints (`goals`): the path condition becomes a disjunction of `InputConstraints` on the request. An
-//!    unsatisfiable one ends the site without an evaluation, which is how most guards are recognized.
-//! 4. Request builder (`witness::RequestBuilder`): the minimal valid objects by their types (`shape::least`), changed to satisfy the
-//!    constraints (`shape::meet`), completed and checked by `kubernetes::validity`, and defaulted as the API server does
-//!    (`witness::prepare`).
-//! 5. Confirmation (`RequestBuilder::evaluate`, `failures`): the evaluator runs the whole policy. If a request fails before the
-//!    site, the missing value is added to the constraints and the request is built again.
-//! 6. Report (`words`, `guard`): the message, and a guard that fixes the expression.
+//! 1. Symbolic values (`symbolic`): the input, or the constant, that each expression denotes. Conditions that are
+//!    constant for the kind are evaluated (`symbolic::constant_conditions`). The types of inputs (`input_types`)
+//!    determine which values may be absent, null or of another type.
+//! 2. Failure sites (`failure_sites`): selections, indices, conversions and divisions that fail for some value of an
+//!    input, each with its path condition, the conjunction of the branch conditions on the way to the site.
+//! 3. Constraints (`path_conditions::solver`): the solver turns the path condition into sets of `InputConstraints`. An
+//!    unsatisfiable path condition ends the site without an evaluation. Most guards are recognized this way.
+//! 4. Requests (`requests::build`): minimal valid objects (`input_types::minimal`), changed to satisfy the constraints
+//!    (`input_types::satisfy`), completed and validated by `kubernetes::validity`, with defaults as the API server sets
+//!    them (`requests::prepare`).
+//! 5. Confirmation (`requests::evaluation`, `failures`): the evaluator runs the whole policy. If a request fails before
+//!    the site, the absent value is added to the constraints, and the request is built again.
+//! 6. Reports (`reports`): the rule, the message, and a guard that fixes the expression.
 //!
-//! [`analyse`] runs this loop over the kinds that the rules match (`kinds`), within a budget. The same parts find requests
-//! for errors of type checking (`typed`), failing mutations (`mutated`), allowed and denied examples (`examples`), params
-//! of the wrong scope (`scope`) and comparisons that are constant by the schemas (`compared`).
+//! The same parts find
+//!
+//! - witnesses of type errors (`type_error_witnesses`),
+//! - mutations whose result the API server rejects (`mutation_failures`, `mutation_locations`),
+//! - allowed and denied requests for each validation (`examples`),
+//! - bindings with a paramRef of the wrong scope (`param_scope`),
+//! - comparisons that are constant by the schemas (`constant_comparisons`).
 
 mod constant_comparisons;
 mod context;

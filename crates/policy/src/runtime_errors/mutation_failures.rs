@@ -1,7 +1,7 @@
-//! Mutations that fail for a valid request: what they apply is refused, whatever the expression came to.
+//! Failing mutations: the API server rejects the result of the expression for a valid request.
 //!
-//! Requests are made for each kind of the rules, so that the literals of each mutation are reached, and put through
-//! the policy as an API server does that (`admission::mutation`). Errors of expressions themselves are not told here.
+//! Requests reach each object literal of a mutation, and the policy is applied to them as the API server does
+//! (`admission::mutation`). Runtime errors of the expressions are not reported here.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -36,36 +36,36 @@ use kubernetes::merge;
 use kubernetes::schema::Gvk;
 use kubernetes::validity::{Constraint, InputConstraints};
 
-/// The most kinds that a policy is tried on.
+/// The most kinds of one policy.
 const MAX_KINDS: usize = 16;
 
-/// The most requests that are put through one policy.
+/// The most requests of one policy.
 const MAX_EVALUATIONS: usize = 100;
 
 /// A mutation that fails for a request.
 #[derive(Clone, Debug)]
 pub struct FailingMutation {
-    /// The index of the expression among those of the policy.
+    /// The index of the expression in the policy.
     pub index: usize,
     /// The field of the policy, `spec.mutations[0].applyConfiguration.expression`.
     pub field_ref: String,
-    /// The place in the expression.
+    /// The location in the expression.
     pub location: Location,
     /// The kind of the object of the witness.
     pub gvk: Gvk,
-    /// A sentence of what happens, with the API server's words.
+    /// The API server's error, as a sentence.
     pub message: String,
-    /// The mend.
+    /// A hint to fix the mutation.
     pub fix: Option<&'static str>,
-    /// The fate of the request.
+    /// The effect on the request.
     pub consequence: Consequence,
-    /// The request.
+    /// A request for which the mutation fails.
     pub witness: Witness,
 }
 
-/// Finds the mutations of `policy` that fail for a valid request, one finding for each expression.
+/// Finds the mutations of `policy` that fail for a valid request, one finding per expression.
 ///
-/// Under rules that name nothing but wildcards, those that fail for each kind that is tried.
+/// For a policy whose rules have only wildcards, it finds those that fail for all tried kinds.
 #[must_use]
 pub fn failing_mutations(
     policy: &CompiledPolicy,
@@ -78,7 +78,7 @@ pub fn failing_mutations(
         .map(|(n, _)| n)
         .collect();
     let compiles = (0..policy.expressions().len()).all(|n| policy.compiles(n));
-    // No API server has a policy that it refuses.
+    // API servers reject policies that do not compile.
     if mutations.is_empty() || !compiles {
         return Vec::new();
     }
@@ -102,11 +102,11 @@ struct MutationSearch<'a> {
     policy: &'a CompiledPolicy,
     kinds: &'a (dyn Kinds + Sync),
     mutating: MutatingAdmission,
-    /// The indices of the mutations among the expressions of the policy.
+    /// The indices of the mutations' expressions.
     mutations: Vec<usize>,
-    /// The mutations that may still be told of for the kind that is tried, by their indices.
+    /// The mutations without a result for the current kind.
     pending: Vec<usize>,
-    /// The requests of that kind that were evaluated, each with a mutation whose expression failed.
+    /// Evaluated requests of the current kind, each with a mutation whose expression failed.
     evaluated: HashMap<Rc<SyntheticRequest>, Option<usize>>,
     n_evaluations: usize,
     failures: Vec<FailingMutation>,
@@ -144,7 +144,7 @@ impl MutationSearch<'_> {
             }
             found.retain(|failing| n_failing.get(&failing.index) == Some(&n_tried));
         }
-        // What type checking tells is not told again.
+        // Type checking reports these.
         let is_typed = |index| {
             context
                 .type_findings
@@ -185,7 +185,7 @@ impl MutationSearch<'_> {
         }
     }
 
-    /// The literals of the mutations, and of the variables that they may read.
+    /// Returns the object literals of mutations and variables, and the roots of mutations.
     fn target_nodes(&self) -> HashMap<ExprRef, Location> {
         let mut target_nodes = HashMap::new();
         for (n, expression) in self.policy.expressions().iter().enumerate() {
@@ -207,7 +207,7 @@ impl MutationSearch<'_> {
         target_nodes
     }
 
-    /// Puts a request that fits `needs` through the policy, mended where an expression misses something.
+    /// Applies the policy to a request that satisfies `constraints`, and adds missing values.
     fn try_constraints(
         &mut self,
         builder: &mut RequestBuilder<'_>,
@@ -253,7 +253,7 @@ impl MutationSearch<'_> {
         }
     }
 
-    /// Tells of the mutations that fail for what was made, and returns one whose expression fails.
+    /// Reports the mutations that fail for a request. Returns one whose expression fails.
     fn evaluate(
         &mut self,
         builder: &RequestBuilder<'_>,
@@ -268,7 +268,7 @@ impl MutationSearch<'_> {
                 StepCause::Expression => {
                     failing.get_or_insert(index);
                 }
-                // They say nothing of the mutation, or others tell of it.
+                // Not errors of the mutation, or reported elsewhere.
                 StepCause::NoTypes | StepCause::Panic => {}
                 _ => self.report(builder, synthetic, index, error),
             }
@@ -277,8 +277,8 @@ impl MutationSearch<'_> {
         failing
     }
 
-    /// The errors of the mutations for what was made, each with the place of the mutation in the policy; none where the
-    /// policy is not asked, or the object is one that is not known to be valid.
+    /// Returns the errors of the mutations, each with the position of the mutation in the policy. Empty if the policy
+    /// does not match, or if the object may be invalid.
     fn errors(
         &self,
         builder: &RequestBuilder<'_>,
@@ -322,14 +322,14 @@ impl MutationSearch<'_> {
         let context = MutationContext::new(self.kinds, &namespaces, authorizer);
         let gvk = request.gvk.clone();
         let mut errors = step_errors(request, object.clone(), &bound, &context);
-        // Asked last: most requests have no error.
+        // Checked last, since most requests have no error.
         if !errors.is_empty() && !self.is_readable(&gvk, object) {
             errors.clear();
         }
         errors
     }
 
-    /// Reports whether the object is read and merged without an error as it is.
+    /// Returns true if the object decodes and merges without a mutation.
     fn is_readable(&self, gvk: &Gvk, object: &Json) -> bool {
         let Some(types) = self.kinds.types(gvk) else {
             return false;

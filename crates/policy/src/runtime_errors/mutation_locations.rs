@@ -1,4 +1,4 @@
-//! Places and mends of mutations that cannot be applied.
+//! Locations of failing mutations, and fixes.
 
 use crate::admission::mutation::StepCause;
 use cel::ast::{Ast, Expr, ExprId, Literal};
@@ -6,7 +6,7 @@ use kubernetes::json_patch::PatchError;
 use kubernetes::library::mutation::{JSON_PATCH, OBJECT};
 use kubernetes::merge;
 
-/// The node of the expression that a mutation failed for.
+/// Returns the node that makes a mutation fail.
 pub(super) fn failing_node(ast: &Ast, cause: &StepCause) -> Option<ExprId> {
     match cause {
         StepCause::Value {
@@ -30,7 +30,7 @@ pub(super) fn failing_node(ast: &Ast, cause: &StepCause) -> Option<ExprId> {
     patch_node(ast, &patches, path)
 }
 
-/// The help for what failed.
+/// Returns a hint to fix the mutation.
 pub(super) fn fix(cause: &StepCause) -> Option<&'static str> {
     match cause {
         StepCause::Merge(merge::Error::Atomic { .. }) => {
@@ -50,7 +50,7 @@ pub(super) fn fix(cause: &StepCause) -> Option<&'static str> {
     }
 }
 
-/// The literals of the type `name`.
+/// Returns the object literals of the type `name`.
 fn object_literals<'a>(ast: &'a Ast, name: &'a str) -> impl Iterator<Item = ExprId> + 'a {
     ast.iter().filter_map(move |(id, expr)| match expr {
         Expr::Struct { type_name, .. } => {
@@ -60,7 +60,7 @@ fn object_literals<'a>(ast: &'a Ast, name: &'a str) -> impl Iterator<Item = Expr
     })
 }
 
-/// The path of the patch with this path, or of the only one.
+/// Returns the path literal of the patch with the path `expected`, or of the only patch.
 fn patch_node(ast: &Ast, patches: &[ExprId], expected: Option<&str>) -> Option<ExprId> {
     let path = |id: &ExprId| {
         let Expr::Struct { fields, .. } = ast.expr(*id) else {
@@ -81,7 +81,7 @@ fn patch_node(ast: &Ast, patches: &[ExprId], expected: Option<&str>) -> Option<E
     }
 }
 
-/// The place of the last field of `path` that is written in the literal at `id`, and how many of them are.
+/// Follows `path` into the literal at `id`. Returns the number of fields found, and the node of the last one.
 fn deepest(ast: &Ast, id: ExprId, path: &[String], depth: usize) -> (usize, ExprId) {
     let here = (depth, id);
     let Some((name, rest)) = path.split_first() else {

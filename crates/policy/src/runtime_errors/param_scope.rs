@@ -1,4 +1,4 @@
-//! Bindings whose paramRef does not fit the scope of the paramKind.
+//! Bindings whose paramRef does not match the scope of the paramKind.
 
 use std::sync::Arc;
 
@@ -15,23 +15,23 @@ use crate::{fails_closed, matching, param_kind};
 use kubernetes::schema::Gvk;
 use kubernetes::validity::InputConstraints;
 
-/// The most kinds that are looked at for one whose scope does not fit that of the params.
+/// The most kinds that are tried.
 const MAX_SCOPE_KINDS: usize = 20;
 
-/// A binding whose params cannot be looked up for some requests, which fail before anything is evaluated.
+/// A binding whose params cannot be looked up for some requests, which fail before match conditions are evaluated.
 #[derive(Clone, Debug)]
 pub struct ScopeMismatch {
-    /// The fault.
+    /// The problem.
     pub message: String,
-    /// The fate of the request.
+    /// The effect on the request.
     pub consequence: Consequence,
     /// The kind of the object of the witness.
     pub gvk: Gvk,
-    /// The request.
+    /// A request for which the lookup fails.
     pub witness: Witness,
 }
 
-/// Finds the requests for which the scope of the paramKind of `policy` does not fit the paramRef of `binding`.
+/// Finds a request for which the scope of the paramKind of `policy` does not match the paramRef of `binding`.
 #[must_use]
 pub fn scope_mismatch(
     policy: &CompiledPolicy,
@@ -52,7 +52,7 @@ pub fn scope_mismatch(
     let builders = RequestBuilders::without_params(policy, context);
     let bound = Binding::new(binding);
     let params = ParamList::new(is_namespaced, Vec::new());
-    // What has a namespace finds params there.
+    // Namespaced objects find params in their namespace.
     let fitting = targets
         .iter()
         .filter(|target| !is_namespaced || !target.resource.namespaced);

@@ -1,4 +1,4 @@
-//! The search loop: kinds, failure sites, constraints, requests, findings.
+//! The search loop over kinds, failure sites, constraints and requests.
 
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
@@ -27,49 +27,49 @@ use cel::stack::run_on_deep_stack;
 use kubernetes::schema::Gvk;
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints, Root};
 
-/// The most requests that are evaluated for one policy.
+/// The most evaluated requests of one policy.
 const MAX_EVALUATIONS: u32 = 400;
 
-/// The cost units that all evaluations for one policy may use.
+/// The most cost units of all evaluations of one policy.
 const MAX_COST: u64 = 300_000;
 
-/// The steps that reading the expressions of a policy may take for one kind.
+/// The most steps of symbolic evaluation of one policy for one kind.
 pub(super) const MAX_STEPS: u32 = 20_000;
 
-/// How often a request is mended that fails elsewhere.
+/// The most times that a request which fails before the site is built again.
 pub(super) const MAX_REPAIRS: usize = 6;
 
 /// The most findings about one policy.
 const MAX_FOUND: usize = 200;
 
-/// An expression that fails where something is absent.
+/// An expression that fails at run time for a valid request.
 #[derive(Clone, Debug)]
 pub struct RuntimeErrorFinding {
-    /// The index of the expression among those of the policy.
+    /// The index of the expression in the policy.
     pub index: usize,
     /// The field of the policy, `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The place in the expression.
+    /// The location in the expression.
     pub location: Location,
-    /// The rule that it belongs to.
+    /// The rule of the finding.
     pub rule: Rule,
     /// The kind of the object of the witness.
     pub gvk: Gvk,
-    /// A sentence of what may be absent, and what happens then.
+    /// The cause and the error, as a sentence.
     pub message: String,
-    /// The mend.
+    /// A guard or another way to fix the expression.
     pub fix: Option<String>,
-    /// True if it is a part of the params, which are written together with the policy, and not of a request.
+    /// True if a value of the params is missing, not one of the request.
     pub is_of_params: bool,
-    /// The fate of the request.
+    /// The effect on the request.
     pub consequence: Consequence,
-    /// The number of other expressions that fail for the same reason.
+    /// The number of other expressions that fail for the same cause.
     pub n_others: usize,
-    /// The request.
+    /// A request for which the expression fails.
     pub witness: Witness,
 }
 
-/// Finds the expressions of `policy` that fail where something is absent, in the order of the policy's fields.
+/// Finds the expressions of `policy` that fail at run time, in the order of the policy's fields.
 #[must_use]
 pub fn find_runtime_errors(
     policy: &CompiledPolicy,
@@ -83,25 +83,24 @@ pub fn find_runtime_errors(
     })
 }
 
-/// The findings so far, and what may still be tried.
+/// The findings so far, and the remaining budget.
 struct Search<'a> {
     policy: &'a CompiledPolicy,
     without_params: Option<&'a str>,
     budget: Budget,
     findings: Vec<LocatedFinding>,
-    /// The chains of selections that are told, by the index of their expression.
+    /// Reported chains of selections, with the index of the expression.
     reported_chains: HashSet<(usize, ExprId)>,
-    /// The paths that are told, by the index of the expression.
+    /// Reported paths, with the index of the expression.
     reported_paths: HashSet<(usize, FieldPath)>,
-    /// The causes that are told once for all expressions, roots and what params lack, with the place of the finding
-    /// and the expressions that it is about.
+    /// Causes that are reported once for all expressions, with the index of the finding and the failing expressions.
     shared_causes: BTreeMap<FieldPath, (usize, HashSet<usize>)>,
 }
 
 struct LocatedFinding {
     finding: RuntimeErrorFinding,
     offset: u32,
-    /// The places of the chain that it is in.
+    /// Locations of the selections and indices of the chain.
     chain: Vec<Location>,
 }
 
@@ -142,7 +141,7 @@ impl<'a> Search<'a> {
             return;
         }
         let sites_by_node = sites_by_node(&sites);
-        // The least object finds most.
+        // The minimal object lacks most optional fields, so it confirms most sites.
         for constraints in minimal_constraints(&builder.operations) {
             self.try_constraints(&mut builder, &evaluator, &sites_by_node, &constraints);
         }
@@ -158,7 +157,7 @@ impl<'a> Search<'a> {
         let (n, path) = (site.node.index, &site.path);
         let is_chain_reported = self.reported_chains.contains(&(n, site.chain));
         if site.cause != FailureCause::Absent {
-            // What may be absent and null is told once.
+            // A value that may be absent and null is reported once.
             let is_known = site.cause == FailureCause::Null
                 && self.reported_paths.contains(&(n, path.clone()));
             return is_chain_reported || is_known;
@@ -170,7 +169,7 @@ impl<'a> Search<'a> {
             && (is_chain_reported || self.reported_paths.contains(&(n, path.clone())))
     }
 
-    /// Tries to reach `candidate`.
+    /// Tries each constraint that may cause the failure at `site`.
     fn try_site(
         &mut self,
         builder: &mut RequestBuilder<'_>,
@@ -189,7 +188,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Tries to reach `candidate` by requests that fit `needs`.
+    /// Tries requests that satisfy the path condition of `site` and `constraints`.
     fn try_site_with(
         &mut self,
         builder: &mut RequestBuilder<'_>,
@@ -230,7 +229,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Evaluates a request that fits `needs`, and tells what fails for it.
+    /// Evaluates a request that satisfies `constraints`, and reports its failures. `None` without a new request.
     fn try_constraints(
         &mut self,
         builder: &mut RequestBuilder<'_>,
@@ -254,7 +253,7 @@ impl<'a> Search<'a> {
         Some((synthetic, failures))
     }
 
-    /// Reports whether `failure` is for what the candidate says, in a way that a valid request may be.
+    /// Returns true if `failure` has the cause of `site`, and a valid request may have it.
     fn matches_site(
         &self,
         evaluator: &SymbolicEvaluator<'_>,
@@ -290,7 +289,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Reports whether `made` lacks what the candidate says, in a way that a valid request may.
+    /// Returns true if the request lacks the path of `site`, and a valid request may lack it.
     fn lacks(
         &self,
         evaluator: &SymbolicEvaluator<'_>,
@@ -298,7 +297,7 @@ impl<'a> Search<'a> {
         site: &FailureSite,
     ) -> bool {
         if site.path == FieldPath::new(Root::Namespace) {
-            // Match conditions are given none.
+            // Match conditions get no namespaceObject.
             let expressions = self.policy.expressions();
             let role = expressions
                 .get(site.node.index)
@@ -374,7 +373,7 @@ impl<'a> Search<'a> {
         });
     }
 
-    /// The findings in the order of the policy's fields, without those that type checking tells.
+    /// Returns the findings in the order of the policy's fields, without those that type checking reports.
     fn into_findings(mut self, type_findings: &[ExpressionFindings]) -> Vec<RuntimeErrorFinding> {
         for (node, expressions) in self.shared_causes.values() {
             if let Some(located) = self.findings.get_mut(*node) {
@@ -388,7 +387,7 @@ impl<'a> Search<'a> {
             let mut diagnostics = of_expression.flat_map(ExpressionFindings::iter);
             diagnostics.any(|(_, _, found)| {
                 found.location == finding.location
-                    // Of a chain that cannot be evaluated at all, no guard makes sense.
+                    // No guard helps a chain with an undefined field.
                     || found.code == Code::UndefinedField && chain.contains(&found.location)
                     || finding.rule == Rule::AbsentObject && found.code == Code::NoFieldSelection
             })
@@ -403,7 +402,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The nodes of the chain of selections and indices at `chain`, outermost first.
+/// Returns the selections and indices of the chain at `chain`, outermost first.
 fn chain_of(ast: &Ast, chain: ExprId) -> Vec<ExprId> {
     let mut nodes = Vec::new();
     let mut next = Some(chain);
@@ -422,13 +421,12 @@ fn chain_of(ast: &Ast, chain: ExprId) -> Vec<ExprId> {
     nodes
 }
 
-/// Reports whether the cause is one of all expressions together: it is mended in one place, or not seen in them.
+/// Returns true if the cause is reported once for all expressions: an absent root, or a value of the params.
 fn is_shared(absent: &FieldPath) -> bool {
     absent.segments.is_empty() || absent.root == Root::Params
 }
 
-/// The path that is missing where the evaluation failed before it came to where it should, in the expression of the
-/// index `n`.
+/// Returns the absent path that made the evaluation fail before the site, preferably in the expression `n`.
 pub(super) fn missing_path<'c>(
     synthetic: &SyntheticRequest,
     failures: &[Failure],

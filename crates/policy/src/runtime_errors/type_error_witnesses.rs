@@ -1,4 +1,4 @@
-//! Witnesses of what type checking finds: requests for which an expression fails at the place of the finding.
+//! Witnesses of type errors: requests for which an expression fails at the location of a finding of type checking.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -26,27 +26,27 @@ use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
 /// The most kinds that are tried.
 const MAX_KINDS: usize = 6;
 
-/// The most kinds that are tried for one expression that fails for some of the kinds of wildcards.
+/// The most kinds that are tried for one partial failure.
 const MAX_KINDS_OF_PARTIAL: usize = 2;
 
-/// The most requests that are evaluated for one policy, and what they may cost together.
+/// The budget of evaluations for one policy.
 const BUDGET: Budget = Budget {
     n_evaluations: 300,
     cost: 300_000,
 };
 
-/// A request for which an expression fails where type checking finds that it does.
+/// A request for which an expression fails at the location of a type error.
 #[derive(Clone, Debug)]
 pub struct TypeErrorWitness {
-    /// The index of the expression among those of the policy.
+    /// The index of the expression in the policy.
     pub index: usize,
-    /// The place of the finding in the expression.
+    /// The location of the finding.
     pub location: Location,
     /// The request.
     pub witness: Witness,
 }
 
-/// Finds witnesses of the findings of type checking, as many as there are to be had.
+/// Finds witnesses of the type errors of `policy`, at most one for each.
 #[must_use]
 pub fn type_error_witnesses(
     policy: &CompiledPolicy,
@@ -55,7 +55,7 @@ pub fn type_error_witnesses(
     search(policy, context, unproven_findings(context))
 }
 
-/// Finds witnesses of what fails for some of the kinds of wildcards, as many as there are to be had.
+/// Finds witnesses of expressions that fail for some of the kinds of wildcards, at most one for each.
 #[must_use]
 pub fn partial_failure_witnesses(
     policy: &CompiledPolicy,
@@ -96,7 +96,7 @@ fn search(
     })
 }
 
-/// A finding of type checking.
+/// A finding without a witness.
 #[derive(Clone, Debug)]
 struct UnprovenFinding {
     index: usize,
@@ -104,7 +104,7 @@ struct UnprovenFinding {
     kinds: Vec<Gvk>,
 }
 
-/// The findings that say that something fails, each with the kinds that it is about.
+/// Returns the type errors, each with its kinds.
 fn unproven_findings(context: &Context<'_>) -> Vec<UnprovenFinding> {
     let mut findings: Vec<UnprovenFinding> = Vec::new();
     let mut by_location = HashMap::new();
@@ -133,13 +133,13 @@ fn unproven_findings(context: &Context<'_>) -> Vec<UnprovenFinding> {
 
 struct WitnessSearch<'a> {
     policy: &'a CompiledPolicy,
-    /// The findings that have none yet.
+    /// The findings without a witness.
     unproven: Vec<UnprovenFinding>,
     budget: Budget,
     witnesses: Vec<TypeErrorWitness>,
 }
 
-/// The places of the findings about one kind, each with the index of the expression and the finding's location.
+/// Nodes at the locations of the findings about one kind.
 type TargetNodes = HashMap<ExprRef, Location>;
 
 impl WitnessSearch<'_> {
@@ -163,7 +163,7 @@ impl WitnessSearch<'_> {
         }
     }
 
-    /// The places of the findings about `gvk`.
+    /// Returns the nodes at the locations of the findings about `gvk`.
     fn target_nodes(&self, gvk: &Gvk) -> TargetNodes {
         let mut target_nodes = TargetNodes::new();
         for unproven in self.unproven.iter().filter(|it| it.kinds.contains(gvk)) {
@@ -212,7 +212,7 @@ impl WitnessSearch<'_> {
         }
     }
 
-    /// Tries to reach `place`.
+    /// Tries requests that satisfy the path condition of `node`.
     fn try_target(
         &mut self,
         builder: &mut RequestBuilder<'_>,
@@ -251,7 +251,7 @@ impl WitnessSearch<'_> {
         }
     }
 
-    /// Evaluates a request that fits `needs`, and keeps it where it fails at one of `places`.
+    /// Evaluates a request that satisfies `constraints`. Records a witness if it fails at one of `target_nodes`.
     fn try_constraints(
         &mut self,
         builder: &mut RequestBuilder<'_>,

@@ -1,4 +1,4 @@
-//! Dependencies of the outcome of a validation.
+//! Dependence of the result of a validation on inputs.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -6,7 +6,7 @@ use crate::compile::CompiledPolicy;
 use crate::expressions::Role;
 use crate::reads::{Input, Reads};
 
-/// The inputs that a request brings.
+/// The inputs that a request provides.
 const REQUEST: [Input; 4] = [
     Input::Object,
     Input::OldObject,
@@ -14,20 +14,20 @@ const REQUEST: [Input; 4] = [
     Input::NamespaceObject,
 ];
 
-/// Dependencies of an expression, itself, by variables and by match conditions.
+/// The inputs that determine an expression, directly, by variables or by match conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dependence {
-    /// An expression that does not compile.
+    /// The expression does not compile.
     Broken,
-    /// Params or the authorizer, which no request brings.
+    /// Params or the authorizer.
     More,
-    /// Nothing: it is a constant.
+    /// No input: the result is constant.
     Nothing,
     /// The request.
     Request,
 }
 
-/// Dependencies of the validation at `index`.
+/// Returns the dependence of the validation at `index`.
 #[must_use]
 pub fn dependence(policy: &CompiledPolicy, index: usize) -> Dependence {
     let expressions = policy.expressions();

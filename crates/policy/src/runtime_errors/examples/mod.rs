@@ -1,5 +1,4 @@
-//! Examples: requests for which a validation is true or false, found by the search that finds witnesses and confirmed
-//! by the evaluator.
+//! Examples: requests for which a validation is true or false, confirmed by the evaluator.
 
 mod dependence;
 mod value_search;
@@ -22,27 +21,27 @@ pub use dependence::{Dependence, dependence};
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
 use value_search::{ValueSearch, constrain_operation, trial_constraints, usual_constraints};
 
-/// The most kinds that a policy is tried on.
+/// The most kinds of one policy.
 const MAX_KINDS: usize = 16;
 
-/// The most requests that are evaluated for one validation and kind.
+/// The most evaluations for one validation and kind.
 const MAX_EVALUATIONS: u32 = 400;
 
-/// The cost units that they may use.
+/// The most cost units of these evaluations.
 const MAX_COST: u64 = 2_000_000;
 
-/// The steps that reading the expressions may take for one validation and kind.
+/// The most steps of symbolic evaluation for one validation and kind.
 const MAX_STEPS: u32 = 60_000;
 
-/// How often a request is mended that fails for something that is not there.
+/// The most times that a request with a missing value is built again.
 const MAX_REPAIRS: usize = 8;
 
 /// The examples of one validation.
 #[derive(Clone, Debug)]
 pub struct Examples {
-    /// The index of the validation among the policy's.
+    /// The index of the validation in the policy.
     pub validation: usize,
-    /// The index of its expression among those of the policy.
+    /// The index of its expression in the policy.
     pub index: usize,
     /// A request for which all validations are true.
     pub allowed: Option<Witness>,
@@ -50,27 +49,27 @@ pub struct Examples {
     pub denied: Option<Witness>,
 }
 
-/// Looks for an allowed and a denied request for each validation of `policy`.
+/// Finds an allowed and a denied request for each validation of `policy`.
 #[must_use]
 pub fn examples(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Examples> {
     let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
     run_on_deep_stack(is_deep, || ExampleSearch::new(policy).run(context))
 }
 
-/// How good a request is as an example, the best first.
+/// The quality of an example, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Quality {
-    /// Nothing else says no, and nothing fails.
+    /// Only this validation denies, and nothing fails.
     Only,
-    /// Others say no, after this one.
+    /// This validation denies first.
     First,
-    /// Others say no before, or fail.
+    /// Other validations deny or fail first.
     Among,
 }
 
 struct ExampleSearch<'a> {
     policy: &'a CompiledPolicy,
-    /// The expressions of the validations.
+    /// The indices of the validations' expressions.
     validations: Vec<usize>,
     found: Vec<[Option<(Quality, Witness)>; 2]>,
 }
@@ -94,7 +93,7 @@ impl<'a> ExampleSearch<'a> {
         let targets = matching::targets(policy.policy(), context.mapper);
         let builders = RequestBuilders::new(policy, context);
         for (resource, operations) in representative_kinds_up_to(&targets, MAX_KINDS) {
-            // Of the kinds of connections, and of some subresources, there is no schema.
+            // CONNECT requests and some subresources have no schema.
             let mut builder = builders.for_untyped(resource, operations);
             for n in 0..self.validations.len() {
                 self.try_validation(&mut builder, n);
@@ -110,7 +109,7 @@ impl<'a> ExampleSearch<'a> {
         .collect()
     }
 
-    /// Reports whether nothing better is to be found for the validation at `n`.
+    /// Returns true if the validation `n` has the best example.
     fn is_done(&self, n: usize, expected: bool) -> bool {
         let found = self.found.get(n);
         let best = found.and_then(|found| found.get(usize::from(!expected))?.as_ref());
@@ -150,7 +149,7 @@ impl<'a> ExampleSearch<'a> {
         }
     }
 
-    /// Tries what the expressions themselves ask for.
+    /// Tries the constraints that the branch conditions imply.
     fn try_conditions(
         &mut self,
         builder: &mut RequestBuilder<'_>,
@@ -183,8 +182,8 @@ impl<'a> ExampleSearch<'a> {
         );
     }
 
-    /// PathCondition: the validation at `index` is `wanted`, match conditions hold, and, where that is asked for, the other
-    /// validations are true.
+    /// Returns branch conditions: the validation at `index` is `expected`, and match conditions are true; with
+    /// `with_others`, so are the other validations.
     fn branch_conditions(
         &self,
         evaluator: &SymbolicEvaluator<'_>,
@@ -208,7 +207,7 @@ impl<'a> ExampleSearch<'a> {
                 conditions.push(BranchCondition::Evaluates(node, Scope::default(), true));
             }
         }
-        // The last goal is looked at first.
+        // The solver takes the last condition first.
         if let Some(ast) = evaluator.ast(index) {
             let node = ExprRef {
                 index,
@@ -219,7 +218,7 @@ impl<'a> ExampleSearch<'a> {
         conditions
     }
 
-    /// Tries requests that differ in what the validation reads.
+    /// Tries other values of the inputs that the validation reads.
     fn try_values(
         &mut self,
         builder: &mut RequestBuilder<'_>,
@@ -278,7 +277,7 @@ impl<'a> ExampleSearch<'a> {
                 }
             }
         }
-        // Two of them at once: all there, and one changed.
+        // Pairs of changes: all inputs present, and one of them changed.
         let mut all = bases.swap_remove(0);
         for path in &paths {
             let mut extended = all.clone();
@@ -298,7 +297,7 @@ impl<'a> ExampleSearch<'a> {
         }
     }
 
-    /// Makes a request that fits `needs`, mends it where it lacks something, and keeps what it shows.
+    /// Evaluates a request that satisfies `constraints`, adds missing values, and records the examples.
     fn try_constraints(
         &mut self,
         builder: &mut RequestBuilder<'_>,
@@ -339,7 +338,7 @@ impl<'a> ExampleSearch<'a> {
         }
     }
 
-    /// Keeps `made` for the validation at `n`, and for all others, where it is better than what they have.
+    /// Records the request for the validation `n`, and for the others if it is better than their examples.
     fn record(
         &mut self,
         builder: &RequestBuilder<'_>,
@@ -372,7 +371,7 @@ impl<'a> ExampleSearch<'a> {
         for (at, step) in of_validations.iter().enumerate() {
             let (slot, quality) = match step.result {
                 Ok(Some(true)) if is_allowed => (0, Quality::Only),
-                // What another validation came by is as good an example of it as its own, but not better.
+                // A denied request for another validation replaces only a worse example.
                 Ok(Some(false)) => {
                     let is_only = n_true + 1 == of_validations.len() && !has_error;
                     let quality = match (is_only, first == Some(at)) {
@@ -386,7 +385,7 @@ impl<'a> ExampleSearch<'a> {
             };
             let known = self.found.get_mut(at).and_then(|found| found.get_mut(slot));
             let Some(known) = known else { continue };
-            // An allowed request is made for the validation itself, where one is found.
+            // An allowed request that was built for the validation is preferred.
             let is_better = match known {
                 None => true,
                 Some((before, _)) => {

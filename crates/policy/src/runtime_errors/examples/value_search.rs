@@ -1,4 +1,4 @@
-//! Values by trial: the paths that a validation reads, and what is tried there.
+//! Value search: the inputs that a validation reads, and values to try for them.
 
 use std::collections::BTreeSet;
 
@@ -14,16 +14,16 @@ use crate::runtime_errors::symbolic::{
 use cel::ast::{Expr, ExprId, Literal};
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints, Root};
 
-/// The most paths that are changed by trial.
+/// The most inputs that are changed.
 const MAX_PATHS: usize = 24;
 
-/// The most literals that are tried as values.
+/// The most literals of the policy that are tried.
 const MAX_LITERALS: usize = 24;
 
-/// How deep expressions are searched for paths.
+/// The deepest nesting of searched expressions.
 const MAX_DEPTH: usize = 60;
 
-/// Texts that many validations of names, images and quantities tell apart.
+/// Strings that distinguish names, images and quantities.
 const TEXTS: [&str; 16] = [
     "",
     "Not Valid!",
@@ -43,9 +43,9 @@ const TEXTS: [&str; 16] = [
     "a-very-long-name-that-goes-on-and-on-and-on-and-on-and-on-and-on-and-on",
 ];
 
-/// Numbers that many validations tell apart.
+/// Numbers that many validations distinguish.
 const NUMBERS: [i64; 8] = [0, 1, -1, 2, 10, 100, 1_000, 70_000];
-/// Returns constraints that objects of a usual kind satisfy, though its schema does not require it.
+/// Returns constraints that typical objects satisfy and the schema does not require.
 pub(crate) fn usual_constraints(evaluator: &SymbolicEvaluator<'_>) -> InputConstraints {
     const LISTS: [&[&str]; 4] = [
         &["spec", "containers"],
@@ -110,7 +110,7 @@ pub(crate) fn constrain_operation(
     constraints.add(&path, Constraint::Equals(json!(operation.as_str())))
 }
 
-/// The edits that are tried at `path`.
+/// Returns the constraints that are tried at `path`.
 pub(crate) fn trial_constraints(
     path: &FieldPath,
     literals: &[Json],
@@ -133,7 +133,7 @@ pub(crate) fn trial_constraints(
                     found.push((inner.clone(), Constraint::Present));
                     found.push((inner, Constraint::Absent));
                 }
-                // No key is the beginning or the end of one.
+                // Keys neither start nor end with punctuation.
                 let is_mark = |letter: char| letter.is_ascii_punctuation();
                 if text.starts_with(is_mark) || text.ends_with(is_mark) {
                     let before = if text.starts_with(is_mark) {
@@ -163,7 +163,7 @@ pub(crate) fn trial_constraints(
     found
 }
 
-/// Means by which one validation is tried.
+/// The state of the search for one validation.
 pub(crate) struct ValueSearch<'r, 'a> {
     pub(crate) evaluator: &'r SymbolicEvaluator<'a>,
     pub(crate) sites: Vec<FailureSite>,
@@ -171,7 +171,7 @@ pub(crate) struct ValueSearch<'r, 'a> {
 }
 
 impl ValueSearch<'_, '_> {
-    /// The paths that the expression at `index` reads, itself or by variables, and the literals in it.
+    /// Collects the inputs that the expression at `index` reads, also by variables, and its literals.
     pub(crate) fn paths(&self, index: usize, paths: &mut Vec<FieldPath>, literals: &mut Vec<Json>) {
         let Some(ast) = self.evaluator.ast(index) else {
             return;
@@ -271,7 +271,7 @@ impl ValueSearch<'_, '_> {
         self.add_paths((node, scope), paths);
     }
 
-    /// Adds the paths that the part at `place` stands for.
+    /// Adds the inputs that `node` denotes.
     fn add_paths(&self, (node, scope): (ExprRef, &Scope), paths: &mut Vec<FieldPath>) {
         let alternatives = match self.evaluator.expr(node) {
             Expr::Select {

@@ -8,7 +8,7 @@ use cel::ast::{Expr, ExprId, Literal};
 use kubernetes::validity::{FieldPath, Root};
 
 impl FailureSiteFinder<'_, '_> {
-    /// Adds a call of which an operand may be an integer or a text.
+    /// Adds a call with an operand that may be an integer or a string.
     pub(super) fn add_int_or_string(
         &mut self,
         node: ExprRef,
@@ -30,7 +30,7 @@ impl FailureSiteFinder<'_, '_> {
         }
     }
 
-    /// Adds the index of a list that is made of something and may be too short.
+    /// Adds an index into a derived list that may be too short.
     pub(super) fn add_short_lists(
         &mut self,
         node: ExprRef,
@@ -67,7 +67,7 @@ impl FailureSiteFinder<'_, '_> {
         }
     }
 
-    /// Adds that `place` fails where the operand is null.
+    /// Adds `node`, which fails if the operand is null.
     pub(super) fn add_null(
         &mut self,
         node: ExprRef,
@@ -78,7 +78,7 @@ impl FailureSiteFinder<'_, '_> {
         self.add_operand(node, operand, (scope, path_condition), FailureCause::Null);
     }
 
-    /// Adds that `place` may fail where the operand is a number of the other sort.
+    /// Adds `node`, which may fail if the operand is an `int` instead of a `double` or the reverse.
     pub(super) fn add_number_type(
         &mut self,
         node: ExprRef,
@@ -94,7 +94,7 @@ impl FailureSiteFinder<'_, '_> {
         );
     }
 
-    /// Adds that `place` may fail by `cause` where its operand may be so.
+    /// Adds `node` with `cause` if the operand may have such a value.
     fn add_operand(
         &mut self,
         node: ExprRef,
@@ -125,7 +125,7 @@ impl FailureSiteFinder<'_, '_> {
         cause: FailureCause,
         path_condition: &PathCondition,
     ) {
-        // What params hold is for who wrote the policy to see.
+        // Authors of a policy see the values of its params.
         if path.root == Root::Params || path.segments.is_empty() {
             return;
         }
@@ -182,7 +182,7 @@ impl FailureSiteFinder<'_, '_> {
     }
 }
 
-/// Reports whether a function takes integers and texts alike.
+/// Returns true if a function accepts integers and strings.
 fn accepts_any_type(function: &str) -> bool {
     matches!(
         function,
@@ -200,7 +200,7 @@ fn accepts_any_type(function: &str) -> bool {
     )
 }
 
-/// The text that a call takes, and for some texts fails.
+/// Returns the string that a call parses and that may be invalid.
 pub(super) fn parsed_string(
     function: &str,
     target: Option<ExprId>,

@@ -13,13 +13,13 @@ use crate::runtime_errors::symbolic::{
 use cel::ast::{Comprehension, Expr, ExprId};
 use cel::source::Location;
 
-/// The most candidates of one policy for one kind.
+/// The most failure sites of one policy for one kind.
 const MAX_SITES: usize = 600;
 
-/// How deep expressions are searched.
+/// The deepest nesting of visited expressions.
 const MAX_DEPTH: usize = 150;
 
-/// The most ways to a variable that are followed.
+/// The most path conditions under which one variable is visited.
 const MAX_READS_PER_VARIABLE: usize = 3;
 
 pub(crate) fn find_all(
@@ -44,10 +44,10 @@ pub(super) struct FailureSiteFinder<'a, 'r> {
     with_mutations: bool,
     pub(super) evaluator: &'r SymbolicEvaluator<'a>,
     pub(super) sites: Vec<FailureSite>,
-    /// Which places are to be reached.
+    /// Selects the nodes whose path conditions are collected.
     is_target: Option<&'r dyn Fn(ExprRef) -> bool>,
     reached: Vec<(ExprRef, PathCondition)>,
-    /// The goals with which the variables are read, by their indices.
+    /// The path conditions of the reads of each variable.
     variable_reads: HashMap<usize, Vec<PathCondition>>,
 }
 
@@ -76,13 +76,13 @@ impl FailureSiteFinder<'_, '_> {
             }
             let Some(node) = root(n) else { continue };
             let path_condition = match expression.role {
-                // Reviews, which have to confirm what is found, do not come to mutations.
+                // Reviews do not evaluate mutations, so they cannot confirm a failure there.
                 Role::ApplyConfiguration | Role::JsonPatch if self.with_mutations => {
                     after_conditions.clone()
                 }
                 Role::Variable | Role::ApplyConfiguration | Role::JsonPatch => continue,
                 Role::MatchCondition => {
-                    // A condition that is false hides the error of another.
+                    // A false condition hides the error of another one.
                     let others = conditions.iter().filter(|other| **other != node);
                     let true_others = others.map(is_true);
                     true_others.fold(PathCondition::default(), |path_condition, condition| {
@@ -94,7 +94,7 @@ impl FailureSiteFinder<'_, '_> {
                     after_conditions.clone()
                 }
                 Role::MessageExpression => match validation {
-                    // It is of no use where the validation holds.
+                    // Messages are evaluated only if the validation is false.
                     Some(node) => after_conditions.with(
                         BranchCondition::Evaluates(node, Scope::default(), false),
                         false,
@@ -105,7 +105,7 @@ impl FailureSiteFinder<'_, '_> {
             };
             self.visit(node, None, &Scope::default(), &path_condition, 0);
         }
-        // A variable reads those before it.
+        // Variables read only earlier variables.
         for (n, expression) in expressions.iter().enumerate().rev() {
             if expression.role != Role::Variable || !self.evaluator.policy.compiles(n) {
                 continue;
@@ -117,7 +117,7 @@ impl FailureSiteFinder<'_, '_> {
         }
     }
 
-    /// Keeps how an evaluation comes to `place`, where that is asked for.
+    /// Records the path condition of `node` if it is a target.
     fn reach(&mut self, node: ExprRef, path_condition: &PathCondition) {
         if self.reached.len() < MAX_SITES && self.is_target.is_some_and(|is| is(node)) {
             self.reached.push((node, path_condition.clone()));
@@ -216,7 +216,7 @@ impl FailureSiteFinder<'_, '_> {
         let is = |id, expected| BranchCondition::Evaluates(node_at(id), scope.clone(), expected);
         match (function, target, args) {
             ("_&&_" | "_||_", None, [left, right]) => {
-                // The value of one side that decides hides an error of the other.
+                // A deciding value of one operand hides the error of the other.
                 let goes_on = function == "_&&_";
                 let left_condition = path_condition.with(is(*right, goes_on), true);
                 self.visit(node_at(*left), None, scope, &left_condition, depth);

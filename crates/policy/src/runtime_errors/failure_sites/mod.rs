@@ -15,47 +15,47 @@ use cel::source::Location;
 use finder::find_all;
 use kubernetes::validity::{Constraint, FieldPath};
 
-/// Failure sites by the expression and the node.
+/// Failure sites by expression and node.
 pub(crate) type SitesByNode<'s> = HashMap<(usize, usize), Vec<&'s FailureSite>>;
 
-/// A place that fails where something is absent, or has an unfit value.
+/// A node that fails for some value of an input.
 #[derive(Debug)]
 pub(crate) struct FailureSite {
-    /// The place.
+    /// The node.
     pub(crate) node: ExprRef,
-    /// The part of the request that makes it fail.
+    /// The input that causes the failure.
     pub(crate) path: FieldPath,
-    /// The reason for which it fails there.
+    /// The cause of the failure.
     pub(crate) cause: FailureCause,
-    /// The outermost selection or index of the chain that the place is in.
+    /// The outermost selection or index of the chain that contains the node.
     pub(crate) chain: ExprId,
-    /// The goals for an evaluation to come to the place.
+    /// The condition for an evaluation to reach the node.
     pub(crate) path_condition: PathCondition,
 }
 
-/// The cause of a failure, at a path of the request.
+/// The value of an input that causes a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureCause {
-    /// Nothing is there; a root that is absent is null.
+    /// The value is absent. An absent root is null.
     Absent,
-    /// Null is there, which nothing can be done with.
+    /// The value is null.
     Null,
-    /// A number of the other sort, whole or not, which the call cannot take beside what it has.
+    /// A number is an `int` instead of a `double` or the reverse, and the call has no such overload.
     NumberType,
-    /// A text that the call cannot take.
+    /// A string is invalid for the call.
     InvalidString,
-    /// A text that has fewer parts than the index asks for.
+    /// A split string has too few parts for this index.
     ShortSplit(usize),
-    /// A list of which a macro leaves fewer elements than the index asks for.
+    /// A macro returns too few elements for this index.
     ShortList(usize),
-    /// The number 0, or nothing to be counted, in a divisor.
+    /// A divisor is 0, or an empty size.
     ZeroDivisor,
-    /// An integer where a text is taken, or a text where an integer is: it may be either.
+    /// A value is an integer instead of a string or the reverse, and the call accepts only one of them.
     IntOrString,
 }
 
 impl FailureSite {
-    /// The needs at the path that may make the place fail, each to be tried by itself.
+    /// Returns constraints on the path that may cause the failure, each to be tried alone.
     pub(crate) fn failing_constraints(&self, evaluator: &SymbolicEvaluator<'_>) -> Vec<Constraint> {
         let input_type = evaluator.input_type(&self.path);
         let is_collection = input_type
@@ -70,7 +70,7 @@ impl FailureSite {
                 Constraint::Equals(json!(1.5)),
                 Constraint::Present,
             ],
-            // The text that the goals ask for is tried first.
+            // The path condition may already constrain the string.
             FailureCause::InvalidString | FailureCause::ShortSplit(_) => vec![
                 Constraint::Present,
                 Constraint::Equals(json!("example")),
@@ -94,12 +94,12 @@ impl FailureSite {
     }
 }
 
-/// Finds the candidates of all expressions, in the order of the policy's fields.
+/// Finds the failure sites of all expressions, in the order of the policy's fields.
 pub(crate) fn find(evaluator: &SymbolicEvaluator<'_>) -> Vec<FailureSite> {
     find_with_targets(evaluator, &HashMap::new()).0
 }
 
-/// Finds the candidates, and the goals for an evaluation to get to each of `places`.
+/// Finds the failure sites, and the path conditions of `target_nodes`.
 pub(crate) fn find_with_targets(
     evaluator: &SymbolicEvaluator<'_>,
     target_nodes: &HashMap<ExprRef, Location>,
@@ -107,7 +107,7 @@ pub(crate) fn find_with_targets(
     find_all(evaluator, target_nodes, false)
 }
 
-/// [`find_and_reach`], in mutations as well.
+/// Like [`find_with_targets`], with the expressions of mutations.
 pub(crate) fn find_in_mutations(
     evaluator: &SymbolicEvaluator<'_>,
     target_nodes: &HashMap<ExprRef, Location>,
@@ -115,7 +115,7 @@ pub(crate) fn find_in_mutations(
     find_all(evaluator, target_nodes, true)
 }
 
-/// The candidates by expression and node.
+/// Groups `sites` by expression and node.
 pub(crate) fn sites_by_node(sites: &[FailureSite]) -> SitesByNode<'_> {
     let mut sites_by_node: SitesByNode<'_> = HashMap::new();
     for site in sites {

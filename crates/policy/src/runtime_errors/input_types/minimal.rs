@@ -1,4 +1,4 @@
-//! The least value of a type that is valid.
+//! Minimal valid values of a type.
 
 use regexp::MemoryLimit;
 use serde_json::{Map, Value as Json, json};
@@ -10,16 +10,16 @@ use kubernetes::schema::decl_type::DeclKind;
 use kubernetes::schema::escape::unescape;
 use kubernetes::validity::{FieldPath, Segment, minimal_fields, sample_text};
 
-/// How deep a minimal object may nest.
+/// The deepest nesting of a minimal object.
 const MAX_DEPTH: usize = 40;
 
-/// How many values a minimal object may have.
+/// The most values of a minimal object.
 const MAX_VALUES: usize = 3_000;
 
-/// The longest text that is made.
+/// The longest generated string.
 const MAX_TEXT: usize = 1_000;
 
-/// Texts that patterns often allow.
+/// Strings that many patterns match.
 pub(crate) const SAMPLE_STRINGS: [&str; 14] = [
     "example",
     "a",
@@ -38,13 +38,13 @@ pub(crate) const SAMPLE_STRINGS: [&str; 14] = [
 ];
 
 impl<'a> InputType<'a> {
-    /// The least value of the type that is valid; `None` where none could be made.
+    /// Returns the minimal valid value of the type. `None` if none is found.
     pub(crate) fn minimal(&self, path: &FieldPath) -> Option<Json> {
         let mut values_left = MAX_VALUES;
         self.complete(path, None, &mut values_left, 0)
     }
 
-    /// `given` with all that has to be there, or the least value.
+    /// Adds the required values to `given`, or to the minimal value.
     fn complete(
         &self,
         path: &FieldPath,
@@ -110,7 +110,7 @@ impl<'a> InputType<'a> {
         }
     }
 
-    /// The least value of a text of Kubernetes' own kinds that validation takes, where it takes some alone.
+    /// Returns a valid string at `path` if validation of a built-in kind accepts only some.
     fn required_sample(&self, path: &FieldPath) -> Option<Json> {
         let kind = self.builtin_kind()?;
         if !matches!(self.type_.kind, DeclKind::String) {
@@ -150,7 +150,7 @@ impl<'a> InputType<'a> {
         }
     }
 
-    /// Adds to the fields of an object those that have to be there.
+    /// Adds the required fields of an object.
     fn fill_fields(
         &self,
         path: &FieldPath,
@@ -189,7 +189,7 @@ impl<'a> InputType<'a> {
         usize::try_from(number).ok()
     }
 
-    /// A scalar that is valid and no zero value.
+    /// Returns a valid scalar that is not the zero value.
     pub(crate) fn sample_scalar(&self) -> Option<Json> {
         if let Some(values) = &self.type_.enum_values {
             let mut values = values.iter().filter(|value| value.as_str() != Some(""));
@@ -203,7 +203,7 @@ impl<'a> InputType<'a> {
                 let whole =
                     json!(bound("maximum").map_or(least.max(1), |most| least.max(1).min(most)));
                 if self.is_double() && !self.allows(&whole) {
-                    // No whole number is within its limits.
+                    // The limits exclude all integers.
                     let limits = ["minimum", "maximum"].into_iter();
                     let mut limits = limits.filter_map(|keyword| self.written?.get(keyword));
                     return limits.find(|limit| self.allows(limit)).cloned();
@@ -226,7 +226,7 @@ impl<'a> InputType<'a> {
         self.written?.get("format")?.as_str()
     }
 
-    /// A text that is valid.
+    /// Returns a valid string.
     fn sample_string(&self) -> Option<String> {
         let samples = match self.format() {
             Some("ipv4" | "ip") => &["10.0.0.1"][..],
@@ -250,7 +250,7 @@ impl<'a> InputType<'a> {
         valid.next()
     }
 
-    /// Reports whether `value` is valid, as far as a scalar can be judged.
+    /// Returns true if `value` is valid. Checks scalars and the type of containers.
     pub(crate) fn allows(&self, value: &Json) -> bool {
         if let Some(values) = &self.type_.enum_values
             && !values.contains(value)

@@ -1,4 +1,4 @@
-//! Objects by their schemas: the least that is valid, and what a need adds to it or takes away.
+//! Types of the inputs of a policy, and values of them: minimal ones, and ones that satisfy constraints.
 
 mod minimal;
 pub(crate) mod roots;
@@ -16,30 +16,30 @@ use kubernetes::schema::escape::escape;
 use kubernetes::validity::{
     FieldPath, Root, Segment, is_guaranteed, is_never_empty, is_never_null, is_system_metadata,
 };
-/// A type, as far as it tells which values are valid.
+/// The type of an input, with the schema or kind that restricts its values.
 #[derive(Clone, Debug)]
 pub(crate) struct InputType<'a> {
     type_: Arc<DeclType>,
-    /// The schema as written, of a custom resource.
+    /// The schema of a custom resource as written.
     written: Option<&'a Json>,
-    /// The kind, of Kubernetes' own types.
+    /// The built-in kind that the type belongs to.
     builtin: Option<Arc<Gvk>>,
-    /// True if the objects live in namespaces.
+    /// True if the objects are namespaced.
     is_namespaced: bool,
 }
 
-/// The outcome of a step into a type.
+/// The type of a field, entry or element.
 pub(crate) enum ChildType<'a> {
-    /// There may be something, of this type.
+    /// A value may be present, and has this type.
     Known(InputType<'a>),
-    /// There may be anything.
+    /// A value may be present, and has any type.
     Any,
-    /// There is no such thing.
+    /// No value is present.
     Never,
 }
 
 impl<'a> InputType<'a> {
-    /// The type of objects of `kind`, one of Kubernetes' own.
+    /// Returns the type of objects of a built-in kind.
     pub(crate) fn builtin(type_: Arc<DeclType>, kind: Gvk, is_namespaced: bool) -> Self {
         Self {
             type_,
@@ -49,7 +49,7 @@ impl<'a> InputType<'a> {
         }
     }
 
-    /// The type of custom resources, with their schema as written.
+    /// Returns the type of custom resources, with their schema as written.
     pub(crate) fn custom(
         type_: Arc<DeclType>,
         written: Option<&'a Json>,
@@ -63,7 +63,7 @@ impl<'a> InputType<'a> {
         }
     }
 
-    /// Anything.
+    /// Returns the type of any value.
     pub(crate) fn any() -> Self {
         Self::custom(Arc::new(DeclType::scalar(DeclKind::Unknown)), None, false)
     }
@@ -77,22 +77,22 @@ impl<'a> InputType<'a> {
         }
     }
 
-    /// Reports whether it is of one of Kubernetes' own kinds.
+    /// Returns true if the type belongs to a built-in kind.
     pub(crate) fn is_builtin(&self) -> bool {
         self.builtin.is_some()
     }
 
-    /// The kind that it is of, where that is one of Kubernetes' own.
+    /// Returns the built-in kind that the type belongs to.
     pub(crate) fn builtin_kind(&self) -> Option<&str> {
         self.builtin.as_ref().map(|gvk| &*gvk.kind)
     }
 
-    /// Reports whether it is a whole number, or any.
+    /// Returns true for integers and doubles.
     pub(crate) fn is_number(&self) -> bool {
         matches!(self.type_.kind, DeclKind::Int | DeclKind::Double)
     }
 
-    /// Reports whether it is an integer or a text, and nothing else is asked of either.
+    /// Returns true for an integer or string without further restrictions.
     pub(crate) fn is_int_or_string(&self) -> bool {
         let is_limited = |written: &Json| {
             let words = ["pattern", "enum", "minimum", "maximum", "maxLength"];
@@ -101,26 +101,26 @@ impl<'a> InputType<'a> {
         matches!(self.type_.kind, DeclKind::IntOrString) && !self.written.is_some_and(is_limited)
     }
 
-    /// Reports whether it is a number that need not be whole.
+    /// Returns true for doubles.
     pub(crate) fn is_double(&self) -> bool {
         matches!(self.type_.kind, DeclKind::Double)
     }
 
-    /// Reports whether it is a text without a list of values or a format.
+    /// Returns true for a string without an enumeration or a format.
     pub(crate) fn is_unrestricted_string(&self) -> bool {
         matches!(self.type_.kind, DeclKind::String)
             && self.type_.enum_values.is_none()
             && self.format().is_none()
     }
 
-    /// The texts that are valid, where it is a text with a list of them.
+    /// Returns the values of a string enumeration.
     pub(crate) fn enum_strings(&self) -> Option<HashSet<&str>> {
         let values = self.type_.enum_values.as_ref()?;
         values.iter().map(Json::as_str).collect()
     }
 
-    /// Reports whether the value is a scalar that is never null: lists and maps that Kubernetes' own kinds always have
-    /// may be, and a time that is not set is.
+    /// Returns true if the value is a scalar that is never null. Lists and maps of built-in kinds may be null, and so
+    /// may unset times.
     pub(crate) fn is_never_null(&self) -> bool {
         !self.type_.nullable
             && matches!(
@@ -133,8 +133,8 @@ impl<'a> InputType<'a> {
             )
     }
 
-    /// Reports whether a valid value at `path`, of this type, may be null: one that its CRD calls so, or one that the API
-    /// server writes so where nobody has set it.
+    /// Returns true if a valid value at `path` may be null: the CRD declares it nullable, or the API server writes an
+    /// unset value as null.
     pub(crate) fn may_be_null(&self, path: &FieldPath) -> bool {
         let Some(gvk) = &self.builtin else {
             return self.type_.nullable;
@@ -145,7 +145,7 @@ impl<'a> InputType<'a> {
         is_null_unset(gvk, path.segments.iter().map(Segment::name))
     }
 
-    /// Reports whether a CRD has rules about it that are expressions.
+    /// Returns true if a CRD has validation rules for the value.
     pub(crate) fn has_rules(&self) -> bool {
         let rules = self
             .written
@@ -153,7 +153,7 @@ impl<'a> InputType<'a> {
         rules.is_some_and(|rules| !rules.is_null())
     }
 
-    /// Reports whether nothing is known of it.
+    /// Returns true for an unknown type.
     pub(crate) fn is_unknown(&self) -> bool {
         matches!(self.type_.kind, DeclKind::Unknown)
     }
@@ -166,7 +166,7 @@ impl<'a> InputType<'a> {
         matches!(self.type_.kind, DeclKind::List(_))
     }
 
-    /// The default of an optional value of the type, as an expression writes it.
+    /// Returns the CEL literal for `orValue()` of an absent value.
     pub(crate) fn default_literal(&self) -> Option<&'static str> {
         Some(match &self.type_.kind {
             DeclKind::Bool => "false",
@@ -184,7 +184,7 @@ impl<'a> InputType<'a> {
         })
     }
 
-    /// The field `name` as it is declared.
+    /// Returns the declaration of the field `name`.
     fn declared_field(&self, name: &str) -> Option<&DeclField> {
         let escaped = escape(name)?;
         let fields = self.type_.declared_fields();
@@ -204,7 +204,7 @@ impl<'a> InputType<'a> {
         }
     }
 
-    /// The type of what is behind `segment` of a value of the type.
+    /// Returns the type of the child at `segment`.
     pub(crate) fn child(&self, segment: &Segment) -> ChildType<'a> {
         match (&self.type_.kind, segment) {
             (DeclKind::Object(_), Segment::Field(name)) => match self.declared_field(name) {
@@ -225,7 +225,7 @@ impl<'a> InputType<'a> {
         }
     }
 
-    /// Reports whether there is something behind `segment` of every valid value of the type at `path`.
+    /// Returns true if every valid value at `path` has a child at `segment`.
     pub(crate) fn is_always_present(&self, path: &FieldPath, segment: &Segment) -> bool {
         let Segment::Field(name) = segment else {
             return self.is_builtin() && *segment == Segment::Index(0) && is_never_empty(path);
@@ -233,7 +233,7 @@ impl<'a> InputType<'a> {
         let Some(field) = self.declared_field(name) else {
             return false;
         };
-        // Go leaves out what has its zero value, which many a default of Kubernetes' own types is.
+        // Go omits zero values, which many defaults of built-in types are.
         let is_left_out = self.is_builtin() && field.type_.is_scalar();
         field.required
             || field.has_default && !is_left_out
@@ -251,7 +251,7 @@ impl<'a> InputType<'a> {
             .is_some_and(|kind| is_guaranteed(kind, path, name, |field| self.has(field)))
     }
 
-    /// Reports whether the API server itself sets the field `name` of the metadata at `path`.
+    /// Returns true if the API server sets the field `name` of the metadata at `path`.
     fn is_system_field(&self, path: &FieldPath, name: &str) -> bool {
         matches!(&*path.segments, [Segment::Field(field)] if **field == *"metadata")
             && matches!(path.root, Root::Object | Root::OldObject | Root::Params)
@@ -259,7 +259,7 @@ impl<'a> InputType<'a> {
     }
 }
 
-/// The fields that every object of Kubernetes' own kinds has.
+/// Returns true for the fields that every object has.
 fn is_root_field(path: &FieldPath, name: &str) -> bool {
     path.segments.is_empty() && matches!(name, "apiVersion" | "kind" | "metadata")
 }

@@ -1,4 +1,4 @@
-//! The types of `request` and `namespaceObject`, with what is there for certain.
+//! Types of the root variables: params, `request` and `namespaceObject`.
 
 use std::sync::{Arc, LazyLock, OnceLock};
 
@@ -8,16 +8,16 @@ use kubernetes::schema::decl_type::{DeclField, DeclKind, DeclType};
 use kubernetes::schema::rest_mapper::ApiResource;
 use kubernetes::validity::Root;
 
-/// The params of a policy.
+/// The type of the params of a policy.
 #[derive(Clone, Debug)]
 pub(crate) struct ParamsType<'a> {
     pub(crate) input_type: InputType<'a>,
     pub(crate) api_version: String,
     pub(crate) kind: String,
     pub(crate) is_namespaced: bool,
-    /// True where a binding has none.
+    /// True if a binding has no params.
     pub(crate) may_be_null: bool,
-    /// True where no binding has any.
+    /// True if no binding has params.
     pub(crate) is_always_null: bool,
 }
 
@@ -38,7 +38,7 @@ fn map(of: Arc<DeclType>) -> Arc<DeclType> {
     Arc::new(DeclType::map(of, -1))
 }
 
-/// The types that paths begin with, for objects of the type `object`.
+/// Returns the types of all roots.
 pub(crate) fn roots<'a>(
     object: &InputType<'a>,
     request: &InputType<'a>,
@@ -54,10 +54,10 @@ pub(crate) fn roots<'a>(
     roots
 }
 
-/// The type of `request`, with what is there for certain.
+/// Returns the type of `request`. Required fields are always present.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`CreateAdmissionRequest`);
-/// `pkg/registry/rest/create.go` (`AdmissionToValidateObjectFunc`: a name that the API server makes is there).
+/// `pkg/registry/rest/create.go` (`AdmissionToValidateObjectFunc`: a generated name is present).
 pub(crate) fn request_input_type(resource: &ApiResource) -> InputType<'static> {
     static TYPES: [OnceLock<Arc<DeclType>>; 4] = [const { OnceLock::new() }; 4];
     let is_sub = resource.gvr.is_subresource();
@@ -70,7 +70,7 @@ pub(crate) fn request_input_type(resource: &ApiResource) -> InputType<'static> {
         (true, true) => of_namespaced_sub,
     };
     let type_ = known.get_or_init(|| request_type(is_sub, has_namespace));
-    // As in the API server's own kinds, what is empty is left out.
+    // Empty values are omitted, as in built-in kinds.
     let gvk = Gvk::new("admission.k8s.io", "v1", "AdmissionRequest");
     InputType::builtin(Arc::clone(type_), gvk, true)
 }
@@ -128,7 +128,7 @@ fn request_type(is_sub: bool, has_namespace: bool) -> Arc<DeclType> {
     )
 }
 
-/// The type of `namespaceObject`, with what is there for certain.
+/// Returns the type of `namespaceObject`. Required fields are always present.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`CreateNamespaceObject`).
 pub(crate) fn namespace_input_type() -> InputType<'static> {

@@ -1,4 +1,4 @@
-//! Changes of a value by which it meets a need.
+//! Changes of a value that satisfy constraints.
 
 use serde_json::{Value as Json, json};
 
@@ -9,12 +9,12 @@ use kubernetes::validity::{
     FieldPath, Segment, ValueConstraints, enum_values, has_unique_names, is_omitted_if_false,
 };
 
-/// The longest list that is made.
+/// The longest generated list.
 pub(crate) const MAX_LEN: usize = 12;
 
 impl InputType<'_> {
-    /// Changes `value`, which is at `path`, so that `need` is met behind `rest`. `is_optional` is true of a field that
-    /// Kubernetes leaves out of an object of its own where it is empty.
+    /// Changes `value`, which is at `path`, so that its descendant at `rest` satisfies `constraints`. `None` if no
+    /// valid value does.
     pub(crate) fn satisfy(
         &self,
         value: &mut Json,
@@ -48,7 +48,7 @@ impl InputType<'_> {
                 }
                 if !fields.contains_key(&**name) {
                     let mut minimal = input_type.minimal(&child_path)?;
-                    // What is empty, Kubernetes leaves out.
+                    // Kubernetes omits empty values.
                     if !is_always_present && self.is_builtin() && constraints.max_len != Some(0) {
                         input_type.grow(&mut minimal, &child_path, 1)?;
                     }
@@ -85,7 +85,7 @@ impl InputType<'_> {
         }
     }
 
-    /// Gives `value` at least `n` elements or entries, if it can have any.
+    /// Adds elements or entries until `value` has `n`.
     fn grow(&self, value: &mut Json, path: &FieldPath, n: usize) -> Option<()> {
         if n > MAX_LEN {
             return None;
@@ -129,7 +129,7 @@ impl InputType<'_> {
         Some(())
     }
 
-    /// `made` with another name than each of `items`, which Kubernetes wants of containers and volumes.
+    /// Renames `minimal` if one of `items` has its name and Kubernetes requires unique names.
     fn with_unique_name(&self, path: &FieldPath, items: &[Json], mut minimal: Json) -> Json {
         let is_keyed = (path.names().last()).is_some_and(|name| has_unique_names(name));
         let is_taken = |name: &Json| items.iter().any(|item| item.get("name") == Some(name));
@@ -144,7 +144,7 @@ impl InputType<'_> {
         minimal
     }
 
-    /// The usual keys of the map at `path`, where it has amounts by resource.
+    /// Returns the usual keys of the map at `path` if it maps resource names to quantities.
     fn resource_names(&self, path: &FieldPath) -> Option<&'static [&'static str]> {
         let is_resource_list = matches!(path.segments.last(), Some(Segment::Field(name))
             if ["limits", "requests"].contains(&&**name));
@@ -156,7 +156,7 @@ impl InputType<'_> {
         ])
     }
 
-    /// Gives an object whose fields are declared optional ones until it has `n`: maps first, of which any is valid.
+    /// Adds optional fields until the object has `n`: maps first, which have no restrictions.
     fn add_optional_fields(&self, value: &mut Json, path: &FieldPath, n: usize) {
         let Json::Object(fields) = value else { return };
         let declared = self.type_.declared_fields().iter();
@@ -175,7 +175,7 @@ impl InputType<'_> {
                 };
                 let mut minimal = input_type.minimal(&child_path)?;
                 input_type.grow(&mut minimal, &child_path, 1)?;
-                // Kubernetes may leave these out of its own objects.
+                // Kubernetes may omit these from built-in objects.
                 let is_kept =
                     minimal != json!(false) && minimal != json!("") && minimal != json!([]);
                 is_kept.then_some(minimal)
@@ -262,7 +262,7 @@ impl InputType<'_> {
         Some(())
     }
 
-    /// A valid scalar that is none of `values`.
+    /// Returns a valid scalar that is not one of `values`.
     fn different_scalar(&self, path: &FieldPath, values: &[Json]) -> Option<Json> {
         let of_kind = self.builtin_kind().and_then(|kind| enum_values(kind, path));
         let of_kind = of_kind.into_iter().flatten().map(|text| json!(text));
@@ -286,7 +286,7 @@ impl InputType<'_> {
             })
     }
 
-    /// Reports whether Kubernetes has a list of values for the text at `path` that `value` is not in.
+    /// Returns true if `path` has an enumeration of a built-in kind without `value`.
     fn is_unlisted_value(&self, path: &FieldPath, value: &Json) -> bool {
         let values = self.builtin_kind().and_then(|kind| enum_values(kind, path));
         let text = value.as_str().filter(|text| !text.is_empty());
@@ -294,7 +294,8 @@ impl InputType<'_> {
     }
 }
 
-/// `text` with a word more at an end that no name has, `/` or `-`, unless `need` asks for that end.
+/// Extends `text` by a word if it starts or ends with punctuation such as `/` or `-`, unless `constraints` fix that
+/// end.
 fn with_complete_words(mut text: String, constraints: &ValueConstraints) -> String {
     let [prefix, _, suffix] = &constraints.text;
     if text == "*" && prefix.is_empty() && suffix.is_empty() {
@@ -302,7 +303,7 @@ fn with_complete_words(mut text: String, constraints: &ValueConstraints) -> Stri
     }
     if suffix.is_empty() && text.ends_with(|c: char| c.is_ascii_punctuation()) {
         text.push_str(if text == "system:serviceaccount:" {
-            // A user that is a service account has both, a namespace and a name.
+            // Service account names have a namespace and a name.
             "default:example"
         } else {
             "example"

@@ -13,7 +13,7 @@ use crate::runtime_errors::symbolic::{
 use cel::ast::{Expr, ExprId};
 use kubernetes::validity::{Constraint, FieldPath};
 
-/// The ways for a call to be `wanted`.
+/// Returns the disjuncts for which a call evaluates to `expected`.
 pub(crate) fn call_disjuncts(
     evaluator: &SymbolicEvaluator<'_>,
     node: ExprRef,
@@ -88,7 +88,7 @@ pub(crate) fn call_disjuncts(
                 Some(Disjunct::from_constraint(path, constraint))
             });
             if expected && function == "matches" {
-                // Another text may match as well, if another one is asked for.
+                // Another constraint may require a different match.
                 disjuncts.extend(for_each_path(&targets, |path| {
                     Some(Disjunct::from_constraint(path, Constraint::Present))
                 }));
@@ -104,7 +104,7 @@ pub(crate) fn call_disjuncts(
     }
 }
 
-/// A text that the pattern matches, of the simplest patterns.
+/// Returns a string that a simple pattern matches.
 fn matching_text(pattern: &str) -> Option<String> {
     let regex = regexp::Program::for_trials(pattern).ok()?;
     let bare = pattern.trim_start_matches('^').trim_end_matches('$');
@@ -147,7 +147,7 @@ fn equality(left: &SymbolicValue, right: &SymbolicValue, expected: bool) -> Vec<
                 } else {
                     Constraint::Present
                 };
-                // Only a root is null.
+                // Only root variables are null.
                 return if path.segments.is_empty() || !expected {
                     vec![Disjunct::from_constraint(path, constraint)]
                 } else {
@@ -202,7 +202,7 @@ fn equality(left: &SymbolicValue, right: &SymbolicValue, expected: bool) -> Vec<
                 .collect()
         }
         (SymbolicValue::Input { path: left, .. }, SymbolicValue::Input { path: right, .. }) => {
-            // Values made alike are equal.
+            // Generated values of one type are equal.
             let both = [left, right].map(|path| (path.clone(), Constraint::Present));
             let mut disjunct = Disjunct {
                 constraints: both.into(),
@@ -312,7 +312,7 @@ fn order(
     };
     let is_less = function.starts_with("_<") != is_turned;
     let is_less = is_less == expected;
-    // One away from the bound is on the wanted side of it, be it among it or not.
+    // The next integer beyond the bound satisfies both strict and non-strict comparisons.
     let value = if is_less {
         bound.saturating_sub(1)
     } else {
@@ -341,12 +341,12 @@ fn order(
     }
 }
 
-/// The ways for what is the same in all requests.
+/// Returns the disjuncts of a constant: one without constraints if it is satisfied, else none.
 pub(crate) fn constant_disjuncts(is_so: bool) -> Vec<Disjunct> {
     is_so.then(Disjunct::default).into_iter().collect()
 }
 
-/// The ways for a symbol to be the boolean `wanted`.
+/// Returns the disjuncts for which a symbolic value is the boolean `expected`.
 pub(crate) fn boolean_disjuncts(symbolic: &SymbolicValue, expected: bool) -> Vec<Disjunct> {
     match symbolic {
         SymbolicValue::Input { path, default, .. } => {
@@ -364,7 +364,7 @@ pub(crate) fn boolean_disjuncts(symbolic: &SymbolicValue, expected: bool) -> Vec
     }
 }
 
-/// The way for which all that the expression reads is there.
+/// Returns a disjunct that requires the operands of an uninterpreted call.
 pub(crate) fn operands_present(
     evaluator: &SymbolicEvaluator<'_>,
     node: ExprRef,

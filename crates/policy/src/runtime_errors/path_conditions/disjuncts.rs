@@ -38,7 +38,7 @@ pub(crate) fn disjuncts(
     }
 }
 
-/// The ways for the expression at `place` to be `wanted`.
+/// Returns the disjuncts for which the expression at `node` evaluates to `expected`.
 fn expression_disjuncts(
     evaluator: &SymbolicEvaluator<'_>,
     node: ExprRef,
@@ -126,7 +126,7 @@ fn expression_disjuncts(
     }
 }
 
-/// The ways for a comprehension to be `wanted`.
+/// Returns the disjuncts for which a comprehension evaluates to `expected`.
 fn comprehension_disjuncts(
     evaluator: &SymbolicEvaluator<'_>,
     node: ExprRef,
@@ -156,7 +156,7 @@ fn comprehension_disjuncts(
         return vec![operands_present(evaluator, node, scope)];
     };
     let mut disjuncts = Vec::new();
-    // `all` is true and `exists` is false of nothing.
+    // For an empty range `all` is true and `exists` is false.
     if is_all == expected {
         let range = evaluator.evaluate(node_at(fold.iter_range), scope);
         let empty = range.iter().filter_map(|symbolic| match symbolic {

@@ -1,4 +1,4 @@
-//! Path conditions, and the constraints on a request that satisfy them.
+//! Path conditions: the branch conditions on the way to a node, and constraints on a request that satisfy them.
 
 mod calls;
 mod disjuncts;
@@ -9,14 +9,14 @@ use std::rc::Rc;
 
 use crate::runtime_errors::symbolic::BranchCondition;
 
-/// Goals, the innermost first.
+/// A conjunction of branch conditions, the innermost first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PathCondition(Option<Rc<Conjunct>>);
 
 #[derive(Debug)]
 struct Conjunct {
     condition: BranchCondition,
-    /// True of a goal without which an error is of no effect, and which another error may serve as well.
+    /// True for a condition that only gives the failure an effect. Another failure may have that effect too.
     is_soft: bool,
     outer: PathCondition,
 }
@@ -36,7 +36,7 @@ impl PathCondition {
             .fold(self.clone(), |all, condition| all.with(condition, false))
     }
 
-    /// The goals, outermost first to be reached; the soft ones only where they are asked for.
+    /// Returns the conditions, the outermost last. Soft conditions are included if `with_soft`.
     pub(crate) fn conditions(&self, with_soft: bool) -> Vec<BranchCondition> {
         let mut path_condition = Vec::new();
         let mut next = self.0.as_deref();
@@ -49,7 +49,7 @@ impl PathCondition {
         path_condition
     }
 
-    /// The choices to ask for the soft goals or not, each to be tried by itself.
+    /// Returns the values of `with_soft` to try in order.
     pub(crate) fn attempts(&self) -> &'static [bool] {
         if self.has_soft() {
             &[false, true]
@@ -58,7 +58,7 @@ impl PathCondition {
         }
     }
 
-    /// Reports whether there are soft goals.
+    /// Returns true if a condition is soft.
     fn has_soft(&self) -> bool {
         let mut next = self.0.as_deref();
         while let Some(conjunct) = next {

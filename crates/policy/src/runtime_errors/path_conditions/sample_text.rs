@@ -1,17 +1,17 @@
-//! Texts that a regular expression matches.
+//! Sample strings that a regular expression matches.
 
 use regexp::{MemoryLimit, Node, NodeId, NodeKind, Program, Regex};
 
-/// The longest text that is made.
+/// The longest generated string, in bytes.
 const MAX_TEXT: usize = 200;
 
-/// How deep patterns are looked into.
+/// The deepest nesting of patterns.
 const MAX_DEPTH: usize = 60;
 
-/// How many branches of alternatives are tried, one text for each.
+/// The most strings that are generated for one pattern, each with other alternatives.
 const MAX_TEXTS: usize = 4;
 
-/// A text that `pattern` matches, if a simple one does.
+/// Returns a string that `pattern` matches. `None` if no simple one does.
 pub(crate) fn matching(pattern: &str) -> Option<String> {
     let regex = regexp::parse(pattern).ok()?;
     let program = Program::for_trials(pattern).ok()?;
@@ -22,7 +22,7 @@ pub(crate) fn matching(pattern: &str) -> Option<String> {
     texts.find(|text| program.is_match(text, &MemoryLimit) == Ok(true))
 }
 
-/// Appends a text for the part `id`; `false` where there is none.
+/// Appends a string for the node `id`. Returns false if there is none.
 fn write(regex: &Regex, id: NodeId, choice: usize, out: &mut String, depth: usize) -> bool {
     if depth > MAX_DEPTH || out.len() > MAX_TEXT {
         return false;

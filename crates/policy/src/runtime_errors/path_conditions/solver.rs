@@ -1,28 +1,30 @@
-//! Searches for constraints on a request that satisfy branch conditions.
+//! Solver: constraints on a request that satisfy branch conditions.
+//!
+//! Solutions are candidates that the evaluator has to confirm: a condition that cannot be interpreted only requires
+//! its operands.
 
 use super::disjuncts::disjuncts;
 use crate::runtime_errors::symbolic::{BranchCondition, SymbolicEvaluator};
 use kubernetes::validity::InputConstraints;
 
-/// How many ways to reach all goals are given.
+/// The most solutions of one path condition.
 const MAX_SOLUTIONS: usize = 5;
 
-/// The most goals and needs that are looked at for one set of goals.
+/// The most disjuncts that are expanded for one path condition.
 const MAX_STEPS: u32 = 120;
 
-/// How many goals, the innermost ones, are looked at for a contradiction at first sight.
+/// The number of innermost conditions that are checked for a contradiction before the search.
 const MAX_PRECHECKED: usize = 12;
 
-/// The outcome of a search for needs.
+/// The result of the search for constraints.
 pub(crate) struct Solution {
-    /// The needs, one for each way.
+    /// One set of constraints for each satisfied combination of disjuncts.
     pub(crate) solutions: Vec<InputConstraints>,
-    /// True if there is no way, also where there are more goals.
+    /// True if the conditions are unsatisfiable, also together with further ones.
     pub(crate) is_unsat: bool,
 }
 
-/// The needs that reach all of `goals` besides `needs`, as far as the goals can be read; none where they contradict
-/// each other.
+/// Finds constraints that extend `constraints` and satisfy all `conditions`.
 pub(crate) fn solve(
     evaluator: &SymbolicEvaluator<'_>,
     conditions: Vec<BranchCondition>,
@@ -50,9 +52,9 @@ pub(crate) fn solve(
             }
             continue;
         };
-        // The first way is looked at first.
+        // The worklist is a stack, so the first disjunct is pushed last.
         for (n, disjunct) in disjuncts(evaluator, &condition).iter().enumerate().rev() {
-            // Mostly there is but one way.
+            // Most conditions have a single disjunct, which needs no copy.
             let (mut conditions, mut constraints) = if n == 0 {
                 (
                     std::mem::take(&mut conditions),
@@ -77,8 +79,8 @@ pub(crate) fn solve(
     }
 }
 
-/// Reports whether a goal that can be added in one way only, or in none, contradicts `needs` or another such goal: a
-/// guard for what is absent, mostly.
+/// Returns true if the conditions with at most one disjunct contradict `constraints` or each other. Most guards are
+/// recognized by this check.
 fn is_contradictory(
     evaluator: &SymbolicEvaluator<'_>,
     conditions: &[BranchCondition],

@@ -1,4 +1,4 @@
-//! Guards: how an expression is written so that what may be absent does no harm.
+//! Guards that exclude the failing value of an input.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use crate::runtime_errors::symbolic::{ExprRef, SymbolicEvaluator};
 use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 use kubernetes::validity::is_identifier;
 
-/// How deep expressions are looked into.
+/// The deepest nesting of searched expressions.
 const MAX_DEPTH: usize = 150;
 
 /// A selection or an index.
@@ -18,23 +18,23 @@ enum Accessor {
     Index(i64),
 }
 
-/// The sense in which an expression asks for a part: what may be absent is to count as unlike what it is compared with,
-/// so that a guard goes into a negation and not before it.
+/// The polarity of a subexpression: how its value affects the result, and so where the guard goes and whether an
+/// absent value passes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Polarity {
-    /// As it is.
+    /// A conjunction with the guard.
     Plain,
-    /// Within `!`.
+    /// An operand of `!`, which contains the guard.
     Negated,
-    /// On one side of a comparison that what is absent is to pass, with its text: of `!=`, or of `==` with what is meant
-    /// by absence.
+    /// An operand of a comparison that an absent value should pass, with the source text: of `!=`, or of `==` with a
+    /// value that means absence.
     PassesIfAbsent(String),
-    /// The range of `all()`: of nothing, everything holds.
+    /// The range of `all()`, which is true for an empty range.
     Universal,
 }
 
 impl Polarity {
-    /// The sense of the part `id`, whose text begins with the variable `root`.
+    /// Returns the polarity of the subexpression `id`.
     pub(crate) fn at(evaluator: &SymbolicEvaluator<'_>, n: usize, id: ExprId) -> Self {
         let Some(ast) = evaluator.ast(n) else {
             return Self::Plain;
@@ -69,7 +69,7 @@ impl Polarity {
                     "!_" => return Self::Negated,
                     "size" => is_size = true,
                     _ if holds_if_absent(ast, (function, args), child, is_size) => {
-                        // Of what is meant by absence, the opposite is not to hold of it.
+                        // A negated comparison with a value that means absence is false for an absent value.
                         let n_negations = outward.filter(|id| is_negation(ast, *id)).count();
                         if &**function != "_!=_" && !n_negations.is_multiple_of(2) {
                             return Self::Plain;
@@ -78,7 +78,7 @@ impl Polarity {
                     }
                     _ => {}
                 },
-                // The guard of what is gone through stands within the macro.
+                // The guard of an iteration variable belongs into the macro.
                 Expr::Comprehension(fold) if child != fold.iter_range => {
                     let iter_vars = [Some(&fold.iter_var), fold.iter_var2.as_ref()];
                     let mut iter_vars = iter_vars.into_iter().flatten();
@@ -93,7 +93,7 @@ impl Polarity {
         Self::Plain
     }
 
-    /// The guard with `tests`, each of which excludes what fails.
+    /// Returns the guard with `tests`, each of which excludes a failing value.
     pub(crate) fn guard(&self, tests: &[String]) -> String {
         match self {
             Self::Plain => format!("guard it: `{} && ...`", tests.join(" && ")),
@@ -107,7 +107,7 @@ impl Polarity {
     }
 }
 
-/// The opposite of all `tests` together.
+/// Returns the negation of the conjunction of `tests`.
 fn negated(tests: &[String]) -> String {
     let negated = tests.iter().map(|test| {
         if test.starts_with("has(") {
@@ -122,7 +122,7 @@ fn negated(tests: &[String]) -> String {
     negated.join(" || ")
 }
 
-/// Reports whether `fold` is that of `all()`.
+/// Returns true if `fold` is `all()`.
 fn is_all(ast: &Ast, fold: &Comprehension) -> bool {
     let is_true = matches!(ast.expr(fold.accu_init), Expr::Literal(Literal::Bool(true)));
     let step = ast.expr(fold.loop_step);
@@ -133,7 +133,7 @@ fn is_negation(ast: &Ast, id: ExprId) -> bool {
     matches!(ast.expr(id), Expr::Call { function, .. } if **function == *"!_")
 }
 
-/// Reports whether `id` is compared with null, which no value stands in for.
+/// Returns true if `id` is compared with null, which `orValue()` cannot replace.
 fn is_compared_with_null(ast: &Ast, id: ExprId) -> bool {
     let is_null = |id: &ExprId| matches!(ast.expr(*id), Expr::Literal(Literal::Null));
     ast.iter().any(|(_, expr)| match expr {
@@ -144,8 +144,8 @@ fn is_compared_with_null(ast: &Ast, id: ExprId) -> bool {
     })
 }
 
-/// Reports whether the comparison of `part`, or of its size, is to hold where the part is absent: it is unlike what it
-/// is compared with, or absence is what that means.
+/// Returns true if the comparison of `part`, or of its size, should hold for an absent part: it differs from the
+/// other operand, or the other operand means absence.
 fn holds_if_absent(
     ast: &Ast,
     (function, args): (&str, &[ExprId]),
@@ -161,7 +161,7 @@ fn holds_if_absent(
     }
 }
 
-/// Reports whether the comparison of `part` with a literal holds of 0.
+/// Returns true if the comparison of 0, in place of `part`, with a literal holds.
 fn holds_for_zero(ast: &Ast, function: &str, args: &[ExprId], part: ExprId) -> bool {
     let [left, right] = args else { return false };
     let number = |id: ExprId| match ast.expr(id) {
@@ -181,7 +181,7 @@ fn holds_for_zero(ast: &Ast, function: &str, args: &[ExprId], part: ExprId) -> b
     })
 }
 
-/// Reports whether `id` is a literal that stands in for what is absent.
+/// Returns true if `id` is a literal that means absence.
 fn is_empty_literal(ast: &Ast, id: ExprId) -> bool {
     match ast.expr(id) {
         Expr::Literal(literal) => match literal {
@@ -197,7 +197,7 @@ fn is_empty_literal(ast: &Ast, id: ExprId) -> bool {
     }
 }
 
-/// Finds the way from `from` to `to`: the parts above it, outermost first.
+/// Collects the ancestors of `to` below `from`, outermost first. Returns false if `from` does not contain `to`.
 fn find_ancestors(ast: &Ast, from: ExprId, to: ExprId, ancestors: &mut Vec<ExprId>) -> bool {
     if from == to {
         return true;
@@ -217,8 +217,8 @@ fn find_ancestors(ast: &Ast, from: ExprId, to: ExprId, ancestors: &mut Vec<ExprI
     is_found
 }
 
-/// The mend for the chain of selections at `chain`, of which the nodes `optional` may select what is absent; with
-/// `stand_in` for a value that the whole may have instead, and what closes the call.
+/// Returns the fix of the chain of selections at `chain`. The nodes `optional` may select absent values. `default` is
+/// the argument of `orValue()`, with the closing parenthesis.
 pub(crate) fn fix(
     evaluator: &SymbolicEvaluator<'_>,
     n: usize,
@@ -278,7 +278,7 @@ pub(crate) fn fix(
     })
 }
 
-/// The text of the chain of selections at `chain`.
+/// Returns the source text of the chain of selections at `chain`.
 pub(crate) fn source_text(
     evaluator: &SymbolicEvaluator<'_>,
     n: usize,
@@ -295,7 +295,7 @@ pub(crate) fn source_text(
     Some(text)
 }
 
-/// The beginning of a chain, and its links, innermost first.
+/// Returns the variable of a chain, and its accessors, innermost first.
 fn accessors(
     evaluator: &SymbolicEvaluator<'_>,
     n: usize,
@@ -342,7 +342,7 @@ fn accessors(
     }
 }
 
-/// A plain text as a literal.
+/// Returns `text` as a CEL literal. `None` if it needs escapes.
 pub(crate) fn quote(text: &str) -> Option<String> {
     let is_plain = text.len() <= 100
         && text

@@ -1,4 +1,4 @@
-//! The wording of findings: the rule, the sentence of what may be so and what happens then, and the mend.
+//! Rules, messages and fixes of findings.
 
 use std::collections::HashSet;
 
@@ -15,15 +15,15 @@ use cel::ast::{Expr, ExprId, Literal};
 use kubernetes::schema::rest_mapper::ApiResource;
 use kubernetes::validity::{FieldPath, Root, Segment, is_identifier};
 
-/// The longest text of a witness that a message shows.
+/// The longest string of a witness in a message, in bytes.
 const MAX_SHOWN: usize = 60;
 
-/// The knowledge that the wording needs.
+/// Writes messages and fixes.
 #[derive(Clone, Copy)]
 pub(crate) struct MessageWriter<'w, 'a> {
     pub(crate) evaluator: &'w SymbolicEvaluator<'a>,
     pub(crate) resource: &'w ApiResource,
-    /// The name of a binding that has no params.
+    /// The name of a binding without params.
     pub(crate) without_params: Option<&'w str>,
 }
 
@@ -56,7 +56,7 @@ impl MessageWriter<'_, '_> {
         }
     }
 
-    /// A sentence of what may be so, and what happens then.
+    /// Returns the cause and the error as a sentence.
     pub(crate) fn message(
         self,
         synthetic: &SyntheticRequest,
@@ -177,7 +177,7 @@ impl MessageWriter<'_, '_> {
         }
     }
 
-    /// The guard of a call that takes an integer or a text, and not both.
+    /// Returns the guard of a call that accepts only integers or only strings.
     fn type_guard(self, site: &FailureSite) -> Option<String> {
         let Expr::Call {
             function,
@@ -211,7 +211,7 @@ impl MessageWriter<'_, '_> {
         input_type.is_some_and(|input_type| input_type.is_builtin())
     }
 
-    /// The guard of what may be null, which `has()` finds to be there.
+    /// Returns the guard of a value that may be null. `has()` is true for null.
     fn null_guard(self, site: &FailureSite) -> String {
         let (n, id) = (site.node.index, site.node.id);
         let operand = self.operand_at(site).unwrap_or(id);
@@ -225,7 +225,7 @@ impl MessageWriter<'_, '_> {
         polarity.guard(&[format!("{whole} != null")])
     }
 
-    /// The part of the place of a candidate, or the place itself, that stands for its path.
+    /// Returns the operand of the node, or the node itself, that denotes the path of the site.
     fn operand_at(self, site: &FailureSite) -> Option<ExprId> {
         let (n, id) = (site.node.index, site.node.id);
         let operands = match self.evaluator.expr(site.node) {
@@ -241,11 +241,11 @@ impl MessageWriter<'_, '_> {
                 .iter()
                 .any(|symbolic| matches!(symbolic, SymbolicValue::Input { path, .. } if *path == site.path))
         };
-        // The range of a macro is the place itself.
+        // The site of a macro's range is the range itself.
         std::iter::once(id).chain(operands).find(is_it)
     }
 
-    /// The guard of a call that takes a text.
+    /// Returns the guard of a call that parses a string.
     fn conversion_guard(self, site: &FailureSite) -> Option<String> {
         let Expr::Call {
             function,
@@ -281,7 +281,7 @@ impl MessageWriter<'_, '_> {
         Some(polarity.guard(&[test]))
     }
 
-    /// The text of a chain of selections.
+    /// Returns the source text of a chain of selections, or of its size.
     fn source_text(self, n: usize, id: ExprId) -> Option<String> {
         match self.evaluator.expr(ExprRef { index: n, id }) {
             Expr::Call {
@@ -334,14 +334,14 @@ impl MessageWriter<'_, '_> {
         }
         let whole = self.chain_path(site);
         let stand_in = whole.and_then(|path| self.evaluator.input_type(&path)?.default_literal());
-        // What is no optional is its own value, so that an orValue() behind it is of no use yet.
+        // An existing `orValue()` takes effect once the chain is optional.
         let (stand_in, is_whole) = match self.or_value_argument(n, site.chain) {
             Some((known, is_whole)) => (Some(known), is_whole),
             None => (stand_in.map(str::to_owned), false),
         };
         let sort = self.role(n);
         let is_condition = matches!(sort, Some(Role::Validation | Role::MatchCondition));
-        // The type of what an object holds is not known when the policy is created: a condition has to compare it.
+        // Values of objects are `dyn` when the policy is created, so a condition has to compare them.
         let stand_in = stand_in.map(|value| {
             let compared = if is_whole && is_condition {
                 " == true"
@@ -356,7 +356,7 @@ impl MessageWriter<'_, '_> {
             site.chain,
             &optional,
             stand_in.as_deref(),
-            // Go leaves the number out of a Scale where it is 0.
+            // Go omits the replicas of a Scale if they are 0.
             &*self.resource.gvk.kind == "Scale" && absent.fields() == ["spec", "replicas"],
         )
     }
@@ -366,8 +366,7 @@ impl MessageWriter<'_, '_> {
         Some(expression.role)
     }
 
-    /// The argument of the `orValue()` that the chain stands before, as it is written, and whether that is the whole
-    /// expression.
+    /// Returns the argument of the `orValue()` call on the chain, and true if that call is the whole expression.
     fn or_value_argument(self, n: usize, chain: ExprId) -> Option<(String, bool)> {
         let ast = self.evaluator.ast(n)?;
         let (id, argument) = ast.iter().find_map(|(id, expr)| match expr {
@@ -387,7 +386,7 @@ impl MessageWriter<'_, '_> {
         Some((value, id == ast.root()))
     }
 
-    /// The path of the whole chain that the candidate is in, where it begins with a root.
+    /// Returns the path of the whole chain of the site. `None` if it does not start at a root.
     fn chain_path(self, site: &FailureSite) -> Option<FieldPath> {
         let node = site.node.with_id(site.chain);
         let alternatives = self.evaluator.evaluate(node, &Scope::default());

@@ -1,4 +1,4 @@
-//! Requests that are made to fit needs.
+//! Builds requests that satisfy constraints.
 
 use std::rc::Rc;
 
@@ -15,15 +15,15 @@ use kubernetes::validity::{
     self, Constraint, FieldPath, InputConstraints, Root, Segment, ValueConstraints,
 };
 
-/// The name, namespace and so on of what is made.
+/// The names of generated objects, users and namespaces.
 const NAME: &str = "example";
 const NAMESPACE: &str = "default";
 
-/// The label of each namespace that is its name.
+/// The label of each namespace with its name.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 impl RequestBuilder<'_> {
-    /// The operation that `needs` ask for, the least unusual one.
+    /// Returns the first operation that satisfies `constraints`.
     fn operation(&self, constraints: &InputConstraints) -> Option<Operation> {
         let wanted = FieldPath::new(Root::Request).field("operation")?;
         let wanted = constraints.at(&wanted);
@@ -51,7 +51,7 @@ impl RequestBuilder<'_> {
         self.operations.iter().find(fits).copied()
     }
 
-    /// A request that fits `needs`; `None` where there is none, as far as can be told.
+    /// Builds a request that satisfies `constraints`. `None` if no valid one is found.
     pub(crate) fn build(&self, constraints: &InputConstraints) -> Option<Rc<SyntheticRequest>> {
         let operation = self.operation(constraints)?;
         let mut constraints = constraints.clone();
@@ -153,7 +153,7 @@ impl RequestBuilder<'_> {
                 .as_object_mut()?
                 .insert("resourceVersion".to_owned(), json!("1"));
         }
-        // Counted by the API server, which sets it before policies are asked; left out where nobody reads it.
+        // The API server sets the generation before admission. It is omitted if no expression reads it.
         let is_counted = !self.is_builtin || has_generation(&self.resource.gvk);
         if self.reads_generation && is_counted {
             metadata
@@ -161,7 +161,7 @@ impl RequestBuilder<'_> {
                 .insert("generation".to_owned(), json!(1));
         }
         fields.insert("metadata".to_owned(), metadata);
-        // The name and the namespace of the request are those of the object.
+        // The request has the name and the namespace of the object.
         for name in ["name", "namespace"] {
             let of_request = FieldPath::new(Root::Request).field(name)?;
             if let Some(need) = constraints.at(&of_request)
@@ -209,7 +209,7 @@ impl RequestBuilder<'_> {
         let labels_of = labels.as_object_mut()?;
         for (key, constraint) in self.namespace_selectors().flat_map(selector_constraints) {
             match constraint {
-                // This label is that of the name.
+                // The API server sets this label.
                 _ if key == NAME_LABEL => {}
                 Constraint::Equals(value) => drop(labels_of.insert(key, value)),
                 Constraint::Absent => drop(labels_of.remove(&key)),
@@ -284,7 +284,7 @@ impl RequestBuilder<'_> {
         fields.extend(namespace.map(|namespace| ("namespace".to_owned(), namespace)));
         let before = request.clone();
         satisfy_all(&self.request, &mut request, Root::Request, constraints)?;
-        // The user alone can be chosen.
+        // Only the user can be chosen.
         let is_fixed = |name: &str| before.get(name) == request.get(name);
         let fixed = [
             "operation",
@@ -304,7 +304,7 @@ impl RequestBuilder<'_> {
         all.filter_map(|resources| resources.namespace_selector.as_ref())
     }
 
-    /// The name of the namespace, one that the selectors select where they ask for names.
+    /// Returns the name of the namespace, one that the namespace selectors select.
     fn namespace_name(&self) -> String {
         let wanted = self.namespace_selectors().flat_map(selector_constraints);
         let mut wanted = wanted.filter(|(key, _)| key == NAME_LABEL);
@@ -322,7 +322,7 @@ impl RequestBuilder<'_> {
         named.unwrap_or_else(|| if is_excluded { NAME } else { NAMESPACE }.to_owned())
     }
 
-    /// Adds what the selectors ask of objects.
+    /// Adds the constraints of the object selectors.
     fn add_selector_constraints(
         &self,
         constraints: &mut InputConstraints,
@@ -338,7 +338,7 @@ impl RequestBuilder<'_> {
         let selectors = selectors.filter_map(|resources| resources.object_selector.as_ref());
         for (key, constraint) in selectors.flat_map(selector_constraints) {
             if constraint == Constraint::Absent {
-                // Left out of what is made in any case, unless something asks for it.
+                // Generated objects have no labels by default.
                 continue;
             }
             constraints.add(&labels.field(&key)?, constraint)?;
@@ -357,7 +357,7 @@ fn satisfy_all(
         .iter()
         .filter(|(path, _)| path.root == root && !path.segments.is_empty());
     let all: Vec<(&FieldPath, &ValueConstraints)> = of_root.collect();
-    // What is taken away goes last, so that nothing brings it back.
+    // Removals go last, so that no other change reverts them.
     let (absent, present): (Vec<_>, Vec<_>) = all
         .into_iter()
         .partition(|(_, need)| need.is_present == Some(false));
@@ -367,7 +367,7 @@ fn satisfy_all(
     Some(())
 }
 
-/// The labels that a selector asks for.
+/// Returns the constraints on labels that a selector implies.
 fn selector_constraints(selector: &LabelSelector) -> Vec<(String, Constraint)> {
     let equal = selector.match_labels.iter().flatten();
     let mut found: Vec<_> = equal

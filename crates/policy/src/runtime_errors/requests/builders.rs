@@ -1,4 +1,4 @@
-//! Makers of the requests for a policy, one for each kind that its rules match.
+//! Request builders for the kinds that a policy matches.
 
 use super::RequestBuilder;
 use crate::admission::{Admission, Operation};
@@ -12,7 +12,7 @@ use kubernetes::schema::Gvk;
 use kubernetes::schema::resolver::Resolution;
 use kubernetes::schema::rest_mapper::ApiResource;
 
-/// The makers of requests for a policy.
+/// Creates the request builders of a policy.
 pub(crate) struct RequestBuilders<'c, 'a> {
     policy: &'a CompiledPolicy,
     context: &'c Context<'a>,
@@ -21,7 +21,7 @@ pub(crate) struct RequestBuilders<'c, 'a> {
 }
 
 impl<'c, 'a> RequestBuilders<'c, 'a> {
-    /// Makers whose requests have params where the policy has a paramKind.
+    /// Returns builders of requests with params if the policy has a paramKind.
     pub(crate) fn new(policy: &'a CompiledPolicy, context: &'c Context<'a>) -> Self {
         Self {
             params: params_type(policy, context),
@@ -29,7 +29,7 @@ impl<'c, 'a> RequestBuilders<'c, 'a> {
         }
     }
 
-    /// Makers whose requests have no params.
+    /// Returns builders of requests without params.
     pub(crate) fn without_params(policy: &'a CompiledPolicy, context: &'c Context<'a>) -> Self {
         Self {
             policy,
@@ -39,12 +39,12 @@ impl<'c, 'a> RequestBuilders<'c, 'a> {
         }
     }
 
-    /// The admission of the policy.
+    /// Returns the admission of the policy.
     pub(crate) fn admission(&self) -> &Admission {
         &self.admission
     }
 
-    /// A maker of requests for `resource`; `None` where its kind has no schema.
+    /// Returns the builder of requests for `resource`. `None` if the kind has no schema.
     pub(crate) fn for_resource<'m>(
         &'m self,
         resource: &'m ApiResource,
@@ -54,7 +54,7 @@ impl<'c, 'a> RequestBuilders<'c, 'a> {
         Some(self.with(resource, operations, object))
     }
 
-    /// A maker of requests for `resource`, of objects with anything in them where its kind has no schema.
+    /// Returns the builder of requests for `resource`. Without a schema, objects have any content.
     pub(crate) fn for_untyped<'m>(
         &'m self,
         resource: &'m ApiResource,
@@ -83,7 +83,7 @@ impl<'c, 'a> RequestBuilders<'c, 'a> {
     }
 }
 
-/// The definition of the kind, where it is one of a CRD.
+/// Returns the definition of a custom resource.
 fn custom<'a>(context: &Context<'a>, gvk: &Gvk) -> Option<Custom<'a>> {
     if let Some((_, version)) = context.schemas.custom(gvk) {
         return Some(Custom {
@@ -91,14 +91,14 @@ fn custom<'a>(context: &Context<'a>, gvk: &Gvk) -> Option<Custom<'a>> {
             has_status: version.has_status,
         });
     }
-    // A cluster publishes a schema, and not which subresources there are.
+    // The OpenAPI of a cluster does not list subresources.
     (!context.written.is_builtin_kind(gvk)).then(|| Custom {
         schema: context.written.written(gvk),
         has_status: true,
     })
 }
 
-/// The type of the objects of `gvk`, where it has a schema.
+/// Returns the type of the objects of `gvk`. `None` without a schema.
 pub(crate) fn object_type<'a>(
     context: &Context<'a>,
     gvk: &Gvk,
@@ -114,7 +114,7 @@ pub(crate) fn object_type<'a>(
     })
 }
 
-/// The params of `policy`, where it has a paramKind.
+/// Returns the type of the params of `policy`. `None` without a paramKind.
 pub(crate) fn params_type<'a>(
     policy: &CompiledPolicy,
     context: &Context<'a>,

@@ -14,7 +14,7 @@ use crate::runtime_errors::symbolic::SymbolicEvaluator;
 use cel::value::EvalError;
 use kubernetes::library::estimate::AUTHORIZER_CHECK_COST;
 
-/// The cost that evaluations may still have.
+/// The remaining budget of evaluations.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
     pub(crate) n_evaluations: u32,
@@ -28,7 +28,7 @@ impl Budget {
 }
 
 impl RequestBuilder<'_> {
-    /// The request that was made as the admission sees it, with its namespace and the namespaces that there are.
+    /// Returns the request for the admission, its namespace, and all namespaces.
     pub(crate) fn admission_request(
         &self,
         synthetic: &SyntheticRequest,
@@ -73,7 +73,7 @@ impl RequestBuilder<'_> {
         Some((request, namespace, namespaces))
     }
 
-    /// The namespace, read once for all requests in it.
+    /// Converts the namespace, once for consecutive requests in it.
     fn namespace(&self, namespace: &Json) -> Namespace {
         let mut last = self.last_namespace.borrow_mut();
         match &*last {
@@ -86,8 +86,7 @@ impl RequestBuilder<'_> {
         }
     }
 
-    /// Evaluates the policy for what was made; `None` where the rules do not match it or it has been evaluated
-    /// before.
+    /// Evaluates the policy for a request. `None` if the rules do not match it, or it was evaluated before.
     pub(crate) fn evaluate_once(
         &mut self,
         evaluator: &SymbolicEvaluator<'_>,
@@ -102,7 +101,7 @@ impl RequestBuilder<'_> {
             .cloned()
     }
 
-    /// [`RequestBuilder::evaluate`], with what is known of a request that has been evaluated before.
+    /// Evaluates the policy for a request, or returns the cached failures. `None` if the rules do not match it.
     pub(crate) fn evaluate(
         &mut self,
         evaluator: &SymbolicEvaluator<'_>,
@@ -115,7 +114,7 @@ impl RequestBuilder<'_> {
         }
     }
 
-    /// Evaluates the policy for what was made, and keeps the failures.
+    /// Evaluates the policy for a request, and caches the failures.
     fn evaluate_uncached(
         &mut self,
         evaluator: &SymbolicEvaluator<'_>,
@@ -128,7 +127,7 @@ impl RequestBuilder<'_> {
         found
     }
 
-    /// The results of all expressions for what was made; `None` where [`RequestBuilder::evaluate`] has none.
+    /// Returns the results of all expressions. `None` as for [`RequestBuilder::evaluate_once`].
     pub(crate) fn trace_once(
         &mut self,
         synthetic: &Rc<SyntheticRequest>,
@@ -156,15 +155,15 @@ impl RequestBuilder<'_> {
         let (evaluation, steps) =
             self.admission
                 .trace(&request, params.as_ref(), namespace.as_ref(), &context);
-        // Each that ended early may have cost as much as a call may.
+        // An interrupted expression counts with the limit of a call.
         let is_over = |step: &&Step| step.result.as_ref().is_err_and(EvalError::ends_evaluation);
         let over = steps.iter().filter(is_over);
         let of_ended = over.fold(0, |cost: u64, _| cost.saturating_add(TRACED_CALL_LIMIT));
-        // A check asks nobody here.
+        // Authorizer checks are free here, as none is sent.
         let cost = evaluation.costs.used() % AUTHORIZER_CHECK_COST;
         let cost = cost.saturating_add(100).saturating_add(of_ended);
         budget.cost = budget.cost.saturating_sub(cost);
-        // The decision of the API server about such a request is unknown.
+        // The API server's decision is unknown if a limit is exceeded.
         evaluation.exceeded.is_none().then_some(steps)
     }
 }

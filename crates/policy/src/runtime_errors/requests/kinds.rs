@@ -1,4 +1,4 @@
-//! Kinds that stand for all that the rules of a policy match.
+//! Kinds that represent all that the rules of a policy match.
 
 use std::collections::HashSet;
 
@@ -6,24 +6,23 @@ use crate::admission::Operation;
 use crate::matching::Target;
 use kubernetes::schema::rest_mapper::ApiResource;
 
-/// The most kinds that a policy is tried on.
+/// The most kinds of rules without wildcards.
 const MAX_KINDS: usize = 4;
 
-/// The kinds that stand for all where a rule has wildcards, the first of them that it matches.
+/// Kinds that represent the others of a wildcard, in order of preference.
 const USUAL_KINDS: [(&str, &str); 3] = [("", "Pod"), ("apps", "Deployment"), ("", "ConfigMap")];
 
-/// The most kinds of wildcards that a policy is tried on.
+/// The most kinds of wildcards.
 const MAX_WILDCARD_KINDS: usize = 2;
 
-/// The resources that stand for all that the rules match, each of another kind, with the operations of their
-/// requests.
+/// Returns resources that represent all matched ones, each of another kind, with the operations of their requests.
 pub(crate) fn representative_kinds<'a>(
     targets: &'a [Target<'a>],
 ) -> Vec<(&'a ApiResource, Vec<Operation>)> {
     representative_kinds_up_to(targets, MAX_KINDS)
 }
 
-/// [`kinds`], of those that rules name `max` at most.
+/// Like [`representative_kinds`], with up to `max` kinds of rules without wildcards.
 pub(crate) fn representative_kinds_up_to<'a>(
     targets: &'a [Target<'a>],
     max: usize,
@@ -55,10 +54,10 @@ pub(crate) fn representative_kinds_up_to<'a>(
         .collect()
 }
 
-/// The operations of the requests for a target, the usual one first.
+/// Returns the operations of the requests for a target, the most common one first.
 pub(crate) fn operations(target: &Target<'_>) -> Vec<Operation> {
     let names: Vec<_> = target.operations.names().collect();
-    // A status or a scale is read and changed alone.
+    // Statuses and scales are only updated.
     let (_, subresource) = target
         .resource
         .gvr
@@ -78,7 +77,7 @@ pub(crate) fn operations(target: &Target<'_>) -> Vec<Operation> {
         .collect()
 }
 
-/// One target of each kind, resources before subresources.
+/// Returns one target per kind, resources before subresources.
 pub(crate) fn one_per_kind<'a>(targets: &[&'a Target<'a>], max: usize) -> Vec<&'a Target<'a>> {
     let mut seen = HashSet::new();
     let (subresources, resources): (Vec<_>, Vec<_>) = targets

@@ -1,4 +1,14 @@
-//! Witnesses: requests that are made to fit needs, and what the evaluator says of them.
+//! Request builders: synthetic requests that satisfy constraints, and their evaluation.
+//!
+//! - `builders`, `kinds`: one [`RequestBuilder`] for each kind that represents the matched ones.
+//!
+//! - `build`: constraints become a [`SyntheticRequest`] with valid objects.
+//!
+//! - `prepare`, `object_cache`: defaults and metadata that the API server sets before admission.
+//!
+//! - `evaluation`: the evaluator runs the whole policy, within a [`Budget`].
+//!
+//! - `witness`: the request as it is sent, for a finding.
 
 mod build;
 pub(crate) mod builders;
@@ -32,16 +42,16 @@ use prepare::stored_operation;
 pub(crate) use synthetic_request::SyntheticRequest;
 pub use witness::Witness;
 
-/// Makes requests of one kind, and evaluates them.
+/// Builds requests of one kind, and evaluates the policy for them.
 pub(crate) struct RequestBuilder<'a> {
     pub(crate) admission: &'a Admission,
     pub(crate) policy: &'a CompiledPolicy,
     pub(crate) resource: &'a ApiResource,
     pub(crate) operations: Vec<Operation>,
     pub(crate) object: InputType<'a>,
-    /// The type of the params, where the policy has a paramKind.
+    /// The type of the params. `None` without a paramKind.
     pub(crate) params: Option<ParamsType<'a>>,
-    /// True of Kubernetes' own kinds.
+    /// True for a built-in kind.
     is_builtin: bool,
     /// The definition of a custom resource.
     custom: Option<Custom<'a>>,
@@ -50,16 +60,16 @@ pub(crate) struct RequestBuilder<'a> {
     /// The type of `request`.
     request: InputType<'static>,
     object_cache: &'a ObjectCache,
-    /// The least object, once something is made.
+    /// The minimal object, once it is built.
     minimal: OnceCell<Option<Json>>,
-    /// The namespace of the last request.
+    /// The namespace of the last request, as JSON and converted.
     last_namespace: RefCell<Option<(Json, Namespace)>>,
-    /// The needs that requests were made for.
+    /// Constraints for which requests were built.
     tried: Vec<InputConstraints>,
-    /// The requests that were evaluated, with the failures of those that the rules match.
+    /// Evaluated requests with their failures. `None` if the rules do not match.
     evaluated: HashMap<Rc<SyntheticRequest>, Option<Rc<Vec<Failure>>>>,
     authorizer: Arc<AuthorizerList>,
-    /// The constraints that requests have to meet: those of the policy, and of a binding.
+    /// The matchConstraints of the policy, and the matchResources of a binding.
     match_resources: Vec<&'a MatchResources>,
 }
 
@@ -97,13 +107,13 @@ impl<'a> RequestBuilder<'a> {
         }
     }
 
-    /// The maker of requests for a kind that a CRD defines, where there is one.
+    /// Adds the definition of a custom resource.
     pub(crate) fn with_definition(mut self, custom: Option<Custom<'a>>) -> Self {
         self.custom = custom;
         self
     }
 
-    /// The maker of requests that meet the selectors of `constraints` too, those of a binding.
+    /// Restricts requests to those that a binding matches.
     pub(crate) fn with_match_resources(
         mut self,
         match_resources: Option<&'a MatchResources>,
@@ -112,13 +122,13 @@ impl<'a> RequestBuilder<'a> {
         self
     }
 
-    /// A reader of the policy's expressions for the kind, that may take `max_steps`.
+    /// Returns the symbolic evaluator of the policy for the kind, with at most `max_steps` steps.
     pub(crate) fn evaluator(&self, max_steps: u32) -> SymbolicEvaluator<'a> {
         let roots = roots(&self.object, &self.request, self.params.as_ref());
         SymbolicEvaluator::new(self.policy, roots, self.constants(), max_steps)
     }
 
-    /// The values that are the same in all requests.
+    /// Returns the values that are the same in all requests of the kind.
     fn constants(&self) -> Vec<(FieldPath, Json)> {
         let (resource, subresource) = self.resource_and_subresource();
         let (gvk, gvr) = (&self.resource.gvk, &self.resource.gvr);
@@ -159,7 +169,7 @@ impl<'a> RequestBuilder<'a> {
             .collect()
     }
 
-    /// Reports whether no request was made for `needs` before.
+    /// Returns true if no request was built for `constraints` before.
     pub(crate) fn is_untried(&mut self, constraints: &InputConstraints) -> bool {
         let is_untried = !self.tried.contains(constraints);
         if is_untried {
@@ -173,11 +183,11 @@ impl<'a> RequestBuilder<'a> {
         resource.split_once('/').unwrap_or((resource, ""))
     }
 
-    /// Reports whether validation refuses an object of what was made, one of Kubernetes' own kinds.
+    /// Returns true if validation of a built-in kind rejects an object of the request.
     pub(crate) fn fails_validation(&self, synthetic: &SyntheticRequest) -> bool {
         let is_whole = matches!(self.resource_and_subresource(), (_, "" | "status"));
         let kind = &self.resource.gvk.kind;
-        // The object of a connection is one that is stored.
+        // CONNECT requests refer to a stored object.
         let update = defaulting::Operation::Update;
         let operation = stored_operation(synthetic.operation).unwrap_or(update);
         let old = synthetic.sent[1].as_ref().map(|old| (update, old));
@@ -193,7 +203,7 @@ fn match_constraints(policy: &ValidatingAdmissionPolicy) -> Option<&MatchResourc
     policy.spec.as_ref()?.match_constraints.as_ref()
 }
 
-/// The needs of the least request of each operation.
+/// Returns constraints for the minimal request of each operation.
 pub(crate) fn minimal_constraints(operations: &[Operation]) -> Vec<InputConstraints> {
     let mut all = vec![InputConstraints::default()];
     for operation in operations.iter().skip(1) {

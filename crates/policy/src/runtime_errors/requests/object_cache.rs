@@ -1,4 +1,4 @@
-//! Objects of requests that are the same for all policies.
+//! Cache of objects that do not depend on the policy.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,26 +10,26 @@ use kubernetes::defaulting::{Operation, Prepared};
 use kubernetes::schema::Gvk;
 use kubernetes::validity::{FieldPath, Root};
 
-/// The most kinds whose least objects are kept.
+/// The most cached minimal objects.
 const MAX_MINIMAL: usize = 200;
 
-/// The most requests whose objects are kept as policies see them.
+/// The most cached prepared objects.
 const MAX_PREPARED: usize = 500;
 
-/// Objects that were made for policies, of one set of schemas.
+/// Cached objects, for one set of schemas.
 #[derive(Debug, Default)]
 pub struct ObjectCache {
     minimal: Mutex<HashMap<Gvk, Option<Json>>>,
     prepared: Mutex<HashMap<PreparedKey, PreparedEntry>>,
 }
 
-/// How objects are sent, and the digest of the objects.
+/// The key of prepared objects, with a digest of the sent ones.
 type PreparedKey = (CacheKey, u64);
 
-/// Objects as they are sent, and what is made of them; `None` where that is not known.
+/// The sent objects, and the prepared ones if they are known.
 type PreparedEntry = ([Option<Json>; 2], Option<Prepared>);
 
-/// The circumstances on which it depends what the API server makes of objects.
+/// The inputs that determine how the API server prepares objects.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CacheKey {
     pub(crate) gvk: Gvk,
@@ -40,7 +40,7 @@ pub(crate) struct CacheKey {
 }
 
 impl ObjectCache {
-    /// The least valid object of `gvk`, whose type is `shape`; `None` where none can be made.
+    /// Returns the minimal valid object of `gvk`. `None` if none is found.
     pub(crate) fn minimal(&self, gvk: &Gvk, input_type: &InputType<'_>) -> Option<Json> {
         if let Some(cached) = lock(&self.minimal).get(gvk) {
             return cached.clone();
@@ -53,7 +53,7 @@ impl ObjectCache {
         object
     }
 
-    /// The `objects`, whose digest is `digest`, as policies see them, which `prepare` makes; `None` where that is not known.
+    /// Returns the objects as policies see them, by `prepare` if they are not cached. `None` if they are unknown.
     pub(crate) fn prepared(
         &self,
         key: CacheKey,
@@ -75,7 +75,7 @@ impl ObjectCache {
     }
 }
 
-/// The content of a mutex; whoever panicked while it was locked has left a whole map behind.
+/// Locks a mutex. A panic of another thread leaves a consistent map.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,4 @@
-//! Requests that were made, as policies see them: what the API server sets is set, and what it takes away is gone.
-//!
-//! A witness goes the way of each sample of a probe (ADR 21), so that nothing is called absent that the API server
-//! fills in, whatever the schema says of it.
+//! Preparation of objects as by the API server before admission: defaults, metadata, and dropped fields (ADR 21).
 
 use serde_json::{Map, Value as Json};
 
@@ -12,22 +9,21 @@ use crate::admission::Operation;
 use kubernetes::defaulting::{self, Stage, SubresourceRequest};
 use kubernetes::validity::{FieldPath, InputConstraints, Root, preserve_immutable};
 
-/// An object, and what it was before.
+/// The object and the old object.
 type Objects = [Option<Json>; 2];
 
-/// Objects that were made.
+/// The objects of a request.
 pub(crate) struct Prepared {
-    /// The objects as they are sent.
+    /// The objects as sent.
     pub(crate) sent: Objects,
     /// The objects as policies see them.
     pub(crate) seen: Objects,
-    /// The digest of those that are sent.
+    /// The digest of the sent objects.
     pub(crate) digest: u64,
 }
 
 impl RequestBuilder<'_> {
-    /// The objects as they are sent and as policies see them; `None` where it is not known what the API server makes of
-    /// them, or where it does not read them.
+    /// Prepares the objects. `None` if the API server's result is unknown, or if it rejects the objects.
     pub(crate) fn prepare(
         &self,
         constraints: &InputConstraints,
@@ -113,7 +109,7 @@ impl RequestBuilder<'_> {
 }
 
 impl Prepared {
-    /// Objects that policies see as they are sent.
+    /// Returns objects that policies see as they are sent.
     fn unchanged(sent: Objects) -> Self {
         Self {
             digest: digest(&sent),
@@ -133,8 +129,8 @@ pub(crate) fn stored_operation(operation: Operation) -> Option<defaulting::Opera
     })
 }
 
-/// Gives the old object what a change cannot touch, the status or all but the status, as it is in the new one, unless
-/// `needs` ask for something of it.
+/// Copies to the old object the fields that the request cannot change: the status, or all but the status. Fields that
+/// `constraints` mention are not copied.
 fn copy_unchangeable_fields(
     constraints: &InputConstraints,
     is_status: bool,

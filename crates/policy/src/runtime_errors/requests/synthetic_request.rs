@@ -1,4 +1,4 @@
-//! A request that was made, as it is sent and as policies see it.
+//! Synthetic requests, as sent and as policies see them.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -7,25 +7,25 @@ use serde_json::Value as Json;
 use crate::admission::Operation;
 use kubernetes::validity::{FieldPath, Root, Segment};
 
-/// A request that was made.
+/// A generated request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SyntheticRequest {
-    /// The hash of the rest, made once; the first field, as most comparisons end with it.
+    /// The hash of the other fields. It is compared first.
     pub(crate) digest: u64,
     pub(crate) operation: Operation,
     /// The object as policies see it.
     pub(crate) object: Option<Json>,
-    /// The object as it was before, as policies see it.
+    /// The old object as policies see it.
     pub(crate) old_object: Option<Json>,
-    /// The object and the old one as they are sent, and as the cluster has it.
+    /// The object as sent, and the stored object.
     pub(crate) sent: [Option<Json>; 2],
     pub(crate) params: Option<Json>,
     pub(crate) namespace: Option<Json>,
-    /// The variable `request`, as far as it can be chosen.
+    /// The variable `request` without the objects.
     pub(crate) request: Json,
 }
 
-/// The hash of a value, equal in each run.
+/// Returns a hash that is equal in each run.
 pub(crate) fn digest(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
@@ -39,7 +39,7 @@ impl Hash for SyntheticRequest {
 }
 
 impl SyntheticRequest {
-    /// The value at the root of paths.
+    /// Returns the value of a root variable.
     fn root(&self, root: Root) -> Option<&Json> {
         match root {
             Root::Object => self.object.as_ref(),
@@ -50,7 +50,7 @@ impl SyntheticRequest {
         }
     }
 
-    /// The value at `path`.
+    /// Returns the value at `path`.
     pub(crate) fn value_at(&self, path: &FieldPath) -> Option<&Json> {
         let mut value = self.root(path.root)?;
         for segment in &path.segments {
@@ -59,7 +59,7 @@ impl SyntheticRequest {
         Some(value)
     }
 
-    /// Reports whether nothing is at `path`, though what is around it is there.
+    /// Returns true if `path` is absent and its parent is present.
     pub(crate) fn lacks(&self, path: &FieldPath) -> bool {
         let Some(mut value) = self.root(path.root) else {
             return path.segments.is_empty();

@@ -5,16 +5,16 @@ use serde_json::Value as Json;
 
 use super::{RequestBuilder, SyntheticRequest};
 
-/// A request for which an expression fails, as an `AdmissionReview` has it, with what is asked besides.
+/// A request for which an expression fails, in the form of an `AdmissionReview`, with params and namespace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Witness {
     /// The request: operation, kind, resource, name, namespace, userInfo, object, oldObject.
     pub request: Json,
-    /// The params, where the policy has a paramKind; null without any.
+    /// The params; null without any. `None` without a paramKind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub params: Option<Json>,
-    /// The namespace of the request, where it has one.
+    /// The namespace of the request. `None` for cluster-scoped objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace_object: Option<Json>,
     /// The error of the expression.
@@ -22,7 +22,7 @@ pub struct Witness {
 }
 
 impl RequestBuilder<'_> {
-    /// The witness of what was made, for which `error` came up.
+    /// Returns the witness for a request and its `error`.
     pub(crate) fn witness(&self, synthetic: &SyntheticRequest, error: &str) -> Witness {
         let mut request = synthetic.request.clone();
         if let Some(fields) = request.as_object_mut() {

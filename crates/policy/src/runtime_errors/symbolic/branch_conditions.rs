@@ -3,16 +3,16 @@
 use super::{ExprRef, Scope};
 use kubernetes::validity::{Constraint, FieldPath};
 
-/// A goal: something that has to be so for an evaluation to go on to a place.
+/// A condition of a branch on the way to a node.
 #[derive(Clone, Debug)]
 pub(crate) enum BranchCondition {
-    /// The expression is `true`, or `false`.
+    /// The boolean expression evaluates to this value.
     Evaluates(ExprRef, Scope, bool),
-    /// The list or map at the path is not empty.
+    /// The list or map at the path has an element.
     NonEmpty(FieldPath),
 }
 
-/// One way to reach a goal: needs, and goals in its place.
+/// One disjunct of a branch condition: constraints, and residual branch conditions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Disjunct {
     pub(crate) constraints: Vec<(FieldPath, Constraint)>,

@@ -1,20 +1,20 @@
-//! Forms of comprehensions.
+//! Classification of comprehensions by the macro that they are expanded from.
 
 use super::SymbolicEvaluator;
 use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 
-/// The form of a comprehension.
+/// The kind of a comprehension.
 pub(crate) enum ComprehensionKind {
     All(ExprId),
     Exists(ExprId),
     ExistsOne(ExprId),
-    /// A filter, and what is collected.
+    /// `filter` and `map`: the test if there is one, and the element.
     FilterMap(Option<ExprId>, ExprId),
-    /// A name for a value.
+    /// `cel.bind`.
     Bind,
     Other,
 }
-/// The form of `fold`, of the expression of the index `n`.
+/// Returns the kind of `fold` in the expression `index`.
 pub(crate) fn comprehension_kind(
     evaluator: &SymbolicEvaluator<'_>,
     index: usize,
@@ -49,7 +49,7 @@ pub(crate) fn comprehension_kind(
     }
 }
 
-/// The element of `accumulator + [element]`.
+/// Returns the element of `accumulator + [element]`.
 fn appended(ast: &Ast, id: ExprId, is_accu: &dyn Fn(ExprId) -> bool) -> Option<ExprId> {
     let Expr::Call { function, args, .. } = ast.expr(id) else {
         return None;

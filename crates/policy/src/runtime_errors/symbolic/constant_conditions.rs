@@ -1,4 +1,4 @@
-//! Conditions that are the same in all requests of a kind: `object.kind == 'Pod'` and what is made of such.
+//! Conditions that are constant for a kind, such as `object.kind == 'Pod'`.
 
 use serde_json::Value as Json;
 
@@ -7,13 +7,13 @@ use super::{
 };
 use cel::ast::{Comprehension, Expr, ExprId, Literal};
 
-/// How deep a condition is read.
+/// The deepest nesting of an evaluated condition.
 const MAX_DEPTH: usize = 20;
 
-/// The longest list that is gone through.
+/// The longest list literal that is iterated.
 const MAX_ELEMENTS: usize = 16;
 
-/// The value of the condition at `place`, where it is the same in all requests of the kind.
+/// Returns the value of the condition at `node` if it is the same for all requests of the kind.
 pub(crate) fn constant_truth(
     evaluator: &SymbolicEvaluator<'_>,
     node: ExprRef,
@@ -70,7 +70,7 @@ fn constant_truth_at(
     }
 }
 
-/// A macro over a list that is written out.
+/// Evaluates a macro over a list literal.
 fn comprehension_truth(
     evaluator: &SymbolicEvaluator<'_>,
     node: ExprRef,
@@ -101,7 +101,7 @@ fn comprehension_truth(
     all(iterations, is_all)
 }
 
-/// The conjunction of `parts`, or their disjunction where `is_all` is false.
+/// Returns the conjunction of `parts`, or their disjunction if `is_all` is false. `None` if it is unknown.
 fn all(parts: impl Iterator<Item = Option<bool>>, is_all: bool) -> Option<bool> {
     let mut is_open = false;
     for part in parts {
@@ -114,12 +114,12 @@ fn all(parts: impl Iterator<Item = Option<bool>>, is_all: bool) -> Option<bool> 
     (!is_open).then_some(is_all)
 }
 
-/// Reports whether two values are equal that are the same in all requests.
+/// Returns true if two constants are equal. `None` if one is not constant.
 pub(crate) fn constant_equality(left: &[SymbolicValue], right: &[SymbolicValue]) -> Option<bool> {
     Some(constant(left)? == constant(right)?)
 }
 
-/// Reports whether a value is in a list, where both are the same in all requests.
+/// Returns true if a constant is an element of a list of constants. `None` if that is unknown.
 pub(crate) fn constant_membership(element: &[SymbolicValue], of: &[SymbolicValue]) -> Option<bool> {
     let element = constant(element)?;
     let [SymbolicValue::List(elements)] = of else {

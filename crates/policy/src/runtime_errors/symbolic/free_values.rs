@@ -1,7 +1,7 @@
-//! Free texts: parts of a request that hold what a user chooses, within rules that are known here.
+//! Free values: values of a request that users choose within known rules.
 //!
-//! A text of Kubernetes' own kinds of which nothing is said here may have a form that validation asks for, so that
-//! no value can be made up for it.
+//! Strings of built-in kinds that are not listed here may have a format that validation requires, so no value is
+//! generated for them.
 
 use serde_json::{Value as Json, json};
 
@@ -9,24 +9,24 @@ use super::SymbolicEvaluator;
 use crate::runtime_errors::input_types::InputType;
 use kubernetes::validity::{FieldPath, Root, Segment};
 
-/// The form that validation asks of a text.
+/// The format that validation requires of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StringFormat {
-    /// None.
+    /// Any string.
     Any,
-    /// The value of a label.
+    /// A label value.
     Label,
-    /// The name of an object.
+    /// An object name.
     Name,
 }
 
-/// Fields of Kubernetes' own kinds that hold one free text, or a list of them.
+/// Fields of built-in kinds that are unrestricted strings, or lists of them.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`validateContainers`, `ValidateEnv`; neither
-/// commands nor arguments have a form).
+/// commands nor arguments have a format).
 const FREE_FIELDS: [&str; 4] = ["image", "command", "args", "value"];
 
-/// Fields of Kubernetes' own kinds that hold the name of an object.
+/// Fields of built-in kinds that are object names.
 const NAME_FIELDS: [&str; 5] = [
     "serviceAccountName",
     "priorityClassName",
@@ -35,10 +35,10 @@ const NAME_FIELDS: [&str; 5] = [
     "host",
 ];
 
-/// Fields of Kubernetes' own kinds that are maps of labels.
+/// Fields of built-in kinds that are maps of labels.
 const LABEL_FIELDS: [&str; 2] = ["nodeSelector", "matchLabels"];
 
-/// Numbers of Kubernetes' own kinds that may be 0.
+/// Numeric fields of built-in kinds that may be 0.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/apps/validation/validation.go`, `pkg/apis/batch/validation/validation.go`
 /// (`ValidateNonnegativeField`).
@@ -52,7 +52,7 @@ const ZERO_FIELDS: [&str; 6] = [
 ];
 
 impl SymbolicEvaluator<'_> {
-    /// Reports whether the number at `path` may be 0, or the list or map empty.
+    /// Returns true if the number at `path` may be 0, or the list or map empty.
     pub(crate) fn may_be_zero(&self, path: &FieldPath) -> bool {
         let Some(input_type) = self.input_type(path) else {
             return false;
@@ -70,7 +70,7 @@ impl SymbolicEvaluator<'_> {
         input_type.is_number() && (!input_type.is_builtin() || ZERO_FIELDS.contains(&name))
     }
 
-    /// Reports whether the value at `path` may be an integer or a text, by the choice of a user.
+    /// Returns true if users may set the value at `path` to an integer or a string.
     pub(crate) fn is_int_or_string(&self, path: &FieldPath) -> bool {
         let input_type = self.input_type(path);
         matches!(path.root, Root::Object | Root::OldObject)
@@ -78,13 +78,13 @@ impl SymbolicEvaluator<'_> {
             && !self.has_crd_rules(path)
     }
 
-    /// Reports whether the value at `path` may be null.
+    /// Returns true if the value at `path` may be null.
     pub(crate) fn may_be_null(&self, path: &FieldPath) -> bool {
         let is_null = |input_type: InputType<'_>| input_type.may_be_null(path);
         self.input_type(path).is_some_and(is_null) && !self.has_crd_rules(path)
     }
 
-    /// Reports whether there is a number at `path` that may be whole, and an `int`, or not, and a `double`.
+    /// Returns true if the number at `path` may be an `int` or a `double`.
     pub(crate) fn may_be_int_or_double(&self, path: &FieldPath) -> bool {
         let is_number =
             |input_type: InputType<'_>| input_type.is_double() && !input_type.is_builtin();
@@ -92,12 +92,12 @@ impl SymbolicEvaluator<'_> {
         is_of_object && self.input_type(path).is_some_and(is_number) && !self.has_crd_rules(path)
     }
 
-    /// Reports whether the text at `path` is one that a user chooses.
+    /// Returns true if users choose the string at `path`.
     pub(crate) fn is_free_string(&self, path: &FieldPath) -> bool {
         self.string_format(path).is_some()
     }
 
-    /// Reports whether validation lets `text` stand at `path`, which is free.
+    /// Returns true if validation accepts `text` at `path`. False if the string at `path` is not free.
     pub(crate) fn accepts(&self, path: &FieldPath, text: &str) -> bool {
         self.string_format(path).is_some_and(|format| match format {
             StringFormat::Any => true,
@@ -146,7 +146,7 @@ impl SymbolicEvaluator<'_> {
         root.is_some_and(|root| root.builtin_kind() == Some("ConfigMap"))
     }
 
-    /// Reports whether a CRD has rules of its own about what is at `path` or around it.
+    /// Returns true if a CRD has validation rules for the value at `path` or a parent of it.
     fn has_crd_rules(&self, path: &FieldPath) -> bool {
         let mut next = Some(path.clone());
         while let Some(path) = next {
@@ -163,7 +163,7 @@ impl SymbolicEvaluator<'_> {
     }
 }
 
-/// A text and an integer that may stand at `path`, where either may: a port has a name, and all else is a share.
+/// Returns a string and an integer that are valid at `path`: a name and a number for ports, else a percentage and 1.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/apps/validation/validation.go` (`ValidatePositiveIntOrPercent`),
 /// `pkg/apis/core/validation/validation.go` (`ValidatePortNumOrName`).
@@ -175,7 +175,7 @@ pub(crate) fn sample_int_and_string(path: &FieldPath) -> [Json; 2] {
     }
 }
 
-/// Reports whether `text` is letters, digits and hyphens, as a label (with more characters) or a name has them.
+/// Returns true if `text` has the characters of a label value, or else of a DNS label.
 fn is_label_or_name(text: &str, is_label: bool) -> bool {
     let is_end = |c: char| {
         c.is_ascii_digit() || c.is_ascii_lowercase() || is_label && c.is_ascii_uppercase()

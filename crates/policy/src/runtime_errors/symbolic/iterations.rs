@@ -1,4 +1,4 @@
-//! Rounds of macros: the elements that they meet, and the goals for it to be so.
+//! Iterations of comprehensions: the elements visited, and the conditions for visiting them.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use cel::ast::{Comprehension, Expr};
 use kubernetes::validity::FieldPath;
 
 impl SymbolicEvaluator<'_> {
-    /// The elements that a macro over `symbol` meets, with the goals for it to meet them.
+    /// Returns the elements that a macro over `symbolic` visits, each with the conditions for visiting it.
     pub(crate) fn elements(
         &self,
         symbolic: &SymbolicValue,
@@ -58,8 +58,8 @@ impl SymbolicEvaluator<'_> {
         }
     }
 
-    /// The goals for the macro of which `symbol` is the list to leave out what it is about, with the list that it
-    /// goes over.
+    /// Returns the path of the list that the macro of `symbolic` iterates over, and the conditions for its filter to
+    /// drop the known elements. `None` if `symbolic` is not the result of such a macro.
     pub(crate) fn short_list_conditions(
         &self,
         symbolic: &SymbolicValue,
@@ -92,7 +92,7 @@ impl SymbolicEvaluator<'_> {
         Some((path, excluded))
     }
 
-    /// The first part of the request that a list is made of.
+    /// Returns the path of the first input of a list.
     fn first_path(&self, symbolic: &SymbolicValue, depth: usize) -> Option<FieldPath> {
         if depth > 8 {
             return None;
@@ -148,8 +148,8 @@ impl SymbolicEvaluator<'_> {
         found
     }
 
-    /// The scopes in which the parts of `fold` are evaluated that are evaluated for each element, each with the goals
-    /// for there being such an element.
+    /// Returns the scopes of the loop body of `fold`, one per known element, each with the conditions for the
+    /// iteration.
     pub(crate) fn iterations(
         &self,
         index: usize,

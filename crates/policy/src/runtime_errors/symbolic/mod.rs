@@ -1,4 +1,6 @@
-//! Symbols: the part of a request that an expression stands for, as far as that can be read off it.
+//! Symbolic evaluation: the input or constant that each expression of a policy denotes.
+//!
+//! An expression that cannot be interpreted evaluates to [`SymbolicValue::Unknown`].
 
 mod branch_conditions;
 mod comprehensions;
@@ -25,36 +27,36 @@ use kubernetes::validity::{FieldPath, Root, Segment};
 pub(crate) use values::{ANY_KEY, ExprRef, Scope, SymbolicValue, input_value};
 use values::{literal_value, select, sizes_of};
 
-/// The most parts that one expression may stand for.
+/// The most alternatives of one expression.
 const MAX_ALTERNATIVES: usize = 4;
 
-/// The longest list that is read where it is written out.
+/// The longest list literal that is evaluated.
 const MAX_ELEMENTS: usize = 64;
 
-/// How deep expressions are read, variables included.
+/// The deepest nesting of evaluated expressions, including variables.
 const MAX_DEPTH: usize = 120;
 
-/// The ways for an expression to be true or false.
+/// The disjuncts of boolean expressions, by the expected value.
 type DisjunctCache = HashMap<(ExprRef, bool), Rc<[Disjunct]>>;
 
-/// Types of the roots for one kind, and the expressions.
+/// Evaluates the expressions of a policy symbolically, for one kind.
 pub(crate) struct SymbolicEvaluator<'a> {
     pub(crate) policy: &'a CompiledPolicy,
     pub(crate) roots: Vec<(Root, InputType<'a>)>,
     /// The last variable of each name.
     variables: HashMap<&'a str, usize>,
-    /// The values that are the same in all requests of the kind.
+    /// Values that are the same in all requests of the kind.
     constants: Vec<(FieldPath, Json)>,
-    /// The symbols of expressions outside of macros, as far as they were asked for.
+    /// Values of expressions outside of comprehensions.
     cache: RefCell<HashMap<ExprRef, Vec<SymbolicValue>>>,
-    /// The ways for expressions outside of macros to be true or false, as far as they were asked for.
+    /// Disjuncts of expressions outside of comprehensions.
     pub(crate) disjuncts: RefCell<DisjunctCache>,
-    /// The steps that may still be taken.
+    /// Steps that are left.
     steps_left: Cell<u32>,
 }
 
 impl<'a> SymbolicEvaluator<'a> {
-    /// A reader of the expressions of `policy` for one kind, that may take `max_steps`.
+    /// Creates an evaluator for one kind, with the types of its inputs, that takes at most `max_steps` steps.
     pub(crate) fn new(
         policy: &'a CompiledPolicy,
         roots: Vec<(Root, InputType<'a>)>,
@@ -76,14 +78,14 @@ impl<'a> SymbolicEvaluator<'a> {
         }
     }
 
-    /// Takes a step; `false` where none is left.
+    /// Takes a step. Returns false if none is left.
     pub(crate) fn take_step(&self) -> bool {
         let left = self.steps_left.get();
         self.steps_left.set(left.saturating_sub(1));
         left > 0
     }
 
-    /// Reports whether no step is left.
+    /// Returns true if no step is left.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.steps_left.get() == 0
     }
@@ -99,18 +101,18 @@ impl<'a> SymbolicEvaluator<'a> {
             .map_or(&NOTHING, |ast| ast.expr(node.id))
     }
 
-    /// The place of the node with the index `id`.
+    /// Returns the node with the index `id` of the expression `n`.
     pub(crate) fn node(&self, n: usize, id: usize) -> Option<ExprRef> {
         let id = self.ast(n)?.id(id)?;
         Some(ExprRef { index: n, id })
     }
 
-    /// The index of the last variable `name`.
+    /// Returns the index of the last variable `name`.
     pub(crate) fn variable(&self, name: &str) -> Option<usize> {
         self.variables.get(name).copied()
     }
 
-    /// The type at `path`.
+    /// Returns the type of the value at `path`. `None` if there is no such value.
     pub(crate) fn input_type(&self, path: &FieldPath) -> Option<InputType<'a>> {
         let (_, root) = self.roots.iter().find(|(root, _)| *root == path.root)?;
         let mut input_type = root.clone();
@@ -124,16 +126,16 @@ impl<'a> SymbolicEvaluator<'a> {
         Some(input_type)
     }
 
-    /// Reports whether nothing may be at `path` in a valid object that has what is around it.
+    /// Returns true if a valid object may lack `path`, given that it has its parent.
     pub(crate) fn may_be_absent(&self, path: &FieldPath) -> bool {
         let (Some(parent), Some(last)) = (path.parent(), path.segments.last()) else {
             return true;
         };
-        // Each namespace has the label of its name, by the API server's defaults.
+        // The API server sets this label on each namespace.
         if matches!(last, Segment::Field(key) if &**key == "kubernetes.io/metadata.name") {
             return false;
         }
-        // Of params without a schema nothing is known.
+        // Params without a schema are not checked.
         let root = self.input_type(&FieldPath::new(path.root));
         if root.is_none_or(|root| root.is_unknown()) {
             return false;
@@ -150,7 +152,7 @@ impl<'a> SymbolicEvaluator<'a> {
             .is_some_and(|input_type| input_type.is_map())
     }
 
-    /// The parts of a request that the expression at `place` stands for.
+    /// Evaluates `node`. Returns its alternatives.
     pub(crate) fn evaluate(&self, node: ExprRef, scope: &Scope) -> Vec<SymbolicValue> {
         self.evaluate_at(node, scope, 0)
     }
@@ -325,7 +327,7 @@ impl<'a> SymbolicEvaluator<'a> {
         }
     }
 
-    /// `symbols`, with the values of what is the same in all requests.
+    /// Replaces inputs that are constant for the kind by their values.
     fn with_constants(&self, alternatives: Vec<SymbolicValue>) -> Vec<SymbolicValue> {
         let known = |symbolic| match symbolic {
             SymbolicValue::Input { ref path, .. } => {
@@ -350,14 +352,14 @@ impl<'a> SymbolicEvaluator<'a> {
                 path.element(usize::try_from(n.as_u64()?).ok()?)
             }
             [SymbolicValue::MapKey(map)] if map == path => path.field(ANY_KEY),
-            // A key that is not known before.
+            // Any unknown key of a map denotes the same entry.
             _ if self.is_map(path) => path.field(ANY_KEY),
             _ => None,
         };
         select(operands, step)
     }
 
-    /// The variable that the selection at `place` reads.
+    /// Returns the index of the variable that the selection at `node` reads.
     pub(crate) fn read_variable(&self, node: ExprRef) -> Option<usize> {
         let ast = self.ast(node.index)?;
         let is_read = matches!(

@@ -8,13 +8,13 @@ use serde_json::{Value as Json, json};
 use cel::ast::{ExprId, Literal};
 use kubernetes::validity::FieldPath;
 
-/// The key that an entry of a map has that an expression iterates over.
+/// The key that denotes any entry of a map.
 pub(crate) const ANY_KEY: &str = "example";
 
-/// An expression of a policy.
+/// A node of an expression of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ExprRef {
-    /// The index among the policy's expressions.
+    /// The index of the expression in the policy.
     pub(crate) index: usize,
     pub(crate) id: ExprId,
 }
@@ -26,35 +26,35 @@ impl ExprRef {
     }
 }
 
-/// The part of a request that an expression stands for.
+/// The value that an expression denotes.
 #[derive(Clone, Debug)]
 pub(crate) enum SymbolicValue {
-    /// The value at a path.
+    /// The input at a path.
     Input {
         path: FieldPath,
-        /// True of an optional that holds it, if it is there.
+        /// True for an optional of the input.
         is_optional: bool,
-        /// The value that stands in for it.
+        /// The argument of `orValue()`.
         default: Option<Json>,
     },
-    /// A value.
+    /// A constant.
     Constant(Json),
     /// A list of these elements, or of some of them.
     List(Rc<Vec<SymbolicValue>>),
-    /// The sum of two, be they lists or not.
+    /// The concatenation or sum of two operands.
     Concat(Rc<(Vec<SymbolicValue>, Vec<SymbolicValue>)>),
-    /// The list that a macro makes.
+    /// The list that a macro returns.
     Comprehension(ExprRef, Scope),
     /// A key of the map at the path.
     MapKey(FieldPath),
     /// The number of elements or entries at the path.
     Size(FieldPath),
-    /// The parts of the text at the path.
+    /// The parts of the split string at the path.
     SplitParts(FieldPath),
     Unknown,
 }
 
-/// The value at `path`.
+/// Returns the symbolic value of the input at `path`.
 pub(crate) fn input_value(path: FieldPath) -> SymbolicValue {
     SymbolicValue::Input {
         path,
@@ -100,7 +100,7 @@ pub(crate) fn literal_value(literal: &Literal) -> SymbolicValue {
     })
 }
 
-/// The names that macros have bound, innermost first.
+/// The variables that comprehensions bind, innermost first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope(Option<Rc<LocalVariable>>);
 
@@ -120,7 +120,7 @@ impl Scope {
         })))
     }
 
-    /// Reports whether no macro has bound a name.
+    /// Returns true if no variable is bound.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_none()
     }
