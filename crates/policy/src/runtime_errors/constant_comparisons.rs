@@ -87,8 +87,8 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Suspicion> {
             return Vec::new();
         }
         for (node, of_kind) in checker.outcomes {
-            let known = outcomes.remove(&node);
-            outcomes.insert(node, of_kind.and(known));
+            let previous = outcomes.remove(&node);
+            outcomes.insert(node, of_kind.and(previous));
         }
     }
     let findings = outcomes
@@ -202,8 +202,8 @@ impl ComparisonChecker<'_, '_> {
                         self.outcome(function, node_at(*left), node_at(*right), scope)
                 {
                     let key = (node.index, node.id.index());
-                    let known = self.outcomes.remove(&key);
-                    self.outcomes.insert(key, outcome.and(known));
+                    let previous = self.outcomes.remove(&key);
+                    self.outcomes.insert(key, outcome.and(previous));
                 }
             }
             Expr::List { elements, .. } => {
@@ -310,34 +310,38 @@ impl ComparisonChecker<'_, '_> {
         }
         let declared = input_type.enum_strings();
         let of_kind = |kind| enum_values(kind, path).map(|values| values.iter().copied().collect());
-        let Some(known) = declared.or_else(|| of_kind(input_type.builtin_kind()?)) else {
+        let allowed: Option<HashSet<&str>> =
+            declared.or_else(|| of_kind(input_type.builtin_kind()?));
+        let Some(allowed) = allowed else {
             return ComparisonOutcome::Varying;
         };
-        let known: HashSet<&str> = known;
         for value in values {
             let Some(text) = value.as_str() else {
                 return ComparisonOutcome::Varying;
             };
-            if known.contains(text)
+            if allowed.contains(text)
                 || text.is_empty()
                 || text.len() > MAX_SHOWN
                 || default.as_ref() == Some(value)
             {
                 continue;
             }
-            let case_variant = known.iter().find(|known| is_respelt(known, text)).copied();
-            let intended = case_variant.or_else(|| nearest(text, known.iter().copied()));
+            let case_variant = allowed
+                .iter()
+                .find(|known| is_respelt(known, text))
+                .copied();
+            let intended = case_variant.or_else(|| nearest(text, allowed.iter().copied()));
             // Other versions of Kubernetes may have further values.
             if intended.is_none() && input_type.is_builtin() {
                 continue;
             }
-            let mut names: Vec<&str> = known
+            let mut names: Vec<&str> = allowed
                 .iter()
                 .copied()
                 .filter(|name| !name.is_empty())
                 .collect();
             names.sort_unstable();
-            let more = if names.len() > MAX_NAMED {
+            let suffix = if names.len() > MAX_NAMED {
                 " and others"
             } else {
                 ""
@@ -350,7 +354,7 @@ impl ComparisonChecker<'_, '_> {
             };
             return ComparisonOutcome::Constant(ConstantComparison {
                 rule: Rule::ImpossibleValue,
-                message: format!("`{shown}` is one of {names}{more}, {outcome}"),
+                message: format!("`{shown}` is one of {names}{suffix}, {outcome}"),
                 fix: intended.map(|intended| format!("did you mean `{intended}`?")),
                 is_harmless: false,
             });

@@ -83,40 +83,41 @@ fn patch_node(ast: &Ast, patches: &[ExprId], expected: Option<&str>) -> Option<E
 
 /// Follows `path` into the literal at `id`. Returns the number of fields found, and the node of the last one.
 fn deepest(ast: &Ast, id: ExprId, path: &[String], depth: usize) -> (usize, ExprId) {
-    let here = (depth, id);
+    let current = (depth, id);
     let Some((name, rest)) = path.split_first() else {
-        return here;
+        return current;
     };
     match ast.expr(id) {
         Expr::Struct { fields, .. } => {
             let field = fields.iter().find(|field| *field.field == **name);
-            field.map_or(here, |field| {
-                let below = deepest(ast, field.value, rest, depth.saturating_add(1));
-                if below.1 == field.value {
-                    (below.0, field.id)
+            field.map_or(current, |field| {
+                let nested = deepest(ast, field.value, rest, depth.saturating_add(1));
+                if nested.1 == field.value {
+                    (nested.0, field.id)
                 } else {
-                    below
+                    nested
                 }
             })
         }
         Expr::Map(entries) => {
-            let is_it = |key: ExprId| matches!(ast.expr(key), Expr::Literal(Literal::String(text)) if **text == **name);
-            let entry = entries.iter().find(|entry| is_it(entry.key));
-            entry.map_or(here, |entry| {
-                let below = deepest(ast, entry.value, rest, depth.saturating_add(1));
-                if below.1 == entry.value {
-                    (below.0, entry.key)
+            let is_key = |key: ExprId| matches!(ast.expr(key), Expr::Literal(Literal::String(text)) if **text == **name);
+            let entry = entries.iter().find(|entry| is_key(entry.key));
+            entry.map_or(current, |entry| {
+                let nested = deepest(ast, entry.value, rest, depth.saturating_add(1));
+                if nested.1 == entry.value {
+                    (nested.0, entry.key)
                 } else {
-                    below
+                    nested
                 }
             })
         }
         Expr::List { elements, .. } => {
-            let all = elements.iter().map(|id| deepest(ast, *id, path, depth));
-            all.filter(|found| found.0 > depth)
+            let reached = elements.iter().map(|id| deepest(ast, *id, path, depth));
+            reached
+                .filter(|found| found.0 > depth)
                 .max_by_key(|found| found.0)
-                .unwrap_or(here)
+                .unwrap_or(current)
         }
-        _ => here,
+        _ => current,
     }
 }

@@ -77,7 +77,7 @@ pub fn scope_mismatch(
             continue;
         };
         let kind = &gvk.kind;
-        let what = if is_namespaced {
+        let problem = if is_namespaced {
             format!(
                 "{kind} has namespaces, paramRef names none, and {} has none either",
                 resource.gvk.kind
@@ -85,14 +85,14 @@ pub fn scope_mismatch(
         } else {
             format!("{kind} is cluster-scoped, and paramRef names a namespace")
         };
-        let which = if is_namespaced {
+        let failing_requests = if is_namespaced {
             format!("every request for {}", resource.gvr.resource)
         } else {
             "every request that the binding matches".to_owned()
         };
         return Some(ScopeMismatch {
             message: format!(
-                "{what}: {which} fails with `{error}`, before match conditions are asked"
+                "{problem}: {failing_requests} fails with `{error}`, before match conditions are asked"
             ),
             consequence: if fails_closed(policy.policy()) {
                 Consequence::Denied

@@ -158,9 +158,9 @@ impl<'a> Search<'a> {
         let is_chain_reported = self.reported_chains.contains(&(n, site.chain));
         if site.cause != FailureCause::Absent {
             // A value that may be absent and null is reported once.
-            let is_known = site.cause == FailureCause::Null
+            let is_null_reported = site.cause == FailureCause::Null
                 && self.reported_paths.contains(&(n, path.clone()));
-            return is_chain_reported || is_known;
+            return is_chain_reported || is_null_reported;
         }
         if self.shared_causes.contains_key(path) {
             return true;
@@ -263,7 +263,7 @@ impl<'a> Search<'a> {
     ) -> bool {
         let path = &site.path;
         let text = || synthetic.value_at(path).and_then(Json::as_str);
-        let is_beyond = failure.message.starts_with("index out of bounds");
+        let is_out_of_bounds = failure.message.starts_with("index out of bounds");
         match site.cause {
             FailureCause::Absent => {
                 is_missing_value_error(&failure.message) && self.lacks(evaluator, synthetic, site)
@@ -275,9 +275,9 @@ impl<'a> Search<'a> {
             }
             FailureCause::InvalidString => text().is_some_and(|text| evaluator.accepts(path, text)),
             FailureCause::ShortSplit(_) => {
-                is_beyond && text().is_some_and(|text| evaluator.accepts(path, text))
+                is_out_of_bounds && text().is_some_and(|text| evaluator.accepts(path, text))
             }
-            FailureCause::ShortList(_) => is_beyond,
+            FailureCause::ShortList(_) => is_out_of_bounds,
             FailureCause::ZeroDivisor => {
                 ["division by zero", "modulus by zero"].contains(&failure.message.as_str())
             }
@@ -353,14 +353,14 @@ impl<'a> Search<'a> {
             witness: builder.witness(synthetic, &failure.message),
         };
         if is_absent && is_shared(path) {
-            let known = (self.findings.len(), HashSet::from([n]));
-            self.shared_causes.insert(path.clone(), known);
+            let cause = (self.findings.len(), HashSet::from([n]));
+            self.shared_causes.insert(path.clone(), cause);
         }
         if !path.segments.is_empty() {
             self.reported_chains.insert((n, site.chain));
         }
-        let is_missing = is_absent || site.cause == FailureCause::Null;
-        if is_missing && !path.segments.is_empty() {
+        let is_absent_or_null = is_absent || site.cause == FailureCause::Null;
+        if is_absent_or_null && !path.segments.is_empty() {
             self.reported_paths.insert((n, path.clone()));
         }
         let chain = chain_of(ast, site.chain)
@@ -380,7 +380,7 @@ impl<'a> Search<'a> {
                 located.finding.n_others = expressions.len().saturating_sub(1);
             }
         }
-        let is_typed = |LocatedFinding { finding, chain, .. }: &LocatedFinding| {
+        let is_type_error = |LocatedFinding { finding, chain, .. }: &LocatedFinding| {
             let of_expression = type_findings
                 .iter()
                 .filter(|found| found.index == finding.index);
@@ -392,7 +392,7 @@ impl<'a> Search<'a> {
                     || finding.rule == Rule::AbsentObject && found.code == Code::NoFieldSelection
             })
         };
-        self.findings.retain(|located| !is_typed(located));
+        self.findings.retain(|located| !is_type_error(located));
         self.findings
             .sort_by_key(|located| (located.finding.index, located.offset));
         self.findings
@@ -433,15 +433,18 @@ pub(super) fn missing_path<'c>(
     sites_by_node: &SitesByNode<'c>,
     n: usize,
 ) -> Option<&'c FieldPath> {
-    let lacking = |failure: &Failure| {
+    let absent_path = |failure: &Failure| {
         let at_node = sites_by_node.get(&(failure.origin_index, failure.origin_id))?;
         let missing = at_node
             .iter()
             .find(|other| other.cause == FailureCause::Absent && synthetic.lacks(&other.path))?;
         Some(&missing.path)
     };
-    let (here, elsewhere): (Vec<_>, Vec<_>) = failures
+    let (in_expression, in_others): (Vec<_>, Vec<_>) = failures
         .iter()
         .partition(|failure| failure.origin_index == n);
-    here.into_iter().chain(elsewhere).find_map(lacking)
+    in_expression
+        .into_iter()
+        .chain(in_others)
+        .find_map(absent_path)
 }

@@ -267,9 +267,9 @@ impl WitnessSearch<'_> {
                 continue;
             };
             let n_before = self.unproven.len();
-            let is_it =
+            let is_same_finding =
                 |it: &UnprovenFinding| it.index == failure.origin_index && it.location == *location;
-            self.unproven.retain(|it| !is_it(it));
+            self.unproven.retain(|it| !is_same_finding(it));
             if self.unproven.len() < n_before {
                 self.witnesses.push(TypeErrorWitness {
                     index: failure.origin_index,

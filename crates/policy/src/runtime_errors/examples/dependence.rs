@@ -41,27 +41,33 @@ pub fn dependence(policy: &CompiledPolicy, index: usize) -> Dependence {
     let conditions = conditions
         .filter(|(_, expression)| expression.role == Role::MatchCondition)
         .map(|(n, _)| (n, false));
-    let mut open = vec![(index, true)];
-    open.extend(conditions);
+    let mut worklist = vec![(index, true)];
+    worklist.extend(conditions);
     let mut seen = BTreeSet::new();
     let (mut has_more, mut has_request) = (false, false);
-    while let Some((n, is_of_it)) = open.pop() {
+    while let Some((n, is_of_validation)) = worklist.pop() {
         if !seen.insert(n) {
             continue;
         }
-        let ast = expressions.get(n).and_then(|found| found.parsed().ok());
+        let ast = expressions
+            .get(n)
+            .and_then(|expression| expression.parsed().ok());
         let (Some(ast), Some(_)) = (ast, policy.program(n)) else {
             return Dependence::Broken;
         };
         let read = Reads::new(ast);
         has_more |= read.has(&[Input::Params, Input::Authorizer]);
-        has_request |= is_of_it && read.has(&REQUEST);
+        has_request |= is_of_validation && read.has(&REQUEST);
         let variables = read.variables();
         if variables.may_read_all {
-            open.extend(by_name.values().map(|variable| (*variable, is_of_it)));
+            worklist.extend(
+                by_name
+                    .values()
+                    .map(|variable| (*variable, is_of_validation)),
+            );
         }
         let named = variables.names.iter().filter_map(|name| by_name.get(name));
-        open.extend(named.map(|variable| (*variable, is_of_it)));
+        worklist.extend(named.map(|variable| (*variable, is_of_validation)));
     }
     match (has_more, has_request) {
         (true, _) => Dependence::More,

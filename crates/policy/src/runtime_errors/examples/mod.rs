@@ -71,7 +71,7 @@ struct ExampleSearch<'a> {
     policy: &'a CompiledPolicy,
     /// The indices of the validations' expressions.
     validations: Vec<usize>,
-    found: Vec<[Option<(Quality, Witness)>; 2]>,
+    examples: Vec<[Option<(Quality, Witness)>; 2]>,
 }
 
 impl<'a> ExampleSearch<'a> {
@@ -83,7 +83,7 @@ impl<'a> ExampleSearch<'a> {
             .collect();
         Self {
             policy,
-            found: validations.iter().map(|_| [None, None]).collect(),
+            examples: validations.iter().map(|_| [None, None]).collect(),
             validations,
         }
     }
@@ -99,7 +99,7 @@ impl<'a> ExampleSearch<'a> {
                 self.try_validation(&mut builder, n);
             }
         }
-        let all = self.validations.into_iter().zip(self.found).enumerate();
+        let all = self.validations.into_iter().zip(self.examples).enumerate();
         all.map(|(validation, (index, [allowed, denied]))| Examples {
             validation,
             index,
@@ -111,13 +111,13 @@ impl<'a> ExampleSearch<'a> {
 
     /// Returns true if the validation `n` has the best example.
     fn is_done(&self, n: usize, expected: bool) -> bool {
-        let found = self.found.get(n);
+        let found = self.examples.get(n);
         let best = found.and_then(|found| found.get(usize::from(!expected))?.as_ref());
         best.is_some_and(|(quality, _)| *quality == Quality::Only)
     }
 
     fn has_any(&self, n: usize, expected: bool) -> bool {
-        let found = self.found.get(n);
+        let found = self.examples.get(n);
         found.is_some_and(|found| {
             found
                 .get(usize::from(!expected))
@@ -243,13 +243,13 @@ impl<'a> ExampleSearch<'a> {
             let n_conditions = all.len().saturating_sub(1);
             all.into_iter().take(n_conditions).collect()
         };
-        let more = solver::solve(
+        let usual = solver::solve(
             value_search.evaluator,
             conditions,
             usual_constraints(value_search.evaluator),
         )
         .solutions;
-        bases.splice(0..0, more.into_iter().take(1));
+        bases.splice(0..0, usual.into_iter().take(1));
         if bases.is_empty() {
             bases.push(InputConstraints::default());
         }
@@ -314,10 +314,10 @@ impl<'a> ExampleSearch<'a> {
             };
             self.record(builder, n, &synthetic, &steps);
             let failures = effective_failures(value_search.evaluator, &steps);
-            let of_others = failures.iter().filter(|failure| failure.index != index);
-            let of_it = failures.iter().filter(|failure| failure.index == index);
-            let missing = of_it
-                .chain(of_others)
+            let other_failures = failures.iter().filter(|failure| failure.index != index);
+            let own_failures = failures.iter().filter(|failure| failure.index == index);
+            let missing = own_failures
+                .chain(other_failures)
                 .filter(|failure| is_missing_value_error(&failure.message))
                 .find_map(|failure| {
                     let at_node = |site: &&FailureSite| {
@@ -347,7 +347,11 @@ impl<'a> ExampleSearch<'a> {
         steps: &[Step],
     ) {
         let expressions = self.policy.expressions();
-        let role = |step: &Step| expressions.get(step.index).map(|found| found.role);
+        let role = |step: &Step| {
+            expressions
+                .get(step.index)
+                .map(|expression| expression.role)
+        };
         let of_role = |expected: Role| {
             steps
                 .iter()
@@ -368,13 +372,13 @@ impl<'a> ExampleSearch<'a> {
         let is_allowed = !has_error && of_validations.iter().all(|step| holds(step));
         let n_true = of_validations.iter().filter(|step| holds(step)).count();
         let first = of_validations.iter().position(|step| !holds(step));
-        for (at, step) in of_validations.iter().enumerate() {
+        for (position, step) in of_validations.iter().enumerate() {
             let (slot, quality) = match step.result {
                 Ok(Some(true)) if is_allowed => (0, Quality::Only),
                 // A denied request for another validation replaces only a worse example.
                 Ok(Some(false)) => {
                     let is_only = n_true + 1 == of_validations.len() && !has_error;
-                    let quality = match (is_only, first == Some(at)) {
+                    let quality = match (is_only, first == Some(position)) {
                         (true, _) => Quality::Only,
                         (false, true) => Quality::First,
                         (false, false) => Quality::Among,
@@ -383,17 +387,20 @@ impl<'a> ExampleSearch<'a> {
                 }
                 _ => continue,
             };
-            let known = self.found.get_mut(at).and_then(|found| found.get_mut(slot));
-            let Some(known) = known else { continue };
+            let example = self
+                .examples
+                .get_mut(position)
+                .and_then(|found| found.get_mut(slot));
+            let Some(example) = example else { continue };
             // An allowed request that was built for the validation is preferred.
-            let is_better = match known {
+            let is_better = match example {
                 None => true,
                 Some((before, _)) => {
-                    quality < *before || (slot == 0 && at == n && quality == *before)
+                    quality < *before || (slot == 0 && position == n && quality == *before)
                 }
             };
             if is_better {
-                *known = Some((quality, builder.witness(synthetic, "")));
+                *example = Some((quality, builder.witness(synthetic, "")));
             }
         }
     }

@@ -74,7 +74,7 @@ pub(crate) fn usual_constraints(evaluator: &SymbolicEvaluator<'_>) -> InputConst
             constraints = extended;
         }
     };
-    let of = |names: &[&str]| {
+    let object_path = |names: &[&str]| {
         let root = FieldPath::new(Root::Object);
         names.iter().try_fold(root, |path, name| path.field(name))
     };
@@ -84,16 +84,16 @@ pub(crate) fn usual_constraints(evaluator: &SymbolicEvaluator<'_>) -> InputConst
                 .input_type(path)
                 .is_some_and(|input_type| input_type.is_list())
         };
-        add(of(names).filter(is_list), Constraint::MinLen(1));
+        add(object_path(names).filter(is_list), Constraint::MinLen(1));
     }
-    let rule = of(&["rules"]).and_then(|rules| rules.element(0));
+    let rule = object_path(&["rules"]).and_then(|rules| rules.element(0));
     for (name, value) in OF_RULES {
         add(
             rule.as_ref().and_then(|rule| rule.field(name)),
             Constraint::Holds(json!(value)),
         );
     }
-    let ingress = of(&["spec", "rules"]).and_then(|rules| rules.element(0));
+    let ingress = object_path(&["spec", "rules"]).and_then(|rules| rules.element(0));
     let paths = ingress.and_then(|rule| rule.field("http")?.field("paths")?.element(0));
     add(
         paths.and_then(|path| path.field("path")),
@@ -115,52 +115,52 @@ pub(crate) fn trial_constraints(
     path: &FieldPath,
     literals: &[Json],
 ) -> Vec<(FieldPath, Constraint)> {
-    let mut found = vec![
+    let mut constraints = vec![
         (path.clone(), Constraint::Absent),
         (path.clone(), Constraint::Present),
         (path.clone(), Constraint::MinLen(2)),
         (path.clone(), Constraint::MaxLen(0)),
     ];
     let equal = |value: Json| (path.clone(), Constraint::Equals(value));
-    found.extend([json!(true), json!(false)].map(equal));
+    constraints.extend([json!(true), json!(false)].map(equal));
     for literal in literals {
-        found.push((path.clone(), Constraint::Equals(literal.clone())));
+        constraints.push((path.clone(), Constraint::Equals(literal.clone())));
         match literal {
             Json::String(text) => {
-                found.push((path.clone(), Constraint::Equals(json!(format!("{text}x")))));
-                found.push((path.clone(), Constraint::Holds(literal.clone())));
+                constraints.push((path.clone(), Constraint::Equals(json!(format!("{text}x")))));
+                constraints.push((path.clone(), Constraint::Holds(literal.clone())));
                 if let Some(inner) = path.field(text) {
-                    found.push((inner.clone(), Constraint::Present));
-                    found.push((inner, Constraint::Absent));
+                    constraints.push((inner.clone(), Constraint::Present));
+                    constraints.push((inner, Constraint::Absent));
                 }
                 // Keys neither start nor end with punctuation.
                 let is_mark = |letter: char| letter.is_ascii_punctuation();
                 if text.starts_with(is_mark) || text.ends_with(is_mark) {
-                    let before = if text.starts_with(is_mark) {
+                    let prefix = if text.starts_with(is_mark) {
                         "example"
                     } else {
                         ""
                     };
-                    let child = if text.ends_with(is_mark) {
+                    let suffix = if text.ends_with(is_mark) {
                         "example"
                     } else {
                         ""
                     };
-                    let inner = path.field(&format!("{before}{text}{child}"));
-                    found.extend(inner.map(|inner| (inner, Constraint::Present)));
+                    let inner = path.field(&format!("{prefix}{text}{suffix}"));
+                    constraints.extend(inner.map(|inner| (inner, Constraint::Present)));
                 }
             }
             Json::Number(number) => {
                 let near = number.as_i64().into_iter();
                 let near = near.flat_map(|n| [n.saturating_sub(1), n.saturating_add(1)]);
-                found.extend(near.map(|n| (path.clone(), Constraint::Equals(json!(n)))));
+                constraints.extend(near.map(|n| (path.clone(), Constraint::Equals(json!(n)))));
             }
             _ => {}
         }
     }
-    found.extend(TEXTS.map(|text| equal(json!(text))));
-    found.extend(NUMBERS.map(|number| equal(json!(number))));
-    found
+    constraints.extend(TEXTS.map(|text| equal(json!(text))));
+    constraints.extend(NUMBERS.map(|number| equal(json!(number))));
+    constraints
 }
 
 /// The state of the search for one validation.
@@ -196,7 +196,7 @@ impl ValueSearch<'_, '_> {
         if depth > MAX_DEPTH || !self.evaluator.take_step() {
             return;
         }
-        let below: Vec<(ExprId, Scope)> = match self.evaluator.expr(node) {
+        let children: Vec<(ExprId, Scope)> = match self.evaluator.expr(node) {
             Expr::Literal(literal) => {
                 let value = match literal {
                     Literal::Int(value) => json!(value),
@@ -233,33 +233,33 @@ impl ValueSearch<'_, '_> {
             }
             Expr::List { elements, .. } => elements.iter().map(|id| (*id, scope.clone())).collect(),
             Expr::Comprehension(fold) => {
-                let mut below = vec![(fold.iter_range, scope.clone())];
+                let mut children = vec![(fold.iter_range, scope.clone())];
                 match comprehension_kind(self.evaluator, node.index, fold) {
                     ComprehensionKind::Bind => {
                         let init = node.with_id(fold.accu_init);
                         let bound = self.evaluator.evaluate(init, scope);
-                        below.push((fold.accu_init, scope.clone()));
-                        below.push((fold.result, scope.with(&fold.accu_var, bound)));
+                        children.push((fold.accu_init, scope.clone()));
+                        children.push((fold.result, scope.with(&fold.accu_var, bound)));
                     }
                     ComprehensionKind::All(test)
                     | ComprehensionKind::Exists(test)
                     | ComprehensionKind::ExistsOne(test) => {
                         let iterations = self.evaluator.iterations(node.index, fold, scope, 0);
-                        below.extend(iterations.into_iter().map(|(scope, _)| (test, scope)));
+                        children.extend(iterations.into_iter().map(|(scope, _)| (test, scope)));
                     }
                     ComprehensionKind::FilterMap(filter, transform) => {
                         for (scope, _) in self.evaluator.iterations(node.index, fold, scope, 0) {
-                            below.extend(filter.map(|id| (id, scope.clone())));
-                            below.push((transform, scope));
+                            children.extend(filter.map(|id| (id, scope.clone())));
+                            children.push((transform, scope));
                         }
                     }
                     ComprehensionKind::Other => {}
                 }
-                below
+                children
             }
             _ => Vec::new(),
         };
-        for (id, scope) in below {
+        for (id, scope) in children {
             let node = node.with_id(id);
             self.walk(
                 (node, &scope),
@@ -280,8 +280,8 @@ impl ValueSearch<'_, '_> {
                 test_only: true,
             } => {
                 let operand = node.with_id(*operand);
-                let of = self.evaluator.evaluate(operand, scope).into_iter();
-                let tested = of.filter_map(|symbolic| match symbolic {
+                let operands = self.evaluator.evaluate(operand, scope).into_iter();
+                let tested = operands.filter_map(|symbolic| match symbolic {
                     SymbolicValue::Input { path, .. } => path.field(field).map(input_value),
                     _ => None,
                 });

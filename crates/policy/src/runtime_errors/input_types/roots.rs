@@ -21,7 +21,7 @@ pub(crate) struct ParamsType<'a> {
     pub(crate) is_always_null: bool,
 }
 
-fn text() -> Arc<DeclType> {
+fn string_type() -> Arc<DeclType> {
     Arc::new(DeclType::scalar(DeclKind::String))
 }
 
@@ -30,12 +30,12 @@ fn fields<const N: usize>(name: &str, fields: [(&str, Arc<DeclType>, bool); N]) 
     DeclType::object(name, fields)
 }
 
-fn texts() -> Arc<DeclType> {
-    Arc::new(DeclType::list(text(), -1))
+fn string_list_type() -> Arc<DeclType> {
+    Arc::new(DeclType::list(string_type(), -1))
 }
 
-fn map(of: Arc<DeclType>) -> Arc<DeclType> {
-    Arc::new(DeclType::map(of, -1))
+fn map_type(value: Arc<DeclType>) -> Arc<DeclType> {
+    Arc::new(DeclType::map(value, -1))
 }
 
 /// Returns the types of all roots.
@@ -60,16 +60,16 @@ pub(crate) fn roots<'a>(
 /// `pkg/registry/rest/create.go` (`AdmissionToValidateObjectFunc`: a generated name is present).
 pub(crate) fn request_input_type(resource: &ApiResource) -> InputType<'static> {
     static TYPES: [OnceLock<Arc<DeclType>>; 4] = [const { OnceLock::new() }; 4];
-    let is_sub = resource.gvr.is_subresource();
+    let is_subresource = resource.gvr.is_subresource();
     let has_namespace = resource.namespaced || is_namespace(resource);
-    let [plain, namespaced, of_sub, of_namespaced_sub] = &TYPES;
-    let known = match (is_sub, has_namespace) {
+    let [plain, namespaced, subresource, namespaced_subresource] = &TYPES;
+    let cell = match (is_subresource, has_namespace) {
         (false, false) => plain,
         (false, true) => namespaced,
-        (true, false) => of_sub,
-        (true, true) => of_namespaced_sub,
+        (true, false) => subresource,
+        (true, true) => namespaced_subresource,
     };
-    let type_ = known.get_or_init(|| request_type(is_sub, has_namespace));
+    let type_ = cell.get_or_init(|| request_type(is_subresource, has_namespace));
     // Empty values are omitted, as in built-in kinds.
     let gvk = Gvk::new("admission.k8s.io", "v1", "AdmissionRequest");
     InputType::builtin(Arc::clone(type_), gvk, true)
@@ -79,30 +79,30 @@ pub(crate) fn is_namespace(resource: &ApiResource) -> bool {
     resource.gvk.group.is_empty() && resource.gvk.kind == "Namespace"
 }
 
-fn request_type(is_sub: bool, has_namespace: bool) -> Arc<DeclType> {
+fn request_type(is_subresource: bool, has_namespace: bool) -> Arc<DeclType> {
     let kind = fields(
         "kind",
         [
-            ("group", text(), true),
-            ("version", text(), true),
-            ("kind", text(), true),
+            ("group", string_type(), true),
+            ("version", string_type(), true),
+            ("kind", string_type(), true),
         ],
     );
     let named = fields(
         "resource",
         [
-            ("group", text(), true),
-            ("version", text(), true),
-            ("resource", text(), true),
+            ("group", string_type(), true),
+            ("version", string_type(), true),
+            ("resource", string_type(), true),
         ],
     );
     let user = fields(
         "user",
         [
-            ("username", text(), true),
-            ("uid", text(), false),
-            ("groups", texts(), true),
-            ("extra", map(texts()), false),
+            ("username", string_type(), true),
+            ("uid", string_type(), false),
+            ("groups", string_list_type(), true),
+            ("extra", map_type(string_list_type()), false),
         ],
     );
     let any = || Arc::new(DeclType::scalar(DeclKind::Unknown));
@@ -111,17 +111,17 @@ fn request_type(is_sub: bool, has_namespace: bool) -> Arc<DeclType> {
         [
             ("kind", kind.clone(), true),
             ("resource", named.clone(), true),
-            ("subResource", text(), is_sub),
+            ("subResource", string_type(), is_subresource),
             ("requestKind", kind, true),
             ("requestResource", named, true),
-            ("requestSubResource", text(), is_sub),
-            ("name", text(), true),
-            ("__namespace__", text(), has_namespace),
-            ("operation", text(), true),
+            ("requestSubResource", string_type(), is_subresource),
+            ("name", string_type(), true),
+            ("__namespace__", string_type(), has_namespace),
+            ("operation", string_type(), true),
             ("userInfo", user, true),
             ("dryRun", Arc::new(DeclType::scalar(DeclKind::Bool)), true),
             ("options", any(), true),
-            ("uid", text(), true),
+            ("uid", string_type(), true),
             ("object", any(), true),
             ("oldObject", any(), true),
         ],
@@ -140,30 +140,30 @@ fn namespace_type() -> Arc<DeclType> {
     let metadata = fields(
         "metadata",
         [
-            ("name", text(), true),
-            ("generateName", text(), false),
-            ("__namespace__", text(), false),
-            ("labels", map(text()), true),
-            ("annotations", map(text()), false),
-            ("uid", text(), true),
-            ("creationTimestamp", text(), true),
-            ("resourceVersion", text(), true),
+            ("name", string_type(), true),
+            ("generateName", string_type(), false),
+            ("__namespace__", string_type(), false),
+            ("labels", map_type(string_type()), true),
+            ("annotations", map_type(string_type()), false),
+            ("uid", string_type(), true),
+            ("creationTimestamp", string_type(), true),
+            ("resourceVersion", string_type(), true),
             (
                 "generation",
                 Arc::new(DeclType::scalar(DeclKind::Int)),
                 false,
             ),
-            ("deletionTimestamp", text(), false),
+            ("deletionTimestamp", string_type(), false),
             (
                 "deletionGracePeriodSeconds",
                 Arc::new(DeclType::scalar(DeclKind::Int)),
                 false,
             ),
-            ("finalizers", texts(), false),
+            ("finalizers", string_list_type(), false),
         ],
     );
-    let spec = fields("spec", [("finalizers", texts(), true)]);
-    let status = fields("status", [("phase", text(), true)]);
+    let spec = fields("spec", [("finalizers", string_list_type(), true)]);
+    let status = fields("status", [("phase", string_type(), true)]);
     fields(
         "namespace",
         [

@@ -302,7 +302,7 @@ fn order(
     right: &SymbolicValue,
     expected: bool,
 ) -> Vec<Disjunct> {
-    let (symbolic, bound, is_turned) = match (left, right) {
+    let (symbolic, bound, is_reversed) = match (left, right) {
         (symbolic, SymbolicValue::Constant(Json::Number(bound))) => (symbolic, bound, false),
         (SymbolicValue::Constant(Json::Number(bound)), symbolic) => (symbolic, bound, true),
         _ => return Vec::new(),
@@ -310,10 +310,10 @@ fn order(
     let Some(bound) = bound.as_i64() else {
         return Vec::new();
     };
-    let is_less = function.starts_with("_<") != is_turned;
-    let is_less = is_less == expected;
+    let is_below = function.starts_with("_<") != is_reversed;
+    let is_below = is_below == expected;
     // The next integer beyond the bound satisfies both strict and non-strict comparisons.
-    let value = if is_less {
+    let value = if is_below {
         bound.saturating_sub(1)
     } else {
         bound.saturating_add(1)
@@ -324,16 +324,16 @@ fn order(
             Disjunct::from_constraint(path, Constraint::Equals(json!(bound))),
         ],
         SymbolicValue::Size(path) => {
-            let of = |n: i64| usize::try_from(n.max(0)).unwrap_or(0);
-            if is_less {
+            let length = |n: i64| usize::try_from(n.max(0)).unwrap_or(0);
+            if is_below {
                 vec![Disjunct::from_constraint(
                     path,
-                    Constraint::MaxLen(of(value)),
+                    Constraint::MaxLen(length(value)),
                 )]
             } else {
                 vec![Disjunct::from_constraint(
                     path,
-                    Constraint::MinLen(of(value)),
+                    Constraint::MinLen(length(value)),
                 )]
             }
         }
@@ -342,8 +342,8 @@ fn order(
 }
 
 /// Returns the disjuncts of a constant: one without constraints if it is satisfied, else none.
-pub(crate) fn constant_disjuncts(is_so: bool) -> Vec<Disjunct> {
-    is_so.then(Disjunct::default).into_iter().collect()
+pub(crate) fn constant_disjuncts(is_satisfied: bool) -> Vec<Disjunct> {
+    is_satisfied.then(Disjunct::default).into_iter().collect()
 }
 
 /// Returns the disjuncts for which a symbolic value is the boolean `expected`.

@@ -30,23 +30,23 @@ impl PathCondition {
         })))
     }
 
-    pub(crate) fn with_all(&self, path_condition: Vec<BranchCondition>) -> Self {
-        path_condition
+    pub(crate) fn with_all(&self, conditions: Vec<BranchCondition>) -> Self {
+        conditions
             .into_iter()
             .fold(self.clone(), |all, condition| all.with(condition, false))
     }
 
     /// Returns the conditions, the outermost last. Soft conditions are included if `with_soft`.
     pub(crate) fn conditions(&self, with_soft: bool) -> Vec<BranchCondition> {
-        let mut path_condition = Vec::new();
+        let mut conditions = Vec::new();
         let mut next = self.0.as_deref();
         while let Some(conjunct) = next {
             if with_soft || !conjunct.is_soft {
-                path_condition.push(conjunct.condition.clone());
+                conditions.push(conjunct.condition.clone());
             }
             next = conjunct.outer.0.as_deref();
         }
-        path_condition
+        conditions
     }
 
     /// Returns the values of `with_soft` to try in order.

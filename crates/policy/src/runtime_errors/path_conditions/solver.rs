@@ -39,8 +39,8 @@ pub(crate) fn solve(
     let mut solutions = Vec::new();
     let mut steps_left = MAX_STEPS;
     let mut is_incomplete = false;
-    let mut open = vec![(conditions, constraints)];
-    while let Some((mut conditions, mut constraints)) = open.pop() {
+    let mut worklist = vec![(conditions, constraints)];
+    while let Some((mut conditions, mut constraints)) = worklist.pop() {
         if solutions.len() >= MAX_SOLUTIONS || steps_left == 0 || !evaluator.take_step() {
             is_incomplete = true;
             break;
@@ -69,7 +69,7 @@ pub(crate) fn solve(
                 .try_for_each(|(path, constraint)| constraints.add(path, constraint.clone()));
             if added.is_some() {
                 conditions.extend_from_slice(&disjunct.conditions);
-                open.push((conditions, constraints));
+                worklist.push((conditions, constraints));
             }
         }
     }

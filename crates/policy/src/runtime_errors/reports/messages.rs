@@ -216,13 +216,13 @@ impl MessageWriter<'_, '_> {
         let (n, id) = (site.node.index, site.node.id);
         let operand = self.operand_at(site).unwrap_or(id);
         let polarity = Polarity::at(self.evaluator, n, operand);
-        let whole = guard::source_text(self.evaluator, n, operand).or_else(|| {
+        let chain_text = guard::source_text(self.evaluator, n, operand).or_else(|| {
             let path = &site.path;
             let has_fields_alone = path.fields().len() == path.segments.len();
             has_fields_alone.then(|| format!("{}.{path}", path.root.name()))
         });
-        let whole = whole.unwrap_or_else(|| "x".to_owned());
-        polarity.guard(&[format!("{whole} != null")])
+        let chain_text = chain_text.unwrap_or_else(|| "x".to_owned());
+        polarity.guard(&[format!("{chain_text} != null")])
     }
 
     /// Returns the operand of the node, or the node itself, that denotes the path of the site.
@@ -233,7 +233,7 @@ impl MessageWriter<'_, '_> {
             Expr::Call { target, args, .. } => target.iter().chain(&**args).copied().collect(),
             _ => Vec::new(),
         };
-        let is_it = |id: &ExprId| {
+        let denotes_path = |id: &ExprId| {
             let alternatives = self
                 .evaluator
                 .evaluate(ExprRef { index: n, id: *id }, &Scope::default());
@@ -242,7 +242,7 @@ impl MessageWriter<'_, '_> {
                 .any(|symbolic| matches!(symbolic, SymbolicValue::Input { path, .. } if *path == site.path))
         };
         // The site of a macro's range is the range itself.
-        std::iter::once(id).chain(operands).find(is_it)
+        std::iter::once(id).chain(operands).find(denotes_path)
     }
 
     /// Returns the guard of a call that parses a string.
@@ -332,18 +332,19 @@ impl MessageWriter<'_, '_> {
         for other in of_chain {
             optional.insert(other.node.id);
         }
-        let whole = self.chain_path(site);
-        let stand_in = whole.and_then(|path| self.evaluator.input_type(&path)?.default_literal());
+        let chain_path = self.chain_path(site);
+        let default =
+            chain_path.and_then(|path| self.evaluator.input_type(&path)?.default_literal());
         // An existing `orValue()` takes effect once the chain is optional.
-        let (stand_in, is_whole) = match self.or_value_argument(n, site.chain) {
-            Some((known, is_whole)) => (Some(known), is_whole),
-            None => (stand_in.map(str::to_owned), false),
+        let (default, is_whole_expression) = match self.or_value_argument(n, site.chain) {
+            Some((known, is_whole_expression)) => (Some(known), is_whole_expression),
+            None => (default.map(str::to_owned), false),
         };
         let sort = self.role(n);
         let is_condition = matches!(sort, Some(Role::Validation | Role::MatchCondition));
         // Values of objects are `dyn` when the policy is created, so a condition has to compare them.
-        let stand_in = stand_in.map(|value| {
-            let compared = if is_whole && is_condition {
+        let default = default.map(|value| {
+            let compared = if is_whole_expression && is_condition {
                 " == true"
             } else {
                 ""
@@ -355,7 +356,7 @@ impl MessageWriter<'_, '_> {
             n,
             site.chain,
             &optional,
-            stand_in.as_deref(),
+            default.as_deref(),
             // Go omits the replicas of a Scale if they are 0.
             &*self.resource.gvk.kind == "Scale" && absent.fields() == ["spec", "replicas"],
         )

@@ -25,13 +25,13 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 impl RequestBuilder<'_> {
     /// Returns the first operation that satisfies `constraints`.
     fn operation(&self, constraints: &InputConstraints) -> Option<Operation> {
-        let wanted = FieldPath::new(Root::Request).field("operation")?;
-        let wanted = constraints.at(&wanted);
+        let path = FieldPath::new(Root::Request).field("operation")?;
+        let required = constraints.at(&path);
         let fits = |operation: &&Operation| {
             let name = json!(operation.as_str());
-            let is_named = wanted.is_none_or(|need| {
-                need.equals.as_ref().is_none_or(|value| *value == name)
-                    && !need.differs.contains(&name)
+            let is_named = required.is_none_or(|required| {
+                required.equals.as_ref().is_none_or(|value| *value == name)
+                    && !required.differs.contains(&name)
             });
             let (object, old_object) = (
                 FieldPath::new(Root::Object),
@@ -135,10 +135,10 @@ impl RequestBuilder<'_> {
         );
         fields.insert("kind".to_owned(), json!(self.resource.gvk.kind));
         let mut metadata = json!({"name": NAME, "uid": UID, "creationTimestamp": NOW});
-        let known = fields
+        let labels = fields
             .get("metadata")
             .and_then(|metadata| metadata.get("labels"));
-        if let Some(labels) = known {
+        if let Some(labels) = labels {
             metadata
                 .as_object_mut()?
                 .insert("labels".to_owned(), labels.clone());
@@ -154,8 +154,8 @@ impl RequestBuilder<'_> {
                 .insert("resourceVersion".to_owned(), json!("1"));
         }
         // The API server sets the generation before admission. It is omitted if no expression reads it.
-        let is_counted = !self.is_builtin || has_generation(&self.resource.gvk);
-        if self.reads_generation && is_counted {
+        let has_generation_field = !self.is_builtin || has_generation(&self.resource.gvk);
+        if self.reads_generation && has_generation_field {
             metadata
                 .as_object_mut()?
                 .insert("generation".to_owned(), json!(1));
@@ -164,8 +164,8 @@ impl RequestBuilder<'_> {
         // The request has the name and the namespace of the object.
         for name in ["name", "namespace"] {
             let of_request = FieldPath::new(Root::Request).field(name)?;
-            if let Some(need) = constraints.at(&of_request)
-                && need.is_present == Some(true)
+            if let Some(required) = constraints.at(&of_request)
+                && required.is_present == Some(true)
             {
                 let has_one = self.resource.namespaced || is_namespace(self.resource);
                 if name == "namespace" && !has_one {
@@ -176,7 +176,7 @@ impl RequestBuilder<'_> {
                     Segment::Field(name.into()),
                 ];
                 self.object
-                    .satisfy(&mut object, &FieldPath::new(root), &segments, need)?;
+                    .satisfy(&mut object, &FieldPath::new(root), &segments, required)?;
             }
         }
         satisfy_all(&self.object, &mut object, root, constraints)?;
@@ -206,14 +206,14 @@ impl RequestBuilder<'_> {
 
     fn build_namespace(&self, constraints: &InputConstraints, name: &str) -> Option<Json> {
         let mut labels = json!({NAME_LABEL: name});
-        let labels_of = labels.as_object_mut()?;
+        let label_fields = labels.as_object_mut()?;
         for (key, constraint) in self.namespace_selectors().flat_map(selector_constraints) {
             match constraint {
                 // The API server sets this label.
                 _ if key == NAME_LABEL => {}
-                Constraint::Equals(value) => drop(labels_of.insert(key, value)),
-                Constraint::Absent => drop(labels_of.remove(&key)),
-                _ => drop(labels_of.insert(key, json!(NAME))),
+                Constraint::Equals(value) => drop(label_fields.insert(key, value)),
+                Constraint::Absent => drop(label_fields.remove(&key)),
+                _ => drop(label_fields.insert(key, json!(NAME))),
             }
         }
         let mut namespace = json!({
@@ -261,12 +261,12 @@ impl RequestBuilder<'_> {
         });
         let fields = request.as_object_mut()?;
         for name in ["requestKind", "requestResource"] {
-            let of = if name == "requestKind" {
+            let source = if name == "requestKind" {
                 "kind"
             } else {
                 "resource"
             };
-            let value = fields.get(of)?.clone();
+            let value = fields.get(source)?.clone();
             fields.insert(name.to_owned(), value);
         }
         fields.insert("options".to_owned(), json!({}));
@@ -285,8 +285,8 @@ impl RequestBuilder<'_> {
         let before = request.clone();
         satisfy_all(&self.request, &mut request, Root::Request, constraints)?;
         // Only the user can be chosen.
-        let is_fixed = |name: &str| before.get(name) == request.get(name);
-        let fixed = [
+        let is_unchanged = |name: &str| before.get(name) == request.get(name);
+        let request_fields = [
             "operation",
             "kind",
             "resource",
@@ -296,7 +296,10 @@ impl RequestBuilder<'_> {
             "name",
             "namespace",
         ];
-        fixed.into_iter().all(is_fixed).then_some(request)
+        request_fields
+            .into_iter()
+            .all(is_unchanged)
+            .then_some(request)
     }
 
     fn namespace_selectors(&self) -> impl Iterator<Item = &LabelSelector> {
@@ -306,9 +309,9 @@ impl RequestBuilder<'_> {
 
     /// Returns the name of the namespace, one that the namespace selectors select.
     fn namespace_name(&self) -> String {
-        let wanted = self.namespace_selectors().flat_map(selector_constraints);
-        let mut wanted = wanted.filter(|(key, _)| key == NAME_LABEL);
-        let named = wanted.find_map(|(_, constraint)| match constraint {
+        let name_constraints = self.namespace_selectors().flat_map(selector_constraints);
+        let mut name_constraints = name_constraints.filter(|(key, _)| key == NAME_LABEL);
+        let named = name_constraints.find_map(|(_, constraint)| match constraint {
             Constraint::Equals(Json::String(name)) => Some(name),
             _ => None,
         });
@@ -360,9 +363,9 @@ fn satisfy_all(
     // Removals go last, so that no other change reverts them.
     let (absent, present): (Vec<_>, Vec<_>) = all
         .into_iter()
-        .partition(|(_, need)| need.is_present == Some(false));
-    for (path, need) in present.into_iter().chain(absent) {
-        input_type.satisfy(value, &FieldPath::new(root), &path.segments, need)?;
+        .partition(|(_, required)| required.is_present == Some(false));
+    for (path, required) in present.into_iter().chain(absent) {
+        input_type.satisfy(value, &FieldPath::new(root), &path.segments, required)?;
     }
     Some(())
 }
@@ -370,7 +373,7 @@ fn satisfy_all(
 /// Returns the constraints on labels that a selector implies.
 fn selector_constraints(selector: &LabelSelector) -> Vec<(String, Constraint)> {
     let equal = selector.match_labels.iter().flatten();
-    let mut found: Vec<_> = equal
+    let mut constraints: Vec<_> = equal
         .map(|(key, value)| (key.clone(), Constraint::Equals(json!(value))))
         .collect();
     for requirement in selector.match_expressions.iter().flatten() {
@@ -381,7 +384,7 @@ fn selector_constraints(selector: &LabelSelector) -> Vec<(String, Constraint)> {
             ("NotIn", _) => continue,
             _ => Constraint::Present,
         };
-        found.push((requirement.key.clone(), constraint));
+        constraints.push((requirement.key.clone(), constraint));
     }
-    found
+    constraints
 }

@@ -132,10 +132,10 @@ impl<'a> RequestBuilder<'a> {
     fn constants(&self) -> Vec<(FieldPath, Json)> {
         let (resource, subresource) = self.resource_and_subresource();
         let (gvk, gvr) = (&self.resource.gvk, &self.resource.gvr);
-        let mut found = Vec::new();
+        let mut constants = Vec::new();
         for root in [Root::Object, Root::OldObject] {
-            found.push((FieldPath::new(root).field("kind"), json!(gvk.kind)));
-            found.push((
+            constants.push((FieldPath::new(root).field("kind"), json!(gvk.kind)));
+            constants.push((
                 FieldPath::new(root).field("apiVersion"),
                 json!(gvk.api_version()),
             ));
@@ -144,26 +144,26 @@ impl<'a> RequestBuilder<'a> {
         for part in ["kind", "requestKind"] {
             let part = request.field(part);
             let field = |name| part.as_ref().and_then(|part| part.field(name));
-            found.push((field("group"), json!(gvk.group)));
-            found.push((field("version"), json!(gvk.version)));
-            found.push((field("kind"), json!(gvk.kind)));
+            constants.push((field("group"), json!(gvk.group)));
+            constants.push((field("version"), json!(gvk.version)));
+            constants.push((field("kind"), json!(gvk.kind)));
         }
         for part in ["resource", "requestResource"] {
             let part = request.field(part);
             let field = |name| part.as_ref().and_then(|part| part.field(name));
-            found.push((field("group"), json!(gvr.group)));
-            found.push((field("version"), json!(gvr.version)));
-            found.push((field("resource"), json!(resource)));
+            constants.push((field("group"), json!(gvr.group)));
+            constants.push((field("version"), json!(gvr.version)));
+            constants.push((field("resource"), json!(resource)));
         }
         if !subresource.is_empty() {
-            found.push((request.field("subResource"), json!(subresource)));
-            found.push((request.field("requestSubResource"), json!(subresource)));
+            constants.push((request.field("subResource"), json!(subresource)));
+            constants.push((request.field("requestSubResource"), json!(subresource)));
         }
-        found.push((request.field("dryRun"), json!(false)));
+        constants.push((request.field("dryRun"), json!(false)));
         if let [only] = &*self.operations {
-            found.push((request.field("operation"), json!(only.as_str())));
+            constants.push((request.field("operation"), json!(only.as_str())));
         }
-        found
+        constants
             .into_iter()
             .filter_map(|(path, value)| Some((path?, value)))
             .collect()

@@ -31,7 +31,7 @@ impl RequestBuilder<'_> {
         mut sent: Objects,
     ) -> Option<Prepared> {
         let (_, subresource) = self.resource_and_subresource();
-        let Some(verb) = stored_operation(operation) else {
+        let Some(operation_on_stored) = stored_operation(operation) else {
             return Some(Prepared::unchanged(sent));
         };
         let gvk = &self.resource.gvk;
@@ -79,21 +79,21 @@ impl RequestBuilder<'_> {
         if self.custom.is_none() && !defaulting::has(gvk) {
             return Some(Prepared::unchanged(sent));
         }
-        let of = CacheKey {
+        let key = CacheKey {
             gvk: gvk.clone(),
-            operation: verb,
+            operation: operation_on_stored,
             is_status,
             namespace,
         };
         let digest = digest(&sent);
-        let prepared = self.object_cache.prepared(of, (digest, &sent), |of| {
+        let prepared = self.object_cache.prepared(key, (digest, &sent), |key| {
             let [object, old_object] = &sent;
             let prepared = defaulting::prepare(&defaulting::Request {
-                operation: verb,
+                operation: operation_on_stored,
                 stage: Stage::Validation,
                 gvk,
                 custom: self.custom,
-                namespace: &of.namespace,
+                namespace: &key.namespace,
                 is_status,
                 object: object.as_ref(),
                 old_object: old_object.as_ref(),

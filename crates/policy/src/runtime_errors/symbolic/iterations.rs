@@ -135,17 +135,17 @@ impl SymbolicEvaluator<'_> {
             return Vec::new();
         };
         let node_at = |id| node.with_id(id);
-        let mut found = Vec::new();
+        let mut alternatives = Vec::new();
         for (scope, mut conditions) in self.iterations(node.index, fold, scope, depth) {
             conditions.extend(
                 filter.map(|id| BranchCondition::Evaluates(node_at(id), scope.clone(), true)),
             );
             for symbolic in self.evaluate(node_at(transform), &scope) {
-                found.push((symbolic, conditions.clone()));
+                alternatives.push((symbolic, conditions.clone()));
             }
         }
-        found.truncate(MAX_ALTERNATIVES);
-        found
+        alternatives.truncate(MAX_ALTERNATIVES);
+        alternatives
     }
 
     /// Returns the scopes of the loop body of `fold`, one per known element, each with the conditions for the

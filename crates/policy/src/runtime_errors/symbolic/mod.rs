@@ -161,8 +161,8 @@ impl<'a> SymbolicEvaluator<'a> {
         if !scope.is_empty() {
             return self.evaluate_uncached(node, scope, depth);
         }
-        if let Some(known) = self.cache.borrow().get(&node) {
-            return known.clone();
+        if let Some(cached) = self.cache.borrow().get(&node) {
+            return cached.clone();
         }
         let alternatives = self.evaluate_uncached(node, scope, depth);
         self.cache.borrow_mut().insert(node, alternatives.clone());
@@ -173,8 +173,9 @@ impl<'a> SymbolicEvaluator<'a> {
         if depth > MAX_DEPTH || !self.take_step() {
             return vec![SymbolicValue::Unknown];
         }
-        let below = |id| self.evaluate_at(node.with_id(id), scope, depth.saturating_add(1));
-        let mut found = match self.expr(node) {
+        let operand_values =
+            |id| self.evaluate_at(node.with_id(id), scope, depth.saturating_add(1));
+        let mut alternatives = match self.expr(node) {
             Expr::Literal(literal) => vec![literal_value(literal)],
             Expr::Ident(name) => match scope.find(name) {
                 Some(alternatives) => alternatives.to_vec(),
@@ -199,17 +200,17 @@ impl<'a> SymbolicEvaluator<'a> {
                         )
                     });
                 }
-                let operands = below(*operand);
+                let operands = operand_values(*operand);
                 self.with_constants(select(operands, |path| path.field(field)))
             }
             Expr::List { elements, .. } if elements.len() <= MAX_ELEMENTS => {
-                let all = elements.iter().flat_map(|id| below(*id));
+                let all = elements.iter().flat_map(|id| operand_values(*id));
                 vec![SymbolicValue::List(Rc::new(all.collect()))]
             }
             Expr::Comprehension(fold) => {
                 return match comprehension_kind(self, node.index, fold) {
                     ComprehensionKind::Bind => {
-                        let bound = below(fold.accu_init);
+                        let bound = operand_values(fold.accu_init);
                         let scope = scope.with(&fold.accu_var, bound);
                         let result = node.with_id(fold.result);
                         self.evaluate_at(result, &scope, depth.saturating_add(1))
@@ -230,12 +231,12 @@ impl<'a> SymbolicEvaluator<'a> {
                 };
                 let condition = node.with_id(*condition);
                 match constant_truth(self, condition, scope) {
-                    Some(true) => below(*truthy),
-                    Some(false) => below(*falsy),
+                    Some(true) => operand_values(*truthy),
+                    Some(false) => operand_values(*falsy),
                     None => {
-                        let mut found = below(*truthy);
-                        found.extend(below(*falsy));
-                        found
+                        let mut alternatives = operand_values(*truthy);
+                        alternatives.extend(operand_values(*falsy));
+                        alternatives
                     }
                 }
             }
@@ -243,11 +244,11 @@ impl<'a> SymbolicEvaluator<'a> {
                 function,
                 target,
                 args,
-            } => self.evaluate_call(function, *target, args, &below),
+            } => self.evaluate_call(function, *target, args, &operand_values),
             _ => vec![SymbolicValue::Unknown],
         };
-        found.truncate(MAX_ALTERNATIVES);
-        found
+        alternatives.truncate(MAX_ALTERNATIVES);
+        alternatives
     }
 
     fn evaluate_call(
@@ -255,10 +256,10 @@ impl<'a> SymbolicEvaluator<'a> {
         function: &str,
         target: Option<ExprId>,
         args: &[ExprId],
-        below: &dyn Fn(ExprId) -> Vec<SymbolicValue>,
+        operand_values: &dyn Fn(ExprId) -> Vec<SymbolicValue>,
     ) -> Vec<SymbolicValue> {
         let optional = |alternatives: Vec<SymbolicValue>| {
-            let made = alternatives.into_iter().map(|symbolic| match symbolic {
+            let results = alternatives.into_iter().map(|symbolic| match symbolic {
                 SymbolicValue::Input { path, default, .. } => SymbolicValue::Input {
                     path,
                     is_optional: true,
@@ -266,70 +267,80 @@ impl<'a> SymbolicEvaluator<'a> {
                 },
                 other => other,
             });
-            made.collect()
+            results.collect()
         };
         match (function, target, args) {
-            ("_[_]", None, [operand, index]) => self.index_into(below(*operand), &below(*index)),
-            ("_[?_]", None, [operand, index]) => {
-                optional(self.index_into(below(*operand), &below(*index)))
+            ("_[_]", None, [operand, index]) => {
+                self.index_into(operand_values(*operand), &operand_values(*index))
             }
-            ("_?._", None, [operand, field]) => match &*below(*field) {
+            ("_[?_]", None, [operand, index]) => {
+                optional(self.index_into(operand_values(*operand), &operand_values(*index)))
+            }
+            ("_?._", None, [operand, field]) => match &*operand_values(*field) {
                 [SymbolicValue::Constant(Json::String(name))] => {
-                    optional(select(below(*operand), |path| path.field(name)))
+                    optional(select(operand_values(*operand), |path| path.field(name)))
                 }
                 _ => vec![SymbolicValue::Unknown],
             },
             ("orValue", Some(target), [default]) => {
-                let default_value = below(*default);
+                let default_value = operand_values(*default);
                 let default_value = match &*default_value {
                     [SymbolicValue::Constant(value)] => Some(value.clone()),
                     _ => None,
                 };
-                let made = below(target).into_iter().map(|symbolic| match symbolic {
-                    SymbolicValue::Input { path, .. } => SymbolicValue::Input {
-                        path,
-                        is_optional: false,
-                        default: default_value.clone(),
-                    },
-                    other => other,
-                });
-                made.collect()
+                let results = operand_values(target)
+                    .into_iter()
+                    .map(|symbolic| match symbolic {
+                        SymbolicValue::Input { path, .. } => SymbolicValue::Input {
+                            path,
+                            is_optional: false,
+                            default: default_value.clone(),
+                        },
+                        other => other,
+                    });
+                results.collect()
             }
             ("or", Some(target), [default]) => {
-                let mut found = below(target);
-                found.extend(below(*default));
-                found
+                let mut alternatives = operand_values(target);
+                alternatives.extend(operand_values(*default));
+                alternatives
             }
             ("value", Some(target), []) => {
-                let made = below(target).into_iter().map(|symbolic| match symbolic {
-                    SymbolicValue::Input { path, .. } => input_value(path),
-                    other => other,
-                });
-                made.collect()
+                let results = operand_values(target)
+                    .into_iter()
+                    .map(|symbolic| match symbolic {
+                        SymbolicValue::Input { path, .. } => input_value(path),
+                        other => other,
+                    });
+                results.collect()
             }
             ("_+_", None, [left, right]) => {
                 vec![SymbolicValue::Concat(Rc::new((
-                    below(*left),
-                    below(*right),
+                    operand_values(*left),
+                    operand_values(*right),
                 )))]
             }
-            ("size", Some(of), []) | ("size", None, &[of]) => sizes_of(below(of)),
+            ("size", Some(of), []) | ("size", None, &[of]) => sizes_of(operand_values(of)),
             ("split", Some(text), [_]) => {
-                let texts = below(text).into_iter().map(|symbolic| match symbolic {
-                    SymbolicValue::Input { path, .. } => SymbolicValue::SplitParts(path),
-                    _ => SymbolicValue::Unknown,
-                });
+                let texts = operand_values(text)
+                    .into_iter()
+                    .map(|symbolic| match symbolic {
+                        SymbolicValue::Input { path, .. } => SymbolicValue::SplitParts(path),
+                        _ => SymbolicValue::Unknown,
+                    });
                 texts.collect()
             }
             ("dyn" | "string" | "int" | "double", None, &[of])
-            | ("lowerAscii" | "trim" | "flatten" | "distinct" | "sort", Some(of), []) => below(of),
+            | ("lowerAscii" | "trim" | "flatten" | "distinct" | "sort", Some(of), []) => {
+                operand_values(of)
+            }
             _ => vec![SymbolicValue::Unknown],
         }
     }
 
     /// Replaces inputs that are constant for the kind by their values.
     fn with_constants(&self, alternatives: Vec<SymbolicValue>) -> Vec<SymbolicValue> {
-        let known = |symbolic| match symbolic {
+        let constant_or_input = |symbolic| match symbolic {
             SymbolicValue::Input { ref path, .. } => {
                 let constant = self.constants.iter().find(|(known, _)| known == path);
                 constant.map_or(symbolic, |(_, value)| {
@@ -338,7 +349,7 @@ impl<'a> SymbolicEvaluator<'a> {
             }
             other => other,
         };
-        alternatives.into_iter().map(known).collect()
+        alternatives.into_iter().map(constant_or_input).collect()
     }
 
     fn index_into(
