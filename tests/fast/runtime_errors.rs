@@ -23,7 +23,7 @@ use vap_status_controller::schema::{Gvk, Gvr};
 
 use crate::manifest;
 
-/// The findings about runtime errors in `manifest`, and the whole report.
+/// Returns the findings about runtime errors in `manifest`.
 pub(crate) fn runtime_errors(manifest: &str, crds: &[PathBuf]) -> Vec<Value> {
     let findings = manifest::findings(manifest, crds);
     assert!(
@@ -59,7 +59,7 @@ pub(crate) fn policy(
 pub(crate) const POD: (&str, &str, &str) = ("", "v1", "pods");
 pub(crate) const DEPLOYMENT: (&str, &str, &str) = ("apps", "v1", "deployments");
 
-/// The findings about a validation alone: rule, and what is absent.
+/// Returns the rule and the path of each finding about a validation.
 pub(crate) fn of_validation(
     resource: (&str, &str, &str),
     operations: &str,
@@ -95,7 +95,7 @@ pub(crate) fn holds(resource: (&str, &str, &str), operations: &str, expression: 
 }
 
 #[test]
-fn fields_keys_and_elements_without_a_guard() {
+fn unguarded_reads_are_reported() {
     let create = "CREATE, UPDATE";
     fails(
         POD,
@@ -148,7 +148,7 @@ fn fields_keys_and_elements_without_a_guard() {
 }
 
 #[test]
-fn a_guard_at_the_wrong_place_is_none() {
+fn misplaced_guards_are_reported() {
     fails(
         POD,
         "CREATE",
@@ -168,7 +168,7 @@ fn a_guard_at_the_wrong_place_is_none() {
 }
 
 #[test]
-fn guards_wherever_they_stand() {
+fn guarded_reads_are_not_reported() {
     for expression in [
         "has(object.metadata.labels) && 'a' in object.metadata.labels && object.metadata.labels['a'] == 'b'",
         "!has(object.metadata.labels) || !('a' in object.metadata.labels) || object.metadata.labels.a == 'b'",
@@ -204,7 +204,7 @@ fn guards_wherever_they_stand() {
 }
 
 #[test]
-fn null_where_some_operation_allows_it() {
+fn null_roots_are_reported_by_operation() {
     fails(
         POD,
         "CREATE, DELETE",
@@ -238,7 +238,7 @@ fn null_where_some_operation_allows_it() {
 }
 
 #[test]
-fn one_cause_is_told_once() {
+fn one_cause_is_reported_once() {
     let spec = "  validations:\n  - expression: object.metadata.name != 'a'\n  - expression: object.metadata.name != 'b'\n  \
                 - expression: object.metadata.name != 'c'\n";
     let found = runtime_errors(&policy(POD, "CREATE, DELETE", spec), &[]);
@@ -250,7 +250,7 @@ fn one_cause_is_told_once() {
 }
 
 #[test]
-fn the_severity_is_what_follows() {
+fn severity_follows_failure_policy() {
     let severity = |spec: &str| {
         let found = runtime_errors(&policy(POD, "CREATE", spec), &[]);
         let severity = |found: &Value| found["severity"].as_str().unwrap().to_owned();
@@ -271,7 +271,7 @@ fn the_severity_is_what_follows() {
 }
 
 #[test]
-fn params_that_are_not_there() {
+fn absent_params_are_reported() {
     let spec = "  paramKind: {apiVersion: v1, kind: ConfigMap}\n  validations:\n  - expression: has(params.data)\n";
     let binding = |reference: &str| {
         format!(
@@ -301,7 +301,7 @@ fn params_that_are_not_there() {
 }
 
 #[test]
-fn the_witness_meets_the_selectors() {
+fn witness_matches_selectors() {
     let kind =
         "  paramKind: {apiVersion: v1, kind: Namespace}\n  validations:\n  - expression: 'true'\n";
     for (selector, name) in [
@@ -343,7 +343,7 @@ fn the_witness_meets_the_selectors() {
 }
 
 #[test]
-fn the_witness_is_in_the_json_and_the_guard_in_the_help() {
+fn report_has_witness_and_guard() {
     let spec = "  validations:\n  - expression: object.metadata.labels.team != ''\n";
     let found = runtime_errors(&policy(POD, "CREATE", spec), &[]);
     let witness = &found[0]["witness"];
@@ -370,9 +370,9 @@ fn the_witness_is_in_the_json_and_the_guard_in_the_help() {
     );
 }
 
-/// A policy may not use up the machine, whatever it says.
+/// The search is bounded for any policy.
 #[test]
-fn costly_expressions_end() {
+fn costly_expressions_stay_within_budget() {
     let numbers = (0..200)
         .map(|n| n.to_string())
         .collect::<Vec<_>>()
@@ -400,7 +400,7 @@ fn costly_expressions_end() {
     assert_eq!(shown(&found), ["absent-field object.spec.hostNetwork"]);
 }
 
-/// Reports whether something in `evaluation` failed.
+/// Returns true if an expression failed in `evaluation`.
 fn has_error(evaluation: &Evaluation) -> bool {
     let decisions = evaluation.decisions.iter();
     let annotations = evaluation.audit_annotations.iter();
@@ -415,7 +415,7 @@ fn has_error(evaluation: &Evaluation) -> bool {
 }
 
 #[test]
-fn each_witness_of_the_own_policies_fails() {
+fn witnesses_of_repository_policies_fail() {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let paths = vec![root.join("parity/policies")];
     let input = Input::load(&paths, Wanted::Policies, &mut Cursor::new(b""));
@@ -505,7 +505,7 @@ fn proof(rule: &str, expression: &str) -> (Value, bool) {
 }
 
 #[test]
-fn a_type_that_does_not_fit_has_a_witness() {
+fn type_error_has_witness() {
     let rule = "no-matching-overload";
     let overload = (json!("no such overload"), false);
     assert_eq!(proof(rule, "object.spec.replicas <= '5'"), overload);
@@ -546,12 +546,12 @@ fn a_type_that_does_not_fit_has_a_witness() {
 }
 
 #[test]
-fn a_type_without_a_witness_is_named_unproven() {
+fn type_error_without_witness_is_unproven() {
     let guarded = "object.metadata.name.charAt(3) + object.metadata.name.charAt(1) != 'zq' || object.spec.replicas < '5'";
     assert_eq!(proof("no-matching-overload", guarded), (Value::Null, true));
 }
 
-/// The help on the first finding of an expression of a match condition.
+/// Returns the help of the first finding about a match condition.
 fn help_on(expression: &str) -> String {
     let spec = format!(
         "  matchConditions:\n  - name: a\n    expression: {}\n  validations:\n  - expression: 'true'\n",
@@ -562,7 +562,7 @@ fn help_on(expression: &str) -> String {
 }
 
 #[test]
-fn the_guard_of_what_is_negated_stands_within_the_negation() {
+fn guard_of_negation_is_inside() {
     let has = "has(object.metadata.labels) && has(object.metadata.labels.app)";
     for negated in [
         "!(object.metadata.labels.app == 'x')",
@@ -649,7 +649,7 @@ fn of_wildcards(resources: &str, spec: &str, expression: &str) -> Vec<String> {
 }
 
 #[test]
-fn kinds_of_wildcards_for_which_an_expression_fails_are_told() {
+fn failing_wildcard_kinds_are_reported() {
     let found = of_wildcards("*", "", "object.spec.replicas > 1");
     let said = "the expression fails for 2 of the 5 kinds that the rules match by wildcards";
     assert_eq!(found.len(), 1, "{found:?}");

@@ -1,5 +1,5 @@
-//! Findings of `kubectl vap check` about what may be absent, beside what the API server sets before it asks a policy:
-//! no witness lacks what it fills in, and what it leaves out or writes as null is told.
+//! Findings of `kubectl vap check` about absent and null values, with defaults: witnesses have the fields that the API
+//! server sets, and fields that it omits or writes as null are reported.
 #![allow(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -18,7 +18,7 @@ const SLICE: (&str, &str, &str) = ("discovery.k8s.io", "v1", "endpointslices");
 const CLUSTER_ROLE: (&str, &str, &str) = ("rbac.authorization.k8s.io", "v1", "clusterroles");
 
 #[test]
-fn what_the_api_server_sets_is_there() {
+fn server_set_fields_are_present() {
     for (resource, expression) in [
         (
             STATEFUL_SET,
@@ -92,7 +92,7 @@ fn what_the_api_server_sets_is_there() {
 }
 
 #[test]
-fn what_validation_refuses_is_no_witness() {
+fn invalid_objects_are_no_witnesses() {
     for (resource, expression) in [
         (
             VOLUME,
@@ -117,7 +117,7 @@ fn what_validation_refuses_is_no_witness() {
 }
 
 #[test]
-fn defaults_of_one_kind_are_none_of_another() {
+fn defaults_apply_to_their_kind_only() {
     fails(
         ("batch", "v1", "cronjobs"),
         "CREATE",
@@ -133,7 +133,7 @@ fn defaults_of_one_kind_are_none_of_another() {
 }
 
 #[test]
-fn what_nobody_sets_may_be_null() {
+fn unset_fields_may_be_null() {
     for expression in [
         "object.rules.all(r, !('*' in r.verbs))",
         "!has(object.rules) || object.rules.all(r, !('*' in r.verbs))",
@@ -166,7 +166,7 @@ fn what_nobody_sets_may_be_null() {
 }
 
 #[test]
-fn a_scale_of_zero_has_no_replicas() {
+fn scale_of_zero_lacks_replicas() {
     let scale = ("apps", "v1", "deployments/scale");
     let expression = "object.spec.replicas < 5";
     fails(
@@ -195,7 +195,7 @@ fn help(resource: (&str, &str, &str), expression: &str) -> String {
 }
 
 #[test]
-fn a_guard_lets_pass_what_is_meant_by_absence() {
+fn guard_passes_absent_values() {
     for (expression, guard) in [
         (
             "object.metadata.deletionTimestamp == null",
@@ -291,7 +291,7 @@ fn of_gadget(expression: &str) -> Vec<[String; 3]> {
 }
 
 #[test]
-fn what_a_definition_calls_nullable_may_be_null() {
+fn nullable_crd_fields_may_be_null() {
     assert_eq!(
         of_gadget("has(object.spec.note) && object.spec.note.size() > 0"),
         [[
@@ -309,7 +309,7 @@ fn what_a_definition_calls_nullable_may_be_null() {
 }
 
 #[test]
-fn a_number_may_be_whole_or_not() {
+fn number_may_be_int_or_double() {
     let rule = "no-matching-overload";
     let help = "convert it: `double(object.spec.ratio)`, beside doubles such as `1.0`";
     assert_eq!(

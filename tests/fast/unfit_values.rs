@@ -1,5 +1,5 @@
-//! Findings of `kubectl vap check` about values for which a call fails: texts that are converted, lists that are
-//! made and are too short, divisors that are 0. Each finding has its witness.
+//! Findings of `kubectl vap check` about values for which a call fails: invalid strings, derived lists that are too
+//! short, zero divisors. Each finding has its witness.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::runtime_errors::{DEPLOYMENT, POD, fails, holds, policy, runtime_error
 const SERVICE: (&str, &str, &str) = ("", "v1", "services");
 const CONFIG_MAP: (&str, &str, &str) = ("", "v1", "configmaps");
 
-/// A validation behind a match condition that asks for a label.
+/// Returns the findings about a validation after a match condition that requires a label.
 fn with_label(expression: &str) -> Vec<String> {
     let spec = format!(
         "  matchConditions:\n  - {{name: m, expression: \"'n' in object.metadata.?labels.orValue({{}})\"}}\n  \
@@ -19,7 +19,7 @@ fn with_label(expression: &str) -> Vec<String> {
 }
 
 #[test]
-fn conversions_of_free_texts() {
+fn conversions_of_free_strings_are_reported() {
     let label = ["failing-conversion object.metadata.labels.n"];
     for expression in [
         "int(object.metadata.labels['n']) > 0",
@@ -48,7 +48,7 @@ fn conversions_of_free_texts() {
 }
 
 #[test]
-fn conversions_behind_a_test_or_of_texts_with_a_form() {
+fn guarded_or_formatted_strings_are_not_reported() {
     for expression in [
         "object.metadata.labels.n.matches('^[0-9]+$') && int(object.metadata.labels.n) > 0",
         "isQuantity(object.metadata.labels.n) && quantity(object.metadata.labels.n).isInteger()",
@@ -76,16 +76,16 @@ fn conversions_behind_a_test_or_of_texts_with_a_form() {
 }
 
 #[test]
-fn params_are_for_their_author_to_see() {
+fn values_of_params_are_not_reported() {
     let spec = "  paramKind: {apiVersion: v1, kind: ConfigMap}\n  validations:\n  - expression: \
                 \"!has(params.data) || !('max' in params.data) || object.spec.replicas <= int(params.data['max'])\"\n";
     let found = runtime_errors(&policy(DEPLOYMENT, "CREATE", spec), &[]);
     assert_eq!(shown(&found), [""; 0]);
 }
 
-/// Integers where a text is taken, and texts where an integer is: with the value that an API server takes.
+/// Calls that accept only integers or only strings, with a value that the API server accepts.
 #[test]
-fn values_that_may_be_integers_or_texts() {
+fn int_or_string_values_are_reported() {
     const UNAVAILABLE: &str = "object.spec.strategy.rollingUpdate.maxUnavailable";
     let guard = "!has(object.spec.strategy.rollingUpdate) || ";
     let found = ["int-or-string object.spec.strategy.rollingUpdate.maxUnavailable"];
@@ -119,7 +119,7 @@ fn values_that_may_be_integers_or_texts() {
 }
 
 #[test]
-fn indices_of_lists_that_are_made() {
+fn short_derived_lists_are_reported() {
     let list = ["absent-element object.spec.template.spec.containers"];
     for expression in [
         "object.spec.template.spec.containers.filter(c, c.name == 'main')[0].image != ''",
@@ -145,7 +145,7 @@ fn indices_of_lists_that_are_made() {
 }
 
 #[test]
-fn indices_of_the_parts_of_a_text() {
+fn short_splits_are_reported() {
     fails(
         DEPLOYMENT,
         "CREATE",
@@ -176,7 +176,7 @@ fn indices_of_the_parts_of_a_text() {
 }
 
 #[test]
-fn divisors_that_may_be_zero() {
+fn zero_divisors_are_reported() {
     for expression in [
         "10 / object.spec.replicas > 1",
         "100 % object.spec.replicas == 0",
@@ -267,7 +267,7 @@ fn arguments_of_the_authorizer() {
 }
 
 #[test]
-fn the_witness_has_the_value() {
+fn witness_has_failing_value() {
     let spec = "  validations:\n  - expression: 10 / object.spec.replicas > 1\n";
     let found = runtime_errors(&policy(DEPLOYMENT, "CREATE", spec), &[]);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Findings about what may be absent, each with the request for which an expression fails.
+//! Findings about runtime errors, each with a request for which an expression fails.
 
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
@@ -18,8 +18,7 @@ use crate::policy::subject::SubjectKind;
 use crate::schema::Gvk;
 use crate::status::message;
 
-/// Adds the expressions of `policy` that fail where something is absent, given the bindings of the input; gives the
-/// witnesses of what type checking finds.
+/// Adds the runtime errors of `policy`, given the bindings of the input. Returns witnesses of the type errors.
 pub(super) fn check(
     policy: &Object<ValidatingAdmissionPolicy>,
     bindings: &[Object<ValidatingAdmissionPolicyBinding>],
@@ -47,7 +46,7 @@ pub(super) fn check(
     }
     for error in runtime_errors::find_runtime_errors(answers.compiled(), &context) {
         let severity = match severity(error.consequence) {
-            // Params are written together with the policy: what they lack is seen before requests are.
+            // Authors write params together with the policy, and see missing values first.
             Severity::Warning if error.is_of_params => Severity::Note,
             severity => severity,
         };
@@ -90,7 +89,7 @@ pub(super) fn check(
     runtime_errors::type_error_witnesses(answers.compiled(), &context)
 }
 
-/// Adds the mutations that fail for a request, whatever their expressions come to.
+/// Adds the mutations whose result the API server rejects for a request.
 fn mutations(
     policy: &Object<ValidatingAdmissionPolicy>,
     known: &Known,
@@ -112,10 +111,10 @@ fn mutations(
     }
 }
 
-/// Adds the expressions that fail for some of the kinds of wildcards, where a request shows it and nothing else is told
-/// of the types of the expression.
+/// Adds the expressions that fail for some of the kinds of wildcards, if a request confirms it and type checking reports
+/// nothing else about the expression.
 ///
-/// They are notes: bindings that are not among the input, or selectors, may leave out the kinds for which they fail.
+/// They are notes: selectors, or bindings that are not in the input, may exclude the kinds for which they fail.
 fn partial(
     policy: &Object<ValidatingAdmissionPolicy>,
     answers: &Answers,
@@ -149,7 +148,7 @@ fn partial(
     }
 }
 
-/// How bad it is that an expression fails.
+/// Returns the severity of a failing expression.
 fn severity(consequence: Consequence) -> Severity {
     match consequence {
         Consequence::Denied => Severity::Warning,

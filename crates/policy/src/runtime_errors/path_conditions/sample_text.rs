@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_made_for_a_pattern() {
+    fn matching_returns_matching_text() {
         for pattern in [
             r"\bjcmd\b",
             r"^[a-z]([-a-z0-9]*[a-z0-9])?$",

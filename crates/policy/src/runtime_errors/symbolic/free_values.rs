@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_have_a_form() {
+    fn is_label_or_name_checks_characters() {
         for (text, is_label, is_name) in [
             ("example", true, true),
             ("a-b", true, true),
