@@ -9,6 +9,7 @@
 //! - [`reads`]: inputs, variables and fields that an expression reads.
 //! - [`matching`]: the resources and kinds that a policy's rules match.
 //! - [`analysis`]: which expressions fail for which kinds; [`finding`] and [`rule`] are how that is told.
+//! - [`runtime_errors`]: expressions that fail at run time, each with a request that confirms it.
 //! - [`cost`]: what the expressions may cost, and how far that stays below the limits.
 //! - [`admission`]: what an API server decides of a request because of a policy and its bindings.
 //!

@@ -115,7 +115,7 @@ struct MutationSearch<'a> {
 impl MutationSearch<'_> {
     fn run(mut self, context: &Context<'_>) -> Vec<FailingMutation> {
         let targets = matching::targets(self.policy.policy(), context.mapper);
-        let is_open = targets.iter().all(|target| target.by_wildcard);
+        let has_only_wildcards = targets.iter().all(|target| target.by_wildcard);
         let policy = self.policy;
         let builders = RequestBuilders::new(policy, context);
         let mut n_tried: usize = 0;
@@ -128,33 +128,33 @@ impl MutationSearch<'_> {
                 self.try_kind(builder);
                 let is_found = |index: &usize| self.is_found(*index, &resource.gvk);
                 let (found, others) = self.pending.iter().partition(|index| is_found(index));
-                self.pending = if is_open { found } else { others };
+                self.pending = if has_only_wildcards { found } else { others };
                 self.evaluated.clear();
             }
             if self.pending.is_empty() {
                 break;
             }
         }
-        let mut found = std::mem::take(&mut self.failures);
-        if is_open {
+        let mut failures = std::mem::take(&mut self.failures);
+        if has_only_wildcards {
             let mut n_failing: HashMap<usize, usize> = HashMap::new();
-            for failing in &found {
+            for failing in &failures {
                 let n = n_failing.entry(failing.index).or_default();
                 *n = n.saturating_add(1);
             }
-            found.retain(|failing| n_failing.get(&failing.index) == Some(&n_tried));
+            failures.retain(|failing| n_failing.get(&failing.index) == Some(&n_tried));
         }
         // Type checking reports these.
-        let is_typed = |index| {
+        let has_type_error = |index| {
             context
                 .type_findings
                 .iter()
                 .any(|typed| typed.index == index)
         };
-        found.retain(|failing| !is_typed(failing.index));
-        found.sort_by_key(|failing| failing.index);
-        found.dedup_by_key(|failing| failing.index);
-        found
+        failures.retain(|failing| !has_type_error(failing.index));
+        failures.sort_by_key(|failing| failing.index);
+        failures.dedup_by_key(|failing| failing.index);
+        failures
     }
 
     fn is_found(&self, index: usize, gvk: &Gvk) -> bool {
@@ -189,11 +189,11 @@ impl MutationSearch<'_> {
     fn target_nodes(&self) -> HashMap<ExprRef, Location> {
         let mut target_nodes = HashMap::new();
         for (n, expression) in self.policy.expressions().iter().enumerate() {
-            let is_constrained = expression.role.is_mutation() || expression.role == Role::Variable;
+            let is_searched = expression.role.is_mutation() || expression.role == Role::Variable;
             let Ok(ast) = expression.parsed() else {
                 continue;
             };
-            if !is_constrained {
+            if !is_searched {
                 continue;
             }
             let source = SourceMap::new(&expression.text);

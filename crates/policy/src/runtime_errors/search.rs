@@ -97,6 +97,7 @@ struct Search<'a> {
     shared_causes: BTreeMap<FieldPath, (usize, HashSet<usize>)>,
 }
 
+/// A finding with its location, for the order and the comparison with type errors.
 struct LocatedFinding {
     finding: RuntimeErrorFinding,
     offset: u32,

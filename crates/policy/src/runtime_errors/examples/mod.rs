@@ -64,7 +64,7 @@ enum Quality {
     /// This validation denies first.
     First,
     /// Other validations deny or fail first.
-    Among,
+    Preceded,
 }
 
 struct ExampleSearch<'a> {
@@ -278,19 +278,19 @@ impl<'a> ExampleSearch<'a> {
             }
         }
         // Pairs of changes: all inputs present, and one of them changed.
-        let mut all = bases.swap_remove(0);
+        let mut all_present = bases.swap_remove(0);
         for path in &paths {
-            let mut extended = all.clone();
+            let mut extended = all_present.clone();
             if extended.add(path, Constraint::Present).is_some() {
-                all = extended;
+                all_present = extended;
             }
         }
-        self.try_constraints(builder, value_search, (n, index), all.clone());
+        self.try_constraints(builder, value_search, (n, index), all_present.clone());
         for (path, constraint) in trials {
             if self.has_any(n, expected) || value_search.budget.is_used_up() {
                 return;
             }
-            let mut constraints = all.clone();
+            let mut constraints = all_present.clone();
             if constraints.add(&path, constraint).is_some() {
                 self.try_constraints(builder, value_search, (n, index), constraints);
             }
@@ -381,7 +381,7 @@ impl<'a> ExampleSearch<'a> {
                     let quality = match (is_only, first == Some(position)) {
                         (true, _) => Quality::Only,
                         (false, true) => Quality::First,
-                        (false, false) => Quality::Among,
+                        (false, false) => Quality::Preceded,
                     };
                     (1, quality)
                 }

@@ -22,6 +22,7 @@ const MAX_DEPTH: usize = 150;
 /// The most path conditions under which one variable is visited.
 const MAX_READS_PER_VARIABLE: usize = 3;
 
+/// Finds the failure sites, and the path conditions of `target_nodes`; mutations are visited if `with_mutations`.
 pub(crate) fn find_all(
     evaluator: &SymbolicEvaluator<'_>,
     target_nodes: &HashMap<ExprRef, Location>,
@@ -40,6 +41,7 @@ pub(crate) fn find_all(
     (finder.sites, finder.reached)
 }
 
+/// Visits the expressions of a policy in the order of its fields, then its variables from last to first.
 pub(super) struct FailureSiteFinder<'a, 'r> {
     with_mutations: bool,
     pub(super) evaluator: &'r SymbolicEvaluator<'a>,
@@ -198,7 +200,7 @@ impl FailureSiteFinder<'_, '_> {
                 }
             }
             Expr::Comprehension(fold) => {
-                self.visit_comprehension(node, fold, scope, path_condition, depth)
+                self.visit_comprehension(node, fold, scope, path_condition, depth);
             }
         }
     }

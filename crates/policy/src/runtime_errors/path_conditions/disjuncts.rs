@@ -11,6 +11,7 @@ use crate::runtime_errors::symbolic::{
 use cel::ast::{Comprehension, Expr, Literal};
 use kubernetes::validity::Constraint;
 
+/// Returns the disjuncts of a branch condition, cached for expressions outside of comprehensions.
 pub(crate) fn disjuncts(
     evaluator: &SymbolicEvaluator<'_>,
     condition: &BranchCondition,

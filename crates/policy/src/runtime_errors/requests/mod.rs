@@ -1,13 +1,9 @@
 //! Request builders: synthetic requests that satisfy constraints, and their evaluation.
 //!
 //! - `builders`, `kinds`: one [`RequestBuilder`] for each kind that represents the matched ones.
-//!
 //! - `build`: constraints become a [`SyntheticRequest`] with valid objects.
-//!
 //! - `prepare`, `object_cache`: defaults and metadata that the API server sets before admission.
-//!
 //! - `evaluation`: the evaluator runs the whole policy, within a [`Budget`].
-//!
 //! - `witness`: the request as it is sent, for a finding.
 
 mod build;

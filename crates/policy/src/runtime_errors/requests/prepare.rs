@@ -13,7 +13,7 @@ use kubernetes::validity::{FieldPath, InputConstraints, Root, preserve_immutable
 type Objects = [Option<Json>; 2];
 
 /// The objects of a request.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedObjects {
     /// The objects as sent.
     pub(crate) sent: Objects,
     /// The objects as policies see them.
@@ -29,10 +29,10 @@ impl RequestBuilder<'_> {
         constraints: &InputConstraints,
         operation: Operation,
         mut sent: Objects,
-    ) -> Option<Prepared> {
+    ) -> Option<PreparedObjects> {
         let (_, subresource) = self.resource_and_subresource();
         let Some(operation_on_stored) = stored_operation(operation) else {
-            return Some(Prepared::unchanged(sent));
+            return Some(PreparedObjects::unchanged(sent));
         };
         let gvk = &self.resource.gvk;
         let first = sent.iter().flatten().next()?;
@@ -70,14 +70,14 @@ impl RequestBuilder<'_> {
                 Some(prepared) => [prepared.object, prepared.old_object],
                 None => sent.clone(),
             };
-            return Some(Prepared {
+            return Some(PreparedObjects {
                 digest: digest(&sent),
                 sent,
                 seen,
             });
         }
         if self.custom.is_none() && !defaulting::has(gvk) {
-            return Some(Prepared::unchanged(sent));
+            return Some(PreparedObjects::unchanged(sent));
         }
         let key = CacheKey {
             gvk: gvk.clone(),
@@ -100,7 +100,7 @@ impl RequestBuilder<'_> {
             });
             prepared.ok()
         })?;
-        Some(Prepared {
+        Some(PreparedObjects {
             sent,
             seen: [prepared.object, prepared.old_object],
             digest,
@@ -108,7 +108,7 @@ impl RequestBuilder<'_> {
     }
 }
 
-impl Prepared {
+impl PreparedObjects {
     /// Returns objects that policies see as they are sent.
     fn unchanged(sent: Objects) -> Self {
         Self {
