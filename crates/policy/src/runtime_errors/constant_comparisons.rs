@@ -88,7 +88,7 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Suspicion> {
         }
         for (node, of_kind) in checker.outcomes {
             let previous = outcomes.remove(&node);
-            outcomes.insert(node, of_kind.and(previous));
+            outcomes.insert(node, of_kind.merge(previous));
         }
     }
     let findings = outcomes
@@ -160,7 +160,7 @@ enum ComparisonOutcome {
 }
 
 impl ComparisonOutcome {
-    fn and(self, other: Option<Self>) -> Self {
+    fn merge(self, other: Option<Self>) -> Self {
         match (self, other) {
             (Self::Varying, _) | (_, Some(Self::Varying)) => Self::Varying,
             (Self::Constant(finding), _) | (_, Some(Self::Constant(finding))) => {
@@ -203,7 +203,7 @@ impl ComparisonChecker<'_, '_> {
                 {
                     let key = (node.index, node.id.index());
                     let previous = self.outcomes.remove(&key);
-                    self.outcomes.insert(key, outcome.and(previous));
+                    self.outcomes.insert(key, outcome.merge(previous));
                 }
             }
             Expr::List { elements, .. } => {
@@ -257,7 +257,7 @@ impl ComparisonChecker<'_, '_> {
         let alternatives = self.evaluator.evaluate(side, scope);
         let each = alternatives.iter();
         each.map(|symbolic| self.outcome_for(function, symbolic, &values))
-            .reduce(|all, next| next.and(Some(all)))
+            .reduce(|all, next| next.merge(Some(all)))
     }
 
     /// Returns the literals of an operand: one, or the elements of a list.

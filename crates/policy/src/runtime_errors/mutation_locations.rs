@@ -15,7 +15,7 @@ pub(super) fn failing_node(ast: &Ast, cause: &StepCause) -> Option<ExprId> {
         StepCause::Merge(error) => {
             let path = error.fields()?;
             let objects = object_literals(ast, OBJECT);
-            let reached = objects.map(|object| deepest(ast, object, path, 0));
+            let reached = objects.map(|object| deepest_field(ast, object, path, 0));
             let (_, id) =
                 reached.max_by_key(|(depth, id)| (*depth, std::cmp::Reverse(id.index())))?;
             return Some(id);
@@ -82,7 +82,7 @@ fn patch_node(ast: &Ast, patches: &[ExprId], expected: Option<&str>) -> Option<E
 }
 
 /// Follows `path` into the literal at `id`. Returns the number of fields found, and the node of the last one.
-fn deepest(ast: &Ast, id: ExprId, path: &[String], depth: usize) -> (usize, ExprId) {
+fn deepest_field(ast: &Ast, id: ExprId, path: &[String], depth: usize) -> (usize, ExprId) {
     let current = (depth, id);
     let Some((name, rest)) = path.split_first() else {
         return current;
@@ -91,7 +91,7 @@ fn deepest(ast: &Ast, id: ExprId, path: &[String], depth: usize) -> (usize, Expr
         Expr::Struct { fields, .. } => {
             let field = fields.iter().find(|field| *field.field == **name);
             field.map_or(current, |field| {
-                let nested = deepest(ast, field.value, rest, depth.saturating_add(1));
+                let nested = deepest_field(ast, field.value, rest, depth.saturating_add(1));
                 if nested.1 == field.value {
                     (nested.0, field.id)
                 } else {
@@ -103,7 +103,7 @@ fn deepest(ast: &Ast, id: ExprId, path: &[String], depth: usize) -> (usize, Expr
             let is_key = |key: ExprId| matches!(ast.expr(key), Expr::Literal(Literal::String(text)) if **text == **name);
             let entry = entries.iter().find(|entry| is_key(entry.key));
             entry.map_or(current, |entry| {
-                let nested = deepest(ast, entry.value, rest, depth.saturating_add(1));
+                let nested = deepest_field(ast, entry.value, rest, depth.saturating_add(1));
                 if nested.1 == entry.value {
                     (nested.0, entry.key)
                 } else {
@@ -112,7 +112,9 @@ fn deepest(ast: &Ast, id: ExprId, path: &[String], depth: usize) -> (usize, Expr
             })
         }
         Expr::List { elements, .. } => {
-            let reached = elements.iter().map(|id| deepest(ast, *id, path, depth));
+            let reached = elements
+                .iter()
+                .map(|id| deepest_field(ast, *id, path, depth));
             reached
                 .filter(|found| found.0 > depth)
                 .max_by_key(|found| found.0)

@@ -376,8 +376,8 @@ impl<'a> Search<'a> {
 
     /// Returns the findings in the order of the policy's fields, without those that type checking reports.
     fn into_findings(mut self, type_findings: &[ExpressionFindings]) -> Vec<RuntimeErrorFinding> {
-        for (node, expressions) in self.shared_causes.values() {
-            if let Some(located) = self.findings.get_mut(*node) {
+        for (finding_idx, expressions) in self.shared_causes.values() {
+            if let Some(located) = self.findings.get_mut(*finding_idx) {
                 located.finding.n_others = expressions.len().saturating_sub(1);
             }
         }

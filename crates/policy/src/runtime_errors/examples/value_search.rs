@@ -181,12 +181,12 @@ impl ValueSearch<'_, '_> {
             id: ast.root(),
         };
         let mut seen = BTreeSet::new();
-        self.walk((node, &Scope::default()), &mut seen, (paths, literals), 0);
+        self.collect_paths((node, &Scope::default()), &mut seen, (paths, literals), 0);
         paths.truncate(MAX_PATHS);
         literals.truncate(MAX_LITERALS);
     }
 
-    fn walk(
+    fn collect_paths(
         &self,
         (node, scope): (ExprRef, &Scope),
         seen: &mut BTreeSet<usize>,
@@ -220,7 +220,7 @@ impl ValueSearch<'_, '_> {
                             id: ast.root(),
                         };
                         let scope = Scope::default();
-                        self.walk((root, &scope), seen, (paths, literals), depth + 1);
+                        self.collect_paths((root, &scope), seen, (paths, literals), depth + 1);
                     }
                     Vec::new()
                 } else {
@@ -261,7 +261,7 @@ impl ValueSearch<'_, '_> {
         };
         for (id, scope) in children {
             let node = node.with_id(id);
-            self.walk(
+            self.collect_paths(
                 (node, &scope),
                 seen,
                 (&mut *paths, &mut *literals),

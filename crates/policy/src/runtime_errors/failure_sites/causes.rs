@@ -155,14 +155,14 @@ impl FailureSiteFinder<'_, '_> {
             return;
         };
         if path.segments.is_empty() && path.root != Root::Request {
-            self.add(node, chain, path.clone(), path_condition);
+            self.add_absent(node, chain, path.clone(), path_condition);
         }
-        if let Some(selector_constraints) = step(path) {
-            self.add(node, chain, selector_constraints, path_condition);
+        if let Some(selected) = step(path) {
+            self.add_absent(node, chain, selected, path_condition);
         }
     }
 
-    pub(super) fn add(
+    pub(super) fn add_absent(
         &mut self,
         node: ExprRef,
         chain: ExprId,

@@ -120,7 +120,7 @@ impl FailureSiteFinder<'_, '_> {
     }
 
     /// Records the path condition of `node` if it is a target.
-    fn reach(&mut self, node: ExprRef, path_condition: &PathCondition) {
+    fn record_target(&mut self, node: ExprRef, path_condition: &PathCondition) {
         if self.reached.len() < MAX_SITES && self.is_target.is_some_and(|is| is(node)) {
             self.reached.push((node, path_condition.clone()));
         }
@@ -137,7 +137,7 @@ impl FailureSiteFinder<'_, '_> {
         if depth > MAX_DEPTH || self.sites.len() >= MAX_SITES || !self.evaluator.take_step() {
             return;
         }
-        self.reach(node, path_condition);
+        self.record_target(node, path_condition);
         let depth = depth.saturating_add(1);
         let node_at = |id| node.with_id(id);
         match self.evaluator.expr(node) {
@@ -244,7 +244,7 @@ impl FailureSiteFinder<'_, '_> {
                         ..
                     } = symbolic
                     {
-                        self.add(node, chain, path, path_condition);
+                        self.add_absent(node, chain, path, path_condition);
                     }
                 }
                 self.add_short_lists(node, (*operand, *index), scope, path_condition);
@@ -274,7 +274,7 @@ impl FailureSiteFinder<'_, '_> {
                         ..
                     } = symbolic
                     {
-                        self.add(node, node.id, path, path_condition);
+                        self.add_absent(node, node.id, path, path_condition);
                     }
                 }
             }
@@ -332,7 +332,7 @@ impl FailureSiteFinder<'_, '_> {
         }
         for (iteration, reached) in iterations {
             let path_condition = path_condition.with_all(reached);
-            self.reach(node_at(fold.loop_step), &path_condition);
+            self.record_target(node_at(fold.loop_step), &path_condition);
             match &kind {
                 ComprehensionKind::All(test)
                 | ComprehensionKind::Exists(test)

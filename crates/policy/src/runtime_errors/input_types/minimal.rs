@@ -76,7 +76,7 @@ impl<'a> InputType<'a> {
                     Some(other) => return Some(other),
                     None => Vec::new(),
                 };
-                let least = self.number("minItems").unwrap_or(0).min(MAX_LEN);
+                let least = self.schema_number("minItems").unwrap_or(0).min(MAX_LEN);
                 let n = items.len().max(least);
                 let mut given = std::mem::take(&mut items).into_iter();
                 for index in 0..n {
@@ -86,7 +86,10 @@ impl<'a> InputType<'a> {
             }
             DeclKind::Map(_) => {
                 let Some(Json::Object(entries)) = given else {
-                    let least = self.number("minProperties").unwrap_or(0).min(MAX_LEN);
+                    let least = self
+                        .schema_number("minProperties")
+                        .unwrap_or(0)
+                        .min(MAX_LEN);
                     let mut completed = Map::new();
                     for n in 0..least {
                         let name = format!("example{n}");
@@ -184,7 +187,7 @@ impl<'a> InputType<'a> {
         Some(())
     }
 
-    fn number(&self, keyword: &str) -> Option<usize> {
+    fn schema_number(&self, keyword: &str) -> Option<usize> {
         let number = self.written?.get(keyword)?.as_u64()?;
         usize::try_from(number).ok()
     }
@@ -238,7 +241,7 @@ impl<'a> InputType<'a> {
             Some("hostname") => &["example.com"],
             _ => &SAMPLE_STRINGS,
         };
-        let least = self.number("minLength").unwrap_or(0);
+        let least = self.schema_number("minLength").unwrap_or(0);
         if least > MAX_TEXT {
             return None;
         }
@@ -284,8 +287,9 @@ impl<'a> InputType<'a> {
         });
         let fits = value.as_str().is_none_or(|text| {
             let n = text.chars().count();
-            self.number("minLength").is_none_or(|least| n >= least)
-                && self.number("maxLength").is_none_or(|most| n <= most)
+            self.schema_number("minLength")
+                .is_none_or(|least| n >= least)
+                && self.schema_number("maxLength").is_none_or(|most| n <= most)
                 && written
                     .get("pattern")
                     .and_then(Json::as_str)

@@ -63,7 +63,7 @@ pub(crate) fn call_disjuncts(
             let (left, right) = (evaluate(*left), evaluate(*right));
             let pairs = left.iter().flat_map(|l| right.iter().map(move |r| (l, r)));
             pairs
-                .flat_map(|(l, r)| order(function, l, r, expected))
+                .flat_map(|(l, r)| ordering(function, l, r, expected))
                 .collect()
         }
         ("startsWith" | "endsWith" | "contains" | "matches", Some(target), [arg]) => {
@@ -296,7 +296,7 @@ fn membership(
     }
 }
 
-fn order(
+fn ordering(
     function: &str,
     left: &SymbolicValue,
     right: &SymbolicValue,

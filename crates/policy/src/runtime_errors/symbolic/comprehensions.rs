@@ -34,7 +34,7 @@ pub(crate) fn comprehension_kind(
         ("_&&_", [accu, test]) if is_accu(*accu) => ComprehensionKind::All(*test),
         ("_||_", [accu, test]) if is_accu(*accu) => ComprehensionKind::Exists(*test),
         ("_?_:_", [test, then, otherwise]) if is_accu(*otherwise) => {
-            match appended(ast, *then, &is_accu) {
+            match appended_element(ast, *then, &is_accu) {
                 Some(element) => ComprehensionKind::FilterMap(Some(*test), element),
                 None if matches!(ast.expr(fold.accu_init), Expr::Literal(Literal::Int(0))) => {
                     ComprehensionKind::ExistsOne(*test)
@@ -42,7 +42,7 @@ pub(crate) fn comprehension_kind(
                 None => ComprehensionKind::Other,
             }
         }
-        _ => match appended(ast, fold.loop_step, &is_accu) {
+        _ => match appended_element(ast, fold.loop_step, &is_accu) {
             Some(element) => ComprehensionKind::FilterMap(None, element),
             None => ComprehensionKind::Other,
         },
@@ -50,7 +50,7 @@ pub(crate) fn comprehension_kind(
 }
 
 /// Returns the element of `accumulator + [element]`.
-fn appended(ast: &Ast, id: ExprId, is_accu: &dyn Fn(ExprId) -> bool) -> Option<ExprId> {
+fn appended_element(ast: &Ast, id: ExprId, is_accu: &dyn Fn(ExprId) -> bool) -> Option<ExprId> {
     let Expr::Call { function, args, .. } = ast.expr(id) else {
         return None;
     };

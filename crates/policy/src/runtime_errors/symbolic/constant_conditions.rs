@@ -54,8 +54,8 @@ fn constant_truth_at(
             args,
         } => match (&**function, &**args) {
             ("!_", [arg]) => below(*arg).map(|value| !value),
-            ("_&&_", args) => all(args.iter().map(|arg| below(*arg)), true),
-            ("_||_", args) => all(args.iter().map(|arg| below(*arg)), false),
+            ("_&&_", args) => conjunction(args.iter().map(|arg| below(*arg)), true),
+            ("_||_", args) => conjunction(args.iter().map(|arg| below(*arg)), false),
             ("_==_", [left, right]) => constant_equality(&evaluate(*left), &evaluate(*right)),
             ("_!=_", [left, right]) => {
                 constant_equality(&evaluate(*left), &evaluate(*right)).map(|value| !value)
@@ -98,11 +98,11 @@ fn comprehension_truth(
         let scope = scope.with(&fold.iter_var, element);
         constant_truth_at(evaluator, node_at(test), &scope, depth.saturating_add(1))
     });
-    all(iterations, is_all)
+    conjunction(iterations, is_all)
 }
 
 /// Returns the conjunction of `parts`, or their disjunction if `is_all` is false. `None` if it is unknown.
-fn all(parts: impl Iterator<Item = Option<bool>>, is_all: bool) -> Option<bool> {
+fn conjunction(parts: impl Iterator<Item = Option<bool>>, is_all: bool) -> Option<bool> {
     let mut is_open = false;
     for part in parts {
         match part {
@@ -131,7 +131,7 @@ pub(crate) fn constant_membership(element: &[SymbolicValue], of: &[SymbolicValue
             &[SymbolicValue::Constant(element.clone())],
         )
     });
-    all(found, false)
+    conjunction(found, false)
 }
 
 fn constant(alternatives: &[SymbolicValue]) -> Option<&Json> {

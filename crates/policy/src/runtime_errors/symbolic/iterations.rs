@@ -49,7 +49,9 @@ impl SymbolicEvaluator<'_> {
                     .take(MAX_ALTERNATIVES)
                     .collect()
             }
-            SymbolicValue::Comprehension(node, scope) => self.collected(*node, scope, depth),
+            SymbolicValue::Comprehension(node, scope) => {
+                self.comprehension_elements(*node, scope, depth)
+            }
             SymbolicValue::Constant(_)
             | SymbolicValue::MapKey(_)
             | SymbolicValue::Size(_)
@@ -120,7 +122,7 @@ impl SymbolicEvaluator<'_> {
         }
     }
 
-    fn collected(
+    fn comprehension_elements(
         &self,
         node: ExprRef,
         scope: &Scope,
