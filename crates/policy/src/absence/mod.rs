@@ -456,8 +456,8 @@ impl<'a> Analysis<'a> {
             told.any(|(_, _, found)| {
                 found.location == absence.location
                     // Of a chain that cannot be evaluated at all, no guard makes sense.
-                    || found.code == Code::UndefinedField && chain.contains(&found.location)
-                    || absence.rule == Rule::AbsentObject && found.code == Code::NoFieldSelection
+                    || found.kind.code() == Code::UndefinedField && chain.contains(&found.location)
+                    || absence.rule == Rule::AbsentObject && found.kind.code() == Code::NoFieldSelection
             })
         };
         self.found.retain(|found| !is_typed(found));
