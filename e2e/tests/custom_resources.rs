@@ -26,7 +26,7 @@ use parity::random::from_environment;
 use serde_json::{Value, json};
 use vap_status_controller::custom_resource::{Error, Validator, judge};
 use vap_status_controller::schema::Gvk;
-use vap_status_controller::validation_rules::{DefinitionError, UNKNOWN_KEYWORD, schema_errors};
+use vap_status_controller::validation_rules::{DefinitionCause, DefinitionError, schema_errors};
 
 use dry_run::{Target, post, send, served, target_of};
 
@@ -220,7 +220,7 @@ async fn faults_of_schemas_are_those_of_the_api_server() {
         let ours = schema_errors(&definition);
         n_refused += usize::from(answer.status != 201);
         let is_told = |found: &DefinitionError| {
-            if found.error.detail == UNKNOWN_KEYWORD {
+            if matches!(found.cause, DefinitionCause::UnknownKeyword) {
                 let field = found
                     .error
                     .field

@@ -21,7 +21,7 @@ fuzz_target!(|text: &str| {
     if found
         .as_slice()
         .iter()
-        .any(|finding| is_beyond(finding.code))
+        .any(|finding| is_beyond(finding.kind.code()))
     {
         return;
     }

@@ -73,8 +73,8 @@ pub(crate) const LIKELY_OBJECT_TEXT: usize = 3 * MIB / 2;
 /// The most bytes that compiled policies may take that are stored for the probes.
 pub(crate) const MAX_ADMISSIONS: usize = 8 * MIB;
 
-/// The longest text of an object on the wire, in bytes: an event of a watch or an item of a list. The API server takes
-/// 3 MiB and may escape control characters with six bytes each.
+/// The longest event of a watch and the longest page of a list, in bytes of text. The API server accepts objects of 3 MiB
+/// and may escape control characters with six bytes each. A longer page is requested again with half as many objects.
 pub(crate) const MAX_WIRE_OBJECT: usize = 16 * MIB;
 
 /// Bytes of a `serde_json` object and of the evaluator's, without entries.

@@ -46,7 +46,7 @@ impl RuleFindings {
         let mut warnings = Vec::new();
         for error in verdict.errors.iter().take(MAX_ERRORS) {
             // A message that does not compile has no cost.
-            found.n_expressions += usize::from(error.expression.is_some() && is_message(error));
+            found.n_expressions += usize::from(error.expression().is_some() && is_message(error));
             found.compiled.extend(uncompiled(error));
             warnings.push(warning(error));
         }
@@ -89,7 +89,7 @@ fn consequence(error: &DefinitionError) -> Consequence {
 }
 
 fn uncompiled(error: &DefinitionError) -> Option<CompileFinding> {
-    let expression = error.expression.as_ref()?;
+    let expression = error.expression()?;
     let kind = match expression.trouble {
         Trouble::Refused => CompileFindingKind::Failed,
         Trouble::Unsafe => CompileFindingKind::Unsafe,
@@ -107,7 +107,7 @@ fn uncompiled(error: &DefinitionError) -> Option<CompileFinding> {
 }
 
 fn warning(error: &DefinitionError) -> Warning {
-    let text = match &error.expression {
+    let text = match error.expression() {
         Some(expression) => expression.detail.clone(),
         None => error.error.body(),
     };

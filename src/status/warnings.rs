@@ -92,8 +92,8 @@ fn part(kind: &KindFindings, text: &str, with_source: bool) -> String {
 }
 
 fn first_line(found: &Diagnostic) -> String {
-    let first = found.message.lines().next();
-    first.unwrap_or_default().trim().to_owned()
+    let message = found.to_string();
+    message.lines().next().unwrap_or_default().trim().to_owned()
 }
 
 /// The text of a note.

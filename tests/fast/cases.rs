@@ -282,7 +282,7 @@ fn errors(kind: &str, found: &Diagnostics) -> Vec<String> {
                 "// {kind}: {}:{}: {}",
                 d.location.line,
                 d.location.column + 1,
-                d.message.replace('\n', "\\n")
+                d.to_string().replace('\n', "\\n")
             )
         })
         .collect()

@@ -76,7 +76,7 @@ fn agree(text: &str) -> bool {
     let peer = cel_rust::Env::default()
         .with_optional_support(true)
         .parser();
-    found.as_slice().iter().any(|d| is_beyond(d.code))
+    found.as_slice().iter().any(|d| is_beyond(d.kind.code()))
         || found.is_empty() == peer.parse_with_source_info(text).is_ok()
 }
 

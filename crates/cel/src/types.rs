@@ -322,6 +322,19 @@ impl Type {
         }
     }
 
+    /// Returns true if `is` holds for the type or a type parameter of it, at any depth.
+    #[must_use]
+    pub fn has_part(&self, is: impl Fn(&Self) -> bool + Copy) -> bool {
+        is(self)
+            || match self {
+                Self::List(elem) => elem.has_part(is),
+                Self::Map(entry) => entry.0.has_part(is) || entry.1.has_part(is),
+                Self::Opaque(opaque) => opaque.params.iter().any(|param| param.has_part(is)),
+                Self::Type(Some(of)) => of.has_part(is),
+                _ => false,
+            }
+    }
+
     /// The form used by compile errors of the API server, `must evaluate to bool but got dyn`.
     ///
     /// Unlike [`Display`](fmt::Display) this writes well-known types by their message names.

@@ -152,7 +152,7 @@ impl PolicyExpression {
 
     /// `found`, the findings of the parser, in `words`.
     pub(super) fn in_words<'a>(&'a self, found: &'a Diagnostics, words: Words) -> &'a Diagnostics {
-        let is_ours_alone = |finding: &Diagnostic| finding.code == Code::TooComplex;
+        let is_ours_alone = |finding: &Diagnostic| finding.kind.code() == Code::TooComplex;
         if words == Words::Ours || found.as_slice().iter().any(is_ours_alone) {
             return found;
         }

@@ -209,10 +209,6 @@ fn environment(test: &Test) -> Env {
 }
 
 fn messages(found: &Diagnostics) -> String {
-    let messages: Vec<_> = found
-        .as_slice()
-        .iter()
-        .map(|diagnostic| diagnostic.message.as_str())
-        .collect();
+    let messages: Vec<_> = found.as_slice().iter().map(ToString::to_string).collect();
     messages.join("; ")
 }

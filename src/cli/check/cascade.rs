@@ -44,17 +44,8 @@ pub(super) fn without(findings: &mut Vec<Finding>) {
         .filter(|found| found.rule == Rule::UnknownField)
         .map(field)
         .collect();
-    // Of a part that does not compile no more can be said.
-    let failed: BTreeSet<String> = findings
-        .iter()
-        .filter(|found| found.rule == Rule::UndeclaredReference && found.refused)
-        .map(field)
-        .collect();
     findings.retain(|found| {
         let field_ref = field(found);
-        if found.message.contains("!error!") && failed.contains(&field_ref) && !found.refused {
-            return false;
-        }
         if found.rule == Rule::Required && unknown.iter().any(|of| is_meant(of, &field_ref)) {
             return false;
         }

@@ -13,7 +13,7 @@ use super::shape;
 use super::suggestion::Suggestions;
 use super::time_limit::within_time_limit;
 use super::validation::help;
-use crate::cel::diagnostic::{Diagnostic, Hint};
+use crate::cel::diagnostic::{Diagnostic, DiagnosticKind};
 use crate::cel::source::SourceMap;
 use crate::cel::syntax;
 use crate::cli::input::Object;
@@ -23,7 +23,7 @@ use crate::policy::nearest::nearest as nearest_name;
 use crate::policy::rule::Rule;
 use crate::schema::Crd;
 use crate::validation_rules::{
-    DefinitionError, FieldErrorKind, KEYWORDS, PathStep, Trouble, UNKNOWN_KEYWORD,
+    DefinitionCause, DefinitionError, FieldErrorKind, KEYWORDS, PathStep, Trouble,
     definition_errors, schema_errors,
 };
 
@@ -118,7 +118,7 @@ fn about_schema(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
         Some(PathStep::Field(name)) => name.as_str(),
         _ => "",
     };
-    let is_unknown = error.error.detail == UNKNOWN_KEYWORD;
+    let is_unknown = matches!(error.cause, DefinitionCause::UnknownKeyword);
     let owner = error
         .place
         .split_last()
@@ -146,7 +146,7 @@ fn about_schema(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
     let meant = nearest_name(keyword, KEYWORDS.into_iter()).filter(|_| is_unknown);
     found.help = Some(meant.map_or_else(|| help(None), |meant| format!("did you mean `{meant}`?")));
     if is_unknown && is_dropped(&error.place) {
-        dropped(&mut found);
+        dropped(&mut found, meant);
     }
     found
 }
@@ -174,22 +174,17 @@ fn is_dropped(place: &[PathStep]) -> bool {
     false
 }
 
-/// Makes the finding of an unknown field that of one that the API server drops.
-pub(super) fn dropped(found: &mut Finding) {
+/// Makes the finding of an unknown field that of one that the API server drops; `meant` is the name that was probably
+/// meant.
+pub(super) fn dropped(found: &mut Finding, meant: Option<&str>) {
     const HELP: &str =
         "the API server drops it without a word, below `items` and `additionalProperties`";
     found.refused = false;
     found.severity = Severity::Warning;
-    found.help = Some(
-        match found
-            .help
-            .take()
-            .filter(|help| help.starts_with("did you mean"))
-        {
-            Some(help) => format!("{help} {HELP}"),
-            None => HELP.to_owned(),
-        },
-    );
+    found.help = Some(match meant {
+        Some(meant) => format!("did you mean `{meant}`? {HELP}"),
+        None => HELP.to_owned(),
+    });
 }
 
 /// The finding of an error beside the schemas.
@@ -221,7 +216,7 @@ fn about(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
         help: Some(help(None)),
         ..found
     };
-    let Some(expression) = &error.expression else {
+    let Some(expression) = error.expression() else {
         let is_of_default = error.place.last() == Some(&PathStep::Field("default".to_owned()));
         let message = match error.error.detail.as_str() {
             _ if is_of_default => format!("default: {}", error.error.body()),
@@ -238,7 +233,7 @@ fn about(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
     let is_refused = expression.trouble == Trouble::Refused;
     let found = expression.found.as_slice();
     if found.is_empty() {
-        let rule = rule.unwrap_or(if expression.detail.contains("must evaluate to") {
+        let rule = rule.unwrap_or(if expression.is_result_type {
             Rule::ResultType
         } else {
             Rule::CompilationFailed
@@ -248,8 +243,9 @@ fn about(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
     }
     let text = node.as_str().unwrap_or_default();
     let issue = |issue: &Diagnostic| {
-        let rule = rule.unwrap_or(issue.code.into());
-        let message: Vec<_> = issue.message.lines().map(str::trim).collect();
+        let rule = rule.unwrap_or(issue.kind.code().into());
+        let message = issue.to_string();
+        let message: Vec<_> = message.lines().map(str::trim).collect();
         let mut found = whole(severity, rule, &message.join(" "));
         mark(&mut found, crd, node, text, issue);
         let mut found = if is_refused { refused(found) } else { found };
@@ -267,27 +263,33 @@ fn about(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
 
 /// The name that was probably meant by one that nothing declares.
 fn meant(issue: &Diagnostic) -> Option<String> {
-    let meant = match issue.hint.as_ref()? {
-        Hint::Name(name) => nearest_name(name, ["self", "oldSelf"].into_iter()).map(str::to_owned),
+    let (name, meant) = match &issue.kind {
+        DiagnosticKind::UndeclaredReference { name } => {
+            let meant = nearest_name(name, ["self", "oldSelf"].into_iter());
+            (name, meant.map(str::to_owned))
+        }
         // A rule has no variables, which a policy would have.
-        hint @ Hint::Field { .. } => Suggestions::default()
-            .field(&ValidatingAdmissionPolicy::default(), hint)
-            .map(|(meant, _)| meant),
+        DiagnosticKind::UndefinedField(undefined) => {
+            let policy = ValidatingAdmissionPolicy::default();
+            let meant = Suggestions::default().field(&policy, undefined);
+            (&undefined.name, meant.map(|(meant, _)| meant))
+        }
+        _ => return None,
     };
-    meant.filter(|meant| issue.hint.as_ref().is_some_and(|hint| hint.name() != meant))
+    meant.filter(|meant| **name != **meant)
 }
 
 /// The rule of an error that is not of an expression's text.
 fn rule_of(error: &DefinitionError) -> Rule {
-    let detail = error.error.detail.as_str();
+    match error.cause {
+        DefinitionCause::CostLimit => return Rule::CostLimit,
+        DefinitionCause::UnknownKeyword => return Rule::UnknownField,
+        DefinitionCause::UncorrelatableRule => return Rule::UncorrelatableRule,
+        DefinitionCause::Expression(_) | DefinitionCause::Other => {}
+    }
     match error.error.kind {
-        FieldErrorKind::Forbidden if detail.contains(" cost ") => Rule::CostLimit,
-        FieldErrorKind::Invalid if detail == UNKNOWN_KEYWORD => Rule::UnknownField,
         FieldErrorKind::Required => Rule::Required,
         FieldErrorKind::Internal => Rule::CompilationFailed,
-        FieldErrorKind::Invalid if detail.starts_with("oldSelf cannot be used") => {
-            Rule::UncorrelatableRule
-        }
         FieldErrorKind::Invalid
         | FieldErrorKind::Forbidden
         | FieldErrorKind::TypeInvalid

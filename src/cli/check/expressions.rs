@@ -9,7 +9,7 @@ use super::finding::{ConsequenceReport, Finding, Severity};
 use super::mend;
 use super::policy::{Answers, finding};
 use super::suggestion::{self, Suggestions};
-use crate::cel::diagnostic::{self, Hint};
+use crate::cel::diagnostic::{self, DiagnosticKind};
 use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax;
 use crate::cli::input::{FieldPlaces, Object};
@@ -59,7 +59,7 @@ pub(super) fn errors(
         let expression = answers.expression(field_ref);
         let text = expression.map(|expression| match cause {
             Cause::Diagnostics { text, .. } => Text::compiled(expression, text),
-            Cause::Whole { .. } => Text::whole(expression),
+            Cause::ResultType { .. } | Cause::Whole { .. } => Text::whole(expression),
         });
         let places = policy.places_in_field(field_ref);
         for issue in cause.issues() {
@@ -68,7 +68,10 @@ pub(super) fn errors(
             if rule == Rule::ResultType && expression.is_some_and(|it| reads(it, &failed)) {
                 continue;
             }
-            let message = one_line(issue.message);
+            let mut message = one_line(&issue.message);
+            if cause.is_dynamic_result() {
+                message.push_str(", a type that is known only when it is evaluated");
+            }
             let mut found = finding(policy, severity, rule, &message, places.start());
             if let Some(text) = &text {
                 mark(&mut found, text, issue.location, &places);
@@ -77,52 +80,39 @@ pub(super) fn errors(
             found.refused = is_refused;
             let is_match_condition =
                 expression.is_some_and(|expression| expression.role == Role::MatchCondition);
-            let hint = match (rule, issue.hint) {
-                (Rule::UndeclaredReference, Some(Hint::Name(name))) if is_of_mutations(name) => {
+            // The name that was probably meant, in place of the one that is there.
+            let mut only_meant = None;
+            let hint = match issue.kind {
+                Some(DiagnosticKind::UndeclaredReference { name }) if is_of_mutations(name) => {
                     Some(format!("only mutations have `{name}`"))
                 }
-                (Rule::UndeclaredReference, Some(Hint::Name(name))) => {
+                Some(DiagnosticKind::UndeclaredReference { name }) => {
+                    let meant = suggestion::only_reference(name);
+                    only_meant = meant.map(|meant| (&**name, meant.to_owned()));
                     let is_call = text.as_ref().is_some_and(|it| it.is_call(issue.location));
                     let dashed =
                         expression.and_then(|it| advice::of_dash(&it.text, issue.location, name));
                     dashed.or_else(|| suggestion::reference(name, (is_call, is_match_condition)))
                 }
-                (Rule::UndefinedField, Some(hint)) => {
+                Some(DiagnosticKind::UndefinedField(undefined)) => {
                     let own_name = expression.and_then(|expression| expression.name.as_deref());
-                    let meant = suggestions.field(&policy.value, hint);
-                    if let (Some((meant, true)), Some(text)) = (&meant, &text)
-                        && meant != hint.name()
-                    {
-                        let marked = text.marked(issue.location);
-                        let names = (hint.name(), meant.as_str());
-                        found.fix = mend::name(policy, field_ref, marked, names);
-                    }
-                    match meant.map(|(meant, _)| meant) {
-                        Some(meant) if own_name == Some(&meant) && meant == hint.name() => {
-                            Some("a variable cannot read itself".to_owned())
-                        }
-                        Some(meant) if meant == hint.name() => {
-                            Some(format!("`{meant}` is declared here or below: move it up"))
-                        }
-                        Some(meant) => Some(format!("did you mean `{meant}`?")),
-                        None => None,
-                    }
+                    let advice = suggestions.advice(&policy.value, undefined, own_name);
+                    advice.map(|(advice, meant)| {
+                        only_meant = meant.map(|meant| (&*undefined.name, meant));
+                        advice
+                    })
                 }
-                (Rule::Required, _) => tagged(&places),
+                _ if rule == Rule::Required => tagged(&places),
                 _ => expression.and_then(|expression| {
                     advice::about(answers.compiled(), expression, (rule, issue.location))
                 }),
             };
-            if let (Some(Hint::Name(name)), Some(text)) = (issue.hint, &text)
-                && rule == Rule::UndeclaredReference
-                && !is_of_mutations(name)
-                && let Some(meant) = suggestion::only_reference(name)
-            {
+            if let (Some((name, meant)), Some(text)) = (&only_meant, &text) {
                 let marked = text.marked(issue.location);
                 found.fix = mend::name(policy, field_ref, marked, (name, meant));
             }
             found.help = Some(match hint {
-                Some(hint) if hint.ends_with('?') => format!("{hint} {help}"),
+                Some(hint) if hint.ends_with(['?', ';']) => format!("{hint} {help}"),
                 Some(hint) => format!("{hint}; {help}"),
                 None => help.clone(),
             });
@@ -169,13 +159,19 @@ pub(super) fn warnings(
     proofs: Option<&[TypeErrorWitness]>,
     findings: &mut Vec<Finding>,
 ) {
-    let mut errors_of: HashMap<&str, HashSet<(Location, &str)>> = HashMap::new();
+    let mut errors_of: HashMap<&str, HashSet<Location>> = HashMap::new();
     for (field_ref, _, cause) in &answers.errors {
-        let issues = cause.issues().into_iter();
-        let issues = issues.map(|issue| (issue.location, issue.message));
-        errors_of.entry(field_ref).or_default().extend(issues);
+        let locations = cause.issues().into_iter().map(|issue| issue.location);
+        errors_of.entry(field_ref).or_default().extend(locations);
     }
     let no_errors = HashSet::new();
+    // The expressions with a name that nothing declares.
+    let undeclared = findings
+        .iter()
+        .filter(|found| found.rule == Rule::UndeclaredReference && found.refused);
+    let undeclared: HashSet<_> = undeclared
+        .filter_map(|found| found.field_ref.clone())
+        .collect();
     let mut suggestions = Suggestions::default();
     for found in &answers.typed.findings {
         let errors = errors_of
@@ -190,8 +186,11 @@ pub(super) fn warnings(
                 found: first,
                 ..
             } = group;
-            let rule = first.code.into();
-            let message = one_line(&first.message);
+            if first.kind.follows_from_another() && undeclared.contains(&found.field_ref) {
+                continue;
+            }
+            let rule = first.kind.code().into();
+            let message = one_line(&group.message);
             let start = places.start();
             let mut shown = finding(policy, Severity::Warning, rule, &message, start);
             if let Some(text) = &text {
@@ -199,12 +198,14 @@ pub(super) fn warnings(
             }
             shown.field_ref = Some(found.field_ref.clone());
             shown.kinds = group.kinds;
-            let hint = first.hint.as_ref();
-            let meant = hint.filter(|_| rule == Rule::UndefinedField);
-            let meant = meant.and_then(|hint| suggestions.advice(&policy.value, hint));
-            if let (Some((_, Some(meant))), Some(hint), Some(text)) = (&meant, hint, &text) {
+            let undefined = match &first.kind {
+                DiagnosticKind::UndefinedField(undefined) => Some(undefined),
+                _ => None,
+            };
+            let meant = undefined.and_then(|it| suggestions.advice(&policy.value, it, None));
+            if let (Some((_, Some(meant))), Some(it), Some(text)) = (&meant, undefined, &text) {
                 let marked = text.marked(first.location);
-                let names = (hint.name(), meant.as_str());
+                let names = (&*it.name, meant.as_str());
                 shown.fix = mend::name(policy, &found.field_ref, marked, names);
             }
             let advice = answers.expression(&found.field_ref).and_then(|expression| {
@@ -243,33 +244,33 @@ pub(super) fn warnings(
 struct Group<'a> {
     severity: diagnostic::Severity,
     found: &'a diagnostic::Diagnostic,
+    message: String,
     kinds: Vec<String>,
 }
 
 /// The findings, each place and message once, but for those that are said of the expression itself already,
 /// without regard to a kind.
-fn grouped<'a>(
-    found: &'a ExpressionFindings,
-    errors: &HashSet<(Location, &str)>,
-) -> Vec<Group<'a>> {
+fn grouped<'a>(found: &'a ExpressionFindings, errors: &HashSet<Location>) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
-    let mut by_place: HashMap<(Location, &str), usize> = HashMap::new();
+    let mut by_place: HashMap<(Location, String), usize> = HashMap::new();
     for (gvk, severity, found) in found.iter() {
-        let key = (found.location, found.message.as_str());
-        // What is refused is told, in the words of the API server; the kind adds nothing.
-        let is_told = errors.iter().any(|(place, _)| *place == found.location);
-        let is_syntax = Rule::from(found.code) == Rule::Syntax;
-        if is_told || is_syntax && !errors.is_empty() {
+        // The API server reports errors of the expression itself; the kind adds nothing.
+        let is_syntax = Rule::from(found.kind.code()) == Rule::Syntax;
+        if errors.contains(&found.location) || is_syntax && !errors.is_empty() {
             continue;
         }
-        let n = *by_place.entry(key).or_insert_with(|| {
-            groups.push(Group {
-                severity,
-                found,
-                kinds: Vec::new(),
+        let message = found.without_container();
+        let n = *by_place
+            .entry((found.location, message))
+            .or_insert_with_key(|(_, message)| {
+                groups.push(Group {
+                    severity,
+                    found,
+                    message: message.clone(),
+                    kinds: Vec::new(),
+                });
+                groups.len() - 1
             });
-            groups.len() - 1
-        });
         if let Some(group) = groups.get_mut(n) {
             group.kinds.push(message::kind(gvk));
         }
@@ -289,13 +290,8 @@ fn notes(found: &ExpressionFindings) -> Vec<String> {
         .collect()
 }
 
-/// A message in one line, without the container of names, which no policy has, and with what `dyn` is.
 fn one_line(message: &str) -> String {
-    let line = message.lines().map(str::trim).collect::<Vec<_>>().join(" ");
-    line.replace(" (in container '')", "").replace(
-        "but got dyn",
-        "but got dyn, a type that is known only when it is evaluated",
-    )
+    message.lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
 /// The text of an expression, in which places are marked.

@@ -168,11 +168,13 @@ impl<T> Walk<'_, T> {
         self.add(Rule::UnknownField, &message, place, path, length);
         let names = fields.iter().map(|(field, _)| *field);
         let advice = self.object.advice_on_key_at(&entry.key, name);
-        let meant = || nearest(name, names.clone()).map(did_you_mean);
-        self.help(advice.or_else(meant));
+        let meant = nearest(name, names.clone());
+        let meant = meant.filter(|_| advice.is_none());
+        self.help(advice.or_else(|| meant.map(did_you_mean)));
         self.rename(&entry.key, path, nearest_only(name, names));
         if self.n_lax > 0 {
-            self.findings.iter_mut().skip(n_before).for_each(dropped);
+            let added = self.findings.iter_mut().skip(n_before);
+            added.for_each(|found| dropped(found, meant));
         }
         self.node(&entry.node, Type::Any, path);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
-use crate::cel::diagnostic::{Candidates, Hint};
+use crate::cel::diagnostic::{Candidates, UndefinedField};
 use crate::cel::types::{FieldTypes, Type};
 use crate::library::environment::base_env;
 use crate::policy::nearest::nearest_of;
@@ -27,13 +27,26 @@ impl Default for Suggestions {
 
 impl Suggestions {
     /// The advice about a field that is not declared, while there is work left; and the field that was meant, if there
-    /// is only one.
+    /// is only one. `variable` is the name of the expression, if it is a variable.
     pub(super) fn advice(
         &mut self,
         policy: &ValidatingAdmissionPolicy,
-        hint: &Hint,
+        undefined: &UndefinedField,
+        variable: Option<&str>,
     ) -> Option<(String, Option<String>)> {
-        match self.field(policy, hint) {
+        match self.field(policy, undefined) {
+            // Only a variable that is declared later has the name and is not found.
+            Some((meant, _))
+                if *meant == *undefined.name
+                    && matches!(undefined.candidates, Candidates::Elsewhere) =>
+            {
+                let advice = if variable == Some(&meant) {
+                    "a variable cannot read itself".to_owned()
+                } else {
+                    format!("`{meant}` is declared here or below: move it up")
+                };
+                Some((advice, None))
+            }
             Some((meant, is_only)) => {
                 let Some(real) = unescape(&meant).filter(|real| *real != *meant) else {
                     let advice = format!("did you mean `{meant}`?");
@@ -45,10 +58,10 @@ impl Suggestions {
                         format!("did you mean `{real}`? names are not escaped in policies;");
                     return Some((advice, is_only.then(|| real.into_owned())));
                 }
-                let advice = format!("write `['{real}']` instead of `.{}`:", hint.name());
+                let advice = format!("write `['{real}']` instead of `.{}`:", undefined.name);
                 Some((format!("{advice} names are not escaped in policies;"), None))
             }
-            None if self.0 > 0 => elsewhere(hint).map(|advice| (advice, None)),
+            None if self.0 > 0 => elsewhere(undefined).map(|advice| (advice, None)),
             None => None,
         }
     }
@@ -58,12 +71,10 @@ impl Suggestions {
     pub(super) fn field(
         &mut self,
         policy: &ValidatingAdmissionPolicy,
-        hint: &Hint,
+        undefined: &UndefinedField,
     ) -> Option<(String, bool)> {
         self.0 = self.0.checked_sub(1)?;
-        let Hint::Field { name, candidates } = hint else {
-            return None;
-        };
+        let UndefinedField { name, candidates } = undefined;
         match candidates {
             Candidates::Declared(_) | Candidates::Keys(_) => {
                 let names = candidates.names();
@@ -183,11 +194,11 @@ const PARTS: [&str; 4] = ["spec", "template", "jobTemplate", "metadata"];
 const MAX_DEPTH: usize = 4;
 
 /// The path to a field of the name of the one that is not declared, below the value, or what to leave out.
-fn elsewhere(hint: &Hint) -> Option<String> {
-    let Hint::Field {
+fn elsewhere(undefined: &UndefinedField) -> Option<String> {
+    let UndefinedField {
         name,
         candidates: Candidates::Declared(fields),
-    } = hint
+    } = undefined
     else {
         return None;
     };

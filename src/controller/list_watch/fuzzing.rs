@@ -1,6 +1,7 @@
 //! Entry points of fuzz targets: the bytes of lists and watches, as any server might send them.
 
-use std::convert::Infallible;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::stream;
@@ -10,83 +11,29 @@ use hyper::body::{Bytes, Frame};
 use kube::client::Body;
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
-use tokio::time::Instant;
 
-use super::super::memory::MAX_WIRE_OBJECT;
-use super::event::{self, WireEvent};
-use super::lines::{Line, Lines};
-use super::skim::Splitter;
+use super::{Form, ListWatch, Listing, Plan, WatchSignal};
+use crate::controller::error::Error;
 
-/// Numbers of items that were read from the wire.
+/// Numbers of signals about bytes from the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Objects that were read.
+    /// Objects.
     pub objects: usize,
-    /// Objects that cannot be read, and have a name and a problem of their own.
+    /// Objects that cannot be read, each with a name and a problem.
     pub unreadable: usize,
-    /// Bookmarks and errors of the server.
+    /// Bookmarks, and the end of a list.
     pub others: usize,
-    /// Lines or pages that are no event and no list.
+    /// Lines that are no events, pages that are no lists, and errors of the server.
     pub rejected: usize,
 }
 
-impl Counts {
-    fn count<K, E>(&mut self, object: &Result<K, E>) {
-        match object {
-            Ok(_) => self.objects += 1,
-            Err(_) => self.unreadable += 1,
-        }
-    }
-}
-
-/// Reads a watch that arrives in chunks of `chunk` bytes.
+/// Reads a watch that begins with a list and arrives in chunks of `chunk` bytes.
 pub(in crate::controller) fn read_watch<K: Resource + DeserializeOwned>(
     bytes: &[u8],
     chunk: usize,
 ) -> Counts {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build();
-    match runtime {
-        Ok(runtime) => runtime.block_on(count_lines::<K>(bytes, chunk)),
-        Err(_) => Counts::default(),
-    }
-}
-
-async fn count_lines<K: Resource + DeserializeOwned>(bytes: &[u8], chunk: usize) -> Counts {
-    let mut counts = Counts::default();
-    let Some(body) = body(bytes, chunk).await else {
-        return counts;
-    };
-    let mut lines = Lines::new(body);
-    let end = Instant::now() + Duration::from_secs(3_600);
-    while let Ok(Line::Whole(line)) = lines.next(end).await {
-        match event::read::<K>(&line, usize::MAX) {
-            Ok((WireEvent::Applied(object) | WireEvent::Deleted(object), _)) => {
-                counts.count(&object);
-            }
-            Ok((WireEvent::Bookmark { .. } | WireEvent::Error(_), _)) => counts.others += 1,
-            Err(_) => counts.rejected += 1,
-        }
-    }
-    counts
-}
-
-/// Returns a response body of several chunks. Only a client makes such bodies.
-async fn body(bytes: &[u8], chunk: usize) -> Option<Body> {
-    let chunks: Vec<Bytes> = bytes
-        .chunks(chunk.max(1))
-        .map(Bytes::copy_from_slice)
-        .collect();
-    let service = tower::service_fn(move |_: Request<Body>| {
-        let frames = chunks.clone().into_iter();
-        let frames = frames.map(|chunk| Ok::<_, Infallible>(Frame::data(chunk)));
-        let response = Response::new(StreamBody::new(stream::iter(frames)));
-        async { Ok::<_, Infallible>(response) }
-    });
-    let client = Client::new(service, "default");
-    let response = client.send(Request::new(Body::empty())).await.ok()?;
-    Some(response.into_body())
+    read::<K>(bytes, chunk, Listing::Streamed(1))
 }
 
 /// Reads a page of a list that arrives in chunks of `chunk` bytes.
@@ -94,18 +41,61 @@ pub(in crate::controller) fn read_page<K: Resource + DeserializeOwned>(
     bytes: &[u8],
     chunk: usize,
 ) -> Counts {
-    let mut counts = Counts::default();
-    let mut splitter = Splitter::new(MAX_WIRE_OBJECT);
-    for chunk in bytes.chunks(chunk.max(1)) {
-        let is_list = splitter.feed(chunk, |item| {
-            counts.count(&event::item::<K>(item, usize::MAX));
-        });
-        if !is_list {
-            break;
+    read::<K>(bytes, chunk, Listing::Paged(1))
+}
+
+/// Reads the response of the first request; the second request fails, and ends the reading.
+fn read<K: Resource + DeserializeOwned>(bytes: &[u8], chunk: usize, listing: Listing) -> Counts {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build();
+    let Ok(runtime) = runtime else {
+        return Counts::default();
+    };
+    let plan = Plan {
+        path: "/apis".to_owned(),
+        form: Form::Whole,
+        listing,
+        life: Duration::from_secs(3_600),
+        max_unpacked: usize::MAX,
+    };
+    runtime.block_on(async {
+        let mut watch = ListWatch::<K>::new(client(bytes, chunk), plan);
+        let mut counts = Counts::default();
+        loop {
+            match watch.next().await {
+                WatchSignal::Init => {}
+                WatchSignal::InitApply(_) | WatchSignal::Apply(_) | WatchSignal::Delete(_) => {
+                    counts.objects += 1;
+                }
+                WatchSignal::Unreadable(_) => counts.unreadable += 1,
+                WatchSignal::InitDone | WatchSignal::Alive => counts.others += 1,
+                WatchSignal::Expired | WatchSignal::Failed(Error::Decode(_)) => {
+                    counts.rejected += 1;
+                    return counts;
+                }
+                WatchSignal::Failed(_) => return counts,
+            }
         }
-    }
-    if event::read_page(splitter.rest()).is_err() {
-        counts.rejected += 1;
-    }
-    counts
+    })
+}
+
+/// Returns a client whose first response has the body `bytes`, in several chunks.
+fn client(bytes: &[u8], chunk: usize) -> Client {
+    let chunks: Vec<Bytes> = bytes
+        .chunks(chunk.max(1))
+        .map(Bytes::copy_from_slice)
+        .collect();
+    let is_over = AtomicBool::new(false);
+    let service = tower::service_fn(move |_: Request<Body>| {
+        let frames = chunks.clone().into_iter();
+        let frames = frames.map(|chunk| Ok::<_, io::Error>(Frame::data(chunk)));
+        let response = if is_over.swap(true, Ordering::Relaxed) {
+            Err(io::Error::other("there is one response"))
+        } else {
+            Ok(Response::new(StreamBody::new(stream::iter(frames))))
+        };
+        async { response }
+    });
+    Client::new(service, "default")
 }

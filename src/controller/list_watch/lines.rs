@@ -78,7 +78,7 @@ impl Lines {
             }
             self.chunk.clear();
             if self.begun.len() > MAX_WIRE_OBJECT {
-                let mut skim = Box::new(Skim::new(Some("object")));
+                let mut skim = Box::<Skim>::default();
                 skim.feed(&std::mem::take(&mut self.begun));
                 self.skim = Some(skim);
             }

@@ -1,21 +1,20 @@
-//! Listing the objects of a kind and watching what becomes of them, for as long as anybody asks.
+//! Lists the objects of a kind and watches them for changes, by `kube_runtime::watcher`.
 //!
-//! A state machine over single requests: it takes a client and the path of a kind, and gives one
-//! [`WatchSignal`] after the other. Each request has a deadline, of its head and of the whole; each sign of
-//! life is told, bookmarks included, so that who asks knows whether the watch works, and need not
-//! guess. An object that cannot be read is a sign of its own and costs that object alone. It neither
-//! retries in silence nor waits: a failure is a sign too, after which the next call tries again from
-//! where it was. It does not know what the objects mean.
+//! The watcher lists, resumes and relists. Its objects are [`RawObject`]s, so that an object that cannot be parsed is a
+//! signal about that object and never a failure of the watch. Its requests go through [`transport`], which limits their
+//! time, silence and size, and reports what the watcher consumes: bookmarks, causes of failures, ends that are not
+//! ordinary.
 //!
-//! Lists are consistent: they ask for the state of the moment, not for what the cache of an API server
-//! that lags behind holds.
+//! A failure is a signal too. The next call of [`ListWatch::next`] tries again; there are no silent retries. Lists are
+//! consistent: `resourceVersion` is unset.
 //!
 //! Source: client-go `tools/cache/reflector.go`; KEP-3157 (streamed lists); KEP-956 (bookmarks).
 
-mod event;
 pub(super) mod fuzzing;
 mod lines;
+mod object;
 mod skim;
+mod transport;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -23,32 +22,17 @@ use std::marker::PhantomData;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use http::{Request, StatusCode, header};
-use http_body_util::{BodyExt, Collected, Limited};
-use kube::client::Body;
-use kube::{Client, Resource};
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use kube::{Api, Client, Resource};
+use kube_runtime::watcher::{self, Config, Event, watcher};
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use self::event::{Page, WireEvent};
-pub(crate) use self::event::{Unreadable, full_name};
-use self::lines::{Line, Lines};
-use self::skim::{Item, Splitter};
-use super::error::{Error, describe, empty_body};
-use super::http::{MAX_ERROR_BYTES, message};
-use super::memory::MAX_WIRE_OBJECT;
-
-/// How long the head of an answer may take, and how long a list may be silent.
-const START_TIMEOUT: Duration = Duration::from_secs(15);
-
-/// How long reading a page may take.
-const PAGE_TIMEOUT: Duration = Duration::from_secs(120);
-
-/// How much longer than it was asked to a watch may live before its connection is taken for dead.
-const GRACE: Duration = Duration::from_secs(10);
-
-/// How long a watch must have lived for its end to be the ordinary one.
-const LEAST_LIFE: Duration = Duration::from_secs(1);
+use self::object::RawObject;
+pub(crate) use self::object::{Unreadable, full_name};
+use self::transport::Report;
+use super::error::Error;
 
 /// Representations of objects that can be requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,17 +44,16 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    const fn of_list(self) -> &'static str {
-        match self {
-            Self::Whole => "application/json",
-            Self::Metadata => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
-        }
-    }
-
-    const fn of_watch(self) -> &'static str {
-        match self {
-            Self::Whole => "application/json",
-            Self::Metadata => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+    /// The media type of a watch event or of a list.
+    const fn media_type(self, is_watch: bool) -> &'static str {
+        match (self, is_watch) {
+            (Self::Whole, _) => "application/json",
+            (Self::Metadata, true) => {
+                "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+            }
+            (Self::Metadata, false) => {
+                "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+            }
         }
     }
 }
@@ -128,8 +111,26 @@ pub(crate) enum WatchSignal<K> {
 pub(crate) struct ListWatch<K> {
     client: Client,
     plan: Plan,
-    state: State<K>,
+    watch: Mutex<Watch>,
+    /// Signals that precede the next event.
+    pending: VecDeque<WatchSignal<K>>,
     kind: PhantomData<fn() -> K>,
+}
+
+/// A watcher with the reports of its transport. Only [`ListWatch::next`] locks it; the mutex makes it `Sync`.
+struct Watch {
+    events: BoxStream<'static, watcher::Result<Event<RawObject>>>,
+    reports: UnboundedReceiver<Report>,
+    /// The cause of the next failure.
+    failure: Option<Error>,
+    /// True if a page was too long for its number of objects.
+    is_page_too_long: bool,
+}
+
+/// The next item of a watch.
+enum Next {
+    Report(Report),
+    Event(Box<watcher::Result<Event<RawObject>>>),
 }
 
 impl<K> fmt::Debug for ListWatch<K> {
@@ -140,405 +141,177 @@ impl<K> fmt::Debug for ListWatch<K> {
     }
 }
 
-enum State<K> {
-    /// Nothing is known.
-    Empty,
-    /// A list is on its way as the first events of a watch.
-    Streaming { lines: Lines, end: Instant },
-    /// A list is on its way by pages; those that were read are handed out first.
-    Paging {
-        items: VecDeque<Result<K, Unreadable>>,
-        /// The page that is being read; `next` follows if there is none.
-        reader: Option<Box<PageReader>>,
-        next: Page,
-    },
-    /// The watch is to be taken up after this state of the cluster.
-    Resuming { version: String },
-    /// The watch is on, as the end of a streamed list has shown, and it was not told yet.
-    Begun {
-        version: String,
-        lines: Lines,
-        end: Instant,
-    },
-    /// The watch is on.
-    Watching {
-        version: String,
-        lines: Lines,
-        since: Instant,
-        end: Instant,
-        is_silent: bool,
-    },
+impl Watch {
+    /// Sends nothing before the first call of [`Self::next`].
+    fn new(client: &Client, plan: &Plan) -> Self {
+        let (sender, reports) = unbounded_channel();
+        let client = transport::client(client.clone(), plan, sender);
+        let seconds = u32::try_from(plan.life.as_secs().max(1)).unwrap_or(u32::MAX);
+        let config = Config::default().timeout(seconds);
+        let config = match plan.listing {
+            Listing::Streamed(_) => config.streaming_lists(),
+            Listing::Paged(size) => config.page_size(size),
+        };
+        let api = Api::<RawObject>::all_with(client, &plan.path);
+        Self {
+            events: watcher(api, config).boxed(),
+            reports,
+            failure: None,
+            is_page_too_long: false,
+        }
+    }
+
+    /// Returns the reports of the transport and the events of the watcher in the order of the lines on the wire: a report
+    /// that is sent while an event is awaited precedes the event.
+    async fn next(&mut self) -> Vec<Next> {
+        let mut next = Vec::new();
+        let event = tokio::select! {
+            biased;
+            Some(report) = self.reports.recv() => {
+                next.push(Next::Report(report));
+                return next;
+            }
+            event = self.events.next() => event,
+        };
+        while let Ok(report) = self.reports.try_recv() {
+            next.push(Next::Report(report));
+        }
+        // The stream of a watcher has no end.
+        next.extend(event.map(|event| Next::Event(Box::new(event))));
+        next
+    }
 }
 
 impl<K: Resource + DeserializeOwned> ListWatch<K> {
-    /// Nothing is asked before the first call of [`Self::next`].
+    /// Sends nothing before the first call of [`Self::next`].
     pub(crate) fn new(client: Client, plan: Plan) -> Self {
+        let watch = Mutex::new(Watch::new(&client, &plan));
         Self {
             client,
             plan,
-            state: State::Empty,
+            watch,
+            pending: VecDeque::new(),
             kind: PhantomData,
         }
     }
 
-    /// The next sign, when there is one; within the deadlines of the requests there always is.
-    ///
-    /// Where the call is given up before it ends, what was known is given up too: a list follows.
+    /// Returns the next signal. There is one within the deadlines of the requests.
     pub(crate) async fn next(&mut self) -> WatchSignal<K> {
         loop {
-            let state = std::mem::replace(&mut self.state, State::Empty);
-            let sign = match state {
-                State::Empty => self.start().await,
-                State::Streaming { lines, end } => self.stream(lines, end).await,
-                State::Paging {
-                    items,
-                    reader,
-                    next,
-                } => self.page(items, reader, next).await,
-                State::Resuming { version } => Some(self.resume(version).await),
-                State::Begun {
-                    version,
-                    lines,
-                    end,
-                } => {
-                    self.state = State::Watching {
-                        version,
-                        lines,
-                        since: Instant::now(),
-                        end,
-                        is_silent: false,
-                    };
-                    Some(WatchSignal::Alive)
-                }
-                State::Watching {
-                    version,
-                    lines,
-                    since,
-                    end,
-                    is_silent,
-                } => self.follow(version, lines, since, end, is_silent).await,
-            };
-            if let Some(sign) = sign {
-                return sign;
+            if let Some(signal) = self.pending.pop_front() {
+                return signal;
+            }
+            let watch = self.watch.get_mut().unwrap_or_else(PoisonError::into_inner);
+            for next in watch.next().await {
+                self.take(next);
             }
         }
     }
 
-    /// Begins a list.
-    async fn start(&mut self) -> Option<WatchSignal<K>> {
-        let Listing::Streamed(page) = self.plan.listing else {
-            self.state = State::Paging {
-                items: VecDeque::new(),
-                reader: None,
-                next: Page::After(String::new()),
-            };
-            return Some(WatchSignal::Init);
-        };
-        let end = self.end();
-        let streamed = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
-        match self.watch(streamed).await {
-            Ok(lines) => {
-                self.state = State::Streaming { lines, end };
-                Some(WatchSignal::Init)
+    fn take(&mut self, next: Next) {
+        let watch = self.watch.get_mut().unwrap_or_else(PoisonError::into_inner);
+        match next {
+            Next::Report(Report::Progress) => self.pending.push_back(WatchSignal::Alive),
+            Next::Report(Report::Failed(error)) => watch.failure = Some(error),
+            Next::Report(Report::PageTooLong) => watch.is_page_too_long = true,
+            Next::Report(Report::Event(event)) => self.event(*event),
+            Next::Event(event) => match *event {
+                Ok(event) => self.event(event),
+                Err(error) => {
+                    let reported = watch.failure.take();
+                    let is_page_too_long = std::mem::take(&mut watch.is_page_too_long);
+                    self.fail(&error, reported, is_page_too_long);
+                }
+            },
+        }
+    }
+
+    fn event(&mut self, event: Event<RawObject>) {
+        let max_unpacked = self.plan.max_unpacked;
+        let parsed = |object: &RawObject| object.parse::<K>(max_unpacked);
+        let signal = match event {
+            Event::Init => WatchSignal::Init,
+            Event::InitApply(object) => {
+                parsed(&object).map_or_else(WatchSignal::Unreadable, WatchSignal::InitApply)
             }
-            Err(error) if is_streaming_refused(&error) => {
+            Event::InitDone => WatchSignal::InitDone,
+            Event::Apply(object) => {
+                parsed(&object).map_or_else(WatchSignal::Unreadable, WatchSignal::Apply)
+            }
+            Event::Delete(object) => match parsed(&object) {
+                Ok(object) => WatchSignal::Delete(object),
+                // Only a list shows which object is gone.
+                Err(_) => {
+                    self.restart();
+                    WatchSignal::Expired
+                }
+            },
+        };
+        let is_list_over = matches!(signal, WatchSignal::InitDone);
+        self.pending.push_back(signal);
+        // A streamed list ends as a watch that works.
+        if is_list_over && matches!(self.plan.listing, Listing::Streamed(_)) {
+            self.pending.push_back(WatchSignal::Alive);
+        }
+    }
+
+    /// Handles a failure of the watcher, whose cause the transport may have reported.
+    fn fail(&mut self, error: &watcher::Error, reported: Option<Error>, is_page_too_long: bool) {
+        match self.plan.listing {
+            Listing::Paged(size) if is_page_too_long => {
+                self.plan.listing = Listing::Paged((size / 2).max(1));
+                self.restart();
+                return;
+            }
+            Listing::Streamed(size) if reported.as_ref().is_some_and(is_streaming_refused) => {
                 tracing::debug!(
                     path = self.plan.path,
                     "the API server does not stream lists"
                 );
-                self.plan.listing = Listing::Paged(page);
-                None
+                self.plan.listing = Listing::Paged(size);
+                self.restart();
+                return;
             }
-            Err(error) => Some(failed(error)),
+            _ => {}
         }
-    }
-
-    /// The next sign of a streamed list.
-    async fn stream(&mut self, mut lines: Lines, end: Instant) -> Option<WatchSignal<K>> {
-        let event = match lines.next(end.min(Instant::now() + START_TIMEOUT)).await {
-            Ok(Line::Whole(line)) => event::read(&line, self.plan.max_unpacked),
-            Ok(Line::TooLong(skim)) => event::read_too_long(&skim),
-            Ok(Line::End { .. }) => {
-                return Some(WatchSignal::Failed(broken(
-                    "the list ended before it was whole",
-                )));
-            }
-            Err(error) => return Some(WatchSignal::Failed(error)),
-        };
-        let (told, version) = match event {
-            Ok(told) => told,
-            Err(error) => return Some(WatchSignal::Failed(error)),
-        };
-        let sign = match told {
-            WireEvent::Error(error) => return Some(failed(error)),
-            WireEvent::Bookmark { ends_list: true } => {
-                // A list takes its own time from that of the watch that it began.
-                self.state = State::Begun {
-                    version: version.unwrap_or_default(),
-                    lines,
-                    end,
-                };
-                return Some(WatchSignal::InitDone);
-            }
-            WireEvent::Bookmark { ends_list: false } => None,
-            WireEvent::Applied(object) => {
-                Some(object.map_or_else(WatchSignal::Unreadable, WatchSignal::InitApply))
-            }
-            WireEvent::Deleted(object) => object.ok().map(WatchSignal::Delete),
-        };
-        self.state = State::Streaming { lines, end };
-        sign
-    }
-
-    /// The next sign of a list by pages.
-    async fn page(
-        &mut self,
-        mut items: VecDeque<Result<K, Unreadable>>,
-        reader: Option<Box<PageReader>>,
-        next: Page,
-    ) -> Option<WatchSignal<K>> {
-        if let Some(item) = items.pop_front() {
-            self.state = State::Paging {
-                items,
-                reader,
-                next,
-            };
-            return Some(item.map_or_else(WatchSignal::Unreadable, WatchSignal::InitApply));
+        let cause = reported.unwrap_or_else(|| cause(error));
+        if !may_resume(&cause) {
+            self.restart();
         }
-        let reader = match (reader, next) {
-            (Some(mut reader), next) => {
-                let max_unpacked = self.plan.max_unpacked;
-                let push = |item| items.push_back(event::item(item, max_unpacked));
-                match reader.read(push).await {
-                    Ok(None) => {
-                        self.state = State::Paging {
-                            items,
-                            reader: Some(reader),
-                            next,
-                        };
-                    }
-                    Ok(Some(next)) => {
-                        self.state = State::Paging {
-                            items,
-                            reader: None,
-                            next,
-                        };
-                    }
-                    Err(error) => return Some(failed(error)),
-                }
-                return None;
-            }
-            (None, Page::None { version }) => {
-                self.state = State::Resuming { version };
-                return Some(WatchSignal::InitDone);
-            }
-            (None, Page::After(mark)) => self.open_page(&mark).await,
-        };
-        match reader {
-            Ok(reader) => {
-                self.state = State::Paging {
-                    items,
-                    reader: Some(Box::new(reader)),
-                    // Known at the end of the page.
-                    next: Page::After(String::new()),
-                };
-                None
-            }
-            Err(error) => Some(failed(error)),
-        }
+        self.pending.push_back(match cause {
+            Error::Status { code: 410, .. } => WatchSignal::Expired,
+            cause => WatchSignal::Failed(cause),
+        });
     }
 
-    /// Takes the watch up again after the state `version`.
-    async fn resume(&mut self, version: String) -> WatchSignal<K> {
-        let end = self.end();
-        let query = format!("&resourceVersion={version}");
-        match self.watch(&query).await {
-            Ok(lines) => {
-                self.state = State::Watching {
-                    version,
-                    lines,
-                    since: Instant::now(),
-                    end,
-                    is_silent: true,
-                };
-                WatchSignal::Alive
-            }
-            Err(error) => {
-                if may_resume(&error) {
-                    self.state = State::Resuming { version };
-                }
-                failed(error)
-            }
-        }
-    }
-
-    /// The next sign of a watch that is on.
-    async fn follow(
-        &mut self,
-        version: String,
-        mut lines: Lines,
-        since: Instant,
-        end: Instant,
-        is_silent: bool,
-    ) -> Option<WatchSignal<K>> {
-        let event = match lines.next(end).await {
-            Ok(Line::Whole(line)) => event::read(&line, self.plan.max_unpacked),
-            Ok(Line::TooLong(skim)) => event::read_too_long(&skim),
-            Ok(Line::End { is_clean }) => {
-                self.state = State::Resuming { version };
-                let is_ordinary = is_clean && !(is_silent && since.elapsed() < LEAST_LIFE);
-                return (!is_ordinary).then(|| {
-                    WatchSignal::Failed(broken(if is_clean {
-                        "the watch ended as soon as it began"
-                    } else {
-                        "the watch ended in the middle of an event"
-                    }))
-                });
-            }
-            Err(error) => {
-                self.state = State::Resuming { version };
-                return Some(WatchSignal::Failed(error));
-            }
-        };
-        let (told, new_version) = match event {
-            Ok(told) => told,
-            // Where an event was lost, only a list can tell what it was.
-            Err(error) => return Some(WatchSignal::Failed(error)),
-        };
-        let sign = match told {
-            WireEvent::Error(error) => {
-                if may_resume(&error) {
-                    self.state = State::Resuming { version };
-                }
-                return Some(failed(error));
-            }
-            // The state of the cluster was set back, as it is by a restored backup.
-            WireEvent::Bookmark { .. } if is_older(new_version.as_deref(), &version) => {
-                return Some(WatchSignal::Expired);
-            }
-            WireEvent::Bookmark { .. } => WatchSignal::Alive,
-            WireEvent::Applied(object) => {
-                object.map_or_else(WatchSignal::Unreadable, WatchSignal::Apply)
-            }
-            WireEvent::Deleted(Ok(object)) => WatchSignal::Delete(object),
-            // It cannot be read, and it is gone: a list tells which.
-            WireEvent::Deleted(Err(_)) => return Some(WatchSignal::Expired),
-        };
-        self.state = State::Watching {
-            version: new_version.unwrap_or(version),
-            lines,
-            since,
-            end,
-            is_silent: false,
-        };
-        Some(sign)
-    }
-
-    fn end(&self) -> Instant {
-        Instant::now() + self.plan.life + GRACE
-    }
-
-    /// Begins a watch.
-    async fn watch(&self, query: &str) -> Result<Lines, Error> {
-        let Plan { path, life, .. } = &self.plan;
-        let seconds = life.as_secs().max(1);
-        let uri =
-            format!("{path}?watch=true&allowWatchBookmarks=true&timeoutSeconds={seconds}{query}");
-        let body = self.open(&uri, self.plan.form.of_watch()).await?;
-        Ok(Lines::new(body))
-    }
-
-    /// Opens the page after `mark`.
-    async fn open_page(&self, mark: &str) -> Result<PageReader, Error> {
-        let (Listing::Paged(size) | Listing::Streamed(size)) = self.plan.listing;
-        let path = &self.plan.path;
-        let mark = form_urlencoded(mark);
-        let uri = format!("{path}?limit={size}{mark}");
-        let body = self.open(&uri, self.plan.form.of_list()).await?;
-        Ok(PageReader {
-            body: Mutex::new(body),
-            splitter: Splitter::new(MAX_WIRE_OBJECT),
-            end: Instant::now() + PAGE_TIMEOUT,
-        })
-    }
-
-    /// Sends a GET and reads the head of its answer.
-    async fn open(&self, uri: &str, accept: &str) -> Result<Body, Error> {
-        let request = Request::get(uri)
-            .header(header::ACCEPT, accept)
-            // From 1.37 on an API server compresses each event of a watch on its own.
-            .header(header::ACCEPT_ENCODING, "identity");
-        let request = empty_body(request)?;
-        let end = Instant::now() + START_TIMEOUT;
-        let answer = async {
-            let (head, body) = self.client.send(request).await?.into_parts();
-            if head.status == StatusCode::OK {
-                return Ok(body);
-            }
-            let text = Limited::new(body, MAX_ERROR_BYTES).collect().await;
-            let text = text.map(Collected::to_bytes).unwrap_or_default();
-            Err(Error::Status {
-                code: head.status.as_u16(),
-                message: message(&text),
-            })
-        };
-        timeout_at(end, answer)
-            .await
-            .unwrap_or(Err(Error::Timeout(START_TIMEOUT)))
+    /// Begins again with a list.
+    fn restart(&mut self) {
+        self.watch = Mutex::new(Watch::new(&self.client, &self.plan));
     }
 }
 
-/// A page of a list that is read item by item.
-struct PageReader {
-    /// A mutex for the same reason as that of [`Lines`].
-    body: Mutex<Body>,
-    splitter: Splitter,
-    end: Instant,
-}
-
-impl PageReader {
-    /// Reads on. Returns the next page at the end of this one.
-    async fn read(&mut self, push: impl FnMut(Item)) -> Result<Option<Page>, Error> {
-        let end = self.end.min(Instant::now() + START_TIMEOUT);
-        let body = self.body.get_mut().unwrap_or_else(PoisonError::into_inner);
-        match timeout_at(end, body.frame()).await {
-            Ok(Some(Ok(frame))) => {
-                let bytes = frame.into_data().unwrap_or_default();
-                if self.splitter.feed(&bytes, push) {
-                    Ok(None)
-                } else {
-                    Err(Error::Decode("a page of a list is no list".to_owned()))
-                }
-            }
-            Ok(Some(Err(error))) => Err(Error::Broken(describe(&error))),
-            Ok(None) => event::read_page(self.splitter.rest()).map(Some),
-            Err(_) => Err(Error::Timeout(START_TIMEOUT)),
-        }
-    }
-}
-
-fn broken(text: &str) -> Error {
-    Error::Broken(text.to_owned())
-}
-
-/// The sign of a failed request: 410 means that what was known is too old.
-fn failed<K>(error: Error) -> WatchSignal<K> {
+/// The cause of a failure that the transport did not report.
+fn cause(error: &watcher::Error) -> Error {
     match error {
-        Error::Status { code: 410, .. } => WatchSignal::Expired,
-        error => WatchSignal::Failed(error),
+        watcher::Error::WatchError(status) => Error::Status {
+            code: status.code,
+            message: status.message.clone(),
+        },
+        error => Error::Decode(error.to_string()),
     }
 }
 
-/// Reports whether a watch may resume where it was after such a failure. Where the API server rejects
-/// the request itself, asking again does not help.
+/// Returns true if a watch may resume where it was after such a failure. After a lost event, or if the API server rejects
+/// the request itself, only a list helps.
 fn may_resume(error: &Error) -> bool {
     match error {
         Error::Status { code, .. } => matches!(code, 401 | 403 | 429 | 500 | 502 | 503),
+        Error::Decode(_) => false,
         _ => true,
     }
 }
 
-/// Reports whether the API server does not support streamed lists.
+/// Returns true if the API server does not support streamed lists.
 fn is_streaming_refused(error: &Error) -> bool {
     match error {
         Error::Status { code, message } => {
@@ -546,31 +319,6 @@ fn is_streaming_refused(error: &Error) -> bool {
         }
         _ => false,
     }
-}
-
-/// Reports whether the resource version `new` is older than `known`; both are numbers (KEP-5504).
-fn is_older(new: Option<&str>, known: &str) -> bool {
-    let number = |version: &str| version.parse::<u64>().ok();
-    match (new.and_then(number), number(known)) {
-        (Some(new), Some(known)) => new < known,
-        _ => false,
-    }
-}
-
-/// `&continue=` with the mark of a page, as it stands in a query; nothing where there is no mark.
-fn form_urlencoded(mark: &str) -> String {
-    if mark.is_empty() {
-        return String::new();
-    }
-    let mut query = "&continue=".to_owned();
-    for byte in mark.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            query.push(char::from(byte));
-        } else {
-            query.extend(format!("%{byte:02X}").chars());
-        }
-    }
-    query
 }
 
 #[cfg(test)]

@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 
+use tokio::time::Instant;
+
 use super::*;
+use crate::controller::memory::MAX_WIRE_OBJECT;
 use crate::controller::testing::{Log, Reply, client, paths};
 
 const LIFE: Duration = Duration::from_secs(60);
@@ -20,7 +23,7 @@ fn event(type_: &str, object: &Value) -> String {
 
 fn bookmark(version: &str, ends_list: bool) -> String {
     let annotations = if ends_list {
-        json!({event::INITIAL_EVENTS_END: "true"})
+        json!({transport::INITIAL_EVENTS_END: "true"})
     } else {
         Value::Null
     };
@@ -135,6 +138,59 @@ async fn lists_by_pages_where_it_must() {
     let expect = ["init", "listed a", "listed b", "listed c", "done", "alive"];
     assert_eq!(signs(&mut watch, 6).await, expect);
     assert!(paths(&log)[3].ends_with("&resourceVersion=7"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_deleted_during_a_list_is_reported() {
+    let (mut watch, _) = streamed(|n, _| {
+        Some(match n {
+            0 => Reply::watch(&[
+                event("ADDED", &map("a", "1")),
+                event("DELETED", &map("a", "2")),
+                bookmark("3", true),
+            ]),
+            _ => Reply::watch(&[]),
+        })
+    });
+    let expect = ["init", "listed a", "deleted a", "done", "alive"];
+    assert_eq!(signs(&mut watch, 5).await, expect);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_is_too_long_is_requested_in_halves() {
+    let long = || "x".repeat(MAX_WIRE_OBJECT);
+    let (mut watch, log) = listing(Listing::Paged(2), move |n, _| {
+        let mut object = map("a", "1");
+        if n == 0 {
+            object["data"] = json!({"key": long()});
+        }
+        Some(match n {
+            0 | 1 => Reply::json(&json!({"metadata": {"resourceVersion": "7"}, "items": [object]})),
+            _ => Reply::watch(&[]),
+        })
+    });
+    let expect = ["init", "init", "listed a", "done", "alive"];
+    assert_eq!(signs(&mut watch, 5).await, expect);
+    let paths = paths(&log);
+    assert!(
+        paths[0].contains("limit=2") && paths[1].contains("limit=1"),
+        "{paths:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_too_long_for_a_page_fails_the_list() {
+    let (mut watch, _) = listing(Listing::Paged(1), |_, _| {
+        let mut object = map("a", "1");
+        object["data"] = json!({"key": "x".repeat(MAX_WIRE_OBJECT)});
+        Some(Reply::json(
+            &json!({"metadata": {"resourceVersion": "7"}, "items": [object]}),
+        ))
+    });
+    assert_eq!(
+        signs(&mut watch, 3).await,
+        ["init", "failed decode", "init"]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -266,7 +322,7 @@ async fn silence_has_an_end() {
         _ => Some(Reply::watch(&[])),
     });
     assert_eq!(signs(&mut watch, 1).await, ["failed timeout"]);
-    assert_eq!(start.elapsed(), START_TIMEOUT);
+    assert_eq!(start.elapsed(), transport::START_TIMEOUT);
     assert_eq!(
         signs(&mut watch, 3).await,
         ["init", "listed a", "failed timeout"]
@@ -276,7 +332,7 @@ async fn silence_has_an_end() {
         signs(&mut watch, 5).await,
         ["init", "done", "alive", "failed timeout", "alive"]
     );
-    assert_eq!(listed.elapsed(), LIFE + GRACE);
+    assert_eq!(listed.elapsed(), LIFE + transport::GRACE);
 }
 
 #[tokio::test(start_paused = true)]
@@ -293,10 +349,8 @@ async fn a_watch_that_ends_at_once_is_no_ordinary_one() {
 
 #[test]
 fn metadata_is_asked_for_as_such() {
-    assert!(
-        Form::Metadata
-            .of_list()
-            .contains("PartialObjectMetadataList;")
-    );
-    assert!(Form::Metadata.of_watch().contains("PartialObjectMetadata;"));
+    let list = Form::Metadata.media_type(false);
+    assert!(list.contains("PartialObjectMetadataList;"));
+    let event = Form::Metadata.media_type(true);
+    assert!(event.contains("PartialObjectMetadata;"));
 }

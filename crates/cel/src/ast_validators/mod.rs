@@ -9,7 +9,7 @@ mod format;
 
 use super::ast::{Ast, Expr, ExprId, Literal, MapEntry, is_optional};
 use super::checker::{CheckedAst, Reference};
-use super::diagnostic::{Code, Diagnostics};
+use super::diagnostic::{Code, DiagnosticKind, Diagnostics};
 use super::env::Env;
 use super::interrupt::{checkpoint, checkpoint_of};
 use super::source::SourceMap;
@@ -46,7 +46,7 @@ pub fn validate(checked: &CheckedAst, env: &Env, text: &str, found: &mut Diagnos
             }
             Validator::StringFormat => {
                 for (id, message) in format::mistakes(checked) {
-                    validation.report(id, Code::InvalidLiteral, message);
+                    validation.report_literal(id, message);
                 }
             }
         }
@@ -64,15 +64,20 @@ struct Validation<'a> {
 }
 
 impl Validation<'_> {
-    fn report(&mut self, id: ExprId, code: Code, message: String) {
+    fn report(&mut self, id: ExprId, kind: DiagnosticKind) {
         let source = self.source.get_or_insert_with(|| SourceMap::new(self.text));
         let location = source.location(self.ast.offset(id));
-        self.found.report_at(code, location, id, message);
+        self.found.report_at(kind, location, id);
+    }
+
+    fn report_literal(&mut self, id: ExprId, message: String) {
+        let code = Code::InvalidLiteral;
+        self.report(id, DiagnosticKind::Other { code, message });
     }
 
     fn report_mismatch(&mut self, id: ExprId, expected: &Type, actual: &Type) {
-        let message = format!("expected type '{expected}' but found '{actual}'");
-        self.report(id, Code::MixedLiteral, message);
+        let (expected, actual) = (expected.clone(), actual.clone());
+        self.report(id, DiagnosticKind::MixedLiteral { expected, actual });
     }
 
     /// Asks of the first argument of `function` behind the receiver, where it is a literal.
@@ -94,7 +99,7 @@ impl Validation<'_> {
                 && !is_valid(literal)
             {
                 let message = format!("invalid {function} argument");
-                self.report(arg, Code::InvalidLiteral, message);
+                self.report_literal(arg, message);
             }
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::substitution::{Substitution, has_params, most_general};
 use super::{CheckedAst, Places, Reference};
 use crate::ast::{Ast, Comprehension, Expr, ExprId, Literal, MapEntry, StructField, is_optional};
-use crate::diagnostic::{Candidates, Code, Diagnostic, Diagnostics, Hint};
+use crate::diagnostic::{Candidates, Code, DiagnosticKind, Diagnostics, UndefinedField};
 use crate::env::{Env, Ident};
 use crate::ext::optional;
 use crate::interrupt::checkpoint;
@@ -60,19 +60,13 @@ impl<'a> Checker<'a> {
         (checked, self.found)
     }
 
-    pub(super) fn report(&mut self, id: ExprId, code: Code, message: String) {
+    pub(super) fn report(&mut self, id: ExprId, kind: DiagnosticKind) {
         let location = self.places.location(self.ast.offset(id));
-        self.found.report_at(code, location, id, message);
+        self.found.report_at(kind, location, id);
     }
 
-    fn report_with_hint(&mut self, id: ExprId, code: Code, message: String, hint: Hint) {
-        self.found.add(Diagnostic {
-            code,
-            location: self.places.location(self.ast.offset(id)),
-            expr: Some(id),
-            message,
-            hint: Some(hint),
-        });
+    fn report_other(&mut self, id: ExprId, code: Code, message: String) {
+        self.report(id, DiagnosticKind::Other { code, message });
     }
 
     pub(super) fn set_type(&mut self, id: ExprId, type_: Type) {
@@ -80,7 +74,7 @@ impl<'a> Checker<'a> {
             let message = format!(
                 "the type of the expression has more than {MAX_TYPE_PARTS} parts; simplify it"
             );
-            self.report(id, Code::TooComplex, message);
+            self.report_other(id, Code::TooComplex, message);
             Type::Dyn
         } else {
             type_
@@ -109,7 +103,7 @@ impl<'a> Checker<'a> {
         let ast = self.ast;
         match ast.expr(id) {
             Expr::Unspecified => {
-                self.report(id, Code::Syntax, "unexpected unspecified type: ".into());
+                self.report_other(id, Code::Syntax, "unexpected unspecified type: ".into());
             }
             Expr::Literal(literal) => self.set_type(id, literal_type(literal)),
             Expr::Ident(name) => self.check_ident(id, name),
@@ -179,9 +173,8 @@ impl<'a> Checker<'a> {
     }
 
     pub(super) fn report_undeclared(&mut self, id: ExprId, name: &str) {
-        let message = format!("undeclared reference to '{name}' (in container '')");
-        let hint = Hint::Name(name.into());
-        self.report_with_hint(id, Code::UndeclaredReference, message, hint);
+        let name = name.into();
+        self.report(id, DiagnosticKind::UndeclaredReference { name });
     }
 
     fn check_select(&mut self, id: ExprId, operand: ExprId, field: &str, test_only: bool) {
@@ -232,13 +225,13 @@ impl<'a> Checker<'a> {
                 "unsupported optional field selection: incorrect signature.{member} argument count: {}",
                 args.len()
             );
-            self.report(id, Code::InvalidOptionalSelection, message);
+            self.report_other(id, Code::InvalidOptionalSelection, message);
             return;
         };
         let ast = self.ast;
         let Expr::Literal(Literal::String(name)) = ast.expr(*field) else {
             let message = "unsupported optional field selection".into();
-            self.report(*field, Code::InvalidOptionalSelection, message);
+            self.report_other(*field, Code::InvalidOptionalSelection, message);
             return;
         };
         let selected = self.check_select_field(id, *operand, name, true);
@@ -270,13 +263,13 @@ impl<'a> Checker<'a> {
             Type::Map(entry) => entry.1.clone(),
             Type::Struct(object) => self.field_type(id, object, field).unwrap_or(Type::Error),
             Type::Param(_) => {
-                self.substitution.is_assignable(&Type::Dyn, &target);
+                self.substitution.bind_to_dyn(&target);
                 Type::Dyn
             }
             _ => {
                 if !target.is_dyn_or_error() {
-                    let message = format!("type '{target}' does not support field selection");
-                    self.report(id, Code::NoFieldSelection, message);
+                    let operand = target.clone();
+                    self.report(id, DiagnosticKind::NoFieldSelection { operand });
                 }
                 Type::Dyn
             }
@@ -293,25 +286,21 @@ impl<'a> Checker<'a> {
     /// Source: cel-go `checker/checker.go`, `lookupFieldType`.
     fn field_type(&mut self, id: ExprId, object: &StructType, field: &str) -> Option<Type> {
         let Some(fields) = &object.fields else {
-            let message = format!("unexpected failed resolution of '{}'", object.shown_name());
-            self.report(id, Code::UnresolvedType, message);
+            let name = object.shown_name().into();
+            self.report(id, DiagnosticKind::UnresolvedType { name });
             return None;
         };
         let type_ = fields.field_type(&object.name, field);
         if type_.is_none() {
-            let message = format!("undefined field '{field}'");
-            let hint = Hint::Field {
-                name: field.into(),
-                candidates: Candidates::of(fields),
-            };
-            self.report_with_hint(id, Code::UndefinedField, message, hint);
+            let field = UndefinedField::new(field, fields);
+            self.report(id, DiagnosticKind::UndefinedField(field));
         }
         type_
     }
 
     pub(super) fn report_mismatch(&mut self, id: ExprId, expected: &Type, actual: &Type) {
-        let message = format!("expected type '{expected}' but found '{actual}'");
-        self.report(id, Code::TypeMismatch, message);
+        let (expected, actual) = (expected.clone(), actual.clone());
+        self.report(id, DiagnosticKind::TypeMismatch { expected, actual });
     }
 
     /// The type of a part written with `?`, which must be optional.
@@ -387,13 +376,13 @@ impl<'a> Checker<'a> {
             Ident::TypeName(of) if matches!(of, Type::Struct(_)) || is_well_known(&of) => of,
             Ident::TypeName(of) => {
                 let message = format!("'{}' is not a message type", declared_name(&of));
-                self.report(id, Code::NotAType, message);
+                self.report_other(id, Code::NotAType, message);
                 Type::Error
             }
             Ident::Variable(Type::Error) => Type::Error,
             Ident::Variable(type_) => {
                 let message = format!("'{}' is not a type", declared_name(&type_));
-                self.report(id, Code::NotAType, message);
+                self.report_other(id, Code::NotAType, message);
                 Type::Error
             }
         };
@@ -406,8 +395,8 @@ impl<'a> Checker<'a> {
                     .unwrap_or(Type::Error),
                 Type::Error => {
                     // As upstream, which goes on with the name of what is no message.
-                    let message = format!("unexpected failed resolution of '{name}'");
-                    self.report(field.id, Code::UnresolvedType, message);
+                    let name = name.into();
+                    self.report(field.id, DiagnosticKind::UnresolvedType { name });
                     Type::Error
                 }
                 well_known => {
@@ -415,8 +404,11 @@ impl<'a> Checker<'a> {
                     message
                         .and_then(|message| message.field(&field.field))
                         .unwrap_or_else(|| {
-                            let message = format!("undefined field '{}'", field.field);
-                            self.report(field.id, Code::UndefinedField, message);
+                            let undefined = UndefinedField {
+                                name: Arc::clone(&field.field),
+                                candidates: Candidates::Keys(Arc::default()),
+                            };
+                            self.report(field.id, DiagnosticKind::UndefinedField(undefined));
                             Type::Error
                         })
                 }
@@ -426,11 +418,12 @@ impl<'a> Checker<'a> {
                 value = self.unwrap_optional_part(field.value, value);
             }
             if !self.substitution.is_assignable(&declared, &value) {
-                let message = format!(
-                    "expected type of field '{}' is '{declared}' but provided type is '{value}'",
-                    field.field
-                );
-                self.report(field.id, Code::TypeMismatch, message);
+                let kind = DiagnosticKind::FieldTypeMismatch {
+                    field: Arc::clone(&field.field),
+                    declared: declared.to_string(),
+                    actual: value.to_string(),
+                };
+                self.report(field.id, kind);
             }
         }
     }
@@ -448,15 +441,12 @@ impl<'a> Checker<'a> {
             Type::List(elem) => ((**elem).clone(), Type::Dyn),
             Type::Map(entry) => (entry.0.clone(), entry.1.clone()),
             Type::Dyn | Type::Error | Type::Param(_) => {
-                self.substitution.is_assignable(&Type::Dyn, &range);
+                self.substitution.bind_to_dyn(&range);
                 (Type::Dyn, Type::Dyn)
             }
             _ => {
-                let message = format!(
-                    "expression of type '{range}' cannot be range of a comprehension (must be list, map, \
-                     or dynamic)"
-                );
-                self.report(fold.iter_range, Code::NotARange, message);
+                let range = range.clone();
+                self.report(fold.iter_range, DiagnosticKind::NotARange { range });
                 (Type::Error, Type::Error)
             }
         };

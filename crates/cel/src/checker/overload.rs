@@ -7,7 +7,7 @@ use super::infer::Checker;
 use super::substitution::{instantiate, is_exact};
 use crate::ast::ExprId;
 use crate::decls::Function;
-use crate::diagnostic::Code;
+use crate::diagnostic::DiagnosticKind;
 use crate::types::Type;
 
 impl Checker<'_> {
@@ -130,9 +130,14 @@ impl Checker<'_> {
                 );
             }
             None => {
-                let message =
-                    self.no_matching_overload(function.name, target.is_some(), &arg_types);
-                self.report(id, Code::NoMatchingOverload, message);
+                let resolved = arg_types.iter();
+                let resolved = resolved.map(|arg| self.substitution.resolve_to_dyn(arg));
+                let kind = DiagnosticKind::NoMatchingOverload {
+                    function: function.name.into(),
+                    is_member: target.is_some(),
+                    args: resolved.collect(),
+                };
+                self.report(id, kind);
                 self.set_type(id, Type::Error);
             }
         }
@@ -169,17 +174,5 @@ impl Checker<'_> {
             );
         }
         self.set_type(id, type_);
-    }
-
-    fn no_matching_overload(&self, function: &str, is_member: bool, arg_types: &[Type]) -> String {
-        let shown: Vec<_> = arg_types
-            .iter()
-            .map(|arg| self.substitution.resolve_to_dyn(arg).to_string())
-            .collect();
-        let signature = match shown.split_first() {
-            Some((receiver, args)) if is_member => format!("{receiver}.({})", args.join(", ")),
-            _ => format!("({})", shown.join(", ")),
-        };
-        format!("found no matching overload for '{function}' applied to '{signature}'")
     }
 }

@@ -59,6 +59,15 @@ impl Substitution {
         assignable
     }
 
+    /// Binds the variable `type_` to `dyn`, so that later uses of the expression cannot give it a type that does not
+    /// have the selected field or the elements.
+    ///
+    /// Source: cel-go `checker/checker.go`, `checkSelectField`, `checkComprehension`.
+    pub(super) fn bind_to_dyn(&mut self, type_: &Type) {
+        let is_bound = self.is_assignable(&Type::Dyn, type_);
+        debug_assert!(is_bound, "dyn is assignable to each type");
+    }
+
     /// Reports whether each of `from` is assignable to its counterpart in `to`, under common bindings.
     pub(super) fn is_assignable_list(&mut self, from: &[Type], to: &[Type]) -> bool {
         let mark = self.trail.len();
@@ -255,14 +264,7 @@ fn is_leaf(type_: &Type) -> bool {
 }
 
 pub(super) fn has_params(type_: &Type) -> bool {
-    match type_ {
-        Type::Param(_) => true,
-        Type::List(elem) => has_params(elem),
-        Type::Map(entry) => has_params(&entry.0) || has_params(&entry.1),
-        Type::Opaque(opaque) => opaque.params.iter().any(has_params),
-        Type::Type(Some(of)) => has_params(of),
-        _ => false,
-    }
+    type_.has_part(|part| matches!(part, Type::Param(_)))
 }
 
 /// Reports whether two types are the same; a wrapper is the same as what it wraps.

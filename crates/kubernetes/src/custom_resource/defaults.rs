@@ -15,7 +15,7 @@ use crate::defaulting;
 use crate::validation_rules::definition::judge_with;
 use crate::validation_rules::path::Path;
 use crate::validation_rules::{
-    DefinitionError, DefinitionVerdict, FieldError, FieldErrorKind, Validator,
+    DefinitionCause, DefinitionError, DefinitionVerdict, FieldError, FieldErrorKind, Validator,
 };
 
 /// Judges the rules of `definition` as [`judge`](crate::validation_rules::judge) does, and the defaults, which the API
@@ -50,7 +50,7 @@ fn walk(schema: &Json, path: &Path<'_>, is_root: bool, errors: &mut Vec<Definiti
                 ..fault
             },
             place: path.steps(),
-            expression: None,
+            cause: DefinitionCause::Other,
         }));
     }
     // Defaults are forbidden beneath additionalProperties.

@@ -56,6 +56,8 @@ pub struct ExpressionError {
     pub trouble: Trouble,
     /// The API server's words.
     pub detail: String,
+    /// True if the result has another type than the expression must have.
+    pub is_result_type: bool,
     /// The findings with their places in the expression, in our words; empty where the trouble is with the whole.
     pub found: Diagnostics,
 }
@@ -65,6 +67,7 @@ impl ExpressionError {
         Self {
             trouble: Trouble::Refused,
             detail: detail.into(),
+            is_result_type: false,
             found: Diagnostics::default(),
         }
     }
@@ -236,7 +239,11 @@ fn expression(
             return Err((refusal(found, false, text, budget, sort), false));
         }
         if checked.output_type() != sort.type_ {
-            return Err((ExpressionError::refused(sort.wrong_type), false));
+            let error = ExpressionError {
+                is_result_type: true,
+                ..ExpressionError::refused(sort.wrong_type)
+            };
+            return Err((error, false));
         }
         let uses_old_self = names_old_self(&checked);
         let program = Program::plan(&checked, env, &KubernetesRuntime).map_err(|error| {
@@ -292,7 +299,7 @@ fn refusal(
     let is_unjudged = found
         .as_slice()
         .iter()
-        .any(|found| found.code == Code::TooComplex);
+        .any(|found| found.kind.code() == Code::TooComplex);
     let mut shown = if is_syntax && !is_unjudged {
         antlr::findings(text)
     } else {
@@ -315,6 +322,7 @@ fn refusal(
             sort.prefix,
             shown.render_as(text, words)
         ),
+        is_result_type: false,
         found,
     }
 }

@@ -39,8 +39,35 @@ pub struct DefinitionError {
     /// The way to the field in the definition as it is written. The API server names a schema that all versions share
     /// `spec.validation`.
     pub place: Vec<PathStep>,
-    /// The fault of the expression, where that is the trouble.
-    pub expression: Option<ExpressionError>,
+    /// The cause.
+    pub cause: DefinitionCause,
+}
+
+/// The cause of an error about a CustomResourceDefinition.
+#[derive(Clone, Debug, Default)]
+pub enum DefinitionCause {
+    /// None of the others.
+    #[default]
+    Other,
+    /// An expression that does not compile.
+    Expression(ExpressionError),
+    /// The estimated cost of an expression, or of all expressions, exceeds its limit.
+    CostLimit,
+    /// A rule uses `oldSelf` where the value before an update cannot be found.
+    UncorrelatableRule,
+    /// A schema has a keyword that schemas do not have.
+    UnknownKeyword,
+}
+
+impl DefinitionError {
+    /// The error of the expression, if that is the cause.
+    #[must_use]
+    pub fn expression(&self) -> Option<&ExpressionError> {
+        match &self.cause {
+            DefinitionCause::Expression(error) => Some(error),
+            _ => None,
+        }
+    }
 }
 
 /// The estimated cost of a rule or its message for one object, in cost units.
@@ -210,13 +237,13 @@ fn judge_schema(
     errors.extend(found.of_expressions);
     if context.is_some() && judging.total.exceeds_limit() {
         for (place, field) in judging.total.most_expensive() {
-            errors.push(forbidden(
+            errors.push(over_cost_limit(
                 place.clone(),
                 field.to_owned(),
                 cost::CONTRIBUTED.into(),
             ));
         }
-        errors.push(forbidden(
+        errors.push(over_cost_limit(
             path.steps(),
             path.text(),
             judging.total.message(),
@@ -229,7 +256,7 @@ fn judge_schema(
     }
 }
 
-fn forbidden(place: Vec<PathStep>, field: String, detail: String) -> DefinitionError {
+fn over_cost_limit(place: Vec<PathStep>, field: String, detail: String) -> DefinitionError {
     DefinitionError {
         error: FieldError {
             kind: FieldErrorKind::Forbidden,
@@ -238,7 +265,7 @@ fn forbidden(place: Vec<PathStep>, field: String, detail: String) -> DefinitionE
             detail,
         },
         place,
-        expression: None,
+        cause: DefinitionCause::CostLimit,
     }
 }
 
@@ -256,7 +283,7 @@ fn error(
             detail: detail.into(),
         },
         place: path.steps(),
-        expression: None,
+        cause: DefinitionCause::Other,
     }
 }
 
@@ -430,7 +457,7 @@ impl Judging<'_> {
         let mut failed = |path: &Path<'_>, failure: &ExpressionError| {
             let detail = failure.detail.as_str();
             errors.push(DefinitionError {
-                expression: Some(failure.clone()),
+                cause: DefinitionCause::Expression(failure.clone()),
                 ..error(path, FieldErrorKind::Invalid, value(), detail)
             });
         };
@@ -450,14 +477,14 @@ impl Judging<'_> {
         }
         if compiled.uses_old_self {
             if let Some(within) = &way.uncorrelatable {
-                errors.push(error(
-                    &rule_path,
-                    FieldErrorKind::Invalid,
-                    Some(go_quote(&rule.rule)),
-                    format!(
-                        "oldSelf cannot be used on the uncorrelatable portion of the schema within {within}"
-                    ),
-                ));
+                let detail = format!(
+                    "oldSelf cannot be used on the uncorrelatable portion of the schema within {within}"
+                );
+                let value = Some(go_quote(&rule.rule));
+                errors.push(DefinitionError {
+                    cause: DefinitionCause::UncorrelatableRule,
+                    ..error(&rule_path, FieldErrorKind::Invalid, value, detail)
+                });
             }
         } else if let Some(optional) = rule.optional_old_self {
             errors.push(error(
@@ -479,7 +506,7 @@ impl Judging<'_> {
     ) {
         if max_cost > cost::STATIC_ESTIMATED_COST_LIMIT {
             let detail = cost::exceeded(what, max_cost, cost::STATIC_ESTIMATED_COST_LIMIT);
-            errors.push(forbidden(path.steps(), path.text(), detail));
+            errors.push(over_cost_limit(path.steps(), path.text(), detail));
         }
         self.total.add(path, max_cost);
         self.costs.push(RuleCost {

@@ -32,11 +32,13 @@ use serde_json::Value as Json;
 
 pub use compile::{ExpressionError, Trouble};
 pub use cost::{STATIC_ESTIMATED_COST_LIMIT, STATIC_ESTIMATED_CRD_COST_LIMIT};
-pub use definition::{DefinitionError, DefinitionVerdict, RuleCost, has_rules, judge};
+pub use definition::{
+    DefinitionCause, DefinitionError, DefinitionVerdict, RuleCost, has_rules, judge,
+};
 pub use field_error::{FieldError, FieldErrorKind};
 pub use path::PathStep;
 pub use rule::ValidationRule;
-pub use schema_errors::{KEYWORDS, UNKNOWN_KEYWORD, schema_errors};
+pub use schema_errors::{KEYWORDS, schema_errors};
 pub use spec_errors::definition_errors;
 pub use validator::{ValidationResult, Validator};
 pub use walk::{RuleWatcher, WatchedRule};

@@ -13,7 +13,7 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::definition::DefinitionError;
+use super::definition::{DefinitionCause, DefinitionError};
 use super::field_error::{FieldError, FieldErrorKind};
 use super::list_errors;
 use super::path::{Path, PathStep, written};
@@ -27,7 +27,7 @@ use cel::value::go_quote;
 const MAX_ERRORS: usize = 50;
 
 /// Message of a keyword that there is not.
-pub const UNKNOWN_KEYWORD: &str =
+const UNKNOWN_KEYWORD: &str =
     "schemas have no such keyword: the API server drops it, and kubectl refuses it";
 
 /// The keywords of schemas.
@@ -150,7 +150,7 @@ fn add(
             detail: detail.into(),
         },
         place: path.steps(),
-        expression: None,
+        cause: DefinitionCause::Other,
     });
 }
 
@@ -167,13 +167,11 @@ fn walk(
     for keyword in schema.keys() {
         if KEYWORDS.binary_search(&keyword.as_str()).is_err() {
             let path = path.field(keyword);
-            add(
-                errors,
-                &path,
-                FieldErrorKind::Invalid,
-                None,
-                UNKNOWN_KEYWORD,
-            );
+            let kind = FieldErrorKind::Invalid;
+            add(errors, &path, kind, None, UNKNOWN_KEYWORD);
+            if let Some(added) = errors.last_mut() {
+                added.cause = DefinitionCause::UnknownKeyword;
+            }
         }
     }
     keywords(schema, path, level, errors);
@@ -287,7 +285,7 @@ fn keywords(
         errors.push(DefinitionError {
             error,
             place: at,
-            expression: None,
+            cause: DefinitionCause::Other,
         });
     }
 }

@@ -10,7 +10,7 @@
 
 use serde_json::Value as Json;
 
-use super::definition::DefinitionError;
+use super::definition::{DefinitionCause, DefinitionError};
 use super::field_error::{FieldError, FieldErrorKind};
 use super::path::{PathStep, written};
 use crate::library::format::validation::{dns1035_label, dns1123_subdomain};
@@ -102,7 +102,7 @@ impl Faults {
                 detail: detail.to_owned(),
             },
             place,
-            expression: None,
+            cause: DefinitionCause::Other,
         });
     }
 

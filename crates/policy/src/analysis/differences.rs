@@ -94,14 +94,14 @@ static RULES: &[Rule] = &[
     Rule {
         name: "mixed-literal",
         reason: "the literal compiles without schemas, and may hold values of unlike types",
-        applies: |finding, _| finding.code == Code::MixedLiteral,
+        applies: |finding, _| finding.kind.code() == Code::MixedLiteral,
     },
     Rule {
         name: "untyped-field",
         reason: "the schema declares the field without a type, or lets objects hold fields that it does not \
                  declare: Quantity, preserved unknown fields",
         applies: |finding, checked| {
-            if finding.code != Code::UndefinedField {
+            if finding.kind.code() != Code::UndefinedField {
                 return false;
             }
             let Some((operand, field)) = selection(finding, checked) else {
@@ -120,7 +120,7 @@ static RULES: &[Rule] = &[
         name: "presence-test",
         reason: "a test for a field that is not declared is false, and no error",
         applies: |finding, checked| {
-            finding.code == Code::UndefinedField
+            finding.kind.code() == Code::UndefinedField
                 && matches!(
                     expr(finding, checked),
                     Some(Expr::Select {
@@ -140,7 +140,7 @@ static RULES: &[Rule] = &[
                     .first()
                     .is_some_and(|container| container.optional_value().is_some());
             is_index
-                || finding.code == Code::UndefinedField
+                || finding.kind.code() == Code::UndefinedField
                     && (is_function(finding, checked, &["_?._"])
                         || selection(finding, checked)
                             .is_some_and(|(operand, _)| operand.optional_value().is_some()))
@@ -149,7 +149,7 @@ static RULES: &[Rule] = &[
     Rule {
         name: "object-as-map",
         reason: "objects are maps at run time: they can be indexed, measured and iterated over",
-        applies: |finding, checked| match finding.code {
+        applies: |finding, checked| match finding.kind.code() {
             Code::NotARange => finding
                 .expr
                 .is_some_and(|range| matches!(checked.type_of(range), Type::Struct(_))),
@@ -189,13 +189,13 @@ static RULES: &[Rule] = &[
     Rule {
         name: "request-resource",
         reason: "the type checker does not declare `authorizer.requestResource`, and the admission plugin does",
-        applies: |finding, _| finding.code == Code::UnresolvedType,
+        applies: |finding, _| finding.kind.code() == Code::UnresolvedType,
     },
     Rule {
         name: "null-variable",
         reason: "what is null in one case is an object in the other, and the null is guarded against",
         applies: |finding, checked| {
-            finding.code == Code::NoFieldSelection
+            finding.kind.code() == Code::NoFieldSelection
                 && selection(finding, checked).is_some_and(|(operand, _)| operand == Type::Null)
         },
     },
@@ -268,7 +268,7 @@ pub fn differences(
                     differences.push(Difference {
                         field_ref: expression.field_ref.clone(),
                         gvk: gvk.clone(),
-                        message: finding.message.clone(),
+                        message: finding.to_string(),
                         rule: explain(n, finding, &checked, &analysis),
                     });
                 }
@@ -308,7 +308,7 @@ fn is_function(finding: &Diagnostic, checked: &CheckedAst, functions: &[&str]) -
 
 /// Reports whether no overload of one of `functions` was found.
 fn is_call(finding: &Diagnostic, checked: &CheckedAst, functions: &[&str]) -> bool {
-    finding.code == Code::NoMatchingOverload && is_function(finding, checked, functions)
+    finding.kind.code() == Code::NoMatchingOverload && is_function(finding, checked, functions)
 }
 
 /// The types of receiver and arguments of the call that the finding is about.

@@ -16,7 +16,7 @@ use crate::expressions::{ExpressionCheck, PolicyExpression, Role, TextLeft};
 use crate::matching::Target;
 use cel::ast::ExprId;
 use cel::checker::CheckedAst;
-use cel::diagnostic::{Code, Diagnostics, Hint};
+use cel::diagnostic::{Code, DiagnosticKind, Diagnostics, UndefinedField};
 use cel::env::Env;
 use cel::eval::Program;
 use cel::interrupt::working_on;
@@ -72,7 +72,7 @@ pub(super) struct KindAnalysis {
     /// By the index of the expression.
     pub(super) found: BTreeMap<usize, Finding>,
     /// Tests for a field that objects of the kind cannot have: the expression, the test and the field.
-    pub(super) absent: Vec<(usize, ExprId, Hint)>,
+    pub(super) absent: Vec<(usize, ExprId, UndefinedField)>,
     /// The other tests for a field.
     pub(super) present: Vec<(usize, ExprId)>,
     /// Comparisons of values that are never equal for their types: the expression, the comparison, and why.
@@ -326,7 +326,7 @@ impl<'a> Driver<'a> {
                     }
                 }
             };
-            found.retain(|finding| finding.code != Code::TooComplex);
+            found.retain(|finding| finding.kind.code() != Code::TooComplex);
             if !found.is_empty() {
                 let n_bytes = self.text_left.cut(&mut found, &expression.text);
                 analysis
@@ -343,9 +343,11 @@ fn unplanned(checked: &CheckedAst, env: &Env, text: &str) -> Option<Diagnostics>
     let error = Program::plan(checked, env, &KubernetesRuntime).err()?;
     let issue = Issue {
         id: error.at().unwrap_or_else(|| checked.ast().root()),
-        code: Code::InvalidLiteral,
-        message: error.to_string(),
-        hint: None,
+        kind: DiagnosticKind::Other {
+            code: Code::InvalidLiteral,
+            message: error.to_string(),
+        },
+        note: None,
     };
     Some(interpret::to_diagnostics([&issue], checked.ast(), text))
 }
@@ -428,13 +430,13 @@ impl KindAnalysis {
             if let Some(id) = null.first()
                 && null.len() == n_evaluated
             {
-                let message = "type 'null' does not support field selection: this is null in every request that \
-                               the rules match, so that the expression always fails";
+                let operand = Type::Null;
                 let issue = Issue {
                     id: *id,
-                    code: Code::NoFieldSelection,
-                    message: message.to_owned(),
-                    hint: None,
+                    kind: DiagnosticKind::NoFieldSelection { operand },
+                    note: Some(
+                        "this is null in every request that the rules match, so that the expression always fails",
+                    ),
                 };
                 self.add_issue(n, issue);
             }

@@ -18,7 +18,7 @@ use crate::compile::CompiledPolicy;
 use crate::expressions::{PolicyExpression, TextLeft};
 use crate::finding::{ExpressionFindings, KindFindings, Note};
 use cel::ast::{Expr, ExprId};
-use cel::diagnostic::Code;
+use cel::diagnostic::DiagnosticKind;
 use cel::interrupt::{checkpoint, working_on};
 use cel::source::SourceMap;
 use kubernetes::schema::Gvk;
@@ -177,11 +177,12 @@ impl Report {
         };
         kinds.sort_by(|left, right| (rank(left), left).cmp(&(rank(right), right)));
         kinds.truncate(MAX_PARTIAL_KINDS);
+        let found = issue.to_diagnostic(ast, &SourceMap::new(&expression.text));
         Some(Partial {
             index: n,
             field_ref: expression.field_ref.clone(),
-            location: SourceMap::new(&expression.text).location(ast.offset(issue.id)),
-            message: issue.message.clone(),
+            location: found.location,
+            message: found.to_string(),
             kinds: kinds.into_iter().cloned().collect(),
             n_failing,
             n_all: self.kinds.iter().filter(|kind| kind.is_by_wildcard).count(),
@@ -292,20 +293,17 @@ impl Report {
         let present: HashSet<_> = present.copied().collect();
         for kind in &mut self.kinds {
             let mut told = HashSet::new();
-            for (n, id, hint) in &kind.analysis.absent {
+            for (n, id, field) in &kind.analysis.absent {
                 checkpoint();
-                let field = hint.name();
-                if present.contains(&(*n, *id)) || !told.insert((*n, *id, field)) {
+                if present.contains(&(*n, *id)) || !told.insert((*n, *id, &*field.name)) {
                     continue;
                 }
                 let issue = Issue {
                     id: *id,
-                    code: Code::UndefinedField,
-                    message: format!(
-                        "undefined field '{field}': no kind that the rules match has it, so that has() is \
-                         always false"
+                    kind: DiagnosticKind::UndefinedField(field.clone()),
+                    note: Some(
+                        "no kind that the rules match has it, so that has() is always false",
                     ),
-                    hint: Some(hint.clone()),
                 };
                 kind.always_false.entry(*n).or_default().push(issue);
             }

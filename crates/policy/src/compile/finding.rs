@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use cel::diagnostic::{Diagnostics, Hint, Severity, Shown};
+use cel::diagnostic::{DiagnosticKind, Diagnostics, Severity, Shown};
 use cel::source::Location;
+use cel::types::Type;
 
 use crate::consequence::Consequence;
 use crate::rule::Rule;
@@ -31,6 +32,13 @@ pub enum Cause {
         /// The text that was compiled.
         text: Arc<str>,
     },
+    /// The result has another type than the expression must have.
+    ResultType {
+        /// The types of which it must have one.
+        accepted: &'static [Type],
+        /// The type that it has.
+        actual: Type,
+    },
     /// Something about the expression as a whole.
     Whole {
         /// The rule that it belongs to.
@@ -40,17 +48,28 @@ pub enum Cause {
     },
 }
 
-/// One of the things that are wrong with an expression that does not compile.
-#[derive(Clone, Copy, Debug)]
+/// One problem of an expression that does not compile.
+#[derive(Clone, Debug)]
 pub struct Issue<'a> {
     /// The rule that it belongs to.
     pub rule: Rule,
     /// The place; [`Location::NONE`] where it is about the expression as a whole.
     pub location: Location,
-    /// The message.
-    pub message: &'a str,
-    /// The name that nothing has, where that is the trouble.
-    pub hint: Option<&'a Hint>,
+    /// The message, without the container of names.
+    pub message: String,
+    /// The problem; `None` if it is about the expression as a whole.
+    pub kind: Option<&'a DiagnosticKind>,
+}
+
+impl Issue<'_> {
+    fn whole(rule: Rule, message: String) -> Self {
+        Self {
+            rule,
+            location: Location::NONE,
+            message,
+            kind: None,
+        }
+    }
 }
 
 impl Cause {
@@ -65,6 +84,15 @@ impl Cause {
                 };
                 format!("compilation failed: {}", found.render_as(text, shown))
             }
+            Self::ResultType { accepted, actual } => {
+                let names: Vec<_> = accepted.iter().map(Type::declared_string).collect();
+                let expected = match names.as_slice() {
+                    [only] => only.clone(),
+                    several => format!("one of [{}]", several.join(" ")),
+                };
+                let actual = actual.declared_string();
+                format!("must evaluate to {expected} but got {actual}")
+            }
             Self::Whole { message, .. } => message.clone(),
         }
     }
@@ -76,20 +104,22 @@ impl Cause {
             Self::Diagnostics { found, .. } => {
                 let found = found.as_slice().iter();
                 let issue = found.map(|found| Issue {
-                    rule: found.code.into(),
+                    rule: found.kind.code().into(),
                     location: found.location,
-                    message: &found.message,
-                    hint: found.hint.as_ref(),
+                    message: found.without_container(),
+                    kind: Some(&found.kind),
                 });
                 issue.collect()
             }
-            Self::Whole { rule, message } => vec![Issue {
-                rule: *rule,
-                location: Location::NONE,
-                message,
-                hint: None,
-            }],
+            Self::ResultType { .. } => vec![Issue::whole(Rule::ResultType, self.message())],
+            Self::Whole { rule, message } => vec![Issue::whole(*rule, message.clone())],
         }
+    }
+
+    /// Returns true if the result is `dyn`, a type that is known only when the expression is evaluated.
+    #[must_use]
+    pub fn is_dynamic_result(&self) -> bool {
+        matches!(self, Self::ResultType { actual, .. } if actual.is_dyn())
     }
 }
 

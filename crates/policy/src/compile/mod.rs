@@ -6,7 +6,6 @@
 
 mod finding;
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
@@ -566,7 +565,10 @@ fn trimmed(expression: &PolicyExpression, mode: CompileMode) -> Option<PolicyExp
 
 fn compile_error(mut found: Diagnostics, text: &Arc<str>, text_left: &TextLeft) -> CompileError {
     text_left.cut(&mut found, text);
-    let unsupported = found.as_slice().iter().any(|d| d.code == Code::TooComplex);
+    let unsupported = found
+        .as_slice()
+        .iter()
+        .any(|d| d.kind.code() == Code::TooComplex);
     let kind = if unsupported {
         CompileFindingKind::Unsupported
     } else {
@@ -609,19 +611,12 @@ fn check_result_type(role: Role, checked: &CheckedAst) -> Result<Type, CompileEr
     if accepted.contains(&type_) {
         return Ok(type_);
     }
-    let expected: Cow<'_, str> = match accepted {
-        [only] => format!("must evaluate to {}", only.declared_string()).into(),
-        several => {
-            let names: Vec<_> = several.iter().map(Type::declared_string).collect();
-            format!("must evaluate to one of [{}]", names.join(" ")).into()
-        }
-    };
     Err(CompileError {
         type_: CompileErrorType::Invalid,
         kind: CompileFindingKind::Failed,
-        cause: Cause::Whole {
-            rule: Rule::ResultType,
-            message: format!("{expected} but got {}", type_.declared_string()),
+        cause: Cause::ResultType {
+            accepted,
+            actual: type_,
         },
     })
 }

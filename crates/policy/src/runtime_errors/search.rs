@@ -389,8 +389,8 @@ impl<'a> Search<'a> {
             diagnostics.any(|(_, _, found)| {
                 found.location == finding.location
                     // No guard helps a chain with an undefined field.
-                    || found.code == Code::UndefinedField && chain.contains(&found.location)
-                    || finding.rule == Rule::AbsentObject && found.code == Code::NoFieldSelection
+                    || found.kind.code() == Code::UndefinedField && chain.contains(&found.location)
+                    || finding.rule == Rule::AbsentObject && found.kind.code() == Code::NoFieldSelection
             })
         };
         self.findings.retain(|located| !is_type_error(located));

@@ -18,7 +18,7 @@ fn refused(text: &str) -> String {
     let env = env();
     let (checked, found) = checker::check(&ast, text, &env);
     if !found.is_empty() {
-        let messages = found.as_slice().iter().map(|found| found.message.clone());
+        let messages = found.as_slice().iter().map(ToString::to_string);
         return messages.collect::<Vec<_>>().join("; ");
     }
     let planned = Program::plan(&checked, &env, &KubernetesRuntime);

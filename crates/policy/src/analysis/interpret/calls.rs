@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cel::ast::{Expr, ExprId, Literal};
-use cel::diagnostic::Code;
+use cel::diagnostic::DiagnosticKind;
 use cel::types::Type;
 
 use super::constants;
@@ -59,7 +59,7 @@ impl Interpreter<'_> {
                 }
                 if let Some(shape) = misfit(&value, is_bool) {
                     let types = [shape.to_type()];
-                    self.report_overload(id, function, false, &types);
+                    self.report_overload(id, function, false, types.into());
                 }
                 Value::bool().with_constant(value.as_bool().map(|value| Const::Bool(!value)))
             }
@@ -81,7 +81,7 @@ impl Interpreter<'_> {
                 let constant = equal.map(|equal| Const::Bool(equal == wanted));
                 if constant.is_none() && !is_comparable(&sides.0, &sides.1) {
                     let types = [sides.0.to_type(), sides.1.to_type()];
-                    self.report_overload(id, function, false, &types);
+                    self.report_overload(id, function, false, types.into());
                 }
                 let constant = constant.or_else(|| self.fold_closed(id));
                 Value::bool().with_constant(constant)
@@ -170,8 +170,8 @@ impl Interpreter<'_> {
 
     fn expect_bool(&mut self, id: ExprId, value: &Value) {
         if let Some(shape) = misfit(value, is_bool) {
-            let message = format!("expected type 'bool' but found '{}'", shape.to_type());
-            self.report(id, Code::TypeMismatch, message);
+            let (expected, actual) = (Type::Bool, shape.to_type());
+            self.report(id, DiagnosticKind::TypeMismatch { expected, actual });
         }
     }
 
@@ -204,7 +204,7 @@ impl Interpreter<'_> {
         self.n_conditions -= 1;
         if let Some(shape) = misfit(&condition, is_bool) {
             let types = [shape.to_type(), then.to_type(), otherwise.to_type()];
-            self.report_overload(id, "_?_:_", false, &types);
+            self.report_overload(id, "_?_:_", false, types.into());
         }
         let is_literal = |id| presence::is_literal(self.ast, id);
         match presence::presence(self.ast, condition_id, &self.facts.variables) {
@@ -245,7 +245,7 @@ impl Interpreter<'_> {
         let fits = |shape: &Shape| !matches!(shape, Shape::Plain(_) | Shape::Optional(_));
         if let Some(shape) = misfit(&container, fits) {
             let types = [element.to_type(), shape.to_type()];
-            self.report_overload(id, "@in", false, &types);
+            self.report_overload(id, "@in", false, types.into());
             return Value::bool();
         }
         match container.choices() {
@@ -317,7 +317,7 @@ impl Interpreter<'_> {
         let fits = |shape: &Shape| is_indexable(shape, index) && !shape.is_null();
         if let Some(shape) = misfit(container, fits) {
             let types = [shape.to_type(), index.to_type()];
-            self.report_overload(id, "_[_]", false, &types);
+            self.report_overload(id, "_[_]", false, types.into());
             return Value::unknown();
         }
         if has_no_such_key(container, index) {
@@ -337,7 +337,7 @@ impl Interpreter<'_> {
             |shape: &Shape| !matches!(shape, Shape::List(_, _)) || is_indexable(shape, index);
         if let Some(shape) = misfit(container, fits) {
             let types = [shape.to_type(), index.to_type()];
-            self.report_overload(id, "_[?_]", false, &types);
+            self.report_overload(id, "_[?_]", false, types.into());
         }
         if has_no_such_key(container, index) {
             return Value::optional(Value::never());

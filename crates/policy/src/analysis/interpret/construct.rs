@@ -7,11 +7,10 @@
 //! `typed/validate.go` ("field not declared in schema").
 
 use cel::ast::{Expr, ExprId, StructField};
-use cel::diagnostic::{Candidates, Code, Hint};
+use cel::diagnostic::{Code, DiagnosticKind, UndefinedField};
 use cel::types::{StructType, Type};
 use kubernetes::library::mutation::{OBJECT, is_object};
 
-use super::Issue;
 use super::expression::Interpreter;
 use super::value::{Shape, Value};
 
@@ -62,7 +61,8 @@ impl Interpreter<'_> {
                     "unexpected type name \"{name}\", expected \"{expected}\", which matches field name path from root \
                      Object type"
                 );
-                self.report(id, Code::TypeMismatch, message);
+                let code = Code::TypeMismatch;
+                self.report(id, DiagnosticKind::Other { code, message });
             }
         }
     }
@@ -75,15 +75,8 @@ impl Interpreter<'_> {
             return;
         }
         let Some(declared) = fields.field_type(&object.name, name) else {
-            self.report_issue(Issue {
-                id: field.id,
-                code: Code::UndefinedField,
-                message: format!("undefined field '{name}'"),
-                hint: Some(Hint::Field {
-                    name: name.into(),
-                    candidates: Candidates::of(fields),
-                }),
-            });
+            let undefined = UndefinedField::new(name, fields);
+            self.report(field.id, DiagnosticKind::UndefinedField(undefined));
             return;
         };
         let Some(wanted) = sort_of_type(&declared) else {
@@ -112,12 +105,12 @@ impl Interpreter<'_> {
             is_unfit(value, &mut found)
         };
         if let (true, Some(found)) = (is_wrong, found) {
-            let message = format!(
-                "expected type of field '{name}' is '{}' but provided type is '{}'",
-                shown(&declared),
-                shown(&found)
-            );
-            self.report(field.id, Code::TypeMismatch, message);
+            let kind = DiagnosticKind::FieldTypeMismatch {
+                field: name.into(),
+                declared: shown(&declared),
+                actual: shown(&found),
+            };
+            self.report(field.id, kind);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cel::ast::{Ast, Expr, ExprId, Literal, MapEntry};
-use cel::diagnostic::{Candidates, Code, Hint};
+use cel::diagnostic::{Candidates, DiagnosticKind, UndefinedField};
 use cel::env::Ident;
 use cel::interrupt::{checkpoint, checkpoint_of};
 use cel::types::Type;
@@ -40,14 +40,8 @@ enum Selected {
     Value(Value),
     /// Nothing: the value is null.
     Null,
-    Unfit(Unfit),
-}
-
-/// Why nothing can be selected.
-struct Unfit {
-    code: Code,
-    message: String,
-    hint: Option<Hint>,
+    /// Nothing can be selected.
+    Unfit(DiagnosticKind),
 }
 
 /// Where the findings were, for taking back what comes later.
@@ -138,16 +132,12 @@ impl<'a> Interpreter<'a> {
         test_shape(shape, field).ok().flatten()
     }
 
-    pub(super) fn report(&mut self, id: ExprId, code: Code, message: String) {
-        self.report_issue(Issue {
+    pub(super) fn report(&mut self, id: ExprId, kind: DiagnosticKind) {
+        let issue = Issue {
             id,
-            code,
-            message,
-            hint: None,
-        });
-    }
-
-    pub(super) fn report_issue(&mut self, issue: Issue) {
+            kind,
+            note: None,
+        };
         checkpoint_of(self.outcome.issues.len() / 16);
         if !self.outcome.issues.contains(&issue) {
             self.outcome.issues.push(issue);
@@ -315,7 +305,7 @@ impl<'a> Interpreter<'a> {
         }
         let mut result = Value::never();
         let (mut n_fit, mut n_null) = (0, 0);
-        let mut unfit: Option<Unfit> = None;
+        let mut unfit: Option<DiagnosticKind> = None;
         let mut fails = false;
         for choice in value.choices() {
             match select_shape(&choice.shape, field) {
@@ -335,19 +325,9 @@ impl<'a> Interpreter<'a> {
                 }
             }
         }
-        if let Some(Unfit {
-            code,
-            message,
-            hint,
-        }) = unfit
-        {
+        if let Some(kind) = unfit {
             if fails || n_fit == 0 {
-                self.report_issue(Issue {
-                    id,
-                    code,
-                    message,
-                    hint,
-                });
+                self.report(id, kind);
             } else {
                 self.outcome.suppressed.push(id);
             }
@@ -371,14 +351,14 @@ impl<'a> Interpreter<'a> {
         for choice in value.choices() {
             is_there &= !matches!(choice.shape, Shape::Optional(_))
                 && Self::holds(&choice.shape, field) == Some(true);
-            let (selected, message) = match &choice.shape {
+            let (selected, problem) = match &choice.shape {
                 Shape::Optional(inner) => optional_field(inner, field),
                 shape => optional_field(&Value::of(shape.clone()), field),
             };
-            if let Some(message) = message
+            if let Some(problem) = problem
                 && (!choice.is_default || value.choices().len() == 1)
             {
-                self.report(id, Code::NoFieldSelection, message);
+                self.report(id, problem);
             }
             result = result.or(&selected);
         }
@@ -404,9 +384,9 @@ impl<'a> Interpreter<'a> {
         for choice in value.choices() {
             match test_shape(&choice.shape, field) {
                 Ok(answer) => answers.push(answer),
-                Err(message) => {
+                Err(problem) => {
                     if !choice.is_default || value.choices().len() == 1 {
-                        self.report(id, Code::NoFieldSelection, message);
+                        self.report(id, problem);
                     }
                     answers.push(None);
                 }
@@ -422,9 +402,9 @@ impl<'a> Interpreter<'a> {
             });
         if is_absent && let Some(fields) = declared {
             let name = field.into();
-            let candidates = fields.map_or(Candidates::Elsewhere, Candidates::of);
-            let hint = Hint::Field { name, candidates };
-            self.outcome.absent.push((id, hint));
+            let candidates = fields.map_or(Candidates::Elsewhere, Candidates::new);
+            let undefined = UndefinedField { name, candidates };
+            self.outcome.absent.push((id, undefined));
         } else {
             self.outcome.present.push(id);
         }
@@ -500,8 +480,7 @@ impl<'a> Interpreter<'a> {
                 shape => {
                     let actual = shape.to_type();
                     let expected = Type::optional(actual.clone());
-                    let message = format!("expected type '{expected}' but found '{actual}'");
-                    self.report(id, Code::TypeMismatch, message);
+                    self.report(id, DiagnosticKind::TypeMismatch { expected, actual });
                     return Value::unknown();
                 }
             }
@@ -540,22 +519,14 @@ fn literal_value(literal: &Literal) -> Value {
 }
 
 fn undefined(field: &str, candidates: Candidates) -> Selected {
-    Selected::Unfit(Unfit {
-        code: Code::UndefinedField,
-        message: format!("undefined field '{field}'"),
-        hint: Some(Hint::Field {
-            name: field.into(),
-            candidates,
-        }),
-    })
+    let name = field.into();
+    let undefined = UndefinedField { name, candidates };
+    Selected::Unfit(DiagnosticKind::UndefinedField(undefined))
 }
 
-fn unfit(code: Code, message: String) -> Selected {
-    Selected::Unfit(Unfit {
-        code,
-        message,
-        hint: None,
-    })
+fn no_fields(shape: &Shape) -> DiagnosticKind {
+    let operand = shape.to_type();
+    DiagnosticKind::NoFieldSelection { operand }
 }
 
 /// Selects `field` of a value of the shape.
@@ -577,7 +548,7 @@ fn select_shape(shape: &Shape, field: &str) -> Selected {
             match fields.field_type(&object.type_.name, field) {
                 Some(type_) => Selected::Value(Value::from_type(&type_)),
                 None if fields.may_hold(field) => Selected::Value(Value::unknown()),
-                None => undefined(field, Candidates::of(fields)),
+                None => undefined(field, Candidates::new(fields)),
             }
         }
         Shape::Map(value, true) => Selected::Value(value.as_ref().clone()),
@@ -591,23 +562,16 @@ fn select_shape(shape: &Shape, field: &str) -> Selected {
         },
         Shape::Optional(inner) => Selected::Value(Value::optional(optional_field(inner, field).0)),
         Shape::Plain(Type::Null) => Selected::Null,
-        Shape::Plain(Type::Struct(object)) => unfit(
-            Code::UnresolvedType,
-            format!("unexpected failed resolution of '{}'", object.name),
-        ),
-        Shape::List(_, _) | Shape::Plain(_) => unfit(
-            Code::NoFieldSelection,
-            format!(
-                "type '{}' does not support field selection",
-                shape.to_type()
-            ),
-        ),
+        Shape::Plain(Type::Struct(object)) => Selected::Unfit(DiagnosticKind::UnresolvedType {
+            name: (*object.name).into(),
+        }),
+        Shape::List(_, _) | Shape::Plain(_) => Selected::Unfit(no_fields(shape)),
     }
 }
 
 /// The result of an optional selection of `field` from `value`, and its fault: only lists do not know fields;
 /// other values just do not have them.
-fn optional_field(value: &Value, field: &str) -> (Value, Option<String>) {
+fn optional_field(value: &Value, field: &str) -> (Value, Option<DiagnosticKind>) {
     if value.is_unknown() {
         return (Value::unknown(), None);
     }
@@ -617,7 +581,7 @@ fn optional_field(value: &Value, field: &str) -> (Value, Option<String>) {
         match (&choice.shape, select_shape(&choice.shape, field)) {
             (Shape::Optional(inner), _) => result = result.or(&optional_field(inner, field).0),
             (_, Selected::Value(selected)) => result = result.or(&selected),
-            (Shape::List(_, _), Selected::Unfit(unfit)) => wrong = Some(unfit.message),
+            (Shape::List(_, _), Selected::Unfit(problem)) => wrong = Some(problem),
             (_, Selected::Unfit(_) | Selected::Null) => {}
         }
     }
@@ -625,7 +589,7 @@ fn optional_field(value: &Value, field: &str) -> (Value, Option<String>) {
 }
 
 /// Reports whether a value of the shape has `field`, where that is certain.
-fn test_shape(shape: &Shape, field: &str) -> Result<Option<bool>, String> {
+fn test_shape(shape: &Shape, field: &str) -> Result<Option<bool>, DiagnosticKind> {
     match shape {
         Shape::Object(object) => {
             let known = object.known.as_deref().unwrap_or_default();
@@ -652,10 +616,7 @@ fn test_shape(shape: &Shape, field: &str) -> Result<Option<bool>, String> {
             }
             Ok(answer.filter(|_| !inner.is_unknown()))
         }
-        Shape::List(_, _) => Err(format!(
-            "type '{}' does not support field selection",
-            shape.to_type()
-        )),
+        Shape::List(_, _) => Err(no_fields(shape)),
         Shape::Plain(_) => Ok(Some(false)),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cel::ast::{Comprehension, Expr, ExprId};
-use cel::diagnostic::Code;
+use cel::diagnostic::DiagnosticKind;
 use cel::types::Type;
 
 use super::expression::Interpreter;
@@ -204,11 +204,7 @@ impl Interpreter<'_> {
         if let Some(type_) = unfit
             && (fails || n_fit == 0)
         {
-            let message = format!(
-                "expression of type '{type_}' cannot be range of a comprehension (must be list, map, or \
-                 dynamic)"
-            );
-            self.report(fold.iter_range, Code::NotARange, message);
+            self.report(fold.iter_range, DiagnosticKind::NotARange { range: type_ });
         }
         (first, second)
     }

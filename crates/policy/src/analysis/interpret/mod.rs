@@ -27,7 +27,7 @@ pub(super) mod value;
 use std::collections::HashMap;
 
 use cel::ast::{Ast, ExprId};
-use cel::diagnostic::{Code, Diagnostic, Diagnostics, Hint};
+use cel::diagnostic::{Diagnostic, DiagnosticKind, Diagnostics, UndefinedField};
 use cel::env::Env;
 use cel::source::SourceMap;
 use cel::stack::{SHALLOW_DEPTH, run_on_deep_stack};
@@ -68,9 +68,21 @@ pub(super) struct Variable {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Issue {
     pub(super) id: ExprId,
-    pub(super) code: Code,
-    pub(super) message: String,
-    pub(super) hint: Option<Hint>,
+    pub(super) kind: DiagnosticKind,
+    /// An addition to the message.
+    pub(super) note: Option<&'static str>,
+}
+
+impl Issue {
+    /// The finding, in an expression with the tree `ast`.
+    pub(super) fn to_diagnostic(&self, ast: &Ast, source: &SourceMap) -> Diagnostic {
+        Diagnostic {
+            kind: self.kind.clone(),
+            location: source.location(ast.offset(self.id)),
+            expr: Some(self.id),
+            note: self.note,
+        }
+    }
 }
 
 /// The result of following an expression: its value, and the findings about it.
@@ -81,7 +93,7 @@ pub(super) struct Interpretation {
     /// The variables that are read.
     pub(super) reads: Vec<String>,
     /// Tests for a field that objects of the kind cannot have.
-    pub(super) absent: Vec<(ExprId, Hint)>,
+    pub(super) absent: Vec<(ExprId, UndefinedField)>,
     /// Other tests for a field.
     pub(super) present: Vec<ExprId>,
     /// Selections from null that every request comes to.
@@ -122,13 +134,7 @@ pub(super) fn to_diagnostics<'a>(
     let source = SourceMap::new(text);
     let mut found = Diagnostics::default();
     for issue in issues {
-        found.add(Diagnostic {
-            code: issue.code,
-            location: source.location(ast.offset(issue.id)),
-            expr: Some(issue.id),
-            message: issue.message.clone(),
-            hint: issue.hint.clone(),
-        });
+        found.add(issue.to_diagnostic(ast, &source));
     }
     found
 }

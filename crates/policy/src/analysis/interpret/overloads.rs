@@ -5,7 +5,7 @@
 
 use cel::ast::ExprId;
 use cel::decls::{Function, Overload};
-use cel::diagnostic::Code;
+use cel::diagnostic::DiagnosticKind;
 use cel::types::{Type, TypeParam};
 
 use super::expression::Interpreter;
@@ -62,7 +62,7 @@ impl Interpreter<'_> {
                 .iter()
                 .map(|shape| shape.map_or(Type::Dyn, Shape::to_type))
                 .collect();
-            self.report_overload(id, function.name, is_member, &types);
+            self.report_overload(id, function.name, is_member, types);
         }
         if n_fit == 0 { Value::unknown() } else { result }
     }
@@ -73,16 +73,14 @@ impl Interpreter<'_> {
         id: ExprId,
         function: &str,
         is_member: bool,
-        types: &[Type],
+        types: Vec<Type>,
     ) {
-        let shown: Vec<_> = types.iter().map(Type::to_string).collect();
-        let signature = match shown.split_first() {
-            Some((receiver, args)) if is_member => format!("{receiver}.({})", args.join(", ")),
-            _ => format!("({})", shown.join(", ")),
+        let kind = DiagnosticKind::NoMatchingOverload {
+            function: function.into(),
+            is_member,
+            args: types.into(),
         };
-        let message =
-            format!("found no matching overload for '{function}' applied to '{signature}'");
-        self.report(id, Code::NoMatchingOverload, message);
+        self.report(id, kind);
     }
 }
 

@@ -3,115 +3,14 @@
 //! Source: cel-go `common/error.go` (`Error.ToDisplayString`), `common/errors.go`
 //! (`Errors.ToDisplayString`).
 
-use std::fmt::{self, Write};
-use std::sync::Arc;
+mod kind;
 
+use std::fmt::{self, Write};
+
+pub use self::kind::{Candidates, Code, DiagnosticKind, UndefinedField};
 use super::ast::ExprId;
 use super::interrupt::checkpoint_of;
 use super::source::{Location, SourceMap};
-use super::types::FieldTypes;
-
-/// Kinds of finding. The names are stable once released.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Code {
-    /// The text is not an expression of the language.
-    Syntax,
-    /// A size or depth limit of the parser is exceeded.
-    LimitExceeded,
-    /// A macro is called with arguments it cannot take.
-    InvalidMacroCall,
-    /// A name that nothing declares.
-    UndeclaredReference,
-    /// A field that the object type does not have.
-    UndefinedField,
-    /// No overload takes arguments of these types.
-    NoMatchingOverload,
-    /// A type that has no fields.
-    NoFieldSelection,
-    /// A type that cannot be iterated over.
-    NotARange,
-    /// A type other than the expected one.
-    TypeMismatch,
-    /// A list or map literal whose parts are of unlike types.
-    MixedLiteral,
-    /// A type that is named but not declared.
-    UnresolvedType,
-    /// Something that is not a type where one is wanted.
-    NotAType,
-    /// An optional selection that is malformed.
-    InvalidOptionalSelection,
-    /// A literal argument that the function refuses.
-    InvalidLiteral,
-    /// An expression that is too deep or too large for this implementation.
-    TooComplex,
-}
-
-/// A name that nothing has, with the names that it may have been meant for.
-#[derive(Clone, Debug)]
-pub enum Hint {
-    /// A field, with those that the value has.
-    Field {
-        /// The name as written in the expression.
-        name: Arc<str>,
-        /// The names in its place.
-        candidates: Candidates,
-    },
-    /// A name or a function that nothing declares.
-    Name(Arc<str>),
-}
-
-/// The fields of a value.
-#[derive(Clone, Debug)]
-pub enum Candidates {
-    /// Those of an object type.
-    Declared(Arc<dyn FieldTypes>),
-    /// The keys of a map literal.
-    Keys(Arc<[Arc<str>]>),
-    /// Those of a table that still grows: whoever fills it knows them.
-    Elsewhere,
-}
-
-impl Candidates {
-    /// The fields that `fields` declares.
-    #[must_use]
-    pub fn of(fields: &Arc<dyn FieldTypes>) -> Self {
-        if fields.is_growing() {
-            Self::Elsewhere
-        } else {
-            Self::Declared(Arc::clone(fields))
-        }
-    }
-
-    /// The names, as they are written in an expression.
-    #[must_use]
-    pub fn names(&self) -> Vec<&str> {
-        match self {
-            Self::Declared(fields) => fields.field_names(),
-            Self::Keys(keys) => keys.iter().map(|key| &**key).collect(),
-            Self::Elsewhere => Vec::new(),
-        }
-    }
-}
-
-impl Hint {
-    /// The name that nothing has.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Field { name, .. } | Self::Name(name) => name,
-        }
-    }
-}
-
-/// Two hints are the same where they are about the same name.
-impl PartialEq for Hint {
-    fn eq(&self, other: &Self) -> bool {
-        let is_field = |hint: &Self| matches!(hint, Self::Field { .. });
-        is_field(self) == is_field(other) && self.name() == other.name()
-    }
-}
-
-impl Eq for Hint {}
 
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,16 +36,37 @@ impl Severity {
 /// A finding about an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Kind of the finding.
-    pub code: Code,
-    /// Where it is.
+    /// The problem.
+    pub kind: DiagnosticKind,
+    /// The place.
     pub location: Location,
-    /// The expression that it is about; findings of the parser have none.
+    /// The expression with the problem; findings of the parser have none.
     pub expr: Option<ExprId>,
-    /// Description of the finding, in cel-go's words where it has some.
-    pub message: String,
-    /// The name that nothing has, where that is the trouble.
-    pub hint: Option<Hint>,
+    /// An addition to the message: why the problem is certain, for one.
+    pub note: Option<&'static str>,
+}
+
+impl Diagnostic {
+    /// The message without the container of names: Kubernetes' expressions are in none.
+    #[must_use]
+    pub fn without_container(&self) -> String {
+        let message = self.kind.without_container();
+        match self.note {
+            Some(note) => format!("{message}: {note}"),
+            None => message,
+        }
+    }
+}
+
+/// The message.
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, note, .. } = self;
+        match note {
+            Some(note) => write!(f, "{kind}: {note}"),
+            None => write!(f, "{kind}"),
+        }
+    }
 }
 
 /// The most findings that are kept for one expression; further ones are counted.
@@ -173,29 +93,22 @@ pub struct Diagnostics {
 impl Diagnostics {
     /// Adds a finding of the parser.
     pub fn report(&mut self, code: Code, location: Location, message: impl Into<String>) {
+        let message = message.into();
         self.add(Diagnostic {
-            code,
+            kind: DiagnosticKind::Other { code, message },
             location,
             expr: None,
-            message: message.into(),
-            hint: None,
+            note: None,
         });
     }
 
     /// Adds a finding about the expression `expr`.
-    pub fn report_at(
-        &mut self,
-        code: Code,
-        location: Location,
-        expr: ExprId,
-        message: impl Into<String>,
-    ) {
+    pub fn report_at(&mut self, kind: DiagnosticKind, location: Location, expr: ExprId) {
         self.add(Diagnostic {
-            code,
+            kind,
             location,
             expr: Some(expr),
-            message: message.into(),
-            hint: None,
+            note: None,
         });
     }
 
@@ -358,8 +271,8 @@ impl Diagnostic {
         out: &mut impl Write,
     ) -> fmt::Result {
         let Location { line, column } = self.location;
-        let (label, message) = (shown.severity.label(), &self.message);
-        write!(out, "{label}: <input>:{line}:{}: {message}", column + 1)?;
+        let label = shown.severity.label();
+        write!(out, "{label}: <input>:{line}:{}: {self}", column + 1)?;
         if shown.with_source
             && let Some(snippet) = self.snippet(text, source)
         {
