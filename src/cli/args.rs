@@ -22,14 +22,14 @@ Examples:
   kubectl vap status -l team=platform -w
   kubectl vap status -o json
 
-A policy of which vap-status-controller has written no status, or one that is older
-than its spec, is judged by the plugin against the cluster's schemas; the column BY
-says who has judged. With --no-judge such policies are NoStatus and Stale.
+If vap-status-controller has written no status for a policy, or only for an older spec,
+the plugin evaluates the policy against the cluster's schemas; the column BY shows the
+source. With --no-judge, such policies are listed as NoStatus and Stale.
 
 Exit status:
   0  every policy listed is Ready (or --exit-zero)
-  1  some policy is not: Ready is False or Unknown, or nobody has judged it
-  2  wrong use, no such policy, or something of the cluster cannot be read";
+  1  a policy is not Ready: Ready is False, Unknown or missing
+  2  usage error, policy not found, or cluster read failed";
 
 /// Examples and exit statuses of `check`.
 const CHECK_HELP: &str = "\
@@ -50,7 +50,7 @@ Examples:
 Exit status:
   0  no errors and no warnings (or --exit-zero); notes do not count without --strict
   1  errors or warnings
-  2  wrong use, or something of the input or of the cluster could not be read";
+  2  usage error, or part of the input or of the cluster could not be read";
 
 /// Examples and exit statuses of `test`.
 const TEST_HELP: &str = "\
@@ -63,7 +63,7 @@ Examples:
   kubectl vap test init policy.yaml > probe.yaml
   kubectl vap test convert kyverno-test.yaml > probe.yaml
 
-A probe, with params and a binding of its own:
+A probe with an implied binding:
   apiVersion: vap-status.dev/v1alpha1
   kind: PolicyProbe
   metadata: {name: replica-limit}
@@ -85,15 +85,15 @@ A probe, with params and a binding of its own:
               spec: {containers: [{name: web, image: web}]}
       expect: {decision: Deny, messageContains: at most 50 replicas}
 
-What passes proves something: Deny is a validation that says no, an error is expected
-with `error`, and a policy that does not apply with `applies: false`. A policy that the
-API server refuses fails its probes, as do sample objects that it refuses.
+Expectations are strict: Deny requires a validation that evaluates to false, `error` an
+evaluation error, and `applies: false` a policy that does not match. A case fails if the
+API server would reject its policy or one of its sample objects.
 
 Exit status:
   0  every case passed
   1  a case failed, or could not be evaluated
-  2  wrong use: something of the input could not be read, a probe is not valid or its
-     policy is not among the input, or there is no probe at all";
+  2  usage error: part of the input could not be read, a probe is invalid, its policy is
+     not in the input, or there is no probe";
 
 /// Examples and exit statuses of `explain`.
 const EXPLAIN_HELP: &str = "\
@@ -103,8 +103,8 @@ Examples:
   kubectl vap explain -o json
 
 Exit status:
-  0  the rule is explained, or all are listed
-  2  wrong use, or no such rule";
+  0  the rule was explained, or all rules were listed
+  2  usage error, or no such rule";
 
 /// Examples of `completion`.
 const COMPLETION_HELP: &str = "\
@@ -127,55 +127,55 @@ pub struct Args {
 pub enum Command {
     /// Show which policies work, which do not, and why
     ///
-    /// A table, with a line for each condition that is not True. With one name: all conditions of that
-    /// policy, and the warnings about its expressions.
+    /// Prints a table, with a line for each condition that is not True. With one name, prints all conditions of that
+    /// policy and the warnings about its expressions.
     #[command(after_help = EXIT_HELP)]
     Status(StatusArgs),
-    /// Check policies in files, without a cluster or against the schemas of one, or those of a cluster
+    /// Check policies in files or in a cluster
     ///
-    /// Policies are compiled and type-checked as vap-status-controller does it, against Kubernetes
-    /// 1.36's own APIs and the CustomResourceDefinitions of the input. With --live, -l, a flag that names a cluster or
-    /// user, or a policy as vap/NAME, the APIs, schemas, bindings and version are those of a cluster. Without files,
-    /// all its policies are checked.
+    /// Compiles and type-checks policies as vap-status-controller does, against the APIs of Kubernetes 1.36 and the
+    /// CustomResourceDefinitions of the input. With --live, -l, a flag that names a cluster or user, or a policy as
+    /// vap/NAME, the APIs, schemas, bindings and version are those of a cluster; without files, all policies of the
+    /// cluster are checked.
     #[command(after_help = CHECK_HELP)]
     Check(CheckArgs),
     /// Run the cases of PolicyProbes in files, without a cluster
     ///
-    /// Each request goes through the policy as through an API server: match constraints, bindings,
-    /// params, match conditions, validations, messages and audit annotations. What exists is what the
-    /// files hold: policies, bindings, params, namespaces and CustomResourceDefinitions.
+    /// Evaluates each request as an API server does: match constraints, bindings, params, match conditions,
+    /// validations, messages and audit annotations. The cluster consists of the objects in the files: policies,
+    /// bindings, params, namespaces and CustomResourceDefinitions.
     #[command(after_help = TEST_HELP)]
     Test(TestArgs),
-    /// Say what policies decide about one request, and why
+    /// Evaluate policies for one request, with an explanation
     ///
-    /// The policies of files, or with --live, -l, a flag that names a cluster or user, or a policy as vap/NAME, those
-    /// of a cluster with its bindings, params and namespaces: which are asked, what each of their expressions comes
-    /// to, and what is decided of it.
+    /// Uses the policies in files, or with --live, -l, a flag that names a cluster or user, or a policy as vap/NAME,
+    /// those of a cluster with its bindings, params and namespaces. Shows which policies match, the value of each
+    /// expression, and the decision.
     #[command(after_help = eval::HELP)]
     Eval(eval::EvalArgs),
-    /// Say what policies decide about objects that exist, in a cluster or in files
+    /// Evaluate policies for existing objects, in a cluster or in files
     ///
-    /// Each object is taken for one that is created as it is, or changed into itself. The policies are those of files,
-    /// or of a cluster with its bindings, params and namespaces; the objects those of -f, or all of the cluster that
-    /// a policy matches, page by page.
+    /// Treats each object as a CREATE request, or as an UPDATE without changes. The policies come from files, or from a
+    /// cluster with its bindings, params and namespaces. The objects are those of -f, or all objects of the cluster
+    /// that a policy matches, read page by page.
     #[command(after_help = audit::HELP)]
     Audit(audit::AuditArgs),
-    /// Say what two versions of policies decide otherwise
+    /// Compare the decisions of two policy versions
     ///
-    /// Over the cases of probes, objects of files, or those of a cluster: the decisions and messages that change,
-    /// grouped by the validation, match condition or constraint that they come from.
+    /// Evaluates both versions for the cases of probes, for objects in files, or for those of a cluster. Lists the
+    /// decisions and messages that change, grouped by the validation, match condition or constraint that causes them.
     #[command(after_help = diff::HELP)]
     Diff(diff::DiffArgs),
-    /// Say what a rule of `check` means, with an example and what to do about it
+    /// Explain a rule of `check`, with an example and a remedy
     ///
-    /// Without RULE: all rules, one a line.
+    /// Without RULE, lists all rules, one per line.
     #[command(after_help = EXPLAIN_HELP)]
     Explain(ExplainArgs),
     /// Write a completion script for a shell, or for kubectl
     ///
-    /// With `kubectl` it is what kubectl asks for completions of a plugin: save it as `kubectl_complete-vap` in a
-    /// directory of PATH, executable, and `kubectl vap <TAB>` works in each shell that completes kubectl. The others
-    /// complete the program `kubectl-vap` itself.
+    /// `kubectl` writes the program that kubectl calls to complete a plugin: save it as the executable file
+    /// `kubectl_complete-vap` in a directory of PATH, and `kubectl vap <TAB>` works in each shell with completion for
+    /// kubectl. The other scripts complete the program `kubectl-vap`.
     #[command(after_help = COMPLETION_HELP)]
     Completion(CompletionArgs),
     /// Completions of the last of these words, in the form that kubectl reads
@@ -187,15 +187,14 @@ pub enum Command {
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
-    /// The policies to show, in full if it is one: NAME, vap/NAME, or the resource with names behind it; map/NAME,
-    /// vwc/NAME, mwc/NAME and crd/NAME name what else the controller follows
+    /// The policies to show, in full if there is one: NAME, vap/NAME, or the resource followed by names. map/NAME,
+    /// vwc/NAME, mwc/NAME and crd/NAME select other kinds that the controller follows
     #[arg(value_name = "NAME|vap/NAME")]
     pub names: Vec<String>,
-    /// Show the policies whose labels the selector selects
+    /// Show the policies whose labels match the selector
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     pub selector: Option<String>,
-    /// The form of the output: `wide` is the table with all its columns, whatever the width; `json`
-    /// and `yaml` are stable
+    /// The output format: `wide` is the table with all columns; `json` and `yaml` are stable
     #[arg(
         short,
         long,
@@ -207,16 +206,16 @@ pub struct StatusArgs {
     /// After the list, show each policy whose status changes, until Ctrl-C
     #[arg(short, long)]
     pub watch: bool,
-    /// Print rows alone: no headings, no notes, no summary
+    /// Print only rows: no headings, notes or summary
     #[arg(long)]
     pub no_headers: bool,
-    /// Show what the controller has written, and judge nothing
+    /// Show only what the controller has written; evaluate nothing
     #[arg(long)]
     pub no_judge: bool,
-    /// End with 0 also when some policy is not Ready
+    /// Exit 0 even if a policy is not Ready
     #[arg(long)]
     pub exit_zero: bool,
-    /// The namespace of the controller's Lease, which tells when it was last in step
+    /// The namespace of the controller's Lease, which shows when it was last in sync
     #[arg(long, value_name = "NAMESPACE", default_value = lease::DEFAULT_NAMESPACE)]
     pub controller_namespace: String,
     /// The name of the controller's Lease
@@ -238,34 +237,31 @@ impl StatusArgs {
 /// `check`.
 #[derive(Debug, clap::Args)]
 pub struct CheckArgs {
-    /// Files, directories (all .yaml, .yml and .json files below them), or - for standard input; vap/NAME is a policy
-    /// of a cluster, unless there is a file of that name
+    /// Files, directories (all .yaml, .yml and .json files in them), or - for standard input; vap/NAME is a policy of a
+    /// cluster, unless a file has that name
     #[arg(value_name = "PATH|vap/NAME")]
     pub paths: Vec<PathBuf>,
-    /// Ask the cluster of the kubeconfig's current context; implied by the flags that name a cluster or user
+    /// Use the cluster of the kubeconfig's current context; implied by the flags that name a cluster or user
     #[arg(long)]
     pub live: bool,
-    /// Check the policies of the cluster whose labels the selector selects
+    /// Check the policies of the cluster whose labels match the selector
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     pub selector: Option<String>,
-    /// A file or directory with CustomResourceDefinitions; may be given several times. Those among
-    /// the input are used in any case
+    /// A file or directory with CustomResourceDefinitions; repeatable. Those in the input are always used
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
-    /// Check the manifests in the directory as an API server loads them by `staticManifestsDir`: names,
-    /// params, versions, and that the set is whole
+    /// Check the manifests in the directory as an API server loads them from its `staticManifestsDir`: names, params,
+    /// versions, and that the set is complete
     #[arg(long = "static", value_name = "DIR")]
     pub static_dir: Option<PathBuf>,
-    /// Whose answers: `truthful` warns of what may fail when evaluated; `upstream` gives the answers
-    /// of kube-controller-manager, quirks included [default: truthful]
+    /// Checking semantics: `truthful` warns of expressions that may fail when evaluated; `upstream` reports exactly what
+    /// kube-controller-manager reports [default: truthful]
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub profile: Option<CheckProfile>,
-    /// The version of the API server that is to take the policies, 1.30 to 1.36: a function or macro
-    /// that it does not have is an error
+    /// The version of the target API server, 1.30 to 1.36: a function or macro that it lacks is an error
     #[arg(long, value_name = "VERSION", value_parser = versions::parse)]
     pub kubernetes_version: Option<Version>,
-    /// The form of the output: text with marked lines, stable `json`, `github` annotations, or
-    /// `sarif`
+    /// The output format: text with marked lines, stable `json`, `github` annotations, or `sarif`
     #[arg(
         short,
         long,
@@ -275,10 +271,10 @@ pub struct CheckArgs {
         hide_default_value = true
     )]
     pub output: CheckOutput,
-    /// Count whatever could not be checked as a finding
+    /// Count everything that could not be checked as a finding
     #[arg(long)]
     pub strict: bool,
-    /// End with 0 also when there are findings
+    /// Exit 0 even if there are findings
     #[arg(long)]
     pub exit_zero: bool,
     /// The flags about findings.
@@ -296,14 +292,13 @@ pub struct TestArgs {
     /// Command in place of running probes.
     #[command(subcommand)]
     pub command: Option<TestCommand>,
-    /// Files, directories (all .yaml, .yml and .json files below them), or - for standard input
+    /// Files, directories (all .yaml, .yml and .json files in them), or - for standard input
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// A file or directory with CustomResourceDefinitions; may be given several times. Those among
-    /// the input are used in any case
+    /// A file or directory with CustomResourceDefinitions; repeatable. Those in the input are always used
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
-    /// The form of the output: text, stable `json`, JUnit's XML, `github` annotations, or the coverage as `lcov`
+    /// The output format: text, stable `json`, JUnit XML, `github` annotations, or the coverage as `lcov`
     #[arg(
         short,
         long,
@@ -313,18 +308,17 @@ pub struct TestArgs {
         hide_default_value = true
     )]
     pub output: TestOutput,
-    /// Say of each case what was decided, why, and what that cost, with the values of the parts of the
-    /// expressions
+    /// Show the decision of each case, its reason and its cost, with the values of subexpressions
     #[arg(short, long)]
     pub verbose: bool,
-    /// Say which parts of the policies no case evaluates: validations and match conditions both ways, terms of && and
-    /// ||, conditions of ?:, tests of macros, operations and resources of rules, actions of bindings
+    /// Report the parts of policies that no case covers: both results of validations and match conditions, operands of
+    /// && and ||, conditions of ?:, tests of macros, operations and resources of rules, actions of bindings
     #[arg(long)]
     pub coverage: bool,
-    /// End with 1 where less than so many percent are covered
+    /// Exit 1 if less than this percentage is covered
     #[arg(long, value_name = "PERCENT", requires = "coverage", value_parser = clap::value_parser!(u8).range(..=100))]
     pub coverage_threshold: Option<u8>,
-    /// Change the policies in small ways, and name the changes that no case notices
+    /// Mutation testing: make small changes to the policies, and list the changes that no case detects
     #[arg(long)]
     pub mutants: bool,
     /// The time limit of an evaluation.
@@ -337,15 +331,14 @@ pub struct TestArgs {
 pub enum TestCommand {
     /// Write a probe for each policy, with an allowed and a denied request for each validation
     ///
-    /// The requests are found by a search over the schemas of the kinds that the policy matches, and the
-    /// evaluator has confirmed each of them. Validations for which none was found are named on standard
-    /// error. The probes go to standard output.
+    /// Finds the requests by a search over the schemas of the kinds that the policy matches, and confirms each with the
+    /// evaluator. Lists validations without a request on standard error. Writes the probes to standard output.
     Init(InitArgs),
     /// Write probes for a suite of kaptest, kat, the Kyverno CLI or gator
     ///
     /// The suite is the file of kaptest, Kyverno (kyverno-test.yaml) or gator (kind Suite), and for kat the directory
-    /// of the policy. The probes go to standard output; what they cannot say is named on standard error with its
-    /// place. A template of Gatekeeper with the engine `K8sNativeValidation` becomes a policy.
+    /// of the policy. Writes the probes to standard output. Lists parts that cannot be converted on standard error,
+    /// with their locations. A Gatekeeper template with the engine `K8sNativeValidation` becomes a policy.
     Convert(ConvertArgs),
 }
 
@@ -355,10 +348,10 @@ pub struct ConvertArgs {
     /// The suite
     #[arg(value_name = "SUITE")]
     pub suite: PathBuf,
-    /// A file or directory with CustomResourceDefinitions; may be given several times
+    /// A file or directory with CustomResourceDefinitions; repeatable
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
-    /// Write the files of the suite's policies and bindings too, so that the output can be tested by itself
+    /// Also write the policies and bindings of the suite, so that the output is self-contained
     #[arg(long)]
     pub with_policies: bool,
 }
@@ -369,8 +362,7 @@ pub struct InitArgs {
     /// Files or directories with policies, or - for standard input
     #[arg(required = true, value_name = "POLICY")]
     pub paths: Vec<PathBuf>,
-    /// A file or directory with CustomResourceDefinitions; may be given several times. Those among
-    /// the input are used in any case
+    /// A file or directory with CustomResourceDefinitions; repeatable. Those in the input are always used
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
 }
@@ -386,7 +378,7 @@ pub struct CompletionArgs {
 /// `__complete`.
 #[derive(Debug, clap::Args)]
 pub struct CompleteArgs {
-    /// Words behind `kubectl vap`
+    /// Words after `kubectl vap`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<String>,
 }
@@ -409,10 +401,10 @@ pub enum CompletionShell {
 /// `explain`.
 #[derive(Debug, clap::Args)]
 pub struct ExplainArgs {
-    /// The rule to explain, as it stands in the brackets of a finding
+    /// The rule to explain, as shown in the brackets of a finding
     #[arg(value_name = "RULE")]
     pub rule: Option<String>,
-    /// The form of the output: text, or stable `json`
+    /// The output format: text, or stable `json`
     #[arg(
         short,
         long,
@@ -427,18 +419,18 @@ pub struct ExplainArgs {
 /// The form of the output of `explain`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ExplainOutput {
-    /// For people.
+    /// Human-readable.
     Text,
-    /// For programs.
+    /// Machine-readable.
     Json,
 }
 
 /// The form of the output of `test`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TestOutput {
-    /// For people.
+    /// Human-readable.
     Text,
-    /// For programs.
+    /// Machine-readable.
     Json,
     /// For CI systems.
     Junit,
@@ -451,18 +443,18 @@ pub enum TestOutput {
 /// Whose answers `check` gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CheckProfile {
-    /// Errors that can occur in an evaluation.
+    /// Reports errors that can occur in an evaluation.
     Truthful,
-    /// Those of kube-controller-manager.
+    /// Reports exactly what kube-controller-manager reports.
     Upstream,
 }
 
 /// The form of the output of `check`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CheckOutput {
-    /// For people.
+    /// Human-readable.
     Text,
-    /// For programs.
+    /// Machine-readable.
     Json,
     /// For GitHub Actions.
     Github,
@@ -473,13 +465,13 @@ pub enum CheckOutput {
 /// The form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
-    /// For people, as wide as the terminal.
+    /// Human-readable, as wide as the terminal.
     #[value(hide = true)]
     Table,
-    /// For people, with every column.
+    /// Human-readable, with every column.
     Wide,
-    /// For programs.
+    /// Machine-readable.
     Json,
-    /// For programs.
+    /// Machine-readable.
     Yaml,
 }

@@ -171,7 +171,7 @@ pub struct ConditionReport {
     pub status: String,
     /// One word in CamelCase.
     pub reason: String,
-    /// For people.
+    /// Human-readable.
     pub message: String,
     /// Since when `status` is what it is; null where the plugin has judged.
     pub last_transition_time: Option<Timestamp>,

@@ -10,7 +10,8 @@ use crate::cluster::duration;
 /// The flag of the time limit.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Timeout {
-    /// End the evaluation of a request by a policy after this time (such as 500ms, 10s or 2m), without a decision
+    /// The time limit for the evaluation of one policy for one request (such as 500ms, 10s or 2m); an evaluation that
+    /// exceeds it has no decision
     #[arg(
         long = "timeout",
         value_name = "DURATION",

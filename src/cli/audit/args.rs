@@ -19,14 +19,14 @@ Examples:
   kustomize build . | kubectl vap audit policies/ -f -
   kubectl vap audit --live -o jsonl > audit.jsonl
 
-Each object is taken for one that is created as it is, or changed into itself where a
-policy matches no creation. What a stored object does not tell is named for each policy
-that reads it. Of a mutating policy it is told what it would change. Webhooks are not run.
+Each object is treated as a CREATE request, or as an UPDATE without changes if a policy
+does not match CREATE. Request data that a stored object lacks is listed for each policy
+that reads it. For a mutating policy, the output shows its changes. Webhooks are not called.
 
 Exit status:
   0  no policy denies an object (or --exit-zero)
   1  a policy denies an object, or would change it, or its evaluation fails
-  2  wrong use, or something of the input or of the cluster could not be read";
+  2  usage error, or part of the input or of the cluster could not be read";
 
 /// `audit`.
 #[derive(Debug, clap::Args)]
@@ -35,32 +35,31 @@ pub struct AuditArgs {
     /// that they need; - is standard input; vap/NAME is a policy of a cluster
     #[arg(value_name = "PATH|vap/NAME")]
     pub paths: Vec<PathBuf>,
-    /// A file or directory with objects; - is standard input; may be given several times. Without, the objects are
-    /// those of the cluster, or where none is asked those beside the policies
+    /// A file or directory with objects; - is standard input; repeatable. Default: the objects of the cluster or, without
+    /// a cluster, the other objects in the policies' files
     #[arg(short, long = "filename", value_name = "PATH")]
     pub files: Vec<PathBuf>,
-    /// Take each object for one of a request of this operation: CREATE, UPDATE into itself, or DELETE
-    /// [default: CREATE, and UPDATE for policies that do not match it]
+    /// The operation of the requests: CREATE, UPDATE (without changes) or DELETE
+    /// [default: CREATE, and UPDATE for policies that do not match CREATE]
     #[arg(long, value_name = "OPERATION", value_parser = operation)]
     pub operation: Option<Operation>,
     /// The flags of who asks.
     #[command(flatten)]
     pub asks: Asks,
-    /// Ask the cluster of the kubeconfig's current context; implied by the flags that name a cluster or user
+    /// Use the cluster of the kubeconfig's current context; implied by the flags that name a cluster or user
     #[arg(long)]
     pub live: bool,
-    /// Audit by the policies of the cluster whose labels the selector selects
+    /// Audit with the policies of the cluster whose labels match the selector
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     pub selector: Option<String>,
-    /// A file or directory with CustomResourceDefinitions; may be given several times. Those among
-    /// the input are used in any case
+    /// A file or directory with CustomResourceDefinitions; repeatable. Those in the input are always used
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
-    /// How many objects are asked for at once
+    /// The number of objects per page of a list
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub chunk_size: u32,
-    /// The form of the output: a summary as text, a document as stable `json`, or JSON lines as `jsonl`, an object a
-    /// line and the summary last; both are written as objects are read
+    /// The output format: a summary as text, one document as stable `json`, or JSON lines as `jsonl` with one object per
+    /// line and the summary last; both JSON formats are written while objects are read
     #[arg(
         short,
         long,
@@ -70,7 +69,7 @@ pub struct AuditArgs {
         hide_default_value = true
     )]
     pub output: AuditOutput,
-    /// End with 0 also when policies deny objects
+    /// Exit 0 even if policies deny objects
     #[arg(long)]
     pub exit_zero: bool,
     /// The time limit of an evaluation.
@@ -84,11 +83,11 @@ pub struct AuditArgs {
 /// The form of the output of `audit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum AuditOutput {
-    /// For people.
+    /// Human-readable.
     Text,
-    /// For programs: one document.
+    /// Machine-readable: one document.
     Json,
-    /// For programs: a line for each object.
+    /// Machine-readable: one line per object.
     Jsonl,
 }
 

@@ -162,7 +162,7 @@ pub struct ConditionReport {
     pub status: String,
     /// One word in CamelCase.
     pub reason: String,
-    /// For people.
+    /// Human-readable.
     pub message: String,
 }
 

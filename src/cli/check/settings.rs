@@ -14,40 +14,40 @@ use super::levels::{Level, LevelError, Levels};
 #[command(next_help_heading = "Findings")]
 #[expect(clippy::struct_excessive_bools, reason = "one for each flag")]
 pub struct FindingArgs {
-    /// Report findings of RULE as errors; `all` stands for all rules that have no level of their own. May be given
-    /// several times, as may those that follow
+    /// Report findings of RULE as errors; `all` means all rules without their own level. Repeatable, like --warn, --note
+    /// and --allow
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     pub error: Vec<String>,
     /// Report findings of RULE as warnings
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     pub warn: Vec<String>,
-    /// Report findings of RULE as notes, which do not count for the exit status
+    /// Report findings of RULE as notes, which do not affect the exit status
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     pub note: Vec<String>,
-    /// Do not report findings of RULE. What the API server refuses is reported all the same, and as an error
+    /// Do not report findings of RULE. Errors that make the API server reject an object are always reported
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     pub allow: Vec<String>,
-    /// The configuration file [default: .vap.yaml in the directory of the paths, or above it within the repository]
+    /// The configuration file [default: .vap.yaml in the directory of the paths or a parent within the repository]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Read no configuration file
+    /// Do not read a configuration file
     #[arg(long, conflicts_with = "config")]
     pub no_config: bool,
-    /// Do not report the findings in FILE; those of them that are gone are noted
+    /// Do not report the findings listed in FILE; entries without a finding are reported as notes
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
-    /// Write the findings to FILE as a baseline, instead of reporting them; but for those of what the API server
-    /// refuses
+    /// Write the findings to FILE as a baseline instead of reporting them, except errors that make the API server reject
+    /// an object
     #[arg(long, value_name = "FILE", conflicts_with = "baseline")]
     pub write_baseline: Option<PathBuf>,
-    /// Mend the findings that have one mend, in the files. A file is written only if it has none of them then, and
-    /// no new errors or warnings
+    /// Apply unambiguous fixes to the files. A file is only written if these findings are gone and no new errors or
+    /// warnings appear
     #[arg(long)]
     pub fix: bool,
-    /// Print what --fix would do, as a diff, and write nothing
+    /// Print the changes of --fix as a diff, and write nothing
     #[arg(long, conflicts_with = "fix")]
     pub diff: bool,
-    /// Explain each rule that is reported beneath the findings, as `kubectl vap explain` does
+    /// Explain each reported rule after the findings, as `kubectl vap explain` does
     #[arg(long)]
     pub explain: bool,
 }

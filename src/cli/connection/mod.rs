@@ -43,13 +43,13 @@ pub struct Connection {
     /// The address of the API server [default: that of the cluster]
     #[arg(short, long, value_name = "ADDRESS")]
     pub server: Option<String>,
-    /// The name by which the server's certificate is checked [default: the one in its address]
+    /// The server name to verify in its certificate [default: the one in its address]
     #[arg(long, value_name = "NAME")]
     pub tls_server_name: Option<String>,
-    /// The certificates of the authorities that vouch for the server
+    /// The certificates of the authorities that sign the server's certificate
     #[arg(long, value_name = "FILE")]
     pub certificate_authority: Option<PathBuf>,
-    /// Take any certificate of the server, so that anybody may answer in its place
+    /// Skip verification of the server's certificate (insecure)
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
         conflicts_with = "certificate_authority")]
     pub insecure_skip_tls_verify: Option<bool>,
@@ -65,16 +65,16 @@ pub struct Connection {
     /// The user to act as
     #[arg(long = "as", value_name = "USER")]
     pub act_as: Option<String>,
-    /// A group to act as; may be given several times
+    /// A group to act as; repeatable
     #[arg(long = "as-group", value_name = "GROUP", requires = "act_as")]
     pub act_as_groups: Vec<String>,
     /// The UID to act as
     #[arg(long = "as-uid", value_name = "UID", requires = "act_as")]
     pub act_as_uid: Option<String>,
-    /// The namespace whose objects are audited; without effect elsewhere: policies have no namespace
+    /// The namespace to audit; other commands ignore it, since policies have no namespace
     #[arg(short, long, value_name = "NAME")]
     pub namespace: Option<String>,
-    /// How long to wait for an answer: seconds, or a duration such as 1m30s; 0 is without limit
+    /// How long to wait for a response: seconds, or a duration such as 1m30s; 0 means no limit
     /// [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = timeout)]
     pub request_timeout: Option<Duration>,

@@ -16,45 +16,45 @@ Examples:
   kubectl vap diff old.yaml new.yaml --with bindings/ --context staging
   kubectl vap diff vap/replica-limit new.yaml --live
 
-Policies are compared by their names. They are asked about the cases of probes, the
-objects of -f, or those of the cluster, each taken for one that is created as it is, or
-changed into itself. Webhooks are not run.
+Policies are matched by name. They are evaluated for the cases of probes, the objects of
+-f, or the objects of the cluster. Each object is treated as a CREATE request, or as an
+UPDATE without changes. Webhooks are not called.
 
-Exit status, as of diff(1):
-  0  nothing that was asked about is decided otherwise, nor with another message
-  1  something is
-  2  wrong use, or something of the input or of the cluster could not be read";
+Exit status, as in diff(1):
+  0  no decision or message changed
+  1  a decision or message changed
+  2  usage error, or part of the input or of the cluster could not be read";
 
 /// `diff`.
 #[derive(Debug, clap::Args)]
 pub struct DiffArgs {
-    /// A file or directory with policies as they are, or vap/NAME for one of a cluster
+    /// A file or directory with the old policies, or vap/NAME for one in a cluster
     #[arg(value_name = "OLD PATH|vap/NAME")]
     pub old: PathBuf,
-    /// A file or directory with policies as they are to be
+    /// A file or directory with the new policies
     #[arg(value_name = "NEW PATH|vap/NAME")]
     pub new: PathBuf,
-    /// A file or directory with what both need: bindings, params, namespaces, CustomResourceDefinitions, probes; may be
-    /// given several times
+    /// A file or directory with objects that both versions use: bindings, params, namespaces,
+    /// CustomResourceDefinitions, probes; repeatable
     #[arg(long, value_name = "PATH")]
     pub with: Vec<PathBuf>,
-    /// A file or directory with objects; - is standard input; may be given several times. Without, the objects are
-    /// those of the cluster, or where none is asked the probes and objects beside the policies
+    /// A file or directory with objects; - is standard input; repeatable. Default: the objects of the cluster or, without
+    /// a cluster, the probes and other objects in the policies' files
     #[arg(short, long = "filename", value_name = "PATH")]
     pub files: Vec<PathBuf>,
     /// The flags of who asks.
     #[command(flatten)]
     pub asks: Asks,
-    /// Ask the cluster of the kubeconfig's current context; implied by the flags that name a cluster or user
+    /// Use the cluster of the kubeconfig's current context; implied by the flags that name a cluster or user
     #[arg(long)]
     pub live: bool,
-    /// A file or directory with CustomResourceDefinitions; may be given several times
+    /// A file or directory with CustomResourceDefinitions; repeatable
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
-    /// How many objects are asked for at once
+    /// The number of objects per page of a list
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub chunk_size: u32,
-    /// The form of the output: text, or stable `json`
+    /// The output format: text, or stable `json`
     #[arg(
         short,
         long,
@@ -75,8 +75,8 @@ pub struct DiffArgs {
 /// The form of the output of `diff`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DiffOutput {
-    /// For people.
+    /// Human-readable.
     Text,
-    /// For programs.
+    /// Machine-readable.
     Json,
 }

@@ -18,14 +18,14 @@ Examples:
   kubectl vap eval --context staging --object deployment.yaml
   kubectl vap eval vap/replica-limit --object - < deployment.yaml
 
-The object is completed as the API server does it before it asks a policy: defaults,
-metadata, conversion. Mutating policies come first, and validating ones are asked about
-the object after them. Webhooks are not run.
+The object is prepared as in the API server: defaults, metadata, conversion. Mutating
+policies run first, and validating policies are evaluated for the mutated object. Webhooks
+are not called.
 
 Exit status:
   0  no policy denies the request
   1  a policy denies it
-  2  wrong use, or something could not be read or evaluated";
+  2  usage error, or a part could not be read or evaluated";
 
 /// `eval`.
 #[derive(Debug, clap::Args)]
@@ -37,36 +37,35 @@ pub struct EvalArgs {
     /// A file with the object of the request; - is standard input
     #[arg(long, value_name = "FILE", conflicts_with = "request")]
     pub object: Option<PathBuf>,
-    /// A file with the object before the request: alone, the request is a DELETE
+    /// A file with the old object; without --object, the request is a DELETE
     #[arg(long, value_name = "FILE", conflicts_with = "request")]
     pub old_object: Option<PathBuf>,
     /// A file with an admission review, or with the `request` of a probe's case
     #[arg(long, value_name = "FILE", required_unless_present_any = ["object", "old_object"])]
     pub request: Option<PathBuf>,
-    /// The operation: CREATE, UPDATE, DELETE or CONNECT [default: by the objects]
+    /// The operation: CREATE, UPDATE, DELETE or CONNECT [default: derived from the objects]
     #[arg(long, value_name = "OPERATION")]
     pub operation: Option<String>,
     /// The subresource of the request, such as scale
     #[arg(long, value_name = "NAME")]
     pub subresource: Option<String>,
-    /// The resource of the request, as kubectl names it (deployments, deployments.apps, deployments.v1.apps): an object
-    /// of a subresource does not tell it [default: that of the object's kind]
+    /// The resource of the request, as kubectl names it (deployments, deployments.apps, deployments.v1.apps); needed if
+    /// the object is that of a subresource [default: that of the object's kind]
     #[arg(long, value_name = "RESOURCE", conflicts_with = "request")]
     pub resource: Option<String>,
     /// The flags of who asks.
     #[command(flatten)]
     pub asks: Asks,
-    /// Ask the cluster of the kubeconfig's current context; implied by the flags that name a cluster or user
+    /// Use the cluster of the kubeconfig's current context; implied by the flags that name a cluster or user
     #[arg(long)]
     pub live: bool,
-    /// Ask the policies of the cluster whose labels the selector selects
+    /// Evaluate the policies of the cluster whose labels match the selector
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     pub selector: Option<String>,
-    /// A file or directory with CustomResourceDefinitions; may be given several times. Those among
-    /// the input are used in any case
+    /// A file or directory with CustomResourceDefinitions; repeatable. Those in the input are always used
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
-    /// The form of the output: text, or stable `json`
+    /// The output format: text, or stable `json`
     #[arg(
         short,
         long,
@@ -76,7 +75,7 @@ pub struct EvalArgs {
         hide_default_value = true
     )]
     pub output: EvalOutput,
-    /// Show the values of the parts of all expressions that were evaluated, and policies that do not match
+    /// Show the values of all evaluated subexpressions, and the policies that do not match
     #[arg(short, long)]
     pub verbose: bool,
     /// The time limit of an evaluation.
@@ -90,9 +89,9 @@ pub struct EvalArgs {
 /// The form of the output of `eval`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum EvalOutput {
-    /// For people.
+    /// Human-readable.
     Text,
-    /// For programs.
+    /// Machine-readable.
     Json,
 }
 
@@ -102,8 +101,7 @@ pub struct Asks {
     /// The user in request.userInfo [default: system:anonymous]
     #[arg(long, value_name = "USER")]
     pub request_user: Option<String>,
-    /// A group of that user; may be given several times. system:authenticated and the groups of a service account
-    /// are added
+    /// A group of that user; repeatable. system:authenticated and the groups of a service account are added
     #[arg(long, value_name = "GROUP", requires = "request_user")]
     pub request_group: Vec<String>,
 }
