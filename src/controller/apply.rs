@@ -11,20 +11,18 @@ use std::fmt;
 
 use k8s_openapi::api::admissionregistration::v1::{ExpressionWarning, ValidatingAdmissionPolicy};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
-use kube::api::{Api, Patch, PatchParams, ValidationDirective};
+use kube::api::{Api, Patch};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::context::Context;
-use super::error::Error;
 use super::leadership::Deadline;
+use super::managed_fields::apply_params;
 use super::received::ReceivedPolicy;
 use super::shared_conditions;
+use crate::cluster::error::Error;
 use crate::status::DesiredStatus;
 use crate::telemetry::metrics::ErrorReason;
-
-/// The name under which we own fields.
-pub const FIELD_MANAGER: &str = "vap-status-controller";
 
 /// Object that is applied: our fields and no others.
 #[derive(Debug, Serialize)]
@@ -98,18 +96,6 @@ struct TypeChecking<'a> {
     expression_warnings: &'a [ExpressionWarning],
 }
 
-/// Parameters of our server-side applies.
-///
-/// Without `fieldValidation` the API server reads each patch a second time, to warn of duplicate fields, which nobody would see.
-///
-/// Source: k8s.io/apiserver `pkg/endpoints/handlers/patch.go`, `applyPatcher.applyPatchToCurrentObject`.
-pub(crate) fn params() -> PatchParams {
-    PatchParams {
-        field_validation: Some(ValidationDirective::Ignore),
-        ..PatchParams::apply(FIELD_MANAGER).force()
-    }
-}
-
 /// Writes the status of `policy`, before `deadline`.
 ///
 /// # Errors
@@ -137,7 +123,7 @@ pub(crate) async fn apply(
             conditions: &desired.conditions,
         },
     };
-    let params = params();
+    let params = apply_params();
     let patch = Patch::Apply(&applied);
     // The answer is read as far as it is needed.
     let policies: Api<ReceivedPolicy> = Api::all(context.client.clone());

@@ -13,7 +13,7 @@ use super::event_source::{EventSource, ObjectState};
 use super::memory::{self, mebibytes};
 use super::packed::{Identity, Packed};
 use super::probe::Probe;
-use super::probe_runner::rights;
+use super::probe_inputs;
 use crate::policy::subject::{SubjectId, SubjectKind};
 
 /// The bindings.
@@ -80,13 +80,13 @@ impl RefersToPolicy for ValidatingAdmissionPolicyBinding {
         PackedBinding {
             identity: Identity::of(&self.metadata),
             spec: Packed::new(&self.spec),
-            allows_inputs: rights::allows_inputs(&self.metadata),
+            allows_inputs: probe_inputs::allows_inputs(&self.metadata),
         }
     }
 
     fn kept(kept: &PackedBinding) -> Arc<Self> {
         let mut metadata = kept.identity.metadata();
-        rights::set_allows_inputs(&mut metadata, kept.allows_inputs);
+        probe_inputs::set_allows_inputs(&mut metadata, kept.allows_inputs);
         Arc::new(Self {
             metadata,
             spec: kept.spec.unpack(),
@@ -103,7 +103,8 @@ impl RefersToPolicy for ValidatingAdmissionPolicyBinding {
 
     fn says_the_same_as(&self, other: &Self) -> bool {
         self.spec == other.spec
-            && rights::allows_inputs(&self.metadata) == rights::allows_inputs(&other.metadata)
+            && probe_inputs::allows_inputs(&self.metadata)
+                == probe_inputs::allows_inputs(&other.metadata)
     }
 }
 
@@ -230,7 +231,7 @@ impl<K: RefersToPolicy> ByPolicy<K> {
             return Vec::new();
         };
         object.meta_mut().managed_fields = None;
-        rights::trim_annotations(object.meta_mut());
+        probe_inputs::trim_annotations(object.meta_mut());
         let policy = object.subject(self.bound);
         let mut state = self.lock();
         let known = state.get(&name).map(K::kept_state);
@@ -538,12 +539,13 @@ pub(crate) mod tests {
         bindings.retain(&BTreeSet::new());
         let annotated = |value: &str| {
             let mut binding = binding("a", "p");
-            let annotations = [(rights::PROBE_INPUTS, value), ("other", "x")];
+            let annotations = [(probe_inputs::PROBE_INPUTS, value), ("other", "x")];
             let annotations = annotations.map(|(key, value)| (key.to_owned(), value.to_owned()));
             binding.metadata.annotations = Some(annotations.into());
             binding
         };
-        let is_allowed = || rights::allows_inputs(&bindings.of(&id("p")).unwrap()[0].metadata);
+        let is_allowed =
+            || probe_inputs::allows_inputs(&bindings.of(&id("p")).unwrap()[0].metadata);
         bindings.put(annotated("no"), EventSource::Watched);
         assert!(!is_allowed());
         assert_eq!(

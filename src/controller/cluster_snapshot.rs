@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::crds::{Crd, Crds};
-use super::openapi::Index;
+use crate::cluster::openapi::Index;
 use crate::schema::GroupVersion;
 use crate::schema::rest_mapper::{ApiResource, RestMapper};
 

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::cluster_snapshot::ClusterSnapshot;
 use super::crds::{Crd, Crds};
-use super::openapi::Index;
+use crate::cluster::openapi::Index;
 use crate::schema::rest_mapper::{ApiResource, RestMapper};
 use crate::schema::{GroupVersion, Gvr};
 

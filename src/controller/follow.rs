@@ -8,10 +8,10 @@ use serde::de::DeserializeOwned;
 
 use super::backoff::Backoff;
 use super::context::Context;
-use super::error::Error;
 use super::list_watch::{ListWatch, Plan, WatchSignal, full_name};
 use super::supervisor::WATCH_LIMIT;
 use super::unreadable::UnreadableObjects;
+use crate::cluster::error::Error;
 
 /// Events of the watch of a kind.
 pub(super) enum Event<K> {

@@ -1,12 +1,10 @@
 //! The identity of a state of an object: what was made of one must not be taken for another's.
 
-use std::hash::{DefaultHasher, Hasher};
-
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kube::api::ObjectMeta;
 use serde::Serialize;
 
-use super::packed::{Identity, Packed};
+use super::packed::{Identity, Packed, hash};
 use super::probe::Probe;
 
 /// A generation of an object, told from others of its name by the uid.
@@ -61,13 +59,6 @@ impl Generation {
             spec: hash(&serde_json::to_vec(spec).unwrap_or_default()),
         }
     }
-}
-
-/// Returns a hash of a text, the same on each run.
-pub(crate) fn hash(json: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    hasher.write(json);
-    hasher.finish()
 }
 
 #[cfg(test)]

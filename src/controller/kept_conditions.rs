@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
 
-use super::discovery::MAX_PAUSE;
+use crate::cluster::discovery::MAX_PAUSE;
 use crate::policy::subject::SubjectId;
 
 /// The policies with conditions that are kept.

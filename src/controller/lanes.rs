@@ -4,59 +4,20 @@
 //! ([`Lane::Deferred`]), and in any case after two seconds ([`Lane::Slow`]). A check that exceeds the limit of the slow
 //! lane ends as `DeadlineExceeded`, and is repeated once the policy or its inputs change, or after an hour. The status
 //! keeps this over a restart, which so does not begin with the policies that took long before.
-//!
-//! Each of the other lanes has a queue, a task and a thread. They only check: with the result the policy returns to the
-//! queue of all others.
 
 use std::collections::BTreeMap;
-use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures::FutureExt;
 use tokio::time::Instant;
 
-use super::blocking::{Kind, TimeLimit};
-use super::context::Context;
+use super::check_result::Lane;
 use super::generation::Generation;
-use super::observe;
 use super::queue::Queue;
-use super::reconcile::{self, ReconcileError};
 use super::store::Entry;
-use super::supervisor::WORK_LIMIT;
+use crate::cluster::blocking::TimeLimit;
 use crate::policy::subject::SubjectId;
 use crate::status::condition::Reason;
-
-/// A lane of checks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lane {
-    /// All policies at first.
-    Quick,
-    /// Policies that gave way to others.
-    Deferred,
-    /// Policies that take seconds.
-    Slow,
-}
-
-impl Lane {
-    /// The threads for its checks.
-    pub(super) const fn kind(self) -> Kind {
-        match self {
-            Self::Quick => Kind::Check,
-            Self::Deferred => Kind::DeferredCheck,
-            Self::Slow => Kind::SlowCheck,
-        }
-    }
-
-    /// The name of its task.
-    const fn task(self) -> &'static str {
-        match self {
-            Self::Quick => "workers",
-            Self::Deferred => "deferred-checks",
-            Self::Slow => "slow-checks",
-        }
-    }
-}
 
 /// Time limits of the lanes.
 #[derive(Clone, Copy, Debug)]
@@ -103,8 +64,8 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(3600);
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
     pub(super) limits: Limits,
-    deferred: Queue,
-    slow: Queue,
+    pub(super) deferred: Queue,
+    pub(super) slow: Queue,
     policies: Mutex<BTreeMap<SubjectId, Note>>,
 }
 
@@ -142,7 +103,7 @@ impl Lanes {
     }
 
     /// The lane that was noted for this generation of `entry`.
-    fn note_lane(&self, entry: &Entry) -> Option<Lane> {
+    pub(super) fn note_lane(&self, entry: &Entry) -> Option<Lane> {
         let policies = self.lock();
         let note = policies.get(&entry.id)?;
         (note.generation == entry.generation()).then_some(note.lane)
@@ -203,7 +164,7 @@ impl Lanes {
     }
 
     /// Returns true if the check of the policy is to be repeated although nothing has changed, once.
-    fn take_due(&self, id: &SubjectId) -> bool {
+    pub(super) fn take_due(&self, id: &SubjectId) -> bool {
         let mut policies = self.lock();
         let note = policies.get_mut(id);
         note.is_some_and(|note| std::mem::take(&mut note.is_due))
@@ -261,67 +222,4 @@ fn has_exceeded_deadline(entry: &Entry) -> bool {
         condition.reason == Reason::DeadlineExceeded.as_str()
             && condition.observed_generation == generation
     })
-}
-
-/// Checks the policies of the lanes besides the quick one, forever.
-pub(crate) async fn work(context: Arc<Context>) {
-    context.started().await;
-    tokio::join!(
-        work_lane(&context, Lane::Deferred, &context.lanes.deferred),
-        work_lane(&context, Lane::Slow, &context.lanes.slow)
-    );
-}
-
-async fn work_lane(context: &Arc<Context>, lane: Lane, queue: &Queue) {
-    let heartbeat = context.supervisor.heartbeat(lane.task(), WORK_LIMIT);
-    let mut idle = tokio::time::interval(WORK_LIMIT / 10);
-    loop {
-        let id = tokio::select! {
-            biased;
-            id = queue.next() => id,
-            _ = idle.tick() => {
-                heartbeat.beat();
-                continue;
-            }
-        };
-        let outcome = AssertUnwindSafe(check(context, &id, lane)).catch_unwind();
-        match outcome.await {
-            Ok(Ok(())) => queue.done(&id),
-            Ok(Err(failure)) => {
-                tracing::debug!(policy = %id, error = %failure, "cannot check this policy, retrying");
-                queue.failed(&id, reconcile::random());
-            }
-            Err(_) => {
-                context.metrics.check_panicked();
-                tracing::error!(policy = %id, "checking this policy panicked; please report it");
-                queue.failed(&id, reconcile::random());
-            }
-        }
-        heartbeat.beat();
-    }
-}
-
-/// Checks one policy, unless that is not necessary any more, and returns it to the queue of all others.
-async fn check(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> Result<(), ReconcileError> {
-    let entry = context.store.get(id);
-    let Some(entry) = entry.filter(|entry| entry.excluded.is_none()) else {
-        context.lanes.forget(id);
-        return Ok(());
-    };
-    let snapshot = context.snapshot();
-    let is_due = context.lanes.take_due(id);
-    let is_known =
-        (entry.result.as_ref()).is_some_and(|result| result.holds_for(&entry, &snapshot));
-    let is_here = context.lanes.note_lane(&entry) == Some(lane);
-    if !is_here || is_known && !is_due {
-        context.queue.add(id);
-        return Ok(());
-    }
-    if observe::check_in(context, &entry, &snapshot, lane)
-        .await?
-        .is_ok()
-    {
-        context.queue.add(id);
-    }
-    Ok(())
 }

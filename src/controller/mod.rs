@@ -11,15 +11,19 @@ mod backoff;
 mod binding_state;
 mod by_policy;
 mod check;
+mod check_result;
 pub mod clear;
+mod clear_status;
 mod cluster_snapshot;
 mod context;
 mod crds;
+mod definition;
 mod dependencies;
 mod discovery_lag;
 mod event_source;
 mod events;
 mod exclude;
+mod excluded;
 mod follow;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -30,22 +34,28 @@ mod leadership;
 mod lease;
 mod list_watch;
 mod log_throttle;
+mod managed_fields;
 mod match_cache;
 mod memory;
 mod observe;
 mod opt_in;
 mod packed;
 mod params;
+mod pending_events;
 mod periodic_resync;
 mod probe;
+mod probe_inputs;
 mod probe_runner;
 mod queue;
 mod readiness;
 mod received;
 mod reconcile;
 mod refresh;
+mod result;
+mod rules;
 mod schemas;
 mod shared_conditions;
+mod slow_checks;
 pub mod startup;
 mod store;
 mod supervisor;
@@ -64,18 +74,16 @@ use tokio::sync::mpsc;
 use tokio::sync::watch as signal;
 use tokio::task::JoinSet;
 
-pub use self::apply::FIELD_MANAGER;
 use self::context::Context;
 pub use self::context::Settings;
 pub use self::leadership::Election;
 use self::leadership::Elector;
 pub use self::lease::Timing;
+pub use self::managed_fields::FIELD_MANAGER;
 pub use self::readiness::Readiness;
 use self::refresh::Refresher;
 pub use self::supervisor::Supervisor;
-#[cfg(test)]
-use crate::cluster::testing;
-use crate::cluster::{blocking, discovery, error, http, openapi};
+use crate::cluster::blocking;
 use crate::telemetry::Metrics;
 
 /// A controller that is ready to run.
@@ -162,7 +170,7 @@ impl Controller {
         );
         tasks.spawn("events", events::send(Arc::clone(&context)));
         tasks.spawn("probes", probe_runner::work(Arc::clone(&context)));
-        tasks.spawn("slow-checks", lanes::work(Arc::clone(&context)));
+        tasks.spawn("slow-checks", slow_checks::work(Arc::clone(&context)));
         for kind in &context.settings.followed {
             if let Some(state) = context.opt_in.of(*kind) {
                 tasks.spawn(state.task(), opt_in::run(Arc::clone(&context), *kind));

@@ -6,15 +6,16 @@ use std::sync::Arc;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::binding_state::{self, Bindings};
-use super::check::{CheckOutcome, CheckResult, Checked, check};
 use super::cluster_snapshot::ClusterSnapshot;
 use super::context::Context;
 use super::crds::{self, Crds};
-use super::lanes::Lane;
-use super::opt_in::definitions;
 use super::probe_runner::{self, Probed};
-use super::reconcile::ReconcileError;
 use super::store::Entry;
+use crate::controller::check::check_in;
+use crate::controller::check_result::CheckOutcome;
+use crate::controller::check_result::CheckResult;
+use crate::controller::check_result::Lane;
+use crate::controller::result::ReconcileError;
 use crate::policy;
 use crate::policy::nearest::is_respelt;
 use crate::policy::subject::SubjectKind;
@@ -57,7 +58,7 @@ pub(crate) async fn observe(
     let known = entry
         .result
         .as_ref()
-        .filter(|result| result.holds_for(entry, snapshot));
+        .filter(|result| result.holds_for(&entry.generation(), snapshot));
     let result = if let Some(result) = known {
         Arc::clone(result)
     } else {
@@ -98,31 +99,6 @@ pub(crate) async fn observe(
         bindings,
         probes,
     }))
-}
-
-/// Checks a policy in `snapshot`, within the limits of `lane`, and stores the result.
-///
-/// Returns the reason if there is no result yet; a notification follows.
-pub(super) async fn check_in(
-    context: &Context,
-    entry: &Entry,
-    snapshot: &ClusterSnapshot,
-    lane: Lane,
-) -> Result<Result<Arc<CheckResult>, Skipped>, ReconcileError> {
-    if entry.kind() == SubjectKind::CustomResourceDefinition {
-        return definitions::judge(context, entry, lane).await;
-    }
-    let result = match check(context, entry, snapshot, lane).await? {
-        Checked::Result(result) => Arc::from(result),
-        Checked::Pending => return Ok(Err(Skipped::SchemasLoading)),
-        Checked::Deferred => return Ok(Err(Skipped::CheckDeferred)),
-    };
-    context.store.note(&entry.id, &result);
-    // A change during the check notified of nothing, as the inputs of the policy were not known.
-    if !result.is_current_in(&context.snapshot()) {
-        context.queue.add(&entry.id);
-    }
-    Ok(Ok(result))
 }
 
 /// Returns the state of the paramKind of the policy `entry` and of the params that its bindings refer to.

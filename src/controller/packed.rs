@@ -5,6 +5,7 @@
 //! at an object is seldom and mostly ends with a request.
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hasher};
 use std::marker::PhantomData;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -109,6 +110,13 @@ impl<T: Serialize + DeserializeOwned> Packed<T> {
     pub(crate) fn unpack(&self) -> T {
         serde_json::from_slice(&self.json).expect("what was packed can be read")
     }
+}
+
+/// Returns a hash of a text, the same on each run.
+pub(crate) fn hash(json: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(json);
+    hasher.finish()
 }
 
 #[cfg(test)]

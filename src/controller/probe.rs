@@ -18,8 +18,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::packed::Packed;
-use super::{generation, memory};
+use super::memory;
+use super::packed::{Packed, hash};
 use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::probe::api::{
     AuthorizerSource, BindingSource, Case, PolicyProbe, PolicyProbeSpec, PolicyProbeStatus, Source,
@@ -118,7 +118,7 @@ impl StoredSpec {
             namespaces: namespaces.into_iter().collect(),
             unpacked_bytes,
             stored_bytes: 0,
-            hash: generation::hash(packed.json()),
+            hash: hash(packed.json()),
             inline_bindings: std::mem::take(&mut spec.inline_bindings),
             subject: subject(&spec),
             policy_name: spec.policy_name,
@@ -206,7 +206,7 @@ impl StoredStatus {
 }
 
 fn hash_of(status: &PolicyProbeStatus) -> u64 {
-    generation::hash(&serde_json::to_vec(status).unwrap_or_default())
+    hash(&serde_json::to_vec(status).unwrap_or_default())
 }
 
 impl Probe {

@@ -305,6 +305,13 @@ impl State {
     }
 }
 
+/// A number from 0 to 1 to spread retries with; it need not be hard to guess.
+pub(crate) fn random() -> f64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    let bits = RandomState::new().build_hasher().finish();
+    f64::from(u16::try_from(bits & 0xffff).unwrap_or_default()) / f64::from(u16::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::id;

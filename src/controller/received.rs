@@ -109,7 +109,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::controller::exclude::has_ours;
+    use crate::controller::managed_fields::owns_status;
 
     fn read(value: Value) -> ValidatingAdmissionPolicy {
         serde_json::from_value::<ReceivedPolicy>(value).unwrap().0
@@ -144,7 +144,7 @@ mod tests {
             (metadata.generation, &metadata.labels),
             (Some(2), &all.labels)
         );
-        assert!(has_ours(metadata));
+        assert!(owns_status(metadata));
     }
 
     #[test]
@@ -158,6 +158,6 @@ mod tests {
             assert_eq!(read(value), nothing);
         }
         let unnamed = json!({"metadata": {"managedFields": [{"manager": null}]}});
-        assert!(!has_ours(&read(unnamed).metadata));
+        assert!(!owns_status(&read(unnamed).metadata));
     }
 }

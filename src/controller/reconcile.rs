@@ -10,12 +10,10 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::apply::{Written, apply};
-use super::check::Interrupted;
 use super::context::Context;
-use super::error::Error;
 use super::event_source::EventSource;
 use super::events;
-use super::exclude;
+use super::excluded;
 use super::leadership::Deadline;
 use super::observe::{Facts, observe};
 use super::opt_in::{self, OptInState};
@@ -24,6 +22,10 @@ use super::probe_runner::{self, Probed};
 use super::store::Entry;
 use super::supervisor::WORK_LIMIT;
 use super::write_limiter::LimitedObject;
+use crate::cluster::error::Error;
+use crate::controller::queue::random;
+use crate::controller::result::ReconcileError;
+use crate::controller::result::ReconcileResult;
 use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::status::condition::{ConditionStatus, ConditionType, Reason};
 use crate::status::object::StatusObject;
@@ -35,65 +37,6 @@ use crate::telemetry::metrics::{
 /// How long writes that were begun may take once the process is told to stop. A pod is killed some
 /// seconds later.
 const MAX_ENDING: Duration = Duration::from_secs(5);
-
-/// The result of a reconciliation that did not fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReconcileResult {
-    /// The status was written.
-    Applied,
-    /// The subject or the object with its conditions is deleted.
-    Deleted,
-    /// The object changed during the reconciliation.
-    Conflict,
-    /// No status was written.
-    Skipped(Skipped),
-}
-
-impl ReconcileResult {
-    /// Returns true if the subject is reconciled again after a backoff. Otherwise a notification follows any change.
-    const fn retries_with_backoff(self) -> bool {
-        matches!(self, Self::Conflict | Self::Skipped(Skipped::RateLimited))
-    }
-
-    /// Returns the outcome, as metrics report it.
-    pub(super) const fn outcome(self) -> ReconcileOutcome {
-        match self {
-            Self::Applied => ReconcileOutcome::Applied,
-            Self::Deleted => ReconcileOutcome::Deleted,
-            Self::Conflict => ReconcileOutcome::Conflict,
-            Self::Skipped(Skipped::NotLeader) => ReconcileOutcome::Observed,
-            Self::Skipped(Skipped::RateLimited) => ReconcileOutcome::RateLimited,
-            Self::Skipped(_) => ReconcileOutcome::Unchanged,
-        }
-    }
-}
-
-impl From<Skipped> for ReconcileResult {
-    fn from(reason: Skipped) -> Self {
-        Self::Skipped(reason)
-    }
-}
-
-/// Why a reconciliation failed.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ReconcileError {
-    #[error(transparent)]
-    Request(#[from] Error),
-    /// A failure to read the object that is to be judged.
-    #[error("{0}")]
-    Unread(Error),
-    #[error(transparent)]
-    Interrupted(#[from] Interrupted),
-}
-
-impl ReconcileError {
-    pub(crate) fn reason(&self) -> ErrorReason {
-        match self {
-            Self::Request(error) | Self::Unread(error) => error.reason(),
-            Self::Interrupted(_) => ErrorReason::Other,
-        }
-    }
-}
 
 /// Brings the status of a subject up to date: observes, computes, applies.
 pub(crate) async fn reconcile(
@@ -230,7 +173,7 @@ async fn load_status(
             return Ok(None);
         };
         context.kept.forget(id);
-        return exclude::leave(context, entry, excluded).await.map(Some);
+        return excluded::leave(context, entry, excluded).await.map(Some);
     };
     if entry.excluded.is_some() {
         let otherwise = Skipped::Excluded.into();
@@ -494,13 +437,6 @@ fn complain(context: &Context, id: &SubjectId, failure: &ReconcileError, retry_i
             "cannot write the status, retrying; similar failures are not logged"
         );
     }
-}
-
-/// A number from 0 to 1 to spread retries with; it need not be hard to guess.
-pub(crate) fn random() -> f64 {
-    use std::hash::{BuildHasher, Hasher, RandomState};
-    let bits = RandomState::new().build_hasher().finish();
-    f64::from(u16::try_from(bits & 0xffff).unwrap_or_default()) / f64::from(u16::MAX)
 }
 
 #[cfg(test)]

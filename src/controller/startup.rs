@@ -12,8 +12,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::Client;
 use tokio::time::Instant;
 
-use super::error::{Error, within};
 use crate::cluster::address::redacted;
+use crate::cluster::error::Error;
+use crate::cluster::error::within;
 use crate::cluster::{client, config};
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::ErrorReason;
@@ -140,7 +141,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::controller::testing::{Reply, client};
+    use crate::cluster::testing::Reply;
+    use crate::cluster::testing::client;
 
     fn resources(names: &[&str]) -> Reply {
         let resources: Vec<_> = names

@@ -9,14 +9,15 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::check::CheckResult;
 use super::cluster_snapshot::Change;
 use super::dependencies::Dependencies;
 use super::event_source::EventSource;
 use super::exclude::{self, Excluded};
 use super::generation::Generation;
-use super::opt_in::definitions::Rules;
+use super::managed_fields::owns_status;
 use super::packed::{Identity, Packed};
+use crate::controller::check_result::CheckResult;
+use crate::controller::rules::Rules;
 use crate::policy;
 use crate::policy::analysis::Profile;
 use crate::policy::subject::{SubjectId, SubjectKind};
@@ -239,7 +240,7 @@ impl Store {
         }
         let excluded = exclude::excluded(&self.exclusion, &policy);
         // What is followed has its status in an object that is ours as a whole.
-        let has_ours = body.is_some() || exclude::has_ours(&policy.metadata);
+        let has_ours = body.is_some() || owns_status(&policy.metadata);
         if excluded.is_some() {
             // Nothing of it is read, and so it depends on nothing.
             (policy.spec, policy.status) = (None, None);

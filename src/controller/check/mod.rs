@@ -4,189 +4,40 @@
 //! ([`super::lanes`]), and a panic in it affects only this policy. The outcome is stored with all of its inputs, so
 //! that an unchanged policy is not checked again.
 
+mod definition;
+mod guard;
+
 use std::collections::BTreeSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use tokio::time::Instant;
 
+use self::guard::{Guarded, defer, guard, panicked};
 use super::admission_cache::AdmissionCache;
-use super::blocking;
 use super::cluster_snapshot::ClusterSnapshot;
 use super::context::Context;
-use super::generation::Generation;
-use super::lanes::Lane;
 use super::match_cache::MatchCache;
-use super::openapi::Index;
 use super::schemas::{Asked, Missing, Schemas};
 use super::store::{Body, Entry};
-use crate::cel::interrupt::{self, Interrupt};
+use crate::cel::interrupt::{self};
+use crate::controller::check_result::CheckOutcome;
+use crate::controller::check_result::CheckResult;
+use crate::controller::check_result::Lane;
+use crate::controller::result::Interrupted;
+use crate::controller::result::ReconcileError;
 use crate::policy;
 use crate::policy::admission::Admission;
 use crate::policy::analysis::{Profile, TypeCheck, kinds_to_check, type_check_matched};
 use crate::policy::compile::{CompileFinding, CompiledPolicy};
 use crate::policy::matching::{self, RuleMatches, describing};
-use crate::policy::subject::SubjectId;
+use crate::policy::subject::SubjectKind;
 use crate::policy::webhooks;
 use crate::schema::GroupVersion;
 use crate::schema::rest_mapper::RestMapper;
-use crate::status::compute::{CheckStep, Deadline, Matched, Typed};
-use crate::telemetry::Metrics;
-
-/// Result of checking one generation of a policy.
-#[derive(Debug)]
-pub(crate) struct CheckResult {
-    generation: Generation,
-    /// The revision of the resources that it was matched with, where it was.
-    revision: Option<u64>,
-    /// The documents that it asked for, by group version; policies that ask for the same share them.
-    group_versions: Arc<BTreeSet<GroupVersion>>,
-    /// A hash of their addresses at that time.
-    addresses: u64,
-    /// The documents of them that could not be had.
-    missing: Vec<Missing>,
-    pub(crate) outcome: CheckOutcome,
-}
-
-/// How a check ended.
-#[derive(Debug)]
-pub(crate) enum CheckOutcome {
-    /// It ran to its end.
-    Done {
-        findings: Vec<CompileFinding>,
-        n_expressions: usize,
-        matched: Matched,
-        typed: Typed,
-        /// Documents that could not be had, with the reason.
-        waiting: Vec<(String, String)>,
-    },
-    /// It panicked; what its rules match may be known.
-    Panicked { matched: Option<Matched> },
-    /// It exceeded its deadline.
-    DeadlineExceeded {
-        /// The step that was not finished.
-        late: LateStep,
-        /// The findings of compiling with the number of expressions, unless that was not finished.
-        compiled: Option<(Vec<CompileFinding>, usize)>,
-        /// The matches of the rules, unless these were not matched.
-        matched: Option<Matched>,
-    },
-}
-
-/// A step of a check that was not finished in time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LateStep {
-    step: CheckStep,
-    late: Late,
-}
-
-/// Work that was not finished in time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Late {
-    /// The field that was worked on.
-    field: Option<String>,
-    limit: Duration,
-    /// The lane in which it is to be tried again. `None` if it is not.
-    next: Option<Lane>,
-    is_stuck: bool,
-}
-
-impl Late {
-    /// The same as of `step`.
-    pub(super) const fn of(self, step: CheckStep) -> LateStep {
-        LateStep { step, late: self }
-    }
-}
-
-impl LateStep {
-    /// The deadline as the status reports it.
-    pub(crate) fn deadline(&self) -> Deadline<'_> {
-        Deadline {
-            limit: self.late.limit,
-            step: self.step,
-            field: self.late.field.as_deref(),
-        }
-    }
-
-    /// Has the policy `entry` checked in another lane, or notes that its check ends here. Returns true if it is checked
-    /// again.
-    pub(super) fn defer(&self, context: &Context, entry: &Entry) -> bool {
-        let Late {
-            next,
-            is_stuck,
-            field,
-            limit,
-        } = &self.late;
-        if let Some(next) = next {
-            context.lanes.defer(&entry.id, entry.generation(), *next);
-            return true;
-        }
-        let generation = entry.generation();
-        context.lanes.exceeded(&entry.id, generation, *is_stuck);
-        context.metrics.check_deadline_exceeded();
-        tracing::warn!(
-            policy = %entry.id,
-            field,
-            limit = limit.as_secs(),
-            "the check of this policy exceeded its time limit; its conditions are Unknown"
-        );
-        false
-    }
-}
-
-impl CheckResult {
-    /// The result of judging a CustomResourceDefinition, which depends on nothing beside.
-    pub(crate) fn of_definition(entry: &Entry, outcome: CheckOutcome) -> Self {
-        let group_versions = Arc::default();
-        Self {
-            generation: entry.generation(),
-            revision: None,
-            addresses: addresses(&group_versions, &Index::default()),
-            group_versions,
-            missing: Vec::new(),
-            outcome,
-        }
-    }
-
-    /// Reports whether it is about this very generation of the policy.
-    pub(crate) fn is_of(&self, generation: &Generation) -> bool {
-        self.generation == *generation
-    }
-
-    /// Reports whether a check of `entry` in `snapshot` would have the same result.
-    pub(crate) fn holds_for(&self, entry: &Entry, snapshot: &ClusterSnapshot) -> bool {
-        self.is_of(&entry.generation())
-            && self.missing.iter().all(Missing::is_still_missing)
-            && self.is_current_in(snapshot)
-    }
-
-    /// Reports whether everything that the result depends on is unchanged in `snapshot`.
-    pub(crate) fn is_current_in(&self, snapshot: &ClusterSnapshot) -> bool {
-        self.revision
-            .is_none_or(|revision| revision == snapshot.revision)
-            && self.addresses == addresses(&self.group_versions, &snapshot.index)
-    }
-
-    /// The group versions whose schemas it depends on.
-    pub(crate) fn group_versions(&self) -> &Arc<BTreeSet<GroupVersion>> {
-        &self.group_versions
-    }
-
-    /// Reports whether its messages suggest resources in place of those that are not served.
-    pub(crate) fn has_suggestions(&self) -> bool {
-        match &self.outcome {
-            CheckOutcome::Done { matched, .. } => !matched.unserved.is_empty(),
-            CheckOutcome::Panicked { matched } | CheckOutcome::DeadlineExceeded { matched, .. } => {
-                let matched = matched.as_ref();
-                matched.is_some_and(|matched| !matched.unserved.is_empty())
-            }
-        }
-    }
-}
+use crate::status::compute::{CheckStep, Matched, Typed};
+use crate::telemetry::metrics::Skipped;
 
 /// A policy, or a webhook that is read as one, compiled and matched.
 struct Part {
@@ -274,7 +125,7 @@ impl TypeChecked {
 }
 
 /// The outcome of a check in a lane.
-pub(crate) enum Checked {
+enum Checked {
     /// The result.
     Result(Box<CheckResult>),
     /// Schemas are being read; the policy is put into the queue when they are there.
@@ -304,14 +155,14 @@ impl Check<'_> {
             outcome,
             CheckOutcome::DeadlineExceeded { matched: None, .. }
         );
-        Checked::Result(Box::new(CheckResult {
-            generation: self.entry.generation(),
-            revision: has_matched.then_some(self.snapshot.revision),
-            addresses: addresses(&group_versions, &self.snapshot.index),
-            group_versions: self.context.schemas.shared(group_versions),
+        let group_versions = self.context.schemas.shared(group_versions);
+        Checked::Result(Box::new(CheckResult::new(
+            self.entry.generation(),
+            has_matched.then_some(self.snapshot.revision),
+            (group_versions, &self.snapshot.index),
             missing,
             outcome,
-        }))
+        )))
     }
 
     /// Matches and compiles the policy, and checks its types if its schemas are loaded.
@@ -353,7 +204,7 @@ impl Check<'_> {
 /// Checks the policy `entry` in `snapshot`, within the limits of `lane`.
 ///
 /// If it has probes, it is prepared for them as well, so that it need not be compiled once more.
-pub(crate) async fn check(
+async fn check(
     context: &Context,
     entry: &Entry,
     snapshot: &ClusterSnapshot,
@@ -390,7 +241,7 @@ pub(crate) async fn check(
                 None => CheckStep::Matching,
             };
             let late = late.of(step);
-            if late.defer(context, entry) {
+            if defer(context, entry, &late) {
                 return Ok(Checked::Deferred);
             }
             let outcome = CheckOutcome::DeadlineExceeded {
@@ -448,7 +299,7 @@ pub(crate) async fn check(
         },
         Guarded::Late(late) => {
             let late = late.of(CheckStep::TypeChecking);
-            if late.defer(context, entry) {
+            if defer(context, entry, &late) {
                 return Ok(Checked::Deferred);
             }
             CheckOutcome::DeadlineExceeded {
@@ -459,6 +310,31 @@ pub(crate) async fn check(
         }
     };
     Ok(check.result(group_versions, missing, outcome))
+}
+
+/// Checks a policy in `snapshot`, within the limits of `lane`, and stores the result.
+///
+/// Returns the reason if there is no result yet; a notification follows.
+pub(super) async fn check_in(
+    context: &Context,
+    entry: &Entry,
+    snapshot: &ClusterSnapshot,
+    lane: Lane,
+) -> Result<Result<Arc<CheckResult>, Skipped>, ReconcileError> {
+    if entry.kind() == SubjectKind::CustomResourceDefinition {
+        return definition::check(context, entry, lane).await;
+    }
+    let result = match check(context, entry, snapshot, lane).await? {
+        Checked::Result(result) => Arc::from(result),
+        Checked::Pending => return Ok(Err(Skipped::SchemasLoading)),
+        Checked::Deferred => return Ok(Err(Skipped::CheckDeferred)),
+    };
+    context.store.note(&entry.id, &result);
+    // A change during the check notified of nothing, as the inputs of the policy were not known.
+    if !result.is_current_in(&context.snapshot()) {
+        context.queue.add(&entry.id);
+    }
+    Ok(Ok(result))
 }
 
 /// A policy or a webhook that is not compiled yet.
@@ -544,102 +420,6 @@ fn compile_parts(
     };
     group_versions.extend(policy::param_kind(policy).map(|gvk| gvk.group_version()));
     (parts, group_versions)
-}
-
-/// A hash of the addresses of documents.
-fn addresses(group_versions: &BTreeSet<GroupVersion>, index: &Index) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    for gv in group_versions {
-        index.get(gv).hash(&mut hasher);
-    }
-    hasher.finish()
-}
-
-/// The process ends before the check did.
-#[derive(Debug, thiserror::Error)]
-#[error("interrupted")]
-pub(crate) struct Interrupted;
-
-/// How a part of a check ended.
-pub(super) enum Guarded<T> {
-    /// With a value, which says itself if it was interrupted; that would be reported like this.
-    Done(T, Late),
-    Panicked,
-    /// It was interrupted.
-    Late(Late),
-}
-
-impl<T> Guarded<T> {
-    /// The value, `None` if it panicked. The error is that it was interrupted.
-    pub(super) fn value(self) -> Result<Option<T>, Late> {
-        match self {
-            Self::Done(value, _) => Ok(Some(value)),
-            Self::Panicked => Ok(None),
-            Self::Late(late) => Err(late),
-        }
-    }
-}
-
-/// Runs a part of a check on a thread of its own, within the limits of `lane`.
-pub(super) async fn guard<T: Send + 'static>(
-    context: &Context,
-    policy: &SubjectId,
-    lane: Lane,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<Guarded<T>, Interrupted> {
-    let metrics = &context.metrics;
-    let start = Instant::now();
-    let stop: Arc<AtomicBool> = Arc::default();
-    let flag = Arc::clone(&stop);
-    let interrupt = Interrupt::new(move || flag.load(Ordering::Relaxed));
-    let has_yielded = AtomicBool::new(false);
-    let is_contended = || {
-        let is_contended = blocking::has_waiting_check() || context.queue.len() > 0;
-        has_yielded.store(is_contended, Ordering::Relaxed);
-        is_contended
-    };
-    let limit = context.lanes.limit(lane);
-    let running = interrupt.clone();
-    let work = move || running.run(work);
-    let outcome = blocking::run_within(lane.kind(), limit, stop, is_contended, work).await;
-    metrics.checked(start.elapsed().as_secs_f64());
-    let late = |is_stuck| Late {
-        field: interrupt.field(),
-        limit: limit.deadline,
-        next: match lane {
-            _ if is_stuck => None,
-            Lane::Quick if has_yielded.load(Ordering::Relaxed) => Some(Lane::Deferred),
-            Lane::Quick | Lane::Deferred => Some(Lane::Slow),
-            Lane::Slow => None,
-        },
-        is_stuck,
-    };
-    match outcome {
-        Ok(Some(Ok(value))) => Ok(Guarded::Done(value, late(false))),
-        Ok(Some(Err(_))) => Ok(Guarded::Late(late(false))),
-        Ok(None) => {
-            tracing::error!(
-                policy = policy.to_string(),
-                field = interrupt.field(),
-                "the check of this policy does not end; please report it"
-            );
-            Ok(Guarded::Late(late(true)))
-        }
-        Err(error) if error.is_panic() => {
-            panicked(policy, metrics);
-            Ok(Guarded::Panicked)
-        }
-        Err(_) => Err(Interrupted),
-    }
-}
-
-/// Says and counts that a check panicked.
-fn panicked(policy: &SubjectId, metrics: &Metrics) {
-    metrics.check_panicked();
-    tracing::error!(
-        policy = policy.to_string(),
-        "the check of this policy panicked; please report it"
-    );
 }
 
 #[cfg(test)]

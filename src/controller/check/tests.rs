@@ -8,11 +8,13 @@ use serde_json::{Value, json};
 use super::*;
 use crate::cel::interrupt::{checkpoint, working_on};
 use crate::cluster::testing::{Log, Seen};
+use crate::controller::check_result::Late;
 use crate::controller::event_source::EventSource;
-use crate::controller::lanes::{self, Limits};
-use crate::controller::observe;
+use crate::controller::lanes::Limits;
 use crate::controller::reconcile::{reconcile, work};
+use crate::controller::slow_checks;
 use crate::controller::tests::{context_with, healthy, id, policy, settings};
+use std::time::Duration;
 
 const FIELD: &str = "spec.validations[3].expression";
 
@@ -55,7 +57,7 @@ struct Task(tokio::task::JoinHandle<()>);
 
 impl Task {
     fn of_lanes(context: &Arc<Context>) -> Self {
-        Self(tokio::spawn(lanes::work(Arc::clone(context))))
+        Self(tokio::spawn(slow_checks::work(Arc::clone(context))))
     }
 }
 
@@ -190,7 +192,7 @@ async fn guard_abandons_work_that_does_not_stop() {
             is_stuck: true,
         }
     );
-    assert!(blocking::n_stuck() >= 1);
+    assert!(crate::cluster::blocking::n_stuck() >= 1);
     drop(release);
 }
 
@@ -236,14 +238,20 @@ async fn check_that_exceeds_its_limit_is_not_repeated_without_a_change() {
     context.store.put(expensive("a"), EventSource::Watched);
     let entry = context.store.get(&id("a")).unwrap();
     let snapshot = context.snapshot();
-    let result = observe::check_in(&context, &entry, &snapshot, Lane::Slow).await;
+    let result = check_in(&context, &entry, &snapshot, Lane::Slow).await;
     let result = result.unwrap().unwrap();
     assert!(
         matches!(result.outcome, CheckOutcome::DeadlineExceeded { .. }),
         "{result:?}"
     );
     let entry = context.store.get(&id("a")).unwrap();
-    assert!(entry.result.as_ref().unwrap().holds_for(&entry, &snapshot));
+    assert!(
+        entry
+            .result
+            .as_ref()
+            .unwrap()
+            .holds_for(&entry.generation(), &snapshot)
+    );
     assert_eq!(context.lanes.lane(&entry), Lane::Slow);
 }
 

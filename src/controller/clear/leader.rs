@@ -11,8 +11,10 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
 use tokio::time::Instant;
 
-use super::{TIMEOUT, say};
-use crate::controller::error::{Error, within};
+use super::output::say;
+use crate::cluster::error::Error;
+use crate::cluster::error::within;
+use crate::controller::clear_status::TIMEOUT;
 use crate::controller::lease::{ElectionRecord, Observed};
 use crate::telemetry::metrics::ErrorReason;
 

@@ -4,10 +4,10 @@
 //! all turn at once is not flooded by us. What does not fit is counted and not sent: the status says the
 //! same, and for longer.
 
+use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
-use std::collections::{BTreeMap, VecDeque};
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
@@ -17,14 +17,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime, Objec
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Resource};
 use serde_json::json;
-use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use super::FIELD_MANAGER;
 use super::context::Context;
-use super::error::{Error, within};
+use super::managed_fields::FIELD_MANAGER;
+use super::pending_events::{Key, PendingEvent};
 use super::store::Entry;
 use super::token_bucket::TokenBucket;
+use crate::cluster::error::Error;
+use crate::cluster::error::within;
 use crate::status::DesiredStatus;
 use crate::status::condition::{self, ConditionStatus, ConditionType};
 use crate::telemetry::metrics::ErrorReason;
@@ -48,9 +49,6 @@ const NAMESPACE: &str = "default";
 /// How much of a policy's name is in that of an event, which is not longer than 253 bytes.
 const MAX_NAME: usize = 220;
 
-/// How many events may wait.
-const MAX_WAITING: usize = 1_000;
-
 /// How many events may be sent at once, if none was sent for a while.
 const BURST: u32 = 50;
 
@@ -66,128 +64,6 @@ const MAX_SERIES_AGE: Duration = Duration::from_secs(6 * 60);
 
 /// How many events are known again.
 const MAX_SERIES: usize = 1_000;
-
-/// The events that wait to be sent.
-#[derive(Debug)]
-pub(crate) struct Events {
-    state: Mutex<State>,
-    has_work: Notify,
-    /// Told when the last one was sent.
-    is_idle: Notify,
-    /// True while the process ends, so that waiting events are sent without pauses.
-    is_ending: watch::Sender<bool>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    waiting: VecDeque<Told>,
-    /// True if one was taken out and is not sent yet.
-    is_sending: bool,
-}
-
-impl Default for Events {
-    fn default() -> Self {
-        Self {
-            state: Mutex::default(),
-            has_work: Notify::new(),
-            is_idle: Notify::new(),
-            is_ending: watch::Sender::new(false),
-        }
-    }
-}
-
-/// Identity of an event.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    regarding: String,
-    type_: String,
-    status: String,
-    reason: String,
-    /// The hash of the note.
-    note: u64,
-}
-
-/// An event that is to be sent.
-#[derive(Clone, Debug)]
-struct Told {
-    key: Key,
-    regarding: ObjectReference,
-    condition: Condition,
-}
-
-impl Events {
-    /// Puts in an event; whether there was room for it. One that waits already is not put in again.
-    fn add(&self, event: Told) -> bool {
-        let mut state = self.lock();
-        if state.waiting.iter().any(|other| other.key == event.key) {
-            return true;
-        }
-        if state.waiting.len() >= MAX_WAITING {
-            return false;
-        }
-        state.waiting.push_back(event);
-        drop(state);
-        self.has_work.notify_one();
-        true
-    }
-
-    /// The next event, which counts as being sent until [`Events::sent`].
-    async fn next(&self) -> Told {
-        loop {
-            {
-                let mut state = self.lock();
-                if let Some(event) = state.waiting.pop_front() {
-                    state.is_sending = true;
-                    return event;
-                }
-            }
-            self.has_work.notified().await;
-        }
-    }
-
-    /// Notes that the event taken last was sent or given up.
-    fn sent(&self) {
-        let mut state = self.lock();
-        state.is_sending = false;
-        if state.waiting.is_empty() {
-            self.is_idle.notify_one();
-        }
-    }
-
-    /// Waits until an event may be sent; at the end of the process nothing is waited for.
-    async fn pause(&self, until: Instant) {
-        let mut is_ending = self.is_ending.subscribe();
-        tokio::select! {
-            () = tokio::time::sleep_until(until) => {}
-            // The sender lives as long as `self`.
-            _ = is_ending.wait_for(|is_ending| *is_ending) => {}
-        }
-    }
-
-    fn is_over(&self) -> bool {
-        let state = self.lock();
-        state.waiting.is_empty() && !state.is_sending
-    }
-
-    /// Lets what waits be sent at once, and gives up what was not begun within `limit`: how many that are.
-    async fn flush(&self, limit: Duration) -> usize {
-        self.is_ending.send_replace(true);
-        let all_sent = async {
-            while !self.is_over() {
-                self.is_idle.notified().await;
-            }
-        };
-        drop(tokio::time::timeout(limit, all_sent).await);
-        let mut state = self.lock();
-        let n_left = state.waiting.len();
-        state.waiting.clear();
-        n_left
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// Lets an event be published for each condition that `desired` changes.
 pub(crate) fn publish(context: &Context, entry: &Entry, desired: &DesiredStatus) {
@@ -216,7 +92,7 @@ fn publish_of(
             reason: condition.reason.clone(),
             note: hasher.finish(),
         };
-        let event = Told {
+        let event = PendingEvent {
             key,
             regarding: regarding.clone(),
             condition: condition.clone(),
@@ -273,14 +149,14 @@ fn complain(context: &Context, error: &Error) {
 /// Sends the events that wait, for ever.
 pub(crate) async fn send(context: Arc<Context>) {
     let mut bucket = TokenBucket::new(BURST, PACE, Instant::now());
-    let mut sent = Sent::default();
+    let mut correlator = EventCorrelator::default();
     loop {
         let event = context.events.next().await;
         let may_be_sent_at = bucket.take(Instant::now());
         context.events.pause(may_be_sent_at).await;
         // What turned while another instance led is told by that one.
         if let Some(deadline) = context.leadership.may_write()
-            && let Err(error) = deadline.within(sent.send(&context, &event)).await
+            && let Err(error) = deadline.within(correlator.send(&context, &event)).await
         {
             context.metrics.event_dropped();
             complain(&context, &error);
@@ -305,7 +181,7 @@ pub(crate) async fn end(context: &Context) {
 
 /// The events that were sent a short while ago.
 #[derive(Debug, Default)]
-struct Sent(BTreeMap<Key, Series>);
+struct EventCorrelator(BTreeMap<Key, Series>);
 
 #[derive(Clone, Debug)]
 struct Series {
@@ -315,12 +191,12 @@ struct Series {
     last: Instant,
 }
 
-impl Sent {
+impl EventCorrelator {
     /// Sends an event, or counts it up where it was sent before.
     ///
     /// # Errors
     /// Where the API server does not take it.
-    async fn send(&mut self, context: &Context, event: &Told) -> Result<(), Error> {
+    async fn send(&mut self, context: &Context, event: &PendingEvent) -> Result<(), Error> {
         let now = Instant::now();
         self.0
             .retain(|_, series| now.duration_since(series.last) < MAX_SERIES_AGE);
@@ -366,7 +242,7 @@ impl Sent {
 }
 
 /// The event as the API has it.
-fn object(event: &Told, time: MicroTime) -> Event {
+fn object(event: &PendingEvent, time: MicroTime) -> Event {
     let condition = &event.condition;
     let is_healthy = ConditionStatus::of(condition) == ConditionStatus::True;
     let note = format!(

@@ -6,7 +6,10 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 use super::*;
-use crate::controller::testing::{Log, Reply, Seen};
+use crate::cluster::testing::Log;
+use crate::cluster::testing::Reply;
+use crate::cluster::testing::Seen;
+use crate::controller::pending_events::MAX_WAITING;
 use crate::controller::tests::{context, policy};
 
 fn condition(type_: &str, status: &str, message: &str) -> Condition {
@@ -215,7 +218,7 @@ async fn one_that_is_refused_is_counted_and_stops_nobody() {
 
 #[test]
 fn the_name_of_an_event_is_valid() {
-    let told = |name: &str| Told {
+    let told = |name: &str| PendingEvent {
         key: Key {
             regarding: String::new(),
             type_: String::new(),

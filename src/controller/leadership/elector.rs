@@ -10,8 +10,9 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::Leadership;
+use crate::cluster::error::Error;
+use crate::cluster::error::within;
 use crate::controller::context::Context;
-use crate::controller::error::{Error, within};
 use crate::controller::lease::{Decision, ElectionRecord, Observed, Timing, decide};
 use crate::controller::supervisor::Heartbeat;
 use crate::status::lease::IN_STEP_AT;

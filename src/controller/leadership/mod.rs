@@ -18,8 +18,8 @@ use tokio::time::Instant;
 
 pub use self::elector::Election;
 pub(super) use self::elector::Elector;
-use super::error::Error;
 use super::lease::MAX_WRITE;
+use crate::cluster::error::Error;
 
 /// Roles of this instance, by which it may write or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

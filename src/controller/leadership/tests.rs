@@ -9,9 +9,11 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::*;
+use crate::cluster::testing::Reply;
+use crate::cluster::testing::Seen;
+use crate::cluster::testing::client;
 use crate::controller::context::Context;
 use crate::controller::lease::Timing;
-use crate::controller::testing::{Reply, Seen, client};
 use crate::controller::tests::settings;
 use crate::status::exclusion::Exclusion;
 use crate::telemetry::Metrics;

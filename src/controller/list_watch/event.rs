@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::skim::{Item, Skim};
-use crate::controller::error::Error;
+use crate::cluster::error::Error;
 use crate::controller::memory::{self, mebibytes};
 
 /// Marks the bookmark that ends a streamed list.

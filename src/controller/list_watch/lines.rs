@@ -8,7 +8,8 @@ use kube::client::Body;
 use tokio::time::{Instant, timeout_at};
 
 use super::skim::Skim;
-use crate::controller::error::{Error, describe};
+use crate::cluster::error::Error;
+use crate::cluster::error::describe;
 use crate::controller::memory::MAX_WIRE_OBJECT;
 
 /// The buffer is kept for the next line up to this size, in bytes.

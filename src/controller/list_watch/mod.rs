@@ -34,9 +34,12 @@ use self::event::{Page, WireEvent};
 pub(crate) use self::event::{Unreadable, full_name};
 use self::lines::{Line, Lines};
 use self::skim::{Item, Splitter};
-use super::error::{Error, describe, empty_body};
-use super::http::{MAX_ERROR_BYTES, message};
 use super::memory::MAX_WIRE_OBJECT;
+use crate::cluster::error::Error;
+use crate::cluster::error::describe;
+use crate::cluster::error::empty_body;
+use crate::cluster::http::MAX_ERROR_BYTES;
+use crate::cluster::http::message;
 
 /// How long the head of an answer may take, and how long a list may be silent.
 const START_TIMEOUT: Duration = Duration::from_secs(15);

@@ -6,7 +6,10 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::controller::testing::{Log, Reply, client, paths};
+use crate::cluster::testing::Log;
+use crate::cluster::testing::Reply;
+use crate::cluster::testing::client;
+use crate::cluster::testing::paths;
 
 const LIFE: Duration = Duration::from_secs(60);
 

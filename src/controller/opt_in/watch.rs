@@ -287,8 +287,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::cluster::testing::Reply;
+    use crate::cluster::testing::client;
     use crate::controller::binding_state::bindings_of;
-    use crate::controller::testing::{Reply, client};
     use crate::controller::tests::settings;
     use crate::status::bindings::BindingsState;
     use crate::telemetry::Metrics;

@@ -11,15 +11,15 @@ use kube::api::{DeleteParams, Patch, PostParams, Preconditions};
 use kube::core::Request;
 use serde_json::json;
 
-use super::super::FIELD_MANAGER;
 use super::super::apply::{self, Written};
 use super::super::context::Context;
-use super::super::error::Error;
 use super::super::event_source::EventSource;
 use super::super::leadership::Deadline;
-use super::super::reconcile::ReconcileResult;
+use super::super::managed_fields::{FIELD_MANAGER, apply_params};
 use super::super::store::Entry;
 use super::{Object, OptInState};
+use crate::cluster::error::Error;
+use crate::controller::result::ReconcileResult;
 use crate::policy::subject::SubjectId;
 use crate::status::DesiredStatus;
 use crate::status::object::{ObjectStatus, StatusObject};
@@ -138,7 +138,7 @@ async fn write(
         "metadata": {"name": name, "uid": seen.uid, "resourceVersion": seen.resource_version},
         "status": ObjectStatus::new(desired, seen.generation),
     });
-    let params = apply::params();
+    let params = apply_params();
     let patch = Patch::Apply(&applied);
     deadline
         .within(api(context, state).patch_status(name, &params, &patch))
@@ -191,8 +191,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::cluster::testing::Reply;
+    use crate::cluster::testing::client;
     use crate::controller::reconcile::reconcile;
-    use crate::controller::testing::{Reply, client};
     use crate::controller::tests::settings;
     use crate::policy::subject::SubjectKind;
     use crate::telemetry::Metrics;

@@ -15,9 +15,9 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 use tokio::time::Instant;
 
-use super::super::error::within;
 use super::super::params::Unavailable;
 use super::access_limiter::{AccessLimiter, BURST_OF_POLICY};
+use crate::cluster::error::within;
 use crate::policy::admission::{
     Authorizer, AuthorizerAnswer, AuthorizerAttributes, AuthorizerDecision,
 };
@@ -276,7 +276,7 @@ fn answer(review: SubjectAccessReview) -> AuthorizerAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::testing::client;
+    use crate::cluster::testing::client;
 
     #[tokio::test]
     async fn more_questions_than_are_asked_are_an_end() {

@@ -10,7 +10,6 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::Instant;
 
-use super::super::blocking;
 use super::super::context::Context;
 use super::super::memory::{self, mebibytes};
 use super::super::params::Unavailable;
@@ -23,6 +22,7 @@ use super::namespaces::Given;
 use super::rights::Rights;
 use super::target::{self, PackedDefinitions, Ready, WithDefinitions};
 use crate::cel::interrupt::Interrupt;
+use crate::cluster::blocking;
 use crate::policy;
 use crate::policy::admission::mutation::KindsOf;
 use crate::policy::admission::{Admission, Authorizer, Binding, ParamList, ParamSource};

@@ -474,7 +474,7 @@ async fn process(context: &Arc<Context>, id: &SubjectId, lane: Lane) {
     });
     let queue = context.probe_runner.queue(lane);
     if is_waiting {
-        queue.failed(id, super::reconcile::random());
+        queue.failed(id, crate::controller::queue::random());
     } else {
         queue.done(id);
     }

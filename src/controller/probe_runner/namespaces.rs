@@ -15,12 +15,13 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::super::error::{Error, within};
-use super::super::http;
 use super::super::memory::{self, mebibytes};
 use super::super::params::Unavailable;
 use super::super::probe::StoredSpec;
 use super::super::store::Entry;
+use crate::cluster::error::Error;
+use crate::cluster::error::within;
+use crate::cluster::http;
 use crate::policy::admission::{Namespace, NamespaceSource};
 use crate::probe::api::BindingSource;
 use crate::telemetry::metrics::ErrorReason;

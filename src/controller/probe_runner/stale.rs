@@ -8,8 +8,8 @@ use kube::api::ListParams;
 
 use super::namespaces::Version;
 use super::{Finished, ProbeRunner};
+use crate::cluster::error::within;
 use crate::controller::context::Context;
-use crate::controller::error::within;
 use crate::controller::probe::Probe;
 use crate::policy::subject::SubjectId;
 

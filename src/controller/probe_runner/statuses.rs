@@ -8,14 +8,15 @@ use kube::api::Patch;
 use kube::{Api, Resource};
 use serde_json::json;
 
-use super::super::apply;
 use super::super::context::Context;
-use super::super::error::{Error, within};
 use super::super::event_source::EventSource;
 use super::super::generation::Generation;
+use super::super::managed_fields::apply_params;
 use super::super::probe::Probe;
 use super::super::write_limiter::LimitedObject;
 use super::{Probed, name_of};
+use crate::cluster::error::Error;
+use crate::cluster::error::within;
 use crate::policy::subject::SubjectId;
 use crate::probe::api::{CaseStatus, PolicyProbeStatus};
 use crate::status::probes::{ProbeSubject, probe_status};
@@ -138,7 +139,7 @@ async fn write_one(
         },
         "status": desired,
     });
-    let params = apply::params();
+    let params = apply_params();
     let patch = Patch::Apply(&applied);
     let Some(deadline) = context.leadership.may_write() else {
         // Whoever leads writes it; on becoming leader everything is looked at again.

@@ -12,8 +12,8 @@ use serde_json::Value;
 use super::super::cluster_snapshot::ClusterSnapshot;
 use super::super::context::Context;
 use super::super::crds;
+use super::super::definition;
 use super::super::memory::{self, mebibytes};
-use super::super::opt_in::definitions;
 use super::super::params::Unavailable;
 use super::super::probe::Probe;
 use super::super::schemas::Schemas;
@@ -258,7 +258,7 @@ pub(super) async fn definition(
         return Err(changing(name));
     };
     match serde_json::from_str::<Value>(&text) {
-        Ok(value) if definitions::is_of(&value, entry) => Ok(Some(Definition {
+        Ok(value) if definition::is_of(&value, &entry.policy.metadata) => Ok(Some(Definition {
             value,
             refusal: None,
         })),
@@ -277,7 +277,7 @@ fn changing(name: &str) -> Unavailable {
 /// # Errors
 /// Why it cannot be read, or that it needs too much memory.
 async fn read(context: &Context, name: &str) -> Result<Option<Box<str>>, Unavailable> {
-    let definition = definitions::read_text(context, name).await;
+    let definition = definition::read_text(&context.client, name).await;
     let text = definition.map_err(|error| {
         Unavailable::passing(format!(
             "the CustomResourceDefinition {name} cannot be read now: {error}"

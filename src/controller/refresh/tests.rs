@@ -6,9 +6,12 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::*;
+use crate::cluster::testing::Reply;
+use crate::cluster::testing::Seen;
+use crate::cluster::testing::client;
+use crate::cluster::testing::paths;
 use crate::controller::crds::tests::crd;
 use crate::controller::event_source::EventSource;
-use crate::controller::testing::{Reply, Seen, client, paths};
 use crate::controller::tests::{id, settings};
 use crate::telemetry::Metrics;
 
@@ -32,7 +35,7 @@ struct Cluster {
     context: Arc<Context>,
     served: Arc<Mutex<Served>>,
     signals: UnboundedSender<Signal>,
-    log: crate::controller::testing::Log,
+    log: crate::cluster::testing::Log,
 }
 
 fn answer(served: &Served, request: &Seen) -> Reply {

@@ -13,10 +13,12 @@ use kube::Client;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-use super::{Load, Shared, Types};
-use crate::controller::blocking;
-use crate::controller::error::{Error, within};
-use crate::controller::http::{self, Budget};
+use super::state::{Load, Shared, Types};
+use crate::cluster::blocking;
+use crate::cluster::error::Error;
+use crate::cluster::error::within;
+use crate::cluster::http;
+use crate::cluster::http::Budget;
 use crate::schema::GroupVersion;
 use crate::schema::intern::Interner;
 use crate::schema::openapi::OpenApiDocument;
@@ -160,14 +162,14 @@ struct Read {
 /// Loads the document of `gv` at `address`, and begins again after a panic: a document whose task is lost would be awaited
 /// for ever.
 pub(super) async fn supervised(
-    shared: Arc<Shared>,
+    (loader, shared): (Arc<Loader>, Arc<Shared>),
     gv: GroupVersion,
     address: String,
     flush: Arc<Notify>,
 ) {
     loop {
         let load = until_there(
-            Arc::clone(&shared),
+            (Arc::clone(&loader), Arc::clone(&shared)),
             gv.clone(),
             address.clone(),
             Arc::clone(&flush),
@@ -187,11 +189,16 @@ pub(super) async fn supervised(
 }
 
 /// Loads the document of `gv` at `address`.
-async fn until_there(shared: Arc<Shared>, gv: GroupVersion, address: String, flush: Arc<Notify>) {
+async fn until_there(
+    (loader, shared): (Arc<Loader>, Arc<Shared>),
+    gv: GroupVersion,
+    address: String,
+    flush: Arc<Notify>,
+) {
     let mut failing: Option<Failing> = None;
     let mut n_pauses = 0_u32;
     loop {
-        let error = match attempt(&shared, &gv, &address, failing.is_some()).await {
+        let error = match attempt((&loader, &shared), &gv, &address, failing.is_some()).await {
             Ok(Read {
                 types,
                 is_transient,
@@ -271,20 +278,20 @@ fn pause(n_pauses: u32) -> Duration {
 
 /// One attempt to read a document.
 async fn attempt(
-    shared: &Shared,
+    (loader, shared): (&Loader, &Shared),
     gv: &GroupVersion,
     address: &str,
     is_apart: bool,
 ) -> Result<Read, Error> {
-    let turn = shared.loader.turn(is_apart).await;
+    let turn = loader.turn(is_apart).await;
     #[cfg(test)]
     {
         use std::sync::atomic::Ordering::Relaxed;
-        let panics = &shared.loader.panics;
+        let panics = &loader.panics;
         let is_due = panics.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1));
         assert!(is_due.is_err(), "a panic for a test");
     }
-    let mut read = std::pin::pin!(within(DEADLINE, shared.loader.read(address, is_apart)));
+    let mut read = std::pin::pin!(within(DEADLINE, loader.read(address, is_apart)));
     if let Ok(outcome) = tokio::time::timeout(SLOW, &mut read).await {
         return outcome;
     }

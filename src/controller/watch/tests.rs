@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::controller::testing::{Log, Reply, client};
+use crate::cluster::testing::Log;
+use crate::cluster::testing::Reply;
+use crate::cluster::testing::client;
 use crate::controller::tests::{id, settings};
 use crate::status::bindings::BindingsState;
 use crate::telemetry::Metrics;
@@ -76,7 +78,7 @@ async fn follows_a_streamed_list_and_what_comes_after() {
     });
     assert_eq!(queued(&context).await, ["a", "b"]);
     assert_eq!(names(&context), ["a"]);
-    let paths = crate::controller::testing::paths(&log);
+    let paths = crate::cluster::testing::paths(&log);
     assert!(paths[0].contains("sendInitialEvents=true"), "{paths:?}");
     // The stream ended; it goes on where it was.
     assert!(
@@ -221,7 +223,7 @@ async fn a_new_crd_does_not_end_the_watch_of_crds() {
         (name.as_str(), crd.is_established),
         ("widgets.example.com", false)
     );
-    assert_eq!(crate::controller::testing::paths(&log).len(), 1);
+    assert_eq!(crate::cluster::testing::paths(&log).len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

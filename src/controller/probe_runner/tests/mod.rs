@@ -22,10 +22,13 @@ use super::super::cluster_snapshot::tests::snapshot;
 use super::super::context::Context;
 use super::super::event_source::EventSource;
 use super::super::probe::Probe;
-use super::super::reconcile::{ReconcileResult, reconcile};
-use super::super::testing::{Log, Reply, Seen};
 use super::super::tests::{context, healthy, id, managed, policy};
 use super::work;
+use crate::cluster::testing::Log;
+use crate::cluster::testing::Reply;
+use crate::cluster::testing::Seen;
+use crate::controller::reconcile::reconcile;
+use crate::controller::result::ReconcileResult;
 use crate::probe::api::PolicyProbe;
 use crate::telemetry::metrics::ReconcileOutcome;
 
@@ -61,7 +64,7 @@ fn binding() -> ValidatingAdmissionPolicyBinding {
 
 /// The binding, whose owner allows probes to use params and namespaces of the cluster.
 fn allowing(mut binding: ValidatingAdmissionPolicyBinding) -> ValidatingAdmissionPolicyBinding {
-    super::rights::set_allows_inputs(&mut binding.metadata, true);
+    crate::controller::probe_inputs::set_allows_inputs(&mut binding.metadata, true);
     binding
 }
 

@@ -5,10 +5,13 @@ use serde_json::{Value, json};
 
 use super::super::FIELD_MANAGER;
 use super::*;
+use crate::cluster::testing::Reply;
+use crate::cluster::testing::Seen;
 use crate::controller::reconcile::reconcile;
-use crate::controller::testing::{Reply, Seen};
 use crate::controller::tests::{context_with, healthy, id, settings};
+use crate::status::exclusion::Exclusion;
 use crate::telemetry::Metrics;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 /// A policy with a label, that we have judged or not.
 fn labelled(labels: &Value, version: &str, has_ours: bool) -> ValidatingAdmissionPolicy {

@@ -6,15 +6,19 @@ use ::http::Method;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::{Value, json};
 
+use crate::cluster::testing::Log;
+use crate::cluster::testing::Reply;
+use crate::cluster::testing::Seen;
+use crate::cluster::testing::client;
+use crate::cluster::testing::paths;
 use crate::controller::cluster_snapshot::ClusterSnapshot;
 use crate::controller::cluster_snapshot::tests::snapshot;
 use crate::controller::context::Context;
 use crate::controller::event_source::EventSource;
 use crate::controller::reconcile::work;
-use crate::controller::testing::{Log, Reply, Seen, client, paths};
 use crate::controller::tests::{id, settings};
 
-use super::*;
+use super::super::*;
 
 const DOWN: &str = "/openapi/v3/apis/down.example.com/v1?hash=1";
 
@@ -125,8 +129,8 @@ impl Cluster {
         let snapshot = self.context.snapshot();
         let is_judged = |name: &String| {
             let entry = self.context.store.get(&id(name)).unwrap();
-            let is_current = |result: &Arc<crate::controller::check::CheckResult>| {
-                result.holds_for(&entry, &snapshot)
+            let is_current = |result: &Arc<crate::controller::check_result::CheckResult>| {
+                result.holds_for(&entry.generation(), &snapshot)
             };
             entry.result.as_ref().is_some_and(is_current)
                 && entry

@@ -1,10 +1,18 @@
 //! One fetch a document, again when its address changes, and failures that pass.
 
+mod slow_api;
+
 use serde_json::{Value, json};
 
 use super::*;
-use crate::controller::testing::{Log, Reply, client, paths};
+use crate::cluster::testing::Log;
+use crate::cluster::testing::Reply;
+use crate::cluster::testing::client;
+use crate::cluster::testing::paths;
 use crate::controller::tests::id;
+use crate::schema::Gvk;
+use crate::schema::resolver::{Resolution, SchemaResolver};
+use std::sync::atomic::Ordering;
 
 fn document(kinds: &[(&str, &str, &str)]) -> Value {
     let schemas: serde_json::Map<String, Value> = kinds
@@ -326,13 +334,13 @@ async fn documents_that_nobody_needs_are_dropped() {
     assert!(cache.retain(&BTreeSet::new(), |_| true));
     assert!(!cache.retain(&BTreeSet::new(), |_| true));
     cache.purge().await;
-    assert!(cache.shared.loader.is_empty());
+    assert!(cache.loader.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn document_task_panic_is_reported_and_retried() {
     let (cache, _) = cache(|_| Some(Reply::json(&apps())));
-    cache.shared.loader.panics.store(1, Ordering::Relaxed);
+    cache.loader.panics.store(1, Ordering::Relaxed);
     let needed = BTreeSet::from([gv("apps/v1")]);
     let index = index(&[("apps/v1", "/openapi/v3/apis/apps/v1?hash=1")]);
     let schemas = loop {

@@ -1,47 +1,18 @@
-//! Policies that are none of our business: those of the platform's vendor, by name or label.
+//! Removal of our status from policies that are excluded.
 //!
-//! They are neither judged nor written, and no series is exported about them. A policy that becomes one, or
-//! that an earlier run has judged, loses what we wrote once: a status that nobody keeps current must not
-//! stand.
+//! They are neither checked nor written, and have no metrics. A policy that becomes excluded, or that an earlier run has
+//! checked, loses what we wrote once: no status remains that nobody updates.
 
 use std::sync::Arc;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-
 use super::apply::Written;
-use super::clear;
+use super::clear_status::clear;
 use super::context::Context;
 use super::event_source::EventSource;
-use super::reconcile::{ReconcileError, ReconcileResult};
-use super::shared_conditions;
+use super::exclude::Excluded;
+use super::result::{ReconcileError, ReconcileResult};
 use super::store::Entry;
-use crate::status::exclusion::Exclusion;
 use crate::telemetry::metrics::Skipped;
-
-/// A policy that is left alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Excluded {
-    /// True if its status has fields of ours.
-    pub(crate) has_ours: bool,
-}
-
-/// Returns the exclusion of the policy if it is left alone; it must have its labels and its managed
-/// fields still.
-pub(crate) fn excluded(
-    exclusion: &Exclusion,
-    policy: &ValidatingAdmissionPolicy,
-) -> Option<Excluded> {
-    let metadata = &policy.metadata;
-    exclusion.excludes(metadata).then(|| Excluded {
-        has_ours: has_ours(metadata),
-    })
-}
-
-/// Reports whether the status has fields that we applied.
-pub(super) fn has_ours(metadata: &ObjectMeta) -> bool {
-    shared_conditions::ours(metadata).next().is_some()
-}
 
 /// Leaves a policy alone: it has no series and nothing of ours in its status; its probes wait.
 ///
@@ -64,7 +35,7 @@ pub(crate) async fn leave(
         return Ok(Skipped::NotLeader.into());
     };
     let policies = context.policies();
-    let cleared = deadline.within(clear::clear(&policies, &policy.metadata, true));
+    let cleared = deadline.within(clear(&policies, &policy.metadata, true));
     Ok(match cleared.await? {
         Written::Applied(written) => {
             context.metrics.status_written();
