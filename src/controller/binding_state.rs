@@ -9,6 +9,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use super::cluster_snapshot::ClusterSnapshot;
 use super::context::Context;
 use super::params::{Listing, Objects, Referrer};
+use crate::controller::param_watch;
 use crate::policy;
 use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::schema::rest_mapper::ApiResource;
@@ -80,7 +81,7 @@ pub(crate) fn params_state(
         return ParamsState::NotReferred;
     }
     let by = (policy, Referrer::Bindings);
-    match context.params.referred(context, resource, by, references) {
+    match param_watch::referred(context, resource, by, references) {
         Listing::Unread => ParamsState::Unread,
         Listing::Refused(text) => ParamsState::NotPermitted(text),
         Listing::Failed(reason) => ParamsState::Failed(reason),

@@ -8,7 +8,8 @@ use serde::de::DeserializeOwned;
 
 use super::backoff::Backoff;
 use super::context::Context;
-use super::list_watch::{ListWatch, Plan, WatchSignal, full_name};
+use super::list_watch::{ListWatch, Plan, WatchSignal};
+use super::packed::full_name;
 use super::supervisor::WATCH_LIMIT;
 use super::unreadable::UnreadableObjects;
 use crate::cluster::error::Error;

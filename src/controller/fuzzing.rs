@@ -3,7 +3,8 @@
 use super::by_policy::Bindings;
 use super::event_source::EventSource;
 use super::list_watch::fuzzing as wire;
-use super::opt_in::fuzzing as opt_in;
+use super::opt_in_definitions::{ReadDefinition, WithRules};
+use super::opt_in_received::{Received, ReceivedBinding, ReceivedMutating, ReceivedWebhooks};
 use super::probe::Probe;
 use super::received::ReceivedPolicy;
 
@@ -52,5 +53,14 @@ pub fn other_kinds(text: &str) {
     if let Ok(binding) = serde_json::from_str(text) {
         Bindings::default().put(binding, EventSource::Watched);
     }
-    opt_in::received(text.as_bytes());
+    if let Ok(policy) = serde_json::from_str::<ReceivedMutating>(text) {
+        drop(policy.parts());
+    }
+    if let Ok(webhooks) = serde_json::from_str::<ReceivedWebhooks>(text) {
+        drop(webhooks.parts());
+    }
+    if let Ok(definition) = serde_json::from_str::<WithRules>(text) {
+        drop(definition.parts());
+    }
+    drop(serde_json::from_str::<ReceivedBinding>(text));
 }

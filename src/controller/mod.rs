@@ -39,13 +39,18 @@ mod match_cache;
 mod memory;
 mod observe;
 mod opt_in;
+mod opt_in_definitions;
+mod opt_in_received;
+mod opt_in_watch;
 mod packed;
+mod param_watch;
 mod params;
 mod pending_events;
 mod periodic_resync;
 mod probe;
 mod probe_inputs;
 mod probe_runner;
+mod probes;
 mod queue;
 mod readiness;
 mod received;
@@ -57,6 +62,7 @@ mod schemas;
 mod shared_conditions;
 mod slow_checks;
 pub mod startup;
+mod status_objects;
 mod store;
 mod supervisor;
 mod token_bucket;
@@ -173,7 +179,7 @@ impl Controller {
         tasks.spawn("slow-checks", slow_checks::work(Arc::clone(&context)));
         for kind in &context.settings.followed {
             if let Some(state) = context.opt_in.of(*kind) {
-                tasks.spawn(state.task(), opt_in::run(Arc::clone(&context), *kind));
+                tasks.spawn(state.task(), opt_in_watch::run(Arc::clone(&context), *kind));
             }
         }
         let refresher = Refresher::new(Arc::clone(&context));

@@ -119,6 +119,15 @@ pub(crate) fn hash(json: &[u8]) -> u64 {
     hasher.finish()
 }
 
+/// The name of an object, with its namespace before it where it has one.
+pub(crate) fn full_name(namespace: Option<&str>, name: Option<&str>) -> String {
+    let name = name.unwrap_or_default();
+    match namespace {
+        Some(namespace) if !namespace.is_empty() => format!("{namespace}/{name}"),
+        _ => name.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;

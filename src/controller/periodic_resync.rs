@@ -27,7 +27,7 @@ pub(crate) async fn run(context: Arc<Context>) {
         begin = Instant::now();
         context
             .params
-            .retain(&context, &context.store.param_kinds());
+            .retain(&context.metrics, &context.store.param_kinds());
         context.lanes.retry(begin);
         let tasks = tasks(&context);
         let n_chores = u32::try_from(tasks.len()).unwrap_or(u32::MAX);

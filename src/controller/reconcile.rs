@@ -18,11 +18,13 @@ use super::leadership::Deadline;
 use super::observe::{Facts, observe};
 use super::opt_in::{self, OptInState};
 use super::params::Referrer;
-use super::probe_runner::{self, Probed};
+use super::status_objects;
 use super::store::Entry;
 use super::supervisor::WORK_LIMIT;
 use super::write_limiter::LimitedObject;
 use crate::cluster::error::Error;
+use crate::controller::probe_runner;
+use crate::controller::probes::Probed;
 use crate::controller::queue::random;
 use crate::controller::result::ReconcileError;
 use crate::controller::result::ReconcileResult;
@@ -221,7 +223,7 @@ async fn write(
     desired: &DesiredStatus,
 ) -> Result<Written<WrittenObject>, Error> {
     if entry.body.is_some() {
-        let written = opt_in::apply(context, deadline, entry, desired).await?;
+        let written = status_objects::apply(context, deadline, entry, desired).await?;
         return Ok(written.map(WrittenObject::Status));
     }
     let written = apply(context, deadline, &entry.policy, desired).await?;
@@ -246,7 +248,7 @@ async fn delete_status_object(
     let Some(deadline) = context.leadership.may_write() else {
         return Ok(Skipped::NotLeader.into());
     };
-    Ok(opt_in::delete(context, &deadline, (id, state), &object).await?)
+    Ok(status_objects::delete(context, &deadline, (id, state), &object).await?)
 }
 
 /// `True`, or the status of `Ready` with its reason.

@@ -93,8 +93,10 @@ mod tests {
     use super::super::super::tests::settings;
     use super::*;
     use crate::controller::event_source::EventSource;
-    use crate::controller::opt_in::definitions::tests::{definition, read_with_rules};
-    use crate::controller::opt_in::definitions::{Listener, ReadDefinition};
+    use crate::controller::opt_in_definitions::Listener;
+    use crate::controller::opt_in_definitions::ReadDefinition;
+    use crate::controller::opt_in_definitions::tests::definition;
+    use crate::controller::opt_in_definitions::tests::read_with_rules;
     use crate::policy::subject::{SubjectId, SubjectKind};
 
     const DEFINITIONS: SubjectKind = SubjectKind::CustomResourceDefinition;

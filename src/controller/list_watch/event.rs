@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use super::skim::{Item, Skim};
 use crate::cluster::error::Error;
 use crate::controller::memory::{self, mebibytes};
+use crate::controller::packed::full_name;
 
 /// Marks the bookmark that ends a streamed list.
 ///
@@ -214,15 +215,6 @@ struct ErrorStatus {
 fn outline(object: &RawValue) -> OutlineMetadata {
     let outline: Outline = serde_json::from_str(object.get()).unwrap_or_default();
     outline.metadata.unwrap_or_default()
-}
-
-/// The name of an object, with its namespace before it where it has one.
-pub(crate) fn full_name(namespace: Option<&str>, name: Option<&str>) -> String {
-    let name = name.unwrap_or_default();
-    match namespace {
-        Some(namespace) if !namespace.is_empty() => format!("{namespace}/{name}"),
-        _ => name.to_owned(),
-    }
 }
 
 /// Reads an object. One without a name is none: a type without a field that must be there reads any shape.

@@ -30,8 +30,8 @@ use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout_at};
 
+pub(crate) use self::event::Unreadable;
 use self::event::{Page, WireEvent};
-pub(crate) use self::event::{Unreadable, full_name};
 use self::lines::{Line, Lines};
 use self::skim::{Item, Splitter};
 use super::memory::MAX_WIRE_OBJECT;

@@ -8,9 +8,18 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use k8s_openapi::api::admissionregistration::v1::ParamRef;
 
-use super::{Key, Meta};
-use crate::policy::admission::Selector;
+use crate::policy::admission::{Labels, Selector};
 use crate::policy::subject::SubjectId;
+
+/// The namespace and name of an object; the namespace of what has none is empty.
+pub(crate) type Key = (String, String);
+
+/// The parts of an object that are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Meta {
+    pub(crate) labels: Labels,
+    pub(crate) resource_version: String,
+}
 
 /// The objects of a kind.
 #[derive(Debug, Default)]
@@ -35,9 +44,9 @@ fn of_name<'a>(
 /// An object that came, went or changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Changed {
-    pub(super) key: Key,
-    pub(super) old: Option<Meta>,
-    pub(super) new: Option<Meta>,
+    pub(crate) key: Key,
+    pub(crate) old: Option<Meta>,
+    pub(crate) new: Option<Meta>,
 }
 
 impl Objects {
@@ -95,7 +104,7 @@ impl Objects {
     }
 
     /// Takes an object out; that is what changed, if it was there.
-    pub(super) fn remove(&self, key: &Key) -> Option<Changed> {
+    pub(crate) fn remove(&self, key: &Key) -> Option<Changed> {
         let (namespace, name) = key.clone();
         let old = self.write().remove(&(name, namespace));
         old.map(|old| Changed {
@@ -144,7 +153,7 @@ pub(crate) enum Referrer {
     clippy::struct_field_names,
     reason = "each is an index, and is named after its key"
 )]
-pub(super) struct References {
+pub(crate) struct References {
     by_policy: BTreeMap<(SubjectId, Referrer), Vec<Reference>>,
     /// The policies that refer to an object by its name.
     by_name: BTreeMap<String, BTreeSet<(SubjectId, Referrer)>>,
@@ -201,7 +210,7 @@ impl Reference {
 
 impl References {
     /// Notes what a policy refers to now.
-    pub(super) fn set<'a>(
+    pub(crate) fn set<'a>(
         &mut self,
         policy: &SubjectId,
         referrer: Referrer,
@@ -229,7 +238,7 @@ impl References {
     }
 
     /// Forgets what a policy refers to.
-    pub(super) fn remove(&mut self, policy: &SubjectId, referrer: Referrer) {
+    pub(crate) fn remove(&mut self, policy: &SubjectId, referrer: Referrer) {
         let who = (policy.clone(), referrer);
         for reference in self.by_policy.remove(&who).unwrap_or_default() {
             if let What::Name(name) = reference.what
@@ -245,7 +254,7 @@ impl References {
     }
 
     /// The policies that the changes may matter to.
-    pub(super) fn touched_by(&self, changed: &[Changed]) -> BTreeSet<SubjectId> {
+    pub(crate) fn touched_by(&self, changed: &[Changed]) -> BTreeSet<SubjectId> {
         let mut touched = BTreeSet::new();
         for changed in changed {
             let by_name = self.by_name.get(&changed.key.1).into_iter().flatten();

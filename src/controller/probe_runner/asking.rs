@@ -16,7 +16,7 @@ use kube::{Api, Client};
 use tokio::time::Instant;
 
 use super::super::params::Unavailable;
-use super::access_limiter::{AccessLimiter, BURST_OF_POLICY};
+use super::super::probes::{AccessLimiter, BURST_OF_POLICY};
 use crate::cluster::error::within;
 use crate::policy::admission::{
     Authorizer, AuthorizerAnswer, AuthorizerAttributes, AuthorizerDecision,

@@ -11,8 +11,8 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBindin
 
 use super::super::probe::{StoredSpec, namespace_of};
 use super::super::probe_inputs::{ALLOWED, PROBE_INPUTS, allows_inputs};
+use super::super::probes;
 use super::super::store::Entry;
-use super::namespaces;
 use crate::policy;
 use crate::policy::admission::ReviewOutcome;
 use crate::probe::api::{
@@ -49,7 +49,7 @@ impl Rights {
         let has_param_kind = policy::param_kind(&entry.policy).is_some();
         let refers = has_param_kind && refers_to_params(probe, bindings);
         let params = refers.then(|| params_refusal(probe, bindings)).flatten();
-        let names = namespaces::needed(entry, bindings.iter().map(AsRef::as_ref), probe);
+        let names = probes::needed(entry, bindings.iter().map(AsRef::as_ref), probe);
         let namespaces = (!names.is_empty())
             .then(|| namespaces_refusal(probe, bindings))
             .flatten();

@@ -6,8 +6,7 @@ use std::time::Duration;
 use kube::Api;
 use kube::api::ListParams;
 
-use super::namespaces::Version;
-use super::{Finished, ProbeRunner};
+use super::super::probes::Version;
 use crate::cluster::error::within;
 use crate::controller::context::Context;
 use crate::controller::probe::Probe;
@@ -107,19 +106,5 @@ async fn readmit(context: &Context, name: &str) {
             }
         }
         Err(error) => tracing::debug!(probe = name, %error, "cannot read a probe again"),
-    }
-}
-
-impl ProbeRunner {
-    #[expect(
-        clippy::iter_over_hash_type,
-        reason = "what is collected is sorted by whoever asks"
-    )]
-    fn for_each_outcome(&self, mut see: impl FnMut(&SubjectId, &Finished)) {
-        for (policy, known) in &*self.lock() {
-            if let Some(outcome) = &known.outcome {
-                see(policy, outcome);
-            }
-        }
     }
 }

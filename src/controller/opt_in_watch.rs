@@ -8,12 +8,16 @@ use std::sync::Arc;
 
 use kube::Resource;
 
-use super::super::context::Context;
-use super::super::event_source::EventSource;
-use super::super::follow::Event;
-use super::super::watch::{follow_at, follow_by_policy_at};
-use super::OptInState;
-use super::received::{Received, ReceivedBinding, ReceivedMutating, ReceivedWebhooks};
+use crate::controller::context::Context;
+use crate::controller::event_source::EventSource;
+use crate::controller::follow::Event;
+use crate::controller::opt_in::OptInState;
+use crate::controller::opt_in_received::Received;
+use crate::controller::opt_in_received::ReceivedBinding;
+use crate::controller::opt_in_received::ReceivedMutating;
+use crate::controller::opt_in_received::ReceivedWebhooks;
+use crate::controller::watch::follow_at;
+use crate::controller::watch::follow_by_policy_at;
 use crate::policy::subject::{Row, SubjectId, SubjectKind};
 use crate::schema::Gvr;
 use crate::status::object::StatusObject;

@@ -5,19 +5,12 @@
 //! webhooks. All are in the same store and queue, by [`SubjectId`], and are evaluated in the same way. They have no status
 //! of ours, so that their conditions are those of an object of ours (ADR 31).
 
-pub(crate) mod definitions;
-mod received;
-mod watch;
-mod write;
-
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyStatus;
 use kube::Resource;
 
-pub(crate) use self::watch::run;
-pub(crate) use self::write::{apply, delete};
 use super::by_policy::Bindings;
 use super::event_source::EventSource;
 use super::packed::Identity;
@@ -28,13 +21,13 @@ use crate::telemetry::metrics::Source;
 
 /// The watches of a kind.
 #[derive(Clone, Copy, Debug)]
-struct Watches {
+pub(crate) struct Watches {
     /// The watch of the objects. `None` if another task watches them in any case.
-    subjects: Option<Source>,
+    pub(crate) subjects: Option<Source>,
     /// The watch of their bindings.
-    bindings: Option<Source>,
+    pub(crate) bindings: Option<Source>,
     /// The watch of the objects that hold their conditions.
-    statuses: Source,
+    pub(crate) statuses: Source,
     /// The name of the task.
     task: &'static str,
 }
@@ -126,7 +119,7 @@ pub(crate) struct OptInState {
     pub(crate) status_object: StatusObjectKind,
     /// The bindings, by their policy.
     pub(crate) bindings: Bindings,
-    watches: Watches,
+    pub(crate) watches: Watches,
     state: Mutex<State>,
 }
 
@@ -173,7 +166,7 @@ impl OptInState {
     }
 
     /// Returns true if another task watches the subjects in any case.
-    const fn is_watched_anyway(&self) -> bool {
+    pub(crate) const fn is_watched_anyway(&self) -> bool {
         self.watches.subjects.is_none()
     }
 
@@ -187,7 +180,7 @@ impl OptInState {
     }
 
     /// Forgets everything, as it is followed no longer.
-    fn forget(&self) -> Vec<SubjectId> {
+    pub(crate) fn forget(&self) -> Vec<SubjectId> {
         let mut state = self.lock();
         let objects = std::mem::take(&mut state.objects);
         *state = if self.is_watched_anyway() {
@@ -209,7 +202,7 @@ impl OptInState {
         format!("{}/{}", self.kind.row().group, self.lock().version)
     }
 
-    fn set_version(&self, version: &'static str) {
+    pub(crate) fn set_version(&self, version: &'static str) {
         let mut state = self.lock();
         (state.version, state.obstacle) = (version, None);
     }
@@ -219,12 +212,12 @@ impl OptInState {
         self.lock().obstacle.clone()
     }
 
-    fn set_obstacle(&self, why: String) {
+    pub(crate) fn set_obstacle(&self, why: String) {
         self.lock().obstacle = Some(why);
     }
 
     /// Notes that all policies are known; those of these names exist and cannot be read.
-    fn set_policies_listed(&self, unreadable: BTreeSet<String>) {
+    pub(crate) fn set_policies_listed(&self, unreadable: BTreeSet<String>) {
         let mut state = self.lock();
         state.are_policies_listed = true;
         state.unreadable = unreadable;
@@ -235,7 +228,7 @@ impl OptInState {
         !std::mem::replace(&mut self.lock().are_bindings_listed, true)
     }
 
-    fn set_objects_listed(&self) {
+    pub(crate) fn set_objects_listed(&self) {
         self.lock().are_objects_listed = true;
     }
 
@@ -263,7 +256,7 @@ impl OptInState {
     }
 
     /// Removes all objects but those of these names, and returns their subjects.
-    fn retain(&self, names: &BTreeSet<String>) -> Vec<SubjectId> {
+    pub(crate) fn retain(&self, names: &BTreeSet<String>) -> Vec<SubjectId> {
         let mut gone = Vec::new();
         self.lock().objects.retain(|name, _| {
             let is_retained = names.contains(name);
@@ -276,7 +269,7 @@ impl OptInState {
     }
 
     /// Notes that a subject that could not be read is deleted.
-    fn set_gone(&self, name: &str) {
+    pub(crate) fn set_gone(&self, name: &str) {
         self.lock().unreadable.remove(name);
     }
 
@@ -316,26 +309,6 @@ impl Object {
             .is_owned_by(uid)
             .then(|| self.content.policy_status())
             .flatten()
-    }
-}
-
-/// The parsers of opt-in kinds for fuzz targets.
-pub(crate) mod fuzzing {
-    use super::definitions::{ReadDefinition, WithRules};
-    use super::received::{Received, ReceivedBinding, ReceivedMutating, ReceivedWebhooks};
-
-    /// Reads an object as each kind.
-    pub(crate) fn received(text: &[u8]) {
-        if let Ok(policy) = serde_json::from_slice::<ReceivedMutating>(text) {
-            drop(policy.parts());
-        }
-        if let Ok(webhooks) = serde_json::from_slice::<ReceivedWebhooks>(text) {
-            drop(webhooks.parts());
-        }
-        if let Ok(definition) = serde_json::from_slice::<WithRules>(text) {
-            drop(definition.parts());
-        }
-        drop(serde_json::from_slice::<ReceivedBinding>(text));
     }
 }
 

@@ -45,7 +45,7 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// The state of a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Version {
+pub(crate) enum Version {
     /// It cannot be read.
     Unreadable,
     /// There is none of that name.
@@ -55,7 +55,7 @@ pub(super) enum Version {
 }
 
 impl Version {
-    pub(super) fn new(read: &Result<Option<Found>, Unavailable>) -> Self {
+    pub(crate) fn new(read: &Result<Option<Found>, Unavailable>) -> Self {
         match read {
             Ok(Some(found)) => Self::Of(found.version.clone()),
             Ok(None) => Self::Missing,
@@ -66,7 +66,7 @@ impl Version {
 
 /// The namespaces that were read.
 #[derive(Debug, Default)]
-pub(super) struct Namespaces {
+pub(crate) struct Namespaces {
     known: Mutex<BTreeMap<String, Arc<Slot>>>,
 }
 
@@ -85,7 +85,7 @@ struct Read {
 
 /// A namespace as it was read: text.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(crate) struct Found {
     version: String,
     text: Arc<str>,
 }
@@ -103,7 +103,7 @@ impl Namespaces {
     ///
     /// # Errors
     /// Why it cannot be read.
-    pub(super) async fn get(
+    pub(crate) async fn get(
         &self,
         client: &Client,
         name: &str,
@@ -268,7 +268,7 @@ struct Written<'a> {
 
 /// The namespaces that the probes of one policy are evaluated with.
 #[derive(Debug, Default)]
-pub(super) struct Given {
+pub(crate) struct Given {
     read: BTreeMap<String, Result<Option<Found>, Unavailable>>,
     /// Why one that was looked up cannot be told.
     failure: Mutex<Option<String>>,
@@ -278,7 +278,7 @@ pub(super) struct Given {
 
 impl Given {
     /// Reads those of `names`.
-    pub(super) async fn read(
+    pub(crate) async fn read(
         namespaces: &Namespaces,
         client: &Client,
         names: BTreeSet<String>,
@@ -312,7 +312,7 @@ impl Given {
     }
 
     /// Namespaces that are not read, for this reason.
-    pub(super) fn refused(names: &BTreeSet<String>, why: &str) -> Self {
+    pub(crate) fn refused(names: &BTreeSet<String>, why: &str) -> Self {
         let refused = |name: &String| (name.clone(), Err(Unavailable::lasting(why)));
         Self {
             read: names.iter().map(refused).collect(),
@@ -321,20 +321,20 @@ impl Given {
     }
 
     /// The state of each.
-    pub(super) fn versions(&self) -> BTreeMap<String, Version> {
+    pub(crate) fn versions(&self) -> BTreeMap<String, Version> {
         let all = self.read.iter();
         all.map(|(name, found)| (name.clone(), Version::new(found)))
             .collect()
     }
 
     /// Reports whether a namespace could not be read that may be readable in a moment.
-    pub(super) fn is_transient(&self) -> bool {
+    pub(crate) fn is_transient(&self) -> bool {
         let mut failures = self.read.values().filter_map(|found| found.as_ref().err());
         failures.any(|why| why.is_transient)
     }
 
     /// Why a namespace that was looked up since this was asked last cannot be told.
-    pub(super) fn take_failure(&self) -> Option<String> {
+    pub(crate) fn take_failure(&self) -> Option<String> {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.take()
     }
@@ -366,7 +366,7 @@ impl NamespaceSource for Given {
 
 /// The namespaces of the cluster that the results of a probe depend on: none, where neither the policy nor a
 /// binding looks at namespaces.
-pub(super) fn needed<'a>(
+pub(crate) fn needed<'a>(
     entry: &Entry,
     bindings: impl IntoIterator<Item = &'a ValidatingAdmissionPolicyBinding>,
     probe: &StoredSpec,

@@ -19,7 +19,7 @@ const BURST: u32 = 100;
 const PACE: Duration = Duration::from_millis(100);
 
 /// Reviews of the probes of one policy that may be sent at once.
-pub(super) const BURST_OF_POLICY: u32 = 200;
+pub(crate) const BURST_OF_POLICY: u32 = 200;
 
 /// The pace of the reviews of the probes of one policy: 200 a minute.
 const PACE_OF_POLICY: Duration = Duration::from_millis(300);
@@ -38,7 +38,7 @@ const CLEANUP: Duration = Duration::from_secs(10);
 
 /// Budgets and answers of permission checks.
 #[derive(Debug, Default)]
-pub(super) struct AccessLimiter(Mutex<State>);
+pub(crate) struct AccessLimiter(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -51,7 +51,7 @@ struct State {
 
 impl AccessLimiter {
     /// Returns true if a review for the probes of `policy` may be sent now, and counts it.
-    pub(super) fn may_ask(&self, policy: &SubjectId) -> bool {
+    pub(crate) fn may_ask(&self, policy: &SubjectId) -> bool {
         let now = Instant::now();
         let mut state = self.lock();
         state.clean(now);
@@ -71,7 +71,7 @@ impl AccessLimiter {
     }
 
     /// Returns the answer to a question that was asked at most a minute ago.
-    pub(super) fn cached(&self, asked: &AuthorizerAttributes) -> Option<AuthorizerAnswer> {
+    pub(crate) fn cached(&self, asked: &AuthorizerAttributes) -> Option<AuthorizerAnswer> {
         let now = Instant::now();
         let state = self.lock();
         let (at, answer) = state.answers.get(asked)?;
@@ -79,7 +79,7 @@ impl AccessLimiter {
     }
 
     /// Caches an answer, if there is room.
-    pub(super) fn insert(&self, asked: &AuthorizerAttributes, answer: &AuthorizerAnswer) {
+    pub(crate) fn insert(&self, asked: &AuthorizerAttributes, answer: &AuthorizerAnswer) {
         let now = Instant::now();
         let mut state = self.lock();
         state.clean(now);

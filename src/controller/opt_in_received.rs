@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::super::store::Body;
+use crate::controller::store::Body;
 use crate::policy::subject::{Row, SubjectKind};
 use crate::policy::{mutations, webhooks};
 

@@ -15,12 +15,14 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::super::context::Context;
-use super::super::crds::{CustomResourceDefinition, Spec, Status};
-use super::super::event_source::EventSource;
-use super::super::store::Body;
-use super::OptInState;
+use crate::controller::context::Context;
+use crate::controller::crds::CustomResourceDefinition;
+use crate::controller::crds::Spec;
+use crate::controller::crds::Status;
+use crate::controller::event_source::EventSource;
+use crate::controller::opt_in::OptInState;
 use crate::controller::rules::Rules;
+use crate::controller::store::Body;
 use crate::policy::subject::{SubjectId, SubjectKind};
 
 /// The kind.
