@@ -1,14 +1,16 @@
 //! Entry points of fuzz targets, which are no part of the API.
 
-use super::by_policy::Bindings;
-use super::event_source::EventSource;
-use super::list_watch::fuzzing as wire;
-use super::opt_in_definitions::{ReadDefinition, WithRules};
-use super::opt_in_received::{Received, ReceivedBinding, ReceivedMutating, ReceivedWebhooks};
-use super::probe::Probe;
-use super::received::ReceivedPolicy;
+use crate::controller::subjects::event_source::EventSource;
+use crate::controller::subjects::policy_index::Bindings;
+use crate::controller::subjects::probe::Probe;
+use crate::controller::watch::definitions::{ReadDefinition, WithRules};
+use crate::controller::watch::list_watch::fuzzing as wire;
+use crate::controller::watch::opt_in_wire::{
+    Received, ReceivedBinding, ReceivedMutating, ReceivedWebhooks,
+};
+use crate::controller::watch::wire::ReceivedPolicy;
 
-pub use super::list_watch::fuzzing::Counts;
+pub use crate::controller::watch::list_watch::fuzzing::Counts;
 
 /// Reads a watch of policies that arrives in chunks of `chunk` bytes.
 #[must_use]

@@ -4,71 +4,20 @@
 //! Each of these is observed (`observe`), its status computed ([`crate::status`], pure) and
 //! applied if it says something else than the one that is there (`apply`).
 
-mod admission_cache;
-mod apply;
 pub mod args;
-mod backoff;
-mod binding_state;
-mod by_policy;
-mod check;
-mod check_result;
 pub mod clear;
-mod clear_status;
-mod cluster_snapshot;
+mod cluster;
 mod context;
-mod crds;
-mod definition;
-mod dependencies;
-mod discovery_lag;
-mod event_source;
-mod events;
-mod exclude;
-mod excluded;
-mod follow;
+mod election;
 #[doc(hidden)]
 pub mod fuzzing;
-mod generation;
-mod kept_conditions;
-mod lanes;
 mod leadership;
-mod lease;
-mod list_watch;
-mod log_throttle;
-mod managed_fields;
-mod match_cache;
-mod memory;
-mod observe;
-mod opt_in;
-mod opt_in_definitions;
-mod opt_in_received;
-mod opt_in_watch;
-mod packed;
-mod param_watch;
-mod params;
-mod pending_events;
-mod periodic_resync;
-mod probe;
-mod probe_inputs;
 mod probe_runner;
 mod probes;
-mod queue;
-mod readiness;
-mod received;
+mod process;
 mod reconcile;
-mod refresh;
-mod result;
-mod rules;
-mod schemas;
-mod shared_conditions;
-mod slow_checks;
-pub mod startup;
-mod status_objects;
-mod store;
-mod supervisor;
-mod token_bucket;
-mod unreadable;
+mod subjects;
 mod watch;
-mod write_limiter;
 
 #[cfg(test)]
 mod tests;
@@ -82,13 +31,14 @@ use tokio::task::JoinSet;
 
 use self::context::Context;
 pub use self::context::Settings;
-pub use self::leadership::Election;
-use self::leadership::Elector;
-pub use self::lease::Timing;
-pub use self::managed_fields::FIELD_MANAGER;
-pub use self::readiness::Readiness;
-use self::refresh::Refresher;
-pub use self::supervisor::Supervisor;
+pub use self::election::Election;
+use self::election::Elector;
+pub use self::leadership::lease::Timing;
+pub use self::process::readiness::Readiness;
+pub use self::process::startup;
+pub use self::process::supervisor::Supervisor;
+pub use self::subjects::managed_fields::FIELD_MANAGER;
+use self::watch::refresh::Refresher;
 use crate::cluster::blocking;
 use crate::telemetry::Metrics;
 
@@ -172,14 +122,20 @@ impl Controller {
         tasks.spawn("watch-apiservices", api_services);
         tasks.spawn(
             "periodic-resync",
-            periodic_resync::run(Arc::clone(&context)),
+            reconcile::periodic_resync::run(Arc::clone(&context)),
         );
-        tasks.spawn("events", events::send(Arc::clone(&context)));
+        tasks.spawn("events", reconcile::events::send(Arc::clone(&context)));
         tasks.spawn("probes", probe_runner::work(Arc::clone(&context)));
-        tasks.spawn("slow-checks", slow_checks::work(Arc::clone(&context)));
+        tasks.spawn(
+            "slow-checks",
+            reconcile::slow_checks::work(Arc::clone(&context)),
+        );
         for kind in &context.settings.followed {
             if let Some(state) = context.opt_in.of(*kind) {
-                tasks.spawn(state.task(), opt_in_watch::run(Arc::clone(&context), *kind));
+                tasks.spawn(
+                    state.task(),
+                    watch::opt_in::run(Arc::clone(&context), *kind),
+                );
             }
         }
         let refresher = Refresher::new(Arc::clone(&context));
@@ -196,7 +152,7 @@ impl Controller {
                     "stopping with unfinished evaluations of probes; the next leader starts them anew"
                 );
             }
-            events::end(&context).await;
+            reconcile::events::end(&context).await;
             leadership.close().await;
             Ok::<(), String>(())
         };

@@ -12,10 +12,9 @@ use kube::{Api, Client};
 use tokio::time::Instant;
 
 use super::output::say;
-use crate::cluster::error::Error;
-use crate::cluster::error::within;
-use crate::controller::clear_status::TIMEOUT;
-use crate::controller::lease::{ElectionRecord, Observed};
+use crate::cluster::error::{Error, within};
+use crate::controller::leadership::lease::{ElectionRecord, Observed};
+use crate::controller::reconcile::clear_status::TIMEOUT;
 use crate::telemetry::metrics::ErrorReason;
 
 /// The pause between two looks.

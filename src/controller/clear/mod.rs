@@ -20,14 +20,13 @@ use serde::de::DeserializeOwned;
 
 use self::leader::Leader;
 use self::output::say;
-use super::apply::Written;
-use super::clear_status::{TIMEOUT, clear};
-use super::managed_fields::owns_status;
 use crate::cluster::address::redacted;
 use crate::cluster::client::command_client;
 use crate::cluster::config;
-use crate::cluster::error::Error;
-use crate::cluster::error::within;
+use crate::cluster::error::{Error, within};
+use crate::controller::reconcile::apply::Written;
+use crate::controller::reconcile::clear_status::{TIMEOUT, clear};
+use crate::controller::subjects::managed_fields::owns_status;
 use crate::policy::subject::{StatusObjectKind, SubjectKind};
 use crate::probe::api::PolicyProbe;
 use crate::status::object::StatusObject;

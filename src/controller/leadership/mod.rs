@@ -8,7 +8,7 @@
 //!
 //! The rules are those of `lease`.
 
-mod elector;
+pub(crate) mod lease;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,10 +16,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-pub use self::elector::Election;
-pub(super) use self::elector::Elector;
-use super::lease::MAX_WRITE;
 use crate::cluster::error::Error;
+use crate::controller::leadership::lease::MAX_WRITE;
 
 /// Roles of this instance, by which it may write or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +66,7 @@ impl Default for Leadership {
 #[derive(Debug)]
 pub(crate) struct Deadline {
     limit: Duration,
-    end: Instant,
+    pub(crate) end: Instant,
     n_writes: watch::Sender<usize>,
 }
 
@@ -133,14 +131,14 @@ impl Leadership {
     }
 
     /// Begins to stand by.
-    fn stand_by(&self, write_limit: Duration) {
+    pub(crate) fn stand_by(&self, write_limit: Duration) {
         let mut state = self.lock();
         state.role = Role::Standby;
         state.write_limit = write_limit;
     }
 
     /// Leads until `last_start`, unless all writing has ended; whether that is news.
-    fn lead(&self, last_start: Instant) -> bool {
+    pub(crate) fn lead(&self, last_start: Instant) -> bool {
         let mut state = self.lock();
         let is_news = state.role == Role::Standby;
         if state.role != Role::Over {
@@ -150,11 +148,11 @@ impl Leadership {
     }
 
     /// Ends all writing, without waiting for anything.
-    fn end(&self) {
+    pub(crate) fn end(&self) {
         self.lock().role = Role::Over;
     }
 
-    fn set_problem(&self, problem: Option<String>) {
+    pub(crate) fn set_problem(&self, problem: Option<String>) {
         self.lock().problem = problem;
     }
 
@@ -162,6 +160,3 @@ impl Leadership {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -15,9 +15,9 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 use tokio::time::Instant;
 
-use super::super::params::Unavailable;
 use super::super::probes::{AccessLimiter, BURST_OF_POLICY};
 use crate::cluster::error::within;
+use crate::controller::subjects::params::Unavailable;
 use crate::policy::admission::{
     Authorizer, AuthorizerAnswer, AuthorizerAttributes, AuthorizerDecision,
 };

@@ -27,12 +27,12 @@ use self::evaluate::{Evaluated, Task, evaluate};
 use self::inputs::{collect, read_params};
 use self::rights::Rights;
 use self::target::Missing;
-use super::cluster_snapshot::ClusterSnapshot;
 use super::context::Context;
-use super::probe::Probe;
 use super::probes::{Finished, Given, Inputs, Lane, Probed, name_of};
-use super::store::Entry;
-use super::supervisor::WORK_LIMIT;
+use crate::controller::cluster::snapshot::ClusterSnapshot;
+use crate::controller::process::supervisor::WORK_LIMIT;
+use crate::controller::subjects::probe::Probe;
+use crate::controller::subjects::store::Entry;
 use crate::policy::subject::SubjectId;
 use crate::status::probes::ProbesState;
 use crate::telemetry::metrics::Source;
@@ -147,7 +147,7 @@ async fn process(context: &Arc<Context>, id: &SubjectId, lane: Lane) {
     });
     let queue = context.probe_runner.queue(lane);
     if is_waiting {
-        queue.failed(id, crate::controller::queue::random());
+        queue.failed(id, crate::controller::process::queue::random());
     } else {
         queue.done(id);
     }

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 
-use super::super::probe::{StoredSpec, namespace_of};
-use super::super::probe_inputs::{ALLOWED, PROBE_INPUTS, allows_inputs};
 use super::super::probes;
-use super::super::store::Entry;
+use crate::controller::subjects::probe::{StoredSpec, namespace_of};
+use crate::controller::subjects::probe_inputs::{ALLOWED, PROBE_INPUTS, allows_inputs};
+use crate::controller::subjects::store::Entry;
 use crate::policy;
 use crate::policy::admission::ReviewOutcome;
 use crate::probe::api::{
@@ -190,7 +190,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::controller::probe_inputs::set_allows_inputs;
+    use crate::controller::subjects::probe_inputs::set_allows_inputs;
     use crate::probe::api::PolicyProbeSpec;
 
     fn binding(

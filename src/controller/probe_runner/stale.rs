@@ -9,7 +9,7 @@ use kube::api::ListParams;
 use super::super::probes::Version;
 use crate::cluster::error::within;
 use crate::controller::context::Context;
-use crate::controller::probe::Probe;
+use crate::controller::subjects::probe::Probe;
 use crate::policy::subject::SubjectId;
 
 /// How old what is known of a namespace may be for it not to be read again.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::super::token_bucket::TokenBucket;
+use crate::controller::process::token_bucket::TokenBucket;
 use crate::policy::admission::{AuthorizerAnswer, AuthorizerAttributes};
 use crate::policy::subject::SubjectId;
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 
-use super::super::generation::Generation;
-use super::super::params::{Key, Unavailable};
-use super::super::schemas::Schemas;
+use crate::controller::cluster::schemas::Schemas;
+use crate::controller::subjects::generation::Generation;
+use crate::controller::subjects::params::{Key, Unavailable};
 use crate::policy::admission::Binding;
 
 /// Inputs of the results of a policy's probes, except namespaces and permissions, whose changes are not

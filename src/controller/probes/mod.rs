@@ -18,8 +18,8 @@ pub(crate) use self::inputs::{About, Inputs};
 pub(crate) use self::namespaces::{Given, Namespaces, Version, needed};
 pub(crate) use self::results::{Probed, name_of};
 pub(crate) use self::slots::{EvaluationSlot, EvaluationSlots, Lane};
-use super::memory::{self, Charge, Meter};
-use super::queue::Queue;
+use crate::controller::process::memory::{self, Charge, Meter};
+use crate::controller::process::queue::Queue;
 use crate::policy::subject::SubjectId;
 
 /// How long a policy waits for what its probes come to, before it is judged without.

@@ -15,13 +15,12 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::super::memory::{self, mebibytes};
-use super::super::params::Unavailable;
-use super::super::probe::StoredSpec;
-use super::super::store::Entry;
-use crate::cluster::error::Error;
-use crate::cluster::error::within;
+use crate::cluster::error::{Error, within};
 use crate::cluster::http;
+use crate::controller::process::memory::{self, mebibytes};
+use crate::controller::subjects::params::Unavailable;
+use crate::controller::subjects::probe::StoredSpec;
+use crate::controller::subjects::store::Entry;
 use crate::policy::admission::{Namespace, NamespaceSource};
 use crate::probe::api::BindingSource;
 use crate::telemetry::metrics::ErrorReason;

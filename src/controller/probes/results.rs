@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::super::generation::Generation;
-use super::super::memory;
-use super::super::packed::Packed;
-use super::super::probe::Probe;
+use crate::controller::process::memory;
+use crate::controller::subjects::generation::Generation;
+use crate::controller::subjects::packed::Packed;
+use crate::controller::subjects::probe::Probe;
 use crate::probe::api::CaseStatus;
 use crate::probe::run;
 use crate::status::message;

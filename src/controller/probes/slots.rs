@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::super::memory;
+use crate::controller::process::memory;
 
 /// Where the probes of a policy are evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,18 @@
 //! The watches: policies, bindings, probes, CRDs and API services.
 //!
-//! Each goes on whatever happens ([`super::list_watch`]): it backs off, resumes, lists anew when it
+//! Each goes on whatever happens ([`crate::controller::watch::list_watch`]): it backs off, resumes, lists anew when it
 //! must, and says once a minute what is wrong and what to do about it.
+
+pub(crate) mod binding_state;
+pub(crate) mod definitions;
+pub(crate) mod list_watch;
+pub(crate) mod opt_in;
+pub(crate) mod opt_in_wire;
+pub(crate) mod params;
+pub(crate) mod reflector;
+pub(crate) mod refresh;
+pub(crate) mod unreadable;
+pub(crate) mod wire;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,20 +23,18 @@ use kube::Resource;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::by_policy::{ByPolicy, RefersToPolicy};
 use super::context::Context;
-use super::crds::{Crd, Crds, CustomResourceDefinition};
-use super::event_source::EventSource;
-use super::follow::{self, Event, Follower};
-use super::list_watch::{Form, Listing, Plan};
-use super::memory::MAX_TYPED_OBJECT;
-use super::opt_in::{self, OptInState};
-use super::received::ReceivedPolicy;
-use super::refresh::Signal;
 use crate::cluster::error::Error;
-use crate::controller::opt_in_definitions::Listener;
-use crate::controller::opt_in_definitions::ReadDefinition;
-use crate::controller::opt_in_definitions::WithRules;
+use crate::controller::cluster::crds::{Crd, Crds, CustomResourceDefinition};
+use crate::controller::process::memory::MAX_TYPED_OBJECT;
+use crate::controller::subjects::event_source::EventSource;
+use crate::controller::subjects::opt_in::{OptInState, kind_of_source};
+use crate::controller::subjects::policy_index::{ByPolicy, RefersToPolicy};
+use crate::controller::watch::definitions::{Listener, ReadDefinition, WithRules};
+use crate::controller::watch::list_watch::{Form, Listing, Plan};
+use crate::controller::watch::reflector::{Event, Follower};
+use crate::controller::watch::refresh::Signal;
+use crate::controller::watch::wire::ReceivedPolicy;
 use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::schema::GroupVersion;
 use crate::telemetry::metrics::{ErrorReason, Source};
@@ -303,7 +312,7 @@ pub(super) async fn follow_at<K>(
         handle,
     };
     let names = (source.as_str(), resource);
-    follow::follow(context, names, plan, &mut of_source).await;
+    reflector::follow(context, names, plan, &mut of_source).await;
 }
 
 /// Who follows a source of facts.
@@ -398,8 +407,8 @@ fn report(context: &Context, source: Source, resource: &str, error: &Error) {
 
 /// The role that grants to read `source`.
 fn role(source: Source) -> String {
-    match opt_in::kind_of_source(source) {
-        Some(kind) => opt_in::role(kind),
+    match kind_of_source(source) {
+        Some(kind) => crate::controller::subjects::opt_in::role(kind),
         None => "vap-status-controller".to_owned(),
     }
 }

@@ -5,9 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::cluster::testing::Log;
-use crate::cluster::testing::Reply;
-use crate::cluster::testing::client;
+use crate::cluster::testing::{Log, Reply, client};
 use crate::controller::tests::{id, settings};
 use crate::status::bindings::BindingsState;
 use crate::telemetry::Metrics;
@@ -235,7 +233,7 @@ async fn optional_probes_that_cannot_be_listed_hold_nothing_up() {
             .then(|| Reply::failure(500, "broken"))
     });
     let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
-    context.set_snapshot(crate::controller::cluster_snapshot::tests::snapshot(
+    context.set_snapshot(crate::controller::cluster::snapshot::tests::snapshot(
         &[("vap-status.dev/v1alpha1", "policyprobes", "PolicyProbe")],
         &[],
     ));
@@ -306,7 +304,7 @@ async fn a_right_that_is_taken_away_is_seen_and_so_is_that_it_is_back() {
     );
     tokio::spawn(bindings(Arc::clone(&context)));
     tokio::time::sleep(Duration::from_secs(15)).await;
-    let of_a = || super::super::binding_state::bindings_of(&context, &id("a"));
+    let of_a = || crate::controller::watch::binding_state::bindings_of(&context, &id("a"));
     assert_eq!(of_a().unwrap().len(), 0);
     // That there are none was told once.
     assert_eq!(queued(&context).await, ["a"]);

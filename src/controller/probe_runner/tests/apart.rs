@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 
 use super::*;
-use crate::controller::memory::{MAX_EVALUATION, MAX_QUICK_EVALUATION};
 use crate::controller::probes::{EvaluationSlot, EvaluationSlots};
+use crate::controller::process::memory::{MAX_EVALUATION, MAX_QUICK_EVALUATION};
 use crate::controller::tests::id;
 
 /// Walks a list for as long as its cost allows, in each validation.

@@ -1,0 +1,89 @@
+//! Since when conditions have been kept whose verdict cannot be given anew.
+//!
+//! A pause of the API server changes no condition (ADR 1); what lasts longer is told by a note
+//! ([`crate::status::out_of_date`]), and nothing else gives a sign when it is due.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::time::Instant;
+
+use crate::cluster::discovery::MAX_PAUSE;
+use crate::policy::subject::SubjectId;
+
+/// The policies with conditions that are kept.
+#[derive(Debug, Default)]
+pub(crate) struct KeptConditions {
+    policies: Mutex<HashMap<SubjectId, Kept>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    since: Instant,
+    /// True once it was told that it lasts.
+    is_told: bool,
+}
+
+impl KeptConditions {
+    /// Notes at `now` whether a condition of the policy is kept; reports whether one has been for longer than a pause
+    /// takes.
+    pub(crate) fn lasts(&self, policy: &SubjectId, is_kept: bool, now: Instant) -> bool {
+        let mut policies = self.lock();
+        if !is_kept {
+            policies.remove(policy);
+            return false;
+        }
+        let kept = policies.entry(policy.clone()).or_insert(Kept {
+            since: now,
+            is_told: false,
+        });
+        kept.is_told = now.saturating_duration_since(kept.since) >= MAX_PAUSE;
+        kept.is_told
+    }
+
+    /// Forgets a policy that is not judged any more.
+    pub(crate) fn forget(&self, policy: &SubjectId) {
+        self.lock().remove(policy);
+    }
+
+    /// The policies of which it is to be told at `now`, and was not yet.
+    pub(crate) fn due(&self, now: Instant) -> Vec<SubjectId> {
+        let policies = self.lock();
+        let is_due =
+            |kept: &Kept| !kept.is_told && now.saturating_duration_since(kept.since) >= MAX_PAUSE;
+        let due = policies.iter().filter(|(_, kept)| is_due(kept));
+        due.map(|(policy, _)| policy.clone()).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SubjectId, Kept>> {
+        self.policies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::controller::tests::id;
+
+    #[test]
+    fn what_is_kept_is_told_once_it_lasts() {
+        let kept = KeptConditions::default();
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        assert!(!kept.lasts(&id("a"), true, start));
+        assert!(!kept.lasts(&id("a"), true, after(59)));
+        assert_eq!(kept.due(after(59)), []);
+        assert_eq!(kept.due(after(60)), [id("a")]);
+        assert!(kept.lasts(&id("a"), true, after(61)));
+        assert_eq!(kept.due(after(90)), []);
+        // It is over, and begins again.
+        assert!(!kept.lasts(&id("a"), false, after(91)));
+        assert!(!kept.lasts(&id("a"), true, after(92)));
+        assert_eq!(kept.due(after(150)), []);
+        assert_eq!(kept.due(after(152)), [id("a")]);
+        kept.forget(&id("a"));
+        assert_eq!(kept.due(after(200)), []);
+    }
+}

@@ -1,0 +1,116 @@
+//! Following all objects of a kind: the one loop over the signs of a watch.
+//!
+//! It goes on whatever happens: it backs off, keeps count of the objects that cannot be read, and gives a sign
+//! of life to the supervisor. What the objects mean, and what is to be said of a failure, is its follower's.
+
+use kube::Resource;
+use serde::de::DeserializeOwned;
+
+use super::list_watch::{ListWatch, Plan, WatchSignal};
+use super::unreadable::UnreadableObjects;
+use crate::cluster::error::Error;
+use crate::controller::context::Context;
+use crate::controller::process::backoff::Backoff;
+use crate::controller::process::supervisor::WATCH_LIMIT;
+use crate::controller::subjects::packed::full_name;
+
+/// Events of the watch of a kind.
+pub(crate) enum Event<K> {
+    /// A list begins.
+    Init,
+    /// An object of the list.
+    InitApply(K),
+    /// An object of the list, by name, that cannot be read: what is known of it stands. The name of its
+    /// namespace stands before it, where it has one: `namespace/name`.
+    InitKeep(String),
+    /// The list is whole.
+    InitDone,
+    /// An object was created or changed.
+    Apply(K),
+    /// An object was deleted.
+    Delete(K),
+}
+
+/// Who follows.
+pub(crate) trait Follower<K> {
+    /// Takes what is told of the objects.
+    fn event(&mut self, event: Event<K>);
+
+    /// Notes that the watch works: it tells of a change, or that there is none.
+    fn alive(&mut self);
+
+    /// Notes that the watch does not work. It is tried again after a pause.
+    fn failed(&mut self, error: &Error);
+
+    /// Notes how many objects cannot be read, where that is another number than before.
+    fn unreadable(&mut self, n: usize);
+}
+
+/// Follows the objects of the kind that `resource` names, for ever. `task` names the watch where it hangs.
+pub(crate) async fn follow<K>(
+    context: &Context,
+    (task, resource): (&str, String),
+    plan: Plan,
+    follower: &mut impl Follower<K>,
+) where
+    K: Resource + DeserializeOwned,
+{
+    let mut watch = ListWatch::<K>::new(context.client.clone(), plan);
+    let mut backoff = Backoff::default();
+    let limit = WATCH_LIMIT.max(context.settings.watch_timeout * 2);
+    let heartbeat = context.supervisor.heartbeat(format!("watch-{task}"), limit);
+    let mut unreadable = UnreadableObjects::new(resource);
+    let mut n_unreadable = 0;
+    follower.unreadable(n_unreadable);
+    let mut is_listing = false;
+    loop {
+        let sign = watch.next().await;
+        heartbeat.beat();
+        match sign {
+            WatchSignal::Init => {
+                is_listing = true;
+                unreadable.begin_list();
+                follower.event(Event::Init);
+            }
+            WatchSignal::InitApply(object) => follower.event(Event::InitApply(object)),
+            WatchSignal::InitDone => {
+                is_listing = false;
+                unreadable.end_list();
+                follower.event(Event::InitDone);
+            }
+            WatchSignal::Apply(object) => {
+                unreadable.forget(&name_of(&object));
+                follower.event(Event::Apply(object));
+                follower.alive();
+            }
+            WatchSignal::Delete(object) => {
+                unreadable.forget(&name_of(&object));
+                follower.event(Event::Delete(object));
+            }
+            WatchSignal::Alive => follower.alive(),
+            WatchSignal::Unreadable(object) => {
+                if is_listing {
+                    follower.event(Event::InitKeep(object.name.clone()));
+                }
+                unreadable.note(context, object);
+            }
+            WatchSignal::Expired => {
+                tracing::debug!(what = task, "the resource version expired, relisting");
+                backoff.rest(&context.readiness).await;
+            }
+            WatchSignal::Failed(error) => {
+                follower.failed(&error);
+                backoff.rest(&context.readiness).await;
+            }
+        }
+        if unreadable.len() != n_unreadable {
+            n_unreadable = unreadable.len();
+            follower.unreadable(n_unreadable);
+        }
+    }
+}
+
+fn name_of(object: &impl Resource) -> String {
+    let metadata = object.meta();
+    full_name(metadata.namespace.as_deref(), metadata.name.as_deref())
+}
