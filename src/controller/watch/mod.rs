@@ -31,7 +31,7 @@ use crate::controller::subjects::event_source::EventSource;
 use crate::controller::subjects::opt_in::{OptInState, kind_of_source};
 use crate::controller::subjects::policy_index::{ByPolicy, RefersToPolicy};
 use crate::controller::watch::definitions::{Listener, ReadDefinition, WithRules};
-use crate::controller::watch::list_watch::{Form, Listing, Plan};
+use crate::controller::watch::list_watch::{ListWatchConfig, Listing, Representation};
 use crate::controller::watch::reflector::{Event, Follower};
 use crate::controller::watch::refresh::Signal;
 use crate::controller::watch::wire::ReceivedPolicy;
@@ -294,9 +294,9 @@ pub(super) async fn follow_at<K>(
 ) where
     K: Resource + DeserializeOwned,
 {
-    let plan = Plan {
+    let config = ListWatchConfig {
         path,
-        form: Form::Whole,
+        representation: Representation::Whole,
         listing: Listing::Streamed(PAGE_SIZE),
         life: context.settings.watch_timeout,
         max_unpacked: match source {
@@ -312,7 +312,7 @@ pub(super) async fn follow_at<K>(
         handle,
     };
     let names = (source.as_str(), resource);
-    reflector::follow(context, names, plan, &mut of_source).await;
+    reflector::follow(context, names, config, &mut of_source).await;
 }
 
 /// Who follows a source of facts.

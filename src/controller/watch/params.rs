@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::list_watch::{Form, Listing as ListingOrder, Plan};
+use super::list_watch::{ListWatchConfig, Listing as ListingOrder, Representation};
 use crate::cluster::error::Error;
 use crate::controller::context::Context;
 use crate::controller::process::memory::MAX_PARAM_LABELS;
@@ -52,9 +52,9 @@ const PAGE_SIZE: u32 = 500;
 
 /// Watches the objects of a kind until the task is aborted.
 async fn watch(context: Arc<Context>, resource: ApiResource) {
-    let plan = Plan {
+    let config = ListWatchConfig {
         path: DynamicObject::url_path(&kube_resource(&resource), None),
-        form: Form::Metadata,
+        representation: Representation::Metadata,
         // An aggregated API server may be older than streamed lists, and then answers with a watch alone.
         listing: ListingOrder::Paged(PAGE_SIZE),
         life: context.settings.watch_timeout,
@@ -70,7 +70,7 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
         is_known: false,
         trouble: Trouble::default(),
     };
-    follow(&context, (&name, name.clone()), plan, &mut of_kind).await;
+    follow(&context, (&name, name.clone()), config, &mut of_kind).await;
 }
 
 /// Who follows the objects of a kind.

@@ -6,7 +6,7 @@
 use kube::Resource;
 use serde::de::DeserializeOwned;
 
-use super::list_watch::{ListWatch, Plan, WatchSignal};
+use super::list_watch::{ListWatch, ListWatchConfig, ListWatchEvent};
 use super::unreadable::UnreadableObjects;
 use crate::cluster::error::Error;
 use crate::controller::context::Context;
@@ -50,12 +50,12 @@ pub(crate) trait Follower<K> {
 pub(crate) async fn follow<K>(
     context: &Context,
     (task, resource): (&str, String),
-    plan: Plan,
+    config: ListWatchConfig,
     follower: &mut impl Follower<K>,
 ) where
     K: Resource + DeserializeOwned,
 {
-    let mut watch = ListWatch::<K>::new(context.client.clone(), plan);
+    let mut watch = ListWatch::<K>::new(context.client.clone(), config);
     let mut backoff = Backoff::default();
     let limit = WATCH_LIMIT.max(context.settings.watch_timeout * 2);
     let heartbeat = context.supervisor.heartbeat(format!("watch-{task}"), limit);
@@ -67,38 +67,38 @@ pub(crate) async fn follow<K>(
         let sign = watch.next().await;
         heartbeat.beat();
         match sign {
-            WatchSignal::Init => {
+            ListWatchEvent::Init => {
                 is_listing = true;
                 unreadable.begin_list();
                 follower.event(Event::Init);
             }
-            WatchSignal::InitApply(object) => follower.event(Event::InitApply(object)),
-            WatchSignal::InitDone => {
+            ListWatchEvent::InitApply(object) => follower.event(Event::InitApply(object)),
+            ListWatchEvent::InitDone => {
                 is_listing = false;
                 unreadable.end_list();
                 follower.event(Event::InitDone);
             }
-            WatchSignal::Apply(object) => {
+            ListWatchEvent::Apply(object) => {
                 unreadable.forget(&name_of(&object));
                 follower.event(Event::Apply(object));
                 follower.alive();
             }
-            WatchSignal::Delete(object) => {
+            ListWatchEvent::Delete(object) => {
                 unreadable.forget(&name_of(&object));
                 follower.event(Event::Delete(object));
             }
-            WatchSignal::Alive => follower.alive(),
-            WatchSignal::Unreadable(object) => {
+            ListWatchEvent::Alive => follower.alive(),
+            ListWatchEvent::Unreadable(object) => {
                 if is_listing {
                     follower.event(Event::InitKeep(object.name.clone()));
                 }
                 unreadable.note(context, object);
             }
-            WatchSignal::Expired => {
+            ListWatchEvent::Expired => {
                 tracing::debug!(what = task, "the resource version expired, relisting");
                 backoff.rest(&context.readiness).await;
             }
-            WatchSignal::Failed(error) => {
+            ListWatchEvent::Failed(error) => {
                 follower.failed(&error);
                 backoff.rest(&context.readiness).await;
             }

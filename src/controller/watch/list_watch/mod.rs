@@ -1,7 +1,7 @@
 //! Listing the objects of a kind and watching what becomes of them, for as long as anybody asks.
 //!
 //! A state machine over single requests: it takes a client and the path of a kind, and gives one
-//! [`WatchSignal`] after the other. Each request has a deadline, of its head and of the whole; each sign of
+//! [`ListWatchEvent`] after the other. Each request has a deadline, of its head and of the whole; each sign of
 //! life is told, bookmarks included, so that who asks knows whether the watch works, and need not
 //! guess. An object that cannot be read is a sign of its own and costs that object alone. It neither
 //! retries in silence nor waits: a failure is a sign too, after which the next call tries again from
@@ -52,14 +52,14 @@ const LEAST_LIFE: Duration = Duration::from_secs(1);
 
 /// Representations of objects that can be requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum Representation {
     /// The whole object.
     Whole,
     /// Its metadata.
     Metadata,
 }
 
-impl Form {
+impl Representation {
     const fn of_list(self) -> &'static str {
         match self {
             Self::Whole => "application/json",
@@ -85,13 +85,13 @@ pub(crate) enum Listing {
     Paged(u32),
 }
 
-/// Plan of a watch: its objects, and how to follow them.
+/// ListWatchConfig of a watch: its objects, and how to follow them.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct ListWatchConfig {
     /// The path of the kind, such as `/apis/apps/v1/deployments`.
     pub(crate) path: String,
     /// Representation of each object.
-    pub(crate) form: Form,
+    pub(crate) representation: Representation,
     /// How it is listed.
     pub(crate) listing: Listing,
     /// How long one watch request lives.
@@ -103,7 +103,7 @@ pub(crate) struct Plan {
 
 /// Events of a list or a watch.
 #[derive(Debug)]
-pub(crate) enum WatchSignal<K> {
+pub(crate) enum ListWatchEvent<K> {
     /// A list begins: what was listed before may be gone.
     Init,
     /// An object of the list.
@@ -127,7 +127,7 @@ pub(crate) enum WatchSignal<K> {
 /// Lists and watches the objects of a kind.
 pub(crate) struct ListWatch<K> {
     client: Client,
-    plan: Plan,
+    config: ListWatchConfig,
     state: State<K>,
     kind: PhantomData<fn() -> K>,
 }
@@ -135,7 +135,7 @@ pub(crate) struct ListWatch<K> {
 impl<K> fmt::Debug for ListWatch<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ListWatch")
-            .field("plan", &self.plan)
+            .field("config", &self.config)
             .finish_non_exhaustive()
     }
 }
@@ -172,10 +172,10 @@ enum State<K> {
 
 impl<K: Resource + DeserializeOwned> ListWatch<K> {
     /// Nothing is asked before the first call of [`Self::next`].
-    pub(crate) fn new(client: Client, plan: Plan) -> Self {
+    pub(crate) fn new(client: Client, config: ListWatchConfig) -> Self {
         Self {
             client,
-            plan,
+            config,
             state: State::Empty,
             kind: PhantomData,
         }
@@ -184,7 +184,7 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
     /// The next sign, when there is one; within the deadlines of the requests there always is.
     ///
     /// Where the call is given up before it ends, what was known is given up too: a list follows.
-    pub(crate) async fn next(&mut self) -> WatchSignal<K> {
+    pub(crate) async fn next(&mut self) -> ListWatchEvent<K> {
         loop {
             let state = std::mem::replace(&mut self.state, State::Empty);
             let sign = match state {
@@ -208,7 +208,7 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
                         end,
                         is_silent: false,
                     };
-                    Some(WatchSignal::Alive)
+                    Some(ListWatchEvent::Alive)
                 }
                 State::Watching {
                     version,
@@ -225,28 +225,28 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
     }
 
     /// Begins a list.
-    async fn start(&mut self) -> Option<WatchSignal<K>> {
-        let Listing::Streamed(page) = self.plan.listing else {
+    async fn start(&mut self) -> Option<ListWatchEvent<K>> {
+        let Listing::Streamed(page) = self.config.listing else {
             self.state = State::Paging {
                 items: VecDeque::new(),
                 reader: None,
                 next: Page::After(String::new()),
             };
-            return Some(WatchSignal::Init);
+            return Some(ListWatchEvent::Init);
         };
         let end = self.end();
         let streamed = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
         match self.watch(streamed).await {
             Ok(lines) => {
                 self.state = State::Streaming { lines, end };
-                Some(WatchSignal::Init)
+                Some(ListWatchEvent::Init)
             }
             Err(error) if is_streaming_refused(&error) => {
                 tracing::debug!(
-                    path = self.plan.path,
+                    path = self.config.path,
                     "the API server does not stream lists"
                 );
-                self.plan.listing = Listing::Paged(page);
+                self.config.listing = Listing::Paged(page);
                 None
             }
             Err(error) => Some(failed(error)),
@@ -254,20 +254,20 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
     }
 
     /// The next sign of a streamed list.
-    async fn stream(&mut self, mut lines: Lines, end: Instant) -> Option<WatchSignal<K>> {
+    async fn stream(&mut self, mut lines: Lines, end: Instant) -> Option<ListWatchEvent<K>> {
         let event = match lines.next(end.min(Instant::now() + START_TIMEOUT)).await {
-            Ok(Line::Whole(line)) => event::read(&line, self.plan.max_unpacked),
+            Ok(Line::Whole(line)) => event::read(&line, self.config.max_unpacked),
             Ok(Line::TooLong(skim)) => event::read_too_long(&skim),
             Ok(Line::End { .. }) => {
-                return Some(WatchSignal::Failed(broken(
+                return Some(ListWatchEvent::Failed(broken(
                     "the list ended before it was whole",
                 )));
             }
-            Err(error) => return Some(WatchSignal::Failed(error)),
+            Err(error) => return Some(ListWatchEvent::Failed(error)),
         };
         let (told, version) = match event {
             Ok(told) => told,
-            Err(error) => return Some(WatchSignal::Failed(error)),
+            Err(error) => return Some(ListWatchEvent::Failed(error)),
         };
         let sign = match told {
             WireEvent::Error(error) => return Some(failed(error)),
@@ -278,13 +278,13 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
                     lines,
                     end,
                 };
-                return Some(WatchSignal::InitDone);
+                return Some(ListWatchEvent::InitDone);
             }
             WireEvent::Bookmark { ends_list: false } => None,
             WireEvent::Applied(object) => {
-                Some(object.map_or_else(WatchSignal::Unreadable, WatchSignal::InitApply))
+                Some(object.map_or_else(ListWatchEvent::Unreadable, ListWatchEvent::InitApply))
             }
-            WireEvent::Deleted(object) => object.ok().map(WatchSignal::Delete),
+            WireEvent::Deleted(object) => object.ok().map(ListWatchEvent::Delete),
         };
         self.state = State::Streaming { lines, end };
         sign
@@ -296,18 +296,18 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
         mut items: VecDeque<Result<K, Unreadable>>,
         reader: Option<Box<PageReader>>,
         next: Page,
-    ) -> Option<WatchSignal<K>> {
+    ) -> Option<ListWatchEvent<K>> {
         if let Some(item) = items.pop_front() {
             self.state = State::Paging {
                 items,
                 reader,
                 next,
             };
-            return Some(item.map_or_else(WatchSignal::Unreadable, WatchSignal::InitApply));
+            return Some(item.map_or_else(ListWatchEvent::Unreadable, ListWatchEvent::InitApply));
         }
         let reader = match (reader, next) {
             (Some(mut reader), next) => {
-                let max_unpacked = self.plan.max_unpacked;
+                let max_unpacked = self.config.max_unpacked;
                 let push = |item| items.push_back(event::item(item, max_unpacked));
                 match reader.read(push).await {
                     Ok(None) => {
@@ -330,7 +330,7 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
             }
             (None, Page::None { version }) => {
                 self.state = State::Resuming { version };
-                return Some(WatchSignal::InitDone);
+                return Some(ListWatchEvent::InitDone);
             }
             (None, Page::After(mark)) => self.open_page(&mark).await,
         };
@@ -349,7 +349,7 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
     }
 
     /// Takes the watch up again after the state `version`.
-    async fn resume(&mut self, version: String) -> WatchSignal<K> {
+    async fn resume(&mut self, version: String) -> ListWatchEvent<K> {
         let end = self.end();
         let query = format!("&resourceVersion={version}");
         match self.watch(&query).await {
@@ -361,7 +361,7 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
                     end,
                     is_silent: true,
                 };
-                WatchSignal::Alive
+                ListWatchEvent::Alive
             }
             Err(error) => {
                 if may_resume(&error) {
@@ -380,15 +380,15 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
         since: Instant,
         end: Instant,
         is_silent: bool,
-    ) -> Option<WatchSignal<K>> {
+    ) -> Option<ListWatchEvent<K>> {
         let event = match lines.next(end).await {
-            Ok(Line::Whole(line)) => event::read(&line, self.plan.max_unpacked),
+            Ok(Line::Whole(line)) => event::read(&line, self.config.max_unpacked),
             Ok(Line::TooLong(skim)) => event::read_too_long(&skim),
             Ok(Line::End { is_clean }) => {
                 self.state = State::Resuming { version };
                 let is_ordinary = is_clean && !(is_silent && since.elapsed() < LEAST_LIFE);
                 return (!is_ordinary).then(|| {
-                    WatchSignal::Failed(broken(if is_clean {
+                    ListWatchEvent::Failed(broken(if is_clean {
                         "the watch ended as soon as it began"
                     } else {
                         "the watch ended in the middle of an event"
@@ -397,13 +397,13 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
             }
             Err(error) => {
                 self.state = State::Resuming { version };
-                return Some(WatchSignal::Failed(error));
+                return Some(ListWatchEvent::Failed(error));
             }
         };
         let (told, new_version) = match event {
             Ok(told) => told,
             // Where an event was lost, only a list can tell what it was.
-            Err(error) => return Some(WatchSignal::Failed(error)),
+            Err(error) => return Some(ListWatchEvent::Failed(error)),
         };
         let sign = match told {
             WireEvent::Error(error) => {
@@ -414,15 +414,15 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
             }
             // The state of the cluster was set back, as it is by a restored backup.
             WireEvent::Bookmark { .. } if is_older(new_version.as_deref(), &version) => {
-                return Some(WatchSignal::Expired);
+                return Some(ListWatchEvent::Expired);
             }
-            WireEvent::Bookmark { .. } => WatchSignal::Alive,
+            WireEvent::Bookmark { .. } => ListWatchEvent::Alive,
             WireEvent::Applied(object) => {
-                object.map_or_else(WatchSignal::Unreadable, WatchSignal::Apply)
+                object.map_or_else(ListWatchEvent::Unreadable, ListWatchEvent::Apply)
             }
-            WireEvent::Deleted(Ok(object)) => WatchSignal::Delete(object),
+            WireEvent::Deleted(Ok(object)) => ListWatchEvent::Delete(object),
             // It cannot be read, and it is gone: a list tells which.
-            WireEvent::Deleted(Err(_)) => return Some(WatchSignal::Expired),
+            WireEvent::Deleted(Err(_)) => return Some(ListWatchEvent::Expired),
         };
         self.state = State::Watching {
             version: new_version.unwrap_or(version),
@@ -435,26 +435,30 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
     }
 
     fn end(&self) -> Instant {
-        Instant::now() + self.plan.life + GRACE
+        Instant::now() + self.config.life + GRACE
     }
 
     /// Begins a watch.
     async fn watch(&self, query: &str) -> Result<Lines, Error> {
-        let Plan { path, life, .. } = &self.plan;
+        let ListWatchConfig { path, life, .. } = &self.config;
         let seconds = life.as_secs().max(1);
         let uri =
             format!("{path}?watch=true&allowWatchBookmarks=true&timeoutSeconds={seconds}{query}");
-        let body = self.open(&uri, self.plan.form.of_watch()).await?;
+        let body = self
+            .open(&uri, self.config.representation.of_watch())
+            .await?;
         Ok(Lines::new(body))
     }
 
     /// Opens the page after `mark`.
     async fn open_page(&self, mark: &str) -> Result<PageReader, Error> {
-        let (Listing::Paged(size) | Listing::Streamed(size)) = self.plan.listing;
-        let path = &self.plan.path;
+        let (Listing::Paged(size) | Listing::Streamed(size)) = self.config.listing;
+        let path = &self.config.path;
         let mark = form_urlencoded(mark);
         let uri = format!("{path}?limit={size}{mark}");
-        let body = self.open(&uri, self.plan.form.of_list()).await?;
+        let body = self
+            .open(&uri, self.config.representation.of_list())
+            .await?;
         Ok(PageReader {
             body: Mutex::new(body),
             splitter: Splitter::new(MAX_WIRE_OBJECT),
@@ -522,10 +526,10 @@ fn broken(text: &str) -> Error {
 }
 
 /// The sign of a failed request: 410 means that what was known is too old.
-fn failed<K>(error: Error) -> WatchSignal<K> {
+fn failed<K>(error: Error) -> ListWatchEvent<K> {
     match error {
-        Error::Status { code: 410, .. } => WatchSignal::Expired,
-        error => WatchSignal::Failed(error),
+        Error::Status { code: 410, .. } => ListWatchEvent::Expired,
+        error => ListWatchEvent::Failed(error),
     }
 }
 

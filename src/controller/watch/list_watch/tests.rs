@@ -42,14 +42,14 @@ fn listing(
     let n = AtomicUsize::new(0);
     let (client, log) =
         client(move |request| answer(n.fetch_add(1, Ordering::Relaxed), &request.path));
-    let plan = Plan {
+    let config = ListWatchConfig {
         path: "/api/v1/configmaps".to_owned(),
-        form: Form::Whole,
+        representation: Representation::Whole,
         listing,
         life: LIFE,
         max_unpacked: usize::MAX,
     };
-    (ListWatch::new(client, plan), log)
+    (ListWatch::new(client, config), log)
 }
 
 fn streamed(
@@ -58,18 +58,18 @@ fn streamed(
     listing(Listing::Streamed(2), answer)
 }
 
-fn told(sign: WatchSignal<ConfigMap>) -> String {
+fn told(sign: ListWatchEvent<ConfigMap>) -> String {
     let name = |map: ConfigMap| map.metadata.name.unwrap_or_default();
     match sign {
-        WatchSignal::Init => "init".to_owned(),
-        WatchSignal::InitApply(map) => format!("listed {}", name(map)),
-        WatchSignal::InitDone => "done".to_owned(),
-        WatchSignal::Apply(map) => format!("applied {}", name(map)),
-        WatchSignal::Delete(map) => format!("deleted {}", name(map)),
-        WatchSignal::Alive => "alive".to_owned(),
-        WatchSignal::Unreadable(object) => format!("unreadable {}", object.name),
-        WatchSignal::Expired => "expired".to_owned(),
-        WatchSignal::Failed(error) => format!("failed {}", error.reason().as_str()),
+        ListWatchEvent::Init => "init".to_owned(),
+        ListWatchEvent::InitApply(map) => format!("listed {}", name(map)),
+        ListWatchEvent::InitDone => "done".to_owned(),
+        ListWatchEvent::Apply(map) => format!("applied {}", name(map)),
+        ListWatchEvent::Delete(map) => format!("deleted {}", name(map)),
+        ListWatchEvent::Alive => "alive".to_owned(),
+        ListWatchEvent::Unreadable(object) => format!("unreadable {}", object.name),
+        ListWatchEvent::Expired => "expired".to_owned(),
+        ListWatchEvent::Failed(error) => format!("failed {}", error.reason().as_str()),
     }
 }
 
@@ -294,9 +294,13 @@ async fn a_watch_that_ends_at_once_is_no_ordinary_one() {
 #[test]
 fn metadata_is_asked_for_as_such() {
     assert!(
-        Form::Metadata
+        Representation::Metadata
             .of_list()
             .contains("PartialObjectMetadataList;")
     );
-    assert!(Form::Metadata.of_watch().contains("PartialObjectMetadata;"));
+    assert!(
+        Representation::Metadata
+            .of_watch()
+            .contains("PartialObjectMetadata;")
+    );
 }
