@@ -32,7 +32,7 @@ use crate::controller::subjects::opt_in::{OptInState, kind_of_source};
 use crate::controller::subjects::policy_index::{ByPolicy, RefersToPolicy};
 use crate::controller::watch::definitions::{Listener, ReadDefinition, WithRules};
 use crate::controller::watch::list_watch::{ListWatchConfig, Listing, Representation};
-use crate::controller::watch::reflector::{Event, Follower};
+use crate::controller::watch::reflector::{Event, EventHandler};
 use crate::controller::watch::refresh::Signal;
 use crate::controller::watch::wire::ReceivedPolicy;
 use crate::policy::subject::{SubjectId, SubjectKind};
@@ -45,7 +45,7 @@ const PAGE_SIZE: u32 = 50;
 /// Follows the policies.
 pub(crate) async fn policies(context: Arc<Context>) {
     let mut listed = BTreeSet::new();
-    follow::<ReceivedPolicy>(&context, Source::Policies, |event| match event {
+    watch_kind::<ReceivedPolicy>(&context, Source::Policies, |event| match event {
         Event::Init => listed.clear(),
         Event::InitKeep(name) => drop(listed.insert(name)),
         Event::InitApply(ReceivedPolicy(policy)) => {
@@ -80,7 +80,7 @@ fn put(context: &Context, policy: ValidatingAdmissionPolicy, from: EventSource) 
 
 /// Follows the bindings.
 pub(crate) async fn bindings(context: Arc<Context>) {
-    follow_by_policy(&context, Source::Bindings, &context.bindings, || {
+    watch_by_policy(&context, Source::Bindings, &context.bindings, || {
         context.set_bindings_listed();
     })
     .await;
@@ -120,14 +120,14 @@ async fn until_probes_are_gone(context: &Context) {
 }
 
 async fn served_probes(context: &Context) {
-    follow_by_policy(context, Source::Probes, &context.probes, || {
+    watch_by_policy(context, Source::Probes, &context.probes, || {
         context.set_probes_listed();
     })
     .await;
 }
 
 /// Follows objects that refer to policies, which each change puts into the queue.
-async fn follow_by_policy<K>(
+async fn watch_by_policy<K>(
     context: &Context,
     source: Source,
     objects: &ByPolicy<K>,
@@ -135,12 +135,12 @@ async fn follow_by_policy<K>(
 ) where
     K: RefersToPolicy + Resource<DynamicType = ()> + DeserializeOwned,
 {
-    let of_source = (source, K::url_path(&(), None));
-    follow_by_policy_at::<K, K>(context, of_source, objects, |object| object, listed_all).await;
+    let source_path = (source, K::url_path(&(), None));
+    watch_by_policy_at::<K, K>(context, source_path, objects, |object| object, listed_all).await;
 }
 
 /// Follows objects at a path that are read in one form, and kept in another.
-pub(super) async fn follow_by_policy_at<R, K>(
+pub(super) async fn watch_by_policy_at<R, K>(
     context: &Context,
     (source, path): (Source, String),
     objects: &ByPolicy<K>,
@@ -151,7 +151,7 @@ pub(super) async fn follow_by_policy_at<R, K>(
     K: RefersToPolicy,
 {
     let mut listed = BTreeSet::new();
-    follow_at::<R>(
+    watch_at::<R>(
         context,
         source,
         (path, resource_name::<R>()),
@@ -207,7 +207,7 @@ async fn crds_as<K: ReadDefinition>(
         }
         (name(&crd), Crd::from(crd))
     };
-    follow::<K>(context, Source::Crds, |event| {
+    watch_kind::<K>(context, Source::Crds, |event| {
         let signal = match event {
             Event::Init => {
                 listed.clear();
@@ -259,7 +259,7 @@ fn name(crd: &CustomResourceDefinition) -> String {
 
 /// Follows the API services, as they announce changes of aggregated APIs.
 pub(crate) async fn api_services(context: Arc<Context>, signals: UnboundedSender<Signal>) {
-    follow::<APIService>(&context, Source::ApiServices, |event| {
+    watch_kind::<APIService>(&context, Source::ApiServices, |event| {
         let (Event::Apply(api_service) | Event::Delete(api_service)) = event else {
             return;
         };
@@ -277,16 +277,16 @@ pub(crate) async fn api_services(context: Arc<Context>, signals: UnboundedSender
 }
 
 /// Follows everything of a kind, and hands each event to `handle`.
-async fn follow<K>(context: &Context, source: Source, handle: impl FnMut(Event<K>))
+async fn watch_kind<K>(context: &Context, source: Source, handle: impl FnMut(Event<K>))
 where
     K: Resource<DynamicType = ()> + DeserializeOwned,
 {
     let at = (K::url_path(&(), None), resource_name::<K>());
-    follow_at::<K>(context, source, at, handle).await;
+    watch_at::<K>(context, source, at, handle).await;
 }
 
 /// The same where the kind is served at `path`, in whatever version, as `resource`.
-pub(super) async fn follow_at<K>(
+pub(super) async fn watch_at<K>(
     context: &Context,
     source: Source,
     (path, resource): (String, String),
@@ -305,18 +305,18 @@ pub(super) async fn follow_at<K>(
             _ => MAX_TYPED_OBJECT,
         },
     };
-    let mut of_source = OfSource {
+    let mut handler = SourceHandler {
         context,
         source,
         resource: resource.clone(),
         handle,
     };
     let names = (source.as_str(), resource);
-    reflector::follow(context, names, config, &mut of_source).await;
+    reflector::reflect(context, names, config, &mut handler).await;
 }
 
 /// Who follows a source of facts.
-struct OfSource<'a, H> {
+struct SourceHandler<'a, H> {
     context: &'a Context,
     source: Source,
     /// The resource, with its group.
@@ -324,24 +324,24 @@ struct OfSource<'a, H> {
     handle: H,
 }
 
-impl<K, H> Follower<K> for OfSource<'_, H>
+impl<K, H> EventHandler<K> for SourceHandler<'_, H>
 where
     K: Resource,
     H: FnMut(Event<K>),
 {
-    fn event(&mut self, event: Event<K>) {
+    fn on_event(&mut self, event: Event<K>) {
         (self.handle)(event);
     }
 
-    fn alive(&mut self) {
+    fn on_progress(&mut self) {
         in_step(self.context, self.source);
     }
 
-    fn failed(&mut self, error: &Error) {
+    fn on_error(&mut self, error: &Error) {
         report(self.context, self.source, &self.resource, error);
     }
 
-    fn unreadable(&mut self, n: usize) {
+    fn on_unreadable(&mut self, n: usize) {
         self.context.metrics.set_unreadable(self.source, n);
     }
 }

@@ -15,7 +15,7 @@ use crate::controller::watch::opt_in_wire::{
     Received, ReceivedBinding, ReceivedMutating, ReceivedWebhooks,
 };
 use crate::controller::watch::reflector::Event;
-use crate::controller::watch::{follow_at, follow_by_policy_at};
+use crate::controller::watch::{watch_at, watch_by_policy_at};
 use crate::policy::subject::{Row, SubjectId, SubjectKind};
 use crate::schema::Gvr;
 use crate::status::object::StatusObject;
@@ -185,7 +185,7 @@ async fn of_kind<K: Received>(context: &Context, state: &OptInState, version: &s
         path(row, version, row.plural),
         format!("{}.{}", row.plural, row.group),
     );
-    follow_at::<K>(context, source, at, |event| match event {
+    watch_at::<K>(context, source, at, |event| match event {
         Event::Init => {
             listed.clear();
             unreadable.clear();
@@ -229,7 +229,7 @@ async fn bindings(context: &Context, state: &OptInState, version: &str) {
             context.touch_opt_in();
         }
     };
-    follow_by_policy_at::<ReceivedBinding, _>(
+    watch_by_policy_at::<ReceivedBinding, _>(
         context,
         (source, path(row, version, resource)),
         &state.bindings,
@@ -256,7 +256,7 @@ async fn objects(context: &Context, state: &OptInState) {
         StatusObject::group(status_object)
     );
     let at = (StatusObject::url_path(status_object, None), name);
-    follow_at::<StatusObject>(context, source, at, |event| match event {
+    watch_at::<StatusObject>(context, source, at, |event| match event {
         Event::Init => listed.clear(),
         Event::InitKeep(name) => drop(listed.insert(name)),
         Event::InitApply(object) => {

@@ -23,7 +23,7 @@ use crate::controller::process::readiness::certain_after;
 use crate::controller::subjects::params::{
     Changed, Key, Listing, Meta, Objects, Referrer, grant, kube_resource, resource_name,
 };
-use crate::controller::watch::reflector::{Event, Follower, follow};
+use crate::controller::watch::reflector::{Event, EventHandler, reflect};
 use crate::policy::subject::SubjectId;
 use crate::schema::rest_mapper::ApiResource;
 use crate::telemetry::metrics::{ErrorReason, Source};
@@ -62,7 +62,7 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
         max_unpacked: usize::MAX,
     };
     let name = resource_name(&resource);
-    let mut of_kind = ParamHandler {
+    let mut handler = ParamHandler {
         context: &context,
         resource: &resource,
         building: BTreeMap::new(),
@@ -70,7 +70,7 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
         is_known: false,
         trouble: Trouble::default(),
     };
-    follow(&context, (&name, name.clone()), config, &mut of_kind).await;
+    reflect(&context, (&name, name.clone()), config, &mut handler).await;
 }
 
 /// Who follows the objects of a kind.
@@ -104,8 +104,8 @@ impl ParamHandler<'_> {
     }
 }
 
-impl Follower<ReceivedMeta> for ParamHandler<'_> {
-    fn event(&mut self, event: Event<ReceivedMeta>) {
+impl EventHandler<ReceivedMeta> for ParamHandler<'_> {
+    fn on_event(&mut self, event: Event<ReceivedMeta>) {
         let was_known = self.is_known;
         let changed = match event {
             Event::Init => {
@@ -140,12 +140,12 @@ impl Follower<ReceivedMeta> for ParamHandler<'_> {
         self.tell(&changed, was_known);
     }
 
-    fn alive(&mut self) {
+    fn on_progress(&mut self) {
         self.context.metrics.synced(Source::Params);
         self.tell(&[], self.is_known);
     }
 
-    fn failed(&mut self, error: &Error) {
+    fn on_error(&mut self, error: &Error) {
         let (context, resource) = (self.context, self.resource);
         let news = self.trouble.note(context, resource, error, self.is_known);
         if let Some(listing) = news {
@@ -153,7 +153,7 @@ impl Follower<ReceivedMeta> for ParamHandler<'_> {
         }
     }
 
-    fn unreadable(&mut self, n: usize) {
+    fn on_unreadable(&mut self, n: usize) {
         let gvk = &self.resource.gvk;
         let metrics = &self.context.metrics;
         self.context.params.set_unreadable(metrics, gvk, n);

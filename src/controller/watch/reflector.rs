@@ -32,26 +32,26 @@ pub(crate) enum Event<K> {
 }
 
 /// Who follows.
-pub(crate) trait Follower<K> {
+pub(crate) trait EventHandler<K> {
     /// Takes what is told of the objects.
-    fn event(&mut self, event: Event<K>);
+    fn on_event(&mut self, event: Event<K>);
 
     /// Notes that the watch works: it tells of a change, or that there is none.
-    fn alive(&mut self);
+    fn on_progress(&mut self);
 
     /// Notes that the watch does not work. It is tried again after a pause.
-    fn failed(&mut self, error: &Error);
+    fn on_error(&mut self, error: &Error);
 
     /// Notes how many objects cannot be read, where that is another number than before.
-    fn unreadable(&mut self, n: usize);
+    fn on_unreadable(&mut self, n: usize);
 }
 
 /// Follows the objects of the kind that `resource` names, for ever. `task` names the watch where it hangs.
-pub(crate) async fn follow<K>(
+pub(crate) async fn reflect<K>(
     context: &Context,
     (task, resource): (&str, String),
     config: ListWatchConfig,
-    follower: &mut impl Follower<K>,
+    handler: &mut impl EventHandler<K>,
 ) where
     K: Resource + DeserializeOwned,
 {
@@ -61,7 +61,7 @@ pub(crate) async fn follow<K>(
     let heartbeat = context.supervisor.heartbeat(format!("watch-{task}"), limit);
     let mut unreadable = UnreadableObjects::new(resource);
     let mut n_unreadable = 0;
-    follower.unreadable(n_unreadable);
+    handler.on_unreadable(n_unreadable);
     let mut is_listing = false;
     loop {
         let sign = watch.next().await;
@@ -70,27 +70,27 @@ pub(crate) async fn follow<K>(
             ListWatchEvent::Init => {
                 is_listing = true;
                 unreadable.begin_list();
-                follower.event(Event::Init);
+                handler.on_event(Event::Init);
             }
-            ListWatchEvent::InitApply(object) => follower.event(Event::InitApply(object)),
+            ListWatchEvent::InitApply(object) => handler.on_event(Event::InitApply(object)),
             ListWatchEvent::InitDone => {
                 is_listing = false;
                 unreadable.end_list();
-                follower.event(Event::InitDone);
+                handler.on_event(Event::InitDone);
             }
             ListWatchEvent::Apply(object) => {
                 unreadable.forget(&name_of(&object));
-                follower.event(Event::Apply(object));
-                follower.alive();
+                handler.on_event(Event::Apply(object));
+                handler.on_progress();
             }
             ListWatchEvent::Delete(object) => {
                 unreadable.forget(&name_of(&object));
-                follower.event(Event::Delete(object));
+                handler.on_event(Event::Delete(object));
             }
-            ListWatchEvent::Alive => follower.alive(),
+            ListWatchEvent::Alive => handler.on_progress(),
             ListWatchEvent::Unreadable(object) => {
                 if is_listing {
-                    follower.event(Event::InitKeep(object.name.clone()));
+                    handler.on_event(Event::InitKeep(object.name.clone()));
                 }
                 unreadable.note(context, object);
             }
@@ -99,13 +99,13 @@ pub(crate) async fn follow<K>(
                 backoff.rest(&context.readiness).await;
             }
             ListWatchEvent::Failed(error) => {
-                follower.failed(&error);
+                handler.on_error(&error);
                 backoff.rest(&context.readiness).await;
             }
         }
         if unreadable.len() != n_unreadable {
             n_unreadable = unreadable.len();
-            follower.unreadable(n_unreadable);
+            handler.on_unreadable(n_unreadable);
         }
     }
 }
