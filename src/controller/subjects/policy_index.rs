@@ -17,10 +17,10 @@ use crate::controller::process::memory::{self, mebibytes};
 use crate::policy::subject::{SubjectId, SubjectKind};
 
 /// The bindings.
-pub(crate) type Bindings = ByPolicy<ValidatingAdmissionPolicyBinding>;
+pub(crate) type Bindings = PolicyIndex<ValidatingAdmissionPolicyBinding>;
 
 /// The probes. All that exist are known where their kind is not served.
-pub(crate) type Probes = ByPolicy<Probe>;
+pub(crate) type Probes = PolicyIndex<Probe>;
 
 /// An object that refers to a policy.
 pub(crate) trait RefersToPolicy: ResourceExt {
@@ -41,7 +41,7 @@ pub(crate) trait RefersToPolicy: ResourceExt {
 
     /// Reports whether the object is the same as `other` as far as the policy is concerned: other
     /// differences are ignored.
-    fn says_the_same_as(&self, other: &Self) -> bool;
+    fn is_equivalent_to(&self, other: &Self) -> bool;
 
     /// Returns the bytes that count against the limits: 0 if there are none for the kind.
     fn stored_bytes(_kept: &Self::Kept) -> usize {
@@ -101,7 +101,7 @@ impl RefersToPolicy for ValidatingAdmissionPolicyBinding {
         SubjectId::new(bound, &*self.spec.policy_name)
     }
 
-    fn says_the_same_as(&self, other: &Self) -> bool {
+    fn is_equivalent_to(&self, other: &Self) -> bool {
         self.spec == other.spec
             && probe_inputs::allows_inputs(&self.metadata)
                 == probe_inputs::allows_inputs(&other.metadata)
@@ -127,7 +127,7 @@ impl RefersToPolicy for Probe {
         self.spec.subject.clone()
     }
 
-    fn says_the_same_as(&self, other: &Self) -> bool {
+    fn is_equivalent_to(&self, other: &Self) -> bool {
         self.spec.hash == other.spec.hash
             && self.status == other.status
             && self.problem == other.problem
@@ -160,15 +160,15 @@ struct Limits {
 }
 
 /// All objects of a kind, by the policy that they refer to.
-pub(crate) struct ByPolicy<K: RefersToPolicy> {
+pub(crate) struct PolicyIndex<K: RefersToPolicy> {
     /// The kind of policies that bindings refer to.
     bound: SubjectKind,
     state: Mutex<State<K>>,
 }
 
-impl<K: RefersToPolicy> fmt::Debug for ByPolicy<K> {
+impl<K: RefersToPolicy> fmt::Debug for PolicyIndex<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ByPolicy").finish_non_exhaustive()
+        f.debug_struct("PolicyIndex").finish_non_exhaustive()
     }
 }
 
@@ -194,7 +194,7 @@ struct State<K: RefersToPolicy> {
     by_policy: HashMap<SubjectId, Named<K::Kept>>,
 }
 
-impl<K: RefersToPolicy> Default for ByPolicy<K> {
+impl<K: RefersToPolicy> Default for PolicyIndex<K> {
     fn default() -> Self {
         let state = State {
             limits: Limits {
@@ -215,7 +215,7 @@ impl<K: RefersToPolicy> Default for ByPolicy<K> {
     }
 }
 
-impl<K: RefersToPolicy> ByPolicy<K> {
+impl<K: RefersToPolicy> PolicyIndex<K> {
     /// Creates an index of bindings of policies of a kind.
     pub(crate) fn new(bound: SubjectKind) -> Self {
         Self {
@@ -246,7 +246,7 @@ impl<K: RefersToPolicy> ByPolicy<K> {
         let mut touched = state.make_room(&policy, &name);
         let is_news = match (before, replaced, state.get(&name)) {
             (Some(before), Some(old), Some(new)) if before == policy => {
-                !K::kept(new).says_the_same_as(&K::kept(&old))
+                !K::kept(new).is_equivalent_to(&K::kept(&old))
             }
             (Some(before), ..) if before != policy => {
                 touched.push(before);

@@ -29,7 +29,7 @@ use crate::controller::cluster::crds::{Crd, Crds, CustomResourceDefinition};
 use crate::controller::process::memory::MAX_TYPED_OBJECT;
 use crate::controller::subjects::event_source::EventSource;
 use crate::controller::subjects::opt_in::{OptInState, kind_of_source};
-use crate::controller::subjects::policy_index::{ByPolicy, RefersToPolicy};
+use crate::controller::subjects::policy_index::{PolicyIndex, RefersToPolicy};
 use crate::controller::watch::definitions::{Listener, ReadDefinition, WithRules};
 use crate::controller::watch::list_watch::{ListWatchConfig, Listing, Representation};
 use crate::controller::watch::reflector::{Event, EventHandler};
@@ -130,7 +130,7 @@ async fn served_probes(context: &Context) {
 async fn watch_by_policy<K>(
     context: &Context,
     source: Source,
-    objects: &ByPolicy<K>,
+    objects: &PolicyIndex<K>,
     listed_all: impl Fn(),
 ) where
     K: RefersToPolicy + Resource<DynamicType = ()> + DeserializeOwned,
@@ -143,7 +143,7 @@ async fn watch_by_policy<K>(
 pub(super) async fn watch_by_policy_at<R, K>(
     context: &Context,
     (source, path): (Source, String),
-    objects: &ByPolicy<K>,
+    objects: &PolicyIndex<K>,
     kept: impl Fn(R) -> K,
     listed_all: impl Fn(),
 ) where
