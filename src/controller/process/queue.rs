@@ -45,12 +45,12 @@ struct State {
 
 /// The priority of a subject in the queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Class {
+enum Priority {
     /// Those that came before it.
     #[default]
-    Narrow,
+    Normal,
     /// All that are narrow, for a while.
-    Broad,
+    Low,
 }
 
 /// State of a subject that waits, is worked on, is delayed or has failed.
@@ -58,7 +58,7 @@ enum Class {
 struct Item {
     is_waiting: bool,
     /// How it waits, or has waited if it is worked on.
-    class: Class,
+    priority: Priority,
     is_running: bool,
     /// True if it is to be worked on again.
     again: bool,
@@ -71,7 +71,7 @@ struct Item {
 impl Queue {
     /// Puts a subject in, unless it waits already.
     pub(crate) fn add(&self, id: &SubjectId) {
-        self.add_as(id, Class::Narrow);
+        self.add_as(id, Priority::Normal);
     }
 
     /// Puts a subject in that is checked against so many documents, unless it waits already.
@@ -80,15 +80,15 @@ impl Queue {
         self.add_as(
             id,
             if is_broad {
-                Class::Broad
+                Priority::Low
             } else {
-                Class::Narrow
+                Priority::Normal
             },
         );
     }
 
-    fn add_as(&self, id: &SubjectId, class: Class) {
-        self.lock().add(id, class);
+    fn add_as(&self, id: &SubjectId, priority: Priority) {
+        self.lock().add(id, priority);
         self.has_work.notify_one();
     }
 
@@ -148,7 +148,7 @@ impl Queue {
             if let Some(item) = state.items.get_mut(&id) {
                 item.delayed_until = None;
             }
-            state.add(&id, Class::Narrow);
+            state.add(&id, Priority::Normal);
         }
         drop(state);
         self.has_work.notify_one();
@@ -191,18 +191,18 @@ fn pause(n_failures: u32, random: f64) -> Duration {
 }
 
 impl State {
-    fn add(&mut self, id: &SubjectId, class: Class) {
+    fn add(&mut self, id: &SubjectId, priority: Priority) {
         let item = self.items.entry(id.clone()).or_default();
-        let is_promoted = (item.class, class) == (Class::Broad, Class::Narrow);
+        let is_promoted = (item.priority, priority) == (Priority::Low, Priority::Normal);
         if item.is_running {
             item.again = true;
         } else if !item.is_waiting || is_promoted {
             item.is_waiting = true;
-            item.class = class;
+            item.priority = priority;
             item.waiting_since.get_or_insert_with(Instant::now);
-            let waiting = match class {
-                Class::Narrow => &mut self.waiting,
-                Class::Broad => &mut self.broad,
+            let waiting = match priority {
+                Priority::Normal => &mut self.waiting,
+                Priority::Low => &mut self.broad,
             };
             waiting.push_back(id.clone());
         }
@@ -220,7 +220,7 @@ impl State {
         item.is_running = true;
         item.again = false;
         item.waiting_since = None;
-        self.n_running += usize::from(item.class == Class::Narrow);
+        self.n_running += usize::from(item.priority == Priority::Normal);
         // Whatever was to be tried again later is tried now.
         if let Some(due) = item.delayed_until.take() {
             self.delayed.remove(&(due, id.clone()));
@@ -235,7 +235,7 @@ impl State {
 
     fn is_broad(&self, id: &SubjectId) -> bool {
         let item = self.items.get(id);
-        item.is_some_and(|item| item.is_waiting && item.class == Class::Broad)
+        item.is_some_and(|item| item.is_waiting && item.priority == Priority::Low)
     }
 
     fn n_broad(&self) -> usize {
@@ -268,13 +268,13 @@ impl State {
         if item.is_running {
             self.n_running = self
                 .n_running
-                .saturating_sub(usize::from(item.class == Class::Narrow));
+                .saturating_sub(usize::from(item.priority == Priority::Normal));
         }
         item.is_running = false;
-        item.class = Class::Narrow;
+        item.priority = Priority::Normal;
         item.n_failures = n_failures;
         if item.again {
-            self.add(id, Class::Narrow);
+            self.add(id, Priority::Normal);
         } else if n_failures == 0 {
             self.items.remove(id);
         }
@@ -300,7 +300,7 @@ impl State {
             if let Some(item) = self.items.get_mut(&id) {
                 item.delayed_until = None;
             }
-            self.add(&id, Class::Narrow);
+            self.add(&id, Priority::Normal);
         }
     }
 }
