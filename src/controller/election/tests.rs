@@ -262,9 +262,9 @@ async fn a_write_that_is_never_answered_ends_before_another_leads() {
     // One write after the other, as long as that is allowed.
     let leadership = first.context.leadership.clone();
     let writes = tokio::spawn(async move {
-        while let Some(deadline) = leadership.may_write() {
+        while let Some(permit) = leadership.may_write() {
             let never = std::future::pending::<Result<(), Error>>();
-            assert!(deadline.within(never).await.is_err());
+            assert!(permit.within(never).await.is_err());
         }
         Instant::now()
     });
@@ -292,8 +292,8 @@ async fn an_election_that_hangs_ends_writing_all_the_same() {
     first.task.abort();
     let leadership = first.context.leadership.clone();
     let mut end = Instant::now();
-    while let Some(deadline) = leadership.may_write() {
-        end = deadline.end;
+    while let Some(permit) = leadership.may_write() {
+        end = permit.end;
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert!(!second.may_write());
@@ -487,9 +487,9 @@ async fn a_renewal_that_hangs_is_no_progress() {
 #[tokio::test(start_paused = true)]
 async fn an_instance_that_is_alone_always_writes() {
     let context = context_of(&Shared::default(), "a");
-    let deadline = context.leadership.may_write().unwrap();
+    let permit = context.leadership.may_write().unwrap();
     let never = std::future::pending::<Result<(), Error>>();
-    let error = deadline.within(never).await.unwrap_err();
+    let error = permit.within(never).await.unwrap_err();
     assert_eq!(error.to_string(), "no answer within 5 s");
 }
 
@@ -517,15 +517,15 @@ async fn two_never_write_at_once_whatever_happens() {
         let server = Shared::default();
         let begin = |name| start_with(context_of(&server, name), name, timing);
         let mut instances = NAMES.map(begin);
-        let mut writes: Vec<(&str, Deadline)> = Vec::new();
+        let mut writes: Vec<(&str, WritePermit)> = Vec::new();
         for _ in 0..1500 {
             tokio::time::sleep(Duration::from_millis(20 + below(&mut random, 200))).await;
-            writes.retain(|(_, deadline)| Instant::now() < deadline.end);
+            writes.retain(|(_, permit)| Instant::now() < permit.end);
             for (name, instance) in NAMES.into_iter().zip(&instances) {
                 if !instance.task.is_finished()
-                    && let Some(deadline) = instance.context.leadership.may_write()
+                    && let Some(permit) = instance.context.leadership.may_write()
                 {
-                    writes.push((name, deadline));
+                    writes.push((name, permit));
                 }
             }
             let writers: BTreeSet<_> = writes.iter().map(|(name, _)| *name).collect();

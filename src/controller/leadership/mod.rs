@@ -64,19 +64,19 @@ impl Default for Leadership {
 
 /// The right to make one write, which is to end in time. It counts as begun until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Deadline {
+pub(crate) struct WritePermit {
     limit: Duration,
     pub(crate) end: Instant,
     n_writes: watch::Sender<usize>,
 }
 
-impl Drop for Deadline {
+impl Drop for WritePermit {
     fn drop(&mut self) {
         self.n_writes.send_modify(|n| *n = n.saturating_sub(1));
     }
 }
 
-impl Deadline {
+impl WritePermit {
     /// Makes the write.
     ///
     /// # Errors
@@ -98,7 +98,7 @@ impl Deadline {
 impl Leadership {
     /// The right to make one write now, or nothing where another instance may be writing. To be asked for
     /// just before the write.
-    pub(crate) fn may_write(&self) -> Option<Deadline> {
+    pub(crate) fn may_write(&self) -> Option<WritePermit> {
         let state = self.lock();
         let now = Instant::now();
         let may = match state.role {
@@ -109,7 +109,7 @@ impl Leadership {
         // Counted under the lock, so that the end of writing misses none.
         may.then(|| {
             self.n_writes.send_modify(|n| *n = n.saturating_add(1));
-            Deadline {
+            WritePermit {
                 limit: state.write_limit,
                 end: now + state.write_limit,
                 n_writes: self.n_writes.clone(),

@@ -140,7 +140,7 @@ async fn write_one(
     });
     let params = apply_params();
     let patch = Patch::Apply(&applied);
-    let Some(deadline) = context.leadership.may_write() else {
+    let Some(permit) = context.leadership.may_write() else {
         // Whoever leads writes it; on becoming leader everything is looked at again.
         return Ok(WriteOutcome::Done);
     };
@@ -157,7 +157,7 @@ async fn write_one(
         return Ok(WriteOutcome::Limited);
     }
     let written = within(TIMEOUT, api.patch_status(name_of(probe), &params, &patch));
-    let written = deadline.within(written).await?;
+    let written = permit.within(written).await?;
     context.metrics.status_written();
     context.touch(context.probes.put(written, EventSource::Answered));
     Ok(WriteOutcome::Done)

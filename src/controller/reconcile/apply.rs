@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use super::shared_conditions;
 use crate::cluster::error::Error;
 use crate::controller::context::Context;
-use crate::controller::leadership::Deadline;
+use crate::controller::leadership::WritePermit;
 use crate::controller::subjects::managed_fields::apply_params;
 use crate::controller::watch::wire::ReceivedPolicy;
 use crate::status::DesiredStatus;
@@ -102,7 +102,7 @@ struct TypeChecking<'a> {
 /// Where the API server does not take it, or not in time.
 pub(crate) async fn apply(
     context: &Context,
-    deadline: &Deadline,
+    permit: &WritePermit,
     policy: &ValidatingAdmissionPolicy,
     desired: &DesiredStatus,
 ) -> Result<Written, Error> {
@@ -127,7 +127,7 @@ pub(crate) async fn apply(
     let patch = Patch::Apply(&applied);
     // The answer is read as far as it is needed.
     let policies: Api<ReceivedPolicy> = Api::all(context.client.clone());
-    let written = deadline.within(policies.patch_status(name, &params, &patch));
+    let written = permit.within(policies.patch_status(name, &params, &patch));
     match written.await {
         Ok(written) => {
             context.metrics.status_written();
@@ -136,7 +136,7 @@ pub(crate) async fn apply(
             let Some(kept) = desired.without_stale(conditions.unwrap_or_default()) else {
                 return Ok(Written::Applied(Box::new(written.0)));
             };
-            retain(context, deadline, (&policies, &written.0.metadata), &kept)
+            retain(context, permit, (&policies, &written.0.metadata), &kept)
                 .await
                 .map(|written| written.map(|ReceivedPolicy(written)| written))
         }
@@ -151,7 +151,7 @@ pub(crate) async fn apply(
 /// Where the API server does not take it, or not in time.
 pub(crate) async fn retain<K>(
     context: &Context,
-    deadline: &Deadline,
+    permit: &WritePermit,
     (api, seen): (&Api<K>, &ObjectMeta),
     kept: &[Condition],
 ) -> Result<Written<K>, Error>
@@ -162,7 +162,7 @@ where
         name = seen.name,
         "a condition that does not hold any more belongs to another field manager as well: removing it"
     );
-    let written = deadline.within(shared_conditions::retain(api, seen, kept));
+    let written = permit.within(shared_conditions::retain(api, seen, kept));
     match written.await {
         Ok(written) => {
             context.metrics.status_written();

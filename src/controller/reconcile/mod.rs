@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::context::Context;
-use super::leadership::Deadline;
+use super::leadership::WritePermit;
 use crate::cluster::error::Error;
 use crate::controller::probe_runner;
 use crate::controller::probes::Probed;
@@ -101,7 +101,7 @@ async fn apply_status(
     if entry.has_ours && desired.is_met_by(entry.policy.status.as_ref()) {
         return Ok(Skipped::Equal.into());
     }
-    let Some(deadline) = context.leadership.may_write() else {
+    let Some(permit) = context.leadership.may_write() else {
         // The leader writes it. All subjects are queued when this instance becomes the leader.
         return Ok(Skipped::NotLeader.into());
     };
@@ -116,7 +116,7 @@ async fn apply_status(
         }
         return Ok(Skipped::RateLimited.into());
     }
-    let written = match write(context, &deadline, entry, desired).await? {
+    let written = match write(context, &permit, entry, desired).await? {
         Written::Applied(written) => *written,
         // The watch notifies of the current state. If it is late, the policy is retried.
         Written::Conflict => return Ok(ReconcileResult::Conflict),
@@ -226,15 +226,15 @@ enum WrittenObject {
 /// Writes what is to be said of the policy `entry`, to where it belongs.
 async fn write(
     context: &Context,
-    deadline: &Deadline,
+    permit: &WritePermit,
     entry: &Entry,
     desired: &DesiredStatus,
 ) -> Result<Written<WrittenObject>, Error> {
     if entry.body.is_some() {
-        let written = status_objects::apply(context, deadline, entry, desired).await?;
+        let written = status_objects::apply(context, permit, entry, desired).await?;
         return Ok(written.map(WrittenObject::Status));
     }
-    let written = apply(context, deadline, &entry.policy, desired).await?;
+    let written = apply(context, permit, &entry.policy, desired).await?;
     Ok(written.map(WrittenObject::Policy))
 }
 
@@ -253,10 +253,10 @@ async fn delete_status_object(
     let Some(object) = state.orphan(&id.name) else {
         return Ok(otherwise);
     };
-    let Some(deadline) = context.leadership.may_write() else {
+    let Some(permit) = context.leadership.may_write() else {
         return Ok(Skipped::NotLeader.into());
     };
-    Ok(status_objects::delete(context, &deadline, (id, state), &object).await?)
+    Ok(status_objects::delete(context, &permit, (id, state), &object).await?)
 }
 
 /// `True`, or the status of `Ready` with its reason.

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::cluster::error::Error;
 use crate::controller::context::Context;
-use crate::controller::leadership::Deadline;
+use crate::controller::leadership::WritePermit;
 use crate::controller::reconcile::apply::{self, Written};
 use crate::controller::reconcile::result::ReconcileResult;
 use crate::controller::subjects::event_source::EventSource;
@@ -31,7 +31,7 @@ use crate::telemetry::metrics::ErrorReason;
 /// Where the API server does not take it, or not in time.
 pub(crate) async fn apply(
     context: &Context,
-    deadline: &Deadline,
+    permit: &WritePermit,
     entry: &Entry,
     desired: &DesiredStatus,
 ) -> Result<Written<StatusObject>, Error> {
@@ -44,10 +44,10 @@ pub(crate) async fn apply(
         Some(object) if object.content.is_owned_by(uid) => object.content.meta().clone(),
         // It is about another policy of that name, which is gone.
         Some(object) => {
-            delete(context, deadline, (&entry.id, state), &object).await?;
+            delete(context, permit, (&entry.id, state), &object).await?;
             return Ok(Written::Conflict);
         }
-        None => match create(context, deadline, state, entry).await? {
+        None => match create(context, permit, state, entry).await? {
             Written::Applied(created) => {
                 let metadata = created.meta().clone();
                 // The watch has yet to tell of it.
@@ -57,7 +57,7 @@ pub(crate) async fn apply(
             other => return Ok(other),
         },
     };
-    let written = write(context, deadline, (state, &object), desired).await;
+    let written = write(context, permit, (state, &object), desired).await;
     match written {
         Ok(written) => {
             context.metrics.status_written();
@@ -67,7 +67,7 @@ pub(crate) async fn apply(
                 return Ok(Written::Applied(Box::new(written)));
             };
             let objects = api(context, state);
-            apply::retain(context, deadline, (&objects, written.meta()), &kept).await
+            apply::retain(context, permit, (&objects, written.meta()), &kept).await
         }
         Err(error) => match error.reason() {
             ErrorReason::NotFound => {
@@ -83,7 +83,7 @@ pub(crate) async fn apply(
 /// Creates the object of a policy, without a status.
 async fn create(
     context: &Context,
-    deadline: &Deadline,
+    permit: &WritePermit,
     state: &OptInState,
     entry: &Entry,
 ) -> Result<Written<StatusObject>, Error> {
@@ -113,7 +113,7 @@ async fn create(
         .create(&params, object.to_string().into_bytes())
         .map_err(kube::Error::BuildRequest)?;
     let created = context.client.request::<StatusObject>(request);
-    match deadline.within(created).await {
+    match permit.within(created).await {
         Ok(created) => Ok(Written::Applied(Box::new(created))),
         Err(error) => match error.reason() {
             // Somebody else has created it.
@@ -126,7 +126,7 @@ async fn create(
 /// Writes the status of an object as it was seen.
 async fn write(
     context: &Context,
-    deadline: &Deadline,
+    permit: &WritePermit,
     (state, seen): (&OptInState, &ObjectMeta),
     desired: &DesiredStatus,
 ) -> Result<StatusObject, Error> {
@@ -140,7 +140,7 @@ async fn write(
     });
     let params = apply_params();
     let patch = Patch::Apply(&applied);
-    deadline
+    permit
         .within(api(context, state).patch_status(name, &params, &patch))
         .await
 }
@@ -152,7 +152,7 @@ async fn write(
 /// Where the API server does not take it, or not in time.
 pub(crate) async fn delete(
     context: &Context,
-    deadline: &Deadline,
+    permit: &WritePermit,
     (id, state): (&SubjectId, &OptInState),
     object: &Object,
 ) -> Result<ReconcileResult, Error> {
@@ -163,7 +163,7 @@ pub(crate) async fn delete(
         resource_version: None,
     });
     let api = api(context, state);
-    match deadline.within(api.delete(name, &params)).await {
+    match permit.within(api.delete(name, &params)).await {
         Ok(_) => {}
         Err(error) => match error.reason() {
             ErrorReason::NotFound => {}

@@ -154,8 +154,8 @@ pub(crate) async fn send(context: Arc<Context>) {
         let may_be_sent_at = bucket.take(Instant::now());
         context.events.pause(may_be_sent_at).await;
         // What turned while another instance led is told by that one.
-        if let Some(deadline) = context.leadership.may_write()
-            && let Err(error) = deadline.within(correlator.send(&context, &event)).await
+        if let Some(permit) = context.leadership.may_write()
+            && let Err(error) = permit.within(correlator.send(&context, &event)).await
         {
             context.metrics.event_dropped();
             complain(&context, &error);

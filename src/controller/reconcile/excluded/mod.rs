@@ -31,11 +31,11 @@ pub(crate) async fn leave(
     if !excluded.has_ours {
         return Ok(Skipped::Excluded.into());
     }
-    let Some(deadline) = context.leadership.may_write() else {
+    let Some(permit) = context.leadership.may_write() else {
         return Ok(Skipped::NotLeader.into());
     };
     let policies = context.policies();
-    let cleared = deadline.within(clear(&policies, &policy.metadata, true));
+    let cleared = permit.within(clear(&policies, &policy.metadata, true));
     Ok(match cleared.await? {
         Written::Applied(written) => {
             context.metrics.status_written();
