@@ -144,7 +144,7 @@ impl Controller {
         let work = reconcile::work(Arc::clone(&context), stop);
         let work = supervisor.contained("workers", work);
         let writing = async {
-            unless_lost(&supervisor, work).await?;
+            until_task_exit(&supervisor, work).await?;
             let n_unfinished = context.probe_runner.n_unfinished();
             if n_unfinished > 0 {
                 tracing::info!(
@@ -186,7 +186,7 @@ async fn elect(
 }
 
 /// Waits for the end of `work`, or until a task is lost.
-async fn unless_lost(
+async fn until_task_exit(
     supervisor: &Supervisor,
     work: impl Future<Output = Option<()>>,
 ) -> Result<(), String> {
@@ -235,7 +235,7 @@ mod supervision {
         });
         let forever = supervisor.contained("workers", std::future::pending());
         assert_eq!(
-            unless_lost(&supervisor, forever).await,
+            until_task_exit(&supervisor, forever).await,
             Err("the task watch-crds panicked: null".to_owned())
         );
     }
@@ -245,11 +245,11 @@ mod supervision {
         let supervisor = Supervisor::new(Arc::new(Metrics::new()));
         let work = supervisor.contained("workers", async { panic!("hostile") });
         assert_eq!(
-            unless_lost(&supervisor, work).await,
+            until_task_exit(&supervisor, work).await,
             Err("the task workers panicked: hostile".to_owned())
         );
         let supervisor = Supervisor::new(Arc::new(Metrics::new()));
         let work = supervisor.contained("workers", async {});
-        assert_eq!(unless_lost(&supervisor, work).await, Ok(()));
+        assert_eq!(until_task_exit(&supervisor, work).await, Ok(()));
     }
 }

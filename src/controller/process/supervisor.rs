@@ -55,14 +55,14 @@ impl Heartbeat {
 
 /// A task that is not there any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Lost {
+pub(crate) struct TaskExit {
     /// The task.
     pub(crate) task: &'static str,
     /// Message of the panic, or `None` where the task just ended.
     pub(crate) panic: Option<String>,
 }
 
-impl fmt::Display for Lost {
+impl fmt::Display for TaskExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.panic {
             Some(message) => write!(f, "the task {} panicked: {message}", self.task),
@@ -76,7 +76,7 @@ impl fmt::Display for Lost {
 pub struct Supervisor {
     metrics: Arc<Metrics>,
     pulses: Arc<Mutex<Vec<Weak<Pulse>>>>,
-    lost: watch::Sender<Option<Lost>>,
+    lost: watch::Sender<Option<TaskExit>>,
 }
 
 impl Supervisor {
@@ -125,7 +125,7 @@ impl Supervisor {
         self.metrics.supervised(task);
         let outcome = AssertUnwindSafe(work).catch_unwind().await;
         let panic = outcome.err().map(|payload| message(payload.as_ref()));
-        self.note(Lost { task, panic });
+        self.note(TaskExit { task, panic });
     }
 
     /// Runs `work`, which may end but must not panic; `None` where it did, which [`Self::lost`] tells.
@@ -139,14 +139,14 @@ impl Supervisor {
             Ok(outcome) => Some(outcome),
             Err(payload) => {
                 let panic = Some(message(payload.as_ref()));
-                self.note(Lost { task, panic });
+                self.note(TaskExit { task, panic });
                 None
             }
         }
     }
 
     /// The first task that was lost, when one is.
-    pub(crate) async fn lost(&self) -> Lost {
+    pub(crate) async fn lost(&self) -> TaskExit {
         let mut lost = self.lost.subscribe();
         loop {
             if let Some(lost) = lost.borrow_and_update().as_ref() {
@@ -157,7 +157,7 @@ impl Supervisor {
         }
     }
 
-    fn note(&self, lost: Lost) {
+    fn note(&self, lost: TaskExit) {
         if lost.panic.is_some() {
             self.metrics.panicked(lost.task);
         }
