@@ -8,14 +8,14 @@ use crate::controller::watch::list_watch::fuzzing as wire;
 use crate::controller::watch::opt_in_wire::{
     Received, ReceivedBinding, ReceivedMutating, ReceivedWebhooks,
 };
-use crate::controller::watch::wire::ReceivedPolicy;
+use crate::controller::watch::wire::WirePolicy;
 
 pub use crate::controller::watch::list_watch::fuzzing::Counts;
 
 /// Reads a watch of policies that arrives in chunks of `chunk` bytes.
 #[must_use]
 pub fn watch_policies(bytes: &[u8], chunk: usize) -> Counts {
-    wire::read_watch::<ReceivedPolicy>(bytes, chunk)
+    wire::read_watch::<WirePolicy>(bytes, chunk)
 }
 
 /// Reads a watch of probes that arrives in chunks of `chunk` bytes.
@@ -27,7 +27,7 @@ pub fn watch_probes(bytes: &[u8], chunk: usize) -> Counts {
 /// Reads a page of a list of policies that arrives in chunks of `chunk` bytes.
 #[must_use]
 pub fn list_policies(bytes: &[u8], chunk: usize) -> Counts {
-    wire::read_page::<ReceivedPolicy>(bytes, chunk)
+    wire::read_page::<WirePolicy>(bytes, chunk)
 }
 
 /// Reads a page of a list of probes that arrives in chunks of `chunk` bytes.
@@ -46,7 +46,7 @@ pub fn probe(text: &str) -> Option<bool> {
 /// Reads a policy, and returns true if it has a spec; `None` where it is no policy.
 #[must_use]
 pub fn policy(text: &str) -> Option<bool> {
-    let ReceivedPolicy(policy) = serde_json::from_str(text).ok()?;
+    let WirePolicy(policy) = serde_json::from_str(text).ok()?;
     Some(policy.spec.is_some())
 }
 

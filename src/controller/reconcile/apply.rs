@@ -20,7 +20,7 @@ use crate::cluster::error::Error;
 use crate::controller::context::Context;
 use crate::controller::leadership::WritePermit;
 use crate::controller::subjects::managed_fields::apply_params;
-use crate::controller::watch::wire::ReceivedPolicy;
+use crate::controller::watch::wire::WirePolicy;
 use crate::status::DesiredStatus;
 use crate::telemetry::metrics::ErrorReason;
 
@@ -126,7 +126,7 @@ pub(crate) async fn apply(
     let params = apply_params();
     let patch = Patch::Apply(&applied);
     // The answer is read as far as it is needed.
-    let policies: Api<ReceivedPolicy> = Api::all(context.client.clone());
+    let policies: Api<WirePolicy> = Api::all(context.client.clone());
     let written = permit.within(policies.patch_status(name, &params, &patch));
     match written.await {
         Ok(written) => {
@@ -138,7 +138,7 @@ pub(crate) async fn apply(
             };
             retain(context, permit, (&policies, &written.0.metadata), &kept)
                 .await
-                .map(|written| written.map(|ReceivedPolicy(written)| written))
+                .map(|written| written.map(|WirePolicy(written)| written))
         }
         Err(error) => Written::refused(error),
     }

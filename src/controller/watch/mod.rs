@@ -34,7 +34,7 @@ use crate::controller::watch::definitions::{Listener, ReadDefinition, WithRules}
 use crate::controller::watch::list_watch::{ListWatchConfig, Listing, Representation};
 use crate::controller::watch::reflector::{Event, EventHandler};
 use crate::controller::watch::refresh::Signal;
-use crate::controller::watch::wire::ReceivedPolicy;
+use crate::controller::watch::wire::WirePolicy;
 use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::schema::GroupVersion;
 use crate::telemetry::metrics::{ErrorReason, Source};
@@ -45,10 +45,10 @@ const PAGE_SIZE: u32 = 50;
 /// Follows the policies.
 pub(crate) async fn policies(context: Arc<Context>) {
     let mut listed = BTreeSet::new();
-    watch_kind::<ReceivedPolicy>(&context, Source::Policies, |event| match event {
+    watch_kind::<WirePolicy>(&context, Source::Policies, |event| match event {
         Event::Init => listed.clear(),
         Event::InitKeep(name) => drop(listed.insert(name)),
-        Event::InitApply(ReceivedPolicy(policy)) => {
+        Event::InitApply(WirePolicy(policy)) => {
             listed.extend(policy.metadata.name.clone());
             put(&context, policy, EventSource::Listed);
         }
@@ -58,8 +58,8 @@ pub(crate) async fn policies(context: Arc<Context>) {
             listed.clear();
             context.set_policies_listed();
         }
-        Event::Apply(ReceivedPolicy(policy)) => put(&context, policy, EventSource::Watched),
-        Event::Delete(ReceivedPolicy(policy)) => {
+        Event::Apply(WirePolicy(policy)) => put(&context, policy, EventSource::Watched),
+        Event::Delete(WirePolicy(policy)) => {
             let name = policy.metadata.name.unwrap_or_default();
             listed.remove(&name);
             let id = SubjectId::policy(name);

@@ -17,7 +17,7 @@ use serde::Deserialize;
 /// A policy. Of its metadata it has the names, the versions, the labels, and who applied fields of it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "Received")]
-pub(crate) struct ReceivedPolicy(pub(crate) ValidatingAdmissionPolicy);
+pub(crate) struct WirePolicy(pub(crate) ValidatingAdmissionPolicy);
 
 #[derive(Deserialize)]
 struct Received {
@@ -47,7 +47,7 @@ struct Manager {
     subresource: Option<String>,
 }
 
-impl From<Received> for ReceivedPolicy {
+impl From<Received> for WirePolicy {
     fn from(received: Received) -> Self {
         let metadata = received.metadata.unwrap_or_default();
         let managers = metadata.managed_fields.map(|managers| {
@@ -75,7 +75,7 @@ impl From<Received> for ReceivedPolicy {
     }
 }
 
-impl Resource for ReceivedPolicy {
+impl Resource for WirePolicy {
     type DynamicType = ();
     type Scope = ClusterResourceScope;
 
@@ -112,7 +112,7 @@ mod tests {
     use crate::controller::subjects::managed_fields::owns_status;
 
     fn read(value: Value) -> ValidatingAdmissionPolicy {
-        serde_json::from_value::<ReceivedPolicy>(value).unwrap().0
+        serde_json::from_value::<WirePolicy>(value).unwrap().0
     }
 
     #[test]
