@@ -9,7 +9,7 @@ use crate::status::exclusion::Exclusion;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Excluded {
     /// True if its status has fields of ours.
-    pub(crate) has_ours: bool,
+    pub(crate) owns_status: bool,
 }
 
 /// Returns the exclusion of the policy if it is left alone; it must have its labels and its managed
@@ -20,6 +20,6 @@ pub(crate) fn excluded(
 ) -> Option<Excluded> {
     let metadata = &policy.metadata;
     exclusion.excludes(metadata).then(|| Excluded {
-        has_ours: owns_status(metadata),
+        owns_status: owns_status(metadata),
     })
 }

@@ -27,7 +27,7 @@ use crate::status::exclusion::Exclusion;
 /// The policies and other subjects that exist.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
-    entries: Mutex<HashMap<SubjectId, Kept>>,
+    entries: Mutex<HashMap<SubjectId, StoredPolicy>>,
     exclusion: Exclusion,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Entry {
     /// Exclusion, if the policy is left alone.
     pub(crate) excluded: Option<Excluded>,
     /// True if its status is ours by its managed fields. What is not ours would stay when the controller is uninstalled.
-    pub(crate) has_ours: bool,
+    pub(crate) owns_status: bool,
 }
 
 /// The part of what is followed that it does not share with a ValidatingAdmissionPolicy.
@@ -109,11 +109,11 @@ impl Body {
 
 /// One policy as it is kept.
 #[derive(Debug)]
-struct Kept {
+struct StoredPolicy {
     policy: Arc<PackedPolicy>,
     result: Option<Arc<CheckResult>>,
     excluded: Option<Excluded>,
-    has_ours: bool,
+    owns_status: bool,
     dependencies: Arc<Dependencies>,
 }
 
@@ -180,7 +180,7 @@ impl Entry {
 
 /// Reports whether `policy` takes the place of what is known by that name.
 fn supersedes(
-    entries: &HashMap<SubjectId, Kept>,
+    entries: &HashMap<SubjectId, StoredPolicy>,
     id: &SubjectId,
     policy: &ValidatingAdmissionPolicy,
     from: EventSource,
@@ -240,7 +240,7 @@ impl Store {
         }
         let excluded = exclude::excluded(&self.exclusion, &policy);
         // What is followed has its status in an object that is ours as a whole.
-        let has_ours = body.is_some() || owns_status(&policy.metadata);
+        let owns_status = body.is_some() || owns_status(&policy.metadata);
         if excluded.is_some() {
             // Nothing of it is read, and so it depends on nothing.
             (policy.spec, policy.status) = (None, None);
@@ -253,11 +253,11 @@ impl Store {
             return false;
         }
         let Some(known) = entries.get_mut(&id) else {
-            let kept = Kept {
+            let kept = StoredPolicy {
                 policy: packed,
                 result: None,
                 excluded,
-                has_ours,
+                owns_status,
                 dependencies: Arc::new(Dependencies::of(&policy, webhooks)),
             };
             entries.insert(id, kept);
@@ -276,7 +276,7 @@ impl Store {
         }
         known.policy = packed;
         known.excluded = excluded;
-        known.has_ours = has_ours;
+        known.owns_status = owns_status;
         true
     }
 
@@ -298,12 +298,12 @@ impl Store {
 
     /// Returns a subject.
     pub(crate) fn get(&self, id: &SubjectId) -> Option<Entry> {
-        let (packed, result, excluded, has_ours) = {
+        let (packed, result, excluded, owns_status) = {
             let entries = self.lock();
             let kept = entries.get(id)?;
             let result = kept.result.clone();
             let packed = Arc::clone(&kept.policy);
-            (packed, result, kept.excluded, kept.has_ours)
+            (packed, result, kept.excluded, kept.owns_status)
         };
         Some(Entry {
             id: id.clone(),
@@ -311,7 +311,7 @@ impl Store {
             policy: Arc::new(packed.unpack()),
             result,
             excluded,
-            has_ours,
+            owns_status,
         })
     }
 
@@ -408,7 +408,7 @@ impl Store {
         needed
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<SubjectId, Kept>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SubjectId, StoredPolicy>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -28,7 +28,7 @@ pub(crate) async fn leave(
     context.admissions.forget(id);
     // Its probes are told so.
     context.probe_runner.add(id);
-    if !excluded.has_ours {
+    if !excluded.owns_status {
         return Ok(Skipped::Excluded.into());
     }
     let Some(permit) = context.leadership.may_write() else {

@@ -13,8 +13,8 @@ use crate::telemetry::Metrics;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 /// A policy with a label, that we have judged or not.
-fn labelled(labels: &Value, version: &str, has_ours: bool) -> ValidatingAdmissionPolicy {
-    let managed = if has_ours {
+fn labelled(labels: &Value, version: &str, owns_status: bool) -> ValidatingAdmissionPolicy {
+    let managed = if owns_status {
         json!([{"manager": FIELD_MANAGER, "operation": "Apply", "subresource": "status"}])
     } else {
         json!([{"manager": FIELD_MANAGER, "operation": "Apply"},
