@@ -25,7 +25,7 @@ use crate::controller::subjects::opt_in::OptIn;
 use crate::controller::subjects::params::Params;
 use crate::controller::subjects::pending_events::Events;
 use crate::controller::subjects::policy_index::{Bindings, Probes};
-use crate::controller::subjects::stale_conditions::KeptConditions;
+use crate::controller::subjects::stale_conditions::StaleConditions;
 use crate::controller::subjects::store::Store;
 use crate::controller::subjects::write_limiter::WriteLimiter;
 use crate::policy::analysis::Profile;
@@ -86,7 +86,7 @@ pub(crate) struct Context {
     pub(crate) match_cache: Arc<MatchCache>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) readiness: Readiness,
-    pub(crate) kept: KeptConditions,
+    pub(crate) kept: StaleConditions,
     pub(crate) lanes: Lanes,
     pub(crate) log_throttle: LogThrottle,
     pub(crate) write_limiter: WriteLimiter,
@@ -132,7 +132,7 @@ impl Context {
             queue,
             metrics,
             readiness: Readiness::default(),
-            kept: KeptConditions::default(),
+            kept: StaleConditions::default(),
             lanes: Lanes::default(),
             log_throttle: LogThrottle::default(),
             write_limiter: WriteLimiter::default(),

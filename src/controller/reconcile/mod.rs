@@ -155,7 +155,7 @@ fn desired(context: &Context, id: &SubjectId, facts: &Facts) -> DesiredStatus {
     let now = (context.now)();
     let mut observed = facts.observed(&context.settings.ready_requires);
     let desired = compute(&observed, now);
-    if !(context.kept).lasts(id, desired.is_kept, Instant::now()) {
+    if !(context.kept).is_stale(id, desired.is_kept, Instant::now()) {
         return desired;
     }
     observed.staleness.is_kept_long = true;

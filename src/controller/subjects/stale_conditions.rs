@@ -13,27 +13,27 @@ use crate::policy::subject::SubjectId;
 
 /// The policies with conditions that are kept.
 #[derive(Debug, Default)]
-pub(crate) struct KeptConditions {
-    policies: Mutex<HashMap<SubjectId, Kept>>,
+pub(crate) struct StaleConditions {
+    policies: Mutex<HashMap<SubjectId, Retained>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Kept {
+struct Retained {
     since: Instant,
     /// True once it was told that it lasts.
     is_told: bool,
 }
 
-impl KeptConditions {
+impl StaleConditions {
     /// Notes at `now` whether a condition of the policy is kept; reports whether one has been for longer than a pause
     /// takes.
-    pub(crate) fn lasts(&self, policy: &SubjectId, is_kept: bool, now: Instant) -> bool {
+    pub(crate) fn is_stale(&self, policy: &SubjectId, is_kept: bool, now: Instant) -> bool {
         let mut policies = self.lock();
         if !is_kept {
             policies.remove(policy);
             return false;
         }
-        let kept = policies.entry(policy.clone()).or_insert(Kept {
+        let kept = policies.entry(policy.clone()).or_insert(Retained {
             since: now,
             is_told: false,
         });
@@ -49,13 +49,14 @@ impl KeptConditions {
     /// The policies of which it is to be told at `now`, and was not yet.
     pub(crate) fn due(&self, now: Instant) -> Vec<SubjectId> {
         let policies = self.lock();
-        let is_due =
-            |kept: &Kept| !kept.is_told && now.saturating_duration_since(kept.since) >= MAX_PAUSE;
+        let is_due = |kept: &Retained| {
+            !kept.is_told && now.saturating_duration_since(kept.since) >= MAX_PAUSE
+        };
         let due = policies.iter().filter(|(_, kept)| is_due(kept));
         due.map(|(policy, _)| policy.clone()).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<SubjectId, Kept>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SubjectId, Retained>> {
         self.policies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -69,18 +70,18 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_told_once_it_lasts() {
-        let kept = KeptConditions::default();
+        let kept = StaleConditions::default();
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
-        assert!(!kept.lasts(&id("a"), true, start));
-        assert!(!kept.lasts(&id("a"), true, after(59)));
+        assert!(!kept.is_stale(&id("a"), true, start));
+        assert!(!kept.is_stale(&id("a"), true, after(59)));
         assert_eq!(kept.due(after(59)), []);
         assert_eq!(kept.due(after(60)), [id("a")]);
-        assert!(kept.lasts(&id("a"), true, after(61)));
+        assert!(kept.is_stale(&id("a"), true, after(61)));
         assert_eq!(kept.due(after(90)), []);
         // It is over, and begins again.
-        assert!(!kept.lasts(&id("a"), false, after(91)));
-        assert!(!kept.lasts(&id("a"), true, after(92)));
+        assert!(!kept.is_stale(&id("a"), false, after(91)));
+        assert!(!kept.is_stale(&id("a"), true, after(92)));
         assert_eq!(kept.due(after(150)), []);
         assert_eq!(kept.due(after(152)), [id("a")]);
         kept.forget(&id("a"));
