@@ -40,7 +40,7 @@ pub(crate) struct DiscoveryLag {
     /// Resources that were of a CRD and must not be listed any more, with its name and until when.
     leaving: BTreeMap<Gvr, (String, Instant)>,
     /// Documents that must change on account of the CRD of that name.
-    changing: BTreeMap<(GroupVersion, String), Changing>,
+    changing: BTreeMap<(GroupVersion, String), ExpectedChange>,
     /// Documents that may change, with their address before and until when.
     may_change: BTreeMap<GroupVersion, (Option<String>, Instant)>,
     /// The CRDs that are held back, and since when.
@@ -49,7 +49,7 @@ pub(crate) struct DiscoveryLag {
 
 /// A document that must change.
 #[derive(Debug)]
-struct Changing {
+struct ExpectedChange {
     /// Its address before.
     address: Option<String>,
     /// The resources that come or go with it.
@@ -71,22 +71,22 @@ enum Missing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// The snapshot contradicts the CRDs: some of it is held back.
-    Contradiction,
+    Inconsistent,
     /// The snapshot is consistent, and more is expected to show soon.
-    Expecting,
+    Pending,
     /// Nothing more is expected.
-    Settled,
+    Converged,
 }
 
 /// The parts of a snapshot that are taken as they were before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct Pinned {
     crds: BTreeSet<String>,
     resources: BTreeSet<Gvr>,
     documents: BTreeSet<GroupVersion>,
 }
 
-impl Held {
+impl Pinned {
     fn is_empty(&self) -> bool {
         self.crds.is_empty() && self.resources.is_empty() && self.documents.is_empty()
     }
@@ -167,7 +167,7 @@ impl DiscoveryLag {
         }
         for (gv, resources) in changing {
             let address = index.get(&gv).cloned();
-            let changing = Changing {
+            let changing = ExpectedChange {
                 address,
                 resources: BTreeSet::new(),
                 until: now + DOCUMENT_LIMIT,
@@ -204,7 +204,7 @@ impl DiscoveryLag {
         index: &Index,
         published: &ClusterSnapshot,
         now: Instant,
-    ) -> (Progress, Held) {
+    ) -> (Progress, Pinned) {
         let established: BTreeMap<Gvr, &String> = crds
             .iter()
             .flat_map(|(name, crd)| crd.resources().map(move |gvr| (gvr, name)))
@@ -244,11 +244,11 @@ impl DiscoveryLag {
 
         let held = self.hold(&established, published, now);
         let progress = if !held.is_empty() {
-            Progress::Contradiction
+            Progress::Inconsistent
         } else if self.may_change.is_empty() {
-            Progress::Settled
+            Progress::Converged
         } else {
-            Progress::Expecting
+            Progress::Pending
         };
         (progress, held)
     }
@@ -259,7 +259,7 @@ impl DiscoveryLag {
         established: &BTreeMap<Gvr, &String>,
         published: &ClusterSnapshot,
         now: Instant,
-    ) -> Held {
+    ) -> Pinned {
         let mut by_crd: BTreeMap<&String, BTreeSet<&Gvr>> = BTreeMap::new();
         let mut documents = BTreeSet::new();
         let missing = self.missing.iter();
@@ -297,7 +297,7 @@ impl DiscoveryLag {
                 .is_some_and(|since| now < *since + TOTAL_LIMIT)
         };
         by_crd.retain(|name, _| is_held(name));
-        let held_now = Held {
+        let held_now = Pinned {
             crds: by_crd.keys().map(|name| (*name).clone()).collect(),
             resources: by_crd.into_values().flatten().cloned().collect(),
             documents,
@@ -353,9 +353,9 @@ mod tests {
         let mut check = |is_listed, address, expect| {
             assert_eq!(progress(&mut lag, &crds, is_listed, address, now), expect);
         };
-        check(false, None, Progress::Contradiction);
-        check(true, None, Progress::Contradiction);
-        check(true, Some("1"), Progress::Settled);
+        check(false, None, Progress::Inconsistent);
+        check(true, None, Progress::Inconsistent);
+        check(true, Some("1"), Progress::Converged);
     }
 
     #[test]
@@ -367,11 +367,11 @@ mod tests {
         let crds = crds(&widget);
         assert_eq!(
             progress(&mut lag, &crds, true, Some("1"), now),
-            Progress::Contradiction
+            Progress::Inconsistent
         );
         assert_eq!(
             progress(&mut lag, &crds, true, Some("2"), now),
-            Progress::Settled
+            Progress::Converged
         );
     }
 
@@ -384,16 +384,16 @@ mod tests {
         let crds = crds(&widget);
         assert_eq!(
             progress(&mut lag, &crds, false, None, now),
-            Progress::Contradiction
+            Progress::Inconsistent
         );
         let late = now + LIMIT;
         assert_eq!(
             progress(&mut lag, &crds, false, None, late),
-            Progress::Settled
+            Progress::Converged
         );
         assert_eq!(
             progress(&mut lag, &crds, false, None, late + LIMIT),
-            Progress::Settled
+            Progress::Converged
         );
     }
 
@@ -404,15 +404,15 @@ mod tests {
         let crds = crds(&crd("example.com", "Widget", &["v1"]));
         assert_eq!(
             progress(&mut lag, &crds, true, Some("1"), now),
-            Progress::Settled
+            Progress::Converged
         );
         assert_eq!(
             progress(&mut lag, &crds, false, Some("1"), now),
-            Progress::Contradiction
+            Progress::Inconsistent
         );
         assert_eq!(
             progress(&mut lag, &crds, true, Some("1"), now),
-            Progress::Settled
+            Progress::Converged
         );
     }
 
@@ -429,11 +429,11 @@ mod tests {
             let (progress, held) = lag.progress(&crds, mapper, index, &before, now);
             assert_eq!(progress, expect);
             let kept = held.index(&before.index, index);
-            assert_eq!(kept.is_some(), expect == Progress::Contradiction);
+            assert_eq!(kept.is_some(), expect == Progress::Inconsistent);
             assert!(kept.is_none_or(|kept| kept.keys().eq([&gv("apps/v1")])));
         };
-        check(now, Progress::Contradiction);
-        check(now + LIMIT, Progress::Settled);
+        check(now, Progress::Inconsistent);
+        check(now + LIMIT, Progress::Converged);
     }
 
     #[test]
@@ -446,7 +446,7 @@ mod tests {
         let crds = crds(&widget);
         assert_eq!(
             progress(&mut lag, &crds, false, None, now),
-            Progress::Settled
+            Progress::Converged
         );
     }
 
@@ -460,14 +460,14 @@ mod tests {
         let mut check = |is_listed, address, now, expect| {
             assert_eq!(progress(&mut lag, &none, is_listed, address, now), expect);
         };
-        check(true, Some("1"), now, Progress::Contradiction);
-        check(false, Some("1"), now, Progress::Contradiction);
-        check(false, None, now, Progress::Settled);
+        check(true, Some("1"), now, Progress::Inconsistent);
+        check(false, Some("1"), now, Progress::Inconsistent);
+        check(false, None, now, Progress::Converged);
         lag.note(WIDGETS, (Some(&widget), None), &index("1"), now);
         let late = now + LIMIT;
         assert_eq!(
             progress(&mut lag, &none, true, Some("1"), late),
-            Progress::Settled
+            Progress::Converged
         );
     }
 
@@ -481,7 +481,7 @@ mod tests {
         let crds = crds(&widget);
         assert_eq!(
             progress(&mut lag, &crds, true, Some("2"), now),
-            Progress::Settled
+            Progress::Converged
         );
     }
 
@@ -498,17 +498,17 @@ mod tests {
         let crds = crds(&after);
         assert_eq!(
             progress(&mut lag, &crds, true, Some("1"), now),
-            Progress::Expecting
+            Progress::Pending
         );
         assert_eq!(
             progress(&mut lag, &crds, true, Some("2"), now),
-            Progress::Settled
+            Progress::Converged
         );
         lag.note(WIDGETS, (Some(&before), Some(&after)), &index("1"), now);
         let late = now + MAY_CHANGE;
         assert_eq!(
             progress(&mut lag, &crds, true, Some("1"), late),
-            Progress::Settled
+            Progress::Converged
         );
     }
 
@@ -533,7 +533,7 @@ mod tests {
             &[("example.com/v1", "1")],
         );
         let (progress, held) = lag.progress(&crds, &seen.mapper, &seen.index, &published, now);
-        assert_eq!(progress, Progress::Contradiction);
+        assert_eq!(progress, Progress::Inconsistent);
         let crds_now = held.crds(&published.crds, &crds);
         assert_eq!(crds_now.keys().collect::<Vec<_>>(), ["earlys.example.com"]);
         let mapper = held.mapper(&published.mapper, &seen.mapper).unwrap();
@@ -571,7 +571,7 @@ mod tests {
             lag.note(WIDGETS, (Some(&widget), None), &index("1"), now);
             let progress = progress(&mut lag, &Crds::new(), true, Some("1"), now);
             lag.note(WIDGETS, (None, Some(&widget)), &index("1"), now);
-            progress == Progress::Contradiction
+            progress == Progress::Inconsistent
         };
         let held: Vec<u32> = (0..30).filter(|n| is_held(*n)).collect();
         assert_eq!(held, (0..15).collect::<Vec<_>>());

@@ -15,7 +15,7 @@ use crate::cluster::discovery::Discovery;
 use crate::cluster::error::Error;
 use crate::cluster::openapi::{Index, OpenApi};
 use crate::controller::cluster::crds::{Crd, Crds};
-use crate::controller::cluster::discovery_lag::{DiscoveryLag, Held, LIMIT, Progress};
+use crate::controller::cluster::discovery_lag::{DiscoveryLag, LIMIT, Pinned, Progress};
 use crate::controller::cluster::snapshot::{Change, ClusterSnapshot};
 use crate::controller::context::Context;
 use crate::controller::process::supervisor::REFRESH_LIMIT;
@@ -274,7 +274,7 @@ impl Refresher {
         let time = self.evidence.at(self.last, has_failed);
         // What was seen before says nothing of what must show by now.
         let progress = if has_failed {
-            Progress::Contradiction
+            Progress::Inconsistent
         } else {
             self.progress(time)
         };
@@ -323,10 +323,10 @@ impl Refresher {
     /// Compares what was seen with the CRDs, and publishes what fits.
     fn progress(&mut self, now: Instant) -> Progress {
         let (Some(mapper), Some(index)) = (self.mapper.clone(), self.index.clone()) else {
-            return Progress::Contradiction;
+            return Progress::Inconsistent;
         };
         if !self.are_crds_listed {
-            return Progress::Contradiction;
+            return Progress::Inconsistent;
         }
         let snapshot = self.context.snapshot();
         let (progress, held) = self
@@ -337,8 +337,8 @@ impl Refresher {
         } else {
             // Before the first snapshot there is nothing that could stand for what is held back.
             let since = *self.complete_since.get_or_insert(now);
-            if progress != Progress::Contradiction || now >= since + LIMIT {
-                self.publish(mapper, index, &Held::default());
+            if progress != Progress::Inconsistent || now >= since + LIMIT {
+                self.publish(mapper, index, &Pinned::default());
             }
         }
         progress
@@ -346,7 +346,7 @@ impl Refresher {
 
     /// How long to wait before the next look.
     fn pause(&mut self, has_failed: bool, progress: Progress) -> Duration {
-        if !has_failed && progress == Progress::Settled {
+        if !has_failed && progress == Progress::Converged {
             self.step = STEPS.0;
             return self.context.settings.refresh_interval;
         }
@@ -357,7 +357,7 @@ impl Refresher {
     }
 
     /// Makes a new snapshot of what was seen, but for what is held back, and queues the policies it touches.
-    fn publish(&mut self, mapper: Arc<RestMapper>, index: Arc<Index>, held: &Held) {
+    fn publish(&mut self, mapper: Arc<RestMapper>, index: Arc<Index>, held: &Pinned) {
         let context = &self.context;
         let old = context.snapshot();
         let mapper = match held.mapper(&old.mapper, &mapper) {
