@@ -33,7 +33,7 @@ use crate::controller::subjects::policy_index::{PolicyIndex, RefersToPolicy};
 use crate::controller::watch::definitions::{Listener, ReadDefinition, WithRules};
 use crate::controller::watch::list_watch::{ListWatchConfig, Listing, Representation};
 use crate::controller::watch::reflector::{Event, EventHandler};
-use crate::controller::watch::refresh::Signal;
+use crate::controller::watch::refresh::RefreshTrigger;
 use crate::controller::watch::wire::WirePolicy;
 use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::schema::GroupVersion;
@@ -184,7 +184,7 @@ pub(super) async fn watch_by_policy_at<R, K>(
 }
 
 /// Follows the CRDs.
-pub(crate) async fn crds(context: Arc<Context>, signals: UnboundedSender<Signal>) {
+pub(crate) async fn crds(context: Arc<Context>, signals: UnboundedSender<RefreshTrigger>) {
     match Listener::new(&context) {
         None => crds_as::<CustomResourceDefinition>(&context, &signals, None).await,
         listener => crds_as::<WithRules>(&context, &signals, listener).await,
@@ -194,7 +194,7 @@ pub(crate) async fn crds(context: Arc<Context>, signals: UnboundedSender<Signal>
 /// The same, where they are read as `K`; who follows them beside what is served is told what it is about.
 async fn crds_as<K: ReadDefinition>(
     context: &Context,
-    signals: &UnboundedSender<Signal>,
+    signals: &UnboundedSender<RefreshTrigger>,
     mut listener: Option<Listener<'_>>,
 ) {
     let mut listed = Crds::new();
@@ -228,14 +228,14 @@ async fn crds_as<K: ReadDefinition>(
             }
             Event::InitDone => {
                 listener.iter_mut().for_each(Listener::end);
-                Signal::CrdsListed {
+                RefreshTrigger::CrdsListed {
                     crds: std::mem::take(&mut listed),
                     kept: std::mem::take(&mut kept),
                 }
             }
             Event::Apply(crd) => {
                 let (name, crd) = put(crd, &mut listener, EventSource::Watched);
-                Signal::CrdApplied(name, crd)
+                RefreshTrigger::CrdApplied(name, crd)
             }
             Event::Delete(crd) => {
                 let name = crd.meta().name.clone().unwrap_or_default();
@@ -244,7 +244,7 @@ async fn crds_as<K: ReadDefinition>(
                 if let Some(listener) = &mut listener {
                     listener.delete(&name);
                 }
-                Signal::CrdDeleted(name)
+                RefreshTrigger::CrdDeleted(name)
             }
         };
         // It cannot be received any more when the process ends.
@@ -258,7 +258,7 @@ fn name(crd: &CustomResourceDefinition) -> String {
 }
 
 /// Follows the API services, as they announce changes of aggregated APIs.
-pub(crate) async fn api_services(context: Arc<Context>, signals: UnboundedSender<Signal>) {
+pub(crate) async fn api_services(context: Arc<Context>, signals: UnboundedSender<RefreshTrigger>) {
     watch_kind::<APIService>(&context, Source::ApiServices, |event| {
         let (Event::Apply(api_service) | Event::Delete(api_service)) = event else {
             return;
@@ -270,7 +270,7 @@ pub(crate) async fn api_services(context: Arc<Context>, signals: UnboundedSender
                 spec.group.unwrap_or_default(),
                 spec.version.unwrap_or_default(),
             );
-            drop(signals.send(Signal::ApiServiceChanged(group_version)));
+            drop(signals.send(RefreshTrigger::ApiServiceChanged(group_version)));
         }
     })
     .await;

@@ -212,9 +212,9 @@ async fn a_new_crd_does_not_end_the_watch_of_crds() {
     tokio::spawn(crds(Arc::clone(&context), signals));
     assert!(matches!(
         received.recv().await,
-        Some(Signal::CrdsListed { .. })
+        Some(RefreshTrigger::CrdsListed { .. })
     ));
-    let Some(Signal::CrdApplied(name, crd)) = received.recv().await else {
+    let Some(RefreshTrigger::CrdApplied(name, crd)) = received.recv().await else {
         panic!("the CRD was not told of");
     };
     assert_eq!(

@@ -47,7 +47,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(10);
 
 /// Signals that the API server may serve something else.
 #[derive(Debug)]
-pub(crate) enum Signal {
+pub(crate) enum RefreshTrigger {
     /// All CRDs, listed anew.
     CrdsListed {
         /// Those that can be read.
@@ -85,18 +85,18 @@ pub(crate) struct Refresher {
     last: Instant,
     /// The least time between the last look and the next.
     rest: Duration,
-    evidence: Evidence,
+    clock: DiscoveryClock,
     cleaned: Instant,
 }
 
 /// A clock that goes while looks work: what does not show in that time is evidence.
 #[derive(Debug)]
-struct Evidence {
+struct DiscoveryClock {
     time: Instant,
     read_at: Instant,
 }
 
-impl Evidence {
+impl DiscoveryClock {
     fn new(now: Instant) -> Self {
         Self {
             time: now,
@@ -134,13 +134,13 @@ impl Refresher {
             due: now,
             last: now,
             rest: STEPS.0,
-            evidence: Evidence::new(now),
+            clock: DiscoveryClock::new(now),
             cleaned: now,
         }
     }
 
     /// Runs as long as there are signals.
-    pub(crate) async fn run(mut self, mut signals: UnboundedReceiver<Signal>) {
+    pub(crate) async fn run(mut self, mut signals: UnboundedReceiver<RefreshTrigger>) {
         let mut recoveries = self.context.readiness.recoveries();
         let limit = REFRESH_LIMIT.max(5 * self.context.settings.refresh_interval);
         let heartbeat = self.context.supervisor.heartbeat("refresher", limit);
@@ -166,13 +166,13 @@ impl Refresher {
     }
 
     /// Takes in a signal.
-    fn note(&mut self, signal: Signal) {
+    fn note(&mut self, signal: RefreshTrigger) {
         let now = Instant::now();
-        let time = self.evidence.at(now, self.has_failed);
+        let time = self.clock.at(now, self.has_failed);
         let none = Index::new();
         let index = self.index.as_deref().unwrap_or(&none);
         let is_news = match signal {
-            Signal::CrdsListed {
+            RefreshTrigger::CrdsListed {
                 crds: mut listed,
                 kept,
             } => {
@@ -191,7 +191,7 @@ impl Refresher {
                 self.are_crds_listed = true;
                 is_news
             }
-            Signal::CrdApplied(name, crd) => {
+            RefreshTrigger::CrdApplied(name, crd) => {
                 let old = self.crds.get(&name);
                 let is_news = old != Some(&crd);
                 if is_news {
@@ -200,12 +200,12 @@ impl Refresher {
                 }
                 is_news
             }
-            Signal::CrdDeleted(name) => {
+            RefreshTrigger::CrdDeleted(name) => {
                 let old = self.crds.remove(&name);
                 self.lag.note(&name, (old.as_ref(), None), index, time);
                 old.is_some()
             }
-            Signal::ApiServiceChanged(gv) => {
+            RefreshTrigger::ApiServiceChanged(gv) => {
                 self.context.schemas.flush_backoff(Some(&gv));
                 self.lag.note_possible(gv, index, time);
                 true
@@ -220,7 +220,7 @@ impl Refresher {
     /// Looks what is served now, and says when to look again.
     async fn refresh(&mut self) {
         let start = Instant::now();
-        self.evidence.at(start, self.has_failed);
+        self.clock.at(start, self.has_failed);
         let client = &self.context.client;
         let (resources, index) =
             tokio::join!(self.discovery.refresh(client), self.openapi.refresh(client));
@@ -271,7 +271,7 @@ impl Refresher {
             has_failed,
             "looked at what is served"
         );
-        let time = self.evidence.at(self.last, has_failed);
+        let time = self.clock.at(self.last, has_failed);
         // What was seen before says nothing of what must show by now.
         let progress = if has_failed {
             Progress::Inconsistent

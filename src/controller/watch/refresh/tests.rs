@@ -31,7 +31,7 @@ struct Served {
 struct Cluster {
     context: Arc<Context>,
     served: Arc<Mutex<Served>>,
-    signals: UnboundedSender<Signal>,
+    signals: UnboundedSender<RefreshTrigger>,
     log: crate::cluster::testing::Log,
 }
 
@@ -119,7 +119,7 @@ impl Cluster {
         served.is_down = false;
     }
 
-    fn signal(&self, signal: Signal) {
+    fn signal(&self, signal: RefreshTrigger) {
         self.signals.send(signal).unwrap();
     }
 
@@ -140,9 +140,9 @@ fn widget() -> Crd {
     crd("example.com", "Widget", &["v1"])
 }
 
-fn listed(crds: Crds) -> Signal {
+fn listed(crds: Crds) -> RefreshTrigger {
     let kept = BTreeSet::new();
-    Signal::CrdsListed { crds, kept }
+    RefreshTrigger::CrdsListed { crds, kept }
 }
 
 const SOON: Duration = Duration::from_millis(1500);
@@ -167,14 +167,14 @@ async fn a_crd_queues_its_policies_once_all_of_it_shows() {
     let cluster = cluster();
     cluster.signal(listed(Crds::new()));
     cluster.queued(SOON).await;
-    cluster.signal(Signal::CrdApplied(WIDGETS.into(), widget()));
+    cluster.signal(RefreshTrigger::CrdApplied(WIDGETS.into(), widget()));
     assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
     cluster.serve(true, None);
     assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
     cluster.serve(true, Some("/openapi/v3/a?hash=1"));
     assert_eq!(cluster.queued(SOON).await, ["on-widgets"]);
     // It leaves again, in two steps.
-    cluster.signal(Signal::CrdDeleted(WIDGETS.into()));
+    cluster.signal(RefreshTrigger::CrdDeleted(WIDGETS.into()));
     assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
     cluster.serve(false, None);
     assert_eq!(cluster.queued(SOON).await, ["on-widgets"]);
@@ -187,7 +187,7 @@ async fn what_never_shows_is_a_fact_after_a_while() {
     cluster.queued(SOON).await;
     // Listed without a document; not listed at all.
     cluster.serve(true, None);
-    cluster.signal(Signal::CrdApplied(WIDGETS.into(), widget()));
+    cluster.signal(RefreshTrigger::CrdApplied(WIDGETS.into(), widget()));
     assert_eq!(
         cluster.queued(Duration::from_secs(9)).await,
         Vec::<String>::new()
@@ -233,7 +233,7 @@ async fn an_api_server_that_is_down_changes_nothing() {
     cluster.signal(listed([(WIDGETS.to_owned(), widget())].into()));
     assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
     // Nor where one of them cannot be read any more: what was known of it stands.
-    cluster.signal(Signal::CrdsListed {
+    cluster.signal(RefreshTrigger::CrdsListed {
         crds: Crds::new(),
         kept: [WIDGETS.to_owned(), "unknown".to_owned()].into(),
     });
@@ -246,7 +246,7 @@ async fn a_changed_aggregated_api_is_looked_at_at_once() {
     cluster.signal(listed(Crds::new()));
     cluster.queued(SOON).await;
     cluster.serve(true, Some("/openapi/v3/a?hash=1"));
-    cluster.signal(Signal::ApiServiceChanged(GroupVersion::new(
+    cluster.signal(RefreshTrigger::ApiServiceChanged(GroupVersion::new(
         "example.com",
         "v1",
     )));
@@ -263,7 +263,7 @@ async fn a_busy_api_server_is_asked_on_while_a_change_is_expected() {
     cluster.served.lock().unwrap().delay = Duration::from_millis(150);
     let mut changed = widget();
     changed.revision.1 += 1;
-    cluster.signal(Signal::CrdApplied(WIDGETS.into(), changed));
+    cluster.signal(RefreshTrigger::CrdApplied(WIDGETS.into(), changed));
     tokio::time::sleep(2 * SOON).await;
     cluster.served.lock().unwrap().address = Some("/openapi/v3/a?hash=2");
     // The look under way, a pause as long as that took, and one more look.
@@ -292,14 +292,14 @@ async fn a_crd_that_comes_back_as_it_was_has_its_document_soon() {
         tokio::time::sleep(Duration::from_secs(600)).await;
         assert!(!is_there(), "the pauses are of a minute by now");
 
-        cluster.signal(Signal::CrdDeleted(WIDGETS.into()));
+        cluster.signal(RefreshTrigger::CrdDeleted(WIDGETS.into()));
         if is_gone_from_the_index {
             cluster.serve(false, None);
             tokio::time::sleep(SOON).await;
         }
         let mut again = widget();
         again.revision.1 += 1;
-        cluster.signal(Signal::CrdApplied(WIDGETS.into(), again));
+        cluster.signal(RefreshTrigger::CrdApplied(WIDGETS.into(), again));
         tokio::time::sleep(Duration::from_secs(2)).await;
         cluster.serve(true, address);
         cluster.served.lock().unwrap().is_described = true;
@@ -339,10 +339,10 @@ async fn a_storm_of_crds_holds_nobody_else_up() {
     for n in 0..120 {
         let thing = crd(&other_group(n), "Thing", &["v1"]);
         let name = format!("things.{}", other_group(n));
-        cluster.signal(Signal::CrdApplied(name, thing));
+        cluster.signal(RefreshTrigger::CrdApplied(name, thing));
         cluster.served.lock().unwrap().others = n.saturating_sub(LATE);
         if n == 60 {
-            cluster.signal(Signal::CrdApplied(WIDGETS.into(), widget()));
+            cluster.signal(RefreshTrigger::CrdApplied(WIDGETS.into(), widget()));
         }
         if n == 62 {
             cluster.serve(true, Some("/openapi/v3/a?hash=1"));
@@ -379,7 +379,7 @@ async fn looks_that_fail_are_no_evidence() {
     params["spec"]["paramKind"] = json!({"apiVersion": "example.com/v1", "kind": "Widget"});
     let params = serde_json::from_value(params).unwrap();
     cluster.context.store.put(params, EventSource::Watched);
-    cluster.signal(Signal::CrdApplied(WIDGETS.into(), widget()));
+    cluster.signal(RefreshTrigger::CrdApplied(WIDGETS.into(), widget()));
     assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
     cluster.served.lock().unwrap().is_down = true;
     assert_eq!(
