@@ -78,7 +78,7 @@ pub(super) fn collect(
         revision: snapshot.revision,
         bindings,
         params,
-        schemas: context.schemas.at_hand(&group_versions, &snapshot.index),
+        schemas: context.schemas.cached(&group_versions, &snapshot.index),
     }
 }
 

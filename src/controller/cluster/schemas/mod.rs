@@ -50,11 +50,11 @@ impl fmt::Debug for SchemaCache {
 }
 
 /// Result of requesting documents.
-pub(crate) enum Asked {
+pub(crate) enum SchemaRequest {
     /// All documents, but for those that are not worth waiting for.
-    There(Schemas),
+    Ready(Schemas),
     /// Some are on their way; the policy is put into the queue when they are there.
-    Coming,
+    Pending,
 }
 
 impl SchemaCache {
@@ -78,14 +78,14 @@ impl SchemaCache {
         policy: &SubjectId,
         group_versions: &BTreeSet<GroupVersion>,
         index: &Index,
-    ) -> Asked {
+    ) -> SchemaRequest {
         let mut changes = self.shared.changes.subscribe();
         loop {
             changes.mark_unchanged();
             let until = match self.look(policy, group_versions, index) {
-                Look::There(schemas) => return Asked::There(schemas),
-                Look::Coming(None) => return Asked::Coming,
-                Look::Coming(Some(until)) => until,
+                Look::Ready(schemas) => return SchemaRequest::Ready(schemas),
+                Look::Pending(None) => return SchemaRequest::Pending,
+                Look::Pending(Some(until)) => until,
             };
             // The sender lives as long as `self`.
             drop(tokio::time::timeout_at(until, changes.changed()).await);
@@ -127,11 +127,7 @@ impl SchemaCache {
     ///
     /// What is no longer served, or served otherwise, may be at hand until it is cleaned up: nothing tells of that, so that it
     /// must count for nothing from the change on.
-    pub(crate) fn at_hand(
-        &self,
-        group_versions: &BTreeSet<GroupVersion>,
-        index: &Index,
-    ) -> Schemas {
+    pub(crate) fn cached(&self, group_versions: &BTreeSet<GroupVersion>, index: &Index) -> Schemas {
         let mut schemas = Schemas::default();
         let state = self.shared.lock();
         for gv in group_versions {
@@ -204,9 +200,9 @@ impl SchemaCache {
 
 /// Result of a look at the documents.
 enum Look {
-    There(Schemas),
+    Ready(Schemas),
     /// Some are on their way; worth waiting for until then.
-    Coming(Option<Instant>),
+    Pending(Option<Instant>),
 }
 
 impl SchemaCache {
@@ -257,7 +253,7 @@ impl SchemaCache {
         }
         if !coming.is_empty() {
             if let Some(until) = until.filter(|until| now < *until) {
-                return Look::Coming(Some(until));
+                return Look::Pending(Some(until));
             }
             for (gv, _) in &coming {
                 if let Some(document) = state.documents.get_mut(*gv) {
@@ -274,7 +270,7 @@ impl SchemaCache {
             });
             parked.n_coming = n_coming;
             if now < parked.since + MAX_PARKED {
-                return Look::Coming(None);
+                return Look::Pending(None);
             }
             let coming = coming.into_iter();
             schemas
@@ -285,7 +281,7 @@ impl SchemaCache {
         for _ in &schemas.documents {
             self.shared.metrics.schema_lookup(Lookup::Hit);
         }
-        Look::There(schemas)
+        Look::Ready(schemas)
     }
 
     /// The place of the document at `address`; that of an older document is given up.

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use self::guard::{Guarded, defer, guard, panicked};
 use crate::cel::interrupt;
 use crate::controller::cluster::match_cache::MatchCache;
-use crate::controller::cluster::schemas::{Asked, Missing, Schemas};
+use crate::controller::cluster::schemas::{Missing, SchemaRequest, Schemas};
 use crate::controller::cluster::snapshot::ClusterSnapshot;
 use crate::controller::context::Context;
 use crate::controller::reconcile::result::{Interrupted, ReconcileError};
@@ -268,7 +268,7 @@ async fn check(
         Some(TypeChecked::Interrupted) => Guarded::Late(late),
         None => {
             let asked = schemas.get(id, &group_versions, &snapshot.index).await;
-            let Asked::There(schemas) = asked else {
+            let SchemaRequest::Ready(schemas) = asked else {
                 return Ok(Checked::Pending);
             };
             for (gv, without) in &schemas.waiting {

@@ -40,8 +40,8 @@ fn cache(answer: impl Fn(&str) -> Option<Reply> + Send + Sync + 'static) -> (Sch
 /// Returns the schemas that the policy `p` gets.
 async fn get(cache: &SchemaCache, needed: &BTreeSet<GroupVersion>, index: &Index) -> Schemas {
     match cache.get(&id("p"), needed, index).await {
-        Asked::There(schemas) => schemas,
-        Asked::Coming => panic!("on their way"),
+        SchemaRequest::Ready(schemas) => schemas,
+        SchemaRequest::Pending => panic!("on their way"),
     }
 }
 
@@ -115,13 +115,13 @@ async fn only_what_is_served_is_at_hand() {
     let needed = BTreeSet::from([gv("apps/v1")]);
     let served = index(&[("apps/v1", "/a?hash=1")]);
     get(&cache, &needed, &served).await;
-    let at_hand = |index: &Index| {
-        let schemas = cache.at_hand(&needed, index);
+    let cached = |index: &Index| {
+        let schemas = cache.cached(&needed, index);
         is_found(&schemas, "apps", "v1", "Deployment")
     };
-    assert!(at_hand(&served));
-    assert!(!at_hand(&index(&[("apps/v1", "/a?hash=2")])));
-    assert!(!at_hand(&Index::default()));
+    assert!(cached(&served));
+    assert!(!cached(&index(&[("apps/v1", "/a?hash=2")])));
+    assert!(!cached(&Index::default()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -170,7 +170,7 @@ async fn a_document_that_hangs_is_not_waited_for() {
     let needed = BTreeSet::from([gv("apps/v1"), gv("hangs/v1")]);
     let start = Instant::now();
     let asked = cache.get(&id("p"), &needed, &index).await;
-    assert!(matches!(asked, Asked::Coming));
+    assert!(matches!(asked, SchemaRequest::Pending));
     assert!(start.elapsed() <= GRACE);
     // Then it is judged without, and once more when it is known why.
     tokio::time::sleep(Duration::from_millis(1900)).await;
@@ -202,7 +202,7 @@ async fn a_policy_is_judged_at_last_while_documents_come_all_the_time() {
         n += 1;
         let address = format!("/a?hash={n}");
         let index = index(&[("apps/v1", &*address)]);
-        if let Asked::There(schemas) = cache.get(&id("p"), &needed, &index).await {
+        if let SchemaRequest::Ready(schemas) = cache.get(&id("p"), &needed, &index).await {
             assert_eq!(schemas.waiting[&gv("apps/v1")].reason, "it is being read");
             break;
         }
@@ -342,8 +342,8 @@ async fn document_task_panic_is_reported_and_retried() {
     let index = index(&[("apps/v1", "/openapi/v3/apis/apps/v1?hash=1")]);
     let schemas = loop {
         match cache.get(&id("p"), &needed, &index).await {
-            Asked::There(schemas) => break schemas,
-            Asked::Coming => tokio::time::sleep(Duration::from_millis(10)).await,
+            SchemaRequest::Ready(schemas) => break schemas,
+            SchemaRequest::Pending => tokio::time::sleep(Duration::from_millis(10)).await,
         }
     };
     let [(_, missing)] = schemas.waiting.iter().collect::<Vec<_>>()[..] else {
