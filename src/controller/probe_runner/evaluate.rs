@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::super::context::Context;
 use super::super::probes::{EvaluationSlot, Given};
-use super::asking::{Next, Questions};
+use super::authorization::{AccessReviews, Next};
 use super::inputs::PackedParams;
 use super::rights::Rights;
 use super::target::{self, PackedDefinitions, Ready, WithDefinitions};
@@ -187,7 +187,7 @@ pub(super) async fn evaluate(
 struct Job {
     context: Arc<Context>,
     subject: Task,
-    questions: Arc<Questions>,
+    questions: Arc<AccessReviews>,
     is_cancelled: Arc<AtomicBool>,
 }
 

@@ -6,7 +6,7 @@
 //! Nothing that a probe does, and nothing that keeps its status from being written, costs its policy more
 //! than the condition `ProbesPassed`.
 
-mod asking;
+mod authorization;
 mod evaluate;
 mod inputs;
 mod rights;

@@ -1,7 +1,7 @@
 //! When the probes of a policy are evaluated again, what is made anew for that, and what is written.
 
 mod apart;
-mod asking;
+mod authorization;
 mod memory;
 mod rights;
 mod stale;

@@ -1,4 +1,4 @@
-//! Questions to the authorizer.
+//! AccessReviews to the authorizer.
 
 use super::*;
 use crate::controller::tests::id;

@@ -1,4 +1,4 @@
-//! Questions to the authorizer: collected while cases are evaluated, and asked when that is over.
+//! AccessReviews to the authorizer: collected while cases are evaluated, and asked when that is over.
 //!
 //! An evaluation never waits for an answer. A case that asks what is not known yet comes to nothing, and is
 //! evaluated again once the answers are there.
@@ -41,7 +41,7 @@ const MAX_ROUNDS: usize = 32;
 
 /// The questions of the probes of a policy, with the answers so far.
 #[derive(Debug, Default)]
-pub(super) struct Questions {
+pub(super) struct AccessReviews {
     state: Mutex<State>,
 }
 
@@ -67,7 +67,7 @@ pub(super) enum Next {
     End(Unavailable),
 }
 
-impl Questions {
+impl AccessReviews {
     /// Reports whether the current case asked a question that is not answered, and resets this for the
     /// next case.
     pub(super) fn take_open(&self) -> bool {
@@ -176,7 +176,7 @@ impl Questions {
     }
 }
 
-impl Authorizer for Questions {
+impl Authorizer for AccessReviews {
     fn authorize(&self, asked: &AuthorizerAttributes) -> AuthorizerAnswer {
         let mut state = self.lock();
         if let Some(answer) = state.answers.get(asked) {
@@ -281,7 +281,7 @@ mod tests {
     #[tokio::test]
     async fn more_questions_than_are_asked_are_an_end() {
         let (client, log) = client(|_| None);
-        let questions = Questions::default();
+        let questions = AccessReviews::default();
         for n in 0..=MAX_QUESTIONS {
             let asked = AuthorizerAttributes {
                 verb: n.to_string(),
