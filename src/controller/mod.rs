@@ -1,8 +1,17 @@
-//! The controller: what it watches, decides and writes in a cluster.
+//! The controller: what it watches, computes and writes in a cluster.
 //!
-//! Watches and looks (`watch`, `refresh`) tell which policies a change touches (`mapper`).
-//! Each of these is observed (`observe`), its status computed ([`crate::status`], pure) and
-//! applied if it says something else than the one that is there (`apply`).
+//! - **Observed.** `watch` has the watches of policies, bindings, probes, params and CRDs, and polls discovery.
+//!   It updates the state of the cluster (`cluster`) and of the subjects (`subjects`), and queues the subjects
+//!   that a change affects (`process::queue`).
+//! - **Computed.** `reconcile` takes a subject from the queue, collects its facts, which include the result of
+//!   its check, and computes its status by the pure function [`crate::status::compute`]. `probe_runner` evaluates
+//!   the probes of policies in a queue of its own; `probes` stores their results.
+//! - **Applied.** `reconcile` writes the status if it differs, with an Event for each transition, and only while
+//!   this instance leads: `leadership` issues a permit for each write, and `election` keeps the Lease.
+//!
+//! The tasks share their state in a `Context`. Imports go one way: `process`, `cluster`, `subjects`, `probes` and
+//! `leadership` hold state and do not know the context; the others are tasks that use it. [`clear`] is a command of
+//! its own.
 
 pub mod args;
 pub mod clear;

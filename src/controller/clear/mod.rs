@@ -1,9 +1,9 @@
-//! Clearing: what the controller wrote is taken out again, before it is uninstalled.
+//! The command `clear`, which removes what the controller wrote, before it is uninstalled.
 //!
-//! An empty status is applied under our name, which removes what we alone own: our conditions, and
-//! `observedGeneration` and `typeChecking` unless kube-controller-manager owns them as well. Everything of
-//! others stays. Done again it finds nothing to do. Beside a controller that leads it does nothing, since
-//! everything would be written again.
+//! It applies an empty status under our name. That removes the fields that we alone own: our conditions, and
+//! `observedGeneration` and `typeChecking` unless kube-controller-manager owns them as well. Fields of others
+//! remain. A second run finds no work. If a controller leads, the command does nothing, as the leader would write
+//! everything again.
 
 mod leader;
 mod output;

@@ -1,7 +1,7 @@
-//! The little that is kept of CustomResourceDefinitions, as they are many and large.
+//! Compact storage of CustomResourceDefinitions, as they are many and large.
 //!
-//! Schemas come from the OpenAPI documents; of a CRD itself only matters what it defines, whether it
-//! is established, and when its spec changes.
+//! Schemas come from the OpenAPI documents. Of a CRD, the controller stores the kinds that it defines, whether it
+//! is established, and changes of its spec.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

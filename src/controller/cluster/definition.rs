@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions, read whole: the controller stores little of them.
+//! Reads of whole CustomResourceDefinitions, of which little is stored.
 
 use std::time::Duration;
 

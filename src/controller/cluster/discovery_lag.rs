@@ -1,12 +1,11 @@
 //! Detection of the lag of the API server's discovery and OpenAPI index behind its CRDs.
 //!
-//! A CRD is a change at once; what the API server serves on account of it follows some time later, in
-//! several steps (discovery, then the OpenAPI document). A verdict from the middle of it would be
-//! overthrown a moment later. So what contradicts a CRD is held back, that is, taken as it was before, for
-//! a limited time: an API server that does not catch up is a fact as well. Nothing else is held back: an
-//! operator may be installing hundreds of CRDs.
+//! The API server serves a changed CRD some time later, in several steps (discovery, then the OpenAPI document). A
+//! status that is computed in between would be replaced a moment later. So changes that contradict a CRD are
+//! deferred, that is, the former state is used, for a limited time: an API server that does not catch up is a fact
+//! as well. All other changes are used at once, as an operator may be installing hundreds of CRDs.
 //!
-//! Time is that of looks that worked: an API server that does not answer is no evidence.
+//! Only the time between successful polls counts: an API server that does not respond is no evidence.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The matches of rules, shared by the policies with the same rules: those of a cluster mostly say `*` in one of a few
-//! ways, and each is then held against thousands of resources.
+//! The matches of rules, shared by the policies with the same rules: most rules of a cluster use `*` in one of a
+//! few ways, and each is compared with thousands of resources.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! What the cluster serves: discovery, CustomResourceDefinitions and the schemas of kinds.
+//! The state of the cluster: the resources that it serves, CustomResourceDefinitions, and the schemas of kinds.
 
 pub(crate) mod crds;
 pub(crate) mod definition;

@@ -1,4 +1,4 @@
-//! The requests by which an instance stands by, leads, and gives up.
+//! The requests of the leader election: standing by, leading, and releasing the Lease.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::Mutex;
 
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
@@ -12,12 +13,11 @@ use super::*;
 use crate::cluster::testing::{Reply, Seen, client};
 use crate::controller::context::Context;
 use crate::controller::leadership::lease::Timing;
-use crate::controller::leadership::*;
+use crate::controller::leadership::{Leadership, WritePermit};
 use crate::controller::tests::settings;
 use crate::status::exclusion::Exclusion;
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::Source;
-use std::sync::Mutex;
 
 const TIMING: Timing = Timing {
     lease_duration: Duration::from_secs(15),

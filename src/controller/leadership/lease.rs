@@ -1,9 +1,8 @@
-//! The Lease by which one of several instances is chosen to write, as the rules of client-go's leader
-//! election have it. Pure: what was seen comes in with the time at which it was seen, and what is to be
-//! done comes out.
+//! The Lease by which one of several instances is elected to write, by the rules of client-go's leader election.
+//! The functions are pure: they take observations with their times, and return the next step.
 //!
-//! Nobody compares clocks. The times in the record are for people; a candidate takes over when it has
-//! watched one and the same record for as long as that record says it holds.
+//! Clocks of different machines are not compared. The times in the record are for people; a candidate takes over
+//! when it has watched an unchanged record for as long as that record says it holds.
 //!
 //! Source: client-go `tools/leaderelection/leaderelection.go`, `LeaderElector.tryAcquireOrRenew`,
 //! `LeaderElector.isLeaseValid`, `LeaderElector.release`, `NewLeaderElector`.

@@ -1,12 +1,11 @@
-//! Which of several instances writes: keeping the Lease, and telling whoever is about to write whether
-//! it may, and until when.
+//! Leadership: whether this instance may write, and until when.
 //!
-//! A leader that cannot renew the Lease stops writing while it still holds, and its process ends: what
-//! it has begun has a deadline before which nobody else may begin. One that is told to stop gives the
-//! Lease up once its last write is answered. A standby follows the cluster and does everything up to the
-//! write. Without an election there is no Lease, and this instance always leads.
+//! A leader that cannot renew the Lease stops writing while the Lease still holds, and its process ends: each write
+//! that it has begun ends before another instance may begin one. A leader that is stopped releases the Lease after
+//! its last write. A standby watches the cluster and does everything except the writes. Without an election there
+//! is no Lease, and this instance always leads.
 //!
-//! The rules are those of `lease`.
+//! [`lease`] has the rules; `election` makes the requests.
 
 pub(crate) mod lease;
 

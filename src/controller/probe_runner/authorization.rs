@@ -1,7 +1,7 @@
-//! AccessReviews to the authorizer: collected while cases are evaluated, and asked when that is over.
+//! Permission checks of the authorizer, collected while cases are evaluated and requested afterwards.
 //!
-//! An evaluation never waits for an answer. A case that asks what is not known yet comes to nothing, and is
-//! evaluated again once the answers are there.
+//! An evaluation never waits for a response. A case that needs an unknown permission has no result, and is
+//! evaluated again once the response is there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};

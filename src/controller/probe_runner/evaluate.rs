@@ -1,7 +1,7 @@
-//! Evaluating the cases of a policy's probes: apart from everything else, and not for ever.
+//! Evaluation of the cases of a policy's probes, on separate threads and within time limits.
 //!
-//! What a policy and its probes hold is a stranger's. Sets that are quick have a place of their own, so that
-//! those that are not keep nobody waiting.
+//! Policies and probes are untrusted. Quick evaluations have a lane of their own, so that slow ones do not delay
+//! them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Inputs of the evaluation of a policy's probes, and the check that they are still current.
+//! Collection of the inputs of a policy's probes, and reads of their params.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

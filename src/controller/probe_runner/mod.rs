@@ -1,10 +1,9 @@
-//! Running the probes of policies, apart from judging the policies themselves.
+//! Evaluation of probes, separate from the reconciliation of policies.
 //!
-//! A policy is judged with what its probes came to last. Where that was made of something else than what is
-//! there now, the policy is put into a queue of its own here: what the probes need is fetched, the cases are
-//! evaluated, and what they came to is kept and written to the probes. Then the policy is judged again.
-//! Nothing that a probe does, and nothing that keeps its status from being written, costs its policy more
-//! than the condition `ProbesPassed`.
+//! A policy is reconciled with the last results of its probes. If their inputs have changed since, the policy is
+//! put into the queue of this module: the inputs are fetched, the cases are evaluated, and the results are stored
+//! and written to the probes. Then the policy is reconciled again. Failures of probes, and of the writes of their
+//! statuses, affect only the condition `ProbesPassed` of the policy.
 
 mod authorization;
 mod evaluate;

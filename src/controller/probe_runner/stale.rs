@@ -1,4 +1,4 @@
-//! Outcomes that may be old: what they depend on changes without a sign.
+//! Results that may be outdated, as no watch shows the changes of their inputs.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

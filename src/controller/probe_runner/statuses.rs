@@ -1,4 +1,4 @@
-//! Writing what probes came to into their statuses.
+//! Writes of results to the statuses of probes.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
-//! Targets of probes in the cluster: those that are not there, and what it takes to decide of those that are.
+//! Targets of probes in the cluster: why a target is missing, and the inputs that evaluate an existing one.
 //!
-//! A target is decided by the code that decides it in files (`probe::run`). What is here gives that code what files have
-//! and a cluster is asked for.
+//! The code for targets in files (`probe::run`) evaluates them. This module passes it the inputs that files contain
+//! and that must be read from a cluster.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};

@@ -1,6 +1,7 @@
-//! Limits permission checks (`SubjectAccessReview`), of all policies together and of each, and caches answers for a short time.
+//! Limits permission checks (`SubjectAccessReview`), of all policies together and of each, and caches responses for
+//! a short time.
 //!
-//! Authors of probes choose the questions. A question over the limit leaves its case pending, and delays nothing else.
+//! Authors of probes choose the checks. A check over the limit leaves its case pending, and delays nothing else.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};

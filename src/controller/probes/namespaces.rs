@@ -1,4 +1,4 @@
-//! The namespaces that probes depend on, read once a minute however many probes name them.
+//! The namespaces that probes depend on, each read once a minute for all probes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

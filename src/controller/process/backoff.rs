@@ -1,4 +1,4 @@
-//! How long a watch rests after a failure before it tries again.
+//! The backoff of a watch after a failure.
 
 use std::time::Duration;
 

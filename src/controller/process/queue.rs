@@ -1,8 +1,8 @@
-//! The work queue: which policies are to be reconciled, each at most once at a time.
+//! The work queue: the policies to reconcile, each at most once at a time.
 //!
-//! A policy that changes while it is worked on is worked on once more afterwards. One that failed
-//! comes back after a growing pause. One that is broad, since its rules match hundreds of kinds by wildcards,
-//! takes as long as dozens of others, and lets these go first for a while.
+//! A policy that changes during its reconciliation is reconciled once more afterwards. A failed one returns after a
+//! growing backoff. A policy whose rules match hundreds of kinds by wildcards takes as long as dozens of others,
+//! and has lower priority for a while.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};

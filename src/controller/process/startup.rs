@@ -1,7 +1,7 @@
-//! Starting: a client, and whether the API server behind it is one that we can work with.
+//! Start: creates a client, and checks that the API server is one that the controller supports.
 //!
-//! What only a person can mend ends the process with one line that says what to do. An API server
-//! that does not answer yet is waited for, for a limited time.
+//! A problem that needs a person ends the process with one line that says what to do. The controller waits for an
+//! API server that does not respond yet, for a limited time.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;

@@ -1,10 +1,9 @@
-//! Supervision: whether the tasks of the controller are there, and whether they make progress.
+//! Supervision of the controller's tasks: that they exist, and that they make progress.
 //!
-//! A task that must not end and does, or that panics, ends the process with a reason: a restarted
-//! process is whole, one that lost a watch is quietly wrong. A task that hangs cannot be found out so;
-//! each therefore gives a sign of life ([`Heartbeat`]), and `/livez` fails with the name of the one
-//! that has given none for longer than it may. A request that fails is a sign of life too: an API
-//! server that cannot be reached is no reason to start us again.
+//! If a task that must not end does, or panics, the process ends with a reason: a restarted process is complete,
+//! while one without a watch is silently wrong. A task that hangs does not end, so each task has a heartbeat
+//! ([`Heartbeat`]), and `/livez` fails with the name of a task without one for too long. A failed request counts as
+//! a heartbeat: an unreachable API server is no reason for a restart.
 
 use std::any::Any;
 use std::fmt;

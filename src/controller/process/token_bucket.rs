@@ -1,4 +1,4 @@
-//! A rate limit: a burst at once, and then one action for each pace.
+//! A rate limit: a burst at once, and then one action in each interval.
 
 use std::time::Duration;
 

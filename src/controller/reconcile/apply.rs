@@ -1,11 +1,11 @@
-//! Applying: one server-side apply to the status of a policy.
+//! Server-side apply to the status of a policy.
 //!
-//! We own `observedGeneration`, `typeChecking` and our conditions. Conditions of others survive, as
-//! the list is a map by type. kube-controller-manager applies the first two as well, once for each
-//! new generation; we take them back by force.
+//! We own `observedGeneration`, `typeChecking` and our conditions. Conditions of others survive, as the list is a
+//! map by type. kube-controller-manager applies the first two as well, once for each new generation; we take them
+//! back by force.
 //!
-//! A write carries the resource version that it was computed from. Where the policy has changed since,
-//! the API server refuses it, so that a verdict never lands on what it is not about.
+//! A write has the resource version that it was computed from. The API server rejects it if the policy has changed
+//! since, so that no status lands on another generation.
 
 use std::fmt;
 

@@ -1,4 +1,8 @@
-//! Reconciling one policy: observe, compute, apply.
+//! Reconciliation of one subject: observe, compute, apply.
+//!
+//! [`observe`] collects the facts (with [`check`] for the result of the type check), [`crate::status::compute`]
+//! computes the status from them, and [`apply`] or [`status_objects`] writes it. A skipped write has a reason
+//! ([`Skipped`]).
 
 pub(crate) mod apply;
 pub(crate) mod check;

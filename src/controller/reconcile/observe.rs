@@ -1,4 +1,4 @@
-//! Observing: everything that the status of a policy is computed from.
+//! The facts that the status of a policy is computed from.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Periodic work, done every minute, as no notification tells when it is due.
+//! Periodic work, done every minute, as no watch shows when it is due.
 
 use std::sync::Arc;
 use std::time::Duration;

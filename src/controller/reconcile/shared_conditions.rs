@@ -1,8 +1,9 @@
-//! Conditions of ours that another manager owns a part of as well.
+//! Conditions of ours that another manager owns in part.
 //!
-//! Server-side apply removes what its manager alone owns. Somebody who clears the managed fields of an object (its
-//! fields then belong to `before-first-apply`), or who applies a copy of its status, owns our conditions from then on:
-//! what we leave out stays, or is refused with half of it gone. Such conditions are taken out by a merge patch.
+//! Server-side apply removes what its manager alone owns. A client that clears the managed fields of an object (its
+//! fields then belong to `before-first-apply`), or that applies a copy of its status, owns our conditions from then
+//! on: a condition that we omit remains, or is rejected once half of it is removed. A merge patch removes such
+//! conditions.
 //!
 //! Source: structured-merge-diff `merge/update.go`, `Updater.prune`; k8s.io/apimachinery
 //! `pkg/util/managedfields/internal/skipnonapplied.go`.

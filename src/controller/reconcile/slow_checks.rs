@@ -1,5 +1,5 @@
-//! Checks in the lanes besides the quick one, each with a queue, a task and a thread. They only check: with the result the
-//! policy returns to the queue of all policies.
+//! Checks in the lanes besides the quick one, each with a queue, a task and a thread. They only check: afterwards
+//! the policy returns to the queue of all policies.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

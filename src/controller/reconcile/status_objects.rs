@@ -1,8 +1,7 @@
-//! Writing the objects that hold the conditions of policies without a status: created, written, deleted.
+//! Writes of the objects that hold the conditions of subjects without a status: create, apply, delete.
 //!
-//! An object is created when its policy is first judged, and says nothing but that it belongs to the policy; its status
-//! follows in a write of its own, as that of every other verdict does. A write carries the state of the object that it
-//! was computed from.
+//! An object is created when its subject is first reconciled, without a status, which a write of its own adds. A
+//! write has the state of the object that it was computed from.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;

@@ -1,8 +1,8 @@
-//! Policies that are ready to decide, for their probes: compiled once a generation.
+//! Compiled policies for the evaluation of their probes, one for each generation.
 //!
-//! What an [`Admission`] is made of is the policy's name and spec, and nothing that the cluster serves:
-//! the objects of probes carry no schema, as in the API server. So it holds as long as the generation
-//! does, whatever becomes of CRDs, params, bindings and probes. Only policies with probes have one.
+//! An [`Admission`] depends on the name and the spec of its policy, and not on the cluster: the objects of probes
+//! have no schema, as in the API server. So it is valid for the whole generation, whatever happens to CRDs, params,
+//! bindings and probes. Only policies with probes have one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

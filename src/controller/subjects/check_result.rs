@@ -1,4 +1,4 @@
-//! Results of checks, with the inputs by which it is known how long they hold.
+//! Results of checks, with the inputs that determine how long a result is valid.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,8 +1,8 @@
-//! Dependencies of the status of a policy: which policies a change touches.
+//! Dependencies of the status of a policy: which policies a change affects.
 //!
-//! A policy depends on what its rules may match, on the schemas that it was checked against, and on
-//! its paramKind. In doubt it is touched: a check that finds nothing new costs little and writes
-//! nothing, one that is missed leaves a status untrue.
+//! A policy depends on the resources that its rules may match, on the schemas that it was checked against, and on
+//! its paramKind. In doubt it is affected: an unnecessary check costs little and writes nothing, a missed one
+//! leaves a wrong status.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

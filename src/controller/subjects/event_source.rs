@@ -1,8 +1,8 @@
-//! The one rule by which an object that the API server tells of takes the place of what is known of it.
+//! The rule by which a received object supersedes the stored one.
 //!
-//! Lists and watch events come one after the other. Answers to writes of ours overtake them, or come when
-//! the object is gone already. So an answer may only make newer what the watch has told of, and neither
-//! brings an object into being nor back.
+//! Lists and watch events are ordered. Responses to our own writes overtake them, or arrive after the object was
+//! deleted. So a response may only update an object that the watch has reported, and neither creates nor restores
+//! one.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 

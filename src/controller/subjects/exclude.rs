@@ -1,4 +1,4 @@
-//! Exclusion of policies, by name or label: those of the platform's vendor, mostly.
+//! Exclusion of policies by name or label, mostly those of the platform's vendor.
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 

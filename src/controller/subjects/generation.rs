@@ -1,4 +1,4 @@
-//! The identity of a state of an object: what was made of one must not be taken for another's.
+//! Identity of a state of an object, by which a result is assigned to the state that it was computed from.
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kube::api::ObjectMeta;

@@ -1,9 +1,9 @@
-//! Lanes of checks: policies that take long are checked where they keep no others waiting.
+//! Lanes of checks: policies that take long are checked where they do not delay others.
 //!
-//! A policy is checked in the quick lane first. It gives way there to others that wait after a moment
-//! ([`Lane::Deferred`]), and in any case after two seconds ([`Lane::Slow`]). A check that exceeds the limit of the slow
-//! lane ends as `DeadlineExceeded`, and is repeated once the policy or its inputs change, or after an hour. The status
-//! keeps this over a restart, which so does not begin with the policies that took long before.
+//! A policy is first checked in the quick lane. After a moment it yields to policies that wait
+//! ([`Lane::Deferred`]), and in any case after two seconds ([`Lane::Slow`]). A check that exceeds the limit of the
+//! slow lane ends as `DeadlineExceeded`, and is repeated once the policy or its inputs change, or after an hour.
+//! The status records this over a restart, which therefore does not begin with the slow policies.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

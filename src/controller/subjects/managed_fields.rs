@@ -1,4 +1,4 @@
-//! Ownership of status fields: the name under which we apply, and the parts that others own as well.
+//! Ownership of status fields: the name under which we apply, and the fields that other managers own as well.
 //!
 //! Source: structured-merge-diff `merge/update.go`, `Updater.prune`; k8s.io/apimachinery
 //! `pkg/util/managedfields/internal/skipnonapplied.go`.

@@ -1,9 +1,9 @@
-//! Kinds besides ValidatingAdmissionPolicies: MutatingAdmissionPolicies, configurations of webhooks and
-//! CustomResourceDefinitions, each watched if it is asked for.
+//! Kinds besides ValidatingAdmissionPolicies: MutatingAdmissionPolicies, webhook configurations and
+//! CustomResourceDefinitions, each watched if a flag enables it.
 //!
 //! A mutating policy is read as a validating one with mutations, and a configuration as one policy for each of its
-//! webhooks. All are in the same store and queue, by [`SubjectId`], and are evaluated in the same way. They have no status
-//! of ours, so that their conditions are those of an object of ours (ADR 31).
+//! webhooks. All are in the same store and queue, by [`SubjectId`], and are evaluated in the same way. They have no
+//! status of ours; an object of ours holds their conditions (ADR 31).
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,8 +1,8 @@
-//! Objects at rest: what must be kept of thousands of them, in as little memory as it takes.
+//! Compact storage of thousands of objects.
 //!
-//! An object as it is worked with has room for every field that there could be, and a piece of memory of its
-//! own for each text. As JSON it takes a third of that, and reading it takes some microseconds, where a look
-//! at an object is seldom and mostly ends with a request.
+//! A parsed object has room for every possible field, and an allocation for each string. As JSON it takes a third
+//! of the memory. Parsing takes some microseconds, which is little, as an object is read seldom and mostly before a
+//! request.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hasher};

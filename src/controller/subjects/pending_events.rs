@@ -17,7 +17,7 @@ pub(crate) const MAX_WAITING: usize = 1_000;
 pub(crate) struct Events {
     state: Mutex<State>,
     has_work: Notify,
-    /// PendingEvent when the last one was sent.
+    /// Notifies when the last one was sent.
     is_idle: Notify,
     /// True while the process ends, so that waiting events are sent without pauses.
     is_ending: watch::Sender<bool>,

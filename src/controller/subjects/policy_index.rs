@@ -1,4 +1,4 @@
-//! Objects that refer to a policy, by that policy: bindings and probes.
+//! Objects that refer to a policy, indexed by the policy: bindings and probes.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;

@@ -1,8 +1,8 @@
-//! A probe as the API server tells it.
+//! A probe as the API server sends it.
 //!
-//! The API server takes objects that nest deeper than we read them, and a probe holds any object that its
-//! author likes. One that cannot be read must not stop the watch of the others, so that the spec is taken
-//! as text first, and of the metadata only what is needed.
+//! The API server accepts objects that nest deeper than this parser reads, and a probe holds any object that its
+//! author likes. A probe that cannot be parsed must not stop the watch of the others, so the spec is first read as
+//! text, and only the necessary metadata is parsed.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,7 @@
-//! Since when conditions have been kept whose verdict cannot be given anew.
+//! Tracks conditions that cannot currently be recomputed.
 //!
-//! A pause of the API server changes no condition (ADR 1); what lasts longer is told by a note
-//! ([`crate::status::out_of_date`]), and nothing else gives a sign when it is due.
+//! A short outage of the API server changes no condition (ADR 1). A longer one is reported by a note
+//! ([`crate::status::out_of_date`]), and only the time shows when it is due.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

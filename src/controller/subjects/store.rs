@@ -1,4 +1,4 @@
-//! The policies that exist, with the status that they have now and what was found out about them.
+//! The policies that exist, with their current status and the results of their checks.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

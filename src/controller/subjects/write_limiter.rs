@@ -1,8 +1,7 @@
 //! Limits how often the status of one policy or probe is written. Only a competing writer makes us reach the limit.
 //!
-//! Two instances with other flags or of other versions, both without a Lease, each find that the status is
-//! not theirs and write it again, for ever. Nothing ends that from inside, but it need not load the API
-//! server, and it is said.
+//! Two instances with other flags or of other versions, both without a Lease, each replace the status of the other,
+//! forever. The controller cannot end that, but it limits the load on the API server and reports it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

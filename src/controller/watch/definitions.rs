@@ -1,8 +1,8 @@
-//! CustomResourceDefinitions that are followed: those with rules, and those that probes name.
+//! CustomResourceDefinitions as subjects: those with rules, and those that probes name.
 //!
-//! They are many and large, and are watched anyway for what is served. So there is no watch of their own, and nothing of
-//! them is kept but their identity, whether they have rules, and a hash of their spec. A definition is read once more
-//! when it is judged or when its probes are decided, which is when it changes and when the controller starts.
+//! They are many and large, and are watched in any case for the served resources. So they have no watch of their
+//! own, and only their identity, whether they have rules, and a hash of their spec are stored. A definition is read
+//! again when it is checked or when its probes are evaluated: when it changes, and at a start.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

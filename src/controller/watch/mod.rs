@@ -1,7 +1,7 @@
-//! The watches: policies, bindings, probes, CRDs and API services.
+//! The watches of policies, bindings, probes, CRDs and API services.
 //!
-//! Each goes on whatever happens ([`crate::controller::watch::list_watch`]): it backs off, resumes, lists anew when it
-//! must, and says once a minute what is wrong and what to do about it.
+//! Each runs forever ([`reflector`]): it backs off, resumes, lists again if necessary, and logs once a minute the
+//! problem and its remedy.
 
 pub(crate) mod binding_state;
 pub(crate) mod definitions;

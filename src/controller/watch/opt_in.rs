@@ -1,7 +1,7 @@
-//! The watches of what is followed, for as long as the cluster serves it.
+//! The watches of opt-in kinds, for as long as the cluster serves them.
 //!
-//! Discovery decides: a cluster may serve what is followed in a beta only, or not yet, or no longer, and the CRD of our
-//! objects may be installed later. Where something is missing, that is said once and nothing is asked of the API server.
+//! Discovery decides: a cluster may serve a kind only in a beta, or not yet, or no longer, and the CRD of our
+//! objects may be installed later. If something is missing, that is logged once, and no request is made.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! Mutating policies, their bindings and configurations of webhooks as the API server tells them: of any version, read
-//! as what they share with validating ones.
+//! Mutating policies, their bindings and webhook configurations as the API server sends them, of any version,
+//! parsed as the part that they share with validating policies.
 //!
-//! `null` and absence are the same, as they are for validating policies.
+//! `null` and a missing field are the same, as for validating policies.
 
 use std::borrow::Cow;
 

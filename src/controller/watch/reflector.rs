@@ -1,7 +1,7 @@
-//! Following all objects of a kind: the one loop over the signs of a watch.
+//! The loop over the events of a list and watch.
 //!
-//! It goes on whatever happens: it backs off, keeps count of the objects that cannot be read, and gives a sign
-//! of life to the supervisor. What the objects mean, and what is to be said of a failure, is its follower's.
+//! It runs forever: it backs off, counts the objects that cannot be parsed, and sends a heartbeat to the
+//! supervisor. Its [`EventHandler`] knows what the objects mean and how failures are reported.
 
 use kube::Resource;
 use serde::de::DeserializeOwned;

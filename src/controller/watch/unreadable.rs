@@ -1,7 +1,6 @@
-//! The objects of a kind that exist and cannot be read.
+//! The objects of a kind that exist and cannot be parsed.
 //!
-//! Each costs what it says of itself and nothing else: what was known of it before stands, the watch goes
-//! on, and how many there are is a metric.
+//! Each affects only itself: its last parsed state remains, the watch continues, and their number is a metric.
 
 use std::collections::BTreeSet;
 

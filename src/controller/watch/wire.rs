@@ -1,7 +1,7 @@
-//! A policy as the API server tells it, read as far as it is needed.
+//! A policy as the API server sends it, parsed as far as necessary.
 //!
-//! Half of a policy with a status is bookkeeping of who owns which field. It comes with each event and with
-//! each answer to a write, thousands of times at a start, and reading it would take longer than the rest.
+//! Half of a policy with a status is managed fields. They come with each event and with each response to a write,
+//! thousands of times at a start, and parsing them would take longer than the rest.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
-//! Loading one document: a task that ends once it is there, and tries again as long as it is not.
+//! Loading of one document, by a task that ends once the document is loaded, and retries until then.
 //!
-//! A few documents are read at once. One that is slow gives up its turn to others and goes on beside
-//! them, and one that failed takes no turn at all: what an aggregated API does not answer holds nothing
-//! up. What all documents that are being read take in memory is bounded.
+//! A few documents are read at once. A slow one releases its turn and continues, and one that failed before needs
+//! no turn: an aggregated API that does not respond delays no other. The memory of all documents that are being
+//! read is bounded.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};

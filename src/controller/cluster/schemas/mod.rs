@@ -1,10 +1,9 @@
 //! The schema cache: the types of the group versions that policies need, and no others.
 //!
-//! A document is fetched when a policy first asks for a kind of it, turned into types and dropped.
-//! It is fetched again when its address in the index changes. However many policies ask at once, one
-//! document is fetched once, by a task of its own ([`load`]). Who asks waits for a moment at most, as
-//! documents of aggregated APIs come from servers that may hang: then it goes away, and its policy is put
-//! into the queue when the document is there, or when it is not worth waiting for any more.
+//! A document is fetched when a policy first needs a kind of it, turned into types and dropped. It is fetched again
+//! when its address in the index changes. A document is fetched once for all policies, by its own task ([`load`]).
+//! Callers wait for a moment at most, as documents of aggregated APIs come from servers that may hang. A policy
+//! that does not wait any longer is queued again when the document is loaded, or when it is not worth waiting for.
 
 mod load;
 mod state;

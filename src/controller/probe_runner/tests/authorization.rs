@@ -1,4 +1,4 @@
-//! AccessReviews to the authorizer.
+//! Permission checks of the authorizer.
 
 use super::*;
 use crate::controller::tests::id;

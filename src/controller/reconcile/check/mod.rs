@@ -1,8 +1,8 @@
-//! Checking one policy: compile, match, fetch the schemas that are needed, type-check.
+//! The check of one policy: compile, match, fetch the schemas that are needed, type-check.
 //!
 //! The content of a policy is untrusted: the work runs on threads of its own, within the time limits of its lane
-//! ([`crate::controller::subjects::lanes`]), and a panic in it affects only this policy. The outcome is stored with all of its inputs, so
-//! that an unchanged policy is not checked again.
+//! ([`crate::controller::subjects::lanes`]), and a panic in it affects only this policy. The result is stored with
+//! all of its inputs, so that an unchanged policy is not checked again.
 
 mod definition;
 mod guard;

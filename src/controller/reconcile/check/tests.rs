@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::mpsc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -13,7 +14,6 @@ use crate::controller::subjects::check_result::Late;
 use crate::controller::subjects::event_source::EventSource;
 use crate::controller::subjects::lanes::Limits;
 use crate::controller::tests::{context_with, healthy, id, policy, settings};
-use std::time::Duration;
 
 const FIELD: &str = "spec.validations[3].expression";
 

@@ -1,8 +1,8 @@
-//! Events on transitions of conditions, on the policy.
+//! Events on the policy for transitions of its conditions.
 //!
-//! They wait in a queue with an end, and one task sends them, some each second: a cluster whose policies
-//! all turn at once is not flooded by us. What does not fit is counted and not sent: the status says the
-//! same, and for longer.
+//! They wait in a bounded queue, and one task sends a few each second, so that a cluster whose policies all change
+//! at once is not flooded. Events that do not fit are counted and dropped: the status has the same information, and
+//! for longer.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;

@@ -1,6 +1,7 @@
 //! Tests of what is left alone.
 
 use http::Method;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::{Value, json};
 
 use super::*;
@@ -10,7 +11,6 @@ use crate::controller::reconcile::reconcile;
 use crate::controller::tests::{context_with, healthy, id, settings};
 use crate::status::exclusion::Exclusion;
 use crate::telemetry::Metrics;
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 /// A policy with a label, that we have judged or not.
 fn labelled(labels: &Value, version: &str, owns_status: bool) -> ValidatingAdmissionPolicy {

@@ -1,7 +1,7 @@
-//! The objects of one kind of params, as far as they are known, and which policies refer to them.
+//! The known objects of one kind of params, and the policies that refer to them.
 //!
-//! Both are changed in place and looked at under a lock: there may be ten thousand objects, and one that
-//! changes costs a look at its name.
+//! Both are changed in place under a lock: there may be ten thousand objects, and a change of one costs a lookup by
+//! name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};

@@ -1,6 +1,6 @@
-//! The text of lists and watches: events, pages, bookmarks, and objects one by one.
+//! Parsers of lists and watches: events, pages, bookmarks, and objects one by one.
 //!
-//! Nothing here fails for an object that cannot be read: that is an answer about this object.
+//! An object that cannot be parsed is an event about this object, and not an error.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

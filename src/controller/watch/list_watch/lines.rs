@@ -1,4 +1,4 @@
-//! The lines of an answer that has no end of its own: one watch event each.
+//! Lines of an endless response, each a watch event.
 
 use std::sync::{Mutex, PoisonError};
 

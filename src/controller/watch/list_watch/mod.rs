@@ -1,14 +1,12 @@
-//! Listing the objects of a kind and watching what becomes of them, for as long as anybody asks.
+//! Lists the objects of a kind, and watches them for changes.
 //!
-//! A state machine over single requests: it takes a client and the path of a kind, and gives one
-//! [`ListWatchEvent`] after the other. Each request has a deadline, of its head and of the whole; each sign of
-//! life is told, bookmarks included, so that who asks knows whether the watch works, and need not
-//! guess. An object that cannot be read is a sign of its own and costs that object alone. It neither
-//! retries in silence nor waits: a failure is a sign too, after which the next call tries again from
-//! where it was. It does not know what the objects mean.
+//! A state machine over single requests: it takes a client and the path of a kind, and returns one
+//! [`ListWatchEvent`] after the other. Each request has a deadline, for its head and for the whole; all progress is
+//! reported, bookmarks included, so that the caller knows that the watch works. An object that cannot be parsed is
+//! an event of its own and affects only itself. There are no silent retries: a failure is an event too, and the
+//! next call resumes where the last one stopped.
 //!
-//! Lists are consistent: they ask for the state of the moment, not for what the cache of an API server
-//! that lags behind holds.
+//! Lists are consistent: they request the current state, and not that of the cache of an API server, which may lag.
 //!
 //! Source: client-go `tools/cache/reflector.go`; KEP-3157 (streamed lists); KEP-956 (bookmarks).
 
@@ -85,7 +83,7 @@ pub(crate) enum Listing {
     Paged(u32),
 }
 
-/// ListWatchConfig of a watch: its objects, and how to follow them.
+/// Configuration of a watch: its objects, and how they are listed.
 #[derive(Clone, Debug)]
 pub(crate) struct ListWatchConfig {
     /// The path of the kind, such as `/apis/apps/v1/deployments`.

@@ -1,8 +1,8 @@
-//! Keeping the snapshot of the cluster up to date.
+//! Refreshes the snapshot of the cluster.
 //!
-//! One task owns the CRDs, discovery and the index. It asks the API server at an interval, and at
-//! once when a CRD or an API service changes, and then again until what it sees fits together
-//! ([`crate::controller::cluster::discovery_lag`]). Each new snapshot puts the policies into the queue that it touches.
+//! One task owns the CRDs, discovery and the index. It polls the API server at an interval, and at once when a CRD
+//! or an API service changes, and then again until discovery, index and CRDs are consistent
+//! ([`crate::controller::cluster::discovery_lag`]). Each new snapshot queues the policies that it affects.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -2,6 +2,8 @@
 
 mod slow_api;
 
+use std::sync::atomic::Ordering;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -9,7 +11,6 @@ use crate::cluster::testing::{Log, Reply, client, paths};
 use crate::controller::tests::id;
 use crate::schema::Gvk;
 use crate::schema::resolver::{Resolution, SchemaResolver};
-use std::sync::atomic::Ordering;
 
 fn document(kinds: &[(&str, &str, &str)]) -> Value {
     let schemas: serde_json::Map<String, Value> = kinds
