@@ -36,26 +36,26 @@ use crate::status::condition::ConditionType;
 use crate::status::exclusion::Exclusion;
 use crate::telemetry::Metrics;
 
-/// How the controller is to work.
+/// Settings of the controller.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Which answers the type checker gives.
+    /// The profile of the type checker.
     pub profile: Profile,
     /// The conditions that count for `Ready`.
     pub ready_requires: BTreeSet<ConditionType>,
-    /// How often the API server is asked what it serves, besides whenever a CRD changes.
+    /// The interval of polls of discovery, in addition to those after a change of a CRD.
     pub refresh_interval: Duration,
-    /// Which policies are left alone.
+    /// The policies that are excluded.
     pub exclusion: Exclusion,
     /// How many statuses are written at once.
     pub concurrency: usize,
-    /// Kinds that are followed besides ValidatingAdmissionPolicies.
+    /// Kinds that are watched besides ValidatingAdmissionPolicies.
     pub followed: BTreeSet<SubjectKind>,
     /// How long one watch request lives. A connection that died unnoticed is noticed some seconds later.
     pub watch_timeout: Duration,
 }
 
-/// Knowledge that is required before a verdict can be given.
+/// Facts that must be known before the first status is computed.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -109,7 +109,7 @@ impl fmt::Debug for Context {
 }
 
 impl Context {
-    /// A context that knows nothing yet.
+    /// Creates a context without any facts.
     pub(crate) fn new(client: Client, settings: Settings, metrics: Arc<Metrics>) -> Self {
         let queue: Arc<Queue> = Arc::default();
         let backlog = Arc::clone(&queue);
@@ -153,7 +153,7 @@ impl Context {
         Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Puts a new snapshot in the place of the latest.
+    /// Replaces the snapshot.
     pub(crate) fn set_snapshot(&self, snapshot: ClusterSnapshot) {
         *self
             .snapshot
@@ -183,7 +183,7 @@ impl Context {
         self.known.borrow().snapshot
     }
 
-    /// Notes a fact, and tells of it where it is news: who waits for news may be who notes it again.
+    /// Records a fact, and notifies only if it is new, as a task that waits for changes may record it again.
     fn note(&self, fact: impl FnOnce(&mut Known) -> &mut bool) {
         self.known
             .send_if_modified(|known| !std::mem::replace(fact(known), true));
@@ -204,34 +204,33 @@ impl Context {
         self.note(|known| &mut known.probes);
     }
 
-    /// Puts the policies into the queue whose params are of the kind `gvk`.
+    /// Queues the policies whose params are of the kind `gvk`.
     pub(crate) fn touch_params(&self, gvk: &Gvk) {
         self.touch(self.store.with_param_kind(gvk));
     }
 
-    /// Puts all policies into the queue that are followed besides ValidatingAdmissionPolicies, also those that are
-    /// gone and of which an object of ours is left, and those that probes name.
+    /// Queues all subjects of opt-in kinds, including deleted ones with an object of ours, and those that probes name.
     pub(crate) fn touch_opt_in(&self) {
         let ids = (self.store.ids().into_iter()).chain(self.probes.policies());
         self.touch(ids.filter(|id| self.opt_in.of(id.kind).is_some()));
         self.touch(self.opt_in.ids());
     }
 
-    /// Puts all policies into the queue, also those that exist as names in probes alone.
+    /// Queues all subjects, including those that only probes name.
     pub(crate) fn touch_all(&self) {
         self.touch(self.opt_in.ids());
         self.touch(self.store.ids());
         self.touch(self.probes.policies());
     }
 
-    /// Puts subjects into the queue.
+    /// Queues subjects.
     pub(crate) fn touch(&self, ids: impl IntoIterator<Item = SubjectId>) {
         for id in ids {
             self.queue.add(&id);
         }
     }
 
-    /// Waits until a verdict can be given: before, it would be one about half of the facts.
+    /// Waits until all facts are known that a status depends on.
     pub(crate) async fn started(&self) {
         let mut known = self.known.subscribe();
         // The sender lives as long as `self`.

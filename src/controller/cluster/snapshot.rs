@@ -24,7 +24,8 @@ pub(crate) struct ClusterSnapshot {
 /// Differences between two snapshots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// Group versions whose resources are others, or are known now, or are not known any more, or may be out of date or not.
+    /// Group versions whose resources are others, or are known now, or are not known any more, or may be out of date
+    /// or not.
     pub(crate) resources: BTreeSet<GroupVersion>,
     /// Group versions whose schemas are others.
     pub(crate) schemas: BTreeSet<GroupVersion>,

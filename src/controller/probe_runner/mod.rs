@@ -152,8 +152,8 @@ async fn process(context: &Arc<Context>, id: &SubjectId, lane: Lane) {
     }
 }
 
-/// Evaluates the probes of a policy, if that is due, and writes what they came to; whether to come back
-/// after a pause.
+/// Evaluates the probes of a policy, if that is due, and writes the results. Returns true if it must be repeated
+/// after a backoff.
 async fn look(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> bool {
     let probe_runner = &context.probe_runner;
     // Why they are not known is in the policy's status, and what ends that touches the policy.

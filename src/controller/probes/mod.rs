@@ -22,11 +22,11 @@ use crate::controller::process::memory::{self, Charge, Meter};
 use crate::controller::process::queue::Queue;
 use crate::policy::subject::SubjectId;
 
-/// How long a policy waits for what its probes come to, before it is judged without.
+/// How long a reconciliation waits for the results of probes, before it continues without them.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How many policies wait so at once: the others are judged without, so that there is always somebody to
-/// judge policies that have no probes.
+/// How many reconciliations wait at once. The others continue without results, so that policies without probes are not
+/// delayed.
 const MAX_PATIENT: usize = 8;
 
 /// State of the probes of all policies, and the queue of those to be evaluated.
@@ -144,7 +144,7 @@ impl ProbeRunner {
         self.lock().remove(policy);
     }
 
-    /// Waits a moment for what the probes come to with these inputs.
+    /// Waits a moment for the results for these inputs.
     pub(crate) async fn wait(&self, policy: &SubjectId, inputs: &Inputs) {
         if self.is_slow(policy) {
             return;
@@ -167,7 +167,7 @@ impl ProbeRunner {
         drop(waiting);
     }
 
-    /// Keeps an outcome; whether the policy is to be judged again with it.
+    /// Stores results. Returns true if the policy must be reconciled with them.
     pub(crate) fn finish(&self, policy: &SubjectId, mut finished: Finished) -> bool {
         let mut n_bytes = finished.probed.n_bytes();
         if self.results.in_use() + n_bytes > memory::MAX_RESULTS {

@@ -18,8 +18,8 @@ pub(crate) const MAX_OBJECT: usize = 16 * MIB;
 /// parsed, in bytes.
 pub(crate) const MAX_TYPED_OBJECT: usize = 24 * MIB;
 
-/// The most memory that the objects of one evaluation may need when they are parsed, in bytes: the params, the definitions
-/// and the largest probe.
+/// The most memory that the objects of one evaluation may need when they are parsed, in bytes: the params, the
+/// definitions and the largest probe.
 pub(crate) const MAX_EVALUATION: usize = 20 * MIB;
 
 /// The same for evaluations in the quick lane; larger ones go to the slow lane.

@@ -18,8 +18,8 @@ use tokio::time::Instant;
 use crate::telemetry::Metrics;
 use crate::telemetry::logging::panic_message;
 
-/// How long a watch may give no sign of life. One of its requests lives two minutes at most, and a start
-/// or a pause is shorter.
+/// The longest time between two heartbeats of a watch. A request of it lives two minutes at most, and a start or a
+/// backoff is shorter.
 pub(crate) const WATCH_LIMIT: Duration = Duration::from_secs(300);
 
 /// How long one look at what is served may take, with the pause before it, unless a longer pause is asked for.
@@ -46,7 +46,7 @@ impl Pulse {
 }
 
 impl Heartbeat {
-    /// Gives a sign of life.
+    /// Sends a heartbeat.
     pub(crate) fn beat(&self) {
         *self.0.last() = Instant::now();
     }
@@ -88,7 +88,7 @@ impl Supervisor {
         }
     }
 
-    /// Expects a sign of life at least every `limit` from now on, as long as the answer is kept.
+    /// Expects a heartbeat at least every `limit`, until the returned value is dropped.
     pub(crate) fn heartbeat(&self, name: impl Into<String>, limit: Duration) -> Heartbeat {
         let pulse = Arc::new(Pulse {
             name: name.into(),
@@ -101,7 +101,7 @@ impl Supervisor {
         Heartbeat(pulse)
     }
 
-    /// Each task from which signs of life are expected, with what is the matter with it, if anything is.
+    /// Returns the tasks with a heartbeat, each with its problem if it has one.
     #[must_use]
     pub fn checks(&self) -> Vec<(String, Option<String>)> {
         let pulses: Vec<_> = self.pulses().iter().filter_map(Weak::upgrade).collect();
@@ -119,7 +119,7 @@ impl Supervisor {
         pulses.iter().map(check).collect()
     }
 
-    /// Runs `work`, which must not end: that it did, or that it panicked, is what [`Self::lost`] tells.
+    /// Runs `work`, which must not end. [`Self::lost`] reports its end or its panic.
     pub(crate) async fn supervised(&self, task: &'static str, work: impl Future<Output = ()>) {
         self.metrics.supervised(task);
         let outcome = AssertUnwindSafe(work).catch_unwind().await;
@@ -127,7 +127,7 @@ impl Supervisor {
         self.note(TaskExit { task, panic });
     }
 
-    /// Runs `work`, which may end but must not panic; `None` where it did, which [`Self::lost`] tells.
+    /// Runs `work`, which may end but must not panic. `None` if it panicked, which [`Self::lost`] reports.
     pub(crate) async fn contained<T>(
         &self,
         task: &'static str,

@@ -96,7 +96,7 @@ struct TypeChecking<'a> {
     expression_warnings: &'a [ExpressionWarning],
 }
 
-/// Writes the status of `policy`, before `deadline`.
+/// Writes the status of `policy`, within the time of `permit`.
 ///
 /// # Errors
 /// Where the API server does not take it, or not in time.

@@ -48,8 +48,7 @@ use crate::telemetry::metrics::{
     ConditionSample, ErrorReason, PolicySample, ProbeSample, ReconcileOutcome, Skipped,
 };
 
-/// How long writes that were begun may take once the process is told to stop. A pod is killed some
-/// seconds later.
+/// How long writes in progress may take once the process is asked to stop. A pod is killed some seconds later.
 const MAX_ENDING: Duration = Duration::from_secs(5);
 
 /// Brings the status of a subject up to date: observes, computes, applies.
@@ -166,7 +165,7 @@ fn desired(context: &Context, id: &SubjectId, facts: &Facts) -> DesiredStatus {
     compute(&observed, now)
 }
 
-/// Forgets what is known of a policy beside the policy itself.
+/// Removes everything that is stored about a policy, except the policy itself.
 fn forget(context: &Context, id: &SubjectId) {
     context.admissions.forget(id);
     context.kept.forget(id);
@@ -227,7 +226,7 @@ enum WrittenObject {
     Status(StatusObject),
 }
 
-/// Writes what is to be said of the policy `entry`, to where it belongs.
+/// Writes the desired status of `entry`, to the subject or to its status object.
 async fn write(
     context: &Context,
     permit: &WritePermit,
@@ -242,8 +241,8 @@ async fn write(
     Ok(written.map(WrittenObject::Policy))
 }
 
-/// Deletes the object with the conditions of a subject that is deleted or not checked. Returns `otherwise` if there is no
-/// object.
+/// Deletes the object with the conditions of a subject that is deleted or not checked. Returns `otherwise` if there
+/// is no object.
 async fn delete_status_object(
     context: &Arc<Context>,
     state: &OptInState,

@@ -46,7 +46,7 @@ impl From<Skipped> for ReconcileResult {
 pub(crate) enum ReconcileError {
     #[error(transparent)]
     Request(#[from] Error),
-    /// A failure to read the object that is to be judged.
+    /// The object to check could not be read.
     #[error("{0}")]
     Unread(Error),
     #[error(transparent)]

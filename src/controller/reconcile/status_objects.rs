@@ -24,7 +24,7 @@ use crate::status::DesiredStatus;
 use crate::status::object::{ObjectStatus, StatusObject};
 use crate::telemetry::metrics::ErrorReason;
 
-/// Writes what is to be said of the policy `entry`, before `deadline`.
+/// Writes the desired status of `entry`, within the time of `permit`.
 ///
 /// # Errors
 /// Where the API server does not take it, or not in time.
@@ -49,7 +49,7 @@ pub(crate) async fn apply(
         None => match create(context, permit, state, entry).await? {
             Written::Applied(created) => {
                 let metadata = created.meta().clone();
-                // The watch has yet to tell of it.
+                // The watch has not reported it yet.
                 state.put(*created, EventSource::Watched);
                 metadata
             }
@@ -144,8 +144,8 @@ async fn write(
         .await
 }
 
-/// Deletes an object of ours as it was seen; one that is gone already is deleted. Where the API server says that it is
-/// another by now, it stays known, and it is to be looked at again: whether it is, the watch tells.
+/// Deletes an object of ours. One that does not exist any more counts as deleted. If the API server reports a conflict, the
+/// object remains stored and the deletion is retried; the watch shows whether the object has changed.
 ///
 /// # Errors
 /// Where the API server does not take it, or not in time.
@@ -196,7 +196,8 @@ mod tests {
     use crate::policy::subject::SubjectKind;
     use crate::telemetry::Metrics;
 
-    /// A conflict may be the API server's own, or that of a webhook: what is taken for deleted then would stay for ever.
+    /// A conflict may be the API server's own, or that of a webhook: what is taken for deleted then would stay for
+    /// ever.
     #[tokio::test(start_paused = true)]
     async fn conditions_whose_deletion_is_refused_are_deleted_later() {
         let n = std::sync::atomic::AtomicUsize::new(0);

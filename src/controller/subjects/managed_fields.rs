@@ -14,7 +14,8 @@ pub const FIELD_MANAGER: &str = "vap-status-controller";
 
 /// Parameters of our server-side applies.
 ///
-/// Without `fieldValidation` the API server reads each patch a second time, to warn of duplicate fields, which nobody would see.
+/// Without `fieldValidation` the API server reads each patch a second time, to warn of duplicate fields, which nobody
+/// would see.
 ///
 /// Source: k8s.io/apiserver `pkg/endpoints/handlers/patch.go`, `applyPatcher.applyPatchToCurrentObject`.
 pub(crate) fn apply_params() -> PatchParams {

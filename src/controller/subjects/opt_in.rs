@@ -32,8 +32,8 @@ pub(crate) struct Watches {
     task: &'static str,
 }
 
-/// Returns the watches of a kind, and the kind of the objects that hold its conditions. `None` if the kind has a status of
-/// its own.
+/// Returns the watches of a kind, and the kind of the objects that hold its conditions. `None` if the kind has a
+/// status of its own.
 const fn watches(kind: SubjectKind) -> Option<(Watches, StatusObjectKind)> {
     let (subjects, bindings, statuses, task) = match kind {
         SubjectKind::ValidatingAdmissionPolicy => return None,
@@ -170,7 +170,7 @@ impl OptInState {
         self.watches.subjects.is_none()
     }
 
-    /// Reports whether a verdict can be given, and whether what is not there does not exist.
+    /// Returns true if all objects of the kind are known, so that a status can be computed.
     pub(crate) fn is_known(&self) -> bool {
         let state = self.lock();
         let has_bindings = self.kind.row().bindings.is_some();
@@ -179,7 +179,7 @@ impl OptInState {
             && state.are_objects_listed
     }
 
-    /// Forgets everything, as it is followed no longer.
+    /// Removes everything, as the kind is not watched any more. Returns the subjects that had an object.
     pub(crate) fn forget(&self) -> Vec<SubjectId> {
         let mut state = self.lock();
         let objects = std::mem::take(&mut state.objects);
@@ -207,7 +207,7 @@ impl OptInState {
         (state.version, state.obstacle) = (version, None);
     }
 
-    /// Why they are not followed, although they are to be.
+    /// Returns why the kind is not watched, although it is enabled.
     pub(crate) fn obstacle(&self) -> Option<String> {
         self.lock().obstacle.clone()
     }
@@ -223,7 +223,7 @@ impl OptInState {
         state.unreadable = unreadable;
     }
 
-    /// Notes that all bindings are known, or that they may not be read; whether that is news.
+    /// Records that all bindings are known, or that reading them is not allowed. Returns true the first time.
     pub(crate) fn set_bindings_listed(&self) -> bool {
         !std::mem::replace(&mut self.lock().are_bindings_listed, true)
     }
@@ -232,7 +232,7 @@ impl OptInState {
         self.lock().are_objects_listed = true;
     }
 
-    /// Puts in one of our objects by the rule of [`EventSource`]; whether that is news.
+    /// Inserts one of our objects if it supersedes the stored one. Returns true if it did.
     pub(crate) fn put(&self, object: StatusObject, from: EventSource) -> bool {
         let metadata = object.meta();
         let Some(name) = metadata.name.clone() else {

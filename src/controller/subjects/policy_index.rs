@@ -224,8 +224,8 @@ impl<K: RefersToPolicy> PolicyIndex<K> {
         }
     }
 
-    /// Puts in an object as the API server told it, by the rule of [`EventSource`], and names the policies that
-    /// this touches: the one it refers to, and the one that it referred to before.
+    /// Inserts the object if it supersedes the stored one. Returns the policies that this affects: the one to which it
+    /// refers, and the one to which it referred before.
     pub(crate) fn put(&self, mut object: K, from: EventSource) -> Vec<SubjectId> {
         let Some(name) = object.meta().name.clone() else {
             return Vec::new();
@@ -398,11 +398,11 @@ impl<K: RefersToPolicy> State<K> {
         objects.map(|(_, kept)| K::stored_bytes(kept)).sum()
     }
 
-    /// Rejects the youngest objects until those of `policy`, and all objects, are within the limits. Returns the policies
-    /// of the rejected ones except `name`.
+    /// Rejects the youngest objects until those of `policy`, and all objects, are within the limits. Returns the
+    /// policies of the rejected ones except `name`.
     ///
-    /// The age decides, which the API server sets: a flood of new objects takes no room from existing ones, and a restart
-    /// has the same result.
+    /// The age decides, which the API server sets: a flood of new objects takes no room from existing ones, and a
+    /// restart has the same result.
     fn make_room(&mut self, policy: &SubjectId, name: &str) -> Vec<SubjectId> {
         let mut touched = Vec::new();
         if self.n_bytes == 0 {

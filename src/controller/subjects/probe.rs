@@ -352,8 +352,8 @@ impl From<Metadata> for ObjectMeta {
     }
 }
 
-/// Returns the subject of a probe. A probe with an unknown kind of target is about the policy without a name, which never
-/// exists.
+/// Returns the subject of a probe. A probe with an unknown kind of target is about the policy without a name, which
+/// never exists.
 fn subject(spec: &PolicyProbeSpec) -> SubjectId {
     let Some(target) = &spec.target else {
         return SubjectId::policy(&*spec.policy_name);
@@ -364,7 +364,8 @@ fn subject(spec: &PolicyProbeSpec) -> SubjectId {
     }
 }
 
-/// Sets the bindings that the target of `spec` implies. Returns the first part of the spec that does not fit the target.
+/// Sets the bindings that the target of `spec` implies. Returns the first part of the spec that does not fit the
+/// target.
 ///
 /// The text of the spec shows which fields are set.
 fn aim(spec: &mut PolicyProbeSpec, target: &Target, text: &str) -> Option<String> {

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::cluster::discovery::MAX_PAUSE;
 use crate::policy::subject::SubjectId;
 
-/// The policies with conditions that are kept.
+/// The policies with retained conditions.
 #[derive(Debug, Default)]
 pub(crate) struct StaleConditions {
     policies: Mutex<HashMap<SubjectId, Retained>>,
@@ -20,13 +20,13 @@ pub(crate) struct StaleConditions {
 #[derive(Clone, Copy, Debug)]
 struct Retained {
     since: Instant,
-    /// True once it was told that it lasts.
+    /// True once the note about it is due.
     is_told: bool,
 }
 
 impl StaleConditions {
-    /// Notes at `now` whether a condition of the policy is kept; reports whether one has been for longer than a pause
-    /// takes.
+    /// Records at `now` whether a condition of the policy is retained. Returns true if one has been for longer than an
+    /// outage takes.
     pub(crate) fn is_stale(&self, policy: &SubjectId, is_kept: bool, now: Instant) -> bool {
         let mut policies = self.lock();
         if !is_kept {
@@ -41,12 +41,12 @@ impl StaleConditions {
         kept.is_told
     }
 
-    /// Forgets a policy that is not judged any more.
+    /// Removes a policy that is not reconciled any more.
     pub(crate) fn forget(&self, policy: &SubjectId) {
         self.lock().remove(policy);
     }
 
-    /// The policies of which it is to be told at `now`, and was not yet.
+    /// Returns the policies whose notes became due at `now`.
     pub(crate) fn due(&self, now: Instant) -> Vec<SubjectId> {
         let policies = self.lock();
         let is_due = |kept: &Retained| {

@@ -36,7 +36,7 @@ pub(crate) struct Store {
 pub(crate) struct Entry {
     /// Its kind and name.
     pub(crate) id: SubjectId,
-    /// The kind that it has beside a policy, if it is no validating one.
+    /// The part that a validating policy does not have. `None` for a validating policy.
     pub(crate) body: Option<Body>,
     /// The policy, as far as it is needed: half of an object is bookkeeping of others.
     pub(crate) policy: Arc<ValidatingAdmissionPolicy>,
@@ -44,7 +44,8 @@ pub(crate) struct Entry {
     pub(crate) result: Option<Arc<CheckResult>>,
     /// Exclusion, if the policy is left alone.
     pub(crate) excluded: Option<Excluded>,
-    /// True if its status is ours by its managed fields. What is not ours would stay when the controller is uninstalled.
+    /// True if its status is ours by its managed fields. What is not ours would stay when the controller is
+    /// uninstalled.
     pub(crate) owns_status: bool,
 }
 
@@ -107,7 +108,7 @@ impl Body {
     }
 }
 
-/// One policy as it is kept.
+/// One policy as it is stored.
 #[derive(Debug)]
 struct StoredPolicy {
     policy: Arc<PackedPolicy>,
@@ -191,7 +192,7 @@ fn supersedes(
 }
 
 impl Store {
-    /// A store that leaves some policies alone.
+    /// Creates a store that excludes some policies.
     pub(crate) fn new(exclusion: Exclusion) -> Self {
         Self {
             exclusion,
@@ -199,7 +200,7 @@ impl Store {
         }
     }
 
-    /// How many policies are left alone.
+    /// Returns the number of excluded policies.
     pub(crate) fn n_excluded(&self) -> usize {
         let entries = self.lock();
         entries
@@ -208,7 +209,7 @@ impl Store {
             .count()
     }
 
-    /// Puts in a policy as the API server told it, by the rule of [`EventSource`]; whether that is news.
+    /// Inserts the policy if it supersedes the stored one. Returns true if it did.
     pub(crate) fn put(&self, policy: ValidatingAdmissionPolicy, from: EventSource) -> bool {
         let Some(name) = policy.metadata.name.as_deref() else {
             return false;
@@ -280,7 +281,7 @@ impl Store {
         true
     }
 
-    /// Takes a policy out; whether it was there.
+    /// Removes a subject. Returns true if it existed.
     pub(crate) fn remove(&self, id: &SubjectId) -> bool {
         self.lock().remove(id).is_some()
     }
@@ -320,7 +321,7 @@ impl Store {
         self.lock().contains_key(id)
     }
 
-    /// Notes what was found out about a subject, unless it is another by now.
+    /// Stores the result of a check, unless the subject has changed since.
     pub(crate) fn note(&self, id: &SubjectId, result: &Arc<CheckResult>) {
         let mut entries = self.lock();
         let Some(entry) = entries.get_mut(id) else {

@@ -42,7 +42,7 @@ use crate::telemetry::metrics::{ErrorReason, Source};
 /// How many objects a list gives at once, where the API server cannot stream it.
 const PAGE_SIZE: u32 = 50;
 
-/// Follows the policies.
+/// Watches the policies.
 pub(crate) async fn policies(context: Arc<Context>) {
     let mut listed = BTreeSet::new();
     watch_kind::<WirePolicy>(&context, Source::Policies, |event| match event {
@@ -126,7 +126,7 @@ async fn served_probes(context: &Context) {
     .await;
 }
 
-/// Follows objects that refer to policies, which each change puts into the queue.
+/// Watches objects that refer to policies; each change queues the policies that it affects.
 async fn watch_by_policy<K>(
     context: &Context,
     source: Source,
@@ -139,7 +139,7 @@ async fn watch_by_policy<K>(
     watch_by_policy_at::<K, K>(context, source_path, objects, |object| object, listed_all).await;
 }
 
-/// Follows objects at a path that are read in one form, and kept in another.
+/// Watches objects at a path that are parsed as `R` and stored as `K`.
 pub(super) async fn watch_by_policy_at<R, K>(
     context: &Context,
     (source, path): (Source, String),
@@ -183,7 +183,7 @@ pub(super) async fn watch_by_policy_at<R, K>(
     .await;
 }
 
-/// Follows the CRDs.
+/// Watches the CRDs.
 pub(crate) async fn crds(context: Arc<Context>, signals: UnboundedSender<RefreshTrigger>) {
     match Listener::new(&context) {
         None => crds_as::<CustomResourceDefinition>(&context, &signals, None).await,
@@ -191,7 +191,7 @@ pub(crate) async fn crds(context: Arc<Context>, signals: UnboundedSender<Refresh
     }
 }
 
-/// The same, where they are read as `K`; who follows them beside what is served is told what it is about.
+/// Watches the CRDs, parsed as `K`. The listener gets those that are subjects as well.
 async fn crds_as<K: ReadDefinition>(
     context: &Context,
     signals: &UnboundedSender<RefreshTrigger>,
@@ -315,7 +315,7 @@ pub(super) async fn watch_at<K>(
     reflector::reflect(context, names, config, &mut handler).await;
 }
 
-/// Who follows a source of facts.
+/// Handler of the events of a source.
 struct SourceHandler<'a, H> {
     context: &'a Context,
     source: Source,

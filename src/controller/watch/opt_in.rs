@@ -125,7 +125,7 @@ fn log_served(state: &OptInState, served: Served) {
     }
 }
 
-/// Forgets what was known. The objects stay: nothing tells that what they say is wrong.
+/// Removes what is stored. The status objects remain: nothing shows that they are wrong.
 fn forget(context: &Context, state: &OptInState) {
     let watches = &state.watches;
     let sources = [watches.subjects, watches.bindings, Some(watches.statuses)];

@@ -28,8 +28,8 @@ use crate::policy::subject::SubjectId;
 use crate::schema::rest_mapper::ApiResource;
 use crate::telemetry::metrics::{ErrorReason, Source};
 
-/// Returns the objects of the kind that `resource` serves, as far as they are known. The policy is put into the queue when
-/// those change to which its `references` point. Starts a watch of the kind if there is none.
+/// Returns the objects of the kind that `resource` serves, as far as they are known. The policy is put into the queue
+/// when those change to which its `references` point. Starts a watch of the kind if there is none.
 pub(crate) fn referred<'a>(
     context: &Arc<Context>,
     resource: &ApiResource,
@@ -73,7 +73,7 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
     reflect(&context, (&name, name.clone()), config, &mut handler).await;
 }
 
-/// Who follows the objects of a kind.
+/// Handler of the params of a kind.
 struct ParamHandler<'a> {
     context: &'a Arc<Context>,
     resource: &'a ApiResource,
@@ -85,8 +85,8 @@ struct ParamHandler<'a> {
 }
 
 impl ParamHandler<'_> {
-    /// Tells those who refer to objects that are others. The API server answers for this kind: what is known
-    /// stands, also where nothing has changed.
+    /// Queues the policies that refer to changed objects. If the API server was not reachable for this kind before, the
+    /// known objects are published again.
     fn tell(&mut self, changed: &[Changed], was_known: bool) {
         let (context, gvk) = (self.context, &self.resource.gvk);
         let was_hidden = self.trouble.end(context, self.resource);
@@ -175,9 +175,9 @@ struct Trouble {
 }
 
 impl Trouble {
-    /// Notes a failure; what it makes of the listing, where that is news.
+    /// Records a failure. Returns the listing if it changes.
     ///
-    /// What was listed before stands, until it is certain that we may not list it any more.
+    /// The last list remains until it is certain that listing is not allowed any more.
     fn note(
         &mut self,
         context: &Context,
@@ -216,7 +216,7 @@ impl Trouble {
         is_news.then_some(listing)
     }
 
-    /// Notes that the watch works; whether something else was said than what is known.
+    /// Records that the watch works. Returns true if a problem was reported in place of the objects.
     fn end(&mut self, context: &Context, resource: &ApiResource) -> bool {
         let name = resource_name(resource);
         if context.log_throttle.end(&throttle_key(&name)) {

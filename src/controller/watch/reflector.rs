@@ -20,10 +20,10 @@ pub(crate) enum Event<K> {
     Init,
     /// An object of the list.
     InitApply(K),
-    /// An object of the list, by name, that cannot be read: what is known of it stands. The name of its
-    /// namespace stands before it, where it has one: `namespace/name`.
+    /// An object of the list, by name, that cannot be parsed: its stored state remains. The name of an object with a
+    /// namespace is `namespace/name`.
     InitKeep(String),
-    /// The list is whole.
+    /// The list is complete.
     InitDone,
     /// An object was created or changed.
     Apply(K),
@@ -31,22 +31,22 @@ pub(crate) enum Event<K> {
     Delete(K),
 }
 
-/// Who follows.
+/// Handler of the events of a watch.
 pub(crate) trait EventHandler<K> {
-    /// Takes what is told of the objects.
+    /// Handles an event of the objects.
     fn on_event(&mut self, event: Event<K>);
 
-    /// Notes that the watch works: it tells of a change, or that there is none.
+    /// Called if the watch works: it reports a change, or that there is none.
     fn on_progress(&mut self);
 
-    /// Notes that the watch does not work. It is tried again after a pause.
+    /// Called if the watch fails. It is retried after a backoff.
     fn on_error(&mut self, error: &Error);
 
-    /// Notes how many objects cannot be read, where that is another number than before.
+    /// Called with the number of objects that cannot be parsed, if it has changed.
     fn on_unreadable(&mut self, n: usize);
 }
 
-/// Follows the objects of the kind that `resource` names, for ever. `task` names the watch where it hangs.
+/// Watches the objects of `resource`, forever. `task` is the name of the watch for the supervisor.
 pub(crate) async fn reflect<K>(
     context: &Context,
     (task, resource): (&str, String),

@@ -31,15 +31,15 @@ impl UnreadableObjects {
         self.listed = Some(BTreeSet::new());
     }
 
-    /// Notes that a list is whole: what it did not tell of is gone.
+    /// Records that a list is complete: objects that it does not have are deleted.
     pub(crate) fn end_list(&mut self) {
         if let Some(listed) = self.listed.take() {
             self.names = listed;
         }
     }
 
-    /// Notes an object that cannot be read, and says so, once a minute for all of the kind. One without a name is not
-    /// counted: nothing would ever tell that it is gone.
+    /// Records an object that cannot be parsed, and logs it, once a minute for all of the kind. An object without a
+    /// name is not counted, as its deletion would not be noticed.
     pub(crate) fn note(&mut self, context: &Context, object: Unreadable) {
         let Unreadable { name, problem } = object;
         let resource = &self.resource;

@@ -37,7 +37,8 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// The pause after the first failure, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
-/// For how long it is ordinary that a document cannot be read: the index names one for a moment longer than it is there.
+/// For how long it is ordinary that a document cannot be read: the index names one for a moment longer than it is
+/// there.
 const ORDINARY: Duration = Duration::from_secs(1);
 
 /// The same of a document that is not published: its CRD may be deleted and created again.
@@ -157,8 +158,8 @@ struct Read {
     is_transient: bool,
 }
 
-/// Loads the document of `gv` at `address`, and begins again after a panic: a document whose task is lost would be awaited
-/// for ever.
+/// Loads the document of `gv` at `address`, and begins again after a panic: a document whose task is lost would be
+/// awaited for ever.
 pub(super) async fn supervised(
     (loader, shared): (Arc<Loader>, Arc<Shared>),
     gv: GroupVersion,
@@ -260,8 +261,8 @@ impl Failing {
     }
 }
 
-/// Waits before the next attempt, and returns how many pauses there were: none where a sign came that the document may be
-/// there, from which on it is asked for as often as at first.
+/// Waits before the next attempt, and returns how many pauses there were: none where a sign came that the document
+/// may be there, from which on it is asked for as often as at first.
 async fn wait(n_pauses: u32, sign: &Notify) -> u32 {
     match tokio::time::timeout(pause(n_pauses), sign.notified()).await {
         Ok(()) => 0,

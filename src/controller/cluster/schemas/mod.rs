@@ -28,11 +28,11 @@ use crate::schema::GroupVersion;
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::Lookup;
 
-/// How long who asks for a document waits for it, from when it was first asked for.
+/// How long a caller waits for a document, from its first request.
 const GRACE: Duration = Duration::from_millis(50);
 
-/// How long a policy is not judged for want of documents that are on their way, where others of them are
-/// on their way each time that it is looked at: an operator may be installing CRDs for minutes.
+/// How long a policy waits for documents that are loading, if other ones are loading at each attempt: an operator may
+/// be installing CRDs for minutes.
 const MAX_PARKED: Duration = Duration::from_secs(5);
 
 /// Types by group version.
@@ -122,10 +122,10 @@ impl SchemaCache {
         Some(schemas)
     }
 
-    /// The types of those of `group_versions` that are there as `index` has them; asks for none, and nobody waits.
+    /// Returns the types of those of `group_versions` that are loaded in the version of `index`, without any request.
     ///
-    /// What is no longer served, or served otherwise, may be at hand until it is cleaned up: nothing tells of that, so that it
-    /// must count for nothing from the change on.
+    /// A document that is not served any more, or in another version, may be cached until the next cleanup, and must
+    /// not be used after the change.
     pub(crate) fn cached(&self, group_versions: &BTreeSet<GroupVersion>, index: &Index) -> Schemas {
         let mut schemas = Schemas::default();
         let state = self.shared.lock();
@@ -187,7 +187,7 @@ impl SchemaCache {
         std::mem::take(&mut state.has_garbage) || n_documents < before
     }
 
-    /// Drops the types that nobody holds, on a thread that may be busy for some time.
+    /// Drops unused types, on a thread that may be busy for some time.
     pub(crate) async fn purge(&self) {
         let loader = Arc::clone(&self.loader);
         let purge = move || loader.purge();
@@ -205,7 +205,7 @@ enum Look {
 }
 
 impl SchemaCache {
-    /// Looks at the documents, and has those loaded that nobody asked for before.
+    /// Returns the documents, and starts to load those that are requested for the first time.
     fn look(
         &self,
         policy: &SubjectId,

@@ -31,9 +31,9 @@ pub(super) struct Shared {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) documents: HashMap<GroupVersion, Document>,
-    /// Policies that are not judged before documents are there that are on their way.
+    /// Policies that wait for documents that are loading.
     pub(super) parked: HashMap<SubjectId, Parked>,
-    /// True if a document was dropped since the types that nobody holds were last collected.
+    /// True if a document was dropped since the last collection of unused types.
     pub(super) has_garbage: bool,
     /// Sets of group versions that policies were checked against: most are those of many policies.
     pub(super) sets: HashSet<Arc<BTreeSet<GroupVersion>>>,
@@ -66,16 +66,16 @@ impl Drop for Document {
     }
 }
 
-/// How far a document is.
+/// State of the load of a document.
 pub(super) enum Load {
-    /// It is on its way.
+    /// It is loading.
     Coming,
-    /// It cannot be had now, for this reason; the task goes on trying.
+    /// It is temporarily unavailable, for this reason; the task retries.
     Missing(String),
-    /// It is there.
+    /// It is loaded.
     Loaded(Arc<Types>),
-    /// The schema is newer than the index, which may never tell: the schema may be what it was again
-    /// when the index is read next. The task goes on asking for the version in the index.
+    /// The schema is newer than the index, which may never show that: the schema may have its former state again when
+    /// the index is read next. The task continues to request the version in the index.
     Passing(Arc<Types>),
 }
 
@@ -86,7 +86,7 @@ pub(super) struct Parked {
 }
 
 impl Shared {
-    /// Notes how far the document at `address` is, and puts the policies into the queue that wait for that.
+    /// Records the state of the document at `address`, and queues the policies that wait for it.
     pub(super) fn note(&self, gv: &GroupVersion, address: &str, load: Load) {
         let mut state = self.lock();
         let State {

@@ -94,8 +94,8 @@ pub(crate) struct ListWatchConfig {
     pub(crate) listing: Listing,
     /// How long one watch request lives.
     pub(crate) life: Duration,
-    /// The most memory that the tree of one object may need, in bytes; `usize::MAX` if the type of the objects builds none
-    /// or has its own limit.
+    /// The most memory that the tree of one object may need, in bytes; `usize::MAX` if the type of the objects builds
+    /// none or has its own limit.
     pub(crate) max_unpacked: usize,
 }
 

@@ -36,7 +36,7 @@ const EXPECTED: Duration = Duration::from_millis(200);
 /// small, and come late from an API server that is at work on what is waited for.
 const PACE: u32 = 4;
 
-/// How often schemas that nobody needs any more are dropped.
+/// How often unused schemas are dropped.
 const CLEANING: Duration = Duration::from_secs(60);
 
 /// How often it is looked for what has not been readable for long.
@@ -45,14 +45,14 @@ const LASTING: Duration = Duration::from_secs(5);
 /// The longest pause after failures.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
-/// Signals that the API server may serve something else.
+/// A change after which the API server may serve other resources.
 #[derive(Debug)]
 pub(crate) enum RefreshTrigger {
     /// All CRDs, listed anew.
     CrdsListed {
         /// Those that can be read.
         crds: Crds,
-        /// The names of those that cannot: what is known of them stands.
+        /// The names of those that cannot be parsed: their stored state remains.
         kept: BTreeSet<String>,
     },
     /// A CRD as it is now.
@@ -89,7 +89,7 @@ pub(crate) struct Refresher {
     cleaned: Instant,
 }
 
-/// A clock that goes while looks work: what does not show in that time is evidence.
+/// A clock that runs while polls succeed: a change that does not appear in that time is evidence.
 #[derive(Debug)]
 struct DiscoveryClock {
     time: Instant,
@@ -287,7 +287,8 @@ impl Refresher {
         self.clean().await;
     }
 
-    /// Has looked at again what could not be read for longer than a pause takes: nothing else gives a sign of that.
+    /// Queues the policies with conditions that have been stale for longer than an outage takes, and polls at once if a group
+    /// version has not been discovered for some time.
     fn note_lasting(&mut self) {
         let now = Instant::now();
         self.context.touch(self.context.kept.due(now));
@@ -296,8 +297,8 @@ impl Refresher {
         }
     }
 
-    /// Has the documents asked for again that the index names otherwise than `before`: one that comes back with the address
-    /// that it had is else known as one that is not there.
+    /// Has the documents asked for again that the index names otherwise than `before`: one that comes back with the
+    /// address that it had is else known as one that is not there.
     fn note_documents(&self, before: Option<&Index>) {
         let index = self.index.iter().flat_map(|index| index.iter());
         for (gv, address) in index {
@@ -307,7 +308,7 @@ impl Refresher {
         }
     }
 
-    /// Drops schemas that nobody needs any more.
+    /// Drops unused schemas.
     async fn clean(&mut self) {
         if !self.is_published || self.cleaned.elapsed() < CLEANING {
             return;
@@ -356,7 +357,7 @@ impl Refresher {
         pause
     }
 
-    /// Makes a new snapshot of what was seen, but for what is held back, and queues the policies it touches.
+    /// Publishes a new snapshot without the deferred changes, and queues the policies that it affects.
     fn publish(&mut self, mapper: Arc<RestMapper>, index: Arc<Index>, held: &Pinned) {
         let context = &self.context;
         let old = context.snapshot();
