@@ -6,7 +6,7 @@ use crate::controller::subjects::probe::Probe;
 use crate::controller::watch::definitions::{ReadDefinition, WithRules};
 use crate::controller::watch::list_watch::fuzzing as wire;
 use crate::controller::watch::opt_in_wire::{
-    Received, ReceivedBinding, ReceivedMutating, ReceivedWebhooks,
+    WireBinding, WireMutatingPolicy, WireSubject, WireWebhooks,
 };
 use crate::controller::watch::wire::WirePolicy;
 
@@ -55,14 +55,14 @@ pub fn other_kinds(text: &str) {
     if let Ok(binding) = serde_json::from_str(text) {
         Bindings::default().put(binding, EventSource::Watched);
     }
-    if let Ok(policy) = serde_json::from_str::<ReceivedMutating>(text) {
+    if let Ok(policy) = serde_json::from_str::<WireMutatingPolicy>(text) {
         drop(policy.parts());
     }
-    if let Ok(webhooks) = serde_json::from_str::<ReceivedWebhooks>(text) {
+    if let Ok(webhooks) = serde_json::from_str::<WireWebhooks>(text) {
         drop(webhooks.parts());
     }
     if let Ok(definition) = serde_json::from_str::<WithRules>(text) {
         drop(definition.parts());
     }
-    drop(serde_json::from_str::<ReceivedBinding>(text));
+    drop(serde_json::from_str::<WireBinding>(text));
 }

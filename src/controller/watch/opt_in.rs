@@ -12,7 +12,7 @@ use crate::controller::context::Context;
 use crate::controller::subjects::event_source::EventSource;
 use crate::controller::subjects::opt_in::OptInState;
 use crate::controller::watch::opt_in_wire::{
-    Received, ReceivedBinding, ReceivedMutating, ReceivedWebhooks,
+    WireBinding, WireMutatingPolicy, WireSubject, WireWebhooks,
 };
 use crate::controller::watch::reflector::Event;
 use crate::controller::watch::{watch_at, watch_by_policy_at};
@@ -153,10 +153,10 @@ fn path(row: &Row, version: &str, resource: &str) -> String {
 async fn subjects(context: &Context, state: &OptInState, version: &str) {
     match state.kind {
         SubjectKind::MutatingAdmissionPolicy => {
-            of_kind::<ReceivedMutating>(context, state, version).await;
+            of_kind::<WireMutatingPolicy>(context, state, version).await;
         }
         SubjectKind::ValidatingWebhookConfiguration | SubjectKind::MutatingWebhookConfiguration => {
-            of_kind::<ReceivedWebhooks>(context, state, version).await;
+            of_kind::<WireWebhooks>(context, state, version).await;
         }
         // Another task watches them.
         SubjectKind::CustomResourceDefinition | SubjectKind::ValidatingAdmissionPolicy => {
@@ -165,7 +165,7 @@ async fn subjects(context: &Context, state: &OptInState, version: &str) {
     }
 }
 
-async fn of_kind<K: Received>(context: &Context, state: &OptInState, version: &str) {
+async fn of_kind<K: WireSubject>(context: &Context, state: &OptInState, version: &str) {
     let row = state.kind.row();
     let id = |name: &str| SubjectId::new(state.kind, name);
     let mut listed = BTreeSet::new();
@@ -229,11 +229,11 @@ async fn bindings(context: &Context, state: &OptInState, version: &str) {
             context.touch_opt_in();
         }
     };
-    watch_by_policy_at::<ReceivedBinding, _>(
+    watch_by_policy_at::<WireBinding, _>(
         context,
         (source, path(row, version, resource)),
         &state.bindings,
-        |ReceivedBinding(binding)| binding,
+        |WireBinding(binding)| binding,
         listed_all,
     )
     .await;

@@ -24,7 +24,7 @@ use crate::policy::{mutations, webhooks};
 /// A mutating policy.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "PolicyObject")]
-pub(crate) struct ReceivedMutating {
+pub(crate) struct WireMutatingPolicy {
     /// The part that it shares with validating ones.
     pub(crate) shared: ValidatingAdmissionPolicy,
     /// Its mutations.
@@ -36,7 +36,7 @@ pub(crate) struct ReceivedMutating {
 /// The binding of a mutating policy, read as one of a validating policy.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "BindingObject")]
-pub(crate) struct ReceivedBinding(pub(crate) ValidatingAdmissionPolicyBinding);
+pub(crate) struct WireBinding(pub(crate) ValidatingAdmissionPolicyBinding);
 
 // The version of an object is what its path says: `apiVersion` is not read.
 #[derive(Deserialize)]
@@ -55,7 +55,7 @@ struct BindingObject {
     spec: Option<MutatingAdmissionPolicyBindingSpec>,
 }
 
-impl From<PolicyObject> for ReceivedMutating {
+impl From<PolicyObject> for WireMutatingPolicy {
     fn from(PolicyObject { metadata, spec }: PolicyObject) -> Self {
         let policy = MutatingAdmissionPolicy {
             metadata: metadata.unwrap_or_default(),
@@ -69,7 +69,7 @@ impl From<PolicyObject> for ReceivedMutating {
     }
 }
 
-impl From<BindingObject> for ReceivedBinding {
+impl From<BindingObject> for WireBinding {
     fn from(BindingObject { metadata, spec }: BindingObject) -> Self {
         let mut binding = mutations::shared_part_of_binding(&MutatingAdmissionPolicyBinding {
             metadata: metadata.unwrap_or_default(),
@@ -81,12 +81,12 @@ impl From<BindingObject> for ReceivedBinding {
 }
 
 /// An object that is followed, of whatever kind: what it shares with validating policies, and the rest.
-pub(crate) trait Received: Resource<DynamicType = ()> + DeserializeOwned {
+pub(crate) trait WireSubject: Resource<DynamicType = ()> + DeserializeOwned {
     /// The two of them.
     fn parts(self) -> (ValidatingAdmissionPolicy, Body);
 }
 
-impl Received for ReceivedMutating {
+impl WireSubject for WireMutatingPolicy {
     fn parts(self) -> (ValidatingAdmissionPolicy, Body) {
         let body = Body::Mutating {
             mutations: self.mutations,
@@ -99,7 +99,7 @@ impl Received for ReceivedMutating {
 /// A configuration of webhooks, each as a policy of its name.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(try_from = "ConfigurationObject")]
-pub(crate) struct ReceivedWebhooks {
+pub(crate) struct WireWebhooks {
     metadata: ObjectMeta,
     webhooks: Vec<ValidatingAdmissionPolicy>,
 }
@@ -112,7 +112,7 @@ struct ConfigurationObject {
     webhooks: Option<Vec<Value>>,
 }
 
-impl TryFrom<ConfigurationObject> for ReceivedWebhooks {
+impl TryFrom<ConfigurationObject> for WireWebhooks {
     type Error = serde_json::Error;
 
     fn try_from(object: ConfigurationObject) -> Result<Self, Self::Error> {
@@ -127,7 +127,7 @@ impl TryFrom<ConfigurationObject> for ReceivedWebhooks {
     }
 }
 
-impl Received for ReceivedWebhooks {
+impl WireSubject for WireWebhooks {
     fn parts(self) -> (ValidatingAdmissionPolicy, Body) {
         let policy = ValidatingAdmissionPolicy {
             metadata: self.metadata,
@@ -176,20 +176,20 @@ macro_rules! resource {
 }
 
 resource!(
-    ReceivedMutating,
+    WireMutatingPolicy,
     MUTATING.kind,
     MUTATING.plural,
     shared.metadata
 );
 // The paths are those of what is followed: this names a configuration of either sort.
 resource!(
-    ReceivedWebhooks,
+    WireWebhooks,
     VALIDATING_WEBHOOKS.kind,
     VALIDATING_WEBHOOKS.plural,
     metadata
 );
 resource!(
-    ReceivedBinding,
+    WireBinding,
     "MutatingAdmissionPolicyBinding",
     MUTATING.bindings.unwrap_or_default(),
     0.metadata
@@ -201,7 +201,7 @@ mod tests {
 
     use super::*;
 
-    fn read(value: Value) -> ReceivedMutating {
+    fn read(value: Value) -> WireMutatingPolicy {
         serde_json::from_value(value).unwrap()
     }
 
@@ -239,7 +239,7 @@ mod tests {
             json!({"metadata": {"name": null}, "spec": {"mutations": null, "variables": null,
                    "matchConstraints": null, "paramKind": null, "matchConditions": null}}),
         ] {
-            assert_eq!(read(value), ReceivedMutating::default());
+            assert_eq!(read(value), WireMutatingPolicy::default());
         }
         let odd = read(json!({"spec": {"mutations": [{"patchType": null, "jsonPatch": null}]}}));
         assert_eq!(odd.mutations.len(), 1);
@@ -248,18 +248,18 @@ mod tests {
             json!({"metadata": null, "spec": null}),
             json!({"spec": {"policyName": null, "paramRef": null, "matchResources": null}}),
         ] {
-            let ReceivedBinding(read) = serde_json::from_value(value).unwrap();
+            let WireBinding(read) = serde_json::from_value(value).unwrap();
             assert_eq!(read.spec.policy_name, "");
         }
     }
 
-    impl Default for ReceivedMutating {
+    impl Default for WireMutatingPolicy {
         fn default() -> Self {
             read(json!({"spec": {}}))
         }
     }
 
-    impl PartialEq for ReceivedMutating {
+    impl PartialEq for WireMutatingPolicy {
         fn eq(&self, other: &Self) -> bool {
             let spec = |of: &Self| of.shared.spec.clone().unwrap_or_default();
             spec(self) == spec(other) && self.mutations == other.mutations
@@ -269,14 +269,14 @@ mod tests {
     #[test]
     fn binding_policy_name_is_as_received() {
         let value = json!({"metadata": {"name": "b"}, "spec": {"policyName": "a"}});
-        let ReceivedBinding(read) = serde_json::from_value(value).unwrap();
+        let WireBinding(read) = serde_json::from_value(value).unwrap();
         assert_eq!(read.spec.policy_name, "a");
         assert_eq!(read.metadata.name.as_deref(), Some("b"));
     }
 
     #[test]
     fn a_configuration_is_its_webhooks() {
-        let read = |value| serde_json::from_value::<ReceivedWebhooks>(value);
+        let read = |value| serde_json::from_value::<WireWebhooks>(value);
         let rules = json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["pods"]}]);
         let found = read(json!({"metadata": {"name": "a"}, "webhooks": [
             {"name": "one.example.com", "rules": rules, "failurePolicy": "Ignore", "clientConfig": {"url": "https://a"},
@@ -295,7 +295,7 @@ mod tests {
         let constraints = spec.match_constraints.as_ref().unwrap();
         assert_eq!(constraints.resource_rules.as_ref().unwrap().len(), 1);
         for nothing in [json!({}), json!({"metadata": null, "webhooks": null})] {
-            assert_eq!(read(nothing).unwrap(), ReceivedWebhooks::default());
+            assert_eq!(read(nothing).unwrap(), WireWebhooks::default());
         }
         // One that cannot be read is told of; it is not taken for one that says nothing.
         read(json!({"webhooks": [{"rules": 7}]})).unwrap_err();

@@ -104,8 +104,8 @@ impl ParamHandler<'_> {
     }
 }
 
-impl EventHandler<ReceivedMeta> for ParamHandler<'_> {
-    fn on_event(&mut self, event: Event<ReceivedMeta>) {
+impl EventHandler<WireMeta> for ParamHandler<'_> {
+    fn on_event(&mut self, event: Event<WireMeta>) {
         let was_known = self.is_known;
         let changed = match event {
             Event::Init => {
@@ -232,7 +232,7 @@ fn throttle_key(name: &str) -> String {
     format!("params {name}")
 }
 
-fn described(object: &ReceivedMeta) -> (Key, Meta) {
+fn described(object: &WireMeta) -> (Key, Meta) {
     let metadata = &object.0;
     let key = (
         metadata.namespace.clone().unwrap_or_default(),
@@ -248,7 +248,7 @@ fn described(object: &ReceivedMeta) -> (Key, Meta) {
 /// The metadata of an object, without annotations and managed fields.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "MetaObject")]
-struct ReceivedMeta(ObjectMeta);
+struct WireMeta(ObjectMeta);
 
 #[derive(Deserialize)]
 struct MetaObject {
@@ -265,7 +265,7 @@ struct MetaFields {
     labels: Option<Box<RawValue>>,
 }
 
-impl TryFrom<MetaObject> for ReceivedMeta {
+impl TryFrom<MetaObject> for WireMeta {
     type Error = String;
 
     fn try_from(object: MetaObject) -> Result<Self, String> {
@@ -288,7 +288,7 @@ impl TryFrom<MetaObject> for ReceivedMeta {
     }
 }
 
-impl Resource for ReceivedMeta {
+impl Resource for WireMeta {
     type DynamicType = KubeResource;
     type Scope = DynamicResourceScope;
 
