@@ -158,7 +158,10 @@ fn desired(context: &Context, id: &SubjectId, facts: &Facts) -> DesiredStatus {
     let now = (context.now)();
     let mut observed = facts.observed(&context.settings.ready_requires);
     let desired = compute(&observed, now);
-    if !(context.kept).is_stale(id, desired.is_kept, Instant::now()) {
+    if !context
+        .stale_conditions
+        .is_stale(id, desired.is_kept, Instant::now())
+    {
         return desired;
     }
     observed.staleness.is_kept_long = true;
@@ -168,7 +171,7 @@ fn desired(context: &Context, id: &SubjectId, facts: &Facts) -> DesiredStatus {
 /// Removes everything that is stored about a policy, except the policy itself.
 fn forget(context: &Context, id: &SubjectId) {
     context.admissions.forget(id);
-    context.kept.forget(id);
+    context.stale_conditions.forget(id);
     context.lanes.forget(id);
     context.params.forget(id, Referrer::Bindings);
     context.params.forget(id, Referrer::Probes);
@@ -185,7 +188,7 @@ async fn load_status(
         let Some(excluded) = entry.excluded else {
             return Ok(None);
         };
-        context.kept.forget(id);
+        context.stale_conditions.forget(id);
         return excluded::leave(context, entry, excluded).await.map(Some);
     };
     if entry.excluded.is_some() {

@@ -291,7 +291,7 @@ impl Refresher {
     /// version has not been discovered for some time.
     fn note_lasting(&mut self) {
         let now = Instant::now();
-        self.context.touch(self.context.kept.due(now));
+        self.context.touch(self.context.stale_conditions.due(now));
         if self.discovery.is_due(now) {
             self.due = self.due.min(now);
         }
