@@ -4,7 +4,7 @@
 //!   It updates the state of the cluster (`cluster`) and of the subjects (`subjects`), and queues the subjects
 //!   that a change affects (`process::queue`).
 //! - **Computed.** `reconcile` takes a subject from the queue, collects its facts, which include the result of
-//!   its check, and computes its status by the pure function [`crate::status::compute`]. `probe_runner` evaluates
+//!   its check, and computes its status by the pure function [`crate::status::compute()`]. `probe_runner` evaluates
 //!   the probes of policies in a queue of its own; `probes` stores their results.
 //! - **Applied.** `reconcile` writes the status if it differs, with an Event for each transition, and only while
 //!   this instance leads: `leadership` issues a permit for each write, and `election` keeps the Lease.

@@ -18,7 +18,7 @@ use crate::controller::subjects::params::{Key, Listing, Referrer, Unavailable};
 use crate::controller::subjects::probe::Probe;
 use crate::controller::subjects::store::Entry;
 use crate::controller::watch::binding_state::{Bindings, bindings_of, param_resource};
-use crate::controller::watch::params as param_watch;
+use crate::controller::watch::params;
 use crate::policy;
 use crate::policy::admission::{Object, ParamList, Selector};
 use crate::policy::subject::SubjectId;
@@ -190,7 +190,7 @@ fn wanted(
         return Ok(Vec::new());
     }
     let by = (policy, Referrer::Probes);
-    let known = match param_watch::referred(context, resource, by, &references) {
+    let known = match params::referred(context, resource, by, &references) {
         Listing::Known(known) => known,
         Listing::Unread => return Err(Unavailable::passing("the params were not read yet")),
         Listing::Refused(text) => return Err(Unavailable::lasting(text)),

@@ -1,6 +1,6 @@
 //! Reconciliation of one subject: observe, compute, apply.
 //!
-//! [`observe`] collects the facts (with [`check`] for the result of the type check), [`crate::status::compute`]
+//! [`observe`] collects the facts (with [`check`] for the result of the type check), [`crate::status::compute()`]
 //! computes the status from them, and [`apply`] or [`status_objects`] writes it. A skipped write has a reason
 //! ([`Skipped`]).
 

@@ -6,7 +6,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     ParamRef, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
 
-use super::params as param_watch;
+use super::params;
 use crate::controller::cluster::snapshot::ClusterSnapshot;
 use crate::controller::context::Context;
 use crate::controller::subjects::params::{Listing, Objects, Referrer};
@@ -81,7 +81,7 @@ pub(crate) fn params_state(
         return ParamsState::NotReferred;
     }
     let by = (policy, Referrer::Bindings);
-    match param_watch::referred(context, resource, by, references) {
+    match params::referred(context, resource, by, references) {
         Listing::Unread => ParamsState::Unread,
         Listing::Refused(text) => ParamsState::NotPermitted(text),
         Listing::Failed(reason) => ParamsState::Failed(reason),
