@@ -9,9 +9,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::clear;
 use super::context::Settings;
-use super::leadership::Election;
-use super::lease::Timing;
+use super::election::Election;
 use crate::cluster::duration;
+use crate::controller::leadership::lease::Timing;
 use crate::policy::analysis::Profile;
 use crate::policy::subject::SubjectKind;
 use crate::status::condition::ConditionType;

@@ -10,24 +10,24 @@ use k8s_openapi::jiff::Timestamp;
 use kube::{Api, Client, Resource};
 use tokio::sync::watch;
 
-use super::admission_cache::AdmissionCache;
-use super::by_policy::{Bindings, Probes};
-use super::cluster_snapshot::ClusterSnapshot;
-use super::events::Events;
-use super::kept_conditions::KeptConditions;
-use super::lanes::Lanes;
 use super::leadership::Leadership;
-use super::log_throttle::LogThrottle;
-use super::match_cache::MatchCache;
-use super::opt_in::OptIn;
-use super::params::Params;
-use super::probe_runner::ProbeRunner;
-use super::queue::Queue;
-use super::readiness::Readiness;
-use super::schemas::SchemaCache;
-use super::store::Store;
-use super::supervisor::Supervisor;
-use super::write_limiter::WriteLimiter;
+use crate::controller::cluster::match_cache::MatchCache;
+use crate::controller::cluster::schemas::SchemaCache;
+use crate::controller::cluster::snapshot::ClusterSnapshot;
+use crate::controller::probes::ProbeRunner;
+use crate::controller::process::log_throttle::LogThrottle;
+use crate::controller::process::queue::Queue;
+use crate::controller::process::readiness::Readiness;
+use crate::controller::process::supervisor::Supervisor;
+use crate::controller::subjects::admission_cache::AdmissionCache;
+use crate::controller::subjects::lanes::Lanes;
+use crate::controller::subjects::opt_in::OptIn;
+use crate::controller::subjects::params::Params;
+use crate::controller::subjects::pending_events::Events;
+use crate::controller::subjects::policy_index::{Bindings, Probes};
+use crate::controller::subjects::stale_conditions::StaleConditions;
+use crate::controller::subjects::store::Store;
+use crate::controller::subjects::write_limiter::WriteLimiter;
 use crate::policy::analysis::Profile;
 use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::probe::api::PolicyProbe;
@@ -36,26 +36,26 @@ use crate::status::condition::ConditionType;
 use crate::status::exclusion::Exclusion;
 use crate::telemetry::Metrics;
 
-/// How the controller is to work.
+/// Settings of the controller.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Which answers the type checker gives.
+    /// The profile of the type checker.
     pub profile: Profile,
     /// The conditions that count for `Ready`.
     pub ready_requires: BTreeSet<ConditionType>,
-    /// How often the API server is asked what it serves, besides whenever a CRD changes.
+    /// The interval of polls of discovery, in addition to those after a change of a CRD.
     pub refresh_interval: Duration,
-    /// Which policies are left alone.
+    /// The policies that are excluded.
     pub exclusion: Exclusion,
     /// How many statuses are written at once.
     pub concurrency: usize,
-    /// Kinds that are followed besides ValidatingAdmissionPolicies.
+    /// Kinds that are watched besides ValidatingAdmissionPolicies.
     pub followed: BTreeSet<SubjectKind>,
     /// How long one watch request lives. A connection that died unnoticed is noticed some seconds later.
     pub watch_timeout: Duration,
 }
 
-/// Knowledge that is required before a verdict can be given.
+/// Facts that must be known before the first status is computed.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -86,7 +86,7 @@ pub(crate) struct Context {
     pub(crate) match_cache: Arc<MatchCache>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) readiness: Readiness,
-    pub(crate) kept: KeptConditions,
+    pub(crate) stale_conditions: StaleConditions,
     pub(crate) lanes: Lanes,
     pub(crate) log_throttle: LogThrottle,
     pub(crate) write_limiter: WriteLimiter,
@@ -109,7 +109,7 @@ impl fmt::Debug for Context {
 }
 
 impl Context {
-    /// A context that knows nothing yet.
+    /// Creates a context without any facts.
     pub(crate) fn new(client: Client, settings: Settings, metrics: Arc<Metrics>) -> Self {
         let queue: Arc<Queue> = Arc::default();
         let backlog = Arc::clone(&queue);
@@ -132,7 +132,7 @@ impl Context {
             queue,
             metrics,
             readiness: Readiness::default(),
-            kept: KeptConditions::default(),
+            stale_conditions: StaleConditions::default(),
             lanes: Lanes::default(),
             log_throttle: LogThrottle::default(),
             write_limiter: WriteLimiter::default(),
@@ -153,7 +153,7 @@ impl Context {
         Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Puts a new snapshot in the place of the latest.
+    /// Replaces the snapshot.
     pub(crate) fn set_snapshot(&self, snapshot: ClusterSnapshot) {
         *self
             .snapshot
@@ -183,7 +183,7 @@ impl Context {
         self.known.borrow().snapshot
     }
 
-    /// Notes a fact, and tells of it where it is news: who waits for news may be who notes it again.
+    /// Records a fact, and notifies only if it is new, as a task that waits for changes may record it again.
     fn note(&self, fact: impl FnOnce(&mut Known) -> &mut bool) {
         self.known
             .send_if_modified(|known| !std::mem::replace(fact(known), true));
@@ -204,34 +204,33 @@ impl Context {
         self.note(|known| &mut known.probes);
     }
 
-    /// Puts the policies into the queue whose params are of the kind `gvk`.
+    /// Queues the policies whose params are of the kind `gvk`.
     pub(crate) fn touch_params(&self, gvk: &Gvk) {
         self.touch(self.store.with_param_kind(gvk));
     }
 
-    /// Puts all policies into the queue that are followed besides ValidatingAdmissionPolicies, also those that are
-    /// gone and of which an object of ours is left, and those that probes name.
+    /// Queues all subjects of opt-in kinds, including deleted ones with an object of ours, and those that probes name.
     pub(crate) fn touch_opt_in(&self) {
         let ids = (self.store.ids().into_iter()).chain(self.probes.policies());
         self.touch(ids.filter(|id| self.opt_in.of(id.kind).is_some()));
         self.touch(self.opt_in.ids());
     }
 
-    /// Puts all policies into the queue, also those that exist as names in probes alone.
+    /// Queues all subjects, including those that only probes name.
     pub(crate) fn touch_all(&self) {
         self.touch(self.opt_in.ids());
         self.touch(self.store.ids());
         self.touch(self.probes.policies());
     }
 
-    /// Puts subjects into the queue.
+    /// Queues subjects.
     pub(crate) fn touch(&self, ids: impl IntoIterator<Item = SubjectId>) {
         for id in ids {
             self.queue.add(&id);
         }
     }
 
-    /// Waits until a verdict can be given: before, it would be one about half of the facts.
+    /// Waits until all facts are known that a status depends on.
     pub(crate) async fn started(&self) {
         let mut known = self.known.subscribe();
         // The sender lives as long as `self`.

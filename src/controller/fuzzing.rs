@@ -1,18 +1,21 @@
 //! Entry points of fuzz targets, which are no part of the API.
 
-use super::by_policy::Bindings;
-use super::event_source::EventSource;
-use super::list_watch::fuzzing as wire;
-use super::opt_in::fuzzing as opt_in;
-use super::probe::Probe;
-use super::received::ReceivedPolicy;
+use crate::controller::subjects::event_source::EventSource;
+use crate::controller::subjects::policy_index::Bindings;
+use crate::controller::subjects::probe::Probe;
+use crate::controller::watch::definitions::{ReadDefinition, WithRules};
+use crate::controller::watch::list_watch::fuzzing as wire;
+use crate::controller::watch::opt_in_wire::{
+    WireBinding, WireMutatingPolicy, WireSubject, WireWebhooks,
+};
+use crate::controller::watch::wire::WirePolicy;
 
-pub use super::list_watch::fuzzing::Counts;
+pub use crate::controller::watch::list_watch::fuzzing::Counts;
 
 /// Reads a watch of policies that arrives in chunks of `chunk` bytes.
 #[must_use]
 pub fn watch_policies(bytes: &[u8], chunk: usize) -> Counts {
-    wire::read_watch::<ReceivedPolicy>(bytes, chunk)
+    wire::read_watch::<WirePolicy>(bytes, chunk)
 }
 
 /// Reads a watch of probes that arrives in chunks of `chunk` bytes.
@@ -24,7 +27,7 @@ pub fn watch_probes(bytes: &[u8], chunk: usize) -> Counts {
 /// Reads a page of a list of policies that arrives in chunks of `chunk` bytes.
 #[must_use]
 pub fn list_policies(bytes: &[u8], chunk: usize) -> Counts {
-    wire::read_page::<ReceivedPolicy>(bytes, chunk)
+    wire::read_page::<WirePolicy>(bytes, chunk)
 }
 
 /// Reads a page of a list of probes that arrives in chunks of `chunk` bytes.
@@ -43,7 +46,7 @@ pub fn probe(text: &str) -> Option<bool> {
 /// Reads a policy, and returns true if it has a spec; `None` where it is no policy.
 #[must_use]
 pub fn policy(text: &str) -> Option<bool> {
-    let ReceivedPolicy(policy) = serde_json::from_str(text).ok()?;
+    let WirePolicy(policy) = serde_json::from_str(text).ok()?;
     Some(policy.spec.is_some())
 }
 
@@ -52,5 +55,14 @@ pub fn other_kinds(text: &str) {
     if let Ok(binding) = serde_json::from_str(text) {
         Bindings::default().put(binding, EventSource::Watched);
     }
-    opt_in::received(text.as_bytes());
+    if let Ok(policy) = serde_json::from_str::<WireMutatingPolicy>(text) {
+        drop(policy.parts());
+    }
+    if let Ok(webhooks) = serde_json::from_str::<WireWebhooks>(text) {
+        drop(webhooks.parts());
+    }
+    if let Ok(definition) = serde_json::from_str::<WithRules>(text) {
+        drop(definition.parts());
+    }
+    drop(serde_json::from_str::<WireBinding>(text));
 }

@@ -1,58 +1,32 @@
-//! The controller: what it watches, decides and writes in a cluster.
+//! The controller: what it watches, computes and writes in a cluster.
 //!
-//! Watches and looks (`watch`, `refresh`) tell which policies a change touches (`mapper`).
-//! Each of these is observed (`observe`), its status computed ([`crate::status`], pure) and
-//! applied if it says something else than the one that is there (`apply`).
+//! - **Observed.** `watch` has the watches of policies, bindings, probes, params and CRDs, and polls discovery.
+//!   It updates the state of the cluster (`cluster`) and of the subjects (`subjects`), and queues the subjects
+//!   that a change affects (`process::queue`).
+//! - **Computed.** `reconcile` takes a subject from the queue, collects its facts, which include the result of
+//!   its check, and computes its status by the pure function [`crate::status::compute()`]. `probe_runner` evaluates
+//!   the probes of policies in a queue of its own; `probes` stores their results.
+//! - **Applied.** `reconcile` writes the status if it differs, with an Event for each transition, and only while
+//!   this instance leads: `leadership` issues a permit for each write, and `election` keeps the Lease.
+//!
+//! The tasks share their state in a `Context`. Imports go one way: `process`, `cluster`, `subjects`, `probes` and
+//! `leadership` hold state and do not know the context; the others are tasks that use it. [`clear`] is a command of
+//! its own.
 
-mod admission_cache;
-mod apply;
 pub mod args;
-mod backoff;
-mod binding_state;
-mod by_policy;
-mod check;
 pub mod clear;
-mod cluster_snapshot;
+mod cluster;
 mod context;
-mod crds;
-mod dependencies;
-mod discovery_lag;
-mod event_source;
-mod events;
-mod exclude;
-mod follow;
+mod election;
 #[doc(hidden)]
 pub mod fuzzing;
-mod generation;
-mod kept_conditions;
-mod lanes;
 mod leadership;
-mod lease;
-mod list_watch;
-mod log_throttle;
-mod match_cache;
-mod memory;
-mod observe;
-mod opt_in;
-mod packed;
-mod params;
-mod periodic_resync;
-mod probe;
 mod probe_runner;
-mod queue;
-mod readiness;
-mod received;
+mod probes;
+mod process;
 mod reconcile;
-mod refresh;
-mod schemas;
-mod shared_conditions;
-pub mod startup;
-mod store;
-mod supervisor;
-mod token_bucket;
-mod unreadable;
+mod subjects;
 mod watch;
-mod write_limiter;
 
 #[cfg(test)]
 mod tests;
@@ -64,18 +38,17 @@ use tokio::sync::mpsc;
 use tokio::sync::watch as signal;
 use tokio::task::JoinSet;
 
-pub use self::apply::FIELD_MANAGER;
 use self::context::Context;
 pub use self::context::Settings;
-pub use self::leadership::Election;
-use self::leadership::Elector;
-pub use self::lease::Timing;
-pub use self::readiness::Readiness;
-use self::refresh::Refresher;
-pub use self::supervisor::Supervisor;
-#[cfg(test)]
-use crate::cluster::testing;
-use crate::cluster::{blocking, discovery, error, http, openapi};
+pub use self::election::Election;
+use self::election::Elector;
+pub use self::leadership::lease::Timing;
+pub use self::process::readiness::Readiness;
+pub use self::process::startup;
+pub use self::process::supervisor::Supervisor;
+pub use self::subjects::managed_fields::FIELD_MANAGER;
+use self::watch::refresh::Refresher;
+use crate::cluster::blocking;
 use crate::telemetry::Metrics;
 
 /// A controller that is ready to run.
@@ -158,14 +131,20 @@ impl Controller {
         tasks.spawn("watch-apiservices", api_services);
         tasks.spawn(
             "periodic-resync",
-            periodic_resync::run(Arc::clone(&context)),
+            reconcile::periodic_resync::run(Arc::clone(&context)),
         );
-        tasks.spawn("events", events::send(Arc::clone(&context)));
+        tasks.spawn("events", reconcile::events::send(Arc::clone(&context)));
         tasks.spawn("probes", probe_runner::work(Arc::clone(&context)));
-        tasks.spawn("slow-checks", lanes::work(Arc::clone(&context)));
+        tasks.spawn(
+            "slow-checks",
+            reconcile::slow_checks::work(Arc::clone(&context)),
+        );
         for kind in &context.settings.followed {
             if let Some(state) = context.opt_in.of(*kind) {
-                tasks.spawn(state.task(), opt_in::run(Arc::clone(&context), *kind));
+                tasks.spawn(
+                    state.task(),
+                    watch::opt_in::run(Arc::clone(&context), *kind),
+                );
             }
         }
         let refresher = Refresher::new(Arc::clone(&context));
@@ -174,7 +153,7 @@ impl Controller {
         let work = reconcile::work(Arc::clone(&context), stop);
         let work = supervisor.contained("workers", work);
         let writing = async {
-            unless_lost(&supervisor, work).await?;
+            until_task_exit(&supervisor, work).await?;
             let n_unfinished = context.probe_runner.n_unfinished();
             if n_unfinished > 0 {
                 tracing::info!(
@@ -182,7 +161,7 @@ impl Controller {
                     "stopping with unfinished evaluations of probes; the next leader starts them anew"
                 );
             }
-            events::end(&context).await;
+            reconcile::events::end(&context).await;
             leadership.close().await;
             Ok::<(), String>(())
         };
@@ -216,7 +195,7 @@ async fn elect(
 }
 
 /// Waits for the end of `work`, or until a task is lost.
-async fn unless_lost(
+async fn until_task_exit(
     supervisor: &Supervisor,
     work: impl Future<Output = Option<()>>,
 ) -> Result<(), String> {
@@ -265,7 +244,7 @@ mod supervision {
         });
         let forever = supervisor.contained("workers", std::future::pending());
         assert_eq!(
-            unless_lost(&supervisor, forever).await,
+            until_task_exit(&supervisor, forever).await,
             Err("the task watch-crds panicked: null".to_owned())
         );
     }
@@ -275,11 +254,11 @@ mod supervision {
         let supervisor = Supervisor::new(Arc::new(Metrics::new()));
         let work = supervisor.contained("workers", async { panic!("hostile") });
         assert_eq!(
-            unless_lost(&supervisor, work).await,
+            until_task_exit(&supervisor, work).await,
             Err("the task workers panicked: hostile".to_owned())
         );
         let supervisor = Supervisor::new(Arc::new(Metrics::new()));
         let work = supervisor.contained("workers", async {});
-        assert_eq!(unless_lost(&supervisor, work).await, Ok(()));
+        assert_eq!(until_task_exit(&supervisor, work).await, Ok(()));
     }
 }

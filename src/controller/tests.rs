@@ -11,12 +11,13 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::FIELD_MANAGER;
-use super::cluster_snapshot::tests::snapshot;
-use super::cluster_snapshot::{Change, ClusterSnapshot};
 use super::context::{Context, Settings};
-use super::event_source::EventSource;
-use super::reconcile::{ReconcileResult, reconcile, work};
-use super::testing::{Log, Reply, Seen, client};
+use crate::cluster::testing::{Log, Reply, Seen, client};
+use crate::controller::cluster::snapshot::tests::snapshot;
+use crate::controller::cluster::snapshot::{Change, ClusterSnapshot};
+use crate::controller::reconcile::result::ReconcileResult;
+use crate::controller::reconcile::{reconcile, work};
+use crate::controller::subjects::event_source::EventSource;
 use crate::policy::analysis::Profile;
 use crate::policy::subject::SubjectId;
 use crate::status::condition::ConditionType;
@@ -468,7 +469,10 @@ async fn a_schema_that_cannot_be_had_leaves_a_standing_verdict_alone() {
     assert_eq!(writes(&log).len(), 1);
     // It lasts, and somebody is to look again.
     tokio::time::advance(Duration::from_secs(61)).await;
-    assert_eq!(context.kept.due(tokio::time::Instant::now()), [id("a")]);
+    assert_eq!(
+        context.stale_conditions.due(tokio::time::Instant::now()),
+        [id("a")]
+    );
     let message = |n: usize, condition: usize| {
         let writes = writes(&log);
         let conditions = &writes[n].body["status"]["conditions"];
@@ -488,7 +492,7 @@ async fn a_schema_that_cannot_be_had_leaves_a_standing_verdict_alone() {
         ReconcileResult::Skipped(Skipped::Equal)
     );
     // A controller that starts meanwhile does not know since when, and leaves the note.
-    context.kept.forget(&id("a"));
+    context.stale_conditions.forget(&id("a"));
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),
         ReconcileResult::Skipped(Skipped::Equal)

@@ -25,6 +25,7 @@ mod crd_rules;
 mod creation;
 mod explain;
 mod failing_mutations;
+mod imports;
 mod library_functions;
 mod lockout;
 mod mutating_policies;

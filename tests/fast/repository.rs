@@ -1,6 +1,6 @@
 //! Files of the repository that state the same facts: the alert rules in their two forms, the recipes of `dev` and
 //! their list, versions. Also the deadlines of `deny.toml`, the permissions in the manifests, runbooks and metrics of
-//! alerts, how doc comments open, the lengths of files, the names of modules and the directions of their imports.
+//! alerts, how doc comments open, the lengths of files and the names of modules.
 
 #![allow(
     clippy::indexing_slicing,
@@ -10,13 +10,13 @@
     reason = "a test fails by a panic"
 )]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use policy::subject::SubjectKind;
 use serde_norway::Value;
 
-fn read(path: &str) -> String {
+pub(crate) fn read(path: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
@@ -522,7 +522,7 @@ fn is_restricted(pod: &Value) {
 }
 
 /// The Rust files below a directory, by their paths from the root of the repository.
-fn rust_files(directory: &str, files: &mut Vec<String>) {
+pub(crate) fn rust_files(directory: &str, files: &mut Vec<String>) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for entry in std::fs::read_dir(root.join(directory)).unwrap() {
         let entry = entry.unwrap();
@@ -619,182 +619,4 @@ fn modules_of_folders_are_mod_files() {
     };
     let found: Vec<_> = files.iter().filter(has_folder).collect();
     assert!(found.is_empty(), "move to x/mod.rs: {found:?}");
-}
-
-/// The sources of the packages whose modules are held to be free of circles.
-const PACKAGES: [&str; 9] = [
-    "src",
-    "crates/antlr/src",
-    "crates/cel/src",
-    "crates/goyaml/src",
-    "crates/kubernetes/src",
-    "crates/policy/src",
-    "crates/regexp/src",
-    "e2e/src",
-    "parity/src",
-];
-
-/// The place of a module or an item below the root of its package.
-type ModulePath = Vec<String>;
-
-/// The paths below the root of the package that `source` names, which is that of `module`.
-fn imports(source: &str, module: &[String]) -> BTreeSet<ModulePath> {
-    let code: String = source
-        .lines()
-        .map(|line| line.split("//").next().unwrap_or_default())
-        // What tests of the same file import is not a part of the product.
-        .take_while(|line| *line != "mod tests {")
-        .flat_map(|line| [line, "\n"])
-        .collect();
-    let is_in_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
-    let mut found = BTreeSet::new();
-    let mut from = 0;
-    let next = |from: usize| {
-        let begins = ["crate::", "super::", "self::"].into_iter();
-        begins
-            .filter_map(|begin| Some((from + code[from..].find(begin)?, begin)))
-            .min()
-    };
-    while let Some((at, begin)) = next(from) {
-        from = at + begin.len();
-        if code[..at].ends_with(is_in_path) {
-            continue;
-        }
-        let rest = match begin {
-            "crate::" => add_paths(&code[from..], &[], &mut found),
-            "self::" => add_paths(&code[from..], module, &mut found),
-            _ => add_paths(&code[at..], module, &mut found),
-        };
-        from = code.len() - rest.len();
-    }
-    found
-}
-
-/// Adds the paths of `text`, of one path or a group of paths below `base`; returns what is behind them.
-fn add_paths<'a>(text: &'a str, base: &[String], found: &mut BTreeSet<ModulePath>) -> &'a str {
-    let text = text.trim_start();
-    if let Some(group) = text.strip_prefix('{') {
-        let mut rest = group;
-        loop {
-            rest = add_paths(rest, base, found).trim_start();
-            match rest.strip_prefix(',') {
-                Some(next) => rest = next,
-                None => return rest.strip_prefix('}').unwrap_or(rest),
-            }
-        }
-    }
-    let is_in_name = |c: char| c.is_alphanumeric() || c == '_';
-    let (name, rest) = text.split_at(text.find(|c| !is_in_name(c)).unwrap_or(text.len()));
-    let mut path = base.to_vec();
-    match name {
-        "" => return rest,
-        "super" => drop(path.pop()),
-        "self" => {}
-        name => path.push(name.to_owned()),
-    }
-    if let Some(rest) = rest.strip_prefix("::") {
-        return add_paths(rest, &path, found);
-    }
-    found.insert(path);
-    // Another name for it is none that it has below the root.
-    match rest.strip_prefix(" as ") {
-        Some(rest) => rest.trim_start_matches(is_in_name),
-        None => rest,
-    }
-}
-
-/// Modules that import each other, directly or by way of others.
-fn circles(imports: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
-    let reached = |from: &str| {
-        let mut seen = BTreeSet::new();
-        let mut open = vec![from.to_owned()];
-        while let Some(next) = open.pop() {
-            let next = imports.get(&next).into_iter().flatten();
-            open.extend(next.filter(|name| seen.insert((*name).clone())).cloned());
-        }
-        seen
-    };
-    let in_circle = |name: &&String| reached(name).contains(*name);
-    imports.keys().filter(in_circle).cloned().collect()
-}
-
-#[test]
-fn imports_are_found_and_so_are_circles() {
-    let path = |text: &str| -> ModulePath { text.split('/').map(str::to_owned).collect() };
-    let source = "use crate::a::B;\nuse crate::{c as i, d::{self, E, f}, g};\nfn x() { super::h::y(); z::crate::no(); }\n\
-                  use self::k;\n// use crate::not_this;\nmod tests {\nuse crate::nor_this;\n";
-    let found: Vec<_> = imports(source, &path("m")).into_iter().collect();
-    let wanted = ["a/B", "c", "d", "d/E", "d/f", "g", "h/y", "m/k"];
-    assert_eq!(found, wanted.map(path));
-    let source = "use super::super::a;\nuse super::{b, super::c};";
-    let found: Vec<_> = imports(source, &path("m/n")).into_iter().collect();
-    assert_eq!(found, ["a", "c", "m/b"].map(path));
-    let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-    let mut all = BTreeMap::from([
-        ("a".to_owned(), set(&["b"])),
-        ("b".to_owned(), set(&["c", "d"])),
-        ("c".to_owned(), set(&[])),
-    ]);
-    assert!(circles(&all).is_empty());
-    all.insert("c".to_owned(), set(&["a"]));
-    assert_eq!(circles(&all), ["a", "b", "c"]);
-}
-
-/// The modules of a package with what they import, tests left out.
-fn modules(package: &str) -> BTreeMap<ModulePath, BTreeSet<ModulePath>> {
-    let mut files = Vec::new();
-    rust_files(package, &mut files);
-    let mut modules = BTreeMap::new();
-    for file in files {
-        let path = file.strip_prefix(package).unwrap().trim_start_matches('/');
-        let path = path.strip_suffix(".rs").unwrap();
-        let path = path.strip_suffix("/mod").unwrap_or(path).split('/');
-        let module: ModulePath = path.map(str::to_owned).collect();
-        let is_root = ["lib", "main", "bin"].contains(&&*module[0]);
-        if !is_root && !module.iter().any(|name| name == "tests") {
-            let imports = imports(&read(&file), &module);
-            modules.insert(module, imports);
-        }
-    }
-    modules
-}
-
-/// The modules at the top of a package, each a file or a folder, import each other one way, and so do the folders in
-/// each folder: between packages Cargo holds that. Macros and names that are exported again are not followed.
-#[test]
-fn modules_import_each_other_one_way() {
-    let mut found = Vec::new();
-    for package in PACKAGES {
-        let modules = modules(package);
-        assert!(!modules.is_empty(), "{package}");
-        let folders: BTreeSet<&[String]> = modules
-            .keys()
-            .flat_map(|module| (1..module.len()).map(|depth| &module[..depth]))
-            .collect();
-        // By the folder: which of its modules import which.
-        let mut within: BTreeMap<&[String], BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
-        for (module, imports) in &modules {
-            for import in imports {
-                let pairs = module.iter().zip(import);
-                let depth = pairs.take_while(|(own, other)| own == other).count();
-                let (Some(from), Some(to)) = (module.get(depth), import.get(depth)) else {
-                    continue;
-                };
-                let are_folders =
-                    folders.contains(&module[..=depth]) && folders.contains(&import[..=depth]);
-                if depth == 0 || are_folders {
-                    let imports = within.entry(&module[..depth]).or_default();
-                    imports.entry(from.clone()).or_default().insert(to.clone());
-                }
-            }
-        }
-        for (folder, imports) in within {
-            let circles = circles(&imports);
-            if !circles.is_empty() {
-                let folder = folder.join("/");
-                found.push(format!("{package}/{folder}: {}", circles.join(", ")));
-            }
-        }
-    }
-    assert!(found.is_empty(), "{}", found.join("\n"));
 }

@@ -1,8 +1,8 @@
 //! Check for a leading controller, which would write again what is cleared.
 //!
-//! Told as a standby tells it: by watching the Lease for as long as it holds, since no clock but ours says
-//! when it was renewed. A leader renews it every few seconds, one that was stopped has given it up, and one
-//! that was killed is waited for.
+//! The check follows the rule of a standby: it watches the Lease for as long as the Lease holds, as only the local
+//! clock shows when it was renewed. A leader renews it every few seconds, a controller that was stopped has
+//! released it, and a Lease of a killed controller expires.
 
 use std::io::Write;
 use std::time::Duration;
@@ -11,9 +11,10 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
 use tokio::time::Instant;
 
-use super::{TIMEOUT, say};
-use crate::controller::error::{Error, within};
-use crate::controller::lease::{ElectionRecord, Observed};
+use super::output::say;
+use crate::cluster::error::{Error, within};
+use crate::controller::leadership::lease::{ElectionRecord, Observed};
+use crate::controller::reconcile::clear_status::TIMEOUT;
 use crate::telemetry::metrics::ErrorReason;
 
 /// The pause between two looks.

@@ -1,40 +1,36 @@
-//! Clearing: what the controller wrote is taken out again, before it is uninstalled.
+//! The command `clear`, which removes what the controller wrote, before it is uninstalled.
 //!
-//! An empty status is applied under our name, which removes what we alone own: our conditions, and
-//! `observedGeneration` and `typeChecking` unless kube-controller-manager owns them as well. Everything of
-//! others stays. Done again it finds nothing to do. Beside a controller that leads it does nothing, since
-//! everything would be written again.
+//! It applies an empty status under our name. That removes the fields that we alone own: our conditions, and
+//! `observedGeneration` and `typeChecking` unless kube-controller-manager owns them as well. Fields of others
+//! remain. A second run finds no work. If a controller leads, the command does nothing, as the leader would write
+//! everything again.
 
 mod leader;
+mod output;
 
 use std::fmt;
 use std::io::Write;
-use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{DeleteParams, ListParams, ObjectList, PartialObjectMeta, Patch};
+use kube::api::{DeleteParams, ListParams, ObjectList, PartialObjectMeta};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
-use serde_json::json;
 
 use self::leader::Leader;
-use super::apply::{self, Written};
-use super::error::{Error, within};
-use super::exclude::has_ours;
-use super::shared_conditions;
+use self::output::say;
 use crate::cluster::address::redacted;
 use crate::cluster::client::command_client;
 use crate::cluster::config;
+use crate::cluster::error::{Error, within};
+use crate::controller::reconcile::apply::Written;
+use crate::controller::reconcile::clear_status::{TIMEOUT, clear};
+use crate::controller::subjects::managed_fields::owns_status;
 use crate::policy::subject::{StatusObjectKind, SubjectKind};
 use crate::probe::api::PolicyProbe;
 use crate::status::object::StatusObject;
 use crate::telemetry::metrics::ErrorReason;
-
-/// How long one request may take.
-const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How many objects a list gives at once.
 const PAGE_SIZE: u32 = 500;
@@ -187,7 +183,7 @@ async fn clear_kind<K>(
         let Some(page) = page_of(api, &params, &resource, summary, err).await else {
             return;
         };
-        let is_ours = |object: &PartialObjectMeta<K>| has_ours(&object.metadata);
+        let is_ours = |object: &PartialObjectMeta<K>| owns_status(&object.metadata);
         let (ours, others): (Vec<_>, Vec<_>) = page.items.into_iter().partition(is_ours);
         summary.n_untouched += others.len();
         let mut cleared = stream::iter(ours)
@@ -275,64 +271,6 @@ fn permission(error: &Error, verb: &str, resource: &str) -> String {
         format!("; it takes the permission to {verb} {resource}")
     } else {
         String::new()
-    }
-}
-
-/// A reader that goes away ends the output, not the work.
-fn say(out: &mut dyn Write, text: fmt::Arguments<'_>) {
-    drop(writeln!(out, "{text}"));
-}
-
-/// Takes what is ours out of the status of an object; where `is_fenced`, only if it is as it was seen.
-///
-/// # Errors
-/// Where the API server does not take it, or not in time.
-pub(crate) async fn clear<K>(
-    api: &Api<K>,
-    seen: &ObjectMeta,
-    is_fenced: bool,
-) -> Result<Written<K>, Error>
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug,
-{
-    if !shared_conditions::may_share(seen) {
-        return apply_nothing(api, seen, is_fenced).await;
-    }
-    let client = api.clone().into_client();
-    let removed = shared_conditions::remove_shared::<K>(client, seen);
-    match within(TIMEOUT, removed).await {
-        Ok(is_changed) => apply_nothing(api, seen, is_fenced && !is_changed).await,
-        Err(error) => Written::refused(error),
-    }
-}
-
-/// Applies an empty status to an object under our name.
-async fn apply_nothing<K>(
-    api: &Api<K>,
-    seen: &ObjectMeta,
-    is_fenced: bool,
-) -> Result<Written<K>, Error>
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug,
-{
-    let name = seen.name.as_deref().unwrap_or_default();
-    let mut metadata = json!({"name": name});
-    if let Some(fields) = metadata.as_object_mut() {
-        // The uid makes the API server refuse to write to another object of the same name.
-        fields.extend(seen.uid.iter().map(|uid| ("uid".to_owned(), json!(uid))));
-        let version = seen.resource_version.iter().filter(|_| is_fenced);
-        fields.extend(version.map(|version| ("resourceVersion".to_owned(), json!(version))));
-    }
-    let nothing = json!({
-        "apiVersion": K::api_version(&()),
-        "kind": K::kind(&()),
-        "metadata": metadata,
-    });
-    let params = apply::params();
-    let patch = Patch::Apply(&nothing);
-    match within(TIMEOUT, api.patch_status(name, &params, &patch)).await {
-        Ok(written) => Ok(Written::Applied(Box::new(written))),
-        Err(error) => Written::refused(error),
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::super::FIELD_MANAGER;
 use super::*;
-use crate::controller::testing::{Log, Reply, Seen, client};
+use crate::cluster::testing::{Log, Reply, Seen, client};
 
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 const PROBES: &str = "/apis/vap-status.dev/v1alpha1/policyprobes";

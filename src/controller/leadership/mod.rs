@@ -1,14 +1,13 @@
-//! Which of several instances writes: keeping the Lease, and telling whoever is about to write whether
-//! it may, and until when.
+//! Leadership: whether this instance may write, and until when.
 //!
-//! A leader that cannot renew the Lease stops writing while it still holds, and its process ends: what
-//! it has begun has a deadline before which nobody else may begin. One that is told to stop gives the
-//! Lease up once its last write is answered. A standby follows the cluster and does everything up to the
-//! write. Without an election there is no Lease, and this instance always leads.
+//! A leader that cannot renew the Lease stops writing while the Lease still holds, and its process ends: each write
+//! that it has begun ends before another instance may begin one. A leader that is stopped releases the Lease after
+//! its last write. A standby watches the cluster and does everything except the writes. Without an election there
+//! is no Lease, and this instance always leads.
 //!
-//! The rules are those of `lease`.
+//! [`lease`] has the rules; `election` makes the requests.
 
-mod elector;
+pub(crate) mod lease;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,10 +15,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-pub use self::elector::Election;
-pub(super) use self::elector::Elector;
-use super::error::Error;
-use super::lease::MAX_WRITE;
+use crate::cluster::error::Error;
+use crate::controller::leadership::lease::MAX_WRITE;
 
 /// Roles of this instance, by which it may write or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,19 +63,19 @@ impl Default for Leadership {
 
 /// The right to make one write, which is to end in time. It counts as begun until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Deadline {
+pub(crate) struct WritePermit {
     limit: Duration,
-    end: Instant,
+    pub(crate) end: Instant,
     n_writes: watch::Sender<usize>,
 }
 
-impl Drop for Deadline {
+impl Drop for WritePermit {
     fn drop(&mut self) {
         self.n_writes.send_modify(|n| *n = n.saturating_sub(1));
     }
 }
 
-impl Deadline {
+impl WritePermit {
     /// Makes the write.
     ///
     /// # Errors
@@ -100,7 +97,7 @@ impl Deadline {
 impl Leadership {
     /// The right to make one write now, or nothing where another instance may be writing. To be asked for
     /// just before the write.
-    pub(crate) fn may_write(&self) -> Option<Deadline> {
+    pub(crate) fn may_write(&self) -> Option<WritePermit> {
         let state = self.lock();
         let now = Instant::now();
         let may = match state.role {
@@ -111,7 +108,7 @@ impl Leadership {
         // Counted under the lock, so that the end of writing misses none.
         may.then(|| {
             self.n_writes.send_modify(|n| *n = n.saturating_add(1));
-            Deadline {
+            WritePermit {
                 limit: state.write_limit,
                 end: now + state.write_limit,
                 n_writes: self.n_writes.clone(),
@@ -133,14 +130,14 @@ impl Leadership {
     }
 
     /// Begins to stand by.
-    fn stand_by(&self, write_limit: Duration) {
+    pub(crate) fn stand_by(&self, write_limit: Duration) {
         let mut state = self.lock();
         state.role = Role::Standby;
         state.write_limit = write_limit;
     }
 
     /// Leads until `last_start`, unless all writing has ended; whether that is news.
-    fn lead(&self, last_start: Instant) -> bool {
+    pub(crate) fn lead(&self, last_start: Instant) -> bool {
         let mut state = self.lock();
         let is_news = state.role == Role::Standby;
         if state.role != Role::Over {
@@ -150,11 +147,11 @@ impl Leadership {
     }
 
     /// Ends all writing, without waiting for anything.
-    fn end(&self) {
+    pub(crate) fn end(&self) {
         self.lock().role = Role::Over;
     }
 
-    fn set_problem(&self, problem: Option<String>) {
+    pub(crate) fn set_problem(&self, problem: Option<String>) {
         self.lock().problem = problem;
     }
 
@@ -162,6 +159,3 @@ impl Leadership {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-#[cfg(test)]
-mod tests;

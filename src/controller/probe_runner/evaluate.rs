@@ -1,28 +1,28 @@
-//! Evaluating the cases of a policy's probes: apart from everything else, and not for ever.
+//! Evaluation of the cases of a policy's probes, on separate threads and within time limits.
 //!
-//! What a policy and its probes hold is a stranger's. Sets that are quick have a place of their own, so that
-//! those that are not keep nobody waiting.
+//! Policies and probes are untrusted. Quick evaluations have a lane of their own, so that slow ones do not delay
+//! them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::super::blocking;
 use super::super::context::Context;
-use super::super::memory::{self, mebibytes};
-use super::super::params::Unavailable;
-use super::super::probe::Probe;
-use super::super::schemas::Schemas;
-use super::super::store::Entry;
-use super::asking::{Next, Questions};
+use super::super::probes::{EvaluationSlot, Given};
+use super::authorization::{AccessReviews, Next};
 use super::inputs::PackedParams;
-use super::namespaces::Given;
 use super::rights::Rights;
 use super::target::{self, PackedDefinitions, Ready, WithDefinitions};
 use crate::cel::interrupt::Interrupt;
+use crate::cluster::blocking;
+use crate::controller::cluster::schemas::Schemas;
+use crate::controller::process::memory::{self, mebibytes};
+use crate::controller::subjects::params::Unavailable;
+use crate::controller::subjects::probe::Probe;
+use crate::controller::subjects::store::Entry;
 use crate::policy;
 use crate::policy::admission::mutation::KindsOf;
 use crate::policy::admission::{Admission, Authorizer, Binding, ParamList, ParamSource};
@@ -36,93 +36,6 @@ use crate::schema::rest_mapper::RestMapper;
 
 /// How long a cancelled evaluation may go on before that is said.
 const MAX_ENDING: Duration = Duration::from_secs(30);
-
-/// Where the probes of a policy are evaluated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lane {
-    /// First of all, for a short time.
-    Quick,
-    /// Where that was not enough.
-    Slow,
-}
-
-impl Lane {
-    /// The name of the task that works on it.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Quick => "probes",
-            Self::Slow => "slow-probes",
-        }
-    }
-
-    /// How many policies are worked on at once, most of them waiting for the API server.
-    pub(super) const fn concurrency(self) -> usize {
-        match self {
-            Self::Quick => 16,
-            Self::Slow => 4,
-        }
-    }
-}
-
-/// The slots: one evaluation at a time in each lane.
-#[derive(Debug)]
-pub(super) struct EvaluationSlots {
-    pub(super) quick: EvaluationSlot,
-    pub(super) slow: EvaluationSlot,
-}
-
-/// A slot in which the probes of one policy are evaluated at a time.
-#[derive(Debug)]
-pub(super) struct EvaluationSlot {
-    permit: Arc<Semaphore>,
-    /// How long the evaluation of all probes of a policy may take.
-    pub(super) limit: Duration,
-    /// The most memory that the parsed objects of an evaluation may need, in bytes.
-    pub(super) max_bytes: usize,
-    /// KiB of text that may wait for an evaluation.
-    texts: Arc<Semaphore>,
-}
-
-impl EvaluationSlot {
-    pub(super) fn new(limit: Duration, max_bytes: usize) -> Self {
-        Self {
-            permit: Arc::new(Semaphore::new(1)),
-            limit,
-            max_bytes,
-            texts: Arc::new(Semaphore::new(memory::MAX_IN_FLIGHT / 1024)),
-        }
-    }
-
-    /// Waits for room for the text of `n` params and definitions. The room is given back on drop.
-    pub(super) async fn reserve_texts(&self, n: usize) -> Option<OwnedSemaphorePermit> {
-        if n == 0 {
-            return None;
-        }
-        let n_bytes = n.saturating_mul(memory::LIKELY_OBJECT_TEXT);
-        let kib = n_bytes.min(memory::MAX_PARAMS_OF_POLICY) / 1024;
-        let kib = u32::try_from(kib).unwrap_or(u32::MAX);
-        // The semaphore is never closed.
-        Arc::clone(&self.texts).acquire_many_owned(kib).await.ok()
-    }
-}
-
-impl Default for EvaluationSlots {
-    fn default() -> Self {
-        Self {
-            quick: EvaluationSlot::new(Duration::from_secs(1), memory::MAX_QUICK_EVALUATION),
-            slow: EvaluationSlot::new(Duration::from_secs(10), memory::MAX_EVALUATION),
-        }
-    }
-}
-
-impl EvaluationSlots {
-    pub(super) fn of(&self, lane: Lane) -> &EvaluationSlot {
-        match lane {
-            Lane::Quick => &self.quick,
-            Lane::Slow => &self.slow,
-        }
-    }
-}
 
 /// Inputs of the evaluation of a policy's probes.
 #[derive(Debug)]
@@ -274,7 +187,7 @@ pub(super) async fn evaluate(
 struct Job {
     context: Arc<Context>,
     subject: Task,
-    questions: Arc<Questions>,
+    questions: Arc<AccessReviews>,
     is_cancelled: Arc<AtomicBool>,
 }
 

@@ -1,27 +1,26 @@
-//! Inputs of the evaluation of a policy's probes, and the check that they are still current.
+//! Collection of the inputs of a policy's probes, and reads of their params.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt, stream};
-use k8s_openapi::api::admissionregistration::v1::{
-    ParamRef, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
-};
+use k8s_openapi::api::admissionregistration::v1::{ParamRef, ValidatingAdmissionPolicy};
 use serde_json::Value;
 
-use super::super::binding_state::{Bindings, bindings_of, param_resource};
-use super::super::cluster_snapshot::ClusterSnapshot;
 use super::super::context::Context;
-use super::super::generation::Generation;
-use super::super::memory;
-use super::super::params::{Key, Listing, Referrer, Unavailable};
-use super::super::probe::Probe;
-use super::super::schemas::Schemas;
-use super::super::store::Entry;
+use super::super::probes::{About, Inputs};
 use super::rights;
+use crate::controller::cluster::snapshot::ClusterSnapshot;
+use crate::controller::process::memory;
+use crate::controller::subjects::generation::Generation;
+use crate::controller::subjects::params::{Key, Listing, Referrer, Unavailable};
+use crate::controller::subjects::probe::Probe;
+use crate::controller::subjects::store::Entry;
+use crate::controller::watch::binding_state::{Bindings, bindings_of, param_resource};
+use crate::controller::watch::params;
 use crate::policy;
-use crate::policy::admission::{Binding, Object, ParamList, Selector};
+use crate::policy::admission::{Object, ParamList, Selector};
 use crate::policy::subject::SubjectId;
 use crate::probe::api::{BindingSource, Source as From};
 use crate::schema::GroupVersion;
@@ -38,146 +37,72 @@ const MAX_READING: Duration = Duration::from_secs(20);
 /// How many of them are read at once.
 const MAX_AT_ONCE: usize = 8;
 
-/// Inputs of the results of a policy's probes, except namespaces and permissions, whose changes are not
-/// watched.
-#[derive(Clone, Debug)]
-pub(super) struct Inputs {
-    pub(super) about: About,
-    /// The revision of the served resources.
-    revision: u64,
-    bindings: Result<Bindings, Unavailable>,
-    params: Result<Vec<(Key, String)>, Unavailable>,
-    /// The schemas of sample objects that are there: those of the kinds that the policy matches, mostly.
-    schemas: Schemas,
-}
-
-/// The generations of a policy and of its probes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct About {
-    pub(super) policy: Generation,
-    pub(super) probes: Vec<(String, Generation)>,
-}
-
-impl PartialEq for Inputs {
-    fn eq(&self, other: &Self) -> bool {
-        self.about == other.about
-            && self.revision == other.revision
-            && self.params == other.params
-            && self.schemas.are_those_of(&other.schemas)
-            && match (&self.bindings, &other.bindings) {
-                (Ok(ours), Ok(theirs)) => are_same(ours, theirs),
-                (Err(ours), Err(theirs)) => ours == theirs,
-                _ => false,
-            }
-    }
-}
-
-fn are_same(ours: &Bindings, theirs: &Bindings) -> bool {
-    let is_same = |ours: &Arc<ValidatingAdmissionPolicyBinding>,
-                   theirs: &Arc<ValidatingAdmissionPolicyBinding>| {
-        Arc::ptr_eq(ours, theirs)
-            || (ours.metadata.name == theirs.metadata.name
-                && ours.metadata.annotations == theirs.metadata.annotations
-                && ours.spec == theirs.spec)
-    };
-    ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(a, b)| is_same(a, b))
-}
-
-impl Inputs {
-    /// Collects the current inputs.
-    pub(super) fn new(
-        context: &Arc<Context>,
-        entry: &Entry,
-        probes: &[Arc<Probe>],
-        snapshot: &ClusterSnapshot,
-    ) -> Self {
-        let (id, policy) = (&entry.id, &*entry.policy);
-        let bindings = bindings_of(context, id).map_err(|state| match state {
-            BindingsState::NotPermitted => {
-                Unavailable::lasting("bindings may not be read, see the policy's condition Bound")
-            }
-            _ => Unavailable::passing("the bindings were not read yet"),
-        });
-        let params = match param_resource(policy, snapshot) {
-            Some(resource) => wanted(context, id, resource, probes, bindings.as_ref()),
-            None => match policy::param_kind(policy) {
-                Some(gvk) => Err(Unavailable::lasting(format!(
-                    "paramKind {} is not served",
-                    message::kind(&gvk)
-                ))),
-                None => Ok(Vec::new()),
-            },
-        };
-        let mut group_versions: BTreeSet<GroupVersion> = probes
-            .iter()
-            .flat_map(|probe| probe.spec.group_versions.iter().cloned())
-            .collect();
-        group_versions.extend(policy::param_kind(policy).map(|gvk| gvk.group_version()));
-        let of_probe = |probe: &Arc<Probe>| {
-            let name = probe.metadata.name.clone().unwrap_or_default();
-            (name, Generation::of_probe(probe))
-        };
-        Self {
-            about: About {
-                policy: entry.generation(),
-                probes: probes.iter().map(of_probe).collect(),
-            },
-            revision: snapshot.revision,
-            bindings,
-            params,
-            schemas: context.schemas.at_hand(&group_versions, &snapshot.index),
+/// Collects the current inputs.
+pub(super) fn collect(
+    context: &Arc<Context>,
+    entry: &Entry,
+    probes: &[Arc<Probe>],
+    snapshot: &ClusterSnapshot,
+) -> Inputs {
+    let (id, policy) = (&entry.id, &*entry.policy);
+    let bindings = bindings_of(context, id).map_err(|state| match state {
+        BindingsState::NotPermitted => {
+            Unavailable::lasting("bindings may not be read, see the policy's condition Bound")
         }
-    }
-
-    /// The schemas that sample objects are held against.
-    pub(super) fn schemas(&self) -> &Schemas {
-        &self.schemas
-    }
-
-    /// Returns how many params are to be read.
-    pub(super) fn n_params(&self) -> usize {
-        self.params.as_ref().map_or(0, Vec::len)
-    }
-
-    /// The bindings in the cluster, where they are known.
-    pub(super) fn bindings(&self) -> &[Arc<ValidatingAdmissionPolicyBinding>] {
-        self.bindings.as_deref().unwrap_or_default()
-    }
-
-    /// The bindings as requests meet them.
-    ///
-    /// # Errors
-    /// Why they are not known.
-    pub(super) fn ready_bindings(&self) -> Result<Vec<Binding>, Unavailable> {
-        let bindings = self.bindings.as_ref().map_err(Unavailable::clone)?;
-        Ok(bindings
-            .iter()
-            .map(|binding| Binding::new(binding))
-            .collect())
-    }
-
-    /// Reads the params.
-    ///
-    /// # Errors
-    /// Why they cannot be told.
-    pub(super) async fn read_params(
-        &self,
-        context: &Arc<Context>,
-        policy: &ValidatingAdmissionPolicy,
-        snapshot: &ClusterSnapshot,
-    ) -> Result<PackedParams, Unavailable> {
-        let wanted = self.params.as_ref().map_err(Unavailable::clone)?;
-        let Some(resource) = param_resource(policy, snapshot) else {
-            return Ok(PackedParams::default());
-        };
-        let all = read(context, resource, wanted);
-        match tokio::time::timeout(MAX_READING, all).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(Unavailable::passing(format!(
-                "the params were not read within {} s",
-                MAX_READING.as_secs()
+        _ => Unavailable::passing("the bindings were not read yet"),
+    });
+    let params = match param_resource(policy, snapshot) {
+        Some(resource) => wanted(context, id, resource, probes, bindings.as_ref()),
+        None => match policy::param_kind(policy) {
+            Some(gvk) => Err(Unavailable::lasting(format!(
+                "paramKind {} is not served",
+                message::kind(&gvk)
             ))),
-        }
+            None => Ok(Vec::new()),
+        },
+    };
+    let mut group_versions: BTreeSet<GroupVersion> = probes
+        .iter()
+        .flat_map(|probe| probe.spec.group_versions.iter().cloned())
+        .collect();
+    group_versions.extend(policy::param_kind(policy).map(|gvk| gvk.group_version()));
+    let of_probe = |probe: &Arc<Probe>| {
+        let name = probe.metadata.name.clone().unwrap_or_default();
+        (name, Generation::of_probe(probe))
+    };
+    Inputs {
+        about: About {
+            policy: entry.generation(),
+            probes: probes.iter().map(of_probe).collect(),
+        },
+        revision: snapshot.revision,
+        bindings,
+        params,
+        schemas: context.schemas.cached(&group_versions, &snapshot.index),
+    }
+}
+
+/// Reads the params.
+///
+/// # Errors
+/// Why they cannot be told.
+pub(super) async fn read_params(
+    inputs: &Inputs,
+    context: &Arc<Context>,
+    policy: &ValidatingAdmissionPolicy,
+    snapshot: &ClusterSnapshot,
+) -> Result<PackedParams, Unavailable> {
+    let wanted = inputs.params.as_ref().map_err(Unavailable::clone)?;
+    let Some(resource) = param_resource(policy, snapshot) else {
+        return Ok(PackedParams::default());
+    };
+    let all = read(context, resource, wanted);
+    match tokio::time::timeout(MAX_READING, all).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(Unavailable::passing(format!(
+            "the params were not read within {} s",
+            MAX_READING.as_secs()
+        ))),
     }
 }
 
@@ -190,7 +115,7 @@ async fn read(
     let mut texts = Vec::with_capacity(wanted.len());
     let keys: Vec<Key> = wanted.iter().map(|(key, _)| key.clone()).collect();
     let mut all = stream::iter(keys)
-        .map(|key| async move { context.params.read(context, resource, &key).await })
+        .map(|key| async move { context.params.read(&context.client, resource, &key).await })
         .buffered(MAX_AT_ONCE);
     while let Some(object) = all.try_next().await? {
         let Some(object) = object else { continue };
@@ -265,7 +190,7 @@ fn wanted(
         return Ok(Vec::new());
     }
     let by = (policy, Referrer::Probes);
-    let known = match context.params.referred(context, resource, by, &references) {
+    let known = match params::referred(context, resource, by, &references) {
         Listing::Known(known) => known,
         Listing::Unread => return Err(Unavailable::passing("the params were not read yet")),
         Listing::Refused(text) => return Err(Unavailable::lasting(text)),

@@ -1,371 +1,43 @@
-//! Running the probes of policies, apart from judging the policies themselves.
+//! Evaluation of probes, separate from the reconciliation of policies.
 //!
-//! A policy is judged with what its probes came to last. Where that was made of something else than what is
-//! there now, the policy is put into a queue of its own here: what the probes need is fetched, the cases are
-//! evaluated, and what they came to is kept and written to the probes. Then the policy is judged again.
-//! Nothing that a probe does, and nothing that keeps its status from being written, costs its policy more
-//! than the condition `ProbesPassed`.
+//! A policy is reconciled with the last results of its probes. If their inputs have changed since, the policy is
+//! put into the queue of this module: the inputs are fetched, the cases are evaluated, and the results are stored
+//! and written to the probes. Then the policy is reconciled again. Failures of probes, and of the writes of their
+//! statuses, affect only the condition `ProbesPassed` of the policy.
 
-mod access_limiter;
-mod asking;
+mod authorization;
 mod evaluate;
 mod inputs;
-mod namespaces;
-pub(crate) mod rights;
+mod rights;
 pub(crate) mod stale;
 mod statuses;
 mod target;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use self::access_limiter::AccessLimiter;
-use self::evaluate::{Evaluated, EvaluationSlots, Lane, Task, evaluate};
-use self::inputs::Inputs;
-use self::namespaces::{Given, Namespaces, Version};
+use self::evaluate::{Evaluated, Task, evaluate};
+use self::inputs::{collect, read_params};
 use self::rights::Rights;
 use self::target::Missing;
-use super::cluster_snapshot::ClusterSnapshot;
 use super::context::Context;
-use super::generation::Generation;
-use super::memory::{self, Charge, Meter};
-use super::packed::Packed;
-use super::probe::Probe;
-use super::queue::Queue;
-use super::store::Entry;
-use super::supervisor::WORK_LIMIT;
+use super::probes::{Finished, Given, Inputs, Lane, Probed, name_of};
+use crate::controller::cluster::snapshot::ClusterSnapshot;
+use crate::controller::process::supervisor::WORK_LIMIT;
+use crate::controller::subjects::probe::Probe;
+use crate::controller::subjects::store::Entry;
 use crate::policy::subject::SubjectId;
-use crate::probe::api::CaseStatus;
-use crate::probe::run;
-use crate::status::message;
-use crate::status::probes::{ProbeFacts, ProbesState};
-use crate::telemetry::metrics::{ProbeSample, Source};
-
-/// How long a policy waits for what its probes come to, before it is judged without.
-const PATIENCE: Duration = Duration::from_secs(1);
-
-/// How many policies wait so at once: the others are judged without, so that there is always somebody to
-/// judge policies that have no probes.
-const MAX_PATIENT: usize = 8;
+use crate::status::probes::ProbesState;
+use crate::telemetry::metrics::Source;
 
 /// How old a namespace may be that cases are evaluated with. Upkeep reads it more often.
 const MAX_NAMESPACE_AGE: Duration = Duration::from_secs(90);
-
-/// Results of the probes of a policy.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Probed {
-    /// Each probe with its cases.
-    probes: Arc<[ProbeResult]>,
-    /// True if something that they need is unavailable now, and may be available in a moment.
-    is_transient: bool,
-}
-
-/// Results of one probe, which are stored as text.
-#[derive(Debug)]
-struct ProbeResult {
-    name: Box<str>,
-    generation: Generation,
-    problem: Option<String>,
-    cases: Packed<Vec<CaseStatus>>,
-}
-
-impl ProbeResult {
-    fn new(probe: &Probe, cases: &Vec<CaseStatus>) -> Self {
-        Self {
-            name: name_of(probe).into(),
-            generation: Generation::of_probe(probe),
-            problem: probe.problem.clone(),
-            cases: Packed::new(cases),
-        }
-    }
-
-    fn cases(&self) -> Vec<CaseStatus> {
-        self.cases.unpack()
-    }
-}
-
-/// Cuts the texts of a case.
-fn shorten(case: &mut CaseStatus) {
-    let texts = [&mut case.message, &mut case.difference];
-    for text in texts.into_iter().flatten() {
-        *text = message::cut(text, memory::MAX_SHORT_TEXT);
-    }
-}
-
-impl Probed {
-    fn new(probes: &[Arc<Probe>], cases: &[Vec<CaseStatus>], is_transient: bool) -> Self {
-        let results = probes.iter().zip(cases);
-        Self {
-            probes: results
-                .map(|(probe, cases)| ProbeResult::new(probe, cases))
-                .collect(),
-            is_transient,
-        }
-    }
-
-    /// All cases pending, for one reason, or that of their probe.
-    fn pending(probes: &[Arc<Probe>], why: &str, is_transient: bool) -> Self {
-        let cases = |probe: &Arc<Probe>| {
-            let why = probe.problem.as_deref().unwrap_or(why);
-            let names = probe.spec.case_names().into_iter();
-            names.map(|name| run::pending_status(name, why)).collect()
-        };
-        let cases: Vec<Vec<CaseStatus>> = probes.iter().map(cases).collect();
-        Self::new(probes, &cases, is_transient)
-    }
-
-    /// Returns the bytes that the results take.
-    fn n_bytes(&self) -> usize {
-        self.probes
-            .iter()
-            .map(|result| result.cases.json().len())
-            .sum()
-    }
-
-    /// Returns the results with short texts.
-    fn shortened(&self) -> Self {
-        let shortened = |result: &ProbeResult| {
-            let mut cases = result.cases();
-            cases.iter_mut().for_each(shorten);
-            ProbeResult {
-                name: result.name.clone(),
-                generation: result.generation.clone(),
-                problem: result.problem.clone(),
-                cases: Packed::new(&cases),
-            }
-        };
-        Self {
-            probes: self.probes.iter().map(shortened).collect(),
-            is_transient: self.is_transient,
-        }
-    }
-
-    /// Returns the state of the probes, as the status of the policy reports it.
-    pub(crate) fn state(&self) -> ProbesState {
-        let facts = |result: &ProbeResult| ProbeFacts {
-            problem: result.problem.clone(),
-            is_transient: self.is_transient,
-            ..ProbeFacts::new(&result.name, &result.cases())
-        };
-        ProbesState::Known(self.probes.iter().map(facts).collect())
-    }
-
-    /// Returns the samples of the probes for metrics.
-    pub(crate) fn samples(&self) -> Vec<ProbeSample> {
-        let sample = |result: &ProbeResult| {
-            let cases = result.cases();
-            ProbeSample {
-                probe: result.name.to_string(),
-                outcomes: crate::probe::api::CaseOutcome::ALL.map(|outcome| {
-                    let n = cases.iter().filter(|case| case.outcome == outcome).count();
-                    (outcome.as_str(), n)
-                }),
-            }
-        };
-        self.probes.iter().map(sample).collect()
-    }
-}
-
-fn name_of(probe: &Probe) -> &str {
-    probe.metadata.name.as_deref().unwrap_or_default()
-}
-
-/// State of the probes of all policies, and the queue of those to be evaluated.
-#[derive(Debug)]
-pub(crate) struct ProbeRunner {
-    /// Policies whose probes are to be evaluated.
-    quick: Queue,
-    /// Those of them whose probes take long.
-    slow: Queue,
-    known: Mutex<HashMap<SubjectId, Known>>,
-    /// Tells of each outcome.
-    finished: Notify,
-    patience: Semaphore,
-    slots: EvaluationSlots,
-    namespaces: Namespaces,
-    access_limiter: AccessLimiter,
-    /// The bytes of all results.
-    results: Meter,
-}
-
-impl Default for ProbeRunner {
-    fn default() -> Self {
-        Self {
-            quick: Queue::default(),
-            slow: Queue::default(),
-            known: Mutex::default(),
-            finished: Notify::default(),
-            patience: Semaphore::new(MAX_PATIENT),
-            slots: EvaluationSlots::default(),
-            namespaces: Namespaces::default(),
-            access_limiter: AccessLimiter::default(),
-            results: Meter::default(),
-        }
-    }
-}
-
-/// State of the probes of one policy.
-#[derive(Debug, Default)]
-struct Known {
-    outcome: Option<Arc<Finished>>,
-    /// Inputs of the evaluation that a reconciliation waits for.
-    awaited: Option<Inputs>,
-    /// True if they take long.
-    is_slow: bool,
-    /// True if they are to be evaluated again although no change is known.
-    is_due: bool,
-}
-
-/// Results of the probes of a policy, with their inputs.
-#[derive(Debug)]
-struct Finished {
-    inputs: Inputs,
-    probed: Probed,
-    at: Instant,
-    /// The namespaces that this depends on.
-    namespaces: BTreeMap<String, Version>,
-    /// True if the results depend on permissions.
-    has_asked: bool,
-    /// True if cases were left out for lack of time.
-    is_late: bool,
-    /// How long it took, without waiting for others.
-    took: Duration,
-    /// The bytes of the results.
-    charge: Option<Charge>,
-}
-
-impl ProbeRunner {
-    /// Lets the probes of a policy be looked at.
-    pub(crate) fn add(&self, policy: &SubjectId) {
-        let is_slow = self.is_slow(policy);
-        let lane = if is_slow { Lane::Slow } else { Lane::Quick };
-        self.queue(lane).add(policy);
-    }
-
-    fn is_slow(&self, policy: &SubjectId) -> bool {
-        let known = self.lock();
-        known.get(policy).is_some_and(|known| known.is_slow)
-    }
-
-    fn queue(&self, lane: Lane) -> &Queue {
-        match lane {
-            Lane::Quick => &self.quick,
-            Lane::Slow => &self.slow,
-        }
-    }
-
-    /// Of how many policies probes are being evaluated, or wait for that.
-    pub(crate) fn n_unfinished(&self) -> usize {
-        self.quick.n_unfinished() + self.slow.n_unfinished()
-    }
-
-    /// Lets the probes of a policy be evaluated again although nothing is known to have changed.
-    fn renew(&self, policy: &SubjectId) {
-        if let Some(known) = self.lock().get_mut(policy) {
-            known.is_due = true;
-        }
-        self.add(policy);
-    }
-
-    /// Returns the results for exactly these inputs, if there are any.
-    fn current(&self, policy: &SubjectId, inputs: &Inputs) -> Option<Arc<Finished>> {
-        let known = self.lock();
-        let outcome = known.get(policy)?.outcome.as_ref()?;
-        (outcome.inputs == *inputs).then(|| Arc::clone(outcome))
-    }
-
-    /// Returns the results for these very generations, whatever the other inputs, if there are any.
-    fn latest(&self, policy: &SubjectId, inputs: &Inputs) -> Option<Arc<Finished>> {
-        let known = self.lock();
-        let outcome = known.get(policy)?.outcome.as_ref()?;
-        (outcome.inputs.about == inputs.about).then(|| Arc::clone(outcome))
-    }
-
-    fn forget(&self, policy: &SubjectId) {
-        self.lock().remove(policy);
-    }
-
-    /// Waits a moment for what the probes come to with these inputs.
-    async fn wait(&self, policy: &SubjectId, inputs: &Inputs) {
-        if self.is_slow(policy) {
-            return;
-        }
-        let Ok(_patience) = self.patience.try_acquire() else {
-            return;
-        };
-        let waiting = Waiting::new(self, policy, inputs);
-        let finished = async {
-            loop {
-                let mut finished = std::pin::pin!(self.finished.notified());
-                finished.as_mut().enable();
-                if self.current(policy, inputs).is_some() {
-                    return;
-                }
-                finished.await;
-            }
-        };
-        drop(tokio::time::timeout(PATIENCE, finished).await);
-        drop(waiting);
-    }
-
-    /// Keeps an outcome; whether the policy is to be judged again with it.
-    fn finish(&self, policy: &SubjectId, mut finished: Finished) -> bool {
-        let mut n_bytes = finished.probed.n_bytes();
-        if self.results.in_use() + n_bytes > memory::MAX_RESULTS {
-            finished.probed = finished.probed.shortened();
-            n_bytes = finished.probed.n_bytes();
-        }
-        finished.charge = Some(self.results.charge(n_bytes));
-        let mut known = self.lock();
-        let known = known.entry(policy.clone()).or_default();
-        let is_same = known.outcome.as_ref().is_some_and(|before| {
-            before.inputs.about == finished.inputs.about
-                && before.probed.state() == finished.probed.state()
-        });
-        let is_awaited = known.awaited.as_ref() == Some(&finished.inputs);
-        known.is_due = finished.probed.is_transient;
-        known.outcome = Some(Arc::new(finished));
-        self.finished.notify_waiters();
-        !is_same && !is_awaited
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<SubjectId, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A reconciliation that waits for an outcome.
-struct Waiting<'a> {
-    probe_runner: &'a ProbeRunner,
-    policy: &'a SubjectId,
-}
-
-impl<'a> Waiting<'a> {
-    fn new(probe_runner: &'a ProbeRunner, policy: &'a SubjectId, inputs: &Inputs) -> Self {
-        let mut known = probe_runner.lock();
-        known.entry(policy.clone()).or_default().awaited = Some(inputs.clone());
-        drop(known);
-        Self {
-            probe_runner,
-            policy,
-        }
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        if let Some(known) = self.probe_runner.lock().get_mut(self.policy) {
-            known.awaited = None;
-        }
-    }
-}
 
 /// The names of the probes of a policy, as far as they are known.
 pub(crate) fn names(context: &Context, policy: &SubjectId) -> Vec<String> {
@@ -414,7 +86,7 @@ pub(crate) async fn run_probes(
         probe_runner.forget(id);
         return Ok(Probed::default());
     }
-    let inputs = Inputs::new(context, entry, &probes, snapshot);
+    let inputs = collect(context, entry, &probes, snapshot);
     if let Some(outcome) = probe_runner.current(id, &inputs) {
         let generation = Some(policy.metadata.generation.unwrap_or_default());
         let now = (context.now)();
@@ -474,14 +146,14 @@ async fn process(context: &Arc<Context>, id: &SubjectId, lane: Lane) {
     });
     let queue = context.probe_runner.queue(lane);
     if is_waiting {
-        queue.failed(id, super::reconcile::random());
+        queue.failed(id, crate::controller::process::queue::random());
     } else {
         queue.done(id);
     }
 }
 
-/// Evaluates the probes of a policy, if that is due, and writes what they came to; whether to come back
-/// after a pause.
+/// Evaluates the probes of a policy, if that is due, and writes the results. Returns true if it must be repeated
+/// after a backoff.
 async fn look(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> bool {
     let probe_runner = &context.probe_runner;
     // Why they are not known is in the policy's status, and what ends that touches the policy.
@@ -519,7 +191,7 @@ async fn look(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> bool {
         return false;
     }
     let snapshot = context.snapshot();
-    let inputs = Inputs::new(context, &entry, &probes, &snapshot);
+    let inputs = collect(context, &entry, &probes, &snapshot);
     let is_due = {
         let mut known = probe_runner.lock();
         let known = known.entry(id.clone()).or_default();
@@ -584,7 +256,7 @@ async fn run(
     let _texts = place.reserve_texts(n_texts).await;
     let begin = Instant::now();
     let (params, definitions, definition, namespaces) = tokio::join!(
-        inputs.read_params(context, policy, snapshot),
+        read_params(&inputs, context, policy, snapshot),
         target::definitions(context, definitions),
         target::definition(context, entry),
         Given::read(

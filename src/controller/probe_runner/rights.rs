@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::super::probe::{StoredSpec, namespace_of};
-use super::super::store::Entry;
-use super::namespaces;
+use super::super::probes;
+use crate::controller::subjects::probe::{StoredSpec, namespace_of};
+use crate::controller::subjects::probe_inputs::{ALLOWED, PROBE_INPUTS, allows_inputs};
+use crate::controller::subjects::store::Entry;
 use crate::policy;
 use crate::policy::admission::ReviewOutcome;
 use crate::probe::api::{
@@ -21,35 +21,9 @@ use crate::probe::api::{
 use crate::probe::outline;
 use crate::probe::run::CaseResult;
 
-/// The annotation by which the owner of a binding allows probes to use params and namespaces of the cluster.
-pub(crate) const PROBE_INPUTS: &str = "vap-status.dev/probe-inputs";
-
-/// The value of the annotation that allows it.
-const ALLOWED: &str = "FromCluster";
-
 /// Description of a result without texts.
 const WITHHELD: &str = "details are not shown, as they may contain params, namespaces or permissions of the cluster; \
                         run the probe with `kubectl vap test`";
-
-/// Returns true if the owner of a binding allows probes to use params and namespaces of the cluster.
-pub(crate) fn allows_inputs(binding: &ObjectMeta) -> bool {
-    let annotations = binding.annotations.as_ref();
-    annotations
-        .and_then(|all| all.get(PROBE_INPUTS))
-        .is_some_and(|value| value == ALLOWED)
-}
-
-/// Removes all annotations except a valid [`PROBE_INPUTS`].
-pub(crate) fn trim_annotations(metadata: &mut ObjectMeta) {
-    let is_allowed = allows_inputs(metadata);
-    set_allows_inputs(metadata, is_allowed);
-}
-
-/// Sets the annotations of a binding to [`PROBE_INPUTS`] or none.
-pub(crate) fn set_allows_inputs(metadata: &mut ObjectMeta, is_allowed: bool) {
-    metadata.annotations =
-        is_allowed.then(|| [(PROBE_INPUTS.to_owned(), ALLOWED.to_owned())].into());
-}
 
 /// Cluster inputs of one probe.
 #[derive(Clone, Debug)]
@@ -75,7 +49,7 @@ impl Rights {
         let has_param_kind = policy::param_kind(&entry.policy).is_some();
         let refers = has_param_kind && refers_to_params(probe, bindings);
         let params = refers.then(|| params_refusal(probe, bindings)).flatten();
-        let names = namespaces::needed(entry, bindings.iter().map(AsRef::as_ref), probe);
+        let names = probes::needed(entry, bindings.iter().map(AsRef::as_ref), probe);
         let namespaces = (!names.is_empty())
             .then(|| namespaces_refusal(probe, bindings))
             .flatten();
@@ -216,6 +190,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::controller::subjects::probe_inputs::set_allows_inputs;
     use crate::probe::api::PolicyProbeSpec;
 
     fn binding(
@@ -327,19 +302,6 @@ mod tests {
                 (shown.outcome, shown.message, shown.cost_used),
                 (outcome, None, None)
             );
-        }
-    }
-
-    #[test]
-    fn trim_annotations_keeps_only_a_valid_permission() {
-        for (value, is_kept) in [("FromCluster", true), ("true", false), ("", false)] {
-            let mut metadata: ObjectMeta =
-                serde_json::from_value(json!({"annotations": {PROBE_INPUTS: value, "other": "x"}}))
-                    .unwrap();
-            trim_annotations(&mut metadata);
-            assert_eq!(allows_inputs(&metadata), is_kept, "{value}");
-            let n_kept = metadata.annotations.map_or(0, |all| all.len());
-            assert_eq!(n_kept, usize::from(is_kept));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Outcomes that may be old: what they depend on changes without a sign.
+//! Results that may be outdated, as no watch shows the changes of their inputs.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -6,11 +6,10 @@ use std::time::Duration;
 use kube::Api;
 use kube::api::ListParams;
 
-use super::namespaces::Version;
-use super::{Finished, ProbeRunner};
+use super::super::probes::Version;
+use crate::cluster::error::within;
 use crate::controller::context::Context;
-use crate::controller::error::within;
-use crate::controller::probe::Probe;
+use crate::controller::subjects::probe::Probe;
 use crate::policy::subject::SubjectId;
 
 /// How old what is known of a namespace may be for it not to be read again.
@@ -107,19 +106,5 @@ async fn readmit(context: &Context, name: &str) {
             }
         }
         Err(error) => tracing::debug!(probe = name, %error, "cannot read a probe again"),
-    }
-}
-
-impl ProbeRunner {
-    #[expect(
-        clippy::iter_over_hash_type,
-        reason = "what is collected is sorted by whoever asks"
-    )]
-    fn for_each_outcome(&self, mut see: impl FnMut(&SubjectId, &Finished)) {
-        for (policy, known) in &*self.lock() {
-            if let Some(outcome) = &known.outcome {
-                see(policy, outcome);
-            }
-        }
     }
 }

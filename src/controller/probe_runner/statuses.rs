@@ -1,4 +1,4 @@
-//! Writing what probes came to into their statuses.
+//! Writes of results to the statuses of probes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use kube::api::Patch;
 use kube::{Api, Resource};
 use serde_json::json;
 
-use super::super::apply;
 use super::super::context::Context;
-use super::super::error::{Error, within};
-use super::super::event_source::EventSource;
-use super::super::generation::Generation;
-use super::super::probe::Probe;
-use super::super::write_limiter::LimitedObject;
-use super::{Probed, name_of};
+use super::super::probes::{Probed, name_of};
+use crate::cluster::error::{Error, within};
+use crate::controller::subjects::event_source::EventSource;
+use crate::controller::subjects::generation::Generation;
+use crate::controller::subjects::managed_fields::apply_params;
+use crate::controller::subjects::probe::Probe;
+use crate::controller::subjects::write_limiter::LimitedObject;
 use crate::policy::subject::SubjectId;
 use crate::probe::api::{CaseStatus, PolicyProbeStatus};
 use crate::status::probes::{ProbeSubject, probe_status};
@@ -138,9 +138,9 @@ async fn write_one(
         },
         "status": desired,
     });
-    let params = apply::params();
+    let params = apply_params();
     let patch = Patch::Apply(&applied);
-    let Some(deadline) = context.leadership.may_write() else {
+    let Some(permit) = context.leadership.may_write() else {
         // Whoever leads writes it; on becoming leader everything is looked at again.
         return Ok(WriteOutcome::Done);
     };
@@ -157,7 +157,7 @@ async fn write_one(
         return Ok(WriteOutcome::Limited);
     }
     let written = within(TIMEOUT, api.patch_status(name_of(probe), &params, &patch));
-    let written = deadline.within(written).await?;
+    let written = permit.within(written).await?;
     context.metrics.status_written();
     context.touch(context.probes.put(written, EventSource::Answered));
     Ok(WriteOutcome::Done)

@@ -1,7 +1,7 @@
-//! Targets of probes in the cluster: those that are not there, and what it takes to decide of those that are.
+//! Targets of probes in the cluster: why a target is missing, and the inputs that evaluate an existing one.
 //!
-//! A target is decided by the code that decides it in files (`probe::run`). What is here gives that code what files have
-//! and a cluster is asked for.
+//! The code for targets in files (`probe::run`) evaluates them. This module passes it the inputs that files contain
+//! and that must be read from a cluster.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -9,15 +9,14 @@ use std::sync::{Arc, OnceLock};
 use k8s_openapi::api::admissionregistration::v1::Mutation;
 use serde_json::Value;
 
-use super::super::cluster_snapshot::ClusterSnapshot;
 use super::super::context::Context;
-use super::super::crds;
-use super::super::memory::{self, mebibytes};
-use super::super::opt_in::definitions;
-use super::super::params::Unavailable;
-use super::super::probe::Probe;
-use super::super::schemas::Schemas;
-use super::super::store::{Body, Entry};
+use crate::controller::cluster::schemas::Schemas;
+use crate::controller::cluster::snapshot::ClusterSnapshot;
+use crate::controller::cluster::{crds, definition};
+use crate::controller::process::memory::{self, mebibytes};
+use crate::controller::subjects::params::Unavailable;
+use crate::controller::subjects::probe::Probe;
+use crate::controller::subjects::store::{Body, Entry};
 use crate::policy::admission::Admission;
 use crate::policy::admission::mutation::MutatingAdmission;
 use crate::policy::compile::CompiledPolicy;
@@ -258,7 +257,7 @@ pub(super) async fn definition(
         return Err(changing(name));
     };
     match serde_json::from_str::<Value>(&text) {
-        Ok(value) if definitions::is_of(&value, entry) => Ok(Some(Definition {
+        Ok(value) if definition::is_of(&value, &entry.policy.metadata) => Ok(Some(Definition {
             value,
             refusal: None,
         })),
@@ -277,7 +276,7 @@ fn changing(name: &str) -> Unavailable {
 /// # Errors
 /// Why it cannot be read, or that it needs too much memory.
 async fn read(context: &Context, name: &str) -> Result<Option<Box<str>>, Unavailable> {
-    let definition = definitions::read_text(context, name).await;
+    let definition = definition::read_text(&context.client, name).await;
     let text = definition.map_err(|error| {
         Unavailable::passing(format!(
             "the CustomResourceDefinition {name} cannot be read now: {error}"

@@ -1,7 +1,18 @@
-//! The watches: policies, bindings, probes, CRDs and API services.
+//! The watches of policies, bindings, probes, CRDs and API services.
 //!
-//! Each goes on whatever happens ([`super::list_watch`]): it backs off, resumes, lists anew when it
-//! must, and says once a minute what is wrong and what to do about it.
+//! Each runs forever ([`reflector`]): it backs off, resumes, lists again if necessary, and logs once a minute the
+//! problem and its remedy.
+
+pub(crate) mod binding_state;
+pub(crate) mod definitions;
+pub(crate) mod list_watch;
+pub(crate) mod opt_in;
+pub(crate) mod opt_in_wire;
+pub(crate) mod params;
+pub(crate) mod reflector;
+pub(crate) mod refresh;
+pub(crate) mod unreadable;
+pub(crate) mod wire;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,18 +23,18 @@ use kube::Resource;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::by_policy::{ByPolicy, RefersToPolicy};
 use super::context::Context;
-use super::crds::{Crd, Crds, CustomResourceDefinition};
-use super::error::Error;
-use super::event_source::EventSource;
-use super::follow::{self, Event, Follower};
-use super::list_watch::{Form, Listing, Plan};
-use super::memory::MAX_TYPED_OBJECT;
-use super::opt_in::definitions::{Listener, ReadDefinition, WithRules};
-use super::opt_in::{self, OptInState};
-use super::received::ReceivedPolicy;
-use super::refresh::Signal;
+use crate::cluster::error::Error;
+use crate::controller::cluster::crds::{Crd, Crds, CustomResourceDefinition};
+use crate::controller::process::memory::MAX_TYPED_OBJECT;
+use crate::controller::subjects::event_source::EventSource;
+use crate::controller::subjects::opt_in::{OptInState, kind_of_source};
+use crate::controller::subjects::policy_index::{PolicyIndex, RefersToPolicy};
+use crate::controller::watch::definitions::{Listener, ReadDefinition, WithRules};
+use crate::controller::watch::list_watch::{ListWatchConfig, Listing, Representation};
+use crate::controller::watch::reflector::{Event, EventHandler};
+use crate::controller::watch::refresh::RefreshTrigger;
+use crate::controller::watch::wire::WirePolicy;
 use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::schema::GroupVersion;
 use crate::telemetry::metrics::{ErrorReason, Source};
@@ -31,13 +42,13 @@ use crate::telemetry::metrics::{ErrorReason, Source};
 /// How many objects a list gives at once, where the API server cannot stream it.
 const PAGE_SIZE: u32 = 50;
 
-/// Follows the policies.
+/// Watches the policies.
 pub(crate) async fn policies(context: Arc<Context>) {
     let mut listed = BTreeSet::new();
-    follow::<ReceivedPolicy>(&context, Source::Policies, |event| match event {
+    watch_kind::<WirePolicy>(&context, Source::Policies, |event| match event {
         Event::Init => listed.clear(),
         Event::InitKeep(name) => drop(listed.insert(name)),
-        Event::InitApply(ReceivedPolicy(policy)) => {
+        Event::InitApply(WirePolicy(policy)) => {
             listed.extend(policy.metadata.name.clone());
             put(&context, policy, EventSource::Listed);
         }
@@ -47,8 +58,8 @@ pub(crate) async fn policies(context: Arc<Context>) {
             listed.clear();
             context.set_policies_listed();
         }
-        Event::Apply(ReceivedPolicy(policy)) => put(&context, policy, EventSource::Watched),
-        Event::Delete(ReceivedPolicy(policy)) => {
+        Event::Apply(WirePolicy(policy)) => put(&context, policy, EventSource::Watched),
+        Event::Delete(WirePolicy(policy)) => {
             let name = policy.metadata.name.unwrap_or_default();
             listed.remove(&name);
             let id = SubjectId::policy(name);
@@ -69,7 +80,7 @@ fn put(context: &Context, policy: ValidatingAdmissionPolicy, from: EventSource) 
 
 /// Follows the bindings.
 pub(crate) async fn bindings(context: Arc<Context>) {
-    follow_by_policy(&context, Source::Bindings, &context.bindings, || {
+    watch_by_policy(&context, Source::Bindings, &context.bindings, || {
         context.set_bindings_listed();
     })
     .await;
@@ -109,30 +120,30 @@ async fn until_probes_are_gone(context: &Context) {
 }
 
 async fn served_probes(context: &Context) {
-    follow_by_policy(context, Source::Probes, &context.probes, || {
+    watch_by_policy(context, Source::Probes, &context.probes, || {
         context.set_probes_listed();
     })
     .await;
 }
 
-/// Follows objects that refer to policies, which each change puts into the queue.
-async fn follow_by_policy<K>(
+/// Watches objects that refer to policies; each change queues the policies that it affects.
+async fn watch_by_policy<K>(
     context: &Context,
     source: Source,
-    objects: &ByPolicy<K>,
+    objects: &PolicyIndex<K>,
     listed_all: impl Fn(),
 ) where
     K: RefersToPolicy + Resource<DynamicType = ()> + DeserializeOwned,
 {
-    let of_source = (source, K::url_path(&(), None));
-    follow_by_policy_at::<K, K>(context, of_source, objects, |object| object, listed_all).await;
+    let source_path = (source, K::url_path(&(), None));
+    watch_by_policy_at::<K, K>(context, source_path, objects, |object| object, listed_all).await;
 }
 
-/// Follows objects at a path that are read in one form, and kept in another.
-pub(super) async fn follow_by_policy_at<R, K>(
+/// Watches objects at a path that are parsed as `R` and stored as `K`.
+pub(super) async fn watch_by_policy_at<R, K>(
     context: &Context,
     (source, path): (Source, String),
-    objects: &ByPolicy<K>,
+    objects: &PolicyIndex<K>,
     kept: impl Fn(R) -> K,
     listed_all: impl Fn(),
 ) where
@@ -140,7 +151,7 @@ pub(super) async fn follow_by_policy_at<R, K>(
     K: RefersToPolicy,
 {
     let mut listed = BTreeSet::new();
-    follow_at::<R>(
+    watch_at::<R>(
         context,
         source,
         (path, resource_name::<R>()),
@@ -172,18 +183,18 @@ pub(super) async fn follow_by_policy_at<R, K>(
     .await;
 }
 
-/// Follows the CRDs.
-pub(crate) async fn crds(context: Arc<Context>, signals: UnboundedSender<Signal>) {
+/// Watches the CRDs.
+pub(crate) async fn crds(context: Arc<Context>, signals: UnboundedSender<RefreshTrigger>) {
     match Listener::new(&context) {
         None => crds_as::<CustomResourceDefinition>(&context, &signals, None).await,
         listener => crds_as::<WithRules>(&context, &signals, listener).await,
     }
 }
 
-/// The same, where they are read as `K`; who follows them beside what is served is told what it is about.
+/// Watches the CRDs, parsed as `K`. The listener gets those that are subjects as well.
 async fn crds_as<K: ReadDefinition>(
     context: &Context,
-    signals: &UnboundedSender<Signal>,
+    signals: &UnboundedSender<RefreshTrigger>,
     mut listener: Option<Listener<'_>>,
 ) {
     let mut listed = Crds::new();
@@ -196,7 +207,7 @@ async fn crds_as<K: ReadDefinition>(
         }
         (name(&crd), Crd::from(crd))
     };
-    follow::<K>(context, Source::Crds, |event| {
+    watch_kind::<K>(context, Source::Crds, |event| {
         let signal = match event {
             Event::Init => {
                 listed.clear();
@@ -217,14 +228,14 @@ async fn crds_as<K: ReadDefinition>(
             }
             Event::InitDone => {
                 listener.iter_mut().for_each(Listener::end);
-                Signal::CrdsListed {
+                RefreshTrigger::CrdsListed {
                     crds: std::mem::take(&mut listed),
                     kept: std::mem::take(&mut kept),
                 }
             }
             Event::Apply(crd) => {
                 let (name, crd) = put(crd, &mut listener, EventSource::Watched);
-                Signal::CrdApplied(name, crd)
+                RefreshTrigger::CrdApplied(name, crd)
             }
             Event::Delete(crd) => {
                 let name = crd.meta().name.clone().unwrap_or_default();
@@ -233,7 +244,7 @@ async fn crds_as<K: ReadDefinition>(
                 if let Some(listener) = &mut listener {
                     listener.delete(&name);
                 }
-                Signal::CrdDeleted(name)
+                RefreshTrigger::CrdDeleted(name)
             }
         };
         // It cannot be received any more when the process ends.
@@ -247,8 +258,8 @@ fn name(crd: &CustomResourceDefinition) -> String {
 }
 
 /// Follows the API services, as they announce changes of aggregated APIs.
-pub(crate) async fn api_services(context: Arc<Context>, signals: UnboundedSender<Signal>) {
-    follow::<APIService>(&context, Source::ApiServices, |event| {
+pub(crate) async fn api_services(context: Arc<Context>, signals: UnboundedSender<RefreshTrigger>) {
+    watch_kind::<APIService>(&context, Source::ApiServices, |event| {
         let (Event::Apply(api_service) | Event::Delete(api_service)) = event else {
             return;
         };
@@ -259,23 +270,23 @@ pub(crate) async fn api_services(context: Arc<Context>, signals: UnboundedSender
                 spec.group.unwrap_or_default(),
                 spec.version.unwrap_or_default(),
             );
-            drop(signals.send(Signal::ApiServiceChanged(group_version)));
+            drop(signals.send(RefreshTrigger::ApiServiceChanged(group_version)));
         }
     })
     .await;
 }
 
 /// Follows everything of a kind, and hands each event to `handle`.
-async fn follow<K>(context: &Context, source: Source, handle: impl FnMut(Event<K>))
+async fn watch_kind<K>(context: &Context, source: Source, handle: impl FnMut(Event<K>))
 where
     K: Resource<DynamicType = ()> + DeserializeOwned,
 {
     let at = (K::url_path(&(), None), resource_name::<K>());
-    follow_at::<K>(context, source, at, handle).await;
+    watch_at::<K>(context, source, at, handle).await;
 }
 
 /// The same where the kind is served at `path`, in whatever version, as `resource`.
-pub(super) async fn follow_at<K>(
+pub(super) async fn watch_at<K>(
     context: &Context,
     source: Source,
     (path, resource): (String, String),
@@ -283,9 +294,9 @@ pub(super) async fn follow_at<K>(
 ) where
     K: Resource + DeserializeOwned,
 {
-    let plan = Plan {
+    let config = ListWatchConfig {
         path,
-        form: Form::Whole,
+        representation: Representation::Whole,
         listing: Listing::Streamed(PAGE_SIZE),
         life: context.settings.watch_timeout,
         max_unpacked: match source {
@@ -294,18 +305,18 @@ pub(super) async fn follow_at<K>(
             _ => MAX_TYPED_OBJECT,
         },
     };
-    let mut of_source = OfSource {
+    let mut handler = SourceHandler {
         context,
         source,
         resource: resource.clone(),
         handle,
     };
     let names = (source.as_str(), resource);
-    follow::follow(context, names, plan, &mut of_source).await;
+    reflector::reflect(context, names, config, &mut handler).await;
 }
 
-/// Who follows a source of facts.
-struct OfSource<'a, H> {
+/// Handler of the events of a source.
+struct SourceHandler<'a, H> {
     context: &'a Context,
     source: Source,
     /// The resource, with its group.
@@ -313,24 +324,24 @@ struct OfSource<'a, H> {
     handle: H,
 }
 
-impl<K, H> Follower<K> for OfSource<'_, H>
+impl<K, H> EventHandler<K> for SourceHandler<'_, H>
 where
     K: Resource,
     H: FnMut(Event<K>),
 {
-    fn event(&mut self, event: Event<K>) {
+    fn on_event(&mut self, event: Event<K>) {
         (self.handle)(event);
     }
 
-    fn alive(&mut self) {
+    fn on_progress(&mut self) {
         in_step(self.context, self.source);
     }
 
-    fn failed(&mut self, error: &Error) {
+    fn on_error(&mut self, error: &Error) {
         report(self.context, self.source, &self.resource, error);
     }
 
-    fn unreadable(&mut self, n: usize) {
+    fn on_unreadable(&mut self, n: usize) {
         self.context.metrics.set_unreadable(self.source, n);
     }
 }
@@ -396,8 +407,8 @@ fn report(context: &Context, source: Source, resource: &str, error: &Error) {
 
 /// The role that grants to read `source`.
 fn role(source: Source) -> String {
-    match opt_in::kind_of_source(source) {
-        Some(kind) => opt_in::role(kind),
+    match kind_of_source(source) {
+        Some(kind) => crate::controller::subjects::opt_in::role(kind),
         None => "vap-status-controller".to_owned(),
     }
 }

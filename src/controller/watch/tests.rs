@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::controller::testing::{Log, Reply, client};
+use crate::cluster::testing::{Log, Reply, client};
 use crate::controller::tests::{id, settings};
 use crate::status::bindings::BindingsState;
 use crate::telemetry::Metrics;
@@ -76,7 +76,7 @@ async fn follows_a_streamed_list_and_what_comes_after() {
     });
     assert_eq!(queued(&context).await, ["a", "b"]);
     assert_eq!(names(&context), ["a"]);
-    let paths = crate::controller::testing::paths(&log);
+    let paths = crate::cluster::testing::paths(&log);
     assert!(paths[0].contains("sendInitialEvents=true"), "{paths:?}");
     // The stream ended; it goes on where it was.
     assert!(
@@ -212,16 +212,16 @@ async fn a_new_crd_does_not_end_the_watch_of_crds() {
     tokio::spawn(crds(Arc::clone(&context), signals));
     assert!(matches!(
         received.recv().await,
-        Some(Signal::CrdsListed { .. })
+        Some(RefreshTrigger::CrdsListed { .. })
     ));
-    let Some(Signal::CrdApplied(name, crd)) = received.recv().await else {
+    let Some(RefreshTrigger::CrdApplied(name, crd)) = received.recv().await else {
         panic!("the CRD was not told of");
     };
     assert_eq!(
         (name.as_str(), crd.is_established),
         ("widgets.example.com", false)
     );
-    assert_eq!(crate::controller::testing::paths(&log).len(), 1);
+    assert_eq!(crate::cluster::testing::paths(&log).len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -233,7 +233,7 @@ async fn optional_probes_that_cannot_be_listed_hold_nothing_up() {
             .then(|| Reply::failure(500, "broken"))
     });
     let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
-    context.set_snapshot(crate::controller::cluster_snapshot::tests::snapshot(
+    context.set_snapshot(crate::controller::cluster::snapshot::tests::snapshot(
         &[("vap-status.dev/v1alpha1", "policyprobes", "PolicyProbe")],
         &[],
     ));
@@ -304,7 +304,7 @@ async fn a_right_that_is_taken_away_is_seen_and_so_is_that_it_is_back() {
     );
     tokio::spawn(bindings(Arc::clone(&context)));
     tokio::time::sleep(Duration::from_secs(15)).await;
-    let of_a = || super::super::binding_state::bindings_of(&context, &id("a"));
+    let of_a = || crate::controller::watch::binding_state::bindings_of(&context, &id("a"));
     assert_eq!(of_a().unwrap().len(), 0);
     // That there are none was told once.
     assert_eq!(queued(&context).await, ["a"]);

@@ -3,9 +3,8 @@
 use std::sync::OnceLock;
 
 use super::*;
-use crate::controller::memory::{MAX_EVALUATION, MAX_QUICK_EVALUATION};
-use crate::controller::probe_runner::ProbeRunner;
-use crate::controller::probe_runner::evaluate::{EvaluationSlot, EvaluationSlots};
+use crate::controller::probes::{EvaluationSlot, EvaluationSlots};
+use crate::controller::process::memory::{MAX_EVALUATION, MAX_QUICK_EVALUATION};
 use crate::controller::tests::id;
 
 /// Walks a list for as long as its cost allows, in each validation.
@@ -65,12 +64,9 @@ fn echo(request: &Seen) -> Option<Reply> {
 async fn probes_that_take_long_keep_nobody_waiting_and_come_to_an_end() {
     let (mut context, log) = context(AT_MOST_FIVE, echo);
     let limit = Duration::from_millis(600);
-    Arc::get_mut(&mut context).unwrap().probe_runner = ProbeRunner {
-        slots: EvaluationSlots {
-            quick: EvaluationSlot::new(Duration::from_millis(60), MAX_QUICK_EVALUATION),
-            slow: EvaluationSlot::new(limit, MAX_EVALUATION),
-        },
-        ..ProbeRunner::default()
+    Arc::get_mut(&mut context).unwrap().probe_runner.slots = EvaluationSlots {
+        quick: EvaluationSlot::new(Duration::from_millis(60), MAX_QUICK_EVALUATION),
+        slow: EvaluationSlot::new(limit, MAX_EVALUATION),
     };
     start(&context);
     for n in 0..4 {

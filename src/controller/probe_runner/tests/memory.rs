@@ -7,8 +7,8 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBindin
 use serde_json::{Value, json};
 
 use super::*;
-use crate::controller::memory::{MAX_OBJECT, MAX_PROBES, MAX_RESULTS};
 use crate::controller::probe_runner::stale::{MaintenanceTask, see_to, tasks};
+use crate::controller::process::memory::{MAX_OBJECT, MAX_PROBES, MAX_RESULTS};
 use crate::controller::tests::id;
 
 const MIB: usize = 1 << 20;

@@ -1,7 +1,7 @@
 //! When the probes of a policy are evaluated again, what is made anew for that, and what is written.
 
 mod apart;
-mod asking;
+mod authorization;
 mod memory;
 mod rights;
 mod stale;
@@ -18,14 +18,15 @@ use serde_json::{Value, json};
 
 use kube::Resource;
 
-use super::super::cluster_snapshot::tests::snapshot;
 use super::super::context::Context;
-use super::super::event_source::EventSource;
-use super::super::probe::Probe;
-use super::super::reconcile::{ReconcileResult, reconcile};
-use super::super::testing::{Log, Reply, Seen};
 use super::super::tests::{context, healthy, id, managed, policy};
 use super::work;
+use crate::cluster::testing::{Log, Reply, Seen};
+use crate::controller::cluster::snapshot::tests::snapshot;
+use crate::controller::reconcile::reconcile;
+use crate::controller::reconcile::result::ReconcileResult;
+use crate::controller::subjects::event_source::EventSource;
+use crate::controller::subjects::probe::Probe;
 use crate::probe::api::PolicyProbe;
 use crate::telemetry::metrics::ReconcileOutcome;
 
@@ -61,7 +62,7 @@ fn binding() -> ValidatingAdmissionPolicyBinding {
 
 /// The binding, whose owner allows probes to use params and namespaces of the cluster.
 fn allowing(mut binding: ValidatingAdmissionPolicyBinding) -> ValidatingAdmissionPolicyBinding {
-    super::rights::set_allows_inputs(&mut binding.metadata, true);
+    crate::controller::subjects::probe_inputs::set_allows_inputs(&mut binding.metadata, true);
     binding
 }
 

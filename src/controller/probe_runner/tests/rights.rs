@@ -1,7 +1,7 @@
 //! Content of the cluster that results of probes use and show.
 
 use super::*;
-use crate::controller::cluster_snapshot::tests::snapshot;
+use crate::controller::cluster::snapshot::tests::snapshot;
 use crate::controller::tests::id;
 
 /// Shows the token of the param in the message, and fails with it in an error for two replicas.

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
-use crate::controller::cluster_snapshot::Change;
-use crate::controller::cluster_snapshot::tests::gv;
-use crate::controller::periodic_resync;
+use crate::controller::cluster::snapshot::Change;
+use crate::controller::cluster::snapshot::tests::gv;
 use crate::controller::probe_runner::stale::{MaintenanceTask, see_to, tasks};
+use crate::controller::reconcile::periodic_resync;
 use crate::controller::tests::id;
 use crate::policy::analysis::Profile;
 

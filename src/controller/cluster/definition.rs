@@ -1,0 +1,64 @@
+//! Reads of whole CustomResourceDefinitions, of which little is stored.
+
+use std::time::Duration;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::Request;
+use kube::{Client, Resource};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::crds::CustomResourceDefinition;
+use crate::cluster::error::{Error, within};
+use crate::controller::process::memory;
+
+/// How long reading a definition may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The definition of that name as the API server has it.
+///
+/// # Errors
+/// Where it cannot be read.
+pub(crate) async fn read(client: &Client, name: &str) -> Result<Option<Value>, Error> {
+    let Some(text) = read_text(client, name).await? else {
+        return Ok(None);
+    };
+    let n_bytes = memory::unpacked_bytes(&text);
+    if n_bytes > memory::MAX_TYPED_OBJECT {
+        return Err(Error::Decode(format!(
+            "it needs {} of memory, and {} are the limit",
+            memory::mebibytes(n_bytes),
+            memory::mebibytes(memory::MAX_TYPED_OBJECT)
+        )));
+    }
+    let value = serde_json::from_str(&text).map_err(|error| Error::Decode(error.to_string()))?;
+    Ok(Some(value))
+}
+
+/// The definition of that name as text.
+///
+/// # Errors
+/// If it cannot be read.
+pub(crate) async fn read_text(client: &Client, name: &str) -> Result<Option<Box<str>>, Error> {
+    #[derive(Deserialize)]
+    struct List {
+        #[serde(default)]
+        items: Vec<Box<RawValue>>,
+    }
+    // A list of one: definitions may be listed, and need not be permitted to be got.
+    let params = kube::api::ListParams::default().fields(&format!("metadata.name={name}"));
+    let request = Request::new(CustomResourceDefinition::url_path(&(), None)).list(&params);
+    let request = request.map_err(kube::Error::BuildRequest)?;
+    let list = within(TIMEOUT, client.request::<List>(request)).await?;
+    let item = list.items.into_iter().next_back();
+    Ok(item.map(Box::<str>::from))
+}
+
+/// Returns true if `definition` is the object with `metadata`, in its generation.
+pub(crate) fn is_of(definition: &Value, metadata: &ObjectMeta) -> bool {
+    let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str);
+    let generation = definition.pointer("/metadata/generation");
+    text("/metadata/uid") == metadata.uid.as_deref()
+        && generation.and_then(Value::as_i64) == metadata.generation
+}

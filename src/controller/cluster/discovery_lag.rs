@@ -1,0 +1,578 @@
+//! Detection of the lag of the API server's discovery and OpenAPI index behind its CRDs.
+//!
+//! The API server serves a changed CRD some time later, in several steps (discovery, then the OpenAPI document). A
+//! status that is computed in between would be replaced a moment later. So changes that contradict a CRD are
+//! deferred, that is, the former state is used, for a limited time: an API server that does not catch up is a fact
+//! as well. All other changes are used at once, as an operator may be installing hundreds of CRDs.
+//!
+//! Only the time between successful polls counts: an API server that does not respond is no evidence.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::crds::{Crd, Crds};
+use crate::cluster::openapi::Index;
+use crate::controller::cluster::snapshot::ClusterSnapshot;
+use crate::schema::rest_mapper::{ApiResource, RestMapper};
+use crate::schema::{GroupVersion, Gvr};
+
+/// How long a snapshot may contradict a CRD before it is taken for the truth.
+pub(crate) const LIMIT: Duration = Duration::from_secs(10);
+
+/// How long a document that must change holds a CRD back. It is shorter, as the change may have
+/// been seen before the CRD that caused it.
+const DOCUMENT_LIMIT: Duration = Duration::from_secs(3);
+
+/// How long a CRD is held back in all, however often it changes.
+const TOTAL_LIMIT: Duration = Duration::from_secs(15);
+
+/// How long a document is expected to change after the CRD did, without holding anything up.
+const MAY_CHANGE: Duration = Duration::from_secs(5);
+
+/// Changes that must, and changes that may, still show.
+#[derive(Debug, Default)]
+pub(crate) struct DiscoveryLag {
+    /// Resources and documents that are missing although they should be there, and since when.
+    missing: BTreeMap<Missing, Instant>,
+    /// Resources that were of a CRD and must not be listed any more, with its name and until when.
+    leaving: BTreeMap<Gvr, (String, Instant)>,
+    /// Documents that must change on account of the CRD of that name.
+    changing: BTreeMap<(GroupVersion, String), ExpectedChange>,
+    /// Documents that may change, with their address before and until when.
+    may_change: BTreeMap<GroupVersion, (Option<String>, Instant)>,
+    /// The CRDs that are held back, and since when.
+    held: BTreeMap<String, Instant>,
+}
+
+/// A document that must change.
+#[derive(Debug)]
+struct ExpectedChange {
+    /// Its address before.
+    address: Option<String>,
+    /// The resources that come or go with it.
+    resources: BTreeSet<Gvr>,
+    until: Instant,
+}
+
+/// Things that should be there.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Missing {
+    /// A resource whose CRD is established.
+    Resource(Gvr),
+    /// The document of a group version of an established CRD, or of one that had a document before and
+    /// is served still: an API server that starts publishes its documents one after the other.
+    Document(GroupVersion),
+}
+
+/// How far the API server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// The snapshot contradicts the CRDs: some of it is held back.
+    Inconsistent,
+    /// The snapshot is consistent, and more is expected to show soon.
+    Pending,
+    /// Nothing more is expected.
+    Converged,
+}
+
+/// The parts of a snapshot that are taken as they were before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pinned {
+    crds: BTreeSet<String>,
+    resources: BTreeSet<Gvr>,
+    documents: BTreeSet<GroupVersion>,
+}
+
+impl Pinned {
+    fn is_empty(&self) -> bool {
+        self.crds.is_empty() && self.resources.is_empty() && self.documents.is_empty()
+    }
+
+    /// The CRDs, but for those held back, which are as `before`.
+    pub(crate) fn crds(&self, before: &Crds, now: &Crds) -> Crds {
+        let mut crds = now.clone();
+        for name in &self.crds {
+            match before.get(name) {
+                Some(crd) => drop(crds.insert(name.clone(), crd.clone())),
+                None => drop(crds.remove(name)),
+            }
+        }
+        crds
+    }
+
+    /// The resources, but for those held back, which are as `before`; `None` where that is all of `now`.
+    pub(crate) fn mapper(&self, before: &RestMapper, now: &RestMapper) -> Option<RestMapper> {
+        if self.resources.is_empty() {
+            return None;
+        }
+        let group_versions: BTreeSet<GroupVersion> =
+            self.resources.iter().map(Gvr::group_version).collect();
+        let is_held = |served: &&ApiResource| {
+            let gvr = &served.gvr;
+            let main = gvr.resource.split('/').next().unwrap_or_default();
+            group_versions.contains(&gvr.group_version())
+                && self
+                    .resources
+                    .contains(&Gvr::new(&*gvr.group, &*gvr.version, main))
+        };
+        let new = now.resources.iter().filter(|served| !is_held(served));
+        let old = before.resources.iter().filter(is_held);
+        let mut mapper = RestMapper::new(new.chain(old).cloned().collect());
+        mapper.incomplete.clone_from(&now.incomplete);
+        mapper.undiscovered.clone_from(&now.undiscovered);
+        Some(mapper)
+    }
+
+    /// The index, but for documents held back, which are as `before`; `None` where that is all of `now`.
+    pub(crate) fn index(&self, before: &Index, now: &Index) -> Option<Index> {
+        if self.documents.is_empty() {
+            return None;
+        }
+        let mut index = now.clone();
+        let old = self.documents.iter();
+        let old = old.filter_map(|gv| Some((gv.clone(), before.get(gv)?.clone())));
+        index.extend(old);
+        Some(index)
+    }
+}
+
+impl DiscoveryLag {
+    /// Notes that the CRD `name` changed from `old` to `new`, at a time when the index was `index`; an empty
+    /// one where that is not known, so that a document need only exist.
+    pub(crate) fn note(
+        &mut self,
+        name: &str,
+        (old, new): (Option<&Crd>, Option<&Crd>),
+        index: &Index,
+        now: Instant,
+    ) {
+        let resources = |crd: Option<&Crd>| -> BTreeSet<Gvr> {
+            crd.into_iter().flat_map(Crd::resources).collect()
+        };
+        let (before, after) = (resources(old), resources(new));
+        let mut changing: BTreeMap<GroupVersion, BTreeSet<Gvr>> = BTreeMap::new();
+        for gvr in before.difference(&after) {
+            self.leaving
+                .insert(gvr.clone(), (name.to_owned(), now + LIMIT));
+            let of_version = changing.entry(gvr.group_version());
+            of_version.or_default().insert(gvr.clone());
+        }
+        for gvr in after.difference(&before) {
+            self.leaving.remove(gvr);
+            let of_version = changing.entry(gvr.group_version());
+            of_version.or_default().insert(gvr.clone());
+        }
+        for (gv, resources) in changing {
+            let address = index.get(&gv).cloned();
+            let changing = ExpectedChange {
+                address,
+                resources: BTreeSet::new(),
+                until: now + DOCUMENT_LIMIT,
+            };
+            let known = self.changing.entry((gv, name.to_owned()));
+            known.or_insert(changing).resources.extend(resources);
+        }
+        let revision = |crd: Option<&Crd>| crd.map(|crd| crd.revision.clone());
+        if revision(old) != revision(new) {
+            for gv in new.into_iter().flat_map(Crd::group_versions) {
+                let address = index.get(&gv).cloned();
+                self.may_change.insert(gv, (address, now + MAY_CHANGE));
+            }
+        }
+    }
+
+    /// Notes that something changed that may show in the documents of `gv`.
+    pub(crate) fn note_possible(&mut self, gv: GroupVersion, index: &Index, now: Instant) {
+        let address = index.get(&gv).cloned();
+        self.may_change.insert(gv, (address, now + MAY_CHANGE));
+    }
+
+    /// The group versions whose documents may still change, or come back as they were.
+    pub(crate) fn expected(&self) -> impl Iterator<Item = &GroupVersion> {
+        self.may_change.keys()
+    }
+
+    /// Compares a snapshot with the CRDs and with what was `published` before, forgets what has shown or is
+    /// waited for no longer, and says what of the snapshot is held back.
+    pub(crate) fn progress(
+        &mut self,
+        crds: &Crds,
+        mapper: &RestMapper,
+        index: &Index,
+        published: &ClusterSnapshot,
+        now: Instant,
+    ) -> (Progress, Pinned) {
+        let established: BTreeMap<Gvr, &String> = crds
+            .iter()
+            .flat_map(|(name, crd)| crd.resources().map(move |gvr| (gvr, name)))
+            .collect();
+        let is_served = |gv: &&GroupVersion| {
+            mapper
+                .resources
+                .iter()
+                .any(|resource| resource.gvr.group_version() == **gv)
+        };
+        let lost = published
+            .index
+            .keys()
+            .filter(|gv| !index.contains_key(gv))
+            .filter(is_served)
+            .cloned();
+        let described = established.keys().map(Gvr::group_version);
+        let undescribed = described.filter(|gv| !index.contains_key(gv));
+        let unlisted = established
+            .keys()
+            .filter(|gvr| mapper.resource(gvr).is_none());
+        let missing = unlisted
+            .map(|gvr| Missing::Resource(gvr.clone()))
+            .chain(lost.chain(undescribed).map(Missing::Document));
+        let since = |what: &Missing| self.missing.get(what).copied().unwrap_or(now);
+        self.missing = missing.map(|what| (what.clone(), since(&what))).collect();
+        self.leaving.retain(|gvr, (_, until)| {
+            now < *until && !established.contains_key(gvr) && mapper.resource(gvr).is_some()
+        });
+        let is_unchanged =
+            |gv: &GroupVersion, before: &Option<String>| index.get(gv) == before.as_ref();
+        self.changing.retain(|(gv, _), changing| {
+            now < changing.until && is_unchanged(gv, &changing.address)
+        });
+        self.may_change
+            .retain(|gv, (before, until)| now < *until && is_unchanged(gv, before));
+
+        let held = self.hold(&established, published, now);
+        let progress = if !held.is_empty() {
+            Progress::Inconsistent
+        } else if self.may_change.is_empty() {
+            Progress::Converged
+        } else {
+            Progress::Pending
+        };
+        (progress, held)
+    }
+
+    /// Collects the changes to hold back on account of those that must still show.
+    fn hold(
+        &mut self,
+        established: &BTreeMap<Gvr, &String>,
+        published: &ClusterSnapshot,
+        now: Instant,
+    ) -> Pinned {
+        let mut by_crd: BTreeMap<&String, BTreeSet<&Gvr>> = BTreeMap::new();
+        let mut documents = BTreeSet::new();
+        let missing = self.missing.iter();
+        for (missing, _) in missing.filter(|(_, since)| now < **since + LIMIT) {
+            match missing {
+                Missing::Resource(gvr) => {
+                    if let Some(name) = established.get(gvr) {
+                        by_crd.entry(name).or_default().insert(gvr);
+                    }
+                }
+                Missing::Document(gv) if published.index.contains_key(gv) => {
+                    documents.insert(gv.clone());
+                }
+                Missing::Document(gv) => {
+                    let described = established.iter();
+                    for (gvr, name) in described.filter(|(gvr, _)| gvr.group_version() == *gv) {
+                        by_crd.entry(name).or_default().insert(gvr);
+                    }
+                }
+            }
+        }
+        for (gvr, (name, _)) in &self.leaving {
+            by_crd.entry(name).or_default().insert(gvr);
+        }
+        for ((_, name), changing) in &self.changing {
+            by_crd.entry(name).or_default().extend(&changing.resources);
+        }
+        let since = |name: &String| self.held.get(name).copied().unwrap_or(now);
+        let held: BTreeMap<String, Instant> = by_crd
+            .keys()
+            .map(|name| ((*name).clone(), since(name)))
+            .collect();
+        let is_held = |name: &String| {
+            held.get(name)
+                .is_some_and(|since| now < *since + TOTAL_LIMIT)
+        };
+        by_crd.retain(|name, _| is_held(name));
+        let held_now = Pinned {
+            crds: by_crd.keys().map(|name| (*name).clone()).collect(),
+            resources: by_crd.into_values().flatten().cloned().collect(),
+            documents,
+        };
+        self.held = held;
+        held_now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::cluster::crds::tests::crd;
+    use crate::controller::cluster::snapshot::tests::{gv, snapshot};
+
+    const WIDGETS: &str = "widgets.example.com";
+
+    fn crds(crd: &Crd) -> Crds {
+        [(WIDGETS.to_owned(), crd.clone())].into()
+    }
+
+    /// The snapshot with or without the resource, and with this address of the document.
+    fn progress(
+        lag: &mut DiscoveryLag,
+        crds: &Crds,
+        is_listed: bool,
+        address: Option<&str>,
+        now: Instant,
+    ) -> Progress {
+        let listed = [("example.com/v1", "widgets", "Widget")];
+        let resources = if is_listed { listed.as_slice() } else { &[] };
+        let documents: Vec<(&str, &str)> = address
+            .iter()
+            .map(|address| ("example.com/v1", *address))
+            .collect();
+        let snapshot = snapshot(resources, &documents);
+        let nothing = ClusterSnapshot::default();
+        let (progress, _) = lag.progress(crds, &snapshot.mapper, &snapshot.index, &nothing, now);
+        progress
+    }
+
+    fn index(address: &str) -> Index {
+        [(gv("example.com/v1"), address.to_owned())].into()
+    }
+
+    #[test]
+    fn a_new_crd_must_be_listed_and_described() {
+        let now = Instant::now();
+        let mut lag = DiscoveryLag::default();
+        let widget = crd("example.com", "Widget", &["v1"]);
+        lag.note(WIDGETS, (None, Some(&widget)), &Index::new(), now);
+        let crds = crds(&widget);
+        let mut check = |is_listed, address, expect| {
+            assert_eq!(progress(&mut lag, &crds, is_listed, address, now), expect);
+        };
+        check(false, None, Progress::Inconsistent);
+        check(true, None, Progress::Inconsistent);
+        check(true, Some("1"), Progress::Converged);
+    }
+
+    #[test]
+    fn a_crd_beside_others_changes_the_document() {
+        let now = Instant::now();
+        let mut lag = DiscoveryLag::default();
+        let widget = crd("example.com", "Widget", &["v1"]);
+        lag.note(WIDGETS, (None, Some(&widget)), &index("1"), now);
+        let crds = crds(&widget);
+        assert_eq!(
+            progress(&mut lag, &crds, true, Some("1"), now),
+            Progress::Inconsistent
+        );
+        assert_eq!(
+            progress(&mut lag, &crds, true, Some("2"), now),
+            Progress::Converged
+        );
+    }
+
+    #[test]
+    fn what_does_not_show_in_time_is_a_fact() {
+        let now = Instant::now();
+        let mut lag = DiscoveryLag::default();
+        let widget = crd("example.com", "Widget", &["v1"]);
+        lag.note(WIDGETS, (None, Some(&widget)), &Index::new(), now);
+        let crds = crds(&widget);
+        assert_eq!(
+            progress(&mut lag, &crds, false, None, now),
+            Progress::Inconsistent
+        );
+        let late = now + LIMIT;
+        assert_eq!(
+            progress(&mut lag, &crds, false, None, late),
+            Progress::Converged
+        );
+        assert_eq!(
+            progress(&mut lag, &crds, false, None, late + LIMIT),
+            Progress::Converged
+        );
+    }
+
+    #[test]
+    fn a_lagging_answer_of_another_api_server_is_held_back() {
+        let now = Instant::now();
+        let mut lag = DiscoveryLag::default();
+        let crds = crds(&crd("example.com", "Widget", &["v1"]));
+        assert_eq!(
+            progress(&mut lag, &crds, true, Some("1"), now),
+            Progress::Converged
+        );
+        assert_eq!(
+            progress(&mut lag, &crds, false, Some("1"), now),
+            Progress::Inconsistent
+        );
+        assert_eq!(
+            progress(&mut lag, &crds, true, Some("1"), now),
+            Progress::Converged
+        );
+    }
+
+    #[test]
+    fn a_document_that_gets_lost_is_waited_for() {
+        let now = Instant::now();
+        let mut lag = DiscoveryLag::default();
+        let served = [("apps/v1", "deployments", "Deployment")];
+        let before = snapshot(&served, &[("apps/v1", "1"), ("gone/v1", "1")]);
+        let starting = snapshot(&served, &[]);
+        let mut check = |now, expect| {
+            let crds = Crds::new();
+            let (mapper, index) = (&starting.mapper, &starting.index);
+            let (progress, held) = lag.progress(&crds, mapper, index, &before, now);
+            assert_eq!(progress, expect);
+            let kept = held.index(&before.index, index);
+            assert_eq!(kept.is_some(), expect == Progress::Inconsistent);
+            assert!(kept.is_none_or(|kept| kept.keys().eq([&gv("apps/v1")])));
+        };
+        check(now, Progress::Inconsistent);
+        check(now + LIMIT, Progress::Converged);
+    }
+
+    #[test]
+    fn a_crd_that_is_not_established_is_not_waited_for() {
+        let mut widget = crd("example.com", "Widget", &["v1"]);
+        widget.is_established = false;
+        let now = Instant::now();
+        let mut lag = DiscoveryLag::default();
+        lag.note(WIDGETS, (None, Some(&widget)), &Index::new(), now);
+        let crds = crds(&widget);
+        assert_eq!(
+            progress(&mut lag, &crds, false, None, now),
+            Progress::Converged
+        );
+    }
+
+    #[test]
+    fn a_deleted_crd_must_leave() {
+        let now = Instant::now();
+        let widget = crd("example.com", "Widget", &["v1"]);
+        let mut lag = DiscoveryLag::default();
+        lag.note(WIDGETS, (Some(&widget), None), &index("1"), now);
+        let none = Crds::new();
+        let mut check = |is_listed, address, now, expect| {
+            assert_eq!(progress(&mut lag, &none, is_listed, address, now), expect);
+        };
+        check(true, Some("1"), now, Progress::Inconsistent);
+        check(false, Some("1"), now, Progress::Inconsistent);
+        check(false, None, now, Progress::Converged);
+        lag.note(WIDGETS, (Some(&widget), None), &index("1"), now);
+        let late = now + LIMIT;
+        assert_eq!(
+            progress(&mut lag, &none, true, Some("1"), late),
+            Progress::Converged
+        );
+    }
+
+    #[test]
+    fn a_crd_that_comes_back_is_not_waited_to_leave() {
+        let now = Instant::now();
+        let widget = crd("example.com", "Widget", &["v1"]);
+        let mut lag = DiscoveryLag::default();
+        lag.note(WIDGETS, (Some(&widget), None), &index("1"), now);
+        lag.note(WIDGETS, (None, Some(&widget)), &index("1"), now);
+        let crds = crds(&widget);
+        assert_eq!(
+            progress(&mut lag, &crds, true, Some("2"), now),
+            Progress::Converged
+        );
+    }
+
+    #[test]
+    fn a_changed_schema_holds_nothing_up() {
+        let now = Instant::now();
+        let before = crd("example.com", "Widget", &["v1"]);
+        let after = Crd {
+            revision: ("uid".into(), 2),
+            ..before.clone()
+        };
+        let mut lag = DiscoveryLag::default();
+        lag.note(WIDGETS, (Some(&before), Some(&after)), &index("1"), now);
+        let crds = crds(&after);
+        assert_eq!(
+            progress(&mut lag, &crds, true, Some("1"), now),
+            Progress::Pending
+        );
+        assert_eq!(
+            progress(&mut lag, &crds, true, Some("2"), now),
+            Progress::Converged
+        );
+        lag.note(WIDGETS, (Some(&before), Some(&after)), &index("1"), now);
+        let late = now + MAY_CHANGE;
+        assert_eq!(
+            progress(&mut lag, &crds, true, Some("1"), late),
+            Progress::Converged
+        );
+    }
+
+    #[test]
+    fn what_is_held_back_is_as_it_was() {
+        let now = Instant::now();
+        let mut lag = DiscoveryLag::default();
+        let early = crd("example.com", "Early", &["v1"]);
+        let late = crd("example.com", "Late", &["v1"]);
+        let name = |crd: &Crd| format!("{}.example.com", crd.plural);
+        let crds: Crds = [&early, &late].map(|crd| (name(crd), crd.clone())).into();
+        for crd in [&early, &late] {
+            lag.note(&name(crd), (None, Some(crd)), &Index::new(), now);
+        }
+        let published = ClusterSnapshot::default();
+        // The early one is served with a document, the other is not listed yet.
+        let seen = snapshot(
+            &[
+                ("example.com/v1", "earlys", "Early"),
+                ("apps/v1", "deployments", "Deployment"),
+            ],
+            &[("example.com/v1", "1")],
+        );
+        let (progress, held) = lag.progress(&crds, &seen.mapper, &seen.index, &published, now);
+        assert_eq!(progress, Progress::Inconsistent);
+        let crds_now = held.crds(&published.crds, &crds);
+        assert_eq!(crds_now.keys().collect::<Vec<_>>(), ["earlys.example.com"]);
+        let mapper = held.mapper(&published.mapper, &seen.mapper).unwrap();
+        assert_eq!(mapper, *seen.mapper);
+        // Both are listed, and there is no document.
+        let mut lag = DiscoveryLag::default();
+        let seen = snapshot(
+            &[
+                ("apps/v1", "deployments", "Deployment"),
+                ("example.com/v1", "earlys", "Early"),
+                ("example.com/v1", "earlys/status", "Early"),
+                ("example.com/v1", "lates", "Late"),
+            ],
+            &[],
+        );
+        let (_, held) = lag.progress(&crds, &seen.mapper, &seen.index, &published, now);
+        let mapper = held.mapper(&published.mapper, &seen.mapper).unwrap();
+        let names: Vec<&str> = mapper
+            .resources
+            .iter()
+            .map(|served| &*served.gvr.resource)
+            .collect();
+        assert_eq!(names, ["deployments"]);
+        assert_eq!(held.crds(&published.crds, &crds), Crds::new());
+    }
+
+    #[test]
+    fn a_crd_that_changes_all_the_time_is_not_held_back_for_ever() {
+        let start = Instant::now();
+        let widget = crd("example.com", "Widget", &["v1"]);
+        let mut lag = DiscoveryLag::default();
+        let mut is_held = |n: u32| {
+            let now = start + Duration::from_secs(1) * n;
+            // It goes and comes, and is listed all the time.
+            lag.note(WIDGETS, (Some(&widget), None), &index("1"), now);
+            let progress = progress(&mut lag, &Crds::new(), true, Some("1"), now);
+            lag.note(WIDGETS, (None, Some(&widget)), &index("1"), now);
+            progress == Progress::Inconsistent
+        };
+        let held: Vec<u32> = (0..30).filter(|n| is_held(*n)).collect();
+        assert_eq!(held, (0..15).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,111 @@
+//! The matches of rules, shared by the policies with the same rules: most rules of a cluster use `*` in one of a
+//! few ways, and each is compared with thousands of resources.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+
+use crate::policy::matching::RuleMatches;
+use crate::schema::rest_mapper::RestMapper;
+
+/// How many are kept: each may be hundreds of kilobytes.
+const MAX: usize = 16;
+
+/// How many resources rules match at the least for their matches to be kept: fewer are found as quickly.
+const BROAD: usize = 64;
+
+/// The latest matches of broad rules.
+#[derive(Debug, Default)]
+pub(crate) struct MatchCache {
+    latest: Mutex<VecDeque<Arc<RuleMatches>>>,
+}
+
+impl MatchCache {
+    /// Returns what the rules of `policy` match of what `mapper` serves.
+    pub(crate) fn get(
+        &self,
+        policy: &ValidatingAdmissionPolicy,
+        mapper: &Arc<RestMapper>,
+    ) -> Arc<RuleMatches> {
+        let is_it = |matches: &&Arc<RuleMatches>| matches.are_of(policy, mapper);
+        if let Some(known) = self.lock().iter().find(is_it) {
+            return Arc::clone(known);
+        }
+        let matches = Arc::new(RuleMatches::new(policy, Arc::clone(mapper)));
+        if matches.matches().resources.len() >= BROAD {
+            let mut latest = self.lock();
+            latest.push_front(Arc::clone(&matches));
+            latest.truncate(MAX);
+        }
+        matches
+    }
+
+    /// Forgets what was matched with what is served no longer.
+    pub(crate) fn clear(&self) {
+        self.lock().clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<RuleMatches>>> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::controller::cluster::snapshot::tests::resource;
+
+    fn policy(name: &str, resources: &[&str]) -> ValidatingAdmissionPolicy {
+        serde_json::from_value(json!({
+            "metadata": {"name": name},
+            "spec": {"matchConstraints": {"resourceRules": [
+                {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": resources},
+            ]}},
+        }))
+        .unwrap()
+    }
+
+    fn mapper() -> Arc<RestMapper> {
+        let names: Vec<String> = (0..BROAD).map(|n| format!("things{n}")).collect();
+        let served = names
+            .iter()
+            .map(|name| resource("example.com/v1", name, "Thing"));
+        Arc::new(RestMapper::new(served.collect()))
+    }
+
+    #[test]
+    fn broad_rules_are_matched_once_for_what_is_served() {
+        let (cache, mapper) = (MatchCache::default(), mapper());
+        let first = cache.get(&policy("a", &["*"]), &mapper);
+        assert_eq!(first.matches().resources.len(), BROAD);
+        let again = cache.get(&policy("b", &["*"]), &mapper);
+        assert!(Arc::ptr_eq(&first, &again));
+        let other = cache.get(&policy("b", &["*", "*/*"]), &mapper);
+        assert!(!Arc::ptr_eq(&first, &other));
+        let later = RestMapper::new(mapper.resources.clone());
+        assert!(!Arc::ptr_eq(
+            &first,
+            &cache.get(&policy("a", &["*"]), &Arc::new(later))
+        ));
+        let narrow = cache.get(&policy("c", &["things1"]), &mapper);
+        assert_eq!(narrow.matches().resources.len(), 1);
+        assert!(!Arc::ptr_eq(
+            &narrow,
+            &cache.get(&policy("c", &["things1"]), &mapper)
+        ));
+    }
+
+    #[test]
+    fn few_are_kept() {
+        let (cache, mapper) = (MatchCache::default(), mapper());
+        for n in 0..2 * MAX {
+            cache.get(&policy("a", &["*", &format!("thing{n}")]), &mapper);
+        }
+        assert_eq!(cache.lock().len(), MAX);
+        cache.clear();
+        assert!(cache.lock().is_empty());
+    }
+}

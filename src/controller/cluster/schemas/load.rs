@@ -1,0 +1,307 @@
+//! Loading of one document, by a task that ends once the document is loaded, and retries until then.
+//!
+//! A few documents are read at once. A slow one releases its turn and continues, and one that failed before needs
+//! no turn: an aggregated API that does not respond delays no other. The memory of all documents that are being
+//! read is bounded.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt;
+use kube::Client;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+use super::state::{Load, Shared, Types};
+use crate::cluster::blocking;
+use crate::cluster::error::{Error, within};
+use crate::cluster::http::{self, Budget};
+use crate::schema::GroupVersion;
+use crate::schema::intern::Interner;
+use crate::schema::openapi::OpenApiDocument;
+use crate::telemetry::metrics::Lookup;
+
+/// How many documents are read at once, those not counted that are slow or failed before.
+const TURNS: usize = 4;
+
+/// After how long a document is slow.
+const SLOW: Duration = Duration::from_millis(250);
+
+/// After how long nobody waits for a document any more that is being read.
+const LATE: Duration = Duration::from_secs(2);
+
+/// How long a document may take.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// The pause after the first failure, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// For how long it is ordinary that a document cannot be read: the index names one for a moment longer than it is
+/// there.
+const ORDINARY: Duration = Duration::from_secs(1);
+
+/// The same of a document that is not published: its CRD may be deleted and created again.
+const ORDINARY_UNPUBLISHED: Duration = Duration::from_secs(10);
+
+/// How many bytes of documents may be in memory at once, and of those that failed before.
+const BUDGETS: (usize, usize) = (16 << 20, 8 << 20);
+
+/// Reads documents.
+pub(super) struct Loader {
+    client: Client,
+    interner: Arc<Mutex<Interner>>,
+    turns: Arc<Semaphore>,
+    budget: Budget,
+    /// That of documents that failed before.
+    budget_apart: Budget,
+    /// How many further attempts panic.
+    #[cfg(test)]
+    pub(super) panics: std::sync::atomic::AtomicUsize,
+}
+
+impl Loader {
+    pub(super) fn new(client: Client) -> Self {
+        Self {
+            client,
+            interner: Arc::default(),
+            turns: Arc::new(Semaphore::new(TURNS)),
+            budget: Budget::new(BUDGETS.0),
+            budget_apart: Budget::new(BUDGETS.1),
+            #[cfg(test)]
+            panics: std::sync::atomic::AtomicUsize::default(),
+        }
+    }
+
+    /// Drops the types that nobody holds.
+    pub(super) fn purge(&self) {
+        self.interner
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .purge();
+    }
+
+    /// Reports whether no types are held.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.interner.lock().unwrap().is_empty()
+    }
+
+    async fn fetch(&self, address: &str, budget: &Budget) -> Result<http::Document, Error> {
+        let document =
+            http::get_within(&self.client, address, "application/json", None, budget).await?;
+        document.ok_or(Error::Status {
+            code: 304,
+            message: String::new(),
+        })
+    }
+
+    /// Reads the document at `address`; `is_apart` where it failed before.
+    async fn read(&self, address: &str, is_apart: bool) -> Result<Read, Error> {
+        let budget = if is_apart {
+            &self.budget_apart
+        } else {
+            &self.budget
+        };
+        let mut is_transient = false;
+        let document = match self.fetch(address, budget).await {
+            // The document has changed since we read the index: the address without the hash has it as
+            // it is now. It is read again under its new address when the index tells that, or under this
+            // one, should it have changed back.
+            //
+            // Source: kube-openapi `pkg/handler3/handler.go`, `HandleGroupVersion`.
+            Err(Error::Status {
+                code: 301 | 302 | 307 | 308,
+                ..
+            }) => {
+                is_transient = true;
+                let address = address.split('?').next().unwrap_or(address);
+                self.fetch(address, budget).await?
+            }
+            fetched => fetched?,
+        };
+        if document.body.is_empty() {
+            return Err(Error::Unpublished);
+        }
+        let interner = Arc::clone(&self.interner);
+        let read = move || {
+            let parsed = OpenApiDocument::parse(&document.body);
+            drop(document);
+            let parsed = parsed.map_err(|error| error.to_string())?;
+            let mut interner = interner.lock().unwrap_or_else(PoisonError::into_inner);
+            let types: Types = parsed.decl_types(&mut interner).into_iter().collect();
+            Ok(Arc::new(types))
+        };
+        match blocking::run(blocking::Kind::Schemas, read).await {
+            Ok(types) => Ok(Read {
+                types: types.map_err(Error::Decode)?,
+                is_transient,
+            }),
+            Err(_) => Err(Error::Decode("reading the document panicked".to_owned())),
+        }
+    }
+
+    /// A turn to read a document, which one that failed before does without.
+    async fn turn(&self, is_apart: bool) -> Option<OwnedSemaphorePermit> {
+        if is_apart {
+            return None;
+        }
+        // The semaphore is never closed.
+        Arc::clone(&self.turns).acquire_owned().await.ok()
+    }
+}
+
+/// A document as it was read.
+struct Read {
+    types: Arc<Types>,
+    /// True if it is not the one in the index.
+    is_transient: bool,
+}
+
+/// Loads the document of `gv` at `address`, and begins again after a panic: a document whose task is lost would be
+/// awaited for ever.
+pub(super) async fn supervised(
+    (loader, shared): (Arc<Loader>, Arc<Shared>),
+    gv: GroupVersion,
+    address: String,
+    flush: Arc<Notify>,
+) {
+    loop {
+        let load = until_there(
+            (Arc::clone(&loader), Arc::clone(&shared)),
+            gv.clone(),
+            address.clone(),
+            Arc::clone(&flush),
+        );
+        if AssertUnwindSafe(load).catch_unwind().await.is_ok() {
+            return;
+        }
+        shared.metrics.check_panicked();
+        tracing::error!(
+            group_version = %gv,
+            "loading these schemas panicked, retrying; please report it"
+        );
+        let reason = "reading it failed with an internal error of vap-status-controller";
+        shared.note(&gv, &address, Load::Missing(reason.to_owned()));
+        drop(tokio::time::timeout(PAUSES.1, flush.notified()).await);
+    }
+}
+
+/// Loads the document of `gv` at `address`.
+async fn until_there(
+    (loader, shared): (Arc<Loader>, Arc<Shared>),
+    gv: GroupVersion,
+    address: String,
+    flush: Arc<Notify>,
+) {
+    let mut failing: Option<Failing> = None;
+    let mut n_pauses = 0_u32;
+    loop {
+        let error = match attempt((&loader, &shared), &gv, &address, failing.is_some()).await {
+            Ok(Read {
+                types,
+                is_transient,
+            }) => {
+                shared.metrics.schema_lookup(Lookup::Fetched);
+                if failing.take().is_some() {
+                    tracing::info!(group_version = %gv, "schemas can be read again");
+                    n_pauses = 0;
+                }
+                tracing::debug!(group_version = %gv, kinds = types.len(), is_transient, "read schemas");
+                if !is_transient {
+                    shared.note(&gv, &address, Load::Loaded(types));
+                    return;
+                }
+                shared.note(&gv, &address, Load::Passing(types));
+                n_pauses = wait(n_pauses, &flush).await;
+                continue;
+            }
+            Err(error) => error,
+        };
+        shared.metrics.schema_lookup(Lookup::Failed);
+        if failing.is_none() {
+            // Later failures are no news to those who wait.
+            shared.note(&gv, &address, Load::Missing(error.to_string()));
+            n_pauses = 0;
+        }
+        failing
+            .get_or_insert_with(Failing::new)
+            .tell(&gv, &error, pause(n_pauses));
+        n_pauses = wait(n_pauses, &flush).await;
+    }
+}
+
+/// A document that could not be read, one time after the other.
+struct Failing {
+    since: Instant,
+    is_told: bool,
+}
+
+impl Failing {
+    fn new() -> Self {
+        Self {
+            since: Instant::now(),
+            is_told: false,
+        }
+    }
+
+    /// Logs another failure: once as a warning, when it is not ordinary any more.
+    fn tell(&mut self, gv: &GroupVersion, error: &Error, pause: Duration) {
+        let ordinary = match error {
+            Error::Unpublished => ORDINARY_UNPUBLISHED,
+            _ => ORDINARY,
+        };
+        if !self.is_told && self.since.elapsed() >= ordinary {
+            self.is_told = true;
+            tracing::warn!(group_version = %gv, %error, "cannot get schemas, retrying");
+        } else {
+            let retry_in = pause.as_secs();
+            tracing::debug!(group_version = %gv, %error, retry_in, "cannot get schemas");
+        }
+    }
+}
+
+/// Waits before the next attempt, and returns how many pauses there were: none where a sign came that the document
+/// may be there, from which on it is asked for as often as at first.
+async fn wait(n_pauses: u32, sign: &Notify) -> u32 {
+    match tokio::time::timeout(pause(n_pauses), sign.notified()).await {
+        Ok(()) => 0,
+        Err(_) => n_pauses.saturating_add(1),
+    }
+}
+
+/// The pause after so many others: doubled each time.
+fn pause(n_pauses: u32) -> Duration {
+    PAUSES.0.saturating_mul(1 << n_pauses.min(16)).min(PAUSES.1)
+}
+
+/// One attempt to read a document.
+async fn attempt(
+    (loader, shared): (&Loader, &Shared),
+    gv: &GroupVersion,
+    address: &str,
+    is_apart: bool,
+) -> Result<Read, Error> {
+    let turn = loader.turn(is_apart).await;
+    #[cfg(test)]
+    {
+        use std::sync::atomic::Ordering::Relaxed;
+        let panics = &loader.panics;
+        let is_due = panics.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1));
+        assert!(is_due.is_err(), "a panic for a test");
+    }
+    let mut read = std::pin::pin!(within(DEADLINE, loader.read(address, is_apart)));
+    if let Ok(outcome) = tokio::time::timeout(SLOW, &mut read).await {
+        return outcome;
+    }
+    drop(turn);
+    if is_apart {
+        return read.await;
+    }
+    if let Ok(outcome) = tokio::time::timeout(LATE.saturating_sub(SLOW), &mut read).await {
+        return outcome;
+    }
+    let reason = format!("no answer within {} s yet", LATE.as_secs());
+    shared.note(gv, address, Load::Missing(reason));
+    read.await
+}

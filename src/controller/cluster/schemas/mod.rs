@@ -1,0 +1,328 @@
+//! The schema cache: the types of the group versions that policies need, and no others.
+//!
+//! A document is fetched when a policy first needs a kind of it, turned into types and dropped. It is fetched again
+//! when its address in the index changes. A document is fetched once for all policies, by its own task ([`load`]).
+//! Callers wait for a moment at most, as documents of aggregated APIs come from servers that may hang. A policy
+//! that does not wait any longer is queued again when the document is loaded, or when it is not worth waiting for.
+
+mod load;
+mod state;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use kube::Client;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use self::load::Loader;
+use self::state::{Document, Load, Parked, Shared, State};
+pub(crate) use self::state::{Missing, Schemas};
+use crate::cluster::blocking;
+use crate::cluster::openapi::Index;
+use crate::controller::process::queue::Queue;
+use crate::policy::subject::SubjectId;
+use crate::schema::GroupVersion;
+use crate::telemetry::Metrics;
+use crate::telemetry::metrics::Lookup;
+
+/// How long a caller waits for a document, from its first request.
+const GRACE: Duration = Duration::from_millis(50);
+
+/// How long a policy waits for documents that are loading, if other ones are loading at each attempt: an operator may
+/// be installing CRDs for minutes.
+const MAX_PARKED: Duration = Duration::from_secs(5);
+
+/// Types by group version.
+#[derive(Clone)]
+pub(crate) struct SchemaCache {
+    shared: Arc<Shared>,
+    loader: Arc<Loader>,
+}
+
+impl fmt::Debug for SchemaCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SchemaCache").finish_non_exhaustive()
+    }
+}
+
+/// Result of requesting documents.
+pub(crate) enum SchemaRequest {
+    /// All documents, but for those that are not worth waiting for.
+    Ready(Schemas),
+    /// Some are on their way; the policy is put into the queue when they are there.
+    Pending,
+}
+
+impl SchemaCache {
+    /// An empty cache; policies that wait for a document are put into `queue` when it is there.
+    pub(crate) fn new(client: Client, metrics: Arc<Metrics>, queue: Arc<Queue>) -> Self {
+        let shared = Shared {
+            metrics,
+            queue,
+            state: Mutex::default(),
+            changes: watch::Sender::default(),
+        };
+        Self {
+            shared: Arc::new(shared),
+            loader: Arc::new(Loader::new(client)),
+        }
+    }
+
+    /// The types of `group_versions`, of those that `index` has, for the policy of that name.
+    pub(crate) async fn get(
+        &self,
+        policy: &SubjectId,
+        group_versions: &BTreeSet<GroupVersion>,
+        index: &Index,
+    ) -> SchemaRequest {
+        let mut changes = self.shared.changes.subscribe();
+        loop {
+            changes.mark_unchanged();
+            let until = match self.look(policy, group_versions, index) {
+                Look::Ready(schemas) => return SchemaRequest::Ready(schemas),
+                Look::Pending(None) => return SchemaRequest::Pending,
+                Look::Pending(Some(until)) => until,
+            };
+            // The sender lives as long as `self`.
+            drop(tokio::time::timeout_at(until, changes.changed()).await);
+        }
+    }
+
+    /// The types of `group_versions`, of those that `index` has, for the policy of that name, where all are
+    /// there; asks for none.
+    pub(crate) fn loaded(
+        &self,
+        policy: &SubjectId,
+        group_versions: &BTreeSet<GroupVersion>,
+        index: &Index,
+    ) -> Option<Schemas> {
+        let mut schemas = Schemas::default();
+        let mut state = self.shared.lock();
+        for gv in group_versions {
+            let Some(address) = index.get(gv) else {
+                continue;
+            };
+            let document = state.documents.get(gv)?;
+            let Load::Loaded(types) = &document.load else {
+                return None;
+            };
+            if document.address != *address {
+                return None;
+            }
+            schemas.documents.insert(gv.clone(), Arc::clone(types));
+        }
+        state.parked.remove(policy);
+        drop(state);
+        for _ in &schemas.documents {
+            self.shared.metrics.schema_lookup(Lookup::Hit);
+        }
+        Some(schemas)
+    }
+
+    /// Returns the types of those of `group_versions` that are loaded in the version of `index`, without any request.
+    ///
+    /// A document that is not served any more, or in another version, may be cached until the next cleanup, and must
+    /// not be used after the change.
+    pub(crate) fn cached(&self, group_versions: &BTreeSet<GroupVersion>, index: &Index) -> Schemas {
+        let mut schemas = Schemas::default();
+        let state = self.shared.lock();
+        for gv in group_versions {
+            let document = state.documents.get(gv);
+            let document = document.filter(|document| index.get(gv) == Some(&document.address));
+            if let Some(Load::Loaded(types)) = document.map(|document| &document.load) {
+                schemas.documents.insert(gv.clone(), Arc::clone(types));
+            }
+        }
+        schemas
+    }
+
+    /// The set that is equal to `group_versions`, shared by all that have it.
+    pub(crate) fn shared(
+        &self,
+        group_versions: BTreeSet<GroupVersion>,
+    ) -> Arc<BTreeSet<GroupVersion>> {
+        let mut state = self.shared.lock();
+        if let Some(known) = state.sets.get(&group_versions) {
+            return Arc::clone(known);
+        }
+        let set = Arc::new(group_versions);
+        state.sets.insert(Arc::clone(&set));
+        set
+    }
+
+    /// Has the documents asked for at once that could not be had, of this group version or of all, and then as often
+    /// as at first.
+    pub(crate) fn flush_backoff(&self, group_version: Option<&GroupVersion>) {
+        let state = self.shared.lock();
+        match group_version {
+            Some(gv) => state
+                .documents
+                .get(gv)
+                .into_iter()
+                .for_each(Document::flush),
+            None => state.documents.values().for_each(Document::flush),
+        }
+    }
+
+    /// Forgets all documents but those of `needed` and those that a policy waits for that `exists`; whether
+    /// there are types then that were in forgotten ones only.
+    pub(crate) fn retain(
+        &self,
+        needed: &BTreeSet<GroupVersion>,
+        exists: impl Fn(&SubjectId) -> bool,
+    ) -> bool {
+        let mut state = self.shared.lock();
+        state.parked.retain(|policy, _| exists(policy));
+        state.sets.retain(|set| Arc::strong_count(set) > 1);
+        let before = state.documents.len();
+        state.documents.retain(|gv, document| {
+            document.waiting.retain(|(_, policy)| exists(policy));
+            needed.contains(gv) || !document.waiting.is_empty()
+        });
+        let n_documents = state.documents.len();
+        self.shared.metrics.set_schema_documents(n_documents);
+        std::mem::take(&mut state.has_garbage) || n_documents < before
+    }
+
+    /// Drops unused types, on a thread that may be busy for some time.
+    pub(crate) async fn purge(&self) {
+        let loader = Arc::clone(&self.loader);
+        let purge = move || loader.purge();
+        if blocking::run(blocking::Kind::Schemas, purge).await.is_err() {
+            tracing::error!("the purge of unused types panicked; please report it");
+        }
+    }
+}
+
+/// Result of a look at the documents.
+enum Look {
+    Ready(Schemas),
+    /// Some are on their way; worth waiting for until then.
+    Pending(Option<Instant>),
+}
+
+impl SchemaCache {
+    /// Returns the documents, and starts to load those that are requested for the first time.
+    fn look(
+        &self,
+        policy: &SubjectId,
+        group_versions: &BTreeSet<GroupVersion>,
+        index: &Index,
+    ) -> Look {
+        let now = Instant::now();
+        let mut state = self.shared.lock();
+        let mut coming = Vec::new();
+        let mut schemas = Schemas::default();
+        let mut until: Option<Instant> = None;
+        for gv in group_versions {
+            let Some(address) = index.get(gv) else {
+                continue;
+            };
+            let document = self.document(&mut state, gv, address, now);
+            match &document.load {
+                Load::Loaded(types) => {
+                    schemas.documents.insert(gv.clone(), Arc::clone(types));
+                }
+                Load::Passing(types) => {
+                    schemas.documents.insert(gv.clone(), Arc::clone(types));
+                    let reason = "it is changing".to_owned();
+                    schemas
+                        .passing
+                        .push(Missing::new(reason, &document.version));
+                    document
+                        .waiting
+                        .insert((group_versions.len(), policy.clone()));
+                }
+                Load::Missing(reason) => {
+                    let missing = Missing::new(reason.clone(), &document.version);
+                    document
+                        .waiting
+                        .insert((group_versions.len(), policy.clone()));
+                    schemas.waiting.insert(gv.clone(), missing);
+                }
+                Load::Coming => {
+                    until = until.max(Some(document.asked_at + GRACE));
+                    let reason = "it is being read".to_owned();
+                    coming.push((gv, Missing::new(reason, &document.version)));
+                }
+            }
+        }
+        if !coming.is_empty() {
+            if let Some(until) = until.filter(|until| now < *until) {
+                return Look::Pending(Some(until));
+            }
+            for (gv, _) in &coming {
+                if let Some(document) = state.documents.get_mut(*gv) {
+                    document
+                        .waiting
+                        .insert((group_versions.len(), policy.clone()));
+                }
+            }
+            let n_coming = coming.len();
+            let parked = state.parked.entry(policy.clone());
+            let parked = parked.or_insert(Parked {
+                since: now,
+                n_coming,
+            });
+            parked.n_coming = n_coming;
+            if now < parked.since + MAX_PARKED {
+                return Look::Pending(None);
+            }
+            let coming = coming.into_iter();
+            schemas
+                .waiting
+                .extend(coming.map(|(gv, missing)| (gv.clone(), missing)));
+        }
+        state.parked.remove(policy);
+        for _ in &schemas.documents {
+            self.shared.metrics.schema_lookup(Lookup::Hit);
+        }
+        Look::Ready(schemas)
+    }
+
+    /// The place of the document at `address`; that of an older document is given up.
+    fn document<'a>(
+        &self,
+        state: &'a mut State,
+        gv: &GroupVersion,
+        address: &str,
+        now: Instant,
+    ) -> &'a mut Document {
+        let known = state.documents.remove(gv);
+        let is_known = |document: &Document| document.address == address;
+        let document = match known {
+            Some(document) if is_known(&document) => document,
+            older => {
+                state.has_garbage |= older.is_some();
+                // Who waits for the older one waits for this one; its policy is not judged by the other.
+                let waiting = older
+                    .map(|mut older| std::mem::take(&mut older.waiting))
+                    .unwrap_or_default();
+                let flush = Arc::default();
+                let load = load::supervised(
+                    (Arc::clone(&self.loader), Arc::clone(&self.shared)),
+                    gv.clone(),
+                    address.to_owned(),
+                    Arc::clone(&flush),
+                );
+                Document {
+                    address: address.to_owned(),
+                    asked_at: now,
+                    load: Load::Coming,
+                    version: Arc::default(),
+                    waiting,
+                    flush,
+                    task: tokio::spawn(load).abort_handle(),
+                }
+            }
+        };
+        let document = state.documents.entry(gv.clone()).insert_entry(document);
+        document.into_mut()
+    }
+}
+
+#[cfg(test)]
+mod tests;

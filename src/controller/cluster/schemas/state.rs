@@ -1,0 +1,205 @@
+//! State of the documents: which are loaded, which are loading, and the policies that wait for them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, watch};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use crate::controller::process::queue::Queue;
+use crate::policy::subject::SubjectId;
+use crate::schema::decl_type::DeclType;
+use crate::schema::error::SchemaError;
+use crate::schema::resolver::{Resolution, SchemaResolver};
+use crate::schema::{GroupVersion, Gvk};
+use crate::telemetry::Metrics;
+
+/// The types of one document, or why a kind has none.
+pub(crate) type Types = HashMap<Gvk, Result<Arc<DeclType>, SchemaError>>;
+
+/// State shared by the callers and the loading tasks.
+pub(super) struct Shared {
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) queue: Arc<Queue>,
+    pub(super) state: Mutex<State>,
+    /// Tells when a document is there, or is not waited for any more.
+    pub(super) changes: watch::Sender<()>,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) documents: HashMap<GroupVersion, Document>,
+    /// Policies that wait for documents that are loading.
+    pub(super) parked: HashMap<SubjectId, Parked>,
+    /// True if a document was dropped since the last collection of unused types.
+    pub(super) has_garbage: bool,
+    /// Sets of group versions that policies were checked against: most are those of many policies.
+    pub(super) sets: HashSet<Arc<BTreeSet<GroupVersion>>>,
+}
+
+/// The place of a document.
+pub(super) struct Document {
+    pub(super) address: String,
+    pub(super) asked_at: Instant,
+    pub(super) load: Load,
+    /// Rises when who went away without the document should look again.
+    pub(super) version: Arc<AtomicU64>,
+    /// The policies that asked for it and went away without, with how many documents they need: those that
+    /// need few come first, as what is matched by wildcards takes long to check.
+    pub(super) waiting: BTreeSet<(usize, SubjectId)>,
+    /// Ends the pause before the next attempt, and makes those after it short again.
+    pub(super) flush: Arc<Notify>,
+    pub(super) task: AbortHandle,
+}
+
+impl Document {
+    pub(super) fn flush(&self) {
+        self.flush.notify_one();
+    }
+}
+
+impl Drop for Document {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// State of the load of a document.
+pub(super) enum Load {
+    /// It is loading.
+    Coming,
+    /// It is temporarily unavailable, for this reason; the task retries.
+    Missing(String),
+    /// It is loaded.
+    Loaded(Arc<Types>),
+    /// The schema is newer than the index, which may never show that: the schema may have its former state again when
+    /// the index is read next. The task continues to request the version in the index.
+    Passing(Arc<Types>),
+}
+
+/// A policy that waits for documents.
+pub(super) struct Parked {
+    pub(super) since: Instant,
+    pub(super) n_coming: usize,
+}
+
+impl Shared {
+    /// Records the state of the document at `address`, and queues the policies that wait for it.
+    pub(super) fn note(&self, gv: &GroupVersion, address: &str, load: Load) {
+        let mut state = self.lock();
+        let State {
+            documents, parked, ..
+        } = &mut *state;
+        let Some(document) = documents
+            .get_mut(gv)
+            .filter(|known| known.address == address)
+        else {
+            return;
+        };
+        let was_coming = matches!(document.load, Load::Coming);
+        let is_there = matches!(load, Load::Loaded(_));
+        document.load = load;
+        document.version.fetch_add(1, Ordering::Relaxed);
+        // Who was judged without the document is judged again once it is there, or once it is known why not.
+        let mut touched = Vec::new();
+        for (n_needed, policy) in &document.waiting {
+            match parked.get_mut(policy) {
+                Some(parked) => {
+                    parked.n_coming = parked.n_coming.saturating_sub(usize::from(was_coming));
+                    if parked.n_coming == 0 {
+                        touched.push((*n_needed, policy.clone()));
+                    }
+                }
+                None => touched.push((*n_needed, policy.clone())),
+            }
+        }
+        if is_there {
+            document.waiting.clear();
+        }
+        let n_documents = documents.len();
+        drop(state);
+        self.metrics.set_schema_documents(n_documents);
+        self.changes.send_replace(());
+        for (n_needed, policy) in touched {
+            self.queue.add_of(&policy, n_needed);
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A document that a check did without.
+#[derive(Clone, Debug)]
+pub(crate) struct Missing {
+    /// Why.
+    pub(crate) reason: String,
+    version: u64,
+    versions: Arc<AtomicU64>,
+}
+
+impl Missing {
+    pub(super) fn new(reason: String, versions: &Arc<AtomicU64>) -> Self {
+        Self {
+            reason,
+            version: versions.load(Ordering::Relaxed),
+            versions: Arc::clone(versions),
+        }
+    }
+
+    /// Reports whether another check would do without it as well, and for the same reason.
+    pub(crate) fn is_still_missing(&self) -> bool {
+        self.versions.load(Ordering::Relaxed) == self.version
+    }
+}
+
+/// The types that one check needs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Schemas {
+    pub(super) documents: BTreeMap<GroupVersion, Arc<Types>>,
+    /// Documents that are published and could not be had now.
+    pub(crate) waiting: BTreeMap<GroupVersion, Missing>,
+    /// Documents that are not those of the index.
+    pub(super) passing: Vec<Missing>,
+}
+
+impl Schemas {
+    /// Returns the documents that must still be missing for another check to have the same result.
+    pub(crate) fn guards(&self) -> impl Iterator<Item = &Missing> {
+        self.waiting.values().chain(&self.passing)
+    }
+
+    /// Reports whether these are the very documents of `other`.
+    pub(crate) fn are_those_of(&self, other: &Self) -> bool {
+        let mut pairs = self.documents.iter().zip(&other.documents);
+        self.documents.len() == other.documents.len()
+            && pairs.all(|(ours, theirs)| ours.0 == theirs.0 && Arc::ptr_eq(ours.1, theirs.1))
+    }
+}
+
+impl SchemaResolver for Schemas {
+    /// The type of `gvk`: that of the document of its own group version, or else of any other, as
+    /// kinds of subresources are described where the resource is (`Scale` in `apps/v1`).
+    fn resolve(&self, gvk: &Gvk) -> Resolution {
+        let own = self.documents.get(&gvk.group_version());
+        let found = own
+            .into_iter()
+            .chain(self.documents.values())
+            .find_map(|types| types.get(gvk));
+        match found {
+            Some(Ok(type_)) => Resolution::Found(Arc::clone(type_)),
+            Some(Err(error)) => Resolution::Unavailable(error.to_string()),
+            None => match self
+                .waiting
+                .get(&gvk.group_version())
+                .or(self.waiting.values().next())
+            {
+                Some(missing) => Resolution::Unavailable(missing.reason.clone()),
+                None => Resolution::NotFound,
+            },
+        }
+    }
+}

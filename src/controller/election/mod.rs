@@ -1,0 +1,407 @@
+//! The requests of the leader election: standing by, leading, and releasing the Lease.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
+use kube::api::{ObjectMeta, PostParams};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::cluster::error::{Error, within};
+use crate::controller::context::Context;
+use crate::controller::leadership::Leadership;
+use crate::controller::leadership::lease::{Decision, ElectionRecord, Observed, Timing, decide};
+use crate::controller::process::supervisor::Heartbeat;
+use crate::status::lease::IN_STEP_AT;
+use crate::telemetry::metrics::ErrorReason;
+
+/// How much longer than the Lease holds the election may make no attempt before it is taken for hung.
+///
+/// Source: Kubernetes `cmd/kube-controller-manager/app/controllermanager.go`, `NewLeaderHealthzAdaptor`.
+const HUNG_AFTER: Duration = Duration::from_secs(20);
+
+/// Time for which a standby's certificates or credentials may be rejected before its process ends, so that the next
+/// one reads them again. Files that are replaced are read again within a minute, without a new process.
+const REJECTED_LIMIT: Duration = Duration::from_secs(120);
+
+/// How long giving the Lease up may take.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The Lease that decides, and who we are.
+#[derive(Clone, Debug)]
+pub struct Election {
+    /// The namespace of the Lease.
+    pub namespace: String,
+    /// The name of the Lease.
+    pub name: String,
+    /// Name of this instance in the Lease; no other may have this name.
+    pub identity: String,
+    /// How long it holds, and how often it is renewed.
+    pub timing: Timing,
+}
+
+/// One instance in the election.
+pub(crate) struct Elector {
+    context: Arc<Context>,
+    election: Election,
+    leases: Api<Lease>,
+    leadership: Leadership,
+    heartbeat: Heartbeat,
+    /// The Lease as it was seen last, to be written on condition that it has not changed.
+    live: Option<Lease>,
+    observed: Option<Observed>,
+    /// Who held it when that was told last.
+    told: Option<String>,
+}
+
+impl Elector {
+    /// Begins to stand by.
+    pub(crate) fn new(context: Arc<Context>, election: Election) -> Self {
+        let leadership = context.leadership.clone();
+        leadership.stand_by(election.timing.write_limit());
+        context.metrics.set_leading(false);
+        let limit = election.timing.lease_duration + HUNG_AFTER;
+        Self {
+            leases: Api::namespaced(context.client.clone(), &election.namespace),
+            heartbeat: context.supervisor.heartbeat("lease", limit),
+            leadership,
+            context,
+            election,
+            live: None,
+            observed: None,
+            told: None,
+        }
+    }
+
+    /// Stands by, leads, and gives the Lease up when `released` turns true.
+    ///
+    /// # Errors
+    /// How the Lease was lost. The process is to end.
+    pub(crate) async fn run(mut self, mut released: watch::Receiver<bool>) -> Result<(), String> {
+        // Nobody can ask for it any more where the sender is gone.
+        let mut release = std::pin::pin!(async move {
+            drop(released.wait_for(|released| *released).await);
+        });
+        tokio::select! {
+            outcome = self.stand_by() => {
+                let renewed = match outcome {
+                    Ok(renewed) => renewed,
+                    Err(reason) => {
+                        self.leadership.end();
+                        return Err(reason);
+                    }
+                };
+                let lost = tokio::select! {
+                    lost = self.lead(renewed) => lost,
+                    () = &mut release => {
+                        self.release().await;
+                        return Ok(());
+                    }
+                };
+                self.leadership.end();
+                Err(lost)
+            }
+            () = &mut release => Ok(()),
+        }
+    }
+
+    /// Waits until the Lease is ours. Returns the start of the successful attempt.
+    ///
+    /// # Errors
+    /// If certificates or credentials are not accepted for [`REJECTED_LIMIT`].
+    async fn stand_by(&mut self) -> Result<Instant, String> {
+        let mut rejected_since = None;
+        loop {
+            let start = Instant::now();
+            match within(self.election.timing.request_limit(), self.attempt()).await {
+                Ok(true) => return Ok(start),
+                Ok(false) => {
+                    rejected_since = None;
+                    self.leadership.set_problem(None);
+                }
+                Err(error) => {
+                    self.complain(&error);
+                    if is_rejected(&error) {
+                        let since = *rejected_since.get_or_insert(start);
+                        self.check_rejected(since.elapsed(), &error)?;
+                    }
+                }
+            }
+            self.heartbeat.beat();
+            let pause = self.election.timing.look_pause(random());
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Reports a connection that has been rejected for the time `elapsed`, and so misses all changes.
+    ///
+    /// # Errors
+    /// If that time is over [`REJECTED_LIMIT`].
+    fn check_rejected(&self, elapsed: Duration, error: &Error) -> Result<(), String> {
+        let text = format!(
+            "the Lease {} could not be read for {} s: {error}",
+            self.lease_name(),
+            elapsed.as_secs()
+        );
+        if elapsed >= REJECTED_LIMIT {
+            return Err(text);
+        }
+        if elapsed >= self.election.timing.renew_deadline {
+            self.leadership.set_problem(Some(text));
+        }
+        Ok(())
+    }
+
+    /// Leads as long as the Lease can be renewed; how it was lost.
+    async fn lead(&mut self, mut renewed: Instant) -> String {
+        let timing = self.election.timing;
+        self.renewed(renewed);
+        tracing::info!(
+            lease = self.lease_name(),
+            identity = self.election.identity,
+            "leading"
+        );
+        // What a standby computed is written now.
+        self.context.touch_all();
+        let mut next = renewed + timing.retry_period;
+        loop {
+            tokio::time::sleep_until(next).await;
+            let start = Instant::now();
+            let end = renewed + timing.renew_deadline;
+            let limit = timing
+                .request_limit()
+                .min(end.saturating_duration_since(start));
+            let outcome = within(limit, self.attempt()).await;
+            self.heartbeat.beat();
+            let error = match outcome {
+                Ok(true) => {
+                    renewed = start;
+                    next = start + timing.retry_period;
+                    self.renewed(renewed);
+                    continue;
+                }
+                Ok(false) => return format!("the Lease was lost to {}", self.holder()),
+                Err(error) => error,
+            };
+            self.complain(&error);
+            next = Instant::now() + timing.retry_period;
+            if next >= end {
+                return format!(
+                    "the Lease {} could not be renewed for {} s, and another attempt would come after the renew \
+                     deadline of {} s: {error}",
+                    self.lease_name(),
+                    renewed.elapsed().as_secs(),
+                    timing.renew_deadline.as_secs()
+                );
+            }
+        }
+    }
+
+    /// Notes that the Lease is ours, by an attempt that began at `start`.
+    fn renewed(&self, start: Instant) {
+        let timing = &self.election.timing;
+        let last_start = start + timing.lease_duration.saturating_sub(timing.write_limit());
+        self.leadership.set_problem(None);
+        if self.leadership.lead(last_start) {
+            self.context.metrics.set_leading(true);
+        }
+    }
+
+    /// Takes the Lease or renews it, where that may be done; whether it is ours.
+    async fn attempt(&mut self) -> Result<bool, Error> {
+        let is_ours = self.holder() == self.election.identity;
+        if is_ours && let Some(live) = self.live.take() {
+            match self.decide_and_write(Some(live)).await {
+                // Somebody else wrote to it or removed it, a person perhaps: it is looked at.
+                Err(error)
+                    if matches!(
+                        error.reason(),
+                        ErrorReason::Conflict | ErrorReason::NotFound
+                    ) => {}
+                outcome => return outcome,
+            }
+        }
+        let live = self.get().await?;
+        match self.decide_and_write(live).await {
+            // Another was faster. It is looked at the next time.
+            Err(error) if error.reason() == ErrorReason::Conflict => Ok(false),
+            outcome => outcome,
+        }
+    }
+
+    async fn get(&self) -> Result<Option<Lease>, Error> {
+        match self
+            .leases
+            .get(&self.election.name)
+            .await
+            .map_err(Error::from)
+        {
+            Ok(lease) => Ok(Some(lease)),
+            Err(error) if error.reason() == ErrorReason::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn decide_and_write(&mut self, live: Option<Lease>) -> Result<bool, Error> {
+        let now = Instant::now();
+        let wall = (self.context.now)();
+        self.observe(live.as_ref(), now);
+        let Election {
+            identity, timing, ..
+        } = &self.election;
+        let decision = decide(identity, timing, self.observed.as_ref(), now, wall);
+        let Decision::Write(record) = decision else {
+            self.live = live;
+            self.tell_holder();
+            return Ok(false);
+        };
+        let exists = live.is_some();
+        let mut lease = live.unwrap_or_else(|| self.new_lease());
+        record.write_to(lease.spec.get_or_insert_default());
+        let mut annotations = lease.metadata.annotations.take().unwrap_or_default();
+        self.context.settings.exclusion.annotate(&mut annotations);
+        if self.context.readiness.is_all_in_step() {
+            let wall = wall.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+            annotations.insert(IN_STEP_AT.to_owned(), wall);
+        }
+        lease.metadata.annotations = (!annotations.is_empty()).then_some(annotations);
+        self.write(&lease, exists).await?;
+        Ok(true)
+    }
+
+    /// Writes the Lease, on condition that it is the one that was seen.
+    async fn write(&mut self, lease: &Lease, exists: bool) -> Result<(), Error> {
+        let params = PostParams::default();
+        let written = if exists {
+            self.leases
+                .replace(&self.election.name, &params, lease)
+                .await?
+        } else {
+            self.leases.create(&params, lease).await?
+        };
+        self.observe(Some(&written), Instant::now());
+        self.live = Some(written);
+        Ok(())
+    }
+
+    fn observe(&mut self, live: Option<&Lease>, now: Instant) {
+        let before = self.observed.take();
+        self.observed = live.map(|lease| {
+            let record = lease
+                .spec
+                .as_ref()
+                .map(ElectionRecord::from)
+                .unwrap_or_default();
+            Observed::next(before, record, now)
+        });
+    }
+
+    fn new_lease(&self) -> Lease {
+        Lease {
+            metadata: ObjectMeta {
+                name: Some(self.election.name.clone()),
+                namespace: Some(self.election.namespace.clone()),
+                ..ObjectMeta::default()
+            },
+            spec: None,
+        }
+    }
+
+    /// Gives the Lease up, if it is ours.
+    async fn release(&mut self) {
+        self.context.metrics.set_leading(false);
+        match within(RELEASE_TIMEOUT, self.try_release()).await {
+            Ok(true) => tracing::info!(lease = self.lease_name(), "released the Lease"),
+            Ok(false) => {}
+            Err(error) => tracing::warn!(
+                lease = self.lease_name(),
+                %error,
+                "cannot release the Lease; another instance takes it over when it has expired"
+            ),
+        }
+    }
+
+    async fn try_release(&mut self) -> Result<bool, Error> {
+        loop {
+            // It may have been written since it was seen, by an attempt that was given up.
+            let Some(mut lease) = self.get().await? else {
+                return Ok(false);
+            };
+            let spec = lease.spec.get_or_insert_default();
+            let record = ElectionRecord::from(&*spec);
+            if record.holder != self.election.identity {
+                return Ok(false);
+            }
+            record.released((self.context.now)()).write_to(spec);
+            match self.write(&lease, true).await {
+                Err(error) if error.reason() == ErrorReason::Conflict => {}
+                outcome => return outcome.map(|()| true),
+            }
+        }
+    }
+
+    /// Who holds the Lease as it was seen last; empty where nobody does.
+    fn holder(&self) -> &str {
+        let record = self.observed.as_ref().map(|observed| &observed.record);
+        record.map_or("", |record| record.holder.as_str())
+    }
+
+    fn lease_name(&self) -> String {
+        format!("{}/{}", self.election.namespace, self.election.name)
+    }
+
+    /// Says who leads, where that is news.
+    fn tell_holder(&mut self) {
+        let holder = self.holder().to_owned();
+        if self.told.as_deref() != Some(&holder) {
+            tracing::info!(lease = self.lease_name(), holder, "standing by");
+            self.told = Some(holder);
+        }
+    }
+
+    /// Says once a minute what is wrong, and what to do about it.
+    fn complain(&self, error: &Error) {
+        let Election {
+            namespace, name, ..
+        } = &self.election;
+        if error.reason() == ErrorReason::Forbidden {
+            let text = format!(
+                "cannot keep the Lease {name} ({error}): grant `get` and `update` on it and `create` on \
+                 `leases` (coordination.k8s.io) in the Role vap-status-controller-lease of the namespace \
+                 {namespace}"
+            );
+            if self.context.log_throttle.is_due("lease forbidden") {
+                tracing::error!("{text}; until then this instance cannot lead");
+            }
+            self.leadership.set_problem(Some(text));
+        } else if self.context.log_throttle.is_due("lease") {
+            let hint = if error.reason() == ErrorReason::NotFound {
+                "; check --lease-namespace"
+            } else {
+                ""
+            };
+            tracing::warn!(
+                lease = self.lease_name(),
+                %error,
+                "cannot keep the Lease, retrying{hint}"
+            );
+        }
+    }
+}
+
+/// Returns true if a new process may succeed where this one fails, as it reads certificates and credentials again.
+fn is_rejected(error: &Error) -> bool {
+    error.is_certificate_error() || error.reason() == ErrorReason::Unauthorized
+}
+
+/// A number from 0 to 1 to spread attempts with; it need not be hard to guess.
+fn random() -> f64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    let bits = RandomState::new().build_hasher().finish();
+    f64::from(u16::try_from(bits & 0xffff).unwrap_or_default()) / f64::from(u16::MAX)
+}
+
+#[cfg(test)]
+mod tests;

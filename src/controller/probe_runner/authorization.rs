@@ -1,0 +1,306 @@
+//! Permission checks of the authorizer, collected while cases are evaluated and requested afterwards.
+//!
+//! An evaluation never waits for a response. A case that needs an unknown permission has no result, and is
+//! evaluated again once the response is there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use k8s_openapi::api::authorization::v1::{
+    NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+};
+use kube::api::PostParams;
+use kube::{Api, Client};
+use tokio::time::Instant;
+
+use super::super::probes::{AccessLimiter, BURST_OF_POLICY};
+use crate::cluster::error::within;
+use crate::controller::subjects::params::Unavailable;
+use crate::policy::admission::{
+    Authorizer, AuthorizerAnswer, AuthorizerAttributes, AuthorizerDecision,
+};
+use crate::policy::subject::SubjectId;
+use crate::telemetry::metrics::ErrorReason;
+
+/// How long one answer may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long the probes of a policy may wait for answers, in all.
+const MAX_ASKING: Duration = Duration::from_secs(30);
+
+/// How many questions are asked at once for one policy.
+const MAX_AT_ONCE: usize = 8;
+
+/// How many questions the probes of a policy may ask.
+const MAX_QUESTIONS: usize = 200;
+
+/// How often cases may be evaluated again, since an answer leads to another question.
+const MAX_ROUNDS: usize = 32;
+
+/// The questions of the probes of a policy, with the answers so far.
+#[derive(Debug, Default)]
+pub(super) struct AccessReviews {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    answers: BTreeMap<AuthorizerAttributes, AuthorizerAnswer>,
+    /// Those that were asked and are not answered yet.
+    asked: BTreeSet<AuthorizerAttributes>,
+    /// True if a question of the current case is not answered.
+    is_open: bool,
+    /// Why none is asked any more.
+    broken: Option<Unavailable>,
+    n_rounds: usize,
+    waited: Duration,
+}
+
+/// Next step where cases were left open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// They are evaluated again.
+    Again,
+    /// They cannot be evaluated, for this reason.
+    End(Unavailable),
+}
+
+impl AccessReviews {
+    /// Reports whether the current case asked a question that is not answered, and resets this for the
+    /// next case.
+    pub(super) fn take_open(&self) -> bool {
+        std::mem::take(&mut self.lock().is_open)
+    }
+
+    /// How long answers were waited for.
+    pub(super) fn waited(&self) -> Duration {
+        self.lock().waited
+    }
+
+    /// Reports whether any question was asked.
+    pub(super) fn are_there(&self) -> bool {
+        let state = self.lock();
+        !(state.answers.is_empty() && state.asked.is_empty() && state.broken.is_none())
+    }
+
+    /// Sends the questions of `policy` since the last call to the API server, as far as `limiter` allows.
+    pub(super) async fn ask(
+        &self,
+        client: &Client,
+        limiter: &AccessLimiter,
+        policy: &SubjectId,
+    ) -> Next {
+        let asked = {
+            let mut state = self.lock();
+            if let Some(why) = &state.broken {
+                return Next::End(why.clone());
+            }
+            state.n_rounds += 1;
+            let asked = std::mem::take(&mut state.asked);
+            let n_questions = state.answers.len() + asked.len();
+            if n_questions > MAX_QUESTIONS || state.n_rounds > MAX_ROUNDS {
+                let why = Unavailable::lasting(format!(
+                    "the probes ask the API server for more than {MAX_QUESTIONS} permissions, or ask \
+                     more than {MAX_ROUNDS} times one after the other; give the cases answers of their \
+                     own (authorizer: Inline)"
+                ));
+                state.broken = Some(why.clone());
+                return Next::End(why);
+            }
+            asked
+        };
+        if asked.is_empty() {
+            return Next::End(Unavailable::lasting(
+                "an evaluation asks for a permission and does not say which",
+            ));
+        }
+        let (asked, is_limited) = self.admit(asked, limiter, policy);
+        let begin = Instant::now();
+        let end = begin + MAX_ASKING.saturating_sub(self.lock().waited);
+        let mut answers = stream::iter(asked)
+            .map(|asked| async move {
+                let answer = ask(client, &asked, end).await;
+                if let Ok(answer) = &answer {
+                    limiter.insert(&asked, answer);
+                }
+                (asked, answer)
+            })
+            .buffer_unordered(MAX_AT_ONCE);
+        while let Some((asked, answer)) = answers.next().await {
+            let mut state = self.lock();
+            match answer {
+                Ok(answer) => drop(state.answers.insert(asked, answer)),
+                // Those that follow would fail alike, each after the time that an answer may take.
+                Err(why) => {
+                    state.broken = Some(why);
+                    break;
+                }
+            }
+        }
+        let mut state = self.lock();
+        state.waited += begin.elapsed();
+        if is_limited {
+            state.broken.get_or_insert_with(limited);
+        }
+        drop(state);
+        // What was answered may do for some cases, whatever failed.
+        Next::Again
+    }
+
+    /// Answers questions from the cache, and returns those to send, with true if `limiter` holds back others.
+    fn admit(
+        &self,
+        asked: BTreeSet<AuthorizerAttributes>,
+        limiter: &AccessLimiter,
+        policy: &SubjectId,
+    ) -> (Vec<AuthorizerAttributes>, bool) {
+        let mut state = self.lock();
+        let mut admitted = Vec::new();
+        let mut is_limited = false;
+        for asked in asked {
+            if let Some(answer) = limiter.cached(&asked) {
+                state.answers.insert(asked, answer);
+            } else if limiter.may_ask(policy) {
+                admitted.push(asked);
+            } else {
+                is_limited = true;
+            }
+        }
+        (admitted, is_limited)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Authorizer for AccessReviews {
+    fn authorize(&self, asked: &AuthorizerAttributes) -> AuthorizerAnswer {
+        let mut state = self.lock();
+        if let Some(answer) = state.answers.get(asked) {
+            return answer.clone();
+        }
+        state.is_open = true;
+        if state.asked.len() <= MAX_QUESTIONS {
+            state.asked.insert(asked.clone());
+        }
+        AuthorizerAnswer::default()
+    }
+}
+
+/// Asks the API server.
+///
+/// # Errors
+/// Why it does not answer.
+async fn ask(
+    client: &Client,
+    asked: &AuthorizerAttributes,
+    end: Instant,
+) -> Result<AuthorizerAnswer, Unavailable> {
+    let api: Api<SubjectAccessReview> = Api::all(client.clone());
+    let review = review_of(asked);
+    let params = PostParams::default();
+    let limit = end.saturating_duration_since(Instant::now()).min(TIMEOUT);
+    match within(limit, api.create(&params, &review)).await {
+        Ok(review) => Ok(answer(review)),
+        Err(error) if error.reason() == ErrorReason::Forbidden => {
+            Err(Unavailable::lasting(format!(
+                "the API server cannot be asked who may do what ({error}): grant create on \
+                 subjectaccessreviews.authorization.k8s.io by the optional ClusterRole \
+                 vap-status-controller-subject-access-reviews, or give the case answers of its own \
+                 (authorizer: Inline)"
+            )))
+        }
+        Err(error) => Err(Unavailable::passing(format!(
+            "the API server does not answer who may do what: {error}"
+        ))),
+    }
+}
+
+/// The reason of cases whose questions are over the limit.
+fn limited() -> Unavailable {
+    Unavailable::passing(format!(
+        "too many checks of `authorizer` are sent to the API server, at most {BURST_OF_POLICY} in a minute for \
+         the probes of a policy; they continue later, or give the cases answers of their own (authorizer: Inline)"
+    ))
+}
+
+fn review_of(asked: &AuthorizerAttributes) -> SubjectAccessReview {
+    let text = |text: &String| (!text.is_empty()).then(|| text.clone());
+    let mut spec = SubjectAccessReviewSpec {
+        user: text(&asked.user),
+        groups: Some(asked.groups.clone()),
+        uid: text(&asked.uid),
+        extra: (!asked.extra.is_empty()).then(|| asked.extra.clone()),
+        ..SubjectAccessReviewSpec::default()
+    };
+    if asked.path.is_empty() {
+        spec.resource_attributes = Some(ResourceAttributes {
+            group: text(&asked.group),
+            name: text(&asked.name),
+            namespace: text(&asked.namespace),
+            resource: text(&asked.resource),
+            subresource: text(&asked.subresource),
+            verb: text(&asked.verb),
+            version: text(&asked.version),
+            ..ResourceAttributes::default()
+        });
+    } else {
+        spec.non_resource_attributes = Some(NonResourceAttributes {
+            path: text(&asked.path),
+            verb: text(&asked.verb),
+        });
+    }
+    SubjectAccessReview {
+        spec,
+        ..SubjectAccessReview::default()
+    }
+}
+
+fn answer(review: SubjectAccessReview) -> AuthorizerAnswer {
+    let status = review.status.unwrap_or_default();
+    let decision = match (status.allowed, status.denied) {
+        (true, _) => AuthorizerDecision::Allow,
+        (false, Some(true)) => AuthorizerDecision::Deny,
+        (false, _) => AuthorizerDecision::NoOpinion,
+    };
+    AuthorizerAnswer {
+        decision,
+        reason: status.reason.unwrap_or_default(),
+        error: status.evaluation_error.filter(|text| !text.is_empty()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::testing::client;
+
+    #[tokio::test]
+    async fn more_questions_than_are_asked_are_an_end() {
+        let (client, log) = client(|_| None);
+        let questions = AccessReviews::default();
+        for n in 0..=MAX_QUESTIONS {
+            let asked = AuthorizerAttributes {
+                verb: n.to_string(),
+                ..AuthorizerAttributes::default()
+            };
+            questions.authorize(&asked);
+        }
+        assert!(questions.take_open() && !questions.take_open());
+        for _ in 0..2 {
+            let limiter = AccessLimiter::default();
+            let Next::End(why) = questions
+                .ask(&client, &limiter, &SubjectId::policy("a"))
+                .await
+            else {
+                panic!("they are asked");
+            };
+            assert!(why.text.contains("more than 200 permissions"), "{why:?}");
+            assert!(!why.is_transient);
+        }
+        assert_eq!(log.lock().unwrap().len(), 0);
+    }
+}

@@ -1,0 +1,232 @@
+//! State of the probes of all policies: their inputs and results, the queue of those to be evaluated, and the limits.
+
+mod access_limiter;
+mod inputs;
+mod namespaces;
+mod results;
+mod slots;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::Instant;
+
+pub(crate) use self::access_limiter::{AccessLimiter, BURST_OF_POLICY};
+pub(crate) use self::inputs::{About, Inputs};
+pub(crate) use self::namespaces::{Given, Namespaces, Version, needed};
+pub(crate) use self::results::{Probed, name_of};
+pub(crate) use self::slots::{EvaluationSlot, EvaluationSlots, Lane};
+use crate::controller::process::memory::{self, Charge, Meter};
+use crate::controller::process::queue::Queue;
+use crate::policy::subject::SubjectId;
+
+/// How long a reconciliation waits for the results of probes, before it continues without them.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How many reconciliations wait at once. The others continue without results, so that policies without probes are not
+/// delayed.
+const MAX_PATIENT: usize = 8;
+
+/// State of the probes of all policies, and the queue of those to be evaluated.
+#[derive(Debug)]
+pub(crate) struct ProbeRunner {
+    /// Policies whose probes are to be evaluated.
+    pub(crate) quick: Queue,
+    /// Those of them whose probes take long.
+    pub(crate) slow: Queue,
+    known: Mutex<HashMap<SubjectId, Known>>,
+    /// Tells of each outcome.
+    finished: Notify,
+    patience: Semaphore,
+    pub(crate) slots: EvaluationSlots,
+    pub(crate) namespaces: Namespaces,
+    pub(crate) access_limiter: AccessLimiter,
+    /// The bytes of all results.
+    pub(crate) results: Meter,
+}
+
+impl Default for ProbeRunner {
+    fn default() -> Self {
+        Self {
+            quick: Queue::default(),
+            slow: Queue::default(),
+            known: Mutex::default(),
+            finished: Notify::default(),
+            patience: Semaphore::new(MAX_PATIENT),
+            slots: EvaluationSlots::default(),
+            namespaces: Namespaces::default(),
+            access_limiter: AccessLimiter::default(),
+            results: Meter::default(),
+        }
+    }
+}
+
+/// State of the probes of one policy.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) outcome: Option<Arc<Finished>>,
+    /// Inputs of the evaluation that a reconciliation waits for.
+    pub(crate) awaited: Option<Inputs>,
+    /// True if they take long.
+    pub(crate) is_slow: bool,
+    /// True if they are to be evaluated again although no change is known.
+    pub(crate) is_due: bool,
+}
+
+/// Results of the probes of a policy, with their inputs.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) inputs: Inputs,
+    pub(crate) probed: Probed,
+    pub(crate) at: Instant,
+    /// The namespaces that this depends on.
+    pub(crate) namespaces: BTreeMap<String, Version>,
+    /// True if the results depend on permissions.
+    pub(crate) has_asked: bool,
+    /// True if cases were left out for lack of time.
+    pub(crate) is_late: bool,
+    /// How long it took, without waiting for others.
+    pub(crate) took: Duration,
+    /// The bytes of the results.
+    pub(crate) charge: Option<Charge>,
+}
+
+impl ProbeRunner {
+    /// Lets the probes of a policy be looked at.
+    pub(crate) fn add(&self, policy: &SubjectId) {
+        let is_slow = self.is_slow(policy);
+        let lane = if is_slow { Lane::Slow } else { Lane::Quick };
+        self.queue(lane).add(policy);
+    }
+
+    pub(crate) fn is_slow(&self, policy: &SubjectId) -> bool {
+        let known = self.lock();
+        known.get(policy).is_some_and(|known| known.is_slow)
+    }
+
+    pub(crate) fn queue(&self, lane: Lane) -> &Queue {
+        match lane {
+            Lane::Quick => &self.quick,
+            Lane::Slow => &self.slow,
+        }
+    }
+
+    /// Of how many policies probes are being evaluated, or wait for that.
+    pub(crate) fn n_unfinished(&self) -> usize {
+        self.quick.n_unfinished() + self.slow.n_unfinished()
+    }
+
+    /// Lets the probes of a policy be evaluated again although nothing is known to have changed.
+    pub(crate) fn renew(&self, policy: &SubjectId) {
+        if let Some(known) = self.lock().get_mut(policy) {
+            known.is_due = true;
+        }
+        self.add(policy);
+    }
+
+    /// Returns the results for exactly these inputs, if there are any.
+    pub(crate) fn current(&self, policy: &SubjectId, inputs: &Inputs) -> Option<Arc<Finished>> {
+        let known = self.lock();
+        let outcome = known.get(policy)?.outcome.as_ref()?;
+        (outcome.inputs == *inputs).then(|| Arc::clone(outcome))
+    }
+
+    /// Returns the results for these very generations, whatever the other inputs, if there are any.
+    pub(crate) fn latest(&self, policy: &SubjectId, inputs: &Inputs) -> Option<Arc<Finished>> {
+        let known = self.lock();
+        let outcome = known.get(policy)?.outcome.as_ref()?;
+        (outcome.inputs.about == inputs.about).then(|| Arc::clone(outcome))
+    }
+
+    pub(crate) fn forget(&self, policy: &SubjectId) {
+        self.lock().remove(policy);
+    }
+
+    /// Waits a moment for the results for these inputs.
+    pub(crate) async fn wait(&self, policy: &SubjectId, inputs: &Inputs) {
+        if self.is_slow(policy) {
+            return;
+        }
+        let Ok(_patience) = self.patience.try_acquire() else {
+            return;
+        };
+        let waiting = Waiting::new(self, policy, inputs);
+        let finished = async {
+            loop {
+                let mut finished = std::pin::pin!(self.finished.notified());
+                finished.as_mut().enable();
+                if self.current(policy, inputs).is_some() {
+                    return;
+                }
+                finished.await;
+            }
+        };
+        drop(tokio::time::timeout(PATIENCE, finished).await);
+        drop(waiting);
+    }
+
+    /// Stores results. Returns true if the policy must be reconciled with them.
+    pub(crate) fn finish(&self, policy: &SubjectId, mut finished: Finished) -> bool {
+        let mut n_bytes = finished.probed.n_bytes();
+        if self.results.in_use() + n_bytes > memory::MAX_RESULTS {
+            finished.probed = finished.probed.shortened();
+            n_bytes = finished.probed.n_bytes();
+        }
+        finished.charge = Some(self.results.charge(n_bytes));
+        let mut known = self.lock();
+        let known = known.entry(policy.clone()).or_default();
+        let is_same = known.outcome.as_ref().is_some_and(|before| {
+            before.inputs.about == finished.inputs.about
+                && before.probed.state() == finished.probed.state()
+        });
+        let is_awaited = known.awaited.as_ref() == Some(&finished.inputs);
+        known.is_due = finished.probed.is_transient;
+        known.outcome = Some(Arc::new(finished));
+        self.finished.notify_waiters();
+        !is_same && !is_awaited
+    }
+
+    #[expect(
+        clippy::iter_over_hash_type,
+        reason = "what is collected is sorted by whoever asks"
+    )]
+    pub(crate) fn for_each_outcome(&self, mut see: impl FnMut(&SubjectId, &Finished)) {
+        for (policy, known) in &*self.lock() {
+            if let Some(outcome) = &known.outcome {
+                see(policy, outcome);
+            }
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, HashMap<SubjectId, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A reconciliation that waits for an outcome.
+struct Waiting<'a> {
+    probe_runner: &'a ProbeRunner,
+    policy: &'a SubjectId,
+}
+
+impl<'a> Waiting<'a> {
+    fn new(probe_runner: &'a ProbeRunner, policy: &'a SubjectId, inputs: &Inputs) -> Self {
+        let mut known = probe_runner.lock();
+        known.entry(policy.clone()).or_default().awaited = Some(inputs.clone());
+        drop(known);
+        Self {
+            probe_runner,
+            policy,
+        }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if let Some(known) = self.probe_runner.lock().get_mut(self.policy) {
+            known.awaited = None;
+        }
+    }
+}

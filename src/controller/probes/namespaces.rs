@@ -1,0 +1,423 @@
+//! The namespaces that probes depend on, each read once a minute for all probes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use k8s_openapi::api::admissionregistration::v1::{
+    MatchResources, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::Client;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+
+use crate::cluster::error::{Error, within};
+use crate::cluster::http;
+use crate::controller::process::memory::{self, mebibytes};
+use crate::controller::subjects::params::Unavailable;
+use crate::controller::subjects::probe::StoredSpec;
+use crate::controller::subjects::store::Entry;
+use crate::policy::admission::{Namespace, NamespaceSource};
+use crate::probe::api::BindingSource;
+use crate::telemetry::metrics::ErrorReason;
+
+/// How long reading one namespace may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long it counts that a namespace could not be read.
+const MAX_FAILURE_AGE: Duration = Duration::from_secs(5);
+
+/// How many namespaces are kept.
+const MAX_KEPT: usize = 1_000;
+
+/// How many are read at once for one policy.
+const MAX_AT_ONCE: usize = 8;
+
+/// The label that the API server sets on each namespace to its name.
+///
+/// Source: `k8s.io/kubernetes` `pkg/apis/core/v1/defaults.go`, `SetDefaults_Namespace`.
+const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
+/// The state of a namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Version {
+    /// It cannot be read.
+    Unreadable,
+    /// There is none of that name.
+    Missing,
+    /// Its resource version.
+    Of(String),
+}
+
+impl Version {
+    pub(crate) fn new(read: &Result<Option<Found>, Unavailable>) -> Self {
+        match read {
+            Ok(Some(found)) => Self::Of(found.version.clone()),
+            Ok(None) => Self::Missing,
+            Err(_) => Self::Unreadable,
+        }
+    }
+}
+
+/// The namespaces that were read.
+#[derive(Debug, Default)]
+pub(crate) struct Namespaces {
+    known: Mutex<BTreeMap<String, Arc<Slot>>>,
+}
+
+/// A namespace; who reads it holds the lock, so that nobody reads it as well.
+#[derive(Debug, Default)]
+struct Slot {
+    read: tokio::sync::Mutex<Option<Read>>,
+}
+
+/// Result of reading a namespace.
+#[derive(Clone, Debug)]
+struct Read {
+    at: Instant,
+    found: Result<Option<Found>, Unavailable>,
+}
+
+/// A namespace as it was read: text.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    version: String,
+    text: Arc<str>,
+}
+
+impl Found {
+    /// Parses the namespace.
+    fn unpack(&self) -> Option<Namespace> {
+        let value: Value = serde_json::from_str(&self.text).ok()?;
+        Some(Namespace::new(&value))
+    }
+}
+
+impl Namespaces {
+    /// The namespace `name`, not older than `max_age`; `None` where it does not exist.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    pub(crate) async fn get(
+        &self,
+        client: &Client,
+        name: &str,
+        max_age: Duration,
+    ) -> Result<Option<Found>, Unavailable> {
+        let slot = Arc::clone(self.lock().entry(name.to_owned()).or_default());
+        let mut read = slot.read.lock().await;
+        if let Some(read) = &*read {
+            let limit = match &read.found {
+                Ok(_) => max_age,
+                Err(_) => max_age.min(MAX_FAILURE_AGE),
+            };
+            if read.at.elapsed() < limit {
+                return read.found.clone();
+            }
+        }
+        let found = fetch(client, name).await;
+        *read = Some(Read {
+            at: Instant::now(),
+            found: found.clone(),
+        });
+        drop(read);
+        self.forget_oldest();
+        found
+    }
+
+    /// Forgets some of those that were read longest ago, where too many are kept.
+    fn forget_oldest(&self) {
+        let mut known = self.lock();
+        let state_of = |slot: &Slot| {
+            let read = slot.read.try_lock().ok()?;
+            let read = read.as_ref()?;
+            let n_bytes = match &read.found {
+                Ok(Some(found)) => found.text.len(),
+                Ok(None) => 0,
+                Err(why) => why.text.len(),
+            };
+            Some((read.at, n_bytes))
+        };
+        let slots = known.iter();
+        let mut slots: Vec<(Instant, usize, String)> = slots
+            .filter_map(|(name, slot)| {
+                let (at, n_bytes) = state_of(slot)?;
+                Some((at, n_bytes, name.clone()))
+            })
+            .collect();
+        let mut n_bytes: usize = slots.iter().map(|(_, n_bytes, _)| n_bytes).sum();
+        if known.len() <= MAX_KEPT && n_bytes <= memory::MAX_NAMESPACES {
+            return;
+        }
+        slots.sort();
+        let least = MAX_KEPT - MAX_KEPT / 10;
+        for (_, of_slot, name) in slots {
+            if known.len() <= least && n_bytes <= memory::MAX_NAMESPACES {
+                break;
+            }
+            known.remove(&name);
+            n_bytes = n_bytes.saturating_sub(of_slot);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Slot>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads a namespace.
+///
+/// A namespace of any shape is accepted, as far as selectors and expressions see it.
+async fn fetch(client: &Client, name: &str) -> Result<Option<Found>, Unavailable> {
+    let is_in_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
+    if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) || !name.chars().all(is_in_name) {
+        // There is no namespace of a name that is not valid.
+        return Ok(None);
+    }
+    let failed = |error: &Error| {
+        if error.reason() == ErrorReason::Forbidden {
+            return Unavailable::lasting(format!(
+                "the namespace {name} cannot be read ({error}): grant get on namespaces in the \
+                 ClusterRole vap-status-controller, or give the case a namespaceObject"
+            ));
+        }
+        Unavailable::passing(format!("the namespace {name} cannot be read now: {error}"))
+    };
+    let path = format!("/api/v1/namespaces/{name}");
+    let document = http::get(client, &path, "application/json", None);
+    let body = match within(TIMEOUT, document).await {
+        Ok(document) => document.map(|document| document.body).unwrap_or_default(),
+        Err(error) if error.reason() == ErrorReason::NotFound => return Ok(None),
+        Err(error) => return Err(failed(&error)),
+    };
+    let received: Received<'_> =
+        serde_json::from_slice(&body).map_err(|error| failed(&Error::Decode(error.to_string())))?;
+    let text = received
+        .visible()
+        .map_err(|error| failed(&Error::Decode(error.to_string())))?;
+    let unpacked_bytes = memory::unpacked_bytes(&text);
+    if unpacked_bytes > memory::MAX_NAMESPACE {
+        return Err(Unavailable::lasting(format!(
+            "the namespace {name} needs {} of memory, and {} are the limit: give the case a namespaceObject",
+            mebibytes(unpacked_bytes),
+            mebibytes(memory::MAX_NAMESPACE)
+        )));
+    }
+    Ok(Some(Found {
+        version: received.version(),
+        text: text.into(),
+    }))
+}
+
+/// A namespace whose parts are text.
+#[derive(Deserialize)]
+struct Received<'a> {
+    #[serde(borrow, default)]
+    metadata: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    spec: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    status: Option<&'a RawValue>,
+}
+
+impl Received<'_> {
+    fn version(&self) -> String {
+        #[derive(Default, Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Metadata {
+            resource_version: Option<String>,
+        }
+        let metadata = self.metadata.map(|text| serde_json::from_str(text.get()));
+        let metadata: Option<Metadata> = metadata.and_then(Result::ok);
+        metadata
+            .unwrap_or_default()
+            .resource_version
+            .unwrap_or_default()
+    }
+
+    /// Returns the parts that selectors and expressions see. Audit annotations see all of the metadata.
+    fn visible(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string(&Written {
+            api_version: "v1",
+            kind: "Namespace",
+            metadata: self.metadata,
+            spec: self.spec,
+            status: self.status,
+        })
+    }
+}
+
+/// A namespace as it is stored.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Written<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spec: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'a RawValue>,
+}
+
+/// The namespaces that the probes of one policy are evaluated with.
+#[derive(Debug, Default)]
+pub(crate) struct Given {
+    read: BTreeMap<String, Result<Option<Found>, Unavailable>>,
+    /// Why one that was looked up cannot be told.
+    failure: Mutex<Option<String>>,
+    /// The namespace that was parsed last.
+    last: Mutex<Option<(String, Namespace)>>,
+}
+
+impl Given {
+    /// Reads those of `names`.
+    pub(crate) async fn read(
+        namespaces: &Namespaces,
+        client: &Client,
+        names: BTreeSet<String>,
+        max_age: Duration,
+    ) -> Self {
+        let mut all = stream::iter(names)
+            .map(|name| async move {
+                let found = namespaces.get(client, &name, max_age).await;
+                (name, found)
+            })
+            .buffered(MAX_AT_ONCE);
+        let mut read = BTreeMap::new();
+        let mut n_bytes = 0_usize;
+        while let Some((name, mut found)) = all.next().await {
+            if let Ok(Some(namespace)) = &found {
+                n_bytes = n_bytes.saturating_add(namespace.text.len());
+                if n_bytes > memory::MAX_NAMESPACES_OF_POLICY {
+                    found = Err(Unavailable::lasting(format!(
+                        "the namespaces of the probes have more than {} of text, which is the limit: give the case a \
+                         namespaceObject",
+                        mebibytes(memory::MAX_NAMESPACES_OF_POLICY)
+                    )));
+                }
+            }
+            read.insert(name, found);
+        }
+        Self {
+            read,
+            ..Self::default()
+        }
+    }
+
+    /// Namespaces that are not read, for this reason.
+    pub(crate) fn refused(names: &BTreeSet<String>, why: &str) -> Self {
+        let refused = |name: &String| (name.clone(), Err(Unavailable::lasting(why)));
+        Self {
+            read: names.iter().map(refused).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// The state of each.
+    pub(crate) fn versions(&self) -> BTreeMap<String, Version> {
+        let all = self.read.iter();
+        all.map(|(name, found)| (name.clone(), Version::new(found)))
+            .collect()
+    }
+
+    /// Reports whether a namespace could not be read that may be readable in a moment.
+    pub(crate) fn is_transient(&self) -> bool {
+        let mut failures = self.read.values().filter_map(|found| found.as_ref().err());
+        failures.any(|why| why.is_transient)
+    }
+
+    /// Why a namespace that was looked up since this was asked last cannot be told.
+    pub(crate) fn take_failure(&self) -> Option<String> {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.take()
+    }
+}
+
+impl NamespaceSource for Given {
+    fn namespace(&self, name: &str) -> Option<Namespace> {
+        match self.read.get(name)? {
+            Ok(found) => {
+                let found = found.as_ref()?;
+                let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some((of, namespace)) = &*last
+                    && of == name
+                {
+                    return Some(namespace.clone());
+                }
+                let namespace = found.unpack()?;
+                *last = Some((name.to_owned(), namespace.clone()));
+                Some(namespace)
+            }
+            Err(why) => {
+                let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+                *failure = Some(why.text.clone());
+                None
+            }
+        }
+    }
+}
+
+/// The namespaces of the cluster that the results of a probe depend on: none, where neither the policy nor a
+/// binding looks at namespaces.
+pub(crate) fn needed<'a>(
+    entry: &Entry,
+    bindings: impl IntoIterator<Item = &'a ValidatingAdmissionPolicyBinding>,
+    probe: &StoredSpec,
+) -> BTreeSet<String> {
+    let selects = |resources: Option<&MatchResources>| resources.is_some_and(selects_namespaces);
+    let needs = looks_at_namespaces(&entry.policy)
+        || (entry.body.as_ref()).is_some_and(|body| body.looks_at_namespaces(looks_at_namespaces))
+        || match probe.bindings {
+            BindingSource::FromCluster => {
+                (bindings.into_iter()).any(|binding| selects(binding.spec.match_resources.as_ref()))
+            }
+            BindingSource::Inline => {
+                (probe.inline_bindings.iter()).any(|spec| selects(spec.match_resources.as_ref()))
+            }
+            BindingSource::Implied => false,
+        };
+    let names = needs.then_some(&probe.namespaces).into_iter().flatten();
+    names.cloned().collect()
+}
+
+/// Reports whether a selector of `policy` or one of its expressions looks at namespaces.
+fn looks_at_namespaces(policy: &ValidatingAdmissionPolicy) -> bool {
+    let Some(spec) = &policy.spec else {
+        return false;
+    };
+    let constraints = spec.match_constraints.as_ref();
+    if constraints.is_some_and(selects_namespaces) {
+        return true;
+    }
+    let validations = spec.validations.iter().flatten();
+    let validations = validations.flat_map(|validation| {
+        let message = validation.message_expression.as_ref();
+        std::iter::once(&validation.expression).chain(message)
+    });
+    let variables = spec.variables.iter().flatten();
+    let conditions = spec.match_conditions.iter().flatten();
+    let annotations = spec.audit_annotations.iter().flatten();
+    validations
+        .chain(variables.map(|variable| &variable.expression))
+        .chain(conditions.map(|condition| &condition.expression))
+        .chain(annotations.map(|annotation| &annotation.value_expression))
+        .any(|text| text.contains("namespaceObject"))
+}
+
+/// Returns true if the namespace selector depends on more than the name of the namespace.
+fn selects_namespaces(resources: &MatchResources) -> bool {
+    let depends = |selector: &LabelSelector| {
+        let labels = selector.match_labels.iter().flatten().map(|(key, _)| key);
+        let expressions = selector.match_expressions.iter().flatten();
+        labels
+            .chain(expressions.map(|requirement| &requirement.key))
+            .any(|key| key != NAME_LABEL)
+    };
+    resources.namespace_selector.as_ref().is_some_and(depends)
+}

@@ -1,0 +1,95 @@
+//! Lanes of evaluations, and the limits of each.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::controller::process::memory;
+
+/// Where the probes of a policy are evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// First of all, for a short time.
+    Quick,
+    /// Where that was not enough.
+    Slow,
+}
+
+impl Lane {
+    /// The name of the task that works on it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Quick => "probes",
+            Self::Slow => "slow-probes",
+        }
+    }
+
+    /// How many policies are worked on at once, most of them waiting for the API server.
+    pub(crate) const fn concurrency(self) -> usize {
+        match self {
+            Self::Quick => 16,
+            Self::Slow => 4,
+        }
+    }
+}
+
+/// The slots: one evaluation at a time in each lane.
+#[derive(Debug)]
+pub(crate) struct EvaluationSlots {
+    pub(crate) quick: EvaluationSlot,
+    pub(crate) slow: EvaluationSlot,
+}
+
+/// A slot in which the probes of one policy are evaluated at a time.
+#[derive(Debug)]
+pub(crate) struct EvaluationSlot {
+    pub(crate) permit: Arc<Semaphore>,
+    /// How long the evaluation of all probes of a policy may take.
+    pub(crate) limit: Duration,
+    /// The most memory that the parsed objects of an evaluation may need, in bytes.
+    pub(crate) max_bytes: usize,
+    /// KiB of text that may wait for an evaluation.
+    texts: Arc<Semaphore>,
+}
+
+impl EvaluationSlot {
+    pub(crate) fn new(limit: Duration, max_bytes: usize) -> Self {
+        Self {
+            permit: Arc::new(Semaphore::new(1)),
+            limit,
+            max_bytes,
+            texts: Arc::new(Semaphore::new(memory::MAX_IN_FLIGHT / 1024)),
+        }
+    }
+
+    /// Waits for room for the text of `n` params and definitions. The room is given back on drop.
+    pub(crate) async fn reserve_texts(&self, n: usize) -> Option<OwnedSemaphorePermit> {
+        if n == 0 {
+            return None;
+        }
+        let n_bytes = n.saturating_mul(memory::LIKELY_OBJECT_TEXT);
+        let kib = n_bytes.min(memory::MAX_PARAMS_OF_POLICY) / 1024;
+        let kib = u32::try_from(kib).unwrap_or(u32::MAX);
+        // The semaphore is never closed.
+        Arc::clone(&self.texts).acquire_many_owned(kib).await.ok()
+    }
+}
+
+impl Default for EvaluationSlots {
+    fn default() -> Self {
+        Self {
+            quick: EvaluationSlot::new(Duration::from_secs(1), memory::MAX_QUICK_EVALUATION),
+            slow: EvaluationSlot::new(Duration::from_secs(10), memory::MAX_EVALUATION),
+        }
+    }
+}
+
+impl EvaluationSlots {
+    pub(crate) fn of(&self, lane: Lane) -> &EvaluationSlot {
+        match lane {
+            Lane::Quick => &self.quick,
+            Lane::Slow => &self.slow,
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The backoff of a watch after a failure.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::readiness::Readiness;
+
+/// The pause after the first failure, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+
+/// How long nothing must have failed for the next failure to be a first one.
+const RESET_AFTER: Duration = Duration::from_secs(10);
+
+/// The least time between two attempts, although the API server was found to answer in between.
+const LEAST: Duration = Duration::from_secs(1);
+
+/// The pauses of one watch.
+#[derive(Debug)]
+pub(crate) struct Backoff {
+    pause: Duration,
+    /// When the last pause ended.
+    rested: Option<Instant>,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self {
+            pause: PAUSES.0,
+            rested: None,
+        }
+    }
+}
+
+impl Backoff {
+    /// Rests after a failure, longer each time, but not longer than until another source of facts is
+    /// found to work again.
+    pub(crate) async fn rest(&mut self, readiness: &Readiness) {
+        let is_first = self
+            .rested
+            .is_none_or(|rested| rested.elapsed() >= RESET_AFTER);
+        self.pause = if is_first {
+            PAUSES.0
+        } else {
+            (self.pause * 2).min(PAUSES.1)
+        };
+        let mut recoveries = readiness.recoveries();
+        let end = Instant::now() + self.pause;
+        tokio::time::sleep(self.pause.min(LEAST)).await;
+        // The sender lives as long as `readiness`.
+        drop(tokio::time::timeout_at(end, recoveries.changed()).await);
+        self.rested = Some(Instant::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::metrics::Source;
+
+    async fn rest(backoff: &mut Backoff, readiness: &Readiness) -> Duration {
+        let start = Instant::now();
+        backoff.rest(readiness).await;
+        start.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_grow_and_begin_anew_after_a_quiet_time() {
+        let (mut backoff, readiness) = (Backoff::default(), Readiness::default());
+        for expect in [200, 400, 800, 1600, 3200, 6400, 10_000, 10_000] {
+            let pause = rest(&mut backoff, &readiness).await;
+            assert_eq!(pause, Duration::from_millis(expect));
+        }
+        tokio::time::advance(RESET_AFTER).await;
+        assert_eq!(rest(&mut backoff, &readiness).await, PAUSES.0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_recovery_elsewhere_ends_a_long_pause() {
+        let (mut backoff, readiness) = (Backoff::default(), Readiness::default());
+        for _ in 0..6 {
+            rest(&mut backoff, &readiness).await;
+        }
+        let other = readiness.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            other.failed(Source::Crds, "refused".to_owned());
+            other.synced(Source::Crds);
+        });
+        assert_eq!(rest(&mut backoff, &readiness).await, Duration::from_secs(3));
+    }
+}

@@ -1,0 +1,220 @@
+//! Start: creates a client, and checks that the API server is one that the controller supports.
+//!
+//! A problem that needs a person ends the process with one line that says what to do. The controller waits for an
+//! API server that does not respond yet, for a limited time.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Request;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
+use kube::Client;
+use tokio::time::Instant;
+
+use crate::cluster::address::redacted;
+use crate::cluster::error::{Error, within};
+use crate::cluster::{client, config};
+use crate::telemetry::Metrics;
+use crate::telemetry::metrics::ErrorReason;
+
+/// How long one question may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The pause between two questions.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Where the API of policies is.
+const POLICY_API: &str = "/apis/admissionregistration.k8s.io/v1";
+
+/// Who this instance is: the name of its pod, or else of its host, and a suffix of its own, as a container
+/// that is started again has the name of the one before.
+#[must_use]
+pub fn identity() -> String {
+    let name = |variable| std::env::var(variable).ok().filter(|name| !name.is_empty());
+    let of_host = || {
+        let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+        Some(name.trim().to_owned())
+    };
+    let name = name("POD_NAME")
+        .or_else(|| name("HOSTNAME"))
+        .or_else(of_host);
+    let suffix = RandomState::new().build_hasher().finish();
+    format!("{}_{suffix:016x}", name.as_deref().unwrap_or("unknown"))
+}
+
+/// Makes a client from the kubeconfig or from the service account of the pod; `identity` is what the API
+/// server's audit log is to call us, and `metrics` takes the measures of all requests.
+///
+/// # Errors
+/// A sentence that says what to do.
+pub async fn client(identity: &str, metrics: &Arc<Metrics>) -> Result<Client, String> {
+    let config = config::infer().await.map_err(|error| {
+        format!(
+            "no way to the API server: {error}; set KUBECONFIG to a kubeconfig, or run in a pod with \
+             a service account"
+        )
+    })?;
+    let address = redacted(&config.cluster_url.to_string());
+    let metrics = Arc::clone(metrics);
+    let measure = move |verb, code, seconds| metrics.requested(verb, code, seconds);
+    client::client(config, identity, Arc::new(measure)).map_err(|error| {
+        let error = redacted(&error.to_string());
+        format!("cannot use the configuration for {address}: {error}; check the kubeconfig")
+    })
+}
+
+/// Asks until the API server answers, for at most `patience`.
+///
+/// # Errors
+/// A sentence that says what to do, where it does not answer, refuses us or has no such API.
+pub async fn check_api(client: &Client, patience: Duration) -> Result<(), String> {
+    let end = Instant::now() + patience;
+    let mut is_told = false;
+    loop {
+        let error = match ask(client).await {
+            Ok(resources) => return verdict(&resources),
+            Err(error) => error,
+        };
+        match error.reason() {
+            ErrorReason::Unauthorized => {
+                return Err(format!(
+                    "the API server refuses our credentials: {error}; check the kubeconfig or the \
+                     service account's token"
+                ));
+            }
+            ErrorReason::Forbidden => {
+                return Err(format!(
+                    "we may not even discover APIs: {error}; bind the ClusterRole system:discovery"
+                ));
+            }
+            ErrorReason::NotFound => return verdict(&[]),
+            _ if error.is_certificate_error() => {
+                return Err(format!(
+                    "the API server's certificate is not trusted: {error}; check \
+                     certificate-authority-data in the kubeconfig"
+                ));
+            }
+            _ if Instant::now() + PAUSE > end => {
+                return Err(format!(
+                    "the API server does not answer: {error}; check the server's address in the \
+                     kubeconfig, and whether it runs"
+                ));
+            }
+            _ => {}
+        }
+        if !std::mem::replace(&mut is_told, true) {
+            tracing::warn!(%error, "the API server does not answer yet, waiting");
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// The names of the resources of the policy API.
+async fn ask(client: &Client) -> Result<Vec<String>, Error> {
+    let request = Request::get(POLICY_API)
+        .body(Vec::new())
+        .map_err(|error| Error::Client(kube::Error::HttpError(error)))?;
+    let list = within(TIMEOUT, client.request::<APIResourceList>(request)).await?;
+    Ok(list
+        .resources
+        .into_iter()
+        .map(|resource| resource.name)
+        .collect())
+}
+
+fn verdict(resources: &[String]) -> Result<(), String> {
+    let has = |name: &str| resources.iter().any(|resource| resource == name);
+    if has("validatingadmissionpolicies") && has("validatingadmissionpolicies/status") {
+        return Ok(());
+    }
+    Err(
+        "the API server does not serve validatingadmissionpolicies in \
+         admissionregistration.k8s.io/v1: it must be Kubernetes 1.30 or later"
+            .to_owned(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::cluster::testing::{Reply, client};
+
+    fn resources(names: &[&str]) -> Reply {
+        let resources: Vec<_> = names
+            .iter()
+            .map(|name| {
+                json!({"name": name, "singularName": "", "namespaced": false, "kind": "X", "verbs": []})
+            })
+            .collect();
+        Reply::json(
+            &json!({"groupVersion": "admissionregistration.k8s.io/v1", "resources": resources}),
+        )
+    }
+
+    /// The outcome of the check where every question is answered so.
+    async fn check(answer: Option<Reply>) -> Result<(), String> {
+        let (client, _) = client(move |_| answer.clone());
+        check_api(&client, Duration::from_secs(60)).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_api_server_with_the_api_will_do() {
+        let names = [
+            "validatingadmissionpolicies",
+            "validatingadmissionpolicies/status",
+        ];
+        assert_eq!(check(Some(resources(&names))).await, Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_only_a_person_can_mend_is_said_at_once() {
+        for (answer, text) in [
+            (
+                Reply::failure(401, "Unauthorized"),
+                "refuses our credentials",
+            ),
+            (
+                Reply::failure(403, "no"),
+                "bind the ClusterRole system:discovery",
+            ),
+            (
+                Reply::failure(404, "not found"),
+                "it must be Kubernetes 1.30 or later",
+            ),
+            (
+                resources(&["mutatingwebhookconfigurations"]),
+                "it must be Kubernetes 1.30 or later",
+            ),
+            (
+                resources(&["validatingadmissionpolicies"]),
+                "it must be Kubernetes 1.30 or later",
+            ),
+        ] {
+            let start = Instant::now();
+            let error = check(Some(answer)).await.unwrap_err();
+            assert!(error.contains(text), "{error}");
+            assert_eq!(error.lines().count(), 1);
+            assert!(start.elapsed() < PAUSE);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_api_server_that_does_not_answer_is_waited_for() {
+        for answer in [None, Some(Reply::failure(503, "starting"))] {
+            let start = Instant::now();
+            let error = check(answer).await.unwrap_err();
+            assert!(
+                error.starts_with("the API server does not answer: "),
+                "{error}"
+            );
+            assert!(
+                (59..=75).contains(&start.elapsed().as_secs()),
+                "{:?}",
+                start.elapsed()
+            );
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! A rate limit: a burst at once, and then one action in each interval.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Tokens that return at a constant rate.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TokenBucket {
+    burst: u32,
+    pace: Duration,
+    /// The time at which the bucket is full again.
+    full_at: Instant,
+}
+
+impl TokenBucket {
+    /// Creates a full bucket of `burst` tokens, of which one returns for each `pace`.
+    pub(crate) const fn new(burst: u32, pace: Duration, now: Instant) -> Self {
+        Self {
+            burst,
+            pace,
+            full_at: now,
+        }
+    }
+
+    /// Takes a token. Returns the time from which on it may be used: `now`, if the bucket was not empty.
+    pub(crate) fn take(&mut self, now: Instant) -> Instant {
+        self.full_at = self.full_at.max(now) + self.pace;
+        let allowed = self.full_at.checked_sub(self.pace * self.burst);
+        allowed.map_or(now, |allowed| allowed.max(now))
+    }
+
+    /// Returns true if a token can be used now.
+    pub(crate) fn has_token(mut self, now: Instant) -> bool {
+        self.take(now) <= now
+    }
+
+    /// Returns true if the bucket is full.
+    pub(crate) fn is_full(self, now: Instant) -> bool {
+        self.full_at <= now
+    }
+}

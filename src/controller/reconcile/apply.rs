@@ -1,0 +1,173 @@
+//! Server-side apply to the status of a policy.
+//!
+//! We own `observedGeneration`, `typeChecking` and our conditions. Conditions of others survive, as the list is a
+//! map by type. kube-controller-manager applies the first two as well, once for each new generation; we take them
+//! back by force.
+//!
+//! A write has the resource version that it was computed from. The API server rejects it if the policy has changed
+//! since, so that no status lands on another generation.
+
+use std::fmt;
+
+use k8s_openapi::api::admissionregistration::v1::{ExpressionWarning, ValidatingAdmissionPolicy};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use kube::api::{Api, Patch};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::shared_conditions;
+use crate::cluster::error::Error;
+use crate::controller::context::Context;
+use crate::controller::leadership::WritePermit;
+use crate::controller::subjects::managed_fields::apply_params;
+use crate::controller::watch::wire::WirePolicy;
+use crate::status::DesiredStatus;
+use crate::telemetry::metrics::ErrorReason;
+
+/// Object that is applied: our fields and no others.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Applied<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    metadata: Metadata<'a>,
+    status: Status<'a>,
+}
+
+/// The uid makes the API server refuse to write to another policy of the same name, the resource version
+/// to another state of it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uid: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource_version: Option<&'a str>,
+}
+
+/// How a write ended.
+#[derive(Debug)]
+pub(crate) enum Written<K = ValidatingAdmissionPolicy> {
+    /// It was taken; this is the object as it is now.
+    Applied(Box<K>),
+    /// The object is another than the one that the status was computed from.
+    Conflict,
+    /// The object is gone.
+    Gone,
+}
+
+impl<K> Written<K> {
+    /// The end of a write that was not taken.
+    ///
+    /// # Errors
+    /// That it failed for what is no news about the object.
+    pub(crate) fn refused(error: Error) -> Result<Self, Error> {
+        match error.reason() {
+            ErrorReason::NotFound => Ok(Self::Gone),
+            ErrorReason::Conflict => Ok(Self::Conflict),
+            _ => Err(error),
+        }
+    }
+
+    /// The same of another object that was made of the one that was taken.
+    pub(crate) fn map<T>(self, make: impl FnOnce(K) -> T) -> Written<T> {
+        match self {
+            Self::Applied(written) => Written::Applied(Box::new(make(*written))),
+            Self::Conflict => Written::Conflict,
+            Self::Gone => Written::Gone,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Status<'a> {
+    observed_generation: i64,
+    type_checking: TypeChecking<'a>,
+    conditions: &'a [Condition],
+}
+
+/// The list is written even if it is empty: only a field that is applied can take the place of one
+/// that somebody else applied before.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TypeChecking<'a> {
+    expression_warnings: &'a [ExpressionWarning],
+}
+
+/// Writes the status of `policy`, within the time of `permit`.
+///
+/// # Errors
+/// Where the API server does not take it, or not in time.
+pub(crate) async fn apply(
+    context: &Context,
+    permit: &WritePermit,
+    policy: &ValidatingAdmissionPolicy,
+    desired: &DesiredStatus,
+) -> Result<Written, Error> {
+    let name = policy.metadata.name.as_deref().unwrap_or_default();
+    let applied = Applied {
+        api_version: "admissionregistration.k8s.io/v1",
+        kind: "ValidatingAdmissionPolicy",
+        metadata: Metadata {
+            name,
+            uid: policy.metadata.uid.as_deref(),
+            resource_version: policy.metadata.resource_version.as_deref(),
+        },
+        status: Status {
+            observed_generation: desired.observed_generation,
+            type_checking: TypeChecking {
+                expression_warnings: &desired.expression_warnings,
+            },
+            conditions: &desired.conditions,
+        },
+    };
+    let params = apply_params();
+    let patch = Patch::Apply(&applied);
+    // The answer is read as far as it is needed.
+    let policies: Api<WirePolicy> = Api::all(context.client.clone());
+    let written = permit.within(policies.patch_status(name, &params, &patch));
+    match written.await {
+        Ok(written) => {
+            context.metrics.status_written();
+            let status = written.0.status.as_ref();
+            let conditions = status.and_then(|status| status.conditions.as_deref());
+            let Some(kept) = desired.without_stale(conditions.unwrap_or_default()) else {
+                return Ok(Written::Applied(Box::new(written.0)));
+            };
+            retain(context, permit, (&policies, &written.0.metadata), &kept)
+                .await
+                .map(|written| written.map(|WirePolicy(written)| written))
+        }
+        Err(error) => Written::refused(error),
+    }
+}
+
+/// Writes the conditions that stay where an apply has left one that does not hold any more, since another manager owns
+/// it as well.
+///
+/// # Errors
+/// Where the API server does not take it, or not in time.
+pub(crate) async fn retain<K>(
+    context: &Context,
+    permit: &WritePermit,
+    (api, seen): (&Api<K>, &ObjectMeta),
+    kept: &[Condition],
+) -> Result<Written<K>, Error>
+where
+    K: Clone + DeserializeOwned + fmt::Debug,
+{
+    tracing::info!(
+        name = seen.name,
+        "a condition that does not hold any more belongs to another field manager as well: removing it"
+    );
+    let written = permit.within(shared_conditions::retain(api, seen, kept));
+    match written.await {
+        Ok(written) => {
+            context.metrics.status_written();
+            Ok(Written::Applied(Box::new(written)))
+        }
+        Err(error) => Written::refused(error),
+    }
+}

@@ -1,0 +1,163 @@
+//! Checks of the rules of CustomResourceDefinitions. A definition is read for its check, as its schema is not stored.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::super::result::ReconcileError;
+use super::guard::{Guarded, defer, guard};
+use crate::controller::cluster::definition;
+use crate::controller::context::Context;
+use crate::controller::subjects::check_result::{CheckOutcome, CheckResult, Lane};
+use crate::controller::subjects::store::Entry;
+use crate::status::compute::{CheckStep, Matched};
+use crate::status::definition::RuleFindings;
+use crate::telemetry::metrics::{ErrorReason, Skipped};
+use crate::validation_rules;
+
+/// Checks the rules of the definition `entry`, within the limits of `lane`. Returns the reason if there is no result yet; a
+/// notification follows.
+///
+/// # Errors
+/// Where it cannot be read, or the process ends.
+pub(super) async fn check(
+    context: &Context,
+    entry: &Entry,
+    lane: Lane,
+) -> Result<Result<Arc<CheckResult>, Skipped>, ReconcileError> {
+    let name = entry.policy.metadata.name.as_deref().unwrap_or_default();
+    let found = if entry.has_rules() {
+        let definition = match definition::read(&context.client, name).await {
+            Ok(Some(definition)) if definition::is_of(&definition, &entry.policy.metadata) => {
+                Ok(definition)
+            }
+            Ok(_) => return Ok(Err(Skipped::ObjectChanged)),
+            Err(error) if error.reason() == ErrorReason::Decode => Err(error.to_string()),
+            Err(error) => return Err(ReconcileError::Unread(error)),
+        };
+        context.metrics.policy_compiled();
+        let judged = move || match definition {
+            Ok(definition) => findings(&definition),
+            Err(why) => RuleFindings::unreadable(&why),
+        };
+        let start = Instant::now();
+        let found = guard(context, &entry.id, lane, judged).await?;
+        if let Guarded::Done(..) = found {
+            context.lanes.finished(&entry.id, start.elapsed());
+        }
+        found.value()
+    } else {
+        Ok(Some(RuleFindings::default()))
+    };
+    let outcome = match found {
+        Ok(Some(found)) => CheckOutcome::Done {
+            findings: found.compiled,
+            n_expressions: found.n_expressions,
+            matched: Matched::default(),
+            typed: found.typed,
+            waiting: Vec::new(),
+        },
+        Ok(None) => CheckOutcome::Panicked { matched: None },
+        Err(late) => {
+            let late = late.of(CheckStep::Compiling);
+            if defer(context, entry, &late) {
+                return Ok(Err(Skipped::CheckDeferred));
+            }
+            CheckOutcome::DeadlineExceeded {
+                late,
+                compiled: None,
+                matched: Some(Matched::default()),
+            }
+        }
+    };
+    let result = Arc::new(CheckResult::of_definition(entry.generation(), outcome));
+    context.store.note(&entry.id, &result);
+    Ok(Ok(result))
+}
+
+fn findings(definition: &Value) -> RuleFindings {
+    let verdict = validation_rules::judge(definition);
+    let of_schemas = if verdict.is_partial {
+        validation_rules::schema_errors(definition)
+    } else {
+        Vec::new()
+    };
+    RuleFindings::new(&verdict, &of_schemas)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::controller::subjects::event_source::EventSource;
+    use crate::controller::tests::settings;
+    use crate::controller::watch::definitions::tests::{definition, read_with_rules};
+    use crate::controller::watch::definitions::{Listener, ReadDefinition};
+    use crate::policy::subject::{SubjectId, SubjectKind};
+
+    const DEFINITIONS: SubjectKind = SubjectKind::CustomResourceDefinition;
+    use crate::cluster::testing::{Reply, client, paths};
+    use crate::telemetry::Metrics;
+
+    /// The entry of the definition that the watch has told of.
+    fn entry(context: &Context, value: &Value) -> Entry {
+        let (definition, rules) = read_with_rules(value).parts();
+        let mut listener = Listener::new(context).unwrap();
+        listener.put(&definition.metadata, rules.unwrap(), EventSource::Watched);
+        let name = definition.metadata.name.unwrap();
+        context
+            .store
+            .get(&SubjectId::new(DEFINITIONS, name))
+            .unwrap()
+    }
+
+    async fn judged(
+        stored: Value,
+        told: &Value,
+    ) -> (Result<Arc<CheckResult>, Skipped>, Vec<String>) {
+        let (client, log) = client(move |_| Some(Reply::json(&json!({"items": [stored]}))));
+        let mut settings = settings();
+        settings.followed = [DEFINITIONS].into();
+        let context = Context::new(client, settings, Arc::new(Metrics::new()));
+        let entry = entry(&context, told);
+        let result = check(&context, &entry, Lane::Quick).await.unwrap();
+        if result.is_ok() {
+            // It holds as long as the definition does, whatever is served.
+            let entry = context.store.get(&entry.id).unwrap();
+            let known = entry.result.as_ref().unwrap();
+            assert!(known.holds_for(&entry.generation(), &context.snapshot()));
+        }
+        (result, paths(&log))
+    }
+
+    #[tokio::test]
+    async fn the_generation_that_was_told_of_is_judged() {
+        let sound = json!([{"rule": "true"}]);
+        let value = definition("a", 2, &sound);
+        let (result, asked) = judged(value.clone(), &value).await;
+        let Ok(CheckOutcome::Done { n_expressions, .. }) = result.as_ref().map(|it| &it.outcome)
+        else {
+            panic!("{result:?}")
+        };
+        assert_eq!(*n_expressions, 1);
+        assert_eq!(asked.len(), 1);
+        assert!(
+            asked[0].contains("fieldSelector=metadata.name%3Da"),
+            "{asked:?}"
+        );
+        let (result, _) = judged(definition("a", 3, &sound), &value).await;
+        assert_eq!(result.unwrap_err(), Skipped::ObjectChanged);
+        let (result, _) = judged(definition("b", 2, &sound), &value).await;
+        assert_eq!(result.unwrap_err(), Skipped::ObjectChanged);
+    }
+
+    #[tokio::test]
+    async fn one_without_rules_is_not_asked_for() {
+        let value = definition("a", 2, &json!([]));
+        let (result, asked) = judged(value.clone(), &value).await;
+        assert!(result.is_ok());
+        assert_eq!(asked, Vec::<String>::new());
+    }
+}

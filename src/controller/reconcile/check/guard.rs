@@ -1,0 +1,123 @@
+//! Threads of checks: each part of a check runs on a thread of its own, within the time limits of its lane, and a panic in
+//! it affects only its policy.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::time::Instant;
+
+use super::super::result::Interrupted;
+use crate::cel::interrupt::Interrupt;
+use crate::cluster::blocking;
+use crate::controller::context::Context;
+use crate::controller::subjects::check_result::{Lane, Late, LateStep};
+use crate::controller::subjects::store::Entry;
+use crate::policy::subject::SubjectId;
+use crate::telemetry::Metrics;
+
+/// How a part of a check ended.
+pub(super) enum Guarded<T> {
+    /// With a value, which says itself if it was interrupted; that would be reported like this.
+    Done(T, Late),
+    Panicked,
+    /// It was interrupted.
+    Late(Late),
+}
+
+impl<T> Guarded<T> {
+    /// The value, `None` if it panicked. The error is that it was interrupted.
+    pub(super) fn value(self) -> Result<Option<T>, Late> {
+        match self {
+            Self::Done(value, _) => Ok(Some(value)),
+            Self::Panicked => Ok(None),
+            Self::Late(late) => Err(late),
+        }
+    }
+}
+
+/// Runs a part of a check on a thread of its own, within the limits of `lane`.
+pub(super) async fn guard<T: Send + 'static>(
+    context: &Context,
+    policy: &SubjectId,
+    lane: Lane,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<Guarded<T>, Interrupted> {
+    let metrics = &context.metrics;
+    let start = Instant::now();
+    let stop: Arc<AtomicBool> = Arc::default();
+    let flag = Arc::clone(&stop);
+    let interrupt = Interrupt::new(move || flag.load(Ordering::Relaxed));
+    let has_yielded = AtomicBool::new(false);
+    let is_contended = || {
+        let is_contended = blocking::has_waiting_check() || context.queue.len() > 0;
+        has_yielded.store(is_contended, Ordering::Relaxed);
+        is_contended
+    };
+    let limit = context.lanes.limit(lane);
+    let running = interrupt.clone();
+    let work = move || running.run(work);
+    let outcome = blocking::run_within(lane.kind(), limit, stop, is_contended, work).await;
+    metrics.checked(start.elapsed().as_secs_f64());
+    let late = |is_stuck| Late {
+        field: interrupt.field(),
+        limit: limit.deadline,
+        next: match lane {
+            _ if is_stuck => None,
+            Lane::Quick if has_yielded.load(Ordering::Relaxed) => Some(Lane::Deferred),
+            Lane::Quick | Lane::Deferred => Some(Lane::Slow),
+            Lane::Slow => None,
+        },
+        is_stuck,
+    };
+    match outcome {
+        Ok(Some(Ok(value))) => Ok(Guarded::Done(value, late(false))),
+        Ok(Some(Err(_))) => Ok(Guarded::Late(late(false))),
+        Ok(None) => {
+            tracing::error!(
+                policy = policy.to_string(),
+                field = interrupt.field(),
+                "the check of this policy does not end; please report it"
+            );
+            Ok(Guarded::Late(late(true)))
+        }
+        Err(error) if error.is_panic() => {
+            panicked(policy, metrics);
+            Ok(Guarded::Panicked)
+        }
+        Err(_) => Err(Interrupted),
+    }
+}
+
+/// Says and counts that a check panicked.
+pub(super) fn panicked(policy: &SubjectId, metrics: &Metrics) {
+    metrics.check_panicked();
+    tracing::error!(
+        policy = policy.to_string(),
+        "the check of this policy panicked; please report it"
+    );
+}
+
+/// Has the policy `entry` checked in another lane, or notes that its check ends here. Returns true if it is checked
+/// again.
+pub(super) fn defer(context: &Context, entry: &Entry, late: &LateStep) -> bool {
+    let Late {
+        next,
+        is_stuck,
+        field,
+        limit,
+    } = &late.late;
+    if let Some(next) = next {
+        context.lanes.defer(&entry.id, entry.generation(), *next);
+        return true;
+    }
+    let generation = entry.generation();
+    context.lanes.exceeded(&entry.id, generation, *is_stuck);
+    context.metrics.check_deadline_exceeded();
+    tracing::warn!(
+        policy = %entry.id,
+        field,
+        limit = limit.as_secs(),
+        "the check of this policy exceeded its time limit; its conditions are Unknown"
+    );
+    false
+}

@@ -1,0 +1,422 @@
+//! The check of one policy: compile, match, fetch the schemas that are needed, type-check.
+//!
+//! The content of a policy is untrusted: the work runs on threads of its own, within the time limits of its lane
+//! ([`crate::controller::subjects::lanes`]), and a panic in it affects only this policy. The result is stored with
+//! all of its inputs, so that an unchanged policy is not checked again.
+
+mod definition;
+mod guard;
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use tokio::time::Instant;
+
+use self::guard::{Guarded, defer, guard, panicked};
+use crate::cel::interrupt;
+use crate::controller::cluster::match_cache::MatchCache;
+use crate::controller::cluster::schemas::{Missing, SchemaRequest, Schemas};
+use crate::controller::cluster::snapshot::ClusterSnapshot;
+use crate::controller::context::Context;
+use crate::controller::reconcile::result::{Interrupted, ReconcileError};
+use crate::controller::subjects::admission_cache::AdmissionCache;
+use crate::controller::subjects::check_result::{CheckOutcome, CheckResult, Lane};
+use crate::controller::subjects::store::{Body, Entry};
+use crate::policy::admission::Admission;
+use crate::policy::analysis::{Profile, TypeCheck, kinds_to_check, type_check_matched};
+use crate::policy::compile::{CompileFinding, CompiledPolicy};
+use crate::policy::matching::{self, RuleMatches, describing};
+use crate::policy::subject::SubjectKind;
+use crate::policy::{self, webhooks};
+use crate::schema::GroupVersion;
+use crate::schema::rest_mapper::RestMapper;
+use crate::status::compute::{CheckStep, Matched, Typed};
+use crate::telemetry::metrics::Skipped;
+
+/// A policy, or a webhook that is read as one, compiled and matched.
+struct Part {
+    compiled: CompiledPolicy,
+    matches: Arc<RuleMatches>,
+    /// The name and the place of a webhook, with what of its matches API servers ask webhooks about.
+    webhook: Option<(usize, String, Matched)>,
+}
+
+impl Part {
+    fn type_checked(&self, schemas: &Schemas, profile: Profile) -> TypeCheck {
+        type_check_matched(&self.compiled, &self.matches, schemas, profile)
+    }
+
+    fn findings(&self) -> Vec<CompileFinding> {
+        let mut findings = self.compiled.findings().to_vec();
+        if let Some((n, _, _)) = &self.webhook {
+            for finding in &mut findings {
+                finding.field_ref = webhooks::of_field(*n, &finding.field_ref);
+            }
+        }
+        findings
+    }
+}
+
+/// The outcome of type checking all parts.
+fn typed(parts: &[Part], schemas: &Schemas, profile: Profile) -> Typed {
+    match parts {
+        [part] if part.webhook.is_none() => Typed::from(part.type_checked(schemas, profile)),
+        parts => {
+            let parts = parts.iter();
+            Typed::of_webhooks(
+                parts
+                    .map(|part| part.type_checked(schemas, profile))
+                    .collect(),
+            )
+        }
+    }
+}
+
+/// The matches of the rules of all parts.
+fn matched(parts: &[Unmatched<'_>]) -> Matched {
+    match parts {
+        [
+            Unmatched {
+                webhook: None,
+                matches,
+                ..
+            },
+        ] => Matched::from(matches.matches()),
+        parts => Matched::of_webhooks(
+            parts
+                .iter()
+                .filter_map(|part| part.webhook.as_ref())
+                .map(|(_, name, matched)| (name.clone(), matched.clone()))
+                .collect(),
+        ),
+    }
+}
+
+/// A policy compiled and matched, or the webhooks of a configuration.
+struct Examined {
+    parts: Vec<Part>,
+    group_versions: BTreeSet<GroupVersion>,
+    /// Its type check, if its schemas were there already.
+    checked: Option<TypeChecked>,
+}
+
+/// How a type check ended.
+enum TypeChecked {
+    Done(Typed),
+    Panicked,
+    Interrupted,
+}
+
+impl TypeChecked {
+    /// Checks the types of all parts. A panic or an interruption ends nothing else.
+    fn run(parts: &[Part], schemas: &Schemas, profile: Profile) -> Self {
+        match catch_unwind(AssertUnwindSafe(|| typed(parts, schemas, profile))) {
+            Ok(typed) => Self::Done(typed),
+            Err(payload) if interrupt::is_interruption(payload.as_ref()) => Self::Interrupted,
+            Err(_) => Self::Panicked,
+        }
+    }
+}
+
+/// The outcome of a check in a lane.
+enum Checked {
+    /// The result.
+    Result(Box<CheckResult>),
+    /// Schemas are being read; the policy is put into the queue when they are there.
+    Pending,
+    /// It took too long for the lane, and is checked in another one.
+    Deferred,
+}
+
+/// One check of a policy.
+struct Check<'a> {
+    context: &'a Context,
+    entry: &'a Entry,
+    snapshot: &'a ClusterSnapshot,
+    lane: Lane,
+    profile: Profile,
+}
+
+impl Check<'_> {
+    fn result(
+        &self,
+        group_versions: BTreeSet<GroupVersion>,
+        missing: Vec<Missing>,
+        outcome: CheckOutcome,
+    ) -> Checked {
+        // The rules may not have been matched.
+        let has_matched = !matches!(
+            outcome,
+            CheckOutcome::DeadlineExceeded { matched: None, .. }
+        );
+        let group_versions = self.context.schemas.shared(group_versions);
+        Checked::Result(Box::new(CheckResult::new(
+            self.entry.generation(),
+            has_matched.then_some(self.snapshot.revision),
+            (group_versions, &self.snapshot.index),
+            missing,
+            outcome,
+        )))
+    }
+
+    /// Matches and compiles the policy, and checks its types if its schemas are loaded.
+    ///
+    /// The second value is the matches of its rules, which are known even if the rest takes too long or panics.
+    async fn examine(&self) -> Result<(Guarded<Examined>, Option<Matched>), Interrupted> {
+        let context = self.context;
+        let id = &self.entry.id;
+        let has_probes = (context.probes.of(id)).is_some_and(|probes| !probes.is_empty());
+        let admissions = has_probes.then(|| Arc::clone(&context.admissions));
+        let (subject, mapper) = (self.entry.clone(), Arc::clone(&self.snapshot.mapper));
+        let (cached, index) = (context.schemas.clone(), Arc::clone(&self.snapshot.index));
+        let match_cache = Arc::clone(&context.match_cache);
+        let profile = self.profile;
+        let matched_early: Arc<Mutex<Option<Matched>>> = Arc::default();
+        let matched_slot = Arc::clone(&matched_early);
+        let work = move || {
+            let unmatched = match_parts(&subject, &mapper, &match_cache);
+            let matched = matched(&unmatched);
+            *matched_slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(matched);
+            let (parts, group_versions) =
+                compile_parts(unmatched, (&subject, &mapper), profile, admissions);
+            // They are mostly loaded, and this thread can continue.
+            let schemas = cached.loaded(&subject.id, &group_versions, &index);
+            let checked = schemas.map(|schemas| TypeChecked::run(&parts, &schemas, profile));
+            Examined {
+                parts,
+                group_versions,
+                checked,
+            }
+        };
+        let examined = guard(context, id, self.lane, work).await?;
+        let matched = matched_early.lock();
+        let matched = matched.unwrap_or_else(PoisonError::into_inner).take();
+        Ok((examined, matched))
+    }
+}
+
+/// Checks the policy `entry` in `snapshot`, within the limits of `lane`.
+///
+/// If it has probes, it is prepared for them as well, so that it need not be compiled once more.
+async fn check(
+    context: &Context,
+    entry: &Entry,
+    snapshot: &ClusterSnapshot,
+    lane: Lane,
+) -> Result<Checked, Interrupted> {
+    let Context {
+        schemas, metrics, ..
+    } = context;
+    let id = &entry.id;
+    // Upstream checks no mutating policies, so that it has no answers about them.
+    let profile = match entry.body {
+        Some(_) => Profile::Truthful,
+        None => context.settings.profile,
+    };
+    let check = Check {
+        context,
+        entry,
+        snapshot,
+        lane,
+        profile,
+    };
+    metrics.policy_compiled();
+    let start = Instant::now();
+    let (examined, matched) = check.examine().await?;
+    let (examined, late) = match examined {
+        Guarded::Done(examined, late) => (examined, late),
+        Guarded::Panicked => {
+            let outcome = CheckOutcome::Panicked { matched: None };
+            return Ok(check.result(BTreeSet::new(), Vec::new(), outcome));
+        }
+        Guarded::Late(late) => {
+            let step = match &matched {
+                Some(_) => CheckStep::Compiling,
+                None => CheckStep::Matching,
+            };
+            let late = late.of(step);
+            if defer(context, entry, &late) {
+                return Ok(Checked::Deferred);
+            }
+            let outcome = CheckOutcome::DeadlineExceeded {
+                late,
+                compiled: None,
+                matched,
+            };
+            return Ok(check.result(BTreeSet::new(), Vec::new(), outcome));
+        }
+    };
+    let Examined {
+        parts,
+        group_versions,
+        checked,
+    } = examined;
+    let matched = matched.unwrap_or_default();
+    let findings: Vec<CompileFinding> = parts.iter().flat_map(Part::findings).collect();
+    let n_expressions = parts.iter().map(|part| part.compiled.n_expressions()).sum();
+
+    let mut waiting = Vec::new();
+    let mut missing = Vec::new();
+    let typed = match checked {
+        Some(TypeChecked::Done(typed)) => Guarded::Done(typed, late),
+        Some(TypeChecked::Panicked) => {
+            panicked(id, metrics);
+            Guarded::Panicked
+        }
+        Some(TypeChecked::Interrupted) => Guarded::Late(late),
+        None => {
+            let asked = schemas.get(id, &group_versions, &snapshot.index).await;
+            let SchemaRequest::Ready(schemas) = asked else {
+                return Ok(Checked::Pending);
+            };
+            for (gv, without) in &schemas.waiting {
+                waiting.push((gv.to_string(), without.reason.clone()));
+            }
+            missing.extend(schemas.guards().cloned());
+            let work = move || typed(&parts, &schemas, profile);
+            guard(context, id, lane, work).await?
+        }
+    };
+    let outcome = match typed {
+        Guarded::Done(typed, _) => {
+            context.lanes.finished(id, start.elapsed());
+            CheckOutcome::Done {
+                findings,
+                n_expressions,
+                matched,
+                typed,
+                waiting,
+            }
+        }
+        Guarded::Panicked => CheckOutcome::Panicked {
+            matched: Some(matched),
+        },
+        Guarded::Late(late) => {
+            let late = late.of(CheckStep::TypeChecking);
+            if defer(context, entry, &late) {
+                return Ok(Checked::Deferred);
+            }
+            CheckOutcome::DeadlineExceeded {
+                late,
+                compiled: Some((findings, n_expressions)),
+                matched: Some(matched),
+            }
+        }
+    };
+    Ok(check.result(group_versions, missing, outcome))
+}
+
+/// Checks a policy in `snapshot`, within the limits of `lane`, and stores the result.
+///
+/// Returns the reason if there is no result yet; a notification follows.
+pub(crate) async fn check_in(
+    context: &Context,
+    entry: &Entry,
+    snapshot: &ClusterSnapshot,
+    lane: Lane,
+) -> Result<Result<Arc<CheckResult>, Skipped>, ReconcileError> {
+    if entry.kind() == SubjectKind::CustomResourceDefinition {
+        return definition::check(context, entry, lane).await;
+    }
+    let result = match check(context, entry, snapshot, lane).await? {
+        Checked::Result(result) => Arc::from(result),
+        Checked::Pending => return Ok(Err(Skipped::SchemasLoading)),
+        Checked::Deferred => return Ok(Err(Skipped::CheckDeferred)),
+    };
+    context.store.note(&entry.id, &result);
+    // A change during the check notified of nothing, as the inputs of the policy were not known.
+    if !result.is_current_in(&context.snapshot()) {
+        context.queue.add(&entry.id);
+    }
+    Ok(Ok(result))
+}
+
+/// A policy or a webhook that is not compiled yet.
+struct Unmatched<'a> {
+    policy: &'a ValidatingAdmissionPolicy,
+    matches: Arc<RuleMatches>,
+    webhook: Option<(usize, String, Matched)>,
+}
+
+/// Matches the rules of `entry` with the served resources.
+fn match_parts<'a>(
+    entry: &'a Entry,
+    mapper: &Arc<RestMapper>,
+    match_cache: &MatchCache,
+) -> Vec<Unmatched<'a>> {
+    let Some(Body::Webhooks(webhooks)) = &entry.body else {
+        return vec![Unmatched {
+            policy: &entry.policy,
+            matches: match_cache.get(&entry.policy, mapper),
+            webhook: None,
+        }];
+    };
+    let webhooks = webhooks.iter().enumerate();
+    let parts = webhooks.map(|(n, webhook)| {
+        let matches = match_cache.get(webhook, mapper);
+        let (asked, reviews) = matching::asked_of_webhook(webhook, matches.matches());
+        let mut matched = Matched::from(&asked);
+        let by_wildcard = reviews.iter().filter(|review| review.by_wildcard);
+        matched.n_resources = matched.n_resources.saturating_add(reviews.len());
+        matched.n_by_wildcard = matched.n_by_wildcard.saturating_add(by_wildcard.count());
+        let name = webhook.metadata.name.clone().unwrap_or_default();
+        Unmatched {
+            policy: webhook,
+            matches,
+            webhook: Some((n, name, matched)),
+        }
+    });
+    parts.collect()
+}
+
+/// Compiles the parts of `entry`. The second value is the group versions whose schemas are needed to check them.
+fn compile_parts(
+    unmatched: Vec<Unmatched<'_>>,
+    (entry, mapper): (&Entry, &RestMapper),
+    profile: Profile,
+    admissions: Option<Arc<AdmissionCache>>,
+) -> (Vec<Part>, BTreeSet<GroupVersion>) {
+    let mutations = entry.body.as_ref().and_then(|body| match body {
+        Body::Webhooks(_) => None,
+        body => Some(body.mutations()),
+    });
+    let parts = unmatched.into_iter().map(|part| Part {
+        compiled: CompiledPolicy::of_parts(part.policy, mutations),
+        matches: part.matches,
+        webhook: part.webhook,
+    });
+    let parts: Vec<Part> = parts.collect();
+    let all = || parts.iter().flat_map(|part| part.matches.group_versions());
+    let [
+        Part {
+            compiled,
+            matches,
+            webhook: None,
+        },
+    ] = parts.as_slice()
+    else {
+        let group_versions = all().cloned().collect();
+        return (parts, group_versions);
+    };
+    let policy = &*entry.policy;
+    if let Some(admissions) = admissions
+        && entry.body.is_none()
+        && admissions.get(policy).is_none()
+    {
+        admissions.put(policy, Admission::from_compiled(compiled));
+    }
+    let mut group_versions = match profile {
+        Profile::Truthful => matches.group_versions().clone(),
+        Profile::Upstream => {
+            let kinds = kinds_to_check(compiled, mapper, profile);
+            describing(&kinds, matches.matches())
+        }
+    };
+    group_versions.extend(policy::param_kind(policy).map(|gvk| gvk.group_version()));
+    (parts, group_versions)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,307 @@
+//! Events on the policy for transitions of its conditions.
+//!
+//! They wait in a bounded queue, and one task sends a few each second, so that a cluster whose policies all change
+//! at once is not flooded. Events that do not fit are counted and dropped: the status has the same information, and
+//! for longer.
+
+use std::collections::BTreeMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime, ObjectMeta};
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Resource};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::cluster::error::{Error, within};
+use crate::controller::context::Context;
+use crate::controller::process::token_bucket::TokenBucket;
+use crate::controller::subjects::managed_fields::FIELD_MANAGER;
+use crate::controller::subjects::pending_events::{Key, PendingEvent};
+use crate::controller::subjects::store::Entry;
+use crate::status::DesiredStatus;
+use crate::status::condition::{self, ConditionStatus, ConditionType};
+use crate::telemetry::metrics::ErrorReason;
+
+/// How long publishing one event may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The longest note of an event.
+///
+/// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/events.go`, `NoteLengthLimit`.
+const MAX_NOTE: usize = 1024;
+
+/// The longest reporting instance.
+///
+/// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/events.go`, `ReportingInstanceLengthLimit`.
+const MAX_INSTANCE: usize = 128;
+
+/// Events are about objects without a namespace, so that they go here, as those of others do.
+const NAMESPACE: &str = "default";
+
+/// How much of a policy's name is in that of an event, which is not longer than 253 bytes.
+const MAX_NAME: usize = 220;
+
+/// How many events may be sent at once, if none was sent for a while.
+const BURST: u32 = 50;
+
+/// How often an event may be sent in the long run.
+const PACE: Duration = Duration::from_millis(100);
+
+/// How long events that wait may take to be sent when the process ends. The Lease is given up after it, which is
+/// to be within two seconds.
+const MAX_ENDING: Duration = Duration::from_secs(1);
+
+/// How long the same event is counted up instead of being told anew.
+const MAX_SERIES_AGE: Duration = Duration::from_secs(6 * 60);
+
+/// How many events are known again.
+const MAX_SERIES: usize = 1_000;
+
+/// Lets an event be published for each condition that `desired` changes.
+pub(crate) fn publish(context: &Context, entry: &Entry, desired: &DesiredStatus) {
+    let regarding = regarding(context, entry);
+    publish_of(context, &entry.policy, &regarding, desired);
+}
+
+fn publish_of(
+    context: &Context,
+    policy: &ValidatingAdmissionPolicy,
+    regarding: &ObjectReference,
+    desired: &DesiredStatus,
+) {
+    let live = policy
+        .status
+        .as_ref()
+        .and_then(|status| status.conditions.as_deref())
+        .unwrap_or_default();
+    for condition in transitions(live, &desired.conditions) {
+        let mut hasher = DefaultHasher::new();
+        condition.message.hash(&mut hasher);
+        let key = Key {
+            regarding: regarding.uid.clone().unwrap_or_default(),
+            type_: condition.type_.clone(),
+            status: condition.status.clone(),
+            reason: condition.reason.clone(),
+            note: hasher.finish(),
+        };
+        let event = PendingEvent {
+            key,
+            regarding: regarding.clone(),
+            condition: condition.clone(),
+        };
+        if !context.events.add(event) {
+            context.metrics.event_dropped();
+            if context.log_throttle.is_due("events dropped") {
+                tracing::warn!(
+                    "conditions change faster than events are sent: some events are dropped, the \
+                     statuses are complete"
+                );
+            }
+        }
+    }
+}
+
+/// The object that the events of a policy are about.
+fn regarding(context: &Context, entry: &Entry) -> ObjectReference {
+    let reference = entry.policy.object_ref(&());
+    let Some(state) = context.opt_in.of(entry.id.kind) else {
+        return reference;
+    };
+    ObjectReference {
+        api_version: Some(state.api_version()),
+        kind: Some(state.kind.as_str().to_owned()),
+        ..reference
+    }
+}
+
+/// Says once a minute that events are lost, and what to do about it. That the API server does not answer is
+/// said by others, and passes.
+fn complain(context: &Context, error: &Error) {
+    match error.reason() {
+        ErrorReason::Forbidden => {
+            if context.log_throttle.is_due("events") {
+                tracing::warn!(
+                    %error,
+                    "cannot publish an event: grant `create` and `patch` on events (events.k8s.io) in the \
+                     namespace {NAMESPACE} by the Role vap-status-controller-events"
+                );
+            }
+        }
+        ErrorReason::Connection | ErrorReason::Timeout => {
+            tracing::debug!(%error, "an event was not published");
+        }
+        _ => {
+            if context.log_throttle.is_due("events refused") {
+                tracing::warn!(%error, "cannot publish an event; the status holds the same information");
+            }
+        }
+    }
+}
+
+/// Sends the events that wait, for ever.
+pub(crate) async fn send(context: Arc<Context>) {
+    let mut bucket = TokenBucket::new(BURST, PACE, Instant::now());
+    let mut correlator = EventCorrelator::default();
+    loop {
+        let event = context.events.next().await;
+        let may_be_sent_at = bucket.take(Instant::now());
+        context.events.pause(may_be_sent_at).await;
+        // What turned while another instance led is told by that one.
+        if let Some(permit) = context.leadership.may_write()
+            && let Err(error) = permit.within(correlator.send(&context, &event)).await
+        {
+            context.metrics.event_dropped();
+            complain(&context, &error);
+        }
+        context.events.sent();
+    }
+}
+
+/// Ends publishing before the process ends: what waits is sent, as far as that goes within [`MAX_ENDING`].
+pub(crate) async fn end(context: &Context) {
+    let n_dropped = context.events.flush(MAX_ENDING).await;
+    for _ in 0..n_dropped {
+        context.metrics.event_dropped();
+    }
+    if n_dropped > 0 {
+        tracing::info!(
+            events = n_dropped,
+            "stopping: some events were not published; the statuses hold the same information"
+        );
+    }
+}
+
+/// The events that were sent a short while ago.
+#[derive(Debug, Default)]
+struct EventCorrelator(BTreeMap<Key, Series>);
+
+#[derive(Clone, Debug)]
+struct Series {
+    /// The name of the event.
+    name: String,
+    count: i32,
+    last: Instant,
+}
+
+impl EventCorrelator {
+    /// Sends an event, or counts it up where it was sent before.
+    ///
+    /// # Errors
+    /// Where the API server does not take it.
+    async fn send(&mut self, context: &Context, event: &PendingEvent) -> Result<(), Error> {
+        let now = Instant::now();
+        self.0
+            .retain(|_, series| now.duration_since(series.last) < MAX_SERIES_AGE);
+        let api: Api<Event> = Api::namespaced(context.client.clone(), NAMESPACE);
+        let time = MicroTime((context.now)());
+        if let Some(series) = self.0.get_mut(&event.key) {
+            let count = series.count.saturating_add(1);
+            let patch = json!({"series": {"count": count, "lastObservedTime": time}});
+            let params = PatchParams::default();
+            let patch = Patch::Merge(&patch);
+            match within(TIMEOUT, api.patch(&series.name, &params, &patch)).await {
+                Ok(_) => {
+                    series.count = count;
+                    series.last = now;
+                    return Ok(());
+                }
+                // It was deleted, or has expired.
+                Err(error) if error.reason() == ErrorReason::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let object = object(event, time);
+        let name = object.metadata.name.clone().unwrap_or_default();
+        within(TIMEOUT, api.create(&PostParams::default(), &object)).await?;
+        if self.0.len() >= MAX_SERIES {
+            self.forget_oldest();
+        }
+        let series = Series {
+            name,
+            count: 1,
+            last: now,
+        };
+        self.0.insert(event.key.clone(), series);
+        Ok(())
+    }
+
+    fn forget_oldest(&mut self) {
+        let oldest = self.0.iter().min_by_key(|(_, series)| series.last);
+        if let Some(key) = oldest.map(|(key, _)| key.clone()) {
+            self.0.remove(&key);
+        }
+    }
+}
+
+/// The event as the API has it.
+fn object(event: &PendingEvent, time: MicroTime) -> Event {
+    let condition = &event.condition;
+    let is_healthy = ConditionStatus::of(condition) == ConditionStatus::True;
+    let note = format!(
+        "{} is {}: {}",
+        condition.type_, condition.status, condition.message
+    );
+    let policy = event.regarding.name.as_deref().unwrap_or_default();
+    let policy = policy.get(..MAX_NAME).unwrap_or(policy);
+    let name = policy.trim_end_matches(['-', '.']);
+    let instance = std::env::var("HOSTNAME").unwrap_or_else(|_| FIELD_MANAGER.to_owned());
+    Event {
+        metadata: ObjectMeta {
+            name: Some(format!("{name}.{:x}", time.0.as_nanosecond())),
+            namespace: Some(NAMESPACE.to_owned()),
+            ..ObjectMeta::default()
+        },
+        event_time: Some(time),
+        type_: Some(if is_healthy { "Normal" } else { "Warning" }.to_owned()),
+        reason: Some(condition.reason.clone()),
+        action: Some("Check".to_owned()),
+        note: Some(crate::status::cut(&note, MAX_NOTE)),
+        regarding: Some(event.regarding.clone()),
+        reporting_controller: Some(FIELD_MANAGER.to_owned()),
+        reporting_instance: Some(crate::status::cut(&instance, MAX_INSTANCE)),
+        ..Event::default()
+    }
+}
+
+/// The conditions that turned from `old` to `new`: True or False, or False from the start. What `Ready`
+/// repeats of another that turned is left out.
+fn transitions<'a>(old: &[Condition], new: &'a [Condition]) -> Vec<&'a Condition> {
+    let turned = |type_: ConditionType| -> Option<&Condition> {
+        let after = condition::find(new, type_)?;
+        let status = ConditionStatus::of(after);
+        let before = condition::find(old, type_).map(ConditionStatus::of);
+        let is_news = match (before, status) {
+            (_, ConditionStatus::Unknown)
+            | (None | Some(ConditionStatus::Unknown), ConditionStatus::True) => false,
+            (before, status) => before != Some(status),
+        };
+        // An unbound policy is no event, only the loss of the last binding is.
+        let is_staged = type_ == ConditionType::Bound && before.is_none();
+        (is_news && !is_staged).then_some(after)
+    };
+    let all: Vec<&Condition> = ConditionType::ALL.into_iter().filter_map(turned).collect();
+    let is_repeated = |ready: &Condition| {
+        let is_ready = ready.type_ == ConditionType::Ready.as_str();
+        let says_the_same = |other: &&Condition| {
+            other.type_ != ready.type_
+                && other.status == ready.status
+                && other.reason == ready.reason
+                && other.message == ready.message
+        };
+        is_ready && all.iter().any(says_the_same)
+    };
+    all.iter()
+        .copied()
+        .filter(|condition| !is_repeated(condition))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,279 @@
+//! Tests of which conditions are events, and of how these are sent.
+
+use http::Method;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+
+use super::*;
+use crate::cluster::testing::{Log, Reply, Seen};
+use crate::controller::subjects::pending_events::MAX_WAITING;
+use crate::controller::tests::{context, policy};
+
+fn condition(type_: &str, status: &str, message: &str) -> Condition {
+    Condition {
+        type_: type_.to_owned(),
+        status: status.to_owned(),
+        reason: "Why".to_owned(),
+        message: message.to_owned(),
+        observed_generation: None,
+        last_transition_time: Time(Timestamp::UNIX_EPOCH),
+    }
+}
+
+fn turned(old: &[Condition], new: &[Condition]) -> Vec<String> {
+    let conditions = transitions(old, new);
+    let text = |condition: &Condition| format!("{} is {}", condition.type_, condition.status);
+    conditions.into_iter().map(text).collect()
+}
+
+#[test]
+fn only_what_turns_is_an_event() {
+    let table: [(Option<&str>, &str, &[&str]); 7] = [
+        (None, "True", &[]),
+        (None, "False", &["Compiled is False"]),
+        (None, "Unknown", &[]),
+        (Some("True"), "False", &["Compiled is False"]),
+        (Some("False"), "True", &["Compiled is True"]),
+        (Some("False"), "False", &[]),
+        (Some("Unknown"), "True", &[]),
+    ];
+    for (before, after, expect) in table {
+        let old: Vec<Condition> = before
+            .map(|status| condition("Compiled", status, "so"))
+            .into_iter()
+            .collect();
+        let new = [condition("Compiled", after, "so")];
+        assert_eq!(turned(&old, &new), expect, "{before:?} {after}");
+    }
+}
+
+#[test]
+fn a_staged_policy_is_none() {
+    let unbound = [condition("Bound", "False", "so")];
+    assert_eq!(turned(&[], &unbound), Vec::<String>::new());
+    assert_eq!(
+        turned(&[condition("Bound", "True", "so")], &unbound).len(),
+        1
+    );
+}
+
+#[test]
+fn what_ready_repeats_of_another_is_left_out() {
+    let of = |compiled: &str, ready: &str| {
+        [
+            condition("Ready", "False", ready),
+            condition("Compiled", "False", compiled),
+        ]
+    };
+    assert_eq!(turned(&[], &of("x", "x")), ["Compiled is False"]);
+    assert_eq!(
+        turned(&[], &of("x", "y")),
+        ["Ready is False", "Compiled is False"]
+    );
+    // The other did not turn, so that Ready alone tells of it.
+    let old = [condition("Compiled", "False", "x")];
+    assert_eq!(turned(&old, &of("x", "x")), ["Ready is False"]);
+}
+
+fn desired(status: &str, message: &str) -> DesiredStatus {
+    DesiredStatus {
+        observed_generation: 2,
+        expression_warnings: Vec::new(),
+        n_type_warnings: 0,
+        conditions: vec![condition("Compiled", status, message)],
+        is_kept: false,
+    }
+}
+
+fn publish(context: &Context, policy: &ValidatingAdmissionPolicy, desired: &DesiredStatus) {
+    publish_of(context, policy, &policy.object_ref(&()), desired);
+}
+
+/// The API server takes events, or refuses each with this status.
+fn taking(refusal: Option<u16>) -> (Arc<Context>, Log) {
+    context("true", move |request: &Seen| {
+        Some(match refusal {
+            Some(status) => Reply::failure(status, "no"),
+            None => Reply::json(&request.body),
+        })
+    })
+}
+
+async fn send_for(context: &Arc<Context>, time: Duration) {
+    drop(tokio::time::timeout(time, send(Arc::clone(context))).await);
+}
+
+fn requests(log: &Log) -> Vec<(Method, Value)> {
+    let log = log.lock().unwrap();
+    let of = |seen: &Seen| {
+        assert!(
+            seen.path
+                .starts_with("/apis/events.k8s.io/v1/namespaces/default/events"),
+            "{}",
+            seen.path
+        );
+        (seen.method.clone(), seen.body.clone())
+    };
+    log.iter().map(of).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_is_counted_up_and_another_note_is_another_event() {
+    let (context, log) = taking(None);
+    let policy = policy("true");
+    let turns = [("False", "A"), ("True", ""), ("False", "B"), ("False", "A")];
+    for (status, message) in turns {
+        let mut before = policy.clone();
+        before.status = Some(
+            serde_json::from_value(json!({"conditions": [condition(
+                "Compiled", if status == "True" { "False" } else { "True" }, "")]}))
+            .unwrap(),
+        );
+        publish(&context, &before, &desired(status, message));
+        send_for(&context, Duration::from_secs(1)).await;
+    }
+    let requests = requests(&log);
+    let notes: Vec<_> = requests
+        .iter()
+        .map(|(_, body)| body["note"].clone())
+        .collect();
+    assert_eq!(
+        notes[..3],
+        [
+            json!("Compiled is False: A"),
+            json!("Compiled is True: "),
+            json!("Compiled is False: B"),
+        ]
+    );
+    // Each task knows what it sent itself.
+    assert_eq!(requests.len(), 4);
+    let (_, first) = &requests[0];
+    assert_eq!(first["type"], "Warning");
+    assert_eq!(first["reason"], "Why");
+    assert_eq!(first["regarding"]["uid"], "uid");
+    assert_eq!(first["metadata"]["namespace"], "default");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repetition_is_a_series() {
+    let (context, log) = taking(None);
+    let policy = policy("true");
+    let sending = tokio::spawn(send(Arc::clone(&context)));
+    for _ in 0..3 {
+        publish(&context, &policy, &desired("False", "A"));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    publish(&context, &policy, &desired("False", "B"));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    // After some minutes it is news again.
+    tokio::time::sleep(MAX_SERIES_AGE).await;
+    publish(&context, &policy, &desired("False", "A"));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    sending.abort();
+    let requests = requests(&log);
+    let methods: Vec<_> = requests.iter().map(|(method, _)| method.clone()).collect();
+    assert_eq!(
+        methods,
+        [
+            Method::POST,
+            Method::PATCH,
+            Method::PATCH,
+            Method::POST,
+            Method::POST
+        ]
+    );
+    assert_eq!(requests[2].1["series"]["count"], 3);
+    assert_eq!(requests[3].1["note"], "Compiled is False: B");
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_at_once_are_spread_and_too_many_are_counted() {
+    let (context, log) = taking(None);
+    let policy = policy("true");
+    for n in 0..MAX_WAITING + 7 {
+        publish(&context, &policy, &desired("False", &n.to_string()));
+    }
+    let text = context.metrics.encode().unwrap();
+    assert!(text.contains("vap_events_dropped_total 7\n"), "{text}");
+    let sending = tokio::spawn(send(Arc::clone(&context)));
+    tokio::time::sleep(Duration::from_millis(1050)).await;
+    sending.abort();
+    assert_eq!(log.lock().unwrap().len(), 60);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_refused_is_counted_and_stops_nobody() {
+    let (context, log) = taking(Some(403));
+    for message in ["A", "B"] {
+        publish(&context, &policy("true"), &desired("False", message));
+    }
+    send_for(&context, Duration::from_secs(1)).await;
+    assert_eq!(log.lock().unwrap().len(), 2);
+    let text = context.metrics.encode().unwrap();
+    assert!(text.contains("vap_events_dropped_total 2\n"), "{text}");
+}
+
+#[test]
+fn the_name_of_an_event_is_valid() {
+    let told = |name: &str| PendingEvent {
+        key: Key {
+            regarding: String::new(),
+            type_: String::new(),
+            status: String::new(),
+            reason: String::new(),
+            note: 0,
+        },
+        regarding: ObjectReference {
+            name: Some(name.to_owned()),
+            ..ObjectReference::default()
+        },
+        condition: condition("Compiled", "False", ""),
+    };
+    let time = || MicroTime(Timestamp::from_second(1).unwrap());
+    let name = |policy: &str| object(&told(policy), time()).metadata.name.unwrap();
+    assert_eq!(name("a"), "a.3b9aca00");
+    let long = format!("{}-{}", "a".repeat(MAX_NAME - 1), "b".repeat(32));
+    assert_eq!(
+        name(&long),
+        format!("{}.3b9aca00", "a".repeat(MAX_NAME - 1))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_at_the_end_is_sent_at_once_and_what_is_left_is_counted() {
+    let policy = policy("true");
+    let (context, log) = taking(None);
+    for n in 0..200 {
+        publish(&context, &policy, &desired("False", &n.to_string()));
+    }
+    let sending = tokio::spawn(send(Arc::clone(&context)));
+    let start = Instant::now();
+    end(&context).await;
+    assert!(start.elapsed() < Duration::from_millis(100));
+    assert_eq!(log.lock().unwrap().len(), 200);
+    // Nothing waits: nothing is waited for.
+    end(&context).await;
+    sending.abort();
+    let text = context.metrics.encode().unwrap();
+    assert!(text.contains("vap_events_dropped_total 0\n"), "{text}");
+
+    // An API server that does not answer keeps nobody for longer.
+    let (context, _) = context_of_silence();
+    for n in 0..5 {
+        publish(&context, &policy, &desired("False", &n.to_string()));
+    }
+    let sending = tokio::spawn(send(Arc::clone(&context)));
+    let start = Instant::now();
+    end(&context).await;
+    assert_eq!(start.elapsed(), MAX_ENDING);
+    sending.abort();
+    let text = context.metrics.encode().unwrap();
+    // The first was begun, and has a deadline of its own.
+    assert!(text.contains("vap_events_dropped_total 4\n"), "{text}");
+}
+
+/// The API server never answers.
+fn context_of_silence() -> (Arc<Context>, Log) {
+    context("true", |_: &Seen| None)
+}

@@ -1,0 +1,476 @@
+//! Reconciliation of one subject: observe, compute, apply.
+//!
+//! [`observe`] collects the facts (with [`check`] for the result of the type check), [`crate::status::compute()`]
+//! computes the status from them, and [`apply`] or [`status_objects`] writes it. A skipped write has a reason
+//! ([`Skipped`]).
+
+pub(crate) mod apply;
+pub(crate) mod check;
+pub(crate) mod clear_status;
+pub(crate) mod events;
+pub(crate) mod excluded;
+pub(crate) mod observe;
+pub(crate) mod periodic_resync;
+pub(crate) mod result;
+pub(crate) mod shared_conditions;
+pub(crate) mod slow_checks;
+pub(crate) mod status_objects;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::context::Context;
+use super::leadership::WritePermit;
+use crate::cluster::error::Error;
+use crate::controller::probe_runner;
+use crate::controller::probes::Probed;
+use crate::controller::process::queue::random;
+use crate::controller::process::supervisor::WORK_LIMIT;
+use crate::controller::reconcile::apply::{Written, apply};
+use crate::controller::reconcile::observe::{Facts, observe};
+use crate::controller::reconcile::result::{ReconcileError, ReconcileResult};
+use crate::controller::subjects::event_source::EventSource;
+use crate::controller::subjects::opt_in::{self, OptInState};
+use crate::controller::subjects::params::Referrer;
+use crate::controller::subjects::store::Entry;
+use crate::controller::subjects::write_limiter::LimitedObject;
+use crate::policy::subject::{SubjectId, SubjectKind};
+use crate::status::condition::{ConditionStatus, ConditionType, Reason};
+use crate::status::object::StatusObject;
+use crate::status::{DesiredStatus, compute};
+use crate::telemetry::metrics::{
+    ConditionSample, ErrorReason, PolicySample, ProbeSample, ReconcileOutcome, Skipped,
+};
+
+/// How long writes in progress may take once the process is asked to stop. A pod is killed some seconds later.
+const MAX_ENDING: Duration = Duration::from_secs(5);
+
+/// Brings the status of a subject up to date: observes, computes, applies.
+pub(crate) async fn reconcile(
+    context: &Arc<Context>,
+    id: &SubjectId,
+) -> Result<ReconcileResult, ReconcileError> {
+    let Some(mut entry) = context.store.get(id) else {
+        return deleted(context, id).await;
+    };
+    if let Some(result) = load_status(context, &mut entry).await? {
+        return Ok(result);
+    }
+    let facts = match observe(context, &entry, &context.snapshot()).await? {
+        Ok(facts) => facts,
+        Err(reason) => return Ok(reason.into()),
+    };
+    if facts.is_reading_params() && has_current_status(&entry.policy) {
+        // The status of this generation remains until the params are known.
+        return Ok(Skipped::ParamsLoading.into());
+    }
+    let desired = desired(context, id, &facts);
+    let probes = facts.probed().map(Probed::samples).unwrap_or_default();
+    context
+        .metrics
+        .set_policy(id, sample(&facts, &desired, probes));
+    apply_status(context, &entry, &desired).await
+}
+
+/// Ends everything about a subject that does not exist any more.
+async fn deleted(
+    context: &Arc<Context>,
+    id: &SubjectId,
+) -> Result<ReconcileResult, ReconcileError> {
+    if let Some(state) = context.opt_in.of(id.kind) {
+        return delete_status_object(context, state, id, ReconcileResult::Deleted).await;
+    }
+    forget(context, id);
+    context
+        .metrics
+        .set_missing_policy(id, probe_runner::names(context, id));
+    context.probe_runner.add(id);
+    Ok(ReconcileResult::Deleted)
+}
+
+/// Writes the desired status of `entry`, unless it is not necessary or not allowed now.
+async fn apply_status(
+    context: &Context,
+    entry: &Entry,
+    desired: &DesiredStatus,
+) -> Result<ReconcileResult, ReconcileError> {
+    let id = &entry.id;
+    if entry.owns_status && desired.is_met_by(entry.policy.status.as_ref()) {
+        return Ok(Skipped::Equal.into());
+    }
+    let Some(permit) = context.leadership.may_write() else {
+        // The leader writes it. All subjects are queued when this instance becomes the leader.
+        return Ok(Skipped::NotLeader.into());
+    };
+    let object = LimitedObject::Subject(id.clone());
+    if !context.write_limiter.may_write(object) {
+        if context.log_throttle.is_due("write_limiter") {
+            tracing::warn!(
+                policy = id.to_string(),
+                "the status was written 100 times in a minute, each time with other contents: does a second \
+                 vap-status-controller write it, of another version or with other flags? Backing off"
+            );
+        }
+        return Ok(Skipped::RateLimited.into());
+    }
+    let written = match write(context, &permit, entry, desired).await? {
+        Written::Applied(written) => *written,
+        // The watch notifies of the current state. If it is late, the policy is retried.
+        Written::Conflict => return Ok(ReconcileResult::Conflict),
+        Written::Gone => return Ok(ReconcileResult::Deleted),
+    };
+    tracing::info!(
+        policy = id.to_string(),
+        ready = ready(desired),
+        "wrote the status"
+    );
+    events::publish(context, entry, desired);
+    store_written(context, entry, written);
+    Ok(ReconcileResult::Applied)
+}
+
+/// Stores an object as the API server returned it.
+fn store_written(context: &Context, entry: &Entry, written: WrittenObject) {
+    match written {
+        WrittenObject::Policy(written) => {
+            // The spec came by the watch. A different one is reconciled next.
+            let is_other = written.spec != entry.policy.spec;
+            if context.store.put(written, EventSource::Answered) && is_other {
+                context.queue.add(&entry.id);
+            }
+        }
+        WrittenObject::Status(written) => {
+            if let Some(state) = context.opt_in.of(entry.id.kind) {
+                state.put(written, EventSource::Answered);
+            }
+        }
+    }
+}
+
+/// The status that a subject should have, by what was observed.
+fn desired(context: &Context, id: &SubjectId, facts: &Facts) -> DesiredStatus {
+    let now = (context.now)();
+    let mut observed = facts.observed(&context.settings.ready_requires);
+    let desired = compute(&observed, now);
+    if !context
+        .stale_conditions
+        .is_stale(id, desired.is_kept, Instant::now())
+    {
+        return desired;
+    }
+    observed.staleness.is_kept_long = true;
+    compute(&observed, now)
+}
+
+/// Removes everything that is stored about a policy, except the policy itself.
+fn forget(context: &Context, id: &SubjectId) {
+    context.admissions.forget(id);
+    context.stale_conditions.forget(id);
+    context.lanes.forget(id);
+    context.params.forget(id, Referrer::Bindings);
+    context.params.forget(id, Referrer::Probes);
+}
+
+/// Loads the status that the object of `entry` holds, if its kind has no status of ours. Returns the result if the
+/// subject is not checked.
+async fn load_status(
+    context: &Arc<Context>,
+    entry: &mut Entry,
+) -> Result<Option<ReconcileResult>, ReconcileError> {
+    let id = &entry.id;
+    let Some(state) = context.opt_in.of(id.kind) else {
+        let Some(excluded) = entry.excluded else {
+            return Ok(None);
+        };
+        context.stale_conditions.forget(id);
+        return excluded::leave(context, entry, excluded).await.map(Some);
+    };
+    if entry.excluded.is_some() {
+        let otherwise = Skipped::Excluded.into();
+        let result = delete_status_object(context, state, id, otherwise).await;
+        return result.map(Some);
+    }
+    if !state.is_known() {
+        // A notification follows. Without one, the probes report the obstacle.
+        if state.obstacle().is_some() {
+            context.metrics.remove_policy(id);
+            context.probe_runner.add(id);
+        }
+        return Ok(Some(Skipped::KindLoading.into()));
+    }
+    if entry.kind() == SubjectKind::CustomResourceDefinition && !entry.has_rules() {
+        match probe_runner::has_probes(context, id) {
+            None => return Ok(Some(Skipped::ProbesLoading.into())),
+            Some(false) => {
+                let otherwise = Skipped::NoRules.into();
+                let result = delete_status_object(context, state, id, otherwise).await;
+                return result.map(Some);
+            }
+            Some(true) => {}
+        }
+    }
+    let object = state.object(&id.name);
+    let status = object.and_then(|object| object.status_of(entry));
+    Arc::make_mut(&mut entry.policy).status = status;
+    Ok(None)
+}
+
+/// The object that a status was written to.
+enum WrittenObject {
+    /// The policy itself.
+    Policy(ValidatingAdmissionPolicy),
+    /// The object that holds the conditions of a policy without a status.
+    Status(StatusObject),
+}
+
+/// Writes the desired status of `entry`, to the subject or to its status object.
+async fn write(
+    context: &Context,
+    permit: &WritePermit,
+    entry: &Entry,
+    desired: &DesiredStatus,
+) -> Result<Written<WrittenObject>, Error> {
+    if entry.body.is_some() {
+        let written = status_objects::apply(context, permit, entry, desired).await?;
+        return Ok(written.map(WrittenObject::Status));
+    }
+    let written = apply(context, permit, &entry.policy, desired).await?;
+    Ok(written.map(WrittenObject::Policy))
+}
+
+/// Deletes the object with the conditions of a subject that is deleted or not checked. Returns `otherwise` if there
+/// is no object.
+async fn delete_status_object(
+    context: &Arc<Context>,
+    state: &OptInState,
+    id: &SubjectId,
+    otherwise: ReconcileResult,
+) -> Result<ReconcileResult, ReconcileError> {
+    forget(context, id);
+    context.metrics.remove_policy(id);
+    // The statuses of its probes change too.
+    context.probe_runner.add(id);
+    let Some(object) = state.orphan(&id.name) else {
+        return Ok(otherwise);
+    };
+    let Some(permit) = context.leadership.may_write() else {
+        return Ok(Skipped::NotLeader.into());
+    };
+    Ok(status_objects::delete(context, &permit, (id, state), &object).await?)
+}
+
+/// `True`, or the status of `Ready` with its reason.
+fn ready(desired: &DesiredStatus) -> String {
+    match desired.conditions.first() {
+        Some(ready) if ready.status == "True" => ready.status.clone(),
+        Some(ready) => format!("{} ({})", ready.status, ready.reason),
+        None => String::new(),
+    }
+}
+
+/// Reports whether the status is about this very generation.
+fn has_current_status(policy: &ValidatingAdmissionPolicy) -> bool {
+    let status = policy.status.as_ref();
+    status.is_some_and(|status| {
+        status.observed_generation == policy.metadata.generation && status.conditions.is_some()
+    })
+}
+
+fn sample(facts: &Facts, desired: &DesiredStatus, probes: Vec<ProbeSample>) -> PolicySample {
+    let conditions = desired.conditions.iter().filter_map(|condition| {
+        Some(ConditionSample {
+            type_: ConditionType::from_name(&condition.type_)?.as_str(),
+            status: ConditionStatus::of(condition).as_str(),
+            reason: Reason::from_name(&condition.reason)?.as_str(),
+        })
+    });
+    PolicySample {
+        conditions: conditions.collect(),
+        failure_policy: facts.failure_policy(),
+        actions: facts.actions(),
+        n_warnings: desired.n_type_warnings,
+        probes,
+    }
+}
+
+/// Works through the queue until `stop`, and then ends what was begun.
+pub(crate) async fn work(context: Arc<Context>, stop: impl Future<Output = ()>) {
+    let mut stop = std::pin::pin!(stop);
+    tokio::select! {
+        () = context.started() => {}
+        () = &mut stop => return,
+    }
+    tracing::info!(
+        policies = context.queue.len(),
+        excluded = context.store.n_excluded(),
+        "caches synced, reconciling"
+    );
+    let mut tasks = JoinSet::new();
+    let heartbeat = context.supervisor.heartbeat("workers", WORK_LIMIT);
+    let mut idle = tokio::time::interval(WORK_LIMIT / 10);
+    loop {
+        let has_room = tasks.len() < context.settings.concurrency;
+        tokio::select! {
+            biased;
+            () = &mut stop => break,
+            Some(_) = tasks.join_next() => heartbeat.beat(),
+            _ = idle.tick(), if tasks.is_empty() => heartbeat.beat(),
+            id = context.queue.next(), if has_room => {
+                let context = Arc::clone(&context);
+                tasks.spawn(async move { process(&context, &id).await });
+            }
+        }
+    }
+    let n_running = tasks.len();
+    if n_running > 0 {
+        tracing::info!(
+            policies = n_running,
+            "stopping: finishing the work in progress"
+        );
+    }
+    let rest = async { while tasks.join_next().await.is_some() {} };
+    if tokio::time::timeout(MAX_ENDING, rest).await.is_err() {
+        tracing::warn!("stopping although the API server has not answered all writes");
+    }
+}
+
+/// Reconciles one subject of the queue and gives it back.
+async fn process(context: &Arc<Context>, id: &SubjectId) {
+    let start = Instant::now();
+    let done = AssertUnwindSafe(reconcile(context, id))
+        .catch_unwind()
+        .await;
+    let seconds = start.elapsed().as_secs_f64();
+    let outcome = match done {
+        Ok(Ok(result)) => {
+            if let ReconcileResult::Skipped(reason) = result {
+                context.metrics.write_skipped(reason);
+                tracing::debug!(
+                    policy = id.to_string(),
+                    reason = reason.as_str(),
+                    "skipped the write of the status"
+                );
+            }
+            if result.retries_with_backoff() {
+                context.queue.failed(id, random());
+            } else {
+                context.queue.done(id);
+            }
+            result.outcome()
+        }
+        Ok(Err(failure)) => {
+            context.metrics.reconcile_failed(failure.reason());
+            let pause = context.queue.failed(id, random());
+            complain(context, id, &failure, pause.as_secs_f64());
+            ReconcileOutcome::Failed
+        }
+        Err(_) => {
+            context.metrics.reconcile_failed(ErrorReason::Panic);
+            context.queue.failed(id, random());
+            tracing::error!(
+                policy = id.to_string(),
+                "a reconciliation panicked; please report it"
+            );
+            ReconcileOutcome::Failed
+        }
+    };
+    tracing::debug!(
+        policy = id.to_string(),
+        outcome = outcome.as_str(),
+        seconds,
+        "reconciled"
+    );
+    context.metrics.reconciled(outcome, seconds);
+}
+
+/// The key by which a failure is logged once a minute: policies mostly fail for one cause. Rights are given for each
+/// kind that is followed, and a missing one is to be named for each.
+fn failure_key(kind: SubjectKind, reason: ErrorReason) -> String {
+    match reason {
+        ErrorReason::Forbidden | ErrorReason::Invalid => {
+            format!("{} {}", reason.as_str(), kind.plural())
+        }
+        _ => reason.as_str().to_owned(),
+    }
+}
+
+/// Says what went wrong, once a minute for all policies that fail for one cause.
+fn complain(context: &Context, id: &SubjectId, failure: &ReconcileError, retry_in: f64) {
+    let reason = failure.reason();
+    if !context.log_throttle.is_due(&failure_key(id.kind, reason)) {
+        tracing::debug!(policy = id.to_string(), error = %failure, retry_in, "cannot write the status");
+        return;
+    }
+    if let ReconcileError::Unread(_) = failure {
+        tracing::warn!(
+            policy = id.to_string(),
+            error = %failure,
+            retry_in,
+            "cannot read this CustomResourceDefinition, retrying; similar failures are not logged"
+        );
+    } else if reason == ErrorReason::Forbidden
+        && let Some(object) = &id.kind.row().status_object
+    {
+        tracing::error!(
+            policy = id.to_string(),
+            error = %failure,
+            "cannot write the conditions of {}: grant `create` and `delete` on `{}` and `patch` on its status \
+             (vap-status.dev) by the ClusterRole {}, unless its CRD is being deleted",
+            id.kind.plural(),
+            object.plural,
+            opt_in::role(id.kind)
+        );
+    } else if reason == ErrorReason::Invalid
+        && let Some(object) = &id.kind.row().status_object
+    {
+        tracing::error!(
+            policy = id.to_string(),
+            error = %failure,
+            retry_in,
+            "the API server rejects the conditions of {}: install the CustomResourceDefinition {}.vap-status.dev of this version; \
+             retrying until then",
+            id.kind.plural(),
+            object.plural
+        );
+    } else if reason == ErrorReason::Forbidden {
+        tracing::error!(
+            policy = id.to_string(),
+            error = %failure,
+            "cannot write statuses: grant `patch` on `validatingadmissionpolicies/status` \
+             (admissionregistration.k8s.io) in the ClusterRole vap-status-controller"
+        );
+    } else {
+        tracing::warn!(
+            policy = id.to_string(),
+            error = %failure,
+            retry_in,
+            "cannot write the status, retrying; similar failures are not logged"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn failure_key_has_kind_for_missing_permissions() {
+        for reason in [ErrorReason::Forbidden, ErrorReason::Invalid] {
+            let keys = SubjectKind::ALL.map(|kind| failure_key(kind, reason));
+            assert_eq!(BTreeSet::from(keys).len(), SubjectKind::ALL.len());
+        }
+        // An API server that does not respond is one failure.
+        for reason in [ErrorReason::Timeout, ErrorReason::Connection] {
+            let keys = SubjectKind::ALL.map(|kind| failure_key(kind, reason));
+            assert_eq!(BTreeSet::from(keys).len(), 1);
+        }
+    }
+}

@@ -1,0 +1,438 @@
+//! The facts that the status of a policy is computed from.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+
+use crate::controller::cluster::crds::{self, Crds};
+use crate::controller::cluster::snapshot::ClusterSnapshot;
+use crate::controller::context::Context;
+use crate::controller::probe_runner;
+use crate::controller::probes::Probed;
+use crate::controller::reconcile::check::check_in;
+use crate::controller::reconcile::result::ReconcileError;
+use crate::controller::subjects::check_result::{CheckOutcome, CheckResult, Lane};
+use crate::controller::subjects::store::Entry;
+use crate::controller::watch::binding_state::{self, Bindings};
+use crate::policy;
+use crate::policy::nearest::is_respelt;
+use crate::policy::subject::SubjectKind;
+use crate::schema::rest_mapper::{ApiResource, RestMapper};
+use crate::schema::{Gvk, Gvr};
+use crate::status::bindings::BindingsState;
+use crate::status::compute::{
+    self as status, Compiled, NotServed, Observed, ParamKindState, ParamsState, Types,
+};
+use crate::status::condition::ConditionType;
+use crate::status::out_of_date::Staleness;
+use crate::status::probes::ProbesState;
+use crate::telemetry::metrics::{self, Skipped};
+
+/// Observed facts, owned.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    subject: SubjectKind,
+    fails_closed: bool,
+    /// True if there are webhooks to call, or rules to ask.
+    is_asked: bool,
+    policy: Arc<ValidatingAdmissionPolicy>,
+    result: Arc<CheckResult>,
+    params: ParamKindState,
+    /// The group version of its paramKind, where it has not been discovered for some time.
+    undiscovered_params: Vec<String>,
+    bindings: BindingsState,
+    probes: Result<Probed, ProbesState>,
+}
+
+/// Observes a policy in `snapshot`.
+///
+/// Returns the reason if the subject cannot be checked yet; a notification follows when it can.
+pub(crate) async fn observe(
+    context: &Arc<Context>,
+    entry: &Entry,
+    snapshot: &ClusterSnapshot,
+) -> Result<Result<Facts, Skipped>, ReconcileError> {
+    let policy = Arc::clone(&entry.policy);
+    let known = entry
+        .result
+        .as_ref()
+        .filter(|result| result.holds_for(&entry.generation(), snapshot));
+    let result = if let Some(result) = known {
+        Arc::clone(result)
+    } else {
+        match context.lanes.lane(entry) {
+            Lane::Quick => match check_in(context, entry, snapshot, Lane::Quick).await? {
+                Ok(result) => result,
+                Err(reason) => return Ok(Err(reason)),
+            },
+            lane => {
+                context.lanes.add(&entry.id, lane);
+                // The result with other inputs remains until there is another.
+                let latest = entry.result.as_ref();
+                match latest.filter(|result| result.is_of(&entry.generation())) {
+                    Some(result) => Arc::clone(result),
+                    None => return Ok(Err(Skipped::CheckDeferred)),
+                }
+            }
+        }
+    };
+    let bindings = binding_state::bindings_of(context, &entry.id);
+    let params = params_of(context, entry, snapshot, bindings.as_ref());
+    let bindings = match bindings {
+        Ok(bindings) => {
+            let resource = binding_state::param_resource(&policy, snapshot);
+            binding_state::bindings_state(&policy, &bindings, resource)
+        }
+        Err(state) => state,
+    };
+    let probes = probe_runner::run_probes(context, entry, snapshot).await;
+    Ok(Ok(Facts {
+        subject: entry.kind(),
+        fails_closed: entry.fails_closed(),
+        is_asked: !entry.webhooks().is_empty() || entry.has_rules(),
+        policy,
+        result,
+        params,
+        undiscovered_params: undiscovered_params(&entry.policy, &snapshot.mapper),
+        bindings,
+        probes,
+    }))
+}
+
+/// Returns the state of the paramKind of the policy `entry` and of the params that its bindings refer to.
+fn params_of(
+    context: &Arc<Context>,
+    entry: &Entry,
+    snapshot: &ClusterSnapshot,
+    bindings: Result<&Bindings, &BindingsState>,
+) -> ParamKindState {
+    let policy = &entry.policy;
+    match param_kind_state(policy, &snapshot.mapper, &snapshot.crds) {
+        ParamKindState::Served(gvk, _) => {
+            let params = match binding_state::param_resource(policy, snapshot) {
+                Some(resource) => {
+                    binding_state::params_state(context, &entry.id, bindings, resource)
+                }
+                None => ParamsState::NotReferred,
+            };
+            ParamKindState::Served(gvk, params)
+        }
+        other => other,
+    }
+}
+
+impl Facts {
+    /// Reports whether the params were requested and will be known soon; a notification follows.
+    pub(crate) fn is_reading_params(&self) -> bool {
+        matches!(self.params, ParamKindState::Served(_, ParamsState::Unread))
+    }
+
+    /// Returns the results of the probes, where they are known.
+    pub(crate) fn probed(&self) -> Option<&Probed> {
+        self.probes.as_ref().ok()
+    }
+
+    /// The policy's failurePolicy, as metrics say it.
+    pub(crate) fn failure_policy(&self) -> &'static str {
+        if self.fails_closed { "Fail" } else { "Ignore" }
+    }
+
+    /// Returns the actions of the bindings, as metrics report them.
+    pub(crate) fn actions(&self) -> String {
+        let action = match self.subject {
+            SubjectKind::ValidatingWebhookConfiguration
+            | SubjectKind::MutatingWebhookConfiguration => Some("Call"),
+            SubjectKind::CustomResourceDefinition => Some("Deny"),
+            SubjectKind::ValidatingAdmissionPolicy | SubjectKind::MutatingAdmissionPolicy => None,
+        };
+        if action.is_some() {
+            return metrics::actions(action.filter(|_| self.is_asked));
+        }
+        match &self.bindings {
+            // Their bindings have no actions, and change requests.
+            BindingsState::Known(bindings)
+                if self.subject == SubjectKind::MutatingAdmissionPolicy =>
+            {
+                metrics::actions((!bindings.is_empty()).then_some("Mutate"))
+            }
+            BindingsState::Known(bindings) => metrics::actions(
+                bindings
+                    .iter()
+                    .flat_map(|binding| binding.actions.iter().map(String::as_str)),
+            ),
+            BindingsState::Unread | BindingsState::NotPermitted => {
+                metrics::ACTIONS_UNKNOWN.to_owned()
+            }
+        }
+    }
+
+    /// The facts as they are computed with.
+    pub(crate) fn observed<'a>(
+        &'a self,
+        ready_requires: &'a BTreeSet<ConditionType>,
+    ) -> Observed<'a> {
+        let (compiled, matches, types) = match &self.result.outcome {
+            CheckOutcome::Done {
+                findings,
+                n_expressions,
+                matched,
+                typed,
+                waiting,
+            } => (
+                status::Checked::Done(Compiled {
+                    findings,
+                    n_expressions: *n_expressions,
+                }),
+                status::Checked::Done(matched),
+                status::Checked::Done(Types {
+                    outcome: typed,
+                    waiting,
+                }),
+            ),
+            CheckOutcome::Panicked { matched } => (
+                status::Checked::Panicked,
+                matched
+                    .as_ref()
+                    .map_or(status::Checked::Panicked, status::Checked::Done),
+                status::Checked::Panicked,
+            ),
+            CheckOutcome::DeadlineExceeded {
+                late,
+                compiled,
+                matched,
+            } => {
+                let deadline = late.deadline();
+                let compiled = compiled.as_ref().map(|(findings, n_expressions)| Compiled {
+                    findings,
+                    n_expressions: *n_expressions,
+                });
+                let exceeded = status::Checked::DeadlineExceeded(deadline);
+                (
+                    compiled.map_or(
+                        status::Checked::DeadlineExceeded(deadline),
+                        status::Checked::Done,
+                    ),
+                    matched.as_ref().map_or(
+                        status::Checked::DeadlineExceeded(deadline),
+                        status::Checked::Done,
+                    ),
+                    exceeded,
+                )
+            }
+        };
+        Observed {
+            policy: &self.policy,
+            subject: self.subject,
+            compiled,
+            matches,
+            types,
+            params: self.params.clone(),
+            bindings: self.bindings.clone(),
+            probes: match &self.probes {
+                Ok(probed) => probed.state(),
+                Err(state) => state.clone(),
+            },
+            ready_requires,
+            staleness: Staleness {
+                undiscovered_params: &self.undiscovered_params,
+                is_kept_long: false,
+            },
+        }
+    }
+}
+
+/// The group version of the paramKind of `policy`, if it has not been discovered for some time.
+fn undiscovered_params(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Vec<String> {
+    let group_version = policy::declared_param_kind(policy).map(|gvk| gvk.api_version());
+    let group_version = group_version.filter(|gv| mapper.undiscovered.contains(gv));
+    group_version.into_iter().collect()
+}
+
+/// Returns the state of the paramKind of `policy`.
+fn param_kind_state(
+    policy: &ValidatingAdmissionPolicy,
+    mapper: &RestMapper,
+    crds: &Crds,
+) -> ParamKindState {
+    let Some(gvk) = policy::declared_param_kind(policy) else {
+        return ParamKindState::NotRequired;
+    };
+    if mapper.resources_of_kind(&gvk).next().is_some() {
+        return ParamKindState::Served(gvk, ParamsState::NotReferred);
+    }
+    let group_version = gvk.api_version();
+    if let Some((_, reason)) = mapper
+        .incomplete
+        .iter()
+        .find(|(gv, _)| *gv == group_version)
+    {
+        return ParamKindState::Undiscovered {
+            gvk,
+            reason: reason.clone(),
+        };
+    }
+    if let Some((name, crd)) = crds::defining(crds, &gvk.group, &gvk.kind) {
+        let crd_name = name.clone();
+        let why = if crd.served.is_empty() {
+            NotServed::NoVersion { crd: crd_name }
+        } else if !crd.served.contains(&gvk.version) {
+            let versions = crd
+                .served
+                .iter()
+                .map(|version| format!("{}/{version}", gvk.group));
+            NotServed::OtherVersions(versions.collect())
+        } else if crd.is_established {
+            NotServed::NotListed { crd: crd_name }
+        } else {
+            NotServed::NotEstablished {
+                crd: crd_name,
+                reason: crd.problem.clone(),
+            }
+        };
+        return ParamKindState::NotServed { gvk, why };
+    }
+    let in_group =
+        |served: &&ApiResource| served.gvk.group == gvk.group && !Gvr::is_subresource(&served.gvr);
+    let names = |is_wanted: &dyn Fn(&Gvk) -> bool, text: &dyn Fn(&Gvk) -> String| -> Vec<String> {
+        let kinds = mapper
+            .resources
+            .iter()
+            .filter(in_group)
+            .map(|served| &served.gvk);
+        kinds.filter(|kind| is_wanted(kind)).map(text).collect()
+    };
+    let versions = names(&|kind| kind.kind == gvk.kind, &Gvk::api_version);
+    if !versions.is_empty() {
+        return ParamKindState::NotServed {
+            gvk,
+            why: NotServed::OtherVersions(versions),
+        };
+    }
+    let similar = names(&|kind| is_respelt(&kind.kind, &gvk.kind), &|kind| {
+        format!("{} {}", kind.api_version(), kind.kind)
+    });
+    ParamKindState::NotFound { gvk, similar }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::controller::cluster::crds::tests::crd;
+    use crate::controller::cluster::snapshot::tests::resource;
+
+    fn state(param_kind: &serde_json::Value, mapper: &RestMapper, crds: &Crds) -> ParamKindState {
+        let policy = json!({"metadata": {}, "spec": {"paramKind": param_kind}});
+        param_kind_state(&serde_json::from_value(policy).unwrap(), mapper, crds)
+    }
+
+    #[track_caller]
+    fn check(
+        (api_version, kind): (&str, &str),
+        mapper: &RestMapper,
+        crds: &Crds,
+        expect: impl FnOnce(Gvk) -> ParamKindState,
+    ) {
+        let found = state(
+            &json!({"apiVersion": api_version, "kind": kind}),
+            mapper,
+            crds,
+        );
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        assert_eq!(found, expect(Gvk::new(group, version, kind)));
+    }
+
+    fn mapper() -> RestMapper {
+        let mut mapper = RestMapper::new(vec![
+            resource("v1", "configmaps", "ConfigMap"),
+            resource("example.com/v1", "limits", "Limit"),
+            resource("example.com/v1", "limits/status", "Status"),
+            resource("example.com/v2", "limits", "Limit"),
+        ]);
+        mapper.incomplete = vec![("down.example.com/v1".into(), "503".into())];
+        mapper
+    }
+
+    #[test]
+    fn none_is_required() {
+        assert_eq!(
+            state(&json!(null), &mapper(), &Crds::new()),
+            ParamKindState::NotRequired
+        );
+    }
+
+    #[test]
+    fn what_is_served_decides() {
+        let (mapper, none) = (mapper(), Crds::new());
+        let served = |gvk| ParamKindState::Served(gvk, ParamsState::NotReferred);
+        check(("v1", "ConfigMap"), &mapper, &none, served);
+        check(("example.com/v2", "Limit"), &mapper, &none, served);
+        check(("down.example.com/v1", "Limit"), &mapper, &none, |gvk| {
+            ParamKindState::Undiscovered {
+                gvk,
+                reason: "503".into(),
+            }
+        });
+        let versions = || vec!["example.com/v1".to_owned(), "example.com/v2".to_owned()];
+        check(("example.com/v3", "Limit"), &mapper, &none, |gvk| {
+            ParamKindState::NotServed {
+                gvk,
+                why: NotServed::OtherVersions(versions()),
+            }
+        });
+        check(("example.com/v1", "Limits"), &mapper, &none, |gvk| {
+            ParamKindState::NotFound {
+                gvk,
+                similar: vec!["example.com/v1 Limit".into(), "example.com/v2 Limit".into()],
+            }
+        });
+        check(("example.com/v1", "Status"), &mapper, &none, |gvk| {
+            ParamKindState::NotFound {
+                gvk,
+                similar: Vec::new(),
+            }
+        });
+        check(("a/b/c", "Limit"), &mapper, &none, |_| {
+            ParamKindState::NotFound {
+                gvk: Gvk::new("", "a/b/c", "Limit"),
+                similar: Vec::new(),
+            }
+        });
+    }
+
+    #[test]
+    fn a_crd_tells_why_not() {
+        let name = || "limits.rules.example.com".to_owned();
+        let with = |spoil: &dyn Fn(&mut crds::Crd)| -> Crds {
+            let mut crd = crd("rules.example.com", "Limit", &["v1"]);
+            spoil(&mut crd);
+            [(name(), crd)].into()
+        };
+        let check = |crds: &Crds, why: NotServed| {
+            check(("rules.example.com/v1", "Limit"), &mapper(), crds, |gvk| {
+                ParamKindState::NotServed { gvk, why }
+            });
+        };
+        check(&with(&|_| {}), NotServed::NotListed { crd: name() });
+        check(
+            &with(&|crd| crd.served = vec![]),
+            NotServed::NoVersion { crd: name() },
+        );
+        check(
+            &with(&|crd| crd.served = vec!["v2".into()]),
+            NotServed::OtherVersions(vec!["rules.example.com/v2".into()]),
+        );
+        check(
+            &with(&|crd| {
+                crd.is_established = false;
+                crd.problem = Some("taken".into());
+            }),
+            NotServed::NotEstablished {
+                crd: name(),
+                reason: Some("taken".into()),
+            },
+        );
+    }
+}

@@ -1,0 +1,43 @@
+//! Periodic work, done every minute, as no watch shows when it is due.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::controller::context::Context;
+use crate::controller::probe_runner::stale::{see_to, tasks};
+
+/// How often.
+const INTERVAL: Duration = Duration::from_secs(60);
+
+/// The shortest pause between two tasks: where there are very many, a round takes longer than a minute.
+const MIN_PAUSE: Duration = Duration::from_millis(20);
+
+/// Ends watches of params that no policy needs, and re-queues probes that depend on namespaces or permissions, which
+/// are not watched. The work is spread over the interval. Repeats checks that exceeded their deadline long ago.
+pub(crate) async fn run(context: Arc<Context>) {
+    let heartbeat = context
+        .supervisor
+        .heartbeat("periodic-resync", 5 * INTERVAL);
+    let mut begin = Instant::now();
+    loop {
+        tokio::time::sleep_until(begin + INTERVAL).await;
+        heartbeat.beat();
+        begin = Instant::now();
+        context
+            .params
+            .retain(&context.metrics, &context.store.param_kinds());
+        context.lanes.retry(begin);
+        let tasks = tasks(&context);
+        let n_chores = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
+        let pause = (INTERVAL / n_chores.max(1)).max(MIN_PAUSE);
+        let mut due = begin;
+        for task in tasks {
+            see_to(&context, task).await;
+            heartbeat.beat();
+            due += pause;
+            tokio::time::sleep_until(due).await;
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Results of a reconciliation.
+
+use crate::cluster::error::Error;
+use crate::telemetry::metrics::{ErrorReason, ReconcileOutcome, Skipped};
+
+/// The result of a reconciliation that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReconcileResult {
+    /// The status was written.
+    Applied,
+    /// The subject or the object with its conditions is deleted.
+    Deleted,
+    /// The object changed during the reconciliation.
+    Conflict,
+    /// No status was written.
+    Skipped(Skipped),
+}
+
+impl ReconcileResult {
+    /// Returns true if the subject is reconciled again after a backoff. Otherwise a notification follows any change.
+    pub(crate) const fn retries_with_backoff(self) -> bool {
+        matches!(self, Self::Conflict | Self::Skipped(Skipped::RateLimited))
+    }
+
+    /// Returns the outcome, as metrics report it.
+    pub(crate) const fn outcome(self) -> ReconcileOutcome {
+        match self {
+            Self::Applied => ReconcileOutcome::Applied,
+            Self::Deleted => ReconcileOutcome::Deleted,
+            Self::Conflict => ReconcileOutcome::Conflict,
+            Self::Skipped(Skipped::NotLeader) => ReconcileOutcome::Observed,
+            Self::Skipped(Skipped::RateLimited) => ReconcileOutcome::RateLimited,
+            Self::Skipped(_) => ReconcileOutcome::Unchanged,
+        }
+    }
+}
+
+impl From<Skipped> for ReconcileResult {
+    fn from(reason: Skipped) -> Self {
+        Self::Skipped(reason)
+    }
+}
+
+/// Why a reconciliation failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReconcileError {
+    #[error(transparent)]
+    Request(#[from] Error),
+    /// The object to check could not be read.
+    #[error("{0}")]
+    Unread(Error),
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
+}
+
+impl ReconcileError {
+    pub(crate) fn reason(&self) -> ErrorReason {
+        match self {
+            Self::Request(error) | Self::Unread(error) => error.reason(),
+            Self::Interrupted(_) => ErrorReason::Other,
+        }
+    }
+}
+
+/// The process ends before the check did.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
+pub(crate) struct Interrupted;

@@ -1,0 +1,232 @@
+//! Writes of the objects that hold the conditions of subjects without a status: create, apply, delete.
+//!
+//! An object is created when its subject is first reconciled, without a status, which a write of its own adds. A
+//! write has the state of the object that it was computed from.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
+use kube::Resource;
+use kube::api::{DeleteParams, Patch, PostParams, Preconditions};
+use kube::core::Request;
+use serde_json::json;
+
+use crate::cluster::error::Error;
+use crate::controller::context::Context;
+use crate::controller::leadership::WritePermit;
+use crate::controller::reconcile::apply::{self, Written};
+use crate::controller::reconcile::result::ReconcileResult;
+use crate::controller::subjects::event_source::EventSource;
+use crate::controller::subjects::managed_fields::{FIELD_MANAGER, apply_params};
+use crate::controller::subjects::opt_in::{Object, OptInState};
+use crate::controller::subjects::store::Entry;
+use crate::policy::subject::SubjectId;
+use crate::status::DesiredStatus;
+use crate::status::object::{ObjectStatus, StatusObject};
+use crate::telemetry::metrics::ErrorReason;
+
+/// Writes the desired status of `entry`, within the time of `permit`.
+///
+/// # Errors
+/// Where the API server does not take it, or not in time.
+pub(crate) async fn apply(
+    context: &Context,
+    permit: &WritePermit,
+    entry: &Entry,
+    desired: &DesiredStatus,
+) -> Result<Written<StatusObject>, Error> {
+    let uid = entry.policy.metadata.uid.as_deref();
+    let Some(state) = context.opt_in.of(entry.id.kind) else {
+        return Ok(Written::Gone);
+    };
+    let known = state.object(&entry.id.name);
+    let object = match known {
+        Some(object) if object.content.is_owned_by(uid) => object.content.meta().clone(),
+        // It is about another policy of that name, which is gone.
+        Some(object) => {
+            delete(context, permit, (&entry.id, state), &object).await?;
+            return Ok(Written::Conflict);
+        }
+        None => match create(context, permit, state, entry).await? {
+            Written::Applied(created) => {
+                let metadata = created.meta().clone();
+                // The watch has not reported it yet.
+                state.put(*created, EventSource::Watched);
+                metadata
+            }
+            other => return Ok(other),
+        },
+    };
+    let written = write(context, permit, (state, &object), desired).await;
+    match written {
+        Ok(written) => {
+            context.metrics.status_written();
+            let status = written.status.as_ref();
+            let conditions = status.and_then(|status| status.conditions.as_deref());
+            let Some(kept) = desired.without_stale(conditions.unwrap_or_default()) else {
+                return Ok(Written::Applied(Box::new(written)));
+            };
+            let objects = api(context, state);
+            apply::retain(context, permit, (&objects, written.meta()), &kept).await
+        }
+        Err(error) => match error.reason() {
+            ErrorReason::NotFound => {
+                state.remove(&entry.id.name);
+                Ok(Written::Conflict)
+            }
+            ErrorReason::Conflict => Ok(Written::Conflict),
+            _ => Err(error),
+        },
+    }
+}
+
+/// Creates the object of a policy, without a status.
+async fn create(
+    context: &Context,
+    permit: &WritePermit,
+    state: &OptInState,
+    entry: &Entry,
+) -> Result<Written<StatusObject>, Error> {
+    let status_object = &state.status_object;
+    let ObjectMeta { name, uid, .. } = &entry.policy.metadata;
+    // What owns it is deleted together with it, also where no controller runs. The version is the one that stays.
+    let object = json!({
+        "apiVersion": StatusObject::api_version(status_object),
+        "kind": status_object.kind,
+        "metadata": {
+            "name": name,
+            "labels": {"app.kubernetes.io/managed-by": FIELD_MANAGER},
+            "ownerReferences": [{
+                "apiVersion": state.api_version(),
+                "kind": state.kind.as_str(),
+                "name": name,
+                "uid": uid,
+            }],
+        },
+    });
+    let params = PostParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PostParams::default()
+    };
+    let request = Request::new(StatusObject::url_path(status_object, None));
+    let request = request
+        .create(&params, object.to_string().into_bytes())
+        .map_err(kube::Error::BuildRequest)?;
+    let created = context.client.request::<StatusObject>(request);
+    match permit.within(created).await {
+        Ok(created) => Ok(Written::Applied(Box::new(created))),
+        Err(error) => match error.reason() {
+            // Somebody else has created it.
+            ErrorReason::Conflict => Ok(Written::Conflict),
+            _ => Err(error),
+        },
+    }
+}
+
+/// Writes the status of an object as it was seen.
+async fn write(
+    context: &Context,
+    permit: &WritePermit,
+    (state, seen): (&OptInState, &ObjectMeta),
+    desired: &DesiredStatus,
+) -> Result<StatusObject, Error> {
+    let status_object = &state.status_object;
+    let name = seen.name.as_deref().unwrap_or_default();
+    let applied = json!({
+        "apiVersion": StatusObject::api_version(status_object),
+        "kind": status_object.kind,
+        "metadata": {"name": name, "uid": seen.uid, "resourceVersion": seen.resource_version},
+        "status": ObjectStatus::new(desired, seen.generation),
+    });
+    let params = apply_params();
+    let patch = Patch::Apply(&applied);
+    permit
+        .within(api(context, state).patch_status(name, &params, &patch))
+        .await
+}
+
+/// Deletes an object of ours. One that does not exist any more counts as deleted. If the API server reports a conflict, the
+/// object remains stored and the deletion is retried; the watch shows whether the object has changed.
+///
+/// # Errors
+/// Where the API server does not take it, or not in time.
+pub(crate) async fn delete(
+    context: &Context,
+    permit: &WritePermit,
+    (id, state): (&SubjectId, &OptInState),
+    object: &Object,
+) -> Result<ReconcileResult, Error> {
+    let metadata = object.content.meta();
+    let name = metadata.name.as_deref().unwrap_or_default();
+    let params = DeleteParams::default().preconditions(Preconditions {
+        uid: metadata.uid.clone(),
+        resource_version: None,
+    });
+    let api = api(context, state);
+    match permit.within(api.delete(name, &params)).await {
+        Ok(_) => {}
+        Err(error) => match error.reason() {
+            ErrorReason::NotFound => {}
+            ErrorReason::Conflict => return Ok(ReconcileResult::Conflict),
+            _ => return Err(error),
+        },
+    }
+    state.remove(&id.name);
+    tracing::info!(
+        policy = id.to_string(),
+        "deleted the conditions of a policy"
+    );
+    Ok(ReconcileResult::Deleted)
+}
+
+fn api(context: &Context, state: &OptInState) -> Api<StatusObject> {
+    Api::all_with(context.client.clone(), &state.status_object)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use kube::Resource as _;
+    use serde_json::json;
+
+    use super::*;
+    use crate::cluster::testing::{Reply, client};
+    use crate::controller::reconcile::reconcile;
+    use crate::controller::tests::settings;
+    use crate::policy::subject::SubjectKind;
+    use crate::telemetry::Metrics;
+
+    /// A conflict may be the API server's own, or that of a webhook: what is taken for deleted then would stay for
+    /// ever.
+    #[tokio::test(start_paused = true)]
+    async fn conditions_whose_deletion_is_refused_are_deleted_later() {
+        let n = std::sync::atomic::AtomicUsize::new(0);
+        let (client, seen) = client(move |request| {
+            assert_eq!(request.method, http::Method::DELETE);
+            let is_first = n.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;
+            Some(if is_first {
+                Reply::failure(409, "try again")
+            } else {
+                Reply::json(&json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}))
+            })
+        });
+        let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
+        let kind = SubjectKind::MutatingAdmissionPolicy;
+        let state = context.opt_in.of(kind).unwrap();
+        let object = json!({"metadata": {"name": "a", "uid": "o", "resourceVersion": "1"}});
+        let object: StatusObject = serde_json::from_value(object).unwrap();
+        assert_eq!(object.meta().uid.as_deref(), Some("o"));
+        state.put(object, EventSource::Listed);
+        state.set_objects_listed();
+        state.set_bindings_listed();
+        state.set_policies_listed(std::collections::BTreeSet::new());
+        let id = SubjectId::new(kind, "a");
+
+        let first = reconcile(&context, &id).await.unwrap();
+        assert_eq!(first, ReconcileResult::Conflict);
+        let second = reconcile(&context, &id).await.unwrap();
+        assert_eq!(second, ReconcileResult::Deleted);
+        assert!(state.object("a").is_none());
+        assert_eq!(seen.lock().unwrap().len(), 2);
+    }
+}

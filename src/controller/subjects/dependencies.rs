@@ -1,0 +1,215 @@
+//! Dependencies of the status of a policy: which policies a change affects.
+//!
+//! A policy depends on the resources that its rules may match, on the schemas that it was checked against, and on
+//! its paramKind. In doubt it is affected: an unnecessary check costs little and writes nothing, a missed one
+//! leaves a wrong status.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_openapi::api::admissionregistration::v1::{
+    NamedRuleWithOperations, ValidatingAdmissionPolicy,
+};
+
+use crate::controller::cluster::snapshot::Change;
+use crate::policy;
+use crate::policy::analysis::Profile;
+use crate::schema::{GroupVersion, Gvk};
+
+/// Dependencies of the status of a policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Dependencies {
+    /// The groups and versions of each rule.
+    rules: Vec<(Vec<String>, Vec<String>)>,
+    /// The kind of its params.
+    param_kind: Option<Gvk>,
+    /// The group versions whose schemas it was checked against.
+    pub(crate) schemas: Arc<BTreeSet<GroupVersion>>,
+    /// True if its messages suggest resources, of which any may come or go.
+    pub(crate) has_suggestions: bool,
+    /// The groups of the kinds that its probes name.
+    pub(crate) probe_groups: BTreeSet<String>,
+}
+
+impl Dependencies {
+    /// Returns the dependencies of `policy` before it was checked.
+    pub(crate) fn new(policy: &ValidatingAdmissionPolicy) -> Self {
+        let constraints = policy
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.match_constraints.as_ref());
+        let rules = constraints.and_then(|constraints| constraints.resource_rules.as_deref());
+        let pair = |rule: &NamedRuleWithOperations| {
+            let list = |values: &Option<Vec<String>>| values.clone().unwrap_or_default();
+            (list(&rule.api_groups), list(&rule.api_versions))
+        };
+        Self {
+            rules: rules.unwrap_or_default().iter().map(pair).collect(),
+            param_kind: policy::param_kind(policy),
+            schemas: Arc::default(),
+            has_suggestions: false,
+            probe_groups: BTreeSet::new(),
+        }
+    }
+
+    /// The same of a configuration, with those of its webhooks.
+    pub(crate) fn of(
+        policy: &ValidatingAdmissionPolicy,
+        webhooks: &[ValidatingAdmissionPolicy],
+    ) -> Self {
+        let mut all = Self::new(policy);
+        for webhook in webhooks {
+            all.rules.extend(Self::new(webhook).rules);
+        }
+        all
+    }
+
+    /// The kind of the params.
+    pub(crate) fn param_kind(&self) -> Option<&Gvk> {
+        self.param_kind.as_ref()
+    }
+
+    /// Reports whether `change` may change the status that `profile` gives.
+    pub(crate) fn are_touched_by(&self, change: &Change, profile: Profile) -> bool {
+        (self.has_suggestions && !change.resources.is_empty())
+            || change
+                .resources
+                .iter()
+                .chain(&change.schemas)
+                .any(|gv| self.probe_groups.contains(&gv.group))
+            || change
+                .resources
+                .iter()
+                .any(|gv| self.depends_on_resources(gv, profile))
+            || change.schemas.iter().any(|gv| self.schemas.contains(gv))
+            || self.param_kind.as_ref().is_some_and(|gvk| {
+                change
+                    .crds
+                    .iter()
+                    .any(|(group, kind)| *group == gvk.group && *kind == gvk.kind)
+            })
+    }
+
+    fn depends_on_resources(&self, gv: &GroupVersion, profile: Profile) -> bool {
+        // Upstream's mapper takes the core group, which is the empty text, for any group.
+        let core_is_any = profile == Profile::Upstream;
+        let is_group = |group: &String| {
+            group == "*" || *group == gv.group || (core_is_any && group.is_empty())
+        };
+        let is_version = |version: &String| version == "*" || *version == gv.version;
+        self.rules.iter().any(|(groups, versions)| {
+            groups.iter().any(is_group) && versions.iter().any(is_version)
+        }) || self
+            .param_kind
+            .as_ref()
+            .is_some_and(|gvk| gvk.group == gv.group)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::controller::cluster::snapshot::tests::gv;
+
+    fn dependencies(groups: &[&str], versions: &[&str], param_kind: Option<&str>) -> Dependencies {
+        let param_kind =
+            param_kind.map(|api_version| json!({"apiVersion": api_version, "kind": "Limit"}));
+        let policy = json!({"metadata": {}, "spec": {
+            "paramKind": param_kind,
+            "matchConstraints": {"resourceRules": [
+                {"apiGroups": ["batch"], "apiVersions": ["v1"], "resources": ["jobs"]},
+                {"apiGroups": groups, "apiVersions": versions, "resources": ["deployments"]},
+            ]},
+        }});
+        let mut dependencies = Dependencies::new(&serde_json::from_value(policy).unwrap());
+        dependencies.schemas = Arc::new([gv("autoscaling/v1")].into());
+        dependencies
+    }
+
+    fn resources(api_version: &str) -> Change {
+        Change {
+            resources: [gv(api_version)].into(),
+            ..Change::default()
+        }
+    }
+
+    fn schemas(api_version: &str) -> Change {
+        Change {
+            schemas: [gv(api_version)].into(),
+            ..Change::default()
+        }
+    }
+
+    fn crds(group: &str, kind: &str) -> Change {
+        Change {
+            crds: [(group.to_owned(), kind.to_owned())].into(),
+            ..Change::default()
+        }
+    }
+
+    #[test]
+    fn rules_params_and_schemas_count() {
+        let apps = dependencies(&["apps"], &["v1"], Some("rules.example.com/v1"));
+        let any_group = dependencies(&["*"], &["v1"], None);
+        let any_version = dependencies(&["apps"], &["*"], None);
+        let core = dependencies(&[""], &["v1"], None);
+        let table = [
+            (&apps, resources("apps/v1"), true),
+            (&apps, resources("batch/v1"), true),
+            (&apps, resources("apps/v1beta1"), false),
+            (&apps, resources("v1"), false),
+            (&apps, resources("rules.example.com/v2"), true),
+            (&apps, schemas("autoscaling/v1"), true),
+            // Not checked against it: nothing served has it.
+            (&apps, schemas("apps/v1"), false),
+            (&apps, crds("rules.example.com", "Limit"), true),
+            (&apps, crds("rules.example.com", "Other"), false),
+            (&apps, crds("apps", "Limit"), false),
+            (&apps, Change::default(), false),
+            (&any_group, resources("example.com/v1"), true),
+            (&any_group, resources("example.com/v2"), false),
+            (&any_group, crds("rules.example.com", "Limit"), false),
+            (&any_version, resources("apps/v7"), true),
+            (&any_version, resources("v7"), false),
+            (&core, resources("v1"), true),
+            (&core, resources("events.k8s.io/v1"), false),
+        ];
+        for (dependencies, change, expect) in table {
+            assert_eq!(
+                dependencies.are_touched_by(&change, Profile::Truthful),
+                expect,
+                "{dependencies:?} {change:?}"
+            );
+        }
+        // Upstream takes the core group for any.
+        let change = resources("events.k8s.io/v1");
+        assert!(core.are_touched_by(&change, Profile::Upstream));
+    }
+
+    #[test]
+    fn suggestions_depend_on_all_resources() {
+        let mut apps = dependencies(&["apps"], &["v1"], None);
+        apps.has_suggestions = true;
+        assert!(apps.are_touched_by(&resources("example.com/v1"), Profile::Truthful));
+        assert!(!apps.are_touched_by(&schemas("example.com/v1"), Profile::Truthful));
+    }
+
+    #[test]
+    fn what_probes_name_counts() {
+        let mut apps = dependencies(&["apps"], &["v1"], None);
+        apps.probe_groups = ["example.com".to_owned()].into();
+        assert!(apps.are_touched_by(&resources("example.com/v3"), Profile::Truthful));
+        assert!(!apps.are_touched_by(&resources("example.org/v3"), Profile::Truthful));
+        // Sample objects are held against them.
+        assert!(apps.are_touched_by(&schemas("example.com/v3"), Profile::Truthful));
+        assert!(!apps.are_touched_by(&schemas("example.org/v3"), Profile::Truthful));
+    }
+
+    #[test]
+    fn an_empty_policy_depends_on_nothing() {
+        let none = Dependencies::new(&ValidatingAdmissionPolicy::default());
+        assert!(!none.are_touched_by(&resources("apps/v1"), Profile::Truthful));
+    }
+}

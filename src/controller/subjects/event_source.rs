@@ -1,0 +1,101 @@
+//! The rule by which a received object supersedes the stored one.
+//!
+//! Lists and watch events are ordered. Responses to our own writes overtake them, or arrive after the object was
+//! deleted. So a response may only update an object that the watch has reported, and neither creates nor restores
+//! one.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+/// One state of an object: enough of its metadata to tell it from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ObjectState<'a> {
+    pub(crate) uid: Option<&'a str>,
+    pub(crate) resource_version: Option<&'a str>,
+}
+
+impl<'a> From<&'a ObjectMeta> for ObjectState<'a> {
+    fn from(metadata: &'a ObjectMeta) -> Self {
+        Self {
+            uid: metadata.uid.as_deref(),
+            resource_version: metadata.resource_version.as_deref(),
+        }
+    }
+}
+
+/// How an object became known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EventSource {
+    /// It was listed: a list is what there is, also where it is older, as after the restore of a backup.
+    Listed,
+    /// The watch told of it.
+    Watched,
+    /// The API server answered it to a write.
+    Answered,
+}
+
+impl EventSource {
+    /// Reports whether an object with the metadata `new`, known in this way, replaces `known`, or is
+    /// the first of its name.
+    ///
+    /// Resource versions of one resource are numbers that rise (KEP-5504). Where they are not, the watch
+    /// is believed, and an answer is not.
+    pub(crate) fn supersedes(self, new: ObjectState<'_>, known: Option<ObjectState<'_>>) -> bool {
+        let Some(known) = known else {
+            return self != Self::Answered;
+        };
+        let number = |state: ObjectState<'_>| state.resource_version?.parse::<u64>().ok();
+        let is_newer = match (number(new), number(known)) {
+            (Some(new), Some(known)) => Some(new > known),
+            _ => None,
+        };
+        let is_other = new != known;
+        match self {
+            Self::Listed => is_other,
+            Self::Watched => is_newer.unwrap_or(is_other),
+            Self::Answered => new.uid == known.uid && is_newer.unwrap_or(false),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state<'a>((uid, version): (&'a str, &'a str)) -> ObjectState<'a> {
+        ObjectState {
+            uid: Some(uid),
+            resource_version: Some(version),
+        }
+    }
+
+    #[test]
+    fn the_rule() {
+        use EventSource::{Answered, Listed, Watched};
+        let table = [
+            // What is new is told by lists and watches, never by an answer.
+            (Listed, None, ("u", "9"), true),
+            (Watched, None, ("u", "9"), true),
+            (Answered, None, ("u", "9"), false),
+            // An older state is not news, but in a list.
+            (Watched, Some(("u", "9")), ("u", "10"), true),
+            (Watched, Some(("u", "9")), ("u", "9"), false),
+            (Watched, Some(("u", "10")), ("u", "9"), false),
+            (Listed, Some(("u", "10")), ("u", "9"), true),
+            (Listed, Some(("u", "9")), ("u", "9"), false),
+            (Answered, Some(("u", "9")), ("u", "10"), true),
+            (Answered, Some(("u", "10")), ("u", "9"), false),
+            // Another object of the same name.
+            (Watched, Some(("u", "9")), ("v", "10"), true),
+            (Listed, Some(("u", "9")), ("v", "9"), true),
+            (Answered, Some(("v", "9")), ("u", "10"), false),
+            // Versions that are no numbers.
+            (Watched, Some(("u", "x")), ("u", "y"), true),
+            (Watched, Some(("u", "x")), ("u", "x"), false),
+            (Answered, Some(("u", "x")), ("u", "y"), false),
+        ];
+        for (source, known, new, expect) in table {
+            let supersedes = source.supersedes(state(new), known.map(state));
+            assert_eq!(supersedes, expect, "{source:?} {known:?} {new:?}");
+        }
+    }
+}

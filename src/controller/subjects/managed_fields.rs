@@ -1,0 +1,112 @@
+//! Ownership of status fields: the name under which we apply, and the fields that other managers own as well.
+//!
+//! Source: structured-merge-diff `merge/update.go`, `Updater.prune`; k8s.io/apimachinery
+//! `pkg/util/managedfields/internal/skipnonapplied.go`.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
+use kube::api::{PatchParams, ValidationDirective};
+use serde_json::{Map, Value, json};
+
+/// The name under which we own fields.
+pub const FIELD_MANAGER: &str = "vap-status-controller";
+
+/// Parameters of our server-side applies.
+///
+/// Without `fieldValidation` the API server reads each patch a second time, to warn of duplicate fields, which nobody
+/// would see.
+///
+/// Source: k8s.io/apiserver `pkg/endpoints/handlers/patch.go`, `applyPatcher.applyPatchToCurrentObject`.
+pub(crate) fn apply_params() -> PatchParams {
+    PatchParams {
+        field_validation: Some(ValidationDirective::Ignore),
+        ..PatchParams::apply(FIELD_MANAGER).force()
+    }
+}
+
+/// Returns true if the status has fields that we applied.
+pub(crate) fn owns_status(metadata: &ObjectMeta) -> bool {
+    ours(metadata).next().is_some()
+}
+
+/// Reports whether another manager may own a condition that is ours. Managed fields without content tell nothing.
+pub(crate) fn may_share(metadata: &ObjectMeta) -> bool {
+    let mut ours = ours(metadata);
+    ours.any(|entry| entry.fields_v1.is_none()) || !shared(metadata).is_empty()
+}
+
+/// The name of a condition among managed fields.
+pub(crate) fn key(condition: &Value) -> String {
+    let type_ = condition.get("type").and_then(Value::as_str);
+    format!("k:{}", json!({"type": type_.unwrap_or_default()}))
+}
+
+/// Entries of the managed fields that are ours.
+fn ours(metadata: &ObjectMeta) -> impl Iterator<Item = &ManagedFieldsEntry> {
+    let managers = metadata.managed_fields.iter().flatten();
+    managers.filter(|entry| is_ours(entry))
+}
+
+fn is_ours(entry: &ManagedFieldsEntry) -> bool {
+    entry.manager.as_deref() == Some(FIELD_MANAGER)
+        && entry.subresource.as_deref() == Some("status")
+}
+
+/// The keys of the conditions whose content we own, and that other managers own a part of.
+pub(crate) fn shared(metadata: &ObjectMeta) -> BTreeSet<String> {
+    let of_others: Vec<_> = (metadata.managed_fields.iter().flatten())
+        .filter(|entry| !is_ours(entry))
+        .filter_map(conditions)
+        .collect();
+    let ours = ours(metadata).filter_map(conditions).flatten();
+    ours.filter(|(_, fields)| fields.get("f:status").is_some())
+        .map(|(key, _)| key)
+        .filter(|key| of_others.iter().any(|fields| fields.contains_key(*key)))
+        .cloned()
+        .collect()
+}
+
+/// The conditions that a manager owns something of.
+fn conditions(entry: &ManagedFieldsEntry) -> Option<&Map<String, Value>> {
+    let fields = entry.fields_v1.as_ref()?;
+    fields.0.pointer("/f:status/f:conditions")?.as_object()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metadata(managers: &[(&str, Value)]) -> ObjectMeta {
+        let managers: Vec<Value> = managers
+            .iter()
+            .map(|(manager, conditions)| {
+                json!({"manager": manager, "operation": "Apply", "subresource": "status", "fieldsType": "FieldsV1",
+                       "fieldsV1": {"f:status": {"f:conditions": conditions}}})
+            })
+            .collect();
+        serde_json::from_value(json!({"managedFields": managers})).unwrap()
+    }
+
+    #[test]
+    fn a_condition_is_shared_if_its_content_is_ours_and_another_has_a_part() {
+        const READY: &str = r#"k:{"type":"Ready"}"#;
+        let whole = json!({READY: {".": {}, "f:type": {}, "f:status": {}}});
+        let key = json!({READY: {".": {}, "f:type": {}}});
+        let other = json!({r#"k:{"type":"Bound"}"#: {".": {}, "f:type": {}, "f:status": {}}});
+        let is_shared = |ours: &Value, theirs: &Value| {
+            let managers = [(FIELD_MANAGER, ours.clone()), ("others", theirs.clone())];
+            may_share(&metadata(&managers))
+        };
+        assert!(is_shared(&whole, &whole));
+        assert!(is_shared(&whole, &key));
+        assert!(!is_shared(&whole, &other));
+        // Somebody else has written the content since.
+        assert!(!is_shared(&key, &whole));
+        assert!(!may_share(&metadata(&[(FIELD_MANAGER, whole.clone())])));
+        assert!(!may_share(&metadata(&[("others", whole)])));
+        assert!(!may_share(&ObjectMeta::default()));
+        let bare = json!({"managedFields": [{"manager": FIELD_MANAGER, "subresource": "status"}]});
+        assert!(may_share(&serde_json::from_value(bare).unwrap()));
+    }
+}

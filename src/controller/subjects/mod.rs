@@ -1,0 +1,21 @@
+//! The policies and other subjects that exist, with everything that is stored about each.
+
+pub(crate) mod admission_cache;
+pub(crate) mod check_result;
+pub(crate) mod dependencies;
+pub(crate) mod event_source;
+pub(crate) mod exclude;
+pub(crate) mod generation;
+pub(crate) mod lanes;
+pub(crate) mod managed_fields;
+pub(crate) mod opt_in;
+pub(crate) mod packed;
+pub(crate) mod params;
+pub(crate) mod pending_events;
+pub(crate) mod policy_index;
+pub(crate) mod probe;
+pub(crate) mod probe_inputs;
+pub(crate) mod rules;
+pub(crate) mod stale_conditions;
+pub(crate) mod store;
+pub(crate) mod write_limiter;

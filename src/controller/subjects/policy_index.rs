@@ -1,0 +1,594 @@
+//! Objects that refer to a policy, indexed by the policy: bindings and probes.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
+};
+use kube::{Resource as _, ResourceExt};
+
+use super::event_source::{EventSource, ObjectState};
+use super::packed::{Identity, Packed};
+use super::probe::Probe;
+use super::probe_inputs;
+use crate::controller::process::memory::{self, mebibytes};
+use crate::policy::subject::{SubjectId, SubjectKind};
+
+/// The bindings.
+pub(crate) type Bindings = PolicyIndex<ValidatingAdmissionPolicyBinding>;
+
+/// The probes. All that exist are known where their kind is not served.
+pub(crate) type Probes = PolicyIndex<Probe>;
+
+/// An object that refers to a policy.
+pub(crate) trait RefersToPolicy: ResourceExt {
+    /// The object as it is kept.
+    type Kept;
+
+    /// Keeps the object.
+    fn keep(self) -> Self::Kept;
+
+    /// The object that is kept.
+    fn kept(kept: &Self::Kept) -> Arc<Self>;
+
+    /// The state of the object that is kept.
+    fn kept_state(kept: &Self::Kept) -> ObjectState<'_>;
+
+    /// Returns the policy. Bindings name it only: its kind is `bound`.
+    fn subject(&self, bound: SubjectKind) -> SubjectId;
+
+    /// Reports whether the object is the same as `other` as far as the policy is concerned: other
+    /// differences are ignored.
+    fn is_equivalent_to(&self, other: &Self) -> bool;
+
+    /// Returns the bytes that count against the limits: 0 if there are none for the kind.
+    fn stored_bytes(_kept: &Self::Kept) -> usize {
+        0
+    }
+
+    /// Returns the time of creation, in seconds. The oldest objects are stored if there is no room for all.
+    fn created_at(_kept: &Self::Kept) -> i64 {
+        0
+    }
+
+    /// Returns the object without its content, which there is no room for because of `why`.
+    fn rejected(_kept: &Self::Kept, _why: &str) -> Option<Self::Kept> {
+        None
+    }
+
+    /// Returns the bytes that a rejected object would take. `None` if it is not rejected.
+    fn rejected_bytes(_kept: &Self::Kept) -> Option<usize> {
+        None
+    }
+}
+
+/// A binding at rest. There may be one for each of thousands of policies.
+#[derive(Debug)]
+pub(crate) struct PackedBinding {
+    identity: Identity,
+    spec: Packed<ValidatingAdmissionPolicyBindingSpec>,
+    /// True if probes may use its params and namespaces.
+    allows_inputs: bool,
+}
+
+impl RefersToPolicy for ValidatingAdmissionPolicyBinding {
+    type Kept = PackedBinding;
+
+    fn keep(self) -> PackedBinding {
+        PackedBinding {
+            identity: Identity::of(&self.metadata),
+            spec: Packed::new(&self.spec),
+            allows_inputs: probe_inputs::allows_inputs(&self.metadata),
+        }
+    }
+
+    fn kept(kept: &PackedBinding) -> Arc<Self> {
+        let mut metadata = kept.identity.metadata();
+        probe_inputs::set_allows_inputs(&mut metadata, kept.allows_inputs);
+        Arc::new(Self {
+            metadata,
+            spec: kept.spec.unpack(),
+        })
+    }
+
+    fn kept_state(kept: &PackedBinding) -> ObjectState<'_> {
+        kept.identity.state()
+    }
+
+    fn subject(&self, bound: SubjectKind) -> SubjectId {
+        SubjectId::new(bound, &*self.spec.policy_name)
+    }
+
+    fn is_equivalent_to(&self, other: &Self) -> bool {
+        self.spec == other.spec
+            && probe_inputs::allows_inputs(&self.metadata)
+                == probe_inputs::allows_inputs(&other.metadata)
+    }
+}
+
+impl RefersToPolicy for Probe {
+    type Kept = Arc<Self>;
+
+    fn keep(self) -> Arc<Self> {
+        Arc::new(self)
+    }
+
+    fn kept(kept: &Arc<Self>) -> Arc<Self> {
+        Arc::clone(kept)
+    }
+
+    fn kept_state(kept: &Arc<Self>) -> ObjectState<'_> {
+        kept.meta().into()
+    }
+
+    fn subject(&self, _bound: SubjectKind) -> SubjectId {
+        self.spec.subject.clone()
+    }
+
+    fn is_equivalent_to(&self, other: &Self) -> bool {
+        self.spec.hash == other.spec.hash
+            && self.status == other.status
+            && self.problem == other.problem
+    }
+
+    fn stored_bytes(kept: &Arc<Self>) -> usize {
+        Probe::stored_bytes(kept)
+    }
+
+    fn created_at(kept: &Arc<Self>) -> i64 {
+        Probe::created_at(kept)
+    }
+
+    fn rejected(kept: &Arc<Self>, why: &str) -> Option<Arc<Self>> {
+        Some(Arc::new(Probe::rejected(kept, why.to_owned())))
+    }
+
+    fn rejected_bytes(kept: &Arc<Self>) -> Option<usize> {
+        Probe::rejected_bytes(kept)
+    }
+}
+
+/// The greatest number of bytes that objects of a kind may take when they are stored.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// The bytes of one policy's objects.
+    of_policy: usize,
+    /// The bytes of all objects.
+    in_all: usize,
+}
+
+/// All objects of a kind, by the policy that they refer to.
+pub(crate) struct PolicyIndex<K: RefersToPolicy> {
+    /// The kind of policies that bindings refer to.
+    bound: SubjectKind,
+    state: Mutex<State<K>>,
+}
+
+impl<K: RefersToPolicy> fmt::Debug for PolicyIndex<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PolicyIndex").finish_non_exhaustive()
+    }
+}
+
+/// Objects with their names.
+type Named<T> = Vec<(Arc<str>, T)>;
+
+/// Objects by age: the time of creation and the name.
+type ByAge = BTreeSet<(i64, Arc<str>)>;
+
+struct State<K: RefersToPolicy> {
+    limits: Limits,
+    /// The bytes of all stored objects.
+    n_bytes: usize,
+    /// The stored objects whose bytes count.
+    stored: ByAge,
+    /// The objects that there was no room for.
+    rejected: ByAge,
+    /// True once all existing objects are known.
+    is_listed: bool,
+    /// The policy that an object refers to, by the name of the object.
+    policies: HashMap<Arc<str>, SubjectId>,
+    /// The objects of a policy with their names, sorted by these.
+    by_policy: HashMap<SubjectId, Named<K::Kept>>,
+}
+
+impl<K: RefersToPolicy> Default for PolicyIndex<K> {
+    fn default() -> Self {
+        let state = State {
+            limits: Limits {
+                of_policy: memory::MAX_PROBES_OF_POLICY,
+                in_all: memory::MAX_PROBES,
+            },
+            n_bytes: 0,
+            stored: ByAge::new(),
+            rejected: ByAge::new(),
+            is_listed: false,
+            policies: HashMap::new(),
+            by_policy: HashMap::new(),
+        };
+        Self {
+            bound: SubjectKind::ValidatingAdmissionPolicy,
+            state: Mutex::new(state),
+        }
+    }
+}
+
+impl<K: RefersToPolicy> PolicyIndex<K> {
+    /// Creates an index of bindings of policies of a kind.
+    pub(crate) fn new(bound: SubjectKind) -> Self {
+        Self {
+            bound,
+            ..Self::default()
+        }
+    }
+
+    /// Inserts the object if it supersedes the stored one. Returns the policies that this affects: the one to which it
+    /// refers, and the one to which it referred before.
+    pub(crate) fn put(&self, mut object: K, from: EventSource) -> Vec<SubjectId> {
+        let Some(name) = object.meta().name.clone() else {
+            return Vec::new();
+        };
+        object.meta_mut().managed_fields = None;
+        probe_inputs::trim_annotations(object.meta_mut());
+        let policy = object.subject(self.bound);
+        let mut state = self.lock();
+        let known = state.get(&name).map(K::kept_state);
+        if !from.supersedes(object.meta().into(), known) {
+            return Vec::new();
+        }
+        let before = state.policies.get(&*name).cloned();
+        let replaced = before.as_ref().and_then(|before| state.take(before, &name));
+        let name: Arc<str> = name.into();
+        state.insert(Arc::clone(&name), &policy, object.keep());
+        // The other policies of which a probe lost its place.
+        let mut touched = state.make_room(&policy, &name);
+        let is_news = match (before, replaced, state.get(&name)) {
+            (Some(before), Some(old), Some(new)) if before == policy => {
+                !K::kept(new).is_equivalent_to(&K::kept(&old))
+            }
+            (Some(before), ..) if before != policy => {
+                touched.push(before);
+                true
+            }
+            _ => true,
+        };
+        if is_news {
+            touched.push(policy);
+        }
+        touched
+    }
+
+    /// Returns the names of rejected objects that there is room for now, the oldest first.
+    pub(crate) fn readmissible(&self) -> Vec<String> {
+        let state = self.lock();
+        let mut n_bytes = state.n_bytes;
+        let mut names = Vec::new();
+        for (_, name) in &state.rejected {
+            let needed = state.get(name).and_then(K::rejected_bytes);
+            let needed = needed.unwrap_or_default();
+            let policy = state.policies.get(name);
+            let of_policy = policy.map_or(0, |policy| state.bytes_of(policy));
+            if n_bytes.saturating_add(needed) <= state.limits.in_all
+                && of_policy.saturating_add(needed) <= state.limits.of_policy
+            {
+                n_bytes += needed;
+                names.push(name.to_string());
+            }
+        }
+        names
+    }
+
+    /// Inserts an object that was read because there is room for it now, unless its state is older than the known one.
+    /// Returns the names of the policies that this touches.
+    pub(crate) fn readmit(&self, object: K) -> Vec<SubjectId> {
+        {
+            let mut state = self.lock();
+            let name = object.meta().name.clone().unwrap_or_default();
+            let Some(kept) = state.get(&name) else {
+                return Vec::new();
+            };
+            let known = K::kept_state(kept);
+            let is_same = known == object.meta().into();
+            let is_newer = EventSource::Watched.supersedes(object.meta().into(), Some(known));
+            if K::rejected_bytes(kept).is_none() || !(is_same || is_newer) {
+                return Vec::new();
+            }
+            if let Some(policy) = state.policies.remove(&*name) {
+                state.take(&policy, &name);
+            }
+        }
+        self.put(object, EventSource::Watched)
+    }
+
+    /// Returns the bytes of all stored objects.
+    #[cfg(test)]
+    pub(crate) fn n_bytes(&self) -> usize {
+        self.lock().n_bytes
+    }
+
+    /// Sets the limits.
+    #[cfg(test)]
+    pub(crate) fn set_limits(&self, of_policy: usize, in_all: usize) {
+        self.lock().limits = Limits { of_policy, in_all };
+    }
+
+    /// Takes an object out, and names the policy that this touches.
+    pub(crate) fn remove(&self, name: &str) -> Option<SubjectId> {
+        let mut state = self.lock();
+        let policy = state.policies.remove(name)?;
+        state.take(&policy, name);
+        Some(policy)
+    }
+
+    /// Takes out all objects but these, notes that there are no others, and names the policies that this
+    /// touches.
+    pub(crate) fn retain(&self, names: &BTreeSet<String>) -> Vec<SubjectId> {
+        let gone: Vec<String> = {
+            let mut state = self.lock();
+            state.is_listed = true;
+            let known = state.policies.keys();
+            known
+                .filter(|name| !names.contains(&***name))
+                .map(ToString::to_string)
+                .collect()
+        };
+        gone.iter().filter_map(|name| self.remove(name)).collect()
+    }
+
+    /// Reports whether all existing objects are known.
+    pub(crate) fn is_listed(&self) -> bool {
+        self.lock().is_listed
+    }
+
+    /// The objects that refer to a policy, by name; `None` as long as not all are known.
+    pub(crate) fn of(&self, policy: &SubjectId) -> Option<Vec<Arc<K>>> {
+        let state = self.lock();
+        if !state.is_listed {
+            return None;
+        }
+        let objects = state.by_policy.get(policy).into_iter().flatten();
+        Some(objects.map(|(_, kept)| K::kept(kept)).collect())
+    }
+
+    /// Returns all policies that objects refer to.
+    pub(crate) fn policies(&self) -> Vec<SubjectId> {
+        self.lock().by_policy.keys().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<K>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: RefersToPolicy> State<K> {
+    fn get(&self, name: &str) -> Option<&K::Kept> {
+        let of_policy = self.by_policy.get(self.policies.get(name)?)?;
+        let idx = position(of_policy, name).ok()?;
+        of_policy.get(idx).map(|(_, kept)| kept)
+    }
+
+    fn insert(&mut self, name: Arc<str>, policy: &SubjectId, kept: K::Kept) {
+        // The name is stored once.
+        let policy = match self.by_policy.get_key_value(policy) {
+            Some((known, _)) => known.clone(),
+            None => policy.clone(),
+        };
+        self.policies.insert(Arc::clone(&name), policy.clone());
+        let of_policy = self.by_policy.entry(policy).or_default();
+        // Most policies have one: a vector would make room for several.
+        of_policy.reserve_exact(1);
+        let (Ok(idx) | Err(idx)) = position(of_policy, &name);
+        let n_bytes = K::stored_bytes(&kept);
+        let age = (K::created_at(&kept), Arc::clone(&name));
+        let is_rejected = K::rejected_bytes(&kept).is_some();
+        of_policy.insert(idx, (name, kept));
+        if is_rejected {
+            self.rejected.insert(age);
+        } else if n_bytes > 0 {
+            self.n_bytes += n_bytes;
+            self.stored.insert(age);
+        }
+    }
+
+    /// Returns the bytes of the objects of a policy.
+    fn bytes_of(&self, policy: &SubjectId) -> usize {
+        let objects = self.by_policy.get(policy).into_iter().flatten();
+        objects.map(|(_, kept)| K::stored_bytes(kept)).sum()
+    }
+
+    /// Rejects the youngest objects until those of `policy`, and all objects, are within the limits. Returns the
+    /// policies of the rejected ones except `name`.
+    ///
+    /// The age decides, which the API server sets: a flood of new objects takes no room from existing ones, and a
+    /// restart has the same result.
+    fn make_room(&mut self, policy: &SubjectId, name: &str) -> Vec<SubjectId> {
+        let mut touched = Vec::new();
+        if self.n_bytes == 0 {
+            // Objects of this kind have no limit.
+            return touched;
+        }
+        let Limits { of_policy, in_all } = self.limits;
+        while self.bytes_of(policy) > of_policy {
+            let objects = self.by_policy.get(policy).into_iter().flatten();
+            let stored = objects.filter(|(_, kept)| K::stored_bytes(kept) > 0);
+            let ages = stored.map(|(of, kept)| (K::created_at(kept), Arc::clone(of)));
+            let Some((_, youngest)) = ages.max() else {
+                break;
+            };
+            let why = format!(
+                "there is no room for the probe: the probes of one policy may take {} when they are stored, and the \
+                 oldest ones come first; use fewer or smaller cases",
+                mebibytes(of_policy)
+            );
+            if !self.reject(&youngest, &why) {
+                break;
+            }
+        }
+        while self.n_bytes > in_all {
+            let Some((_, youngest)) = self.stored.last().cloned() else {
+                break;
+            };
+            let why = format!(
+                "there is no room for the probe: the probes of all policies may take {} when they are stored, and the \
+                 oldest ones come first; delete probes that are not needed",
+                mebibytes(in_all)
+            );
+            let policy = self.policies.get(&youngest).cloned();
+            if !self.reject(&youngest, &why) {
+                break;
+            }
+            touched.extend(policy.filter(|_| *youngest != *name));
+        }
+        touched
+    }
+
+    /// Replaces an object by its identity. Returns true if it did.
+    fn reject(&mut self, name: &str, why: &str) -> bool {
+        let Some((name, policy)) = self.policies.get_key_value(name) else {
+            return false;
+        };
+        let (name, policy) = (Arc::clone(name), policy.clone());
+        let rejected = self.get(&name).and_then(|kept| K::rejected(kept, why));
+        let Some(rejected) = rejected else {
+            return false;
+        };
+        self.take(&policy, &name);
+        self.insert(name, &policy, rejected);
+        true
+    }
+
+    fn take(&mut self, policy: &SubjectId, name: &str) -> Option<K::Kept> {
+        let of_policy = self.by_policy.get_mut(policy)?;
+        let idx = position(of_policy, name).ok()?;
+        let (name, taken) = of_policy.remove(idx);
+        if of_policy.is_empty() {
+            self.by_policy.remove(policy);
+        }
+        let age = (K::created_at(&taken), name);
+        if self.stored.remove(&age) {
+            self.n_bytes = self.n_bytes.saturating_sub(K::stored_bytes(&taken));
+        }
+        self.rejected.remove(&age);
+        Some(taken)
+    }
+}
+
+/// Where the object of that name is, or would be.
+fn position<T>(objects: &[(Arc<str>, T)], name: &str) -> Result<usize, usize> {
+    objects.binary_search_by(|(of, _)| (**of).cmp(name))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::controller::tests::id;
+
+    pub(crate) fn binding(name: &str, policy: &str) -> ValidatingAdmissionPolicyBinding {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static VERSION: AtomicU64 = AtomicU64::new(100);
+        let version = VERSION.fetch_add(1, Ordering::Relaxed).to_string();
+        let value = json!({"metadata": {"name": name, "uid": name, "resourceVersion": version},
+                           "spec": {"policyName": policy, "validationActions": ["Deny"]}});
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn names(bindings: &Bindings, policy: &str) -> Option<Vec<String>> {
+        let name = |binding: Arc<ValidatingAdmissionPolicyBinding>| {
+            binding.metadata.name.clone().unwrap_or_default()
+        };
+        Some(bindings.of(&id(policy))?.into_iter().map(name).collect())
+    }
+
+    #[test]
+    fn nothing_is_known_before_the_list() {
+        let bindings = Bindings::default();
+        bindings.put(binding("a", "p"), EventSource::Watched);
+        assert_eq!(names(&bindings, "p"), None);
+        assert_eq!(bindings.retain(&["a".to_owned()].into()), []);
+        assert_eq!(names(&bindings, "p").unwrap(), ["a"]);
+        assert_eq!(names(&bindings, "q").unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_binding_touches_the_policy_it_leaves_too() {
+        let bindings = Bindings::default();
+        assert_eq!(
+            bindings.put(binding("a", "p"), EventSource::Watched),
+            [id("p")]
+        );
+        assert_eq!(bindings.put(binding("a", "p"), EventSource::Watched), []);
+        assert_eq!(
+            bindings.put(binding("a", "q"), EventSource::Watched),
+            [id("p"), id("q")]
+        );
+        bindings.put(binding("b", "q"), EventSource::Watched);
+        assert_eq!(bindings.retain(&["b".to_owned()].into()), [id("q")]);
+        assert_eq!(names(&bindings, "q").unwrap(), ["b"]);
+        assert_eq!(bindings.remove("b"), Some(id("q")));
+        assert_eq!(bindings.remove("b"), None);
+        assert_eq!(names(&bindings, "q").unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn put_keeps_the_permission_for_probes_and_no_other_annotation() {
+        let bindings = Bindings::default();
+        bindings.retain(&BTreeSet::new());
+        let annotated = |value: &str| {
+            let mut binding = binding("a", "p");
+            let annotations = [(probe_inputs::PROBE_INPUTS, value), ("other", "x")];
+            let annotations = annotations.map(|(key, value)| (key.to_owned(), value.to_owned()));
+            binding.metadata.annotations = Some(annotations.into());
+            binding
+        };
+        let is_allowed =
+            || probe_inputs::allows_inputs(&bindings.of(&id("p")).unwrap()[0].metadata);
+        bindings.put(annotated("no"), EventSource::Watched);
+        assert!(!is_allowed());
+        assert_eq!(
+            bindings.put(annotated("FromCluster"), EventSource::Watched),
+            [id("p")]
+        );
+        assert!(is_allowed());
+        assert_eq!(
+            bindings.of(&id("p")).unwrap()[0]
+                .metadata
+                .annotations
+                .as_ref()
+                .unwrap()
+                .len(),
+            1
+        );
+        assert_eq!(
+            bindings.put(annotated("FromCluster"), EventSource::Watched),
+            []
+        );
+        assert_eq!(
+            bindings.put(binding("a", "p"), EventSource::Watched),
+            [id("p")]
+        );
+        assert!(!is_allowed());
+    }
+
+    #[test]
+    fn an_answer_does_not_undo_what_the_watch_told() {
+        let bindings = Bindings::default();
+        let of = |version: &str, policy: &str| {
+            let mut binding = binding("a", policy);
+            binding.metadata.resource_version = Some(version.to_owned());
+            binding
+        };
+        bindings.retain(&BTreeSet::new());
+        bindings.put(of("3", "p"), EventSource::Answered);
+        assert_eq!(names(&bindings, "p").unwrap().len(), 0, "it is deleted");
+        bindings.put(of("9", "p"), EventSource::Watched);
+        bindings.put(of("8", "q"), EventSource::Answered);
+        assert_eq!(names(&bindings, "q").unwrap().len(), 0);
+        bindings.put(of("10", "q"), EventSource::Answered);
+        assert_eq!(names(&bindings, "q").unwrap(), ["a"]);
+        assert_eq!(names(&bindings, "p").unwrap().len(), 0);
+    }
+}

@@ -1,0 +1,174 @@
+//! State of a policy's bindings and of the params that they refer to.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::admissionregistration::v1::{
+    ParamRef, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
+
+use super::params;
+use crate::controller::cluster::snapshot::ClusterSnapshot;
+use crate::controller::context::Context;
+use crate::controller::subjects::params::{Listing, Objects, Referrer};
+use crate::policy;
+use crate::policy::subject::{SubjectId, SubjectKind};
+use crate::schema::rest_mapper::ApiResource;
+use crate::status::bindings::BindingsState;
+use crate::status::compute::{ParamsState, Sought};
+use crate::telemetry::metrics::Source;
+
+/// The bindings of a policy.
+pub(crate) type Bindings = Vec<Arc<ValidatingAdmissionPolicyBinding>>;
+
+/// Returns the bindings of a policy, or why they are not known. Kinds without bindings have none.
+pub(crate) fn bindings_of(context: &Context, id: &SubjectId) -> Result<Bindings, BindingsState> {
+    let (source, bindings) = match id.kind {
+        SubjectKind::ValidatingAdmissionPolicy => (Source::Bindings, &context.bindings),
+        SubjectKind::MutatingAdmissionPolicy => match context.opt_in.of(id.kind) {
+            Some(state) => (Source::MutatingBindings, &state.bindings),
+            None => return Ok(Bindings::new()),
+        },
+        SubjectKind::ValidatingWebhookConfiguration
+        | SubjectKind::MutatingWebhookConfiguration
+        | SubjectKind::CustomResourceDefinition => return Ok(Bindings::new()),
+    };
+    // Once we may not read them any more, what was listed before says nothing of today.
+    match context.readiness.refusal(source) {
+        // The whole of it is said once, by the log and `/readyz`.
+        Some(_) => Err(BindingsState::NotPermitted),
+        None => bindings.of(id).ok_or(BindingsState::Unread),
+    }
+}
+
+/// The resource that serves the policy's paramKind, if one does.
+pub(crate) fn param_resource<'a>(
+    policy: &ValidatingAdmissionPolicy,
+    snapshot: &'a ClusterSnapshot,
+) -> Option<&'a ApiResource> {
+    let gvk = policy::param_kind(policy)?;
+    snapshot.mapper.resources_of_kind(&gvk).next()
+}
+
+/// Returns the state of the bindings, as the status reports it.
+pub(crate) fn bindings_state(
+    policy: &ValidatingAdmissionPolicy,
+    bindings: &Bindings,
+    params: Option<&ApiResource>,
+) -> BindingsState {
+    let has_param_kind = policy::param_kind(policy).is_some();
+    let bindings = bindings.iter().map(AsRef::as_ref);
+    BindingsState::of(bindings, has_param_kind, params)
+}
+
+/// Returns the state of the params that the bindings refer to, as the status reports it.
+pub(crate) fn params_state(
+    context: &Arc<Context>,
+    policy: &SubjectId,
+    bindings: Result<&Bindings, &BindingsState>,
+    resource: &ApiResource,
+) -> ParamsState {
+    let bindings = match bindings {
+        Ok(bindings) => bindings,
+        Err(BindingsState::NotPermitted) => return ParamsState::BindingsNotPermitted,
+        Err(_) => return ParamsState::Unread,
+    };
+    let references = bindings
+        .iter()
+        .filter_map(|binding| binding.spec.param_ref.as_ref());
+    let references: Vec<&ParamRef> = references.collect();
+    if references.is_empty() {
+        context.params.forget(policy, Referrer::Bindings);
+        return ParamsState::NotReferred;
+    }
+    let by = (policy, Referrer::Bindings);
+    match params::referred(context, resource, by, references) {
+        Listing::Unread => ParamsState::Unread,
+        Listing::Refused(text) => ParamsState::NotPermitted(text),
+        Listing::Failed(reason) => ParamsState::Failed(reason),
+        Listing::Known(known) => examine(bindings, resource, &known),
+    }
+}
+
+/// Looks for the params of each reference.
+fn examine(bindings: &Bindings, resource: &ApiResource, known: &Objects) -> ParamsState {
+    let bindings = bindings.iter().map(AsRef::as_ref);
+    ParamsState::examine(bindings, resource, |_, sought| match sought {
+        Sought::Named(name, namespace) => known.has(name, namespace),
+        Sought::Selected(selector, namespace) => known.has_selected(namespace, &selector),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::controller::cluster::snapshot::tests::resource;
+    use crate::controller::subjects::params::Meta;
+    use crate::status::compute::MissingParams;
+
+    fn bindings(references: &[Value]) -> Bindings {
+        let binding = |(n, reference): (usize, &Value)| {
+            let value = json!({
+                "metadata": {"name": format!("b{n}")},
+                "spec": {"policyName": "p", "validationActions": ["Deny"], "paramRef": reference},
+            });
+            Arc::new(serde_json::from_value(value).unwrap())
+        };
+        references.iter().enumerate().map(binding).collect()
+    }
+
+    fn known(objects: &[(&str, &str, &str)]) -> Objects {
+        let entry = |(namespace, name, team): &(&str, &str, &str)| {
+            let meta = Meta {
+                labels: [("team".to_owned(), (*team).to_owned())].into(),
+                ..Meta::default()
+            };
+            (((*namespace).to_owned(), (*name).to_owned()), meta)
+        };
+        let known = Objects::default();
+        known.replace(objects.iter().map(entry).collect());
+        known
+    }
+
+    #[test]
+    fn references_are_looked_up_where_they_point() {
+        let resource = resource("example.com/v1", "limits", "Limit");
+        let known = known(&[("a", "one", "x"), ("b", "two", "y")]);
+        let table = [
+            (json!({"name": "one"}), None),
+            (json!({"name": "one", "namespace": "a"}), None),
+            (
+                json!({"name": "one", "namespace": "b"}),
+                Some("one in namespace b"),
+            ),
+            (
+                json!({"name": "three", "parameterNotFoundAction": "Deny"}),
+                Some("three in any namespace"),
+            ),
+            (json!({"selector": {"matchLabels": {"team": "y"}}}), None),
+            (
+                json!({"selector": {"matchLabels": {"team": "y"}}, "namespace": "a"}),
+                Some("any that the selector selects in namespace a"),
+            ),
+        ];
+        for (reference, expect) in table {
+            let denies = reference.get("parameterNotFoundAction").is_some();
+            let state = examine(
+                &bindings(std::slice::from_ref(&reference)),
+                &resource,
+                &known,
+            );
+            let missing = expect.map(|what| MissingParams {
+                binding: "b0".into(),
+                what: what.into(),
+                denies,
+            });
+            let expect = ParamsState::Examined {
+                n_found: usize::from(missing.is_none()),
+                missing: missing.into_iter().collect(),
+            };
+            assert_eq!(state, expect, "{reference}");
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! CustomResourceDefinitions as subjects: those with rules, and those that probes name.
+//!
+//! They are many and large, and are watched in any case for the served resources. So they have no watch of their
+//! own, and only their identity, whether they have rules, and a hash of their spec are stored. A definition is read
+//! again when it is checked or when its probes are evaluated: when it changes, and at a start.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use k8s_openapi::ClusterResourceScope;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use crate::controller::cluster::crds::{CustomResourceDefinition, Spec, Status};
+use crate::controller::context::Context;
+use crate::controller::subjects::event_source::EventSource;
+use crate::controller::subjects::opt_in::OptInState;
+use crate::controller::subjects::rules::Rules;
+use crate::controller::subjects::store::Body;
+use crate::policy::subject::{SubjectId, SubjectKind};
+
+/// The kind.
+const DEFINITIONS: SubjectKind = SubjectKind::CustomResourceDefinition;
+
+/// A definition as the watch reads it, with its rules where they are looked for.
+pub(crate) trait ReadDefinition: Resource<DynamicType = ()> + DeserializeOwned {
+    /// The parts.
+    fn parts(self) -> (CustomResourceDefinition, Option<Rules>);
+}
+
+impl ReadDefinition for CustomResourceDefinition {
+    fn parts(self) -> (CustomResourceDefinition, Option<Rules>) {
+        (self, None)
+    }
+}
+
+/// A definition with its rules.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "DefinitionObject")]
+pub(crate) struct WithRules {
+    definition: CustomResourceDefinition,
+    rules: Rules,
+}
+
+#[derive(Deserialize)]
+struct DefinitionObject {
+    #[serde(default)]
+    metadata: Option<ObjectMeta>,
+    #[serde(default)]
+    spec: Option<Box<RawValue>>,
+    #[serde(default)]
+    status: Option<Status>,
+}
+
+impl TryFrom<DefinitionObject> for WithRules {
+    type Error = serde_json::Error;
+
+    fn try_from(object: DefinitionObject) -> Result<Self, Self::Error> {
+        let text = object.spec.as_deref().map_or("null", RawValue::get);
+        let spec: Option<Spec> = serde_json::from_str(text)?;
+        Ok(Self {
+            rules: Rules::new(text),
+            definition: CustomResourceDefinition {
+                metadata: object.metadata.unwrap_or_default(),
+                spec: spec.unwrap_or_default(),
+                status: object.status,
+            },
+        })
+    }
+}
+
+impl ReadDefinition for WithRules {
+    fn parts(self) -> (CustomResourceDefinition, Option<Rules>) {
+        (self.definition, Some(self.rules))
+    }
+}
+
+impl Resource for WithRules {
+    type DynamicType = ();
+    type Scope = ClusterResourceScope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        CustomResourceDefinition::kind(&())
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        CustomResourceDefinition::group(&())
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        CustomResourceDefinition::version(&())
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        CustomResourceDefinition::plural(&())
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.definition.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.definition.metadata
+    }
+}
+
+/// The place where the watch of definitions puts those that are followed.
+pub(crate) struct Listener<'a> {
+    context: &'a Context,
+    state: &'a OptInState,
+    listed: BTreeSet<String>,
+    /// Those of the list that cannot be read exist.
+    unreadable: BTreeSet<String>,
+}
+
+impl<'a> Listener<'a> {
+    /// A listener, where definitions are followed.
+    pub(crate) fn new(context: &'a Context) -> Option<Self> {
+        let is_watched = context.settings.followed.contains(&DEFINITIONS);
+        let state = context.opt_in.of(DEFINITIONS).filter(|_| is_watched)?;
+        Some(Self {
+            context,
+            state,
+            listed: BTreeSet::new(),
+            unreadable: BTreeSet::new(),
+        })
+    }
+
+    /// A list begins.
+    pub(crate) fn begin(&mut self) {
+        self.listed.clear();
+        self.unreadable.clear();
+    }
+
+    /// The list has one of that name that cannot be read.
+    pub(crate) fn keep(&mut self, name: &str) {
+        self.listed.insert(name.to_owned());
+        self.unreadable.insert(name.to_owned());
+    }
+
+    /// There is a definition.
+    pub(crate) fn put(&mut self, metadata: &ObjectMeta, rules: Rules, from: EventSource) {
+        let name = metadata.name.as_deref().unwrap_or_default();
+        let id = SubjectId::new(DEFINITIONS, name);
+        if from == EventSource::Listed {
+            self.listed.insert(name.to_owned());
+        }
+        let shared = ValidatingAdmissionPolicy {
+            metadata: metadata.clone(),
+            ..ValidatingAdmissionPolicy::default()
+        };
+        let body = Body::Definition(rules);
+        let is_new = self
+            .context
+            .store
+            .put_opt_in(id.clone(), shared, body, from);
+        if is_new {
+            self.context.queue.add(&id);
+        }
+    }
+
+    /// The list is whole.
+    pub(crate) fn end(&mut self) {
+        let context = self.context;
+        for gone in context.store.retain(DEFINITIONS, &self.listed) {
+            context.queue.add(&gone);
+        }
+        self.listed.clear();
+        let unreadable = std::mem::take(&mut self.unreadable);
+        self.state.set_policies_listed(unreadable);
+        context.touch_opt_in();
+    }
+
+    /// One of that name is gone.
+    pub(crate) fn delete(&mut self, name: &str) {
+        let id = SubjectId::new(DEFINITIONS, name);
+        self.listed.remove(name);
+        self.unreadable.remove(name);
+        self.state.set_gone(name);
+        self.context.store.remove(&id);
+        self.context.queue.add(&id);
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::controller::cluster::crds::Crd;
+    use crate::controller::subjects::rules::KEYWORD;
+
+    pub(crate) fn definition(name: &str, generation: i64, rules: &Value) -> Value {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": name, "uid": name, "generation": generation, "resourceVersion": generation.to_string()},
+            "spec": {
+                "group": "example.com", "names": {"kind": "Widget", "plural": "widgets"}, "scope": "Cluster",
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                    "type": "object", "description": "of \"x-kubernetes-validations\"",
+                    "properties": {"spec": {"type": "object", "x-kubernetes-validations": rules}}}}}],
+            },
+            "status": {"conditions": [{"type": "Established", "status": "True"}]},
+        })
+    }
+
+    pub(crate) fn read_with_rules(value: &Value) -> WithRules {
+        serde_json::from_str(&value.to_string()).unwrap()
+    }
+
+    #[test]
+    fn with_its_rules_a_definition_is_read_as_without() {
+        let rules = json!([{"rule": "self.a == 1"}]);
+        for value in [
+            definition("a", 1, &rules),
+            json!({"metadata": null, "spec": null, "status": null}),
+            json!({}),
+        ] {
+            let (with, rules) = read_with_rules(&value).parts();
+            let (without, none) = serde_json::from_value::<CustomResourceDefinition>(value)
+                .unwrap()
+                .parts();
+            assert_eq!(none, None);
+            assert!(rules.is_some());
+            assert_eq!(with.metadata, without.metadata);
+            assert_eq!(Crd::from(with), without.into());
+        }
+        // What one form cannot read the other cannot either.
+        let odd = json!({"spec": {"versions": 7}}).to_string();
+        serde_json::from_str::<WithRules>(&odd).unwrap_err();
+        serde_json::from_str::<CustomResourceDefinition>(&odd).unwrap_err();
+    }
+
+    #[test]
+    fn the_spec_alone_tells_what_is_to_be_judged() {
+        let rules = |value: &Value| read_with_rules(value).parts().1.unwrap();
+        let some = definition("a", 1, &json!([{"rule": "true"}]));
+        assert!(rules(&some).has_some);
+        assert!(!rules(&definition("a", 1, &json!([]))).has_some);
+        let mut seen = some.clone();
+        seen["status"] = json!({"conditions": []});
+        seen["metadata"]["labels"] = json!({"a": "b"});
+        assert_eq!(rules(&some), rules(&seen));
+        let other = definition("a", 1, &json!([{"rule": "false"}]));
+        assert_ne!(rules(&some), rules(&other));
+        // Of what nests too deeply it is not known, which is told when it is judged.
+        let deep = format!(
+            "{}{KEYWORD}:1{}",
+            "{\"a\":".repeat(200) + "{",
+            "}".repeat(201)
+        );
+        assert!(Rules::new(&deep).has_some);
+    }
+}

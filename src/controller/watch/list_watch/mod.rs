@@ -1,0 +1,325 @@
+//! Lists the objects of a kind and watches them for changes, by `kube_runtime::watcher`.
+//!
+//! The watcher lists, resumes and relists. Its objects are [`RawObject`]s, so that an object that cannot be parsed is an
+//! event about that object and never a failure of the watch. Its requests go through [`transport`], which limits their
+//! time, silence and size, and reports what the watcher consumes: bookmarks, causes of failures, ends that are not
+//! ordinary.
+//!
+//! A failure is an event too. The next call of [`ListWatch::next`] tries again; there are no silent retries. Lists are
+//! consistent: `resourceVersion` is unset.
+//!
+//! Source: client-go `tools/cache/reflector.go`; KEP-3157 (streamed lists); KEP-956 (bookmarks).
+
+pub(crate) mod fuzzing;
+mod lines;
+mod object;
+mod skim;
+mod transport;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use kube::{Api, Client, Resource};
+use kube_runtime::watcher::{self, Config, Event, watcher};
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use self::object::RawObject;
+pub(crate) use self::object::Unreadable;
+use self::transport::Report;
+use crate::cluster::error::Error;
+
+/// Representations of objects that can be requested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Representation {
+    /// The whole object.
+    Whole,
+    /// Its metadata.
+    Metadata,
+}
+
+impl Representation {
+    /// The media type of a watch event or of a list.
+    const fn media_type(self, is_watch: bool) -> &'static str {
+        match (self, is_watch) {
+            (Self::Whole, _) => "application/json",
+            (Self::Metadata, true) => {
+                "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+            }
+            (Self::Metadata, false) => {
+                "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+            }
+        }
+    }
+}
+
+/// How the objects are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listing {
+    /// As the first events of the watch, one object in memory at a time; by pages of so many where the
+    /// API server says that it cannot.
+    Streamed(u32),
+    /// By pages of so many objects.
+    Paged(u32),
+}
+
+/// ListWatchConfig of a watch: its objects, and how to follow them.
+#[derive(Clone, Debug)]
+pub(crate) struct ListWatchConfig {
+    /// The path of the kind, such as `/apis/apps/v1/deployments`.
+    pub(crate) path: String,
+    /// Representation of each object.
+    pub(crate) representation: Representation,
+    /// How it is listed.
+    pub(crate) listing: Listing,
+    /// How long one watch request lives.
+    pub(crate) life: Duration,
+    /// The most memory that the tree of one object may need, in bytes; `usize::MAX` if the type of the objects builds none
+    /// or has its own limit.
+    pub(crate) max_unpacked: usize,
+}
+
+/// Events of a list or a watch.
+#[derive(Debug)]
+pub(crate) enum ListWatchEvent<K> {
+    /// A list begins: what was listed before may be gone.
+    Init,
+    /// An object of the list.
+    InitApply(K),
+    /// The list is whole.
+    InitDone,
+    /// An object was created or changed.
+    Apply(K),
+    /// An object was deleted.
+    Delete(K),
+    /// The watch works, and nothing has happened.
+    Alive,
+    /// An object exists, and cannot be read.
+    Unreadable(Unreadable),
+    /// The known resource version is too old to resume from: a list follows.
+    Expired,
+    /// A request failed; the next call tries again.
+    Failed(Error),
+}
+
+/// Lists and watches the objects of a kind.
+pub(crate) struct ListWatch<K> {
+    client: Client,
+    config: ListWatchConfig,
+    watch: Mutex<Watch>,
+    /// Events that precede the next one of the watcher.
+    pending: VecDeque<ListWatchEvent<K>>,
+    kind: PhantomData<fn() -> K>,
+}
+
+/// A watcher with the reports of its transport. Only [`ListWatch::next`] locks it; the mutex makes it `Sync`.
+struct Watch {
+    events: BoxStream<'static, watcher::Result<Event<RawObject>>>,
+    reports: UnboundedReceiver<Report>,
+    /// The cause of the next failure.
+    failure: Option<Error>,
+    /// True if a page was too long for its number of objects.
+    is_page_too_long: bool,
+}
+
+/// The next item of a watch.
+enum Next {
+    Report(Report),
+    Event(Box<watcher::Result<Event<RawObject>>>),
+}
+
+impl<K> fmt::Debug for ListWatch<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ListWatch")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Watch {
+    /// Sends nothing before the first call of [`Self::next`].
+    fn new(client: &Client, config: &ListWatchConfig) -> Self {
+        let (sender, reports) = unbounded_channel();
+        let client = transport::client(client.clone(), config, sender);
+        let seconds = u32::try_from(config.life.as_secs().max(1)).unwrap_or(u32::MAX);
+        let of_watcher = Config::default().timeout(seconds);
+        let of_watcher = match config.listing {
+            Listing::Streamed(_) => of_watcher.streaming_lists(),
+            Listing::Paged(size) => of_watcher.page_size(size),
+        };
+        let api = Api::<RawObject>::all_with(client, &config.path);
+        Self {
+            events: watcher(api, of_watcher).boxed(),
+            reports,
+            failure: None,
+            is_page_too_long: false,
+        }
+    }
+
+    /// Returns the reports of the transport and the events of the watcher in the order of the lines on the wire: a report
+    /// that is sent while an event is awaited precedes the event.
+    async fn next(&mut self) -> Vec<Next> {
+        let mut next = Vec::new();
+        let event = tokio::select! {
+            biased;
+            Some(report) = self.reports.recv() => {
+                next.push(Next::Report(report));
+                return next;
+            }
+            event = self.events.next() => event,
+        };
+        while let Ok(report) = self.reports.try_recv() {
+            next.push(Next::Report(report));
+        }
+        // The stream of a watcher has no end.
+        next.extend(event.map(|event| Next::Event(Box::new(event))));
+        next
+    }
+}
+
+impl<K: Resource + DeserializeOwned> ListWatch<K> {
+    /// Sends nothing before the first call of [`Self::next`].
+    pub(crate) fn new(client: Client, config: ListWatchConfig) -> Self {
+        let watch = Mutex::new(Watch::new(&client, &config));
+        Self {
+            client,
+            config,
+            watch,
+            pending: VecDeque::new(),
+            kind: PhantomData,
+        }
+    }
+
+    /// Returns the next event. There is one within the deadlines of the requests.
+    pub(crate) async fn next(&mut self) -> ListWatchEvent<K> {
+        loop {
+            if let Some(event) = self.pending.pop_front() {
+                return event;
+            }
+            let watch = self.watch.get_mut().unwrap_or_else(PoisonError::into_inner);
+            for next in watch.next().await {
+                self.take(next);
+            }
+        }
+    }
+
+    fn take(&mut self, next: Next) {
+        let watch = self.watch.get_mut().unwrap_or_else(PoisonError::into_inner);
+        match next {
+            Next::Report(Report::Progress) => self.pending.push_back(ListWatchEvent::Alive),
+            Next::Report(Report::Failed(error)) => watch.failure = Some(error),
+            Next::Report(Report::PageTooLong) => watch.is_page_too_long = true,
+            Next::Report(Report::Event(event)) => self.event(*event),
+            Next::Event(event) => match *event {
+                Ok(event) => self.event(event),
+                Err(error) => {
+                    let reported = watch.failure.take();
+                    let is_page_too_long = std::mem::take(&mut watch.is_page_too_long);
+                    self.fail(&error, reported, is_page_too_long);
+                }
+            },
+        }
+    }
+
+    fn event(&mut self, event: Event<RawObject>) {
+        let max_unpacked = self.config.max_unpacked;
+        let parsed = |object: &RawObject| object.parse::<K>(max_unpacked);
+        let signal = match event {
+            Event::Init => ListWatchEvent::Init,
+            Event::InitApply(object) => {
+                parsed(&object).map_or_else(ListWatchEvent::Unreadable, ListWatchEvent::InitApply)
+            }
+            Event::InitDone => ListWatchEvent::InitDone,
+            Event::Apply(object) => {
+                parsed(&object).map_or_else(ListWatchEvent::Unreadable, ListWatchEvent::Apply)
+            }
+            Event::Delete(object) => match parsed(&object) {
+                Ok(object) => ListWatchEvent::Delete(object),
+                // Only a list shows which object is gone.
+                Err(_) => {
+                    self.restart();
+                    ListWatchEvent::Expired
+                }
+            },
+        };
+        let is_list_over = matches!(signal, ListWatchEvent::InitDone);
+        self.pending.push_back(signal);
+        // A streamed list ends as a watch that works.
+        if is_list_over && matches!(self.config.listing, Listing::Streamed(_)) {
+            self.pending.push_back(ListWatchEvent::Alive);
+        }
+    }
+
+    /// Handles a failure of the watcher, whose cause the transport may have reported.
+    fn fail(&mut self, error: &watcher::Error, reported: Option<Error>, is_page_too_long: bool) {
+        match self.config.listing {
+            Listing::Paged(size) if is_page_too_long => {
+                self.config.listing = Listing::Paged((size / 2).max(1));
+                self.restart();
+                return;
+            }
+            Listing::Streamed(size) if reported.as_ref().is_some_and(is_streaming_refused) => {
+                tracing::debug!(
+                    path = self.config.path,
+                    "the API server does not stream lists"
+                );
+                self.config.listing = Listing::Paged(size);
+                self.restart();
+                return;
+            }
+            _ => {}
+        }
+        let cause = reported.unwrap_or_else(|| cause(error));
+        if !may_resume(&cause) {
+            self.restart();
+        }
+        self.pending.push_back(match cause {
+            Error::Status { code: 410, .. } => ListWatchEvent::Expired,
+            cause => ListWatchEvent::Failed(cause),
+        });
+    }
+
+    /// Begins again with a list.
+    fn restart(&mut self) {
+        self.watch = Mutex::new(Watch::new(&self.client, &self.config));
+    }
+}
+
+/// The cause of a failure that the transport did not report.
+fn cause(error: &watcher::Error) -> Error {
+    match error {
+        watcher::Error::WatchError(status) => Error::Status {
+            code: status.code,
+            message: status.message.clone(),
+        },
+        error => Error::Decode(error.to_string()),
+    }
+}
+
+/// Returns true if a watch may resume where it was after such a failure. After a lost event, or if the API server rejects
+/// the request itself, only a list helps.
+fn may_resume(error: &Error) -> bool {
+    match error {
+        Error::Status { code, .. } => matches!(code, 401 | 403 | 429 | 500 | 502 | 503),
+        Error::Decode(_) => false,
+        _ => true,
+    }
+}
+
+/// Returns true if the API server does not support streamed lists.
+fn is_streaming_refused(error: &Error) -> bool {
+    match error {
+        Error::Status { code, message } => {
+            matches!(code, 400 | 422) && message.contains("sendInitialEvents")
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,383 @@
+//! The transport of one watch: a client that knows the requests of `kube_runtime::watcher`.
+//!
+//! The watcher has no deadlines, consumes bookmarks, and resumes without a failure when a response breaks off. The
+//! transport sees the head of each response and each of its lines. It reports progress and failures, limits time, silence
+//! and size, and asks for consistent lists.
+//!
+//! Each line is passed on when the watcher asks for it, so that reports and events have one order.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::stream;
+use http::{Request, Response, StatusCode, Uri, header};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Collected, Limited, StreamBody};
+use hyper::body::{Bytes, Frame};
+use kube::Client;
+use kube::client::Body;
+use kube_runtime::watcher::Event;
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::lines::{Line, Lines};
+use super::object::{self, RawObject};
+use super::{ListWatchConfig, Representation};
+use crate::cluster::error::{Error, describe};
+use crate::cluster::http::{MAX_ERROR_BYTES, message};
+use crate::controller::process::memory::{MAX_WIRE_OBJECT, mebibytes};
+
+/// How long the head of a response may take, and how long a list may be silent.
+pub(super) const START_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How long reading a page may take.
+const PAGE_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// How much longer than requested a watch may last. The watcher would end a silent one after 5 s, without a failure.
+pub(super) const GRACE: Duration = Duration::from_secs(4);
+
+/// How long a watch without events must last for its end to be an ordinary one.
+const MIN_LIFE: Duration = Duration::from_secs(1);
+
+/// Marks the bookmark that ends a streamed list.
+///
+/// Source: apimachinery `pkg/apis/meta/v1/types.go`, `InitialEventsAnnotationKey`.
+pub(super) const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+/// Facts about a watch that its events lack.
+#[derive(Debug)]
+pub(super) enum Report {
+    /// The watch works.
+    Progress,
+    /// An event that the watcher ignores or rejects.
+    Event(Box<Event<RawObject>>),
+    /// A page of a list is too long for so many objects. The watcher fails next.
+    PageTooLong,
+    /// The cause of the watcher's next failure.
+    Failed(Error),
+}
+
+impl From<Error> for Report {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// A failure whose cause is in a report.
+#[derive(Debug, thiserror::Error)]
+#[error("the request failed as reported")]
+pub(super) struct Reported;
+
+/// Returns the client of one watch, which sends its requests by `client`.
+pub(super) fn client(
+    client: Client,
+    config: &ListWatchConfig,
+    reports: UnboundedSender<Report>,
+) -> Client {
+    let transport = Transport {
+        client,
+        representation: config.representation,
+        life: config.life,
+        reports,
+    };
+    let service = tower::service_fn(move |request| transport.clone().send(request));
+    Client::new(service, "default")
+}
+
+#[derive(Clone)]
+struct Transport {
+    client: Client,
+    representation: Representation,
+    life: Duration,
+    reports: UnboundedSender<Report>,
+}
+
+type ResponseBody = UnsyncBoxBody<Bytes, Reported>;
+
+impl Transport {
+    async fn send(self, request: Request<Body>) -> Result<Response<ResponseBody>, Reported> {
+        let start = Instant::now();
+        let query = request.uri().query().unwrap_or_default().to_owned();
+        let parameter = |name: &str| {
+            let mut parameters = query.split('&').filter_map(|it| it.split_once('='));
+            parameters.find_map(|(key, value)| (key == name).then_some(value))
+        };
+        let is_watch = parameter("watch").is_some();
+        let is_list = parameter("sendInitialEvents").is_some();
+        let body = timeout(START_TIMEOUT, self.open(request, is_watch)).await;
+        let body = match body.unwrap_or(Err(Error::Timeout(START_TIMEOUT))) {
+            Ok(body) => body,
+            Err(error) => return Err(self.fail(error.into())),
+        };
+        if !is_watch {
+            return Ok(self.response(Page {
+                body,
+                end: Instant::now() + PAGE_TIMEOUT,
+                n_bytes: 0,
+                is_single: parameter("limit") == Some("1"),
+            }));
+        }
+        if !is_list {
+            self.report(Report::Progress);
+        }
+        let version = parameter("resourceVersion").unwrap_or_default().to_owned();
+        let watch = Watch {
+            reports: self.reports.clone(),
+            lines: Lines::new(body),
+            since: Instant::now(),
+            end: start + self.life + GRACE,
+            is_list,
+            is_silent: true,
+            is_over: false,
+            version,
+        };
+        Ok(self.response(watch))
+    }
+
+    /// Sends a request and reads the head of the response.
+    async fn open(&self, request: Request<Body>, is_watch: bool) -> Result<Body, Error> {
+        let (mut head, body) = request.into_parts();
+        head.uri = consistent(&head.uri).map_err(|error| Error::Broken(error.to_string()))?;
+        let accept = self.representation.media_type(is_watch);
+        let identity = header::HeaderValue::from_static("identity");
+        head.headers
+            .insert(header::ACCEPT, header::HeaderValue::from_static(accept));
+        head.headers.insert(header::ACCEPT_ENCODING, identity);
+        let response = self.client.send(Request::from_parts(head, body)).await?;
+        let (head, body) = response.into_parts();
+        if head.status == StatusCode::OK {
+            return Ok(body);
+        }
+        let text = Limited::new(body, MAX_ERROR_BYTES).collect().await;
+        let text = text.map(Collected::to_bytes).unwrap_or_default();
+        Err(Error::Status {
+            code: head.status.as_u16(),
+            message: message(&text),
+        })
+    }
+
+    fn response(self, source: impl Source) -> Response<ResponseBody> {
+        let frames = stream::unfold(Some((self, source)), |state| async {
+            let (transport, mut source) = state?;
+            match source.next().await {
+                Ok(Some(bytes)) => Some((Ok(Frame::data(bytes)), Some((transport, source)))),
+                Ok(None) => None,
+                Err(report) => Some((Err(transport.fail(report)), None)),
+            }
+        });
+        Response::new(StreamBody::new(frames).boxed_unsync())
+    }
+
+    fn fail(&self, report: Report) -> Reported {
+        self.report(report);
+        Reported
+    }
+
+    fn report(&self, report: Report) {
+        // The receiver is gone if the watch is.
+        drop(self.reports.send(report));
+    }
+}
+
+/// Returns `uri` without the watcher's `resourceVersion=0`, by which the API server would stream the list of any state.
+fn consistent(uri: &Uri) -> Result<Uri, http::uri::InvalidUri> {
+    let text = uri.to_string().replacen("?&", "?", 1);
+    match text.strip_suffix("&resourceVersion=0") {
+        Some(text) if text.contains("sendInitialEvents=true") => text.parse(),
+        _ => text.parse(),
+    }
+}
+
+/// A response body, as it is passed to the watcher.
+trait Source: Send + 'static {
+    /// Returns the next bytes; `None` at an ordinary end.
+    fn next(&mut self) -> impl Future<Output = Result<Option<Bytes>, Report>> + Send;
+}
+
+/// A page of a list.
+struct Page {
+    body: Body,
+    end: Instant,
+    n_bytes: usize,
+    is_single: bool,
+}
+
+impl Source for Page {
+    async fn next(&mut self) -> Result<Option<Bytes>, Report> {
+        let end = self.end.min(Instant::now() + START_TIMEOUT);
+        let bytes = match timeout_at(end, self.body.frame()).await {
+            Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
+            Ok(Some(Err(error))) => return Err(Error::Broken(describe(&error)).into()),
+            Ok(None) => return Ok(None),
+            Err(_) => return Err(Error::Timeout(START_TIMEOUT).into()),
+        };
+        self.n_bytes = self.n_bytes.saturating_add(bytes.len());
+        if self.n_bytes <= MAX_WIRE_OBJECT {
+            Ok(Some(bytes))
+        } else if self.is_single {
+            Err(Error::Decode(format!(
+                "a list of one object is longer than {}",
+                mebibytes(MAX_WIRE_OBJECT)
+            ))
+            .into())
+        } else {
+            Err(Report::PageTooLong)
+        }
+    }
+}
+
+/// A watch, which may begin with a list.
+struct Watch {
+    reports: UnboundedSender<Report>,
+    lines: Lines,
+    /// The time of the head.
+    since: Instant,
+    end: Instant,
+    /// True until the list is complete.
+    is_list: bool,
+    is_silent: bool,
+    is_over: bool,
+    /// The last resource version.
+    version: String,
+}
+
+/// One line of a watch.
+#[derive(Deserialize)]
+struct WireEvent<'a> {
+    #[serde(rename = "type", borrow)]
+    type_: Cow<'a, str>,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+#[derive(Default, Deserialize)]
+struct Bookmark {
+    #[serde(default)]
+    metadata: BookmarkMetadata,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BookmarkMetadata {
+    resource_version: Option<String>,
+    #[serde(default)]
+    annotations: Option<BTreeMap<String, String>>,
+}
+
+impl Source for Watch {
+    async fn next(&mut self) -> Result<Option<Bytes>, Report> {
+        while !self.is_over {
+            let end = if self.is_list {
+                self.end.min(Instant::now() + START_TIMEOUT)
+            } else {
+                self.end
+            };
+            let line = match self.lines.next(end).await? {
+                Line::Whole(line) => line,
+                Line::TooLong(skim) => {
+                    let type_ = skim.type_.as_deref().unwrap_or_default();
+                    line_of(type_, &object::too_long(&skim)).into_bytes()
+                }
+                Line::End { is_clean } => return Ok(self.check_end(is_clean).map(|()| None)?),
+            };
+            self.is_silent = false;
+            if let Some(line) = self.event(&line)? {
+                return Ok(Some(Bytes::from(line)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Watch {
+    /// Returns the line that the watcher gets; `None` if it gets none.
+    ///
+    /// # Errors
+    /// If it is no event.
+    fn event(&mut self, line: &[u8]) -> Result<Option<String>, Error> {
+        let event: WireEvent<'_> =
+            serde_json::from_slice(line).map_err(|error| Error::Decode(error.to_string()))?;
+        match &*event.type_ {
+            "ADDED" | "MODIFIED" | "DELETED" => {}
+            "BOOKMARK" => return Ok(Some(self.bookmark(event.object))),
+            "ERROR" => {
+                self.is_over = true;
+                return Ok(Some(line_of("ERROR", event.object.get())));
+            }
+            other => {
+                return Err(Error::Decode(format!(
+                    "a watch event of the type `{other}`"
+                )));
+            }
+        }
+        let is_deleted = event.type_ == "DELETED";
+        let object = RawObject::new(event.object.to_owned());
+        if let Some(version) = object.resource_version() {
+            version.clone_into(&mut self.version);
+            // The watcher ignores deletions before the end of a list.
+            if !(self.is_list && is_deleted) {
+                return Ok(Some(line_of(&event.type_, event.object.get())));
+            }
+        }
+        let event = match (is_deleted, self.is_list) {
+            (true, _) => Event::Delete(object),
+            (false, true) => Event::InitApply(object),
+            (false, false) => Event::Apply(object),
+        };
+        drop(self.reports.send(Report::Event(Box::new(event))));
+        Ok(None)
+    }
+
+    /// Returns the line of a bookmark, or of an error if the cluster was set back, as by the restore of a backup.
+    fn bookmark(&mut self, object: &RawValue) -> String {
+        let Bookmark { metadata } = serde_json::from_str(object.get()).unwrap_or_default();
+        let annotations = metadata.annotations.unwrap_or_default();
+        let ends_list = annotations
+            .get(INITIAL_EVENTS_END)
+            .is_some_and(|value| value == "true");
+        if let Some(version) = metadata.resource_version.filter(|it| !it.is_empty()) {
+            if !self.is_list && is_older(&version, &self.version) {
+                self.is_over = true;
+                return line_of("ERROR", r#"{"code":410}"#);
+            }
+            self.version = version;
+        }
+        if !self.is_list {
+            drop(self.reports.send(Report::Progress));
+        }
+        self.is_list &= !ends_list;
+        let metadata = json!({"resourceVersion": self.version, "annotations": annotations});
+        let bookmark = json!({"apiVersion": "", "kind": "", "metadata": metadata});
+        line_of("BOOKMARK", &bookmark.to_string())
+    }
+
+    fn check_end(&self, is_clean: bool) -> Result<(), Error> {
+        let problem = if self.is_list {
+            "the list ended before it was complete"
+        } else if !is_clean {
+            "the watch ended in the middle of an event"
+        } else if self.is_silent && self.since.elapsed() < MIN_LIFE {
+            "the watch ended as soon as it began"
+        } else {
+            return Ok(());
+        };
+        Err(Error::Broken(problem.to_owned()))
+    }
+}
+
+/// Returns a line of a watch, in the order of fields that the watcher can parse without a tree.
+fn line_of(type_: &str, object: &str) -> String {
+    format!("{{\"type\":\"{type_}\",\"object\":{object}}}\n")
+}
+
+/// Returns true if the resource version `new` is older than `known`; both are numbers (KEP-5504).
+fn is_older(new: &str, known: &str) -> bool {
+    match (new.parse::<u64>(), known.parse::<u64>()) {
+        (Ok(new), Ok(known)) => new < known,
+        _ => false,
+    }
+}

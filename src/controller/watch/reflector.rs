@@ -1,0 +1,116 @@
+//! The loop over the events of a list and watch.
+//!
+//! It runs forever: it backs off, counts the objects that cannot be parsed, and sends a heartbeat to the
+//! supervisor. Its [`EventHandler`] knows what the objects mean and how failures are reported.
+
+use kube::Resource;
+use serde::de::DeserializeOwned;
+
+use super::list_watch::{ListWatch, ListWatchConfig, ListWatchEvent};
+use super::unreadable::UnreadableObjects;
+use crate::cluster::error::Error;
+use crate::controller::context::Context;
+use crate::controller::process::backoff::Backoff;
+use crate::controller::process::supervisor::WATCH_LIMIT;
+use crate::controller::subjects::packed::full_name;
+
+/// Events of the watch of a kind.
+pub(crate) enum Event<K> {
+    /// A list begins.
+    Init,
+    /// An object of the list.
+    InitApply(K),
+    /// An object of the list, by name, that cannot be parsed: its stored state remains. The name of an object with a
+    /// namespace is `namespace/name`.
+    InitKeep(String),
+    /// The list is complete.
+    InitDone,
+    /// An object was created or changed.
+    Apply(K),
+    /// An object was deleted.
+    Delete(K),
+}
+
+/// Handler of the events of a watch.
+pub(crate) trait EventHandler<K> {
+    /// Handles an event of the objects.
+    fn on_event(&mut self, event: Event<K>);
+
+    /// Called if the watch works: it reports a change, or that there is none.
+    fn on_progress(&mut self);
+
+    /// Called if the watch fails. It is retried after a backoff.
+    fn on_error(&mut self, error: &Error);
+
+    /// Called with the number of objects that cannot be parsed, if it has changed.
+    fn on_unreadable(&mut self, n: usize);
+}
+
+/// Watches the objects of `resource`, forever. `task` is the name of the watch for the supervisor.
+pub(crate) async fn reflect<K>(
+    context: &Context,
+    (task, resource): (&str, String),
+    config: ListWatchConfig,
+    handler: &mut impl EventHandler<K>,
+) where
+    K: Resource + DeserializeOwned,
+{
+    let mut watch = ListWatch::<K>::new(context.client.clone(), config);
+    let mut backoff = Backoff::default();
+    let limit = WATCH_LIMIT.max(context.settings.watch_timeout * 2);
+    let heartbeat = context.supervisor.heartbeat(format!("watch-{task}"), limit);
+    let mut unreadable = UnreadableObjects::new(resource);
+    let mut n_unreadable = 0;
+    handler.on_unreadable(n_unreadable);
+    let mut is_listing = false;
+    loop {
+        let sign = watch.next().await;
+        heartbeat.beat();
+        match sign {
+            ListWatchEvent::Init => {
+                is_listing = true;
+                unreadable.begin_list();
+                handler.on_event(Event::Init);
+            }
+            ListWatchEvent::InitApply(object) => handler.on_event(Event::InitApply(object)),
+            ListWatchEvent::InitDone => {
+                is_listing = false;
+                unreadable.end_list();
+                handler.on_event(Event::InitDone);
+            }
+            ListWatchEvent::Apply(object) => {
+                unreadable.forget(&name_of(&object));
+                handler.on_event(Event::Apply(object));
+                handler.on_progress();
+            }
+            ListWatchEvent::Delete(object) => {
+                unreadable.forget(&name_of(&object));
+                handler.on_event(Event::Delete(object));
+            }
+            ListWatchEvent::Alive => handler.on_progress(),
+            ListWatchEvent::Unreadable(object) => {
+                if is_listing {
+                    handler.on_event(Event::InitKeep(object.name.clone()));
+                }
+                unreadable.note(context, object);
+            }
+            ListWatchEvent::Expired => {
+                tracing::debug!(what = task, "the resource version expired, relisting");
+                backoff.rest(&context.readiness).await;
+            }
+            ListWatchEvent::Failed(error) => {
+                handler.on_error(&error);
+                backoff.rest(&context.readiness).await;
+            }
+        }
+        if unreadable.len() != n_unreadable {
+            n_unreadable = unreadable.len();
+            handler.on_unreadable(n_unreadable);
+        }
+    }
+}
+
+fn name_of(object: &impl Resource) -> String {
+    let metadata = object.meta();
+    full_name(metadata.namespace.as_deref(), metadata.name.as_deref())
+}

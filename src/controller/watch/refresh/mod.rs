@@ -1,0 +1,450 @@
+//! Refreshes the snapshot of the cluster.
+//!
+//! One task owns the CRDs, discovery and the index. It polls the API server at an interval, and at once when a CRD
+//! or an API service changes, and then again until discovery, index and CRDs are consistent
+//! ([`crate::controller::cluster::discovery_lag`]). Each new snapshot queues the policies that it affects.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::Instant;
+
+use crate::cluster::discovery::Discovery;
+use crate::cluster::error::Error;
+use crate::cluster::openapi::{Index, OpenApi};
+use crate::controller::cluster::crds::{Crd, Crds};
+use crate::controller::cluster::discovery_lag::{DiscoveryLag, LIMIT, Pinned, Progress};
+use crate::controller::cluster::snapshot::{Change, ClusterSnapshot};
+use crate::controller::context::Context;
+use crate::controller::process::supervisor::REFRESH_LIMIT;
+use crate::policy::subject::SubjectId;
+use crate::schema::GroupVersion;
+use crate::schema::rest_mapper::RestMapper;
+use crate::telemetry::metrics::{ErrorReason, Source};
+
+/// The shortest time between two looks, and the longest that is waited on account of the last.
+const STEPS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+
+/// The longest time between two looks while something is expected to show and all looks work: what the API
+/// server publishes is to be seen soon after it is.
+const EXPECTED: Duration = Duration::from_millis(200);
+
+/// How much longer the pause between two looks is than a look takes, at the least, where the look brought news: in
+/// a storm of CRDs each may be megabytes to read, for the API server too. Where nothing is new the answers are
+/// small, and come late from an API server that is at work on what is waited for.
+const PACE: u32 = 4;
+
+/// How often unused schemas are dropped.
+const CLEANING: Duration = Duration::from_secs(60);
+
+/// How often it is looked for what has not been readable for long.
+const LASTING: Duration = Duration::from_secs(5);
+
+/// The longest pause after failures.
+const MAX_PAUSE: Duration = Duration::from_secs(10);
+
+/// A change after which the API server may serve other resources.
+#[derive(Debug)]
+pub(crate) enum RefreshTrigger {
+    /// All CRDs, listed anew.
+    CrdsListed {
+        /// Those that can be read.
+        crds: Crds,
+        /// The names of those that cannot be parsed: their stored state remains.
+        kept: BTreeSet<String>,
+    },
+    /// A CRD as it is now.
+    CrdApplied(String, Crd),
+    /// A CRD that is gone.
+    CrdDeleted(String),
+    /// An aggregated API was added, changed or removed.
+    ApiServiceChanged(GroupVersion),
+}
+
+/// The task's state.
+#[derive(Debug)]
+pub(crate) struct Refresher {
+    context: Arc<Context>,
+    discovery: Discovery,
+    openapi: OpenApi,
+    lag: DiscoveryLag,
+    crds: Crds,
+    are_crds_listed: bool,
+    mapper: Option<Arc<RestMapper>>,
+    index: Option<Arc<Index>>,
+    /// True if a snapshot was published.
+    is_published: bool,
+    /// When all of the first snapshot had been read.
+    complete_since: Option<Instant>,
+    /// True if something could not be read at the last look.
+    has_failed: bool,
+    step: Duration,
+    due: Instant,
+    last: Instant,
+    /// The least time between the last look and the next.
+    rest: Duration,
+    clock: DiscoveryClock,
+    cleaned: Instant,
+}
+
+/// A clock that runs while polls succeed: a change that does not appear in that time is evidence.
+#[derive(Debug)]
+struct DiscoveryClock {
+    time: Instant,
+    read_at: Instant,
+}
+
+impl DiscoveryClock {
+    fn new(now: Instant) -> Self {
+        Self {
+            time: now,
+            read_at: now,
+        }
+    }
+
+    /// The time at `now`; it has stood still since it was read last where that `is_lost`.
+    fn at(&mut self, now: Instant, is_lost: bool) -> Instant {
+        let elapsed = now.saturating_duration_since(self.read_at);
+        self.read_at = now;
+        if !is_lost {
+            self.time += elapsed;
+        }
+        self.time
+    }
+}
+
+impl Refresher {
+    pub(crate) fn new(context: Arc<Context>) -> Self {
+        let now = Instant::now();
+        Self {
+            context,
+            discovery: Discovery::default(),
+            openapi: OpenApi::default(),
+            lag: DiscoveryLag::default(),
+            crds: Crds::new(),
+            are_crds_listed: false,
+            mapper: None,
+            index: None,
+            is_published: false,
+            complete_since: None,
+            has_failed: false,
+            step: STEPS.0,
+            due: now,
+            last: now,
+            rest: STEPS.0,
+            clock: DiscoveryClock::new(now),
+            cleaned: now,
+        }
+    }
+
+    /// Runs as long as there are signals.
+    pub(crate) async fn run(mut self, mut signals: UnboundedReceiver<RefreshTrigger>) {
+        let mut recoveries = self.context.readiness.recoveries();
+        let limit = REFRESH_LIMIT.max(5 * self.context.settings.refresh_interval);
+        let heartbeat = self.context.supervisor.heartbeat("refresher", limit);
+        let mut lasting = tokio::time::interval(LASTING);
+        loop {
+            heartbeat.beat();
+            tokio::select! {
+                signal = signals.recv() => {
+                    let Some(signal) = signal else { return };
+                    self.note(signal);
+                    while let Ok(signal) = signals.try_recv() {
+                        self.note(signal);
+                    }
+                }
+                () = tokio::time::sleep_until(self.due) => self.refresh().await,
+                _ = lasting.tick() => self.note_lasting(),
+                Ok(()) = recoveries.changed(), if self.has_failed => {
+                    self.due = self.due.min(Instant::now().max(self.last + STEPS.1));
+                    self.context.schemas.flush_backoff(None);
+                }
+            }
+        }
+    }
+
+    /// Takes in a signal.
+    fn note(&mut self, signal: RefreshTrigger) {
+        let now = Instant::now();
+        let time = self.clock.at(now, self.has_failed);
+        let none = Index::new();
+        let index = self.index.as_deref().unwrap_or(&none);
+        let is_news = match signal {
+            RefreshTrigger::CrdsListed {
+                crds: mut listed,
+                kept,
+            } => {
+                let known = |name: String| Some((self.crds.get(&name)?.clone(), name));
+                let known: Vec<_> = kept.into_iter().filter_map(known).collect();
+                listed.extend(known.into_iter().map(|(crd, name)| (name, crd)));
+                // When these changed is not known: the index may have followed already.
+                for name in self.crds.keys().chain(listed.keys()) {
+                    let (old, new) = (self.crds.get(name), listed.get(name));
+                    if old != new {
+                        self.lag.note(name, (old, new), &none, time);
+                    }
+                }
+                let is_news = !self.are_crds_listed || self.crds != listed;
+                self.crds = listed;
+                self.are_crds_listed = true;
+                is_news
+            }
+            RefreshTrigger::CrdApplied(name, crd) => {
+                let old = self.crds.get(&name);
+                let is_news = old != Some(&crd);
+                if is_news {
+                    self.lag.note(&name, (old, Some(&crd)), index, time);
+                    self.crds.insert(name, crd);
+                }
+                is_news
+            }
+            RefreshTrigger::CrdDeleted(name) => {
+                let old = self.crds.remove(&name);
+                self.lag.note(&name, (old.as_ref(), None), index, time);
+                old.is_some()
+            }
+            RefreshTrigger::ApiServiceChanged(gv) => {
+                self.context.schemas.flush_backoff(Some(&gv));
+                self.lag.note_possible(gv, index, time);
+                true
+            }
+        };
+        if is_news {
+            self.step = STEPS.0;
+            self.due = self.due.min(now.max(self.last + self.rest));
+        }
+    }
+
+    /// Looks what is served now, and says when to look again.
+    async fn refresh(&mut self) {
+        let start = Instant::now();
+        self.clock.at(start, self.has_failed);
+        let client = &self.context.client;
+        let (resources, index) =
+            tokio::join!(self.discovery.refresh(client), self.openapi.refresh(client));
+        let mut has_failed = false;
+        let mut is_news = false;
+        match resources {
+            Ok(mapper) => {
+                self.in_step(Source::Discovery);
+                let n_stale = self.discovery.n_stale();
+                self.context.metrics.set_stale_groups(n_stale);
+                if let Some(mapper) = mapper {
+                    is_news = true;
+                    self.mapper = Some(Arc::new(mapper));
+                }
+            }
+            Err(error) => {
+                self.complain(Source::Discovery, "what is served (/api, /apis)", &error);
+                has_failed = true;
+            }
+        }
+        match index {
+            Ok(index) => {
+                self.in_step(Source::OpenApi);
+                if let Some(index) = index {
+                    is_news = true;
+                    let before = self.index.replace(Arc::new(index));
+                    self.note_documents(before.as_deref());
+                }
+            }
+            Err(error) => {
+                self.complain(
+                    Source::OpenApi,
+                    "the index of schemas (/openapi/v3)",
+                    &error,
+                );
+                has_failed = true;
+            }
+        }
+        if self.has_failed && !has_failed {
+            self.step = STEPS.0;
+        }
+        self.has_failed = has_failed;
+        self.last = Instant::now();
+        let took = self.last - start;
+        tracing::debug!(
+            seconds = took.as_secs_f64(),
+            is_news,
+            has_failed,
+            "looked at what is served"
+        );
+        let time = self.clock.at(self.last, has_failed);
+        // What was seen before says nothing of what must show by now.
+        let progress = if has_failed {
+            Progress::Inconsistent
+        } else {
+            self.progress(time)
+        };
+        for gv in self.lag.expected() {
+            self.context.schemas.flush_backoff(Some(gv));
+        }
+        let pace = if is_news { PACE } else { 1 };
+        self.rest = STEPS.0.max(pace * took).min(STEPS.1);
+        self.due = self.last + self.pause(has_failed, progress).max(self.rest);
+        self.clean().await;
+    }
+
+    /// Queues the policies with conditions that have been stale for longer than an outage takes, and polls at once if a group
+    /// version has not been discovered for some time.
+    fn note_lasting(&mut self) {
+        let now = Instant::now();
+        self.context.touch(self.context.stale_conditions.due(now));
+        if self.discovery.is_due(now) {
+            self.due = self.due.min(now);
+        }
+    }
+
+    /// Has the documents asked for again that the index names otherwise than `before`: one that comes back with the
+    /// address that it had is else known as one that is not there.
+    fn note_documents(&self, before: Option<&Index>) {
+        let index = self.index.iter().flat_map(|index| index.iter());
+        for (gv, address) in index {
+            if before.and_then(|before| before.get(gv)) != Some(address) {
+                self.context.schemas.flush_backoff(Some(gv));
+            }
+        }
+    }
+
+    /// Drops unused schemas.
+    async fn clean(&mut self) {
+        if !self.is_published || self.cleaned.elapsed() < CLEANING {
+            return;
+        }
+        self.cleaned = Instant::now();
+        let Context { schemas, store, .. } = &*self.context;
+        let exists = |policy: &SubjectId| store.has(policy);
+        if schemas.retain(&store.needed_schemas(), exists) {
+            schemas.purge().await;
+        }
+    }
+
+    /// Compares what was seen with the CRDs, and publishes what fits.
+    fn progress(&mut self, now: Instant) -> Progress {
+        let (Some(mapper), Some(index)) = (self.mapper.clone(), self.index.clone()) else {
+            return Progress::Inconsistent;
+        };
+        if !self.are_crds_listed {
+            return Progress::Inconsistent;
+        }
+        let snapshot = self.context.snapshot();
+        let (progress, held) = self
+            .lag
+            .progress(&self.crds, &mapper, &index, &snapshot, now);
+        if self.is_published {
+            self.publish(mapper, index, &held);
+        } else {
+            // Before the first snapshot there is nothing that could stand for what is held back.
+            let since = *self.complete_since.get_or_insert(now);
+            if progress != Progress::Inconsistent || now >= since + LIMIT {
+                self.publish(mapper, index, &Pinned::default());
+            }
+        }
+        progress
+    }
+
+    /// How long to wait before the next look.
+    fn pause(&mut self, has_failed: bool, progress: Progress) -> Duration {
+        if !has_failed && progress == Progress::Converged {
+            self.step = STEPS.0;
+            return self.context.settings.refresh_interval;
+        }
+        let pause = self.step;
+        let longest = if has_failed { MAX_PAUSE } else { EXPECTED };
+        self.step = (self.step * 2).min(longest);
+        pause
+    }
+
+    /// Publishes a new snapshot without the deferred changes, and queues the policies that it affects.
+    fn publish(&mut self, mapper: Arc<RestMapper>, index: Arc<Index>, held: &Pinned) {
+        let context = &self.context;
+        let old = context.snapshot();
+        let mapper = match held.mapper(&old.mapper, &mapper) {
+            Some(mapper) => Arc::new(mapper),
+            None => mapper,
+        };
+        let index = match held.index(&old.index, &index) {
+            Some(index) => Arc::new(index),
+            None => index,
+        };
+        let is_same = old.mapper == mapper;
+        let revision = if is_same {
+            old.revision
+        } else {
+            old.revision + 1
+        };
+        let crds = held.crds(&old.crds, &self.crds);
+        let new = ClusterSnapshot {
+            mapper: same_or(&old.mapper, mapper),
+            revision,
+            index: same_or(&old.index, index),
+            crds: same_or(&old.crds, Arc::new(crds)),
+        };
+        if self.is_published {
+            let change = Change::between(&old, &new);
+            if change.is_empty() {
+                return;
+            }
+            context.set_snapshot(new);
+            if !is_same {
+                context.match_cache.clear();
+            }
+            let touched = context.store.touched_by(&change, context.settings.profile);
+            tracing::debug!(
+                ?change,
+                policies = touched.len(),
+                "served resources changed"
+            );
+            for (n_documents, id) in touched {
+                context.queue.add_of(&id, n_documents);
+            }
+        } else {
+            self.is_published = true;
+            context.set_snapshot(new);
+            context.touch(context.store.ids());
+        }
+    }
+
+    fn in_step(&self, source: Source) {
+        self.context.readiness.synced(source);
+        self.context.metrics.synced(source);
+        self.context.log_throttle.watch_recovered(source);
+    }
+
+    fn complain(&self, source: Source, what: &str, error: &Error) {
+        let Context {
+            readiness,
+            metrics,
+            log_throttle,
+            ..
+        } = &*self.context;
+        let reason = error.reason();
+        metrics.sync_failed(source, reason);
+        let text = format!("cannot read {what}: {error}");
+        if reason == ErrorReason::Forbidden {
+            let text =
+                format!("{text}; bind the ClusterRole system:discovery to the service account");
+            readiness.refused(source, text.clone());
+            if readiness.refusal(source).is_some() {
+                log_throttle.watch_forbidden(source, &text);
+            }
+        } else {
+            log_throttle.watch_failed(source, reason, &text);
+            readiness.failed(source, text);
+        }
+    }
+}
+
+/// The one that is known, where the other is the same.
+fn same_or<T: PartialEq>(known: &Arc<T>, new: Arc<T>) -> Arc<T> {
+    if **known == *new {
+        Arc::clone(known)
+    } else {
+        new
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,401 @@
+//! From a signal to the policies that are looked at, with the time paused.
+
+use std::sync::Mutex;
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+use super::*;
+use crate::cluster::testing::{Reply, Seen, client, paths};
+use crate::controller::cluster::crds::tests::crd;
+use crate::controller::subjects::event_source::EventSource;
+use crate::controller::tests::{id, settings};
+use crate::telemetry::Metrics;
+
+const WIDGETS: &str = "widgets.example.com";
+
+/// Resources that the API server serves at the moment.
+#[derive(Clone, Debug, Default)]
+struct Served {
+    is_listed: bool,
+    address: Option<&'static str>,
+    is_down: bool,
+    /// Groups that serve things besides.
+    others: usize,
+    /// Time that it takes for an answer.
+    delay: Duration,
+    /// True if the documents are there that the index names.
+    is_described: bool,
+}
+
+struct Cluster {
+    context: Arc<Context>,
+    served: Arc<Mutex<Served>>,
+    signals: UnboundedSender<RefreshTrigger>,
+    log: crate::cluster::testing::Log,
+}
+
+fn answer(served: &Served, request: &Seen) -> Reply {
+    if served.is_down {
+        return Reply::failure(503, "down");
+    }
+    let group = |name: String, resource: &str, kind: &str| {
+        json!({"metadata": {"name": name}, "versions": [{"version": "v1", "resources": [
+            {"resource": resource, "scope": "Namespaced",
+             "responseKind": {"group": name, "version": "v1", "kind": kind}}]}]})
+    };
+    let others = (0..served.others).map(other_group);
+    let document = match request.path.as_str() {
+        "/openapi/v3" => {
+            let others = others.map(|name| (name, "/openapi/v3/b?hash=1"));
+            let widgets = served
+                .address
+                .map(|address| ("example.com".to_owned(), address));
+            let paths = others.chain(widgets).map(|(name, address)| {
+                let address = json!({"serverRelativeURL": address});
+                (format!("apis/{name}/v1"), address)
+            });
+            json!({"paths": paths.collect::<serde_json::Map<_, _>>()})
+        }
+        "/apis" => {
+            let widgets = served.is_listed.then(|| "example.com".to_owned());
+            let widgets = widgets.map(|name| group(name, "widgets", "Widget"));
+            let others = others.map(|name| group(name, "things", "Thing"));
+            let items: Vec<Value> = others.chain(widgets).collect();
+            json!({"kind": "APIGroupDiscoveryList", "items": items})
+        }
+        path if path.starts_with("/openapi/v3/") && !served.is_described => {
+            return Reply {
+                body: String::new(),
+                ..Reply::json(&Value::Null)
+            };
+        }
+        path if path.starts_with("/openapi/v3/") => json!({"components": {"schemas": {}}}),
+        _ => json!({"kind": "APIGroupDiscoveryList", "items": []}),
+    };
+    Reply::json(&document).after(served.delay)
+}
+
+fn other_group(n: usize) -> String {
+    format!("g{n}.example.org")
+}
+
+fn policy(name: &str, group: &str) -> Value {
+    json!({
+        "metadata": {"name": name, "uid": name, "generation": 1, "resourceVersion": "1"},
+        "spec": {"matchConstraints": {"resourceRules": [
+            {"apiGroups": [group], "apiVersions": ["v1"], "resources": ["widgets"]}]}},
+    })
+}
+
+/// A cluster with one policy on widgets and one on something else, and no CRD yet.
+fn cluster() -> Cluster {
+    let served = Arc::new(Mutex::new(Served::default()));
+    let now_served = Arc::clone(&served);
+    let (client, log) = client(move |request| Some(answer(&now_served.lock().unwrap(), request)));
+    let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
+    for (name, group) in [
+        ("on-widgets", "example.com"),
+        ("on-others", "other.example.com"),
+    ] {
+        let policy = serde_json::from_value(policy(name, group)).unwrap();
+        context.store.put(policy, EventSource::Watched);
+    }
+    let (signals, received) = unbounded_channel();
+    tokio::spawn(Refresher::new(Arc::clone(&context)).run(received));
+    Cluster {
+        context,
+        served,
+        signals,
+        log,
+    }
+}
+
+impl Cluster {
+    fn serve(&self, is_listed: bool, address: Option<&'static str>) {
+        let mut served = self.served.lock().unwrap();
+        served.is_listed = is_listed;
+        served.address = address;
+        served.is_down = false;
+    }
+
+    fn signal(&self, signal: RefreshTrigger) {
+        self.signals.send(signal).unwrap();
+    }
+
+    /// The policies that are queued within `wait`.
+    async fn queued(&self, wait: Duration) -> Vec<String> {
+        tokio::time::sleep(wait).await;
+        let mut names = Vec::new();
+        while let Ok(name) = tokio::time::timeout(Duration::ZERO, self.context.queue.next()).await {
+            self.context.queue.done(&name);
+            names.push(name.to_string());
+        }
+        names.sort();
+        names
+    }
+}
+
+fn widget() -> Crd {
+    crd("example.com", "Widget", &["v1"])
+}
+
+fn listed(crds: Crds) -> RefreshTrigger {
+    let kept = BTreeSet::new();
+    RefreshTrigger::CrdsListed { crds, kept }
+}
+
+const SOON: Duration = Duration::from_millis(1500);
+
+#[tokio::test(start_paused = true)]
+async fn the_first_snapshot_waits_for_the_crds_and_queues_all() {
+    let cluster = cluster();
+    assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
+    cluster.signal(listed(Crds::new()));
+    assert_eq!(cluster.queued(SOON).await, ["on-others", "on-widgets"]);
+    // Nothing changes: nothing is queued, and the API server is asked at the interval.
+    let before = paths(&cluster.log).len();
+    assert_eq!(
+        cluster.queued(Duration::from_secs(100)).await,
+        Vec::<String>::new()
+    );
+    assert_eq!(paths(&cluster.log).len() - before, 10 * 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crd_queues_its_policies_once_all_of_it_shows() {
+    let cluster = cluster();
+    cluster.signal(listed(Crds::new()));
+    cluster.queued(SOON).await;
+    cluster.signal(RefreshTrigger::CrdApplied(WIDGETS.into(), widget()));
+    assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
+    cluster.serve(true, None);
+    assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
+    cluster.serve(true, Some("/openapi/v3/a?hash=1"));
+    assert_eq!(cluster.queued(SOON).await, ["on-widgets"]);
+    // It leaves again, in two steps.
+    cluster.signal(RefreshTrigger::CrdDeleted(WIDGETS.into()));
+    assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
+    cluster.serve(false, None);
+    assert_eq!(cluster.queued(SOON).await, ["on-widgets"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_never_shows_is_a_fact_after_a_while() {
+    let cluster = cluster();
+    cluster.signal(listed(Crds::new()));
+    cluster.queued(SOON).await;
+    // Listed without a document; not listed at all.
+    cluster.serve(true, None);
+    cluster.signal(RefreshTrigger::CrdApplied(WIDGETS.into(), widget()));
+    assert_eq!(
+        cluster.queued(Duration::from_secs(9)).await,
+        Vec::<String>::new()
+    );
+    assert_eq!(cluster.queued(Duration::from_secs(3)).await, ["on-widgets"]);
+    cluster.serve(false, None);
+    assert_eq!(
+        cluster.queued(Duration::from_secs(9)).await,
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        cluster.queued(Duration::from_secs(20)).await,
+        ["on-widgets"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_server_that_is_down_changes_nothing() {
+    let cluster = cluster();
+    cluster.serve(true, Some("/openapi/v3/a?hash=1"));
+    cluster.signal(listed([(WIDGETS.to_owned(), widget())].into()));
+    assert_eq!(cluster.queued(SOON).await, ["on-others", "on-widgets"]);
+    cluster.served.lock().unwrap().is_down = true;
+    assert_eq!(
+        cluster.queued(Duration::from_secs(600)).await,
+        Vec::<String>::new()
+    );
+    assert!(
+        cluster
+            .context
+            .readiness
+            .checks()
+            .iter()
+            .any(|(name, problem)| { *name == "discovery" && problem.is_none() })
+    );
+    // It comes back as it was.
+    cluster.serve(true, Some("/openapi/v3/a?hash=1"));
+    assert_eq!(
+        cluster.queued(Duration::from_secs(600)).await,
+        Vec::<String>::new()
+    );
+    // The CRDs are listed anew: no news.
+    cluster.signal(listed([(WIDGETS.to_owned(), widget())].into()));
+    assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
+    // Nor where one of them cannot be read any more: what was known of it stands.
+    cluster.signal(RefreshTrigger::CrdsListed {
+        crds: Crds::new(),
+        kept: [WIDGETS.to_owned(), "unknown".to_owned()].into(),
+    });
+    assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_aggregated_api_is_looked_at_at_once() {
+    let cluster = cluster();
+    cluster.signal(listed(Crds::new()));
+    cluster.queued(SOON).await;
+    cluster.serve(true, Some("/openapi/v3/a?hash=1"));
+    cluster.signal(RefreshTrigger::ApiServiceChanged(GroupVersion::new(
+        "example.com",
+        "v1",
+    )));
+    assert_eq!(cluster.queued(SOON).await, ["on-widgets"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_api_server_is_asked_on_while_a_change_is_expected() {
+    let cluster = cluster();
+    cluster.serve(true, Some("/openapi/v3/a?hash=1"));
+    cluster.signal(listed([(WIDGETS.to_owned(), widget())].into()));
+    cluster.queued(SOON).await;
+    // It is busy, and what it publishes has not changed: that its answers take long does not make them dear.
+    cluster.served.lock().unwrap().delay = Duration::from_millis(150);
+    let mut changed = widget();
+    changed.revision.1 += 1;
+    cluster.signal(RefreshTrigger::CrdApplied(WIDGETS.into(), changed));
+    tokio::time::sleep(2 * SOON).await;
+    cluster.served.lock().unwrap().address = Some("/openapi/v3/a?hash=2");
+    // The look under way, a pause as long as that took, and one more look.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let snapshot = cluster.context.snapshot();
+    let address = snapshot.index.get(&GroupVersion::new("example.com", "v1"));
+    assert_eq!(address.map(String::as_str), Some("/openapi/v3/a?hash=2"));
+}
+
+/// A CRD that is deleted and created again as it was has the address that it had. An API server that has been asked for
+/// the document in between, and had none, must be asked again.
+#[tokio::test(start_paused = true)]
+async fn a_crd_that_comes_back_as_it_was_has_its_document_soon() {
+    for is_gone_from_the_index in [false, true] {
+        let cluster = cluster();
+        let address = Some("/openapi/v3/a?hash=1");
+        let widgets = GroupVersion::new("example.com", "v1");
+        let needed = BTreeSet::from([widgets.clone()]);
+        cluster.serve(true, address);
+        cluster.signal(listed([(WIDGETS.to_owned(), widget())].into()));
+        cluster.queued(SOON).await;
+        let schemas = &cluster.context.schemas;
+        let index = Arc::clone(&cluster.context.snapshot().index);
+        drop(schemas.get(&id("on-widgets"), &needed, &index).await);
+        let is_there = || schemas.loaded(&id("on-widgets"), &needed, &index).is_some();
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        assert!(!is_there(), "the pauses are of a minute by now");
+
+        cluster.signal(RefreshTrigger::CrdDeleted(WIDGETS.into()));
+        if is_gone_from_the_index {
+            cluster.serve(false, None);
+            tokio::time::sleep(SOON).await;
+        }
+        let mut again = widget();
+        again.revision.1 += 1;
+        cluster.signal(RefreshTrigger::CrdApplied(WIDGETS.into(), again));
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        cluster.serve(true, address);
+        cluster.served.lock().unwrap().is_described = true;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(is_there(), "{is_gone_from_the_index}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn discovery_that_is_forbidden_is_told() {
+    let (client, _) = client(|_| Some(Reply::failure(403, "no")));
+    let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
+    let (_signals, received) = unbounded_channel();
+    tokio::spawn(Refresher::new(Arc::clone(&context)).run(received));
+    tokio::time::sleep(SOON).await;
+    let checks = context.readiness.checks();
+    let (_, problem) = checks
+        .iter()
+        .find(|(name, _)| *name == "discovery")
+        .unwrap();
+    assert_eq!(
+        problem.as_deref(),
+        Some(
+            "cannot read what is served (/api, /apis): the API server answered 403: no; bind the \
+             ClusterRole system:discovery to the service account"
+        )
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_storm_of_crds_holds_nobody_else_up() {
+    // Each is served five seconds after it was created, so that there are always some that are late.
+    const LATE: usize = 10;
+    let cluster = cluster();
+    cluster.signal(listed(Crds::new()));
+    cluster.queued(SOON).await;
+    for n in 0..120 {
+        let thing = crd(&other_group(n), "Thing", &["v1"]);
+        let name = format!("things.{}", other_group(n));
+        cluster.signal(RefreshTrigger::CrdApplied(name, thing));
+        cluster.served.lock().unwrap().others = n.saturating_sub(LATE);
+        if n == 60 {
+            cluster.signal(RefreshTrigger::CrdApplied(WIDGETS.into(), widget()));
+        }
+        if n == 62 {
+            cluster.serve(true, Some("/openapi/v3/a?hash=1"));
+        }
+        let queued = cluster.queued(Duration::from_millis(500)).await;
+        let crds = &cluster.context.snapshot().crds;
+        match n {
+            61 => assert!(!crds.contains_key(WIDGETS), "not served yet"),
+            // Within a second of what the API server says.
+            64 => {
+                assert!(crds.contains_key(WIDGETS));
+                let mapper = &cluster.context.snapshot().mapper;
+                let kind = crate::schema::Gvk::new("example.com", "v1", "Widget");
+                assert!(mapper.resources_of_kind(&kind).next().is_some());
+            }
+            _ => assert!(queued.is_empty() || n == 63 || n == 62, "{n} {queued:?}"),
+        }
+        // Those that are not served yet are not told to exist.
+        assert!(
+            crds.len() <= n.saturating_sub(LATE) + 1,
+            "{n} {}",
+            crds.len()
+        );
+        assert!(n < 20 || crds.len() + LATE + 4 >= n, "{n} {}", crds.len());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn looks_that_fail_are_no_evidence() {
+    let cluster = cluster();
+    cluster.signal(listed(Crds::new()));
+    cluster.queued(SOON).await;
+    let mut params = policy("with-params", "other.example.com");
+    params["spec"]["paramKind"] = json!({"apiVersion": "example.com/v1", "kind": "Widget"});
+    let params = serde_json::from_value(params).unwrap();
+    cluster.context.store.put(params, EventSource::Watched);
+    cluster.signal(RefreshTrigger::CrdApplied(WIDGETS.into(), widget()));
+    assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
+    cluster.served.lock().unwrap().is_down = true;
+    assert_eq!(
+        cluster.queued(Duration::from_secs(300)).await,
+        Vec::<String>::new()
+    );
+    // It is there again, and lists the resource some seconds later.
+    cluster.serve(false, None);
+    let n_asked = paths(&cluster.log).len();
+    while paths(&cluster.log).len() == n_asked {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(
+        cluster.queued(Duration::from_secs(7)).await,
+        Vec::<String>::new()
+    );
+    cluster.serve(true, Some("/openapi/v3/a?hash=1"));
+    assert_eq!(cluster.queued(SOON).await, ["on-widgets", "with-params"]);
+}

@@ -1,0 +1,365 @@
+//! Directions of imports: between the modules and folders of a package, and between its files.
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::repository::{read, rust_files};
+
+/// The sources of the packages whose imports are checked.
+const PACKAGES: [&str; 9] = [
+    "src",
+    "crates/antlr/src",
+    "crates/cel/src",
+    "crates/goyaml/src",
+    "crates/kubernetes/src",
+    "crates/policy/src",
+    "crates/regexp/src",
+    "e2e/src",
+    "parity/src",
+];
+
+/// The circles of files that are left, each a paragraph. The list may only shrink: a circle that is not in it fails the test,
+/// and so does one of the list that is gone.
+const KNOWN_CIRCLES: &str = "tests/import_circles.txt";
+
+/// The path of a module or an item below the root of its package.
+type ModulePath = Vec<String>;
+
+/// A path in the code of a file.
+#[derive(Debug)]
+struct Import {
+    path: ModulePath,
+    /// The name that the code has for it, if a `use` declares it.
+    name: Option<String>,
+    /// True if the file exports the name again and does not use it.
+    is_reexport: bool,
+}
+
+/// Returns the code of a file without comments and tests.
+fn product_code(source: &str) -> String {
+    let mut code = String::new();
+    let mut lines = source.lines().peekable();
+    while let Some(line) = lines.next() {
+        let next = lines.peek().copied().unwrap_or_default();
+        if line == "#[cfg(test)]" {
+            if next.ends_with('{') && next.contains("mod ") {
+                break;
+            }
+            if next.contains("use ") {
+                while lines.next().is_some_and(|line| !line.ends_with(';')) {}
+            }
+            continue;
+        }
+        code.push_str(line.split("//").next().unwrap_or_default());
+        code.push('\n');
+    }
+    code
+}
+
+/// Returns the code without its `use` declarations.
+fn without_uses(code: &str) -> String {
+    let mut body = String::new();
+    let mut is_use = false;
+    for line in code.lines() {
+        let start = line.trim_start();
+        let declaration = match start.strip_prefix("pub") {
+            Some(rest) => rest.trim_start_matches(|c| c != ' ').trim_start(),
+            None => start,
+        };
+        is_use |= declaration.starts_with("use ");
+        if !is_use {
+            body.push_str(line);
+            body.push('\n');
+        }
+        is_use &= !line.trim_end().ends_with(';');
+    }
+    body
+}
+
+/// Returns true if `code` has `word`, and not only in a longer one.
+fn has_word(code: &str, word: &str) -> bool {
+    code.match_indices(word).any(|(at, _)| {
+        !code[..at].ends_with(is_in_name) && !code[at + word.len()..].starts_with(is_in_name)
+    })
+}
+
+const fn is_in_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+/// Returns the paths below the root of the package that the code of `module` has: those that begin with `crate`, `super`,
+/// `self` or a module that it declares.
+fn imports(source: &str, module: &[String]) -> Vec<Import> {
+    let code = product_code(source);
+    let body = without_uses(&code);
+    let is_word_at = |at: usize| !code[..at].ends_with(|c| is_in_name(c) || c == ':');
+    let mut begins: Vec<String> = ["crate", "super", "self"].map(str::to_owned).into();
+    for line in code.lines() {
+        let declared = line
+            .strip_suffix(';')
+            .and_then(|line| line.rsplit_once("mod "));
+        begins.extend(declared.map(|(_, name)| name.to_owned()));
+    }
+    let mut starts: Vec<(usize, &str)> = Vec::new();
+    for begin in &begins {
+        let path = format!("{begin}::");
+        let found = code.match_indices(&path).map(|(at, _)| at);
+        starts.extend(found.filter(|at| is_word_at(*at)).map(|at| (at, &**begin)));
+    }
+    starts.sort_unstable();
+    let mut found = Vec::new();
+    let mut end = 0;
+    for (at, begin) in starts {
+        // A part of the group before.
+        if at < end {
+            continue;
+        }
+        let mut paths = Vec::new();
+        let rest = match begin {
+            "crate" => add_paths(&code[at + "crate::".len()..], &[], &mut paths),
+            _ => add_paths(&code[at..], module, &mut paths),
+        };
+        end = code.len() - rest.len();
+        let line = &code[code[..at].rfind('\n').map_or(0, |at| at + 1)..at];
+        let is_use = line
+            .trim_start()
+            .trim_start_matches("pub")
+            .ends_with("use ");
+        for (path, name) in paths {
+            let is_reexport = is_use && line.contains("pub") && !has_word(&body, &name);
+            let name = is_use.then_some(name);
+            found.push(Import {
+                path,
+                name,
+                is_reexport,
+            });
+        }
+    }
+    found
+}
+
+/// Adds the paths of `text`, of one path or a group of paths below `base`, each with its name; returns the rest of the
+/// text.
+fn add_paths<'a>(text: &'a str, base: &[String], found: &mut Vec<(ModulePath, String)>) -> &'a str {
+    let text = text.trim_start();
+    if let Some(group) = text.strip_prefix('{') {
+        let mut rest = group;
+        loop {
+            rest = add_paths(rest, base, found).trim_start();
+            match rest.strip_prefix(',') {
+                Some(next) => rest = next,
+                None => return rest.strip_prefix('}').unwrap_or(rest),
+            }
+        }
+    }
+    let end_of_name = |text: &str| text.find(|c| !is_in_name(c)).unwrap_or(text.len());
+    let (name, rest) = text.split_at(end_of_name(text));
+    let mut path = base.to_vec();
+    match name {
+        "" => return rest,
+        "super" => drop(path.pop()),
+        "self" => {}
+        name => path.push(name.to_owned()),
+    }
+    if let Some(rest) = rest.strip_prefix("::") {
+        return add_paths(rest, &path, found);
+    }
+    let (name, rest) = match rest.strip_prefix(" as ") {
+        Some(rest) => rest.split_at(end_of_name(rest)),
+        None => (path.last().map_or(name, String::as_str), rest),
+    };
+    let name = name.to_owned();
+    found.push((path, name));
+    rest
+}
+
+/// Returns the nodes that `from` reaches.
+fn reached<'a, T: Ord>(imports: &'a BTreeMap<T, BTreeSet<T>>, from: &'a T) -> BTreeSet<&'a T> {
+    let mut seen = BTreeSet::new();
+    let mut open = vec![from];
+    while let Some(next) = open.pop() {
+        let next = imports.get(next).into_iter().flatten();
+        open.extend(next.filter(|name| seen.insert(*name)));
+    }
+    seen
+}
+
+/// Returns the groups of nodes that reach each other.
+fn circles<T: Clone + Ord>(imports: &BTreeMap<T, BTreeSet<T>>) -> BTreeSet<BTreeSet<T>> {
+    let nodes = imports.keys().map(|from| (from, reached(imports, from)));
+    let all: BTreeMap<&T, BTreeSet<&T>> = nodes.collect();
+    let in_circle = all.iter().filter(|(from, reached)| reached.contains(*from));
+    in_circle
+        .map(|(from, reached)| {
+            let is_mutual = |to: &&&T| all.get(**to).is_some_and(|back| back.contains(from));
+            reached
+                .iter()
+                .filter(is_mutual)
+                .map(|to| (*to).clone())
+                .collect()
+        })
+        .collect()
+}
+
+#[test]
+fn imports_are_found_and_so_are_circles() {
+    let path = |text: &str| -> ModulePath { text.split('/').map(str::to_owned).collect() };
+    let found = |source: &str, module: &str| -> Vec<ModulePath> {
+        let imports = imports(source, &path(module)).into_iter();
+        let found: BTreeSet<_> = imports.map(|import| import.path).collect();
+        found.into_iter().collect()
+    };
+    let source = "mod p;\nuse crate::a::B;\nuse crate::{c as i, d::{self, E, f}, g};\n#[cfg(test)]\nuse crate::nor_this;\n\
+                  fn x() { super::h::y(); z::crate::no(); p::q(); }\nuse self::k;\n// use crate::not_this;\n\
+                  #[cfg(test)]\nmod tests {\nuse crate::nor_that;\n";
+    let wanted = ["a/B", "c", "d", "d/E", "d/f", "g", "h/y", "m/k", "m/p/q"];
+    assert_eq!(found(source, "m"), wanted.map(path));
+    let source = "use super::super::a;\nuse super::{b, super::c};";
+    assert_eq!(found(source, "m/n"), ["a", "c", "m/b"].map(path));
+
+    let source = "pub(crate) use self::a::{B, C as D};\nuse self::e::F;\nfn f(_: D) {}\n";
+    let found = imports(source, &path("m"));
+    let names: Vec<_> = found
+        .iter()
+        .map(|import| (import.name.as_deref().unwrap(), import.is_reexport))
+        .collect();
+    assert_eq!(names, [("B", true), ("D", false), ("F", false)]);
+
+    let set = |names: &[&'static str]| -> BTreeSet<&str> { names.iter().copied().collect() };
+    let mut all = BTreeMap::from([("a", set(&["b"])), ("b", set(&["c", "d"])), ("c", set(&[]))]);
+    assert!(circles(&all).is_empty());
+    all.insert("c", set(&["a"]));
+    all.insert("x", set(&["y", "a"]));
+    all.insert("y", set(&["x"]));
+    assert_eq!(
+        circles(&all),
+        [set(&["a", "b", "c"]), set(&["x", "y"])].into()
+    );
+}
+
+/// The modules of a package with the paths in them, tests excluded.
+fn modules(package: &str) -> BTreeMap<ModulePath, Vec<Import>> {
+    let mut files = Vec::new();
+    rust_files(package, &mut files);
+    let mut modules = BTreeMap::new();
+    for file in files {
+        let path = file.strip_prefix(package).unwrap().trim_start_matches('/');
+        let path = path.strip_suffix(".rs").unwrap();
+        let path = path.strip_suffix("/mod").unwrap_or(path).split('/');
+        let module: ModulePath = path.map(str::to_owned).collect();
+        let is_root = ["lib", "main", "bin"].contains(&&*module[0]);
+        if !is_root && !module.iter().any(|name| name == "tests") {
+            let imports = imports(&read(&file), &module);
+            modules.insert(module, imports);
+        }
+    }
+    assert!(!modules.is_empty(), "{package}");
+    modules
+}
+
+/// The modules at the top of a package, each a file or a folder, import each other one way, and so do the folders in
+/// each folder and the files in `src/controller`: between packages Cargo enforces that. Names that are exported again are
+/// not resolved.
+#[test]
+fn modules_import_each_other_one_way() {
+    let mut found = Vec::new();
+    for package in PACKAGES {
+        let modules = modules(package);
+        let folders: BTreeSet<&[String]> = modules
+            .keys()
+            .flat_map(|module| (1..module.len()).map(|depth| &module[..depth]))
+            .collect();
+        // By the folder: which of its modules import which.
+        let mut within: BTreeMap<&[String], BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
+        for (module, imports) in &modules {
+            for import in imports.iter().map(|import| &import.path) {
+                let pairs = module.iter().zip(import);
+                let depth = pairs.take_while(|(own, other)| own == other).count();
+                let (Some(from), Some(to)) = (module.get(depth), import.get(depth)) else {
+                    continue;
+                };
+                let are_folders =
+                    folders.contains(&module[..=depth]) && folders.contains(&import[..=depth]);
+                let is_controller = package == "src" && module[..depth] == ["controller"];
+                if depth == 0 || are_folders || is_controller {
+                    let imports = within.entry(&module[..depth]).or_default();
+                    imports.entry(from).or_default().insert(to);
+                }
+            }
+        }
+        for (folder, imports) in within {
+            let folder = folder.join("/");
+            let circles = circles(&imports).into_iter();
+            found.extend(circles.map(|circle| format!("{package}/{folder}: {circle:?}")));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Returns the module whose file defines the item at `path`, or which is it. `None` if that is the root of the package.
+fn defining<'a>(
+    modules: &'a BTreeMap<ModulePath, Vec<Import>>,
+    path: &[String],
+) -> Option<&'a ModulePath> {
+    let is_module = |depth: &usize| modules.contains_key(&path[..*depth]);
+    let depth = (1..=path.len()).rev().find(is_module)?;
+    let (module, imports) = modules.get_key_value(&path[..depth])?;
+    let Some(name) = path.get(depth) else {
+        return Some(module);
+    };
+    let declared = (imports.iter()).find(|import| import.name.as_ref() == Some(name));
+    match declared {
+        Some(import) if import.path != path => {
+            let path = [&import.path, &path[depth + 1..]].concat();
+            defining(modules, &path)
+        }
+        _ => Some(module),
+    }
+}
+
+/// The files of a package import each other one way, except for the known circles.
+///
+/// Each file is a node, also the `mod.rs` of a folder. An import of a name that another file exports again is an import of
+/// the file that defines it. A declaration of a module is no import, and neither is `pub use`, unless the file uses the name
+/// itself. So a `mod.rs` that uses a module of its folder is not imported by that module.
+#[test]
+fn files_import_each_other_one_way() {
+    let mut found = BTreeSet::new();
+    for package in PACKAGES {
+        let modules = modules(package);
+        let mut files: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (module, imports) in &modules {
+            let imports = imports.iter().filter(|import| !import.is_reexport);
+            let imports = imports.filter_map(|import| defining(&modules, &import.path));
+            let imports = imports.filter(|imported| *imported != module);
+            let imports = imports.map(|imported| imported.join("/")).collect();
+            files.insert(module.join("/"), imports);
+        }
+        for circle in circles(&files) {
+            let files: Vec<_> = circle
+                .iter()
+                .map(|file| format!("{package}/{file}\n"))
+                .collect();
+            found.insert(files.concat());
+        }
+    }
+    let list = read(KNOWN_CIRCLES);
+    let known = list
+        .split("\n\n")
+        .map(|circle| format!("{}\n", circle.trim_end()));
+    let known: BTreeSet<_> = known.collect();
+    let new: Vec<_> = found.difference(&known).cloned().collect();
+    let gone: Vec<_> = known.difference(&found).cloned().collect();
+    assert!(
+        new.is_empty() && gone.is_empty(),
+        "circles that are not in {KNOWN_CIRCLES}:\n\n{}\ncircles that are to be removed from it:\n\n{}",
+        new.join("\n"),
+        gone.join("\n")
+    );
+}
