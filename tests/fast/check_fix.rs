@@ -313,7 +313,7 @@ fn rules_are_explained_beneath_the_findings_once() {
     let root = directory("explain", &[("p.yaml", &text)]);
     let (out, _, _) = vap(&[root.to_str().unwrap(), "--explain"]);
     assert_eq!(
-        out.matches("\nA field that the schema does not have.\n")
+        out.matches("\nThe schema does not have the field.\n")
             .count(),
         1,
         "{out}"

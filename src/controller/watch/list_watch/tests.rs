@@ -1,6 +1,7 @@
 //! Lists and watches against an API server that does what API servers do, and what they should not.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};

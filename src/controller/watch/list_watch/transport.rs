@@ -24,9 +24,9 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::config::{ListWatchConfig, Representation};
 use super::lines::{Line, Lines};
 use super::object::{self, RawObject};
-use super::{ListWatchConfig, Representation};
 use crate::cluster::error::{Error, describe};
 use crate::cluster::http::{MAX_ERROR_BYTES, message};
 use crate::controller::process::memory::{MAX_WIRE_OBJECT, mebibytes};

@@ -1,0 +1,53 @@
+//! Configuration of a watch.
+
+use std::time::Duration;
+
+/// Representations of objects that can be requested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Representation {
+    /// The whole object.
+    Whole,
+    /// Its metadata.
+    Metadata,
+}
+
+impl Representation {
+    /// The media type of a watch event or of a list.
+    pub(super) const fn media_type(self, is_watch: bool) -> &'static str {
+        match (self, is_watch) {
+            (Self::Whole, _) => "application/json",
+            (Self::Metadata, true) => {
+                "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+            }
+            (Self::Metadata, false) => {
+                "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+            }
+        }
+    }
+}
+
+/// How the objects are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listing {
+    /// As the first events of the watch, one object in memory at a time; by pages of so many where the
+    /// API server says that it cannot.
+    Streamed(u32),
+    /// By pages of so many objects.
+    Paged(u32),
+}
+
+/// ListWatchConfig of a watch: its objects, and how to follow them.
+#[derive(Clone, Debug)]
+pub(crate) struct ListWatchConfig {
+    /// The path of the kind, such as `/apis/apps/v1/deployments`.
+    pub(crate) path: String,
+    /// Representation of each object.
+    pub(crate) representation: Representation,
+    /// How it is listed.
+    pub(crate) listing: Listing,
+    /// How long one watch request lives.
+    pub(crate) life: Duration,
+    /// The most memory that the tree of one object may need, in bytes; `usize::MAX` if the type of the objects builds none
+    /// or has its own limit.
+    pub(crate) max_unpacked: usize,
+}
