@@ -36,7 +36,7 @@ pub(crate) enum Listing {
     Paged(u32),
 }
 
-/// ListWatchConfig of a watch: its objects, and how to follow them.
+/// Configuration of a watch: its objects, and how they are listed.
 #[derive(Clone, Debug)]
 pub(crate) struct ListWatchConfig {
     /// The path of the kind, such as `/apis/apps/v1/deployments`.
