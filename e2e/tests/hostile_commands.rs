@@ -51,10 +51,10 @@ const COMMANDS: [(&str, &[&str]); 5] = [
     ("diff", &["old.yaml", "new.yaml", "-f", "object.yaml"]),
 ];
 
-/// Texts that only an internal error prints.
+/// Texts that only an error of the program prints. `internal error: interface conversion` is a text of cel-go.
 const INTERNAL: [&str; 4] = [
     "panicked at",
-    "internal error",
+    "an internal error",
     "RUST_BACKTRACE",
     "memory allocation of",
 ];

@@ -108,9 +108,16 @@ fn write_value(text: &mut String, value: &Value, depth: u32) {
             Ok(())
         }
         Value::Bytes(bytes) => {
-            let bytes = bytes.iter().take(MAX_MESSAGE);
-            let numbers: Vec<String> = bytes.map(u8::to_string).collect();
-            write!(text, "[{}]", numbers.join(" "))
+            text.push('[');
+            for (n, byte) in bytes.iter().enumerate() {
+                if text.len() > MAX_MESSAGE {
+                    break;
+                }
+                let space = if n > 0 { " " } else { "" };
+                let _ = write!(text, "{space}{byte}");
+            }
+            text.push(']');
+            Ok(())
         }
         Value::Duration(nanos) => write!(text, "{}", civil::format_go_duration(*nanos)),
         Value::Timestamp(at) => write!(text, "{}", civil::format_go_time(*at)),

@@ -237,6 +237,11 @@ fn show(value: &Value, out: &mut String, depth: usize) {
             let short: String = text.chars().take(MAX_TEXT).collect();
             let _ = write!(out, "{short:?}");
         }
+        // A byte is at least a digit and a space.
+        Value::Bytes(bytes) if bytes.len() > MAX_MADE_TEXT => {
+            let start = bytes.get(..MAX_MADE_TEXT).unwrap_or_default();
+            out.push_str(&Value::Bytes(start.into()).to_go_string());
+        }
         Value::List(list) => {
             out.push('[');
             show_each(list.iter().take(list.len()), out, |element, out| {
