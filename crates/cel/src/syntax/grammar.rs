@@ -1,8 +1,8 @@
-//! The grammar: a function for each rule of cel-go's, which makes the nodes of the tree as it goes.
+//! The grammar: one function per rule of cel-go's grammar, which builds the AST while parsing.
 //!
-//! Places are cel-go's: of a call the opening parenthesis, of an operator the operator, of a selection
-//! the dot, of an index the opening bracket, of an entry the colon. Numbers given to `set_state` are those
-//! of cel-go's generated parser; they decide when it takes an error for the same one again.
+//! Locations are cel-go's: the opening parenthesis of a call, the operator token, the dot of a selection, the
+//! opening bracket of an index, the colon of an entry. The numbers passed to `set_state` are those of
+//! cel-go's generated parser; they determine whether an error counts as a repetition of the previous one.
 //!
 //! Source: cel-go `parser/gen/CEL.g4`, `parser/gen/cel_parser.go`, `parser/parser.go` (`Visit*`),
 //! `parser/helper.go` (`balancedTree`).
@@ -18,7 +18,7 @@ use crate::names::shared;
 
 use Rest::{Nullable, Required};
 
-/// Words that the grammar takes for names and that are none.
+/// Reserved words, which the grammar accepts as identifiers.
 ///
 /// Source: cel-go `parser/parser.go`, `reservedIds`.
 const RESERVED: &[&str] = &[
@@ -41,7 +41,7 @@ const RESERVED: &[&str] = &[
     "while",
 ];
 
-/// The finding about a name in backticks, which the API server does not turn on.
+/// The error for an identifier in backticks, a feature that the API server does not enable.
 const ESCAPED_IDENT: &str = "unsupported syntax: '`'";
 
 fn deepest(parts: &[Parsed]) -> u32 {
@@ -53,7 +53,7 @@ fn ids(parts: &[Parsed]) -> Box<[ExprId]> {
 }
 
 impl Parser<'_> {
-    /// The whole text.
+    /// Parses the start rule: an expression up to the end of the input.
     pub(super) fn start(&mut self) -> Rule {
         let follow = Follow::START;
         let root = self.expr(follow.then(follow::END, Required))?;
@@ -84,7 +84,7 @@ impl Parser<'_> {
         self.add(at.offset, call, depth)
     }
 
-    /// A call, or what the macro of that name makes of it.
+    /// Creates a call, or expands it if it is a macro.
     fn call(
         &mut self,
         offset: u32,
@@ -186,7 +186,7 @@ impl Parser<'_> {
         Ok(self.balanced("_&&_", &terms, &operators))
     }
 
-    /// A tree of the same operator that is as deep to the left as to the right.
+    /// Creates a balanced tree of the same operator.
     fn balanced(
         &mut self,
         function: &'static str,
@@ -350,7 +350,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A selection, and whether the rule ended with an error.
+    /// Parses a selection. The flag is true if the rule ended with an error.
     fn select(&mut self, operand: Parsed, follow: Follow) -> Rule<(Parsed, bool)> {
         let at = self.take();
         let depth = operand.depth + 1;
@@ -383,7 +383,7 @@ impl Parser<'_> {
         Ok((parsed, false))
     }
 
-    /// The name of a field, or what is wrong with it.
+    /// Parses a field name. Returns an error message if it is not a valid one.
     fn escape_ident(&mut self, follow: Follow) -> Rule<Result<Token, &'static str>> {
         self.set_state(235);
         if !self.sync(follow::FIELD_NAME, Wanted::FieldName, follow)? {
@@ -412,7 +412,7 @@ impl Parser<'_> {
         Ok((call, !closed))
     }
 
-    /// The arguments behind an opening parenthesis, and whether they are closed.
+    /// Parses the arguments after an opening parenthesis. The flag is true if they are closed.
     fn arguments(
         &mut self,
         open: Token,
@@ -495,7 +495,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reports whether the dotted name here is that of a message whose literal follows.
+    /// Returns true if the qualified name at this point is followed by the body of a message literal.
     fn is_message(&self, first: usize) -> bool {
         let mut ahead = first + 1;
         while self.peek(ahead) == Kind::Dot && self.peek(ahead + 1) == Kind::Ident {
@@ -531,7 +531,7 @@ impl Parser<'_> {
             let from = self.mark();
             let (args, _) = self.arguments(open, [141, 143], follow.expect, follow)?;
             if is_reserved {
-                // The arguments of what is no function are not looked at.
+                // The arguments of an invalid function name are not validated.
                 self.forget(from);
                 return Ok(self.reserved(start, word));
             }
@@ -573,7 +573,7 @@ impl Parser<'_> {
         Ok(self.add(open.offset, object, depth))
     }
 
-    /// The end of a list, map or message: perhaps a comma, and what closes it.
+    /// Parses the end of a list, map or message: an optional trailing comma and the closing token.
     fn close(
         &mut self,
         kind: Kind,
@@ -718,7 +718,7 @@ impl Parser<'_> {
             state = 225;
             let wanted = Wanted::Token(Kind::Colon);
             let Some(colon) = self.expect(Kind::Colon, follow::EXPR_START, wanted, follow)? else {
-                // A key without a value is not looked at.
+                // A key without a value is not validated.
                 self.forget(from);
                 return Ok((entries, depth));
             };

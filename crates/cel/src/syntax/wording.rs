@@ -1,14 +1,14 @@
-//! Syntax errors in words that tell what to do.
+//! Messages of syntax errors, which suggest a correction.
 //!
-//! The API server names the rules and tokens of its grammar here. As it refuses such an expression, only
-//! who writes it sees the message.
+//! The API server's messages list rules and tokens of the grammar. It rejects such expressions, so only their
+//! author sees the message.
 
 use super::lexer::LexError;
 use super::parser::Wanted;
 use super::token::{Kind, Token};
 use crate::source::SourceMap;
 
-/// The most characters of the text that a message repeats.
+/// Maximal number of characters of the source quoted in a message.
 const MAX_SHOWN: usize = 40;
 
 fn quoted(text: &str) -> String {
@@ -23,9 +23,9 @@ fn quoted(text: &str) -> String {
     format!("`{escaped}`")
 }
 
-/// The message where the token `at` stands and something else is wanted.
+/// Returns the message for the token `at`, given the expected input.
 pub(super) fn unexpected(text: &str, at: Token, wanted: Wanted) -> String {
-    let found = if at.kind == Kind::End {
+    let actual = if at.kind == Kind::End {
         "the end of the expression".to_owned()
     } else {
         quoted(at.text(text))
@@ -56,10 +56,10 @@ pub(super) fn unexpected(text: &str, at: Token, wanted: Wanted) -> String {
         }
         _ => "",
     };
-    format!("Syntax error: expected {expected}, found {found}{hint}")
+    format!("Syntax error: expected {expected}, found {actual}{hint}")
 }
 
-/// The message about characters that are no token.
+/// Returns the message for characters that do not form a token.
 pub(super) fn no_token(text: &str, error: &LexError) -> String {
     let dropped = text
         .get(error.start as usize..error.end as usize)
