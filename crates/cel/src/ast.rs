@@ -307,17 +307,17 @@ impl Ast {
     /// Returns `id` and all its descendants, parents before their children.
     #[must_use]
     pub fn descendants(&self, id: ExprId) -> Vec<ExprId> {
-        let mut found = Vec::new();
+        let mut descendants = Vec::new();
         let mut pending = vec![id];
         while let Some(next) = pending.pop() {
-            found.push(next);
+            descendants.push(next);
             let n_before = pending.len();
             self.for_each_child(next, |child| pending.push(child));
             if let Some(added) = pending.get_mut(n_before..) {
                 added.reverse();
             }
         }
-        found
+        descendants
     }
 }
 

@@ -21,13 +21,13 @@ const EXPRESSIONS_OF_CHECKPOINT: usize = 64;
 
 /// Reports the literals in `checked`, the result of parsing `text`, that the validators of `env` reject, in
 /// their order.
-pub fn validate(checked: &CheckedAst, env: &Env, text: &str, found: &mut Diagnostics) {
+pub fn validate(checked: &CheckedAst, env: &Env, text: &str, diagnostics: &mut Diagnostics) {
     let mut validation = Validation {
         checked,
         ast: checked.ast(),
         text,
         source: None,
-        found,
+        diagnostics,
         exempt: Vec::new(),
     };
     for validator in env.library().validators() {
@@ -58,7 +58,7 @@ struct Validation<'a> {
     ast: &'a Ast,
     text: &'a str,
     source: Option<SourceMap>,
-    found: &'a mut Diagnostics,
+    diagnostics: &'a mut Diagnostics,
     /// Marks the expressions within calls that accept heterogeneous literals.
     exempt: Vec<bool>,
 }
@@ -67,7 +67,7 @@ impl Validation<'_> {
     fn report(&mut self, id: ExprId, kind: DiagnosticKind) {
         let source = self.source.get_or_insert_with(|| SourceMap::new(self.text));
         let location = source.location(self.ast.offset(id));
-        self.found.report_at(kind, location, id);
+        self.diagnostics.report_at(kind, location, id);
     }
 
     fn report_literal(&mut self, id: ExprId, message: String) {

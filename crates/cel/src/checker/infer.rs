@@ -19,7 +19,7 @@ pub(super) struct Checker<'a> {
     pub(super) env: &'a Env,
     pub(super) substitution: Substitution,
     places: Places<'a>,
-    found: Diagnostics,
+    diagnostics: Diagnostics,
     /// Variables of the enclosing comprehensions, innermost last.
     scopes: Vec<(Arc<str>, Type)>,
     types: Vec<Option<Type>>,
@@ -36,7 +36,7 @@ impl<'a> Checker<'a> {
             env,
             substitution: Substitution::default(),
             places: Places { text, source: None },
-            found: Diagnostics::default(),
+            diagnostics: Diagnostics::default(),
             scopes: Vec::new(),
             types: vec![None; ast.len()],
             references: vec![None; ast.len()],
@@ -57,12 +57,12 @@ impl<'a> Checker<'a> {
             types: self.types,
             references: self.references,
         };
-        (checked, self.found)
+        (checked, self.diagnostics)
     }
 
     pub(super) fn report(&mut self, id: ExprId, kind: DiagnosticKind) {
         let location = self.places.location(self.ast.offset(id));
-        self.found.report_at(kind, location, id);
+        self.diagnostics.report_at(kind, location, id);
     }
 
     fn report_other(&mut self, id: ExprId, code: Code, message: String) {

@@ -141,22 +141,21 @@ impl Coster<'_> {
     pub(super) fn size(&self, id: ExprId) -> Option<SizeEstimate> {
         let expr = self.ast.expr(id);
         let size = self.facts(id).size.or_else(|| literal_size(expr));
-        size
-            .or_else(|| {
-                let node = AstNode {
-                    path: self.path(id),
-                    type_: self.checked.type_at(id),
-                    expr: Some(expr),
-                    computed_size: None,
-                };
-                self.sizes.estimate_size(&node)
-            })
-            .or_else(|| is_scalar(self.checked.type_at(id)).then_some(SizeEstimate::fixed(1)))
-            .or_else(|| {
-                let local = self.local_of(id)?;
-                local.count(&self.sizes);
-                local.size
-            })
+        size.or_else(|| {
+            let node = AstNode {
+                path: self.path(id),
+                type_: self.checked.type_at(id),
+                expr: Some(expr),
+                computed_size: None,
+            };
+            self.sizes.estimate_size(&node)
+        })
+        .or_else(|| is_scalar(self.checked.type_at(id)).then_some(SizeEstimate::fixed(1)))
+        .or_else(|| {
+            let local = self.local_of(id)?;
+            local.count(&self.sizes);
+            local.size
+        })
     }
 
     pub(super) fn node(&self, id: ExprId) -> AstNode<'_> {

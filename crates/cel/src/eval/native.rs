@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_base64_in_json() {
+    fn convert_bytes_to_json_is_base64() {
         for (bytes, text) in [
             (&b""[..], ""),
             (b"a", "YQ=="),
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_an_error() {
+    fn convert_out_of_range_fails() {
         let error = |native: Native, value: Value| {
             native
                 .convert(&value, &EvalBudget::default())

@@ -193,7 +193,10 @@ impl<'a> Planner<'a> {
             let type_ = self
                 .type_named(name)
                 .ok_or_else(|| PlanError::new(format!("reference to undefined type: {name}")))?;
-            return Ok(Node::new(step, Kind::Constant(Value::Type(Arc::new(type_)))));
+            return Ok(Node::new(
+                step,
+                Kind::Constant(Value::Type(Arc::new(type_))),
+            ));
         }
         let root = match local {
             Some(local) => Root::Local(step, local),

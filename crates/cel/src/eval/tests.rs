@@ -27,10 +27,10 @@ fn env() -> Env {
 
 fn plan(text: &str) -> Result<Program, PlanError> {
     let env = env();
-    let (ast, found) = syntax::parse(text);
-    assert!(found.is_empty(), "{}", found.render(text));
-    let (checked, found) = checker::check(&Arc::new(ast.unwrap()), text, &env);
-    assert!(found.is_empty(), "{}", found.render(text));
+    let (ast, diagnostics) = syntax::parse(text);
+    assert!(diagnostics.is_empty(), "{}", diagnostics.render(text));
+    let (checked, diagnostics) = checker::check(&Arc::new(ast.unwrap()), text, &env);
+    assert!(diagnostics.is_empty(), "{}", diagnostics.render(text));
     Program::plan(&checked, &env, &PlainRuntime)
 }
 
@@ -90,7 +90,7 @@ fn conditional_evaluates_one_branch() {
 }
 
 #[test]
-fn presence() {
+fn presence_test_absent_field_is_false() {
     check("has(o.a.b)", "true", 3);
     check("has(o.a.x)", "false", 3);
     check("has(o.x.b)", "error: no such key: x", 2);
@@ -99,7 +99,7 @@ fn presence() {
 }
 
 #[test]
-fn indexes() {
+fn index_out_of_range_is_error() {
     check("o.l[1]", "2", 3);
     check("o.l[1.0]", "2", 3);
     check("o.l[o.a.b]", "2", 5);
@@ -146,7 +146,7 @@ fn call_failing_argument_limits_evaluated_arguments() {
 }
 
 #[test]
-fn comprehensions() {
+fn comprehension_values_and_costs() {
     check("o.l.map(x, x * 2)", "[2, 4, 6]", 45);
     check("o.l.filter(x, x > 1)", "[2, 3]", 35);
     check("o.l.exists(x, x == 2)", "true", 18);

@@ -68,8 +68,8 @@ pub fn parse(text: &str) -> (Option<Ast>, Diagnostics) {
 ///
 /// The limit of 250,000 nodes per expression also applies.
 pub fn parse_within(text: &str, n_left: &mut usize) -> (Option<Ast>, Diagnostics) {
-    if let Some(found) = too_long(text) {
-        return (None, found);
+    if let Some(diagnostics) = too_long(text) {
+        return (None, diagnostics);
     }
     let tokens = lexer::tokens(text);
     let parsed = ParseResult::new(text, &tokens, MAX_NODES.min(*n_left));
@@ -108,8 +108,8 @@ pub fn findings_by(
     text: &str,
     grammar: impl FnOnce(&str, &Tokens) -> GrammarErrors,
 ) -> Diagnostics {
-    if let Some(found) = too_long(text) {
-        return found;
+    if let Some(diagnostics) = too_long(text) {
+        return diagnostics;
     }
     let tokens = lexer::tokens(text);
     let mut parsed = ParseResult::new(text, &tokens, MAX_NODES);
@@ -154,12 +154,12 @@ fn too_long(text: &str) -> Option<Diagnostics> {
     }
     let n_code_points = text.chars().count();
     (n_code_points > MAX_CODE_POINTS as usize).then(|| {
-        let mut found = Diagnostics::default();
+        let mut diagnostics = Diagnostics::default();
         let message = format!(
             "expression code point size exceeds limit: size: {n_code_points}, limit {MAX_CODE_POINTS}"
         );
-        found.report(Code::LimitExceeded, Location::NONE, message);
-        found
+        diagnostics.report(Code::LimitExceeded, Location::NONE, message);
+        diagnostics
     })
 }
 
@@ -248,7 +248,7 @@ impl ParseResult {
     }
 
     fn findings(self, text: &str) -> Diagnostics {
-        let mut found = Diagnostics::default();
+        let mut diagnostics = Diagnostics::default();
         let source = SourceMap::new(text);
         let location = |offset| {
             if offset == NOWHERE || text.is_empty() {
@@ -262,12 +262,12 @@ impl ParseResult {
             }
         };
         for finding in self.syntax.into_iter().chain(self.semantic) {
-            found.report(finding.code, location(finding.offset), finding.message);
+            diagnostics.report(finding.code, location(finding.offset), finding.message);
         }
         if let Err(Some((code, message))) = self.outcome {
-            found.report(code, Location::NONE, message);
+            diagnostics.report(code, Location::NONE, message);
         }
-        found
+        diagnostics
     }
 }
 
