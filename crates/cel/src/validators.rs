@@ -39,7 +39,7 @@ impl Validator {
 
 /// Returns true if `duration(literal)` can be evaluated.
 ///
-/// Of the literals that pass the type checker, only strings can: ints and `null` are never converted.
+/// Only strings can be: ints and `null` are never converted.
 ///
 /// Source: cel-go `cel/validator.go`, `ValidateDurationLiterals`, `evalCall`.
 #[must_use]

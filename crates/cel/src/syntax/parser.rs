@@ -94,7 +94,7 @@ pub(super) struct Nested {
 /// Returns the number of semantic errors before the first subexpression that is nested too deep. Upstream
 /// visits parents before children, from left to right, and stops at that subexpression.
 pub(super) fn n_before_too_deep(mut nested: Vec<Nested>) -> usize {
-    // Of subexpressions with the same tokens, the one that ended last encloses the others.
+    // If several subexpressions have the same tokens, the one that ended last encloses the others.
     nested.reverse();
     nested.sort_by_key(|part| (part.first, usize::MAX - part.end));
     let mut around: Vec<Nested> = Vec::new();
