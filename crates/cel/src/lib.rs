@@ -64,18 +64,18 @@
 //! let text = "name + 1 == nme";
 //! let ast = Arc::new(syntax::parse(text).0.ok_or("a syntax error")?);
 //! let (_, diagnostics) = checker::check(&ast, text, &env);
-//! let codes: Vec<Code> = diagnostics.as_slice().iter().map(|diagnostic| diagnostic.code).collect();
+//! let codes: Vec<Code> = diagnostics.as_slice().iter().map(|diagnostic| diagnostic.kind.code()).collect();
 //! assert_eq!(codes, [Code::NoMatchingOverload, Code::UndeclaredReference]);
 //! let overload = &diagnostics.as_slice()[0];
 //! assert_eq!((overload.location.line, overload.location.column), (1, 5));
 //! assert_eq!(
-//!     overload.message,
+//!     overload.to_string(),
 //!     "found no matching overload for '_+_' applied to '(string, int)'"
 //! );
 //!
 //! let (ast, diagnostics) = syntax::parse("name ==");
 //! assert!(ast.is_none());
-//! assert_eq!(diagnostics.as_slice()[0].code, Code::Syntax);
+//! assert_eq!(diagnostics.as_slice()[0].kind.code(), Code::Syntax);
 //! # Ok::<(), &str>(())
 //! ```
 //!
