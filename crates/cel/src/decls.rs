@@ -242,7 +242,7 @@ pub struct OverloadRow {
     pub function: &'static str,
     /// The overload id, identical to upstream's.
     pub id: &'static str,
-    /// Whether it is a global or member overload.
+    /// The call style: global or member.
     pub style: CallStyle,
     /// The argument types. The first argument of a member overload is the receiver.
     pub args: &'static [Sig],

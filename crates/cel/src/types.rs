@@ -218,19 +218,19 @@ impl std::hash::Hash for StructType {
 pub const OPTIONAL_TYPE: &str = "optional_type";
 
 impl Type {
-    /// `list(elem)`.
+    /// Returns `list(elem)`.
     #[must_use]
     pub fn list(elem: Type) -> Self {
         Self::List(Arc::new(elem))
     }
 
-    /// `map(key, value)`.
+    /// Returns `map(key, value)`.
     #[must_use]
     pub fn map(key: Type, value: Type) -> Self {
         Self::Map(Arc::new((key, value)))
     }
 
-    /// `optional_type(value)`.
+    /// Returns `optional_type(value)`.
     #[must_use]
     pub fn optional(value: Type) -> Self {
         Self::opaque(OPTIONAL_TYPE, vec![value])

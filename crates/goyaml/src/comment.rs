@@ -67,7 +67,7 @@ pub fn comments(text: &str, mark: &str) -> (Vec<Comment>, bool) {
 
 /// The parts of a document to which a comment may apply. Each list is sorted by start.
 struct Parts {
-    /// List items and map entries. Of those with the same start, the largest is first.
+    /// List items and map entries. Entries with the same start are ordered from largest to smallest.
     named: Vec<Range<usize>>,
     /// Scalars, with true for block scalars.
     scalars: Vec<(Range<usize>, bool)>,

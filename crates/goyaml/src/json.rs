@@ -210,7 +210,7 @@ impl Reader<'_> {
                 if let Some(character) = char::from_u32(high) {
                     return Ok(character);
                 }
-                // Two surrogates form one character; a lone one is replaced.
+                // Two surrogates form one character; a lone one becomes U+FFFD.
                 let before_low = self.at;
                 let rest = self.text.get(self.at..).unwrap_or_default();
                 if rest.starts_with("\\u") {

@@ -130,7 +130,7 @@ impl Tracker {
         self.cost.saturating_add(n_steps) <= self.limit
     }
 
-    /// Equivalent to calling [`Tracker::add_select`] `n_steps` times.
+    /// Adds the cost of `n_steps` selections, like [`Tracker::add_select`].
     #[inline]
     pub(super) fn add_selects(&mut self, n_steps: usize) {
         let n_steps = u64::try_from(n_steps).unwrap_or(u64::MAX);

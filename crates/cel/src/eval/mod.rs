@@ -138,7 +138,7 @@ pub struct Limits<'a> {
 
 /// Observes the results of subexpressions during an evaluation.
 pub trait Observer: Sync {
-    /// Called when the subexpression with the index `part` evaluates to `result`. `cost` includes the cost of
+    /// Receives the result and the cost of the subexpression with the index `part`. The cost includes that of
     /// its own subexpressions. Subexpressions in the body of a macro are observed once per element.
     fn observe(&self, part: usize, result: &Result<Value, EvalError>, cost: u64);
 }

@@ -332,7 +332,7 @@ impl ListSource for Range {
     }
 }
 
-/// Ranges shorter than this are created eagerly.
+/// Ranges of at most this length are created eagerly.
 const SHORT: usize = 1_000;
 
 /// Source: cel-go `ext/lists.go`, `genRange`.
