@@ -31,7 +31,7 @@ pub struct Tokens {
     pub all: Vec<Token>,
     /// The invalid spans, in order.
     pub errors: Vec<LexError>,
-    /// Approximate maximal nesting depth of brackets and conditionals, a bound on the recursion of the
+    /// Approximate maximum nesting depth of brackets and conditionals, a bound on the recursion of the
     /// parser.
     pub nesting: u32,
 }

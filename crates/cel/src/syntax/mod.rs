@@ -26,22 +26,22 @@ use super::diagnostic::{Code, Diagnostics};
 use super::source::{Location, SourceMap};
 use super::stack::{SHALLOW_NESTING, run_on_deep_stack};
 
-/// Maximal length of an expression, in code points.
+/// Maximum length of an expression, in code points.
 ///
 /// Source: cel-go `parser/parser.go`, `NewParser`, `expressionSizeCodePointLimit`.
 pub const MAX_CODE_POINTS: u32 = 100_000;
 
-/// Maximal number of concurrent activations of a grammar rule, and maximal nesting depth of operators and
+/// Maximum number of concurrent activations of a grammar rule, and maximum nesting depth of operators and
 /// selections.
 ///
 /// Source: cel-go `parser/parser.go`, `NewParser`, `maxRecursionDepth`.
 pub const MAX_RECURSION_DEPTH: u32 = 250;
 
-/// Maximal number of nodes of a tree. `optMap` duplicates its receiver, so a chain of calls grows
+/// Maximum number of nodes of a tree. `optMap` duplicates its receiver, so a chain of calls grows
 /// exponentially; cel-go has no limit here.
 const MAX_NODES: usize = 250_000;
 
-/// Maximal number of reported syntax errors.
+/// Maximum number of reported syntax errors.
 ///
 /// Source: cel-go `parser/parser.go`, `NewParser`, `errorReportingLimit`.
 const MAX_SYNTAX_ERRORS: usize = 100;

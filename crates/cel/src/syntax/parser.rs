@@ -13,17 +13,17 @@ use super::{MAX_NODES, MAX_RECURSION_DEPTH, wording};
 use crate::ast::{AstBuilder, Expr, ExprId};
 use crate::diagnostic::Code;
 
-/// Maximal number of recovery attempts before parsing is aborted.
+/// Maximum number of recovery attempts before parsing is aborted.
 ///
 /// Source: cel-go `parser/parser.go`, `NewParser`, `errorRecoveryLimit`.
 pub const ERROR_RECOVERY_LIMIT: u32 = 30;
 
-/// Maximal number of tokens skipped by one recovery.
+/// Maximum number of tokens skipped by one recovery.
 ///
 /// Source: cel-go `parser/parser.go`, `NewParser`, `errorRecoveryTokenLookaheadLimit`.
 pub const RECOVERY_LOOKAHEAD_LIMIT: u32 = 256;
 
-/// Maximal number of reported syntax errors.
+/// Maximum number of reported syntax errors.
 ///
 /// Source: cel-go `parser/parser.go`, `NewParser`, `errorReportingLimit`.
 pub const ERROR_REPORTING_LIMIT: usize = 100;
@@ -112,7 +112,7 @@ pub(super) fn n_before_too_deep(mut nested: Vec<Nested>) -> usize {
 
 /// The input that the parser expected where it found something else.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Wanted {
+pub(super) enum Expected {
     /// The first token of an expression.
     Operand,
     /// A field name.
@@ -138,7 +138,7 @@ pub(super) struct Parser<'t> {
     /// Subexpressions that count toward the nesting depth, in the order of their ends. Recorded on request
     /// only.
     pub(super) nested: Option<Vec<Nested>>,
-    /// Maximal number of nodes.
+    /// Maximum number of nodes.
     pub(super) max_nodes: usize,
     tokens: &'t [Token],
     at: usize,
@@ -311,12 +311,12 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn report(&mut self, at: Token, wanted: Wanted) -> Rule<()> {
+    fn report(&mut self, at: Token, expected: Expected) -> Rule<()> {
         if self.recovering {
             return Ok(());
         }
         self.recovering = true;
-        let message = wording::unexpected(self.text, at, wanted);
+        let message = wording::unexpected(self.text, at, expected);
         self.report_syntax(at.offset, message)
     }
 
@@ -345,21 +345,31 @@ impl<'t> Parser<'t> {
     /// next one.
     ///
     /// Otherwise reports the error, recovers, and ends the rule.
-    pub(super) fn sync(&mut self, next: TokenSet, wanted: Wanted, follow: Follow) -> Rule<bool> {
-        if self.recovering || next.contains(self.current()) || self.drop_token(next, wanted)? {
+    pub(super) fn sync(
+        &mut self,
+        next: TokenSet,
+        expected: Expected,
+        follow: Follow,
+    ) -> Rule<bool> {
+        if self.recovering || next.contains(self.current()) || self.drop_token(next, expected)? {
             return Ok(true);
         }
-        self.fail(0, wanted, follow)?;
+        self.fail(0, expected, follow)?;
         Ok(false)
     }
 
     /// Synchronizes after an element of a repetition, like [`Self::sync`], except that the rule always
     /// continues.
-    pub(super) fn sync_loop(&mut self, next: TokenSet, wanted: Wanted, follow: Follow) -> Rule<()> {
+    pub(super) fn sync_loop(
+        &mut self,
+        next: TokenSet,
+        expected: Expected,
+        follow: Follow,
+    ) -> Rule<()> {
         if self.recovering || next.contains(self.current()) {
             return Ok(());
         }
-        self.report(self.peek_token(0), wanted)?;
+        self.report(self.peek_token(0), expected)?;
         let until = next.union(follow.recover);
         while self.current() != Kind::End && !until.contains(self.current()) {
             self.advance();
@@ -368,9 +378,9 @@ impl<'t> Parser<'t> {
     }
 
     /// Ends the rule with an error about the token `ahead` positions after the current one.
-    pub(super) fn fail(&mut self, ahead: usize, wanted: Wanted, follow: Follow) -> Rule<()> {
+    pub(super) fn fail(&mut self, ahead: usize, expected: Expected, follow: Follow) -> Rule<()> {
         self.seen = self.seen.max(self.at + ahead);
-        self.report(self.peek_token(ahead), wanted)?;
+        self.report(self.peek_token(ahead), expected)?;
         self.recover(follow)
     }
 
@@ -380,31 +390,31 @@ impl<'t> Parser<'t> {
         &mut self,
         kind: Kind,
         after: TokenSet,
-        wanted: Wanted,
+        expected: Expected,
         follow: Follow,
     ) -> Rule<Option<Token>> {
         if self.current() == kind {
             return Ok(Some(self.take()));
         }
         self.count_recovery()?;
-        if self.drop_token(TokenSet::of(&[kind]), wanted)? {
+        if self.drop_token(TokenSet::of(&[kind]), expected)? {
             return Ok(Some(self.take()));
         }
         let current = self.peek_token(0);
         if after.contains(current.kind) {
-            self.report(current, wanted)?;
+            self.report(current, expected)?;
             return Ok(Some(current));
         }
-        self.fail(0, wanted, follow)?;
+        self.fail(0, expected, follow)?;
         Ok(None)
     }
 
     /// Drops the current token if the next one matches.
-    fn drop_token(&mut self, next: TokenSet, wanted: Wanted) -> Rule<bool> {
+    fn drop_token(&mut self, next: TokenSet, expected: Expected) -> Rule<bool> {
         if !next.contains(self.peek(1)) {
             return Ok(false);
         }
-        self.report(self.peek_token(0), wanted)?;
+        self.report(self.peek_token(0), expected)?;
         self.advance();
         self.end_error_condition();
         Ok(true)
