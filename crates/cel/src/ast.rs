@@ -232,7 +232,7 @@ impl Ast {
         self.exprs.is_empty()
     }
 
-    /// Returns the maximal number of nodes on a path from the root to a leaf.
+    /// Returns the maximum number of nodes on a path from the root to a leaf.
     #[must_use]
     pub fn depth(&self) -> u32 {
         self.depth

@@ -10,7 +10,7 @@
 //! |---|---|---|
 //! | [`syntax::parse`] | a source string | an [`ast::Ast`], or syntax errors |
 //! | [`checker::check`] | the AST and an environment ([`env::Env`]) | the AST with types, and diagnostics |
-//! | [`estimate::estimate`] | the checked AST, and the sizes of variables if known | the minimal and maximal cost of an evaluation |
+//! | [`estimate::estimate`] | the checked AST, and the sizes of variables if known | the minimum and maximum cost of an evaluation |
 //! | [`eval::Program::plan`] | the checked AST | a program that can be evaluated repeatedly |
 //! | [`eval::Program::eval`] | variable values and limits | a value or an error, and the actual cost |
 //!

@@ -9,7 +9,7 @@ const MAX_PARAMETER: u64 = 10_000_009;
 /// Text that upstream writes for an invalid precision or width.
 const NO_VERB: &str = "%!(NOVERB)";
 
-/// Maximal number of fractional digits of a double.
+/// Maximum number of fractional digits of a double.
 const MAX_DIGITS: usize = 1_100;
 
 /// Returns the text of NaN or an infinity. `None` for finite numbers.
@@ -27,8 +27,8 @@ fn special(value: f64) -> Option<&'static str> {
 
 /// Formats `value` with `precision` fractional digits: `1,234.50`.
 ///
-/// Upstream stores the maximal number of digits in 16 bits; if it is negative, it writes the shortest digits
-/// that round-trip. It stores the minimal number of digits in eight bits, so that at most 255 trailing zeros
+/// Upstream stores the maximum number of digits in 16 bits; if it is negative, it writes the shortest digits
+/// that round-trip. It stores the minimum number of digits in eight bits, so that at most 255 trailing zeros
 /// are written.
 #[must_use]
 pub fn fixed(value: f64, precision: u64) -> String {

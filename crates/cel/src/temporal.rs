@@ -121,7 +121,7 @@ pub fn parse_duration(text: &str) -> Option<i64> {
     }
 }
 
-/// Magnitude of the minimal duration, in nanoseconds.
+/// Magnitude of the minimum duration, in nanoseconds.
 const LIMIT: u64 = 1 << 63;
 
 /// Parses a number with a unit to nanoseconds.

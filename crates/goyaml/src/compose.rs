@@ -71,7 +71,7 @@ struct Composer<'a> {
     without_json: Vec<(Range<usize>, String)>,
 }
 
-/// Returns the maximal share of nodes decoded through aliases that go-yaml accepts.
+/// Returns the maximum share of nodes decoded through aliases that go-yaml accepts.
 ///
 /// Source: `go.yaml.in/yaml/v2` `decode.go` (`allowedAliasRatio`).
 fn allowed_alias_ratio(n_decoded: usize) -> f64 {

@@ -29,16 +29,16 @@ pub use comment::{About, Comment, comments};
 pub use places::written;
 pub use text::after_mark;
 
-/// Maximal number of nodes of a document, after expanding aliases.
+/// Maximum number of nodes of a document, after expanding aliases.
 const MAX_NODES: usize = 1_000_000;
 
-/// Maximal number of nodes copied by aliases. A short text may expand to billions.
+/// Maximum number of nodes copied by aliases. A short text may expand to billions.
 const MAX_COPIED_NODES: usize = 100_000;
 
-/// Maximal size of the text copied by aliases, in bytes.
+/// Maximum size of the text copied by aliases, in bytes.
 const MAX_COPIED_BYTES: usize = 16 * 1024 * 1024;
 
-/// Maximal nesting depth of lists and maps.
+/// Maximum nesting depth of lists and maps.
 const MAX_DEPTH: usize = 255;
 
 /// The byte order mark.

@@ -14,7 +14,7 @@ use super::text::{self, Written};
 use super::token::{Spanned, Token};
 use super::{ScanError, Style, tag};
 
-/// Maximal length of a key in characters, up to its `:`.
+/// Maximum length of a key in characters, up to its `:`.
 const MAX_KEY_LENGTH: usize = 1024;
 
 /// A position at which a key may start.

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Maximal bytes of the engines of all planned patterns together.
+/// Maximum bytes of the engines of all planned patterns together.
 pub const MAX_KEPT_BYTES: usize = 12 << 20;
 
-/// Maximal bytes of the engines of one [`EngineBudget`] (a policy or an expression).
+/// Maximum bytes of the engines of one [`EngineBudget`] (a policy or an expression).
 pub const MAX_OWNER_BYTES: usize = 2 << 20;
 
-/// Maximal bytes of the engines in the shared cache.
+/// Maximum bytes of the engines in the shared cache.
 pub const MAX_CACHE_BYTES: usize = 4 << 20;
 
 /// Bytes of the engines retained for planned patterns.

@@ -229,7 +229,7 @@ impl Class {
     }
 }
 
-/// Maximal number of items that a new item is compared with.
+/// Maximum number of items that a new item is compared with.
 const MAX_COMPARED: usize = 64;
 
 /// Returns the set of `\d`, `\s` or `\w`, given its lower-case letter. `None` for other letters.

@@ -13,22 +13,22 @@ use super::machine::{Machine, Scratch};
 use super::size::{self, Size};
 use super::tree::Regex;
 
-/// Maximal bytes of an automaton of `regex-automata` in one direction. Building a larger one fails after
+/// Maximum bytes of an automaton of `regex-automata` in one direction. Building a larger one fails after
 /// allocating that much, in less than a millisecond.
 const MAX_AUTOMATON_BYTES: usize = 320 << 10;
 
-/// Maximal bytes of the cached states of an automaton in one direction.
+/// Maximum bytes of the cached states of an automaton in one direction.
 const MAX_STATES_BYTES: usize = 384 << 10;
 
-/// Maximal length of a pattern for the engines of `regex-automata`, in bytes.
+/// Maximum length of a pattern for the engines of `regex-automata`, in bytes.
 const MAX_AUTOMATON_PATTERN: usize = 10_000;
 
-/// Maximal product of the number of automaton states and the length of the text for searches by
+/// Maximum product of the number of automaton states and the length of the text for searches by
 /// `regex-automata`, less than a second of work. Such a search cannot be interrupted, and in the worst case
 /// visits each state at each byte.
 const MAX_AUTOMATON_STEPS: usize = 100_000_000;
 
-/// Maximal number of instructions of an engine built for one search of an analysis.
+/// Maximum number of instructions of an engine built for one search of an analysis.
 pub const MAX_TRIAL_INSTRUCTIONS: usize = 4_096;
 
 /// Number of concurrent searches that retain their memory.

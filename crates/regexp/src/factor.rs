@@ -6,7 +6,7 @@ use super::error::SyntaxErrorCode;
 use super::stack::{Limited, Stack};
 use super::tree::{ClassNode, Flags, NodeId, NodeKind};
 
-/// Maximal nesting depth of common prefixes.
+/// Maximum nesting depth of common prefixes.
 ///
 /// Each level adds to the height of the tree, mostly two, and needs an alternative longer than that of the
 /// previous level. Reaching this limit takes a pattern of 125,000 characters, longer than any literal in an

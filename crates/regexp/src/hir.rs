@@ -8,10 +8,10 @@ use super::ranges::{MAX_RUNE, Ranges};
 use super::tree::{Flags, Node, NodeId, NodeKind, Regex};
 use super::unicode::simple_fold;
 
-/// Maximal depth of a translated tree, over which the engines recurse.
+/// Maximum depth of a translated tree, over which the engines recurse.
 const MAX_DEPTH: u32 = 100;
 
-/// Maximal number of code point ranges in all classes of a translated tree.
+/// Maximum number of code point ranges in all classes of a translated tree.
 const MAX_RANGES: usize = 50_000;
 
 /// Translates `regex`. `None` if it is too deep or too large for the engines.

@@ -27,7 +27,7 @@ pub trait Limits {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MemoryLimit;
 
-/// Maximal bytes that a search under [`MemoryLimit`] may allocate.
+/// Maximum bytes that a search under [`MemoryLimit`] may allocate.
 const MAX_BYTES: usize = 8 << 20;
 
 /// Error of a search that exceeds its memory limit.

@@ -18,7 +18,7 @@ use super::tree::{Flags, NodeId, NodeKind, Regex};
 /// Bytes of an instruction.
 pub(super) const INSTRUCTION_BYTES: usize = size_of::<Instruction>();
 
-/// Maximal bytes that a search needs per instruction: two sets of states, and a stack.
+/// Maximum bytes that a search needs per instruction: two sets of states, and a stack.
 pub(super) const SEARCH_BYTES: usize =
     2 * (size_of::<State>() + size_of::<u32>()) + 2 * size_of::<u32>();
 

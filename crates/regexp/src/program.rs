@@ -20,7 +20,7 @@ use super::{SyntaxError, SyntaxErrorCode, cache, size};
 
 pub use super::engine::MAX_TRIAL_INSTRUCTIONS;
 
-/// Maximal length of a pattern in bytes. A longer one is rejected with Go's message for large patterns.
+/// Maximum length of a pattern in bytes. A longer one is rejected with Go's message for large patterns.
 ///
 /// Go has no such limit, and needs hundreds of megabytes for the largest pattern that fits into an object.
 /// Patterns in expressions are much shorter.

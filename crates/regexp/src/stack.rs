@@ -1,6 +1,6 @@
 //! The parser's stack, which builds the tree and enforces Go's limits.
 //!
-//! The limits are identical to Go's. Go counts the maximal number of nodes in use at once and the code points
+//! The limits are identical to Go's. Go counts the maximum number of nodes in use at once and the code points
 //! of all pushed classes, and starts measuring sizes when a product of these and of the repetitions exceeds a
 //! bound. Nodes are therefore recycled exactly where Go recycles them.
 //!
@@ -15,22 +15,22 @@ use super::ranges::MAX_RUNE;
 use super::tree::{ClassNode, ClassSummary, Extent, Flags, Node, NodeId, NodeKind};
 use super::unicode::{min_fold, simple_fold};
 
-/// Maximal height of a tree.
+/// Maximum height of a tree.
 ///
 /// Source: Go `regexp/syntax/parse.go`, `maxHeight`.
 const MAX_HEIGHT: u64 = 1000;
 
-/// Maximal size of a program, in instructions.
+/// Maximum size of a program, in instructions.
 ///
 /// Source: Go `regexp/syntax/parse.go`, `maxSize`.
 const MAX_SIZE: u64 = (128 << 20) / 40;
 
-/// Maximal number of code points in a tree. Classes count the bounds of their ranges.
+/// Maximum number of code points in a tree. Classes count the bounds of their ranges.
 ///
 /// Source: Go `regexp/syntax/parse.go`, `maxRunes`.
 const MAX_RUNES: usize = (128 << 20) / 4;
 
-/// Maximal product of nested repetition counts.
+/// Maximum product of nested repetition counts.
 ///
 /// Source: Go `regexp/syntax/parse.go`, `repeat`.
 pub(super) const MAX_REPEAT: u32 = 1000;

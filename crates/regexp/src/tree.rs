@@ -98,9 +98,9 @@ pub enum NodeKind {
     Quest,
     /// Repeats the only part at least `min` and at most `max` times.
     Repeat {
-        /// The minimal count.
+        /// The minimum count.
         min: u32,
-        /// The maximal count. `None` if unlimited.
+        /// The maximum count. `None` if unlimited.
         max: Option<u32>,
     },
     /// Concatenation of all parts.

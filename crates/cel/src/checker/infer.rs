@@ -475,7 +475,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Maximal number of components of a type. A map literal can double the size of a type at each level, which
+/// Maximum number of components of a type. A map literal can double the size of a type at each level, which
 /// cel-go does not bound.
 const MAX_TYPE_PARTS: usize = 250;
 

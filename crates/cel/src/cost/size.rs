@@ -8,18 +8,18 @@ use std::fmt;
 /// A range of costs, in cost units. `u64::MAX` means that much or more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CostEstimate {
-    /// The minimal cost of an evaluation.
+    /// The minimum cost of an evaluation.
     pub min: u64,
-    /// The maximal cost of an evaluation.
+    /// The maximum cost of an evaluation.
     pub max: u64,
 }
 
 /// A range of sizes: code points of a string, bytes, elements of a list, entries of a map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SizeEstimate {
-    /// The minimal size.
+    /// The minimum size.
     pub min: u64,
-    /// The maximal size.
+    /// The maximum size.
     pub max: u64,
 }
 

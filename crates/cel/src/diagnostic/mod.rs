@@ -69,16 +69,16 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Maximal number of diagnostics stored per expression. Further ones are counted.
+/// Maximum number of diagnostics stored per expression. Further ones are counted.
 ///
 /// Source: cel-go `common/errors.go`, `maxErrorsToReport`.
 const MAX_REPORTED: usize = 100;
 
-/// Maximal size of a rendering in bytes, after which the number of omitted diagnostics is printed. Upstream
+/// Maximum size of a rendering in bytes, after which the number of omitted diagnostics is printed. Upstream
 /// has no limit and produces 3 MB of text for an expression of 16 KB.
 const MAX_RENDERED_BYTES: usize = 128 * 1024;
 
-/// Maximal length of a source line in bytes. Longer lines are not shown.
+/// Maximum length of a source line in bytes. Longer lines are not shown.
 ///
 /// Source: cel-go `common/error.go`, `maxSnippetLength`.
 const MAX_SNIPPET_BYTES: usize = 16_384;

@@ -1,4 +1,4 @@
-//! Cost estimates: the minimal and maximal cost of an evaluation, computed by a traversal of the checked AST.
+//! Cost estimates: the minimum and maximum cost of an evaluation, computed by a traversal of the checked AST.
 //!
 //! Takes a [`CheckedAst`] and a [`SizeEstimator`], which supplies the sizes of variables, and returns a
 //! [`CostEstimate`]. An estimate never fails, and takes time linear in the size of the tree.

@@ -9,7 +9,7 @@ use crate::env::{Env, Library};
 use crate::types::Type;
 use crate::{checker, stdlib, syntax};
 
-/// Knows the maximal size of every string.
+/// Knows the maximum size of every string.
 struct MaxSize(u64);
 
 impl SizeEstimator for MaxSize {

@@ -126,7 +126,7 @@ const CHECKPOINTS_OF_EVALUATION: usize = 16;
 /// Limits of an evaluation.
 #[derive(Clone, Copy)]
 pub struct Limits<'a> {
-    /// Maximal cost. The evaluation ends when the cost exceeds it.
+    /// Maximum cost. The evaluation ends when the cost exceeds it.
     pub cost: u64,
     /// Polled periodically within comprehensions. The evaluation ends if it returns true.
     pub is_interrupted: Option<&'a (dyn Fn() -> bool + Sync)>,

@@ -23,7 +23,7 @@ const LONG: usize = 50;
 /// Number of swaps during the choice of a pivot that indicates reverse order.
 const MAX_SWAPS: u32 = 12;
 
-/// Maximal number of unordered adjacent pairs that are shifted.
+/// Maximum number of unordered adjacent pairs that are shifted.
 const MAX_STEPS: u32 = 5;
 
 #[derive(Clone, Copy, PartialEq, Eq)]

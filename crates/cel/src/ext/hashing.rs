@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::value::{EvalBudget, EvalError, Value};
 
-/// Maximal depth to which a value is hashed.
+/// Maximum depth to which a value is hashed.
 const MAX_DEPTH: u32 = 20;
 
 /// Returns a hash that is the same for equal values, or 0 if the value may equal values with other hashes.

@@ -87,11 +87,11 @@ impl fmt::Debug for EvalBudget {
     }
 }
 
-/// Maximal number of visited values, about half a second of work. Comparisons within the cost limit of a
+/// Maximum number of visited values, about half a second of work. Comparisons within the cost limit of a
 /// policy need fewer.
 const MAX_STEPS: u64 = 10_000_000;
 
-/// Maximal memory in bytes. A request object has at most 3 MiB of JSON, from which policies build short
+/// Maximum memory in bytes. A request object has at most 3 MiB of JSON, from which policies build short
 /// strings and lists.
 const MAX_BYTES: u64 = 32 << 20;
 

@@ -41,7 +41,7 @@ struct Content {
     origin: Option<u32>,
 }
 
-/// Maximal length of a message in bytes. Upstream has no limit and quotes values of any length.
+/// Maximum length of a message in bytes. Upstream has no limit and quotes values of any length.
 pub(super) const MAX_MESSAGE: usize = 256 << 10;
 
 /// Suffix of a truncated message.

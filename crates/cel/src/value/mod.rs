@@ -38,13 +38,13 @@ pub use opaque::{Hashed, Opaque, Traits};
 
 use super::types::{Primitive, Type};
 
-/// Maximal nesting depth of values that can be compared.
+/// Maximum nesting depth of values that can be compared.
 ///
 /// The size limit of an object bounds its depth far below this, and so does the depth limit of expressions. A
 /// chain of variables, each containing the previous one, may nest deeper.
 pub const MAX_DEPTH: u32 = 10_000;
 
-/// Maximal nesting depth printed in messages.
+/// Maximum nesting depth printed in messages.
 const MAX_PRINTED_DEPTH: u32 = 100;
 
 /// A point in time.

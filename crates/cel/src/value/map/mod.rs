@@ -101,7 +101,7 @@ impl Growing {
 #[derive(Debug, Default)]
 pub(crate) struct Fields(Vec<(Arc<str>, Value)>);
 
-/// Maximal number of fields that are searched linearly.
+/// Maximum number of fields that are searched linearly.
 const MAX_LOOKED_AT: usize = 24;
 
 impl Fields {
