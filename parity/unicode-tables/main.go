@@ -39,7 +39,7 @@ func main() {
 	folds()
 }
 
-// rows prints items, as many on a line as fit.
+// rows prints items, filling each line.
 func rows(items []string) {
 	line := "   "
 	for _, item := range items {
@@ -60,7 +60,7 @@ func categories() {
 		}
 	}
 	slices.Sort(names)
-	fmt.Fprintln(out, "/// The categories, of which a code point has exactly one.")
+	fmt.Fprintln(out, "/// Names of the categories. Each code point has exactly one category.")
 	fmt.Fprintf(out, "pub(super) static CATEGORY_NAMES: [&str; %d] = [\n", len(names))
 	var quoted []string
 	for _, name := range names {
@@ -78,13 +78,13 @@ func categories() {
 			last = category
 		}
 	}
-	fmt.Fprintln(out, "\n/// Where a run of code points of one category begins, and the category.")
+	fmt.Fprintln(out, "\n/// First code point of each run with a common category, and the index of the category.")
 	fmt.Fprintln(out, "pub(super) static CATEGORY_RUNS: &[(u32, u8)] = &[")
 	rows(runs)
 	fmt.Fprintln(out, "];")
 }
 
-// scripts prints the scripts that a pattern can name: those of several words, it cannot.
+// scripts prints the scripts that a pattern can name, which excludes names of several words.
 func scripts() {
 	var names []string
 	for name := range unicode.Scripts {
@@ -93,7 +93,7 @@ func scripts() {
 		}
 	}
 	slices.Sort(names)
-	fmt.Fprintln(out, "\n/// The scripts that can be named, sorted, and their code points.")
+	fmt.Fprintln(out, "\n/// Scripts that a pattern can name, sorted by name, with their code points.")
 	fmt.Fprintln(out, "pub(super) static SCRIPTS: &[(&str, &[(u32, u32)])] = &[")
 	for _, name := range names {
 		var ranges []string
@@ -124,7 +124,7 @@ func aliases() {
 		items[n] = strings.ToUpper(item[:3]) + item[3:]
 	}
 	slices.Sort(items)
-	fmt.Fprintln(out, "\n/// Other names of categories, sorted.")
+	fmt.Fprintln(out, "\n/// Aliases of categories, sorted.")
 	fmt.Fprintln(out, "pub(super) static ALIASES: &[(&str, &str)] = &[")
 	rows(items)
 	fmt.Fprintln(out, "];")
@@ -149,11 +149,11 @@ func folds() {
 			runs = append(runs, run{r, r, delta})
 		}
 	}
-	fmt.Fprintf(out, "\n/// The delta of runs whose code points fold in pairs, an even one to the odd one behind it.\n")
+	fmt.Fprintf(out, "\n/// Delta of runs that fold in pairs: an even code point and the following odd one.\n")
 	fmt.Fprintf(out, "pub(super) const EVEN_ODD: i32 = %d;\n", evenOdd)
-	fmt.Fprintf(out, "\n/// The delta of runs whose code points fold in pairs, an odd one to the even one behind it.\n")
+	fmt.Fprintf(out, "\n/// Delta of runs that fold in pairs: an odd code point and the following even one.\n")
 	fmt.Fprintf(out, "pub(super) const ODD_EVEN: i32 = %d;\n", oddEven)
-	fmt.Fprintln(out, "\n/// Runs of code points that fold, and how far each is from the next that it folds to.")
+	fmt.Fprintln(out, "\n/// Runs of code points that fold, with the distance from each to the next in its cycle.")
 	fmt.Fprintln(out, "pub(super) static FOLDS: &[(u32, u32, i32)] = &[")
 	var items []string
 	for _, r := range runs {

@@ -1,7 +1,7 @@
-//! The abstract syntax tree: an arena of expressions.
+//! The abstract syntax tree, an arena of expressions.
 //!
-//! One tree serves all passes; what a pass learns is kept in side tables indexed by [`ExprId`]. Macros
-//! are expanded already, so that the tree holds cel-go's comprehensions.
+//! All passes share one tree and store their results in side tables indexed by [`ExprId`]. Macros are
+//! expanded, so the tree contains comprehensions as in cel-go.
 //!
 //! Source: cel-go `common/ast/expr.go`, `common/ast/ast.go`.
 
@@ -9,15 +9,15 @@ use std::sync::Arc;
 
 use super::interrupt::checkpoint;
 
-/// The expressions that are added in the time of one checkpoint.
+/// Number of expressions added between two checkpoints.
 const NODES_OF_CHECKPOINT: usize = 16;
 
-/// The index of an expression in its [`Ast`].
+/// Index of an expression in its [`Ast`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ExprId(u32);
 
 impl ExprId {
-    /// The index into a side table.
+    /// Returns the index into side tables.
     #[must_use]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -46,25 +46,25 @@ pub enum Literal {
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
-    /// Nothing: a place in the arena that is a map entry or a struct field, or an expression that
-    /// could not be parsed.
+    /// A placeholder: the arena entry of a map entry or struct field, or an expression that could not be
+    /// parsed.
     Unspecified,
     /// A literal.
     Literal(Literal),
-    /// A name; with a leading dot it is absolute.
+    /// An identifier. A leading dot makes it absolute.
     Ident(Arc<str>),
-    /// A field selection, or a test whether the field is there.
+    /// A field selection, or a presence test of a field.
     Select {
-        /// Expression that the field is selected from.
+        /// The expression that the field is selected from.
         operand: ExprId,
-        /// The name of the field, as written.
+        /// The field name, as written.
         field: Arc<str>,
         /// True for `has(operand.field)`.
         test_only: bool,
     },
-    /// A call; operators are calls of functions such as `_+_`.
+    /// A call. Operators are calls of functions such as `_+_`.
     Call {
-        /// The name of the function.
+        /// The function name.
         function: Arc<str>,
         /// The receiver.
         target: Option<ExprId>,
@@ -75,70 +75,70 @@ pub enum Expr {
     List {
         /// The elements.
         elements: Box<[ExprId]>,
-        /// The indices of the elements written with `?`.
+        /// Indices of the optional elements (`?`).
         optional_indices: Box<[u32]>,
     },
     /// A map literal.
     Map(Box<[MapEntry]>),
     /// An object literal.
     Struct {
-        /// The name of the type, as written.
+        /// The type name, as written.
         type_name: Arc<str>,
         /// The fields.
         fields: Box<[StructField]>,
     },
-    /// A fold over a list or map.
+    /// A comprehension over a list or map.
     Comprehension(Box<Comprehension>),
 }
 
 /// An entry of a map literal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MapEntry {
-    /// The entry itself, for its place.
+    /// Identifies the entry, for its location.
     pub id: ExprId,
     /// The key.
     pub key: ExprId,
     /// The value.
     pub value: ExprId,
-    /// True if it is written with `?`.
+    /// True if the entry is optional (`?`).
     pub optional: bool,
 }
 
 /// A field of an object literal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StructField {
-    /// The field itself, for its place.
+    /// Identifies the field, for its location.
     pub id: ExprId,
-    /// The name of the field.
+    /// The field name.
     pub field: Arc<str>,
     /// The value.
     pub value: ExprId,
-    /// True if it is written with `?`.
+    /// True if the field is optional (`?`).
     pub optional: bool,
 }
 
-/// A fold over a list or map, which is what the macros make.
+/// A fold over a list or map, to which macros expand.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comprehension {
-    /// List or map that is iterated over.
+    /// The list or map to iterate over.
     pub iter_range: ExprId,
-    /// The variable of the element, key or index.
+    /// The variable for the element or key; for the index or key if there are two variables.
     pub iter_var: Arc<str>,
-    /// The variable of the element or value, in two-variable comprehensions.
+    /// The variable for the element or value, in a two-variable comprehension.
     pub iter_var2: Option<Arc<str>>,
-    /// The variable of the accumulator.
+    /// The accumulator variable.
     pub accu_var: Arc<str>,
-    /// The accumulator before the first step.
+    /// The initial value of the accumulator.
     pub accu_init: ExprId,
-    /// Condition to continue with the next element.
+    /// The condition for continuing with the next element.
     pub loop_condition: ExprId,
-    /// The accumulator after a step.
+    /// The next value of the accumulator.
     pub loop_step: ExprId,
-    /// The result.
+    /// The result of the comprehension.
     pub result: ExprId,
 }
 
-/// Reports whether the element `n` is one of those written with `?`, whose indices are sorted.
+/// Returns true if element `n` is optional. `optional_indices` must be sorted.
 #[must_use]
 pub fn is_optional(optional_indices: &[u32], n: usize) -> bool {
     u32::try_from(n).is_ok_and(|n| optional_indices.binary_search(&n).is_ok())
@@ -146,18 +146,18 @@ pub fn is_optional(optional_indices: &[u32], n: usize) -> bool {
 
 static UNSPECIFIED: Expr = Expr::Unspecified;
 
-/// A call of a macro that was expanded.
+/// An expanded macro call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MacroCall {
-    /// The name of the macro.
+    /// The macro name.
     pub function: Arc<str>,
     /// The number of arguments, without the receiver.
     pub n_args: usize,
-    /// The expression that it was expanded to.
+    /// The expression that replaced the call.
     pub at: ExprId,
 }
 
-/// An expression tree with the place of each node.
+/// An expression tree with the location of each node.
 #[derive(Clone, Debug)]
 pub struct Ast {
     exprs: Vec<Expr>,
@@ -167,7 +167,7 @@ pub struct Ast {
     depth: u32,
 }
 
-/// Trees are equal if their nodes are; two macros may expand to the same.
+/// Trees are equal if their nodes are equal, regardless of the expanded macros.
 impl PartialEq for Ast {
     fn eq(&self, other: &Self) -> bool {
         let Self {
@@ -182,25 +182,26 @@ impl PartialEq for Ast {
 }
 
 impl Ast {
-    /// The macros that were expanded, in the order of their ends.
+    /// Returns the expanded macro calls, in the order in which they end.
     #[must_use]
     pub fn macros(&self) -> &[MacroCall] {
         &self.macros
     }
 
-    /// The root of the tree.
+    /// Returns the root of the tree.
     #[must_use]
     pub fn root(&self) -> ExprId {
         self.root
     }
 
-    /// The expression `id`.
+    /// Returns the expression `id`.
     #[must_use]
     pub fn expr(&self, id: ExprId) -> &Expr {
         self.exprs.get(id.index()).unwrap_or(&UNSPECIFIED)
     }
 
-    /// The function and the arguments of `id` where it is a call without a target, as those of operators are.
+    /// Returns the function and the arguments of `id`. `None` unless it is a call without a receiver, such as
+    /// an operator.
     #[must_use]
     pub fn global_call(&self, id: ExprId) -> Option<(&str, &[ExprId])> {
         match self.expr(id) {
@@ -213,31 +214,31 @@ impl Ast {
         }
     }
 
-    /// The place of `id`: an offset in code points.
+    /// Returns the location of `id` as an offset in code points.
     #[must_use]
     pub fn offset(&self, id: ExprId) -> u32 {
         self.offsets.get(id.index()).copied().unwrap_or(0)
     }
 
-    /// The length of a side table that is indexed by [`ExprId`].
+    /// Returns the number of nodes, which is the length of a side table.
     #[must_use]
     pub fn len(&self) -> usize {
         self.exprs.len()
     }
 
-    /// Reports whether the tree has no nodes, which a parsed one never is.
+    /// Returns true if the tree has no nodes. A parsed tree always has some.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.exprs.is_empty()
     }
 
-    /// The greatest number of nodes from the root to a leaf.
+    /// Returns the maximum number of nodes on a path from the root to a leaf.
     #[must_use]
     pub fn depth(&self) -> u32 {
         self.depth
     }
 
-    /// All nodes with their ids, in the order in which they were made.
+    /// Iterates over all nodes with their ids, in order of creation.
     pub fn iter(&self) -> impl Iterator<Item = (ExprId, &Expr)> {
         self.exprs
             .iter()
@@ -245,13 +246,14 @@ impl Ast {
             .map(|(n, expr)| (ExprId(to_u32(n)), expr))
     }
 
-    /// The expression with the index `n`.
+    /// Returns the id with the index `n`. `None` if it is out of range.
     #[must_use]
     pub fn id(&self, n: usize) -> Option<ExprId> {
         (n < self.exprs.len()).then(|| ExprId(to_u32(n)))
     }
 
-    /// The dotted name that `id` spells, if it is made of names and selections only.
+    /// Returns the qualified name that `id` spells. `None` unless it consists of identifiers and selections
+    /// only.
     ///
     /// Source: cel-go `common/containers/container.go`, `ToQualifiedName`.
     #[must_use]
@@ -272,7 +274,7 @@ impl Ast {
         }
     }
 
-    /// The direct parts of an expression, in the order of evaluation.
+    /// Calls `visit` with each direct subexpression, in order of evaluation.
     pub fn for_each_child(&self, id: ExprId, mut visit: impl FnMut(ExprId)) {
         match self.expr(id) {
             Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => {}
@@ -302,20 +304,20 @@ impl Ast {
         }
     }
 
-    /// All expressions below `id` and itself, parents before their parts.
+    /// Returns `id` and all its descendants, parents before their children.
     #[must_use]
     pub fn descendants(&self, id: ExprId) -> Vec<ExprId> {
-        let mut found = Vec::new();
+        let mut descendants = Vec::new();
         let mut pending = vec![id];
         while let Some(next) = pending.pop() {
-            found.push(next);
+            descendants.push(next);
             let n_before = pending.len();
             self.for_each_child(next, |child| pending.push(child));
             if let Some(added) = pending.get_mut(n_before..) {
                 added.reverse();
             }
         }
-        found
+        descendants
     }
 }
 
@@ -323,7 +325,7 @@ fn to_u32(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-/// Builds an [`Ast`] from its leaves up.
+/// Builds an [`Ast`] bottom-up.
 #[derive(Debug, Default)]
 pub struct AstBuilder {
     exprs: Vec<Expr>,
@@ -333,7 +335,7 @@ pub struct AstBuilder {
 }
 
 impl AstBuilder {
-    /// A builder with room for `n` nodes.
+    /// Creates a builder with capacity for `n` nodes.
     #[must_use]
     pub fn with_capacity(n: usize) -> Self {
         Self {
@@ -344,7 +346,7 @@ impl AstBuilder {
         }
     }
 
-    /// Adds `expr` at the place `offset`. Its parts must have been added before.
+    /// Adds `expr` at `offset`. Its subexpressions must already be present.
     pub fn add(&mut self, offset: u32, expr: Expr) -> ExprId {
         if self.exprs.len().is_multiple_of(NODES_OF_CHECKPOINT) {
             checkpoint();
@@ -357,36 +359,36 @@ impl AstBuilder {
         id
     }
 
-    /// Records that a macro was expanded.
+    /// Records an expanded macro call.
     pub fn add_macro(&mut self, call: MacroCall) {
         self.macros.push(call);
     }
 
-    /// The expression `id`.
+    /// Returns the expression `id`.
     #[must_use]
     pub fn expr(&self, id: ExprId) -> &Expr {
         self.exprs.get(id.index()).unwrap_or(&UNSPECIFIED)
     }
 
-    /// The place of `id`.
+    /// Returns the location of `id` as an offset in code points.
     #[must_use]
     pub fn offset(&self, id: ExprId) -> u32 {
         self.offsets.get(id.index()).copied().unwrap_or(0)
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.exprs.len()
     }
 
-    /// Reports whether there are no nodes yet.
+    /// Returns true if there are no nodes yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.exprs.is_empty()
     }
 
-    /// The tree with the root `root`.
+    /// Completes the tree with the given root.
     #[must_use]
     pub fn build(self, root: ExprId) -> Ast {
         let depth = self.depths.get(root.index()).copied().unwrap_or(0);

@@ -1,28 +1,28 @@
-//! Base64 as Go reads and writes it.
+//! Base64, as implemented by Go.
 
-/// Reads base64 with padding; line breaks count for nothing.
+/// Decodes base64 with padding. Line breaks are ignored.
 ///
 /// # Errors
 ///
-/// The place of the first byte that is wrong, as Go tells it.
+/// The index of the first invalid byte, as reported by Go.
 ///
 /// Source: Go `encoding/base64/base64.go`, `Encoding.decodeQuantum`.
 pub fn decode(text: &str) -> Result<Vec<u8>, usize> {
     decode_with(text, [b'+', b'/'])
 }
 
-/// Reads base64 in the alphabet of URLs, as [`decode`] does.
+/// Decodes base64 with the URL-safe alphabet, like [`decode`].
 ///
 /// # Errors
 ///
-/// As those of [`decode`].
+/// See [`decode`].
 ///
 /// Source: Go `encoding/base64/base64.go`, `URLEncoding`.
 pub fn decode_url(text: &str) -> Result<Vec<u8>, usize> {
     decode_with(text, [b'-', b'_'])
 }
 
-/// Reads base64 whose last two digits are `last`.
+/// Decodes base64 with `last` as the last two characters of the alphabet.
 fn decode_with(text: &str, last: [u8; 2]) -> Result<Vec<u8>, usize> {
     let mut symbols = text
         .bytes()
@@ -78,7 +78,7 @@ fn base64_digit(symbol: u8, last: [u8; 2]) -> Option<u32> {
     }))
 }
 
-/// Writes base64 with padding.
+/// Encodes base64 with padding.
 ///
 /// Source: Go `encoding/base64`, `StdEncoding`.
 #[must_use]

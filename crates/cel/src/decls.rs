@@ -1,8 +1,8 @@
-//! Declarations of functions: one row an overload.
+//! Function declarations: one row per overload.
 //!
-//! A library is a `&'static [OverloadRow]`. A row holds all that is known of the overload in one
-//! place, signature, costs, version, implementation, so that the checker, the cost model and the evaluator
-//! cannot drift apart. Nothing else decides by the id of an overload.
+//! A library is a `&'static [OverloadRow]`. A row defines signature, costs, version and implementation of an
+//! overload in one place, so that checker, cost model and evaluator cannot diverge. No other code depends on
+//! overload ids.
 //!
 //! Source: cel-go `common/decls/decls.go` (`FunctionDecl`, `OverloadDecl`).
 
@@ -14,7 +14,7 @@ use super::cost::{Costs, ResultOf};
 use super::types::{StructType, Type, TypeParam};
 use super::value::{EvalBudget, EvalError, Traits, Value};
 
-/// A type in a signature, as a constant.
+/// A type in a signature, usable in constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sig {
     /// `dyn`.
@@ -51,13 +51,12 @@ pub enum Sig {
     Type(&'static Sig),
     /// An abstract type without parameters (cel-go's `OpaqueType`).
     Opaque(&'static str),
-    /// An object type that is only named, whose fields nothing declares (cel-go's `ObjectType`
-    /// without a provider).
+    /// An object type without declared fields (cel-go's `ObjectType` without a provider).
     Object(&'static str),
 }
 
 impl Sig {
-    /// The type that the signature writes, with its parameters as [`TypeParam::Declared`].
+    /// Converts the signature type to a [`Type`], with its parameters as [`TypeParam::Declared`].
     #[must_use]
     pub fn to_type(self) -> Type {
         match self {
@@ -83,22 +82,22 @@ impl Sig {
     }
 }
 
-/// How an overload is called.
+/// Call style of an overload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallStyle {
     /// `f(a, b)`.
     Global,
-    /// `a.f(b)`: the first of the arguments is the receiver.
+    /// `a.f(b)`: the first argument is the receiver.
     Member,
 }
 
-/// The implementation of an overload; the arguments are values, never errors.
+/// Implementation of an overload. The arguments are never errors.
 pub type Implementation = fn(&EvalBudget, &[Value]) -> Result<Value, EvalError>;
 
-/// A call that was made simpler when it was planned.
+/// A call that was specialized during planning.
 pub type Specialized = Box<dyn Fn(&EvalBudget, &[Value]) -> Result<Value, EvalError> + Send + Sync>;
 
-/// An operator that the evaluator has a step of its own for.
+/// An operator with a dedicated evaluation step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
     /// `&&`.
@@ -119,46 +118,45 @@ pub enum Operator {
     OptionalOr,
     /// `orValue` of an optional.
     OptionalOrValue,
-    /// The condition by which comprehensions stop early.
+    /// The loop condition that stops comprehensions early.
     NotStrictlyFalse,
 }
 
-/// How an overload is evaluated.
+/// Evaluation strategy of an overload.
 #[derive(Clone, Copy, Debug)]
 pub enum Binding {
-    /// Not at all: it is only declared.
+    /// Declared without an implementation.
     None,
-    /// By a step of the evaluator itself, as are all overloads of its function.
+    /// A dedicated step of the evaluator, common to all overloads of the function.
     Operator(Operator),
-    /// By a function for this overload; the types of the arguments are held against the signature
-    /// before it is called.
+    /// A function for this overload. Argument types are checked against the signature before the call.
     ///
     /// Source: cel-go `common/decls/decls.go`, `OverloadDecl.guardedFunctionOp`.
     Overload(Implementation),
-    /// By one function for all overloads of its function, which are held against no signature; the first
-    /// argument must have one of the traits, if there are any.
+    /// One implementation for all overloads of the function, without checking signatures. The first argument
+    /// must have one of the traits, if any are given.
     ///
     /// Source: cel-go `common/decls/decls.go`, `SingletonFunctionBinding`.
     Singleton(Implementation, Traits),
 }
 
-/// Steps of planning for a call with a constant second argument.
+/// Specialization of calls with a constant second argument.
 #[derive(Clone, Copy, Debug)]
 pub enum Planning {
     /// None.
     Plain,
-    /// A constant list of scalars becomes a set.
+    /// A constant list of scalars is converted to a set.
     ///
     /// Source: cel-go `interpreter/decorators.go`, `maybeOptimizeSetMembership`.
     Membership,
-    /// A constant text is a regular expression, which is parsed; one that is wrong is an error of planning. Its engine
-    /// is built by the first search, within the budget.
+    /// A constant string is parsed as a regular expression; if it is invalid, planning fails. The first
+    /// search builds its engine, within the budget.
     ///
     /// Source: cel-go `interpreter/optimizations.go`, `RegexOptimization`.
     Pattern(fn(&str, &Arc<EngineBudget>) -> Result<Specialized, EvalError>),
 }
 
-/// A minor version of the platform that an environment is made for.
+/// A minor version of the platform that an environment targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
     /// The major version.
@@ -168,10 +166,10 @@ pub struct Version {
 }
 
 impl Version {
-    /// The version of what every environment has.
+    /// The version of declarations that every environment has.
     pub const ALWAYS: Self = Self::new(1, 0);
 
-    /// The version `major.minor`.
+    /// Creates the version `major.minor`.
     #[must_use]
     pub const fn new(major: u16, minor: u16) -> Self {
         Self { major, minor }
@@ -184,17 +182,17 @@ impl std::fmt::Display for Version {
     }
 }
 
-/// The upstream declaration of overloads, and the version that introduced them.
+/// The upstream declaration of an overload, and the version that introduced it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
     /// The upstream file and symbol.
     pub symbol: &'static str,
-    /// The first version of the platform that has the overload.
+    /// The first platform version with the overload.
     pub introduced: Version,
 }
 
 impl Source {
-    /// Creates the declarations of `symbol`, which hold in every version.
+    /// Creates a source that is present in all versions.
     #[must_use]
     pub const fn new(symbol: &'static str) -> Self {
         Self {
@@ -203,14 +201,14 @@ impl Source {
         }
     }
 
-    /// This declaration, as of `introduced`.
+    /// Returns this source, introduced in the given version.
     #[must_use]
     pub const fn since(self, introduced: Version) -> Self {
         Self { introduced, ..self }
     }
 }
 
-/// One overload of a function: all that is known of it.
+/// An overload of a function, with all its properties.
 ///
 /// # Example
 /// ```
@@ -240,45 +238,45 @@ impl Source {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct OverloadRow {
-    /// The name of the function: `startsWith`, `_+_`, `math.greatest`.
+    /// The function name: `startsWith`, `_+_`, `math.greatest`.
     pub function: &'static str,
-    /// The overload id, upstream's to the letter.
+    /// The overload id, identical to upstream's.
     pub id: &'static str,
-    /// Global or member.
+    /// The call style: global or member.
     pub style: CallStyle,
-    /// The types of the arguments; of a member overload the first is the receiver's.
+    /// The argument types. The first argument of a member overload is the receiver.
     pub args: &'static [Sig],
-    /// The type of the result.
+    /// The result type.
     pub result: Sig,
-    /// The estimate of the cost of a call, and the cost of an evaluated one.
+    /// The estimated and measured cost of a call.
     pub costs: Costs,
     /// The upstream file and symbol that declare it, and the version that introduced it.
     pub source: Source,
-    /// How it is evaluated.
+    /// The evaluation strategy.
     pub binding: Binding,
-    /// Steps of planning for a call with constants.
+    /// Specialization of calls with a constant argument.
     pub planning: Planning,
-    /// Where the parts of the result come from, for estimates of costs.
+    /// The origin of the contents of the result, for cost estimates.
     pub result_of: ResultOf,
-    /// The lengths in bytes of the arguments, from the first on, above which the cost of a call is held
-    /// against the limit before the call is made. The cost may then not depend on the result.
+    /// Lengths of the leading arguments in bytes, above which the cost is checked against the limit before
+    /// the call. The cost must then not depend on the result.
     ///
-    /// Differs: upstream calls first and counts afterwards, which comes to the same, but takes seconds and
-    /// much memory with arguments of megabytes.
+    /// Differs: upstream charges after the call. The outcome is the same, but with arguments of several
+    /// megabytes it takes seconds and much memory.
     pub costed_before: &'static [usize],
-    /// True if a call that the check resolved to this overload alone is evaluated without checking the
-    /// arguments against the signature.
+    /// True if argument types are not checked against the signature when the checker resolved the call to
+    /// this overload only.
     ///
     /// Source: cel-go `common/decls/decls.go`, `DisableTypeGuards`.
     pub unguarded: bool,
-    /// True if an error in the first of two arguments keeps the second from being evaluated; otherwise
-    /// both are evaluated, which shows in the cost.
+    /// True if an error in the first of two arguments prevents evaluation of the second. Otherwise both are
+    /// evaluated, which affects the cost.
     ///
     /// Source: cel-go `interpreter/planner.go`, `planCall`; `common/decls/decls.go`, `FunctionBinding`.
     pub in_order: bool,
 }
 
-/// Rows are equal if their ids are.
+/// Rows are equal if their ids are equal.
 impl PartialEq for OverloadRow {
     fn eq(&self, other: &Self) -> bool {
         self.id == other.id
@@ -288,7 +286,7 @@ impl PartialEq for OverloadRow {
 impl Eq for OverloadRow {}
 
 impl OverloadRow {
-    /// A global overload.
+    /// Creates a global overload.
     #[must_use]
     pub const fn global(
         function: &'static str,
@@ -315,7 +313,7 @@ impl OverloadRow {
         }
     }
 
-    /// A member overload.
+    /// Creates a member overload.
     #[must_use]
     pub const fn member(
         function: &'static str,
@@ -331,22 +329,22 @@ impl OverloadRow {
         }
     }
 
-    /// This overload, evaluated by `implementation`.
+    /// Sets the implementation.
     #[must_use]
     pub const fn evaluated_by(mut self, implementation: Implementation) -> Self {
         self.binding = Binding::Overload(implementation);
         self
     }
 
-    /// This overload, evaluated by a step of the evaluator.
+    /// Sets the operator that evaluates the overload.
     #[must_use]
     pub const fn evaluated_as(mut self, operator: Operator) -> Self {
         self.binding = Binding::Operator(operator);
         self
     }
 
-    /// This overload, evaluated by `implementation` as are all others of its function, for first arguments
-    /// with one of `traits`.
+    /// Sets an implementation shared by all overloads of the function, for first arguments with one of
+    /// `traits`.
     #[must_use]
     pub const fn evaluated_as_singleton(
         mut self,
@@ -357,49 +355,49 @@ impl OverloadRow {
         self
     }
 
-    /// This overload, whose second argument is not evaluated if the first is an error.
+    /// Skips the second argument if the first is an error.
     #[must_use]
     pub const fn evaluated_in_order(mut self) -> Self {
         self.in_order = true;
         self
     }
 
-    /// This overload, with arguments that are not held against the signature.
+    /// Disables the check of argument types against the signature.
     #[must_use]
     pub const fn without_guards(mut self) -> Self {
         self.unguarded = true;
         self
     }
 
-    /// This overload, for whose calls with constants planning does more.
+    /// Sets the specialization of calls with a constant argument.
     #[must_use]
     pub const fn planned_by(mut self, planning: Planning) -> Self {
         self.planning = planning;
         self
     }
 
-    /// This overload, with a result whose parts come from its arguments.
+    /// Sets the origin of the contents of the result.
     #[must_use]
     pub const fn with_result_of(mut self, result_of: ResultOf) -> Self {
         self.result_of = result_of;
         self
     }
 
-    /// This overload, whose cost is counted before calls with arguments longer than `lengths`, in bytes.
+    /// Charges the cost before calls with arguments longer than `lengths`, in bytes.
     #[must_use]
     pub const fn costed_before(mut self, lengths: &'static [usize]) -> Self {
         self.costed_before = lengths;
         self
     }
 
-    /// This overload at the costs of another platform.
+    /// Replaces the costs by those of another platform.
     #[must_use]
     pub const fn costing(mut self, costs: Costs) -> Self {
         self.costs = costs;
         self
     }
 
-    /// These overloads as a platform has them, as of `version`.
+    /// Returns `rows` as introduced in `version` of a platform.
     #[must_use]
     pub const fn introduced<const N: usize>(version: Version, mut rows: [Self; N]) -> [Self; N] {
         let mut rest: &mut [Self] = &mut rows;
@@ -411,16 +409,16 @@ impl OverloadRow {
     }
 }
 
-/// An overload as the checker uses it: the row with its types built.
+/// An overload with its types built, as used by the checker.
 #[derive(Clone, Debug)]
 pub struct Overload {
-    /// The row that declares it.
+    /// The declaring row.
     pub row: &'static OverloadRow,
-    /// The types of the arguments.
+    /// The argument types.
     pub args: Box<[Type]>,
-    /// The type of the result.
+    /// The result type.
     pub result: Type,
-    /// The names of the type parameters of the signature, in order of first use.
+    /// Names of the type parameters of the signature, in order of first use.
     pub type_params: Box<[&'static str]>,
 }
 
@@ -440,7 +438,7 @@ impl Overload {
         }
     }
 
-    /// Reports whether the overload is called on a receiver.
+    /// Returns true if it is a member overload.
     #[must_use]
     pub fn is_member(&self) -> bool {
         self.row.style == CallStyle::Member
@@ -475,26 +473,26 @@ fn collect_params(sig: &Sig, names: &mut Vec<&'static str>) {
     }
 }
 
-/// A function: its name and its overloads, in the order of their declaration.
+/// A function: its name and its overloads, in order of declaration.
 #[derive(Clone, Debug)]
 pub struct Function {
-    /// The fully qualified name.
+    /// The qualified name.
     pub name: &'static str,
-    /// The overloads; the order decides the result type of an ambiguous call.
+    /// The overloads. Their order determines the result type of an ambiguous call.
     pub overloads: Vec<Overload>,
 }
 
-/// A variable: its name and its type.
+/// A variable declaration.
 #[derive(Clone, Debug)]
 pub struct Variable {
-    /// The name; it may be qualified (`authorizer.requestResource`).
+    /// The name, which may be qualified (`authorizer.requestResource`).
     pub name: Arc<str>,
     /// The type.
     pub type_: Type,
 }
 
 impl Variable {
-    /// Declares `name`.
+    /// Declares a variable.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, type_: Type) -> Self {
         Self {

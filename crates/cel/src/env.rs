@@ -1,7 +1,7 @@
-//! The environment of a check: functions, named types and variables.
+//! The type-checking environment: functions, named types and variables.
 //!
-//! An [`Env`] is immutable once built and shared by reference; a check adds its own variables by
-//! [`Env::extend`], which copies nothing but a list of variables.
+//! An [`Env`] is immutable and shared by reference. [`Env::extend`] adds variables for a check and copies
+//! only the list of variables.
 //!
 //! Source: cel-go `checker/env.go` (`Env`, `LookupIdent`, `LookupFunction`), `cel/env.go`.
 
@@ -13,14 +13,14 @@ use super::names::{NameMap, NameSet};
 use super::types::Type;
 use super::validators::Validator;
 
-/// Functions and named types that many environments share.
+/// Functions and named types, shared by many environments.
 #[derive(Clone, Debug, Default)]
 pub struct Library {
     functions: NameMap<Function>,
     types: NameMap<Type>,
     messages: NameMap<&'static MessageRow>,
     constants: NameMap<i64>,
-    /// The first parts of dotted names.
+    /// First components of qualified names.
     namespaces: NameSet,
     validators: Box<[Validator]>,
     homogeneous_exempt: Box<[&'static str]>,
@@ -31,17 +31,17 @@ fn first_part(name: &str) -> Option<&str> {
 }
 
 impl Library {
-    /// Adds `rows`, in order, behind the overloads that are already there.
+    /// Adds `rows`, in order, after the existing overloads.
     ///
-    /// A row whose id the function already has is passed over, as cel-go's `FunctionDecl.Merge` does
-    /// with an overload of the same id and signature.
+    /// A row whose id the function already has is skipped, like an overload with the same id and signature in
+    /// cel-go's `FunctionDecl.Merge`.
     pub fn add_overloads(&mut self, rows: &'static [OverloadRow]) {
         for row in rows {
             self.add_overload(Overload::new(row));
         }
     }
 
-    /// Adds one overload, as [`Library::add_overloads`] does; its types need not be those of its row.
+    /// Adds one overload, like [`Library::add_overloads`]. Its types may differ from those of its row.
     pub fn add_overload(&mut self, overload: Overload) {
         let row = overload.row;
         self.namespaces.extend(first_part(row.function));
@@ -61,74 +61,74 @@ impl Library {
         }
     }
 
-    /// Declares `name` as the name of the type `of`, so that `type(x) == name` can be written.
+    /// Declares `name` as the name of the type `of`, for expressions such as `type(x) == name`.
     pub fn add_type(&mut self, name: &'static str, of: Type) {
         self.namespaces.extend(first_part(name));
         self.types.insert(name, of);
     }
 
-    /// Declares a message: its name as that of its type, and its fields.
+    /// Declares a message: its type name and its fields.
     pub fn add_message(&mut self, row: &'static MessageRow) {
         self.namespaces.extend(first_part(row.name));
         self.types.insert(row.name, row.to_type());
         self.messages.insert(row.name, row);
     }
 
-    /// Declares `name` as an `int` of the value `value`, as enumerations do.
+    /// Declares `name` as an `int` constant, such as an enum value.
     pub fn add_constant(&mut self, name: &'static str, value: i64) {
         self.namespaces.extend(first_part(name));
         self.constants.insert(name, value);
     }
 
-    /// Sets the checks after the type checker, in the order in which they report, and the functions within
-    /// whose calls literals may be heterogeneous.
+    /// Sets the validators that run after the type checker, in order, and the functions within whose calls
+    /// literals may be heterogeneous.
     pub fn set_validators(&mut self, validators: &[Validator], exempt: &[&'static str]) {
         self.validators = validators.into();
         self.homogeneous_exempt = exempt.into();
     }
 
-    /// The checks after the type checker, in the order in which they report.
+    /// Returns the validators that run after the type checker, in order.
     #[must_use]
     pub fn validators(&self) -> &[Validator] {
         &self.validators
     }
 
-    /// The functions within whose calls literals may be heterogeneous, at any depth.
+    /// Returns the functions within whose calls literals may be heterogeneous, at any depth.
     #[must_use]
     pub fn homogeneous_exempt(&self) -> &[&'static str] {
         &self.homogeneous_exempt
     }
 
-    /// The message `name`.
+    /// Returns the message `name`. `None` if it is not declared.
     #[must_use]
     pub fn message(&self, name: &str) -> Option<&'static MessageRow> {
         self.messages.get(name).copied()
     }
 
-    /// The value of the constant `name`.
+    /// Returns the value of the constant `name`. `None` if it is not declared.
     #[must_use]
     pub fn constant(&self, name: &str) -> Option<i64> {
         self.constants.get(name).copied()
     }
 
-    /// All functions, in no order.
+    /// Iterates over all functions, in unspecified order.
     pub fn functions(&self) -> impl Iterator<Item = &Function> {
         self.functions.values()
     }
 }
 
-/// Declaration that a name stands for.
+/// The declaration that a name resolves to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ident {
-    /// A variable of the type.
+    /// A variable of this type.
     Variable(Type),
-    /// A type by its name; the type of the expression is `type(T)`.
+    /// The name of this type. The expression has the type `type(T)`.
     TypeName(Type),
 }
 
 /// An environment: a library and variables.
 ///
-/// Environments on one base share its library, so that one more is cheap.
+/// Environments derived from the same base share its library, so that deriving one is cheap.
 ///
 /// # Example
 /// ```
@@ -153,7 +153,7 @@ pub struct Env {
 }
 
 impl Env {
-    /// An environment without variables.
+    /// Creates an environment without variables.
     #[must_use]
     pub fn new(library: Arc<Library>) -> Self {
         Self {
@@ -164,7 +164,8 @@ impl Env {
         }
     }
 
-    /// This environment with `variables` added; a later variable hides an earlier one of its name.
+    /// Returns this environment with `variables` added. A later variable shadows an earlier one with the same
+    /// name.
     #[must_use]
     pub fn extend(&self, variables: impl IntoIterator<Item = Variable>) -> Self {
         let mut extended = self.clone();
@@ -172,7 +173,7 @@ impl Env {
         extended
     }
 
-    /// This environment with the named object types `types` added.
+    /// Returns this environment with the given named object types added.
     #[must_use]
     pub fn extend_types(&self, types: impl IntoIterator<Item = (Arc<str>, Type)>) -> Self {
         let mut extended = self.clone();
@@ -180,21 +181,21 @@ impl Env {
         extended
     }
 
-    /// This environment with the object types that `resolver` declares.
+    /// Returns this environment with the object types that `resolver` declares.
     #[must_use]
     pub fn resolving(mut self, resolver: &'static dyn TypeResolver) -> Self {
         self.resolver = Some(resolver);
         self
     }
 
-    /// The resolver of the object type `name`, if one declares it.
+    /// Returns the resolver that declares the object type `name`. `None` if there is none.
     #[must_use]
     pub fn resolver_of(&self, name: &str) -> Option<&'static dyn TypeResolver> {
         let declares = |resolver: &&dyn TypeResolver| resolver.resolve(name).is_some();
         self.resolver.filter(declares)
     }
 
-    /// Replaces the type of the variable `name`, or declares it.
+    /// Declares the variable `name`, or replaces its type.
     pub fn set_variable(&mut self, name: &str, type_: Type) {
         match self
             .variables
@@ -207,7 +208,7 @@ impl Env {
         }
     }
 
-    /// The meaning of `name` outside of any comprehension.
+    /// Resolves `name` outside of comprehensions. `None` if it is not declared.
     ///
     /// Source: cel-go `checker/env.go`, `Env.LookupIdent`.
     #[must_use]
@@ -230,13 +231,13 @@ impl Env {
             .map(|_| Ident::Variable(Type::Int))
     }
 
-    /// Returns the library that all environments on the same base share.
+    /// Returns the library, shared by all environments derived from the same base.
     #[must_use]
     pub fn library(&self) -> &Arc<Library> {
         &self.library
     }
 
-    /// Reports whether some dotted name begins with the part `first`, in which there is no dot.
+    /// Returns true if a declared qualified name starts with the component `first`.
     #[must_use]
     pub fn is_namespace(&self, first: &str) -> bool {
         let begins = |name: &str| {
@@ -251,7 +252,7 @@ impl Env {
                 .is_some_and(|resolver| resolver.is_namespace(first))
     }
 
-    /// The function `name`.
+    /// Returns the function `name`. `None` if it is not declared.
     #[must_use]
     pub fn lookup_function(&self, name: &str) -> Option<&Function> {
         self.library.functions.get(name)

@@ -1,7 +1,7 @@
-//! Texts as Go writes them: quotation, and bytes that are no UTF-8.
+//! Go's text functions: quoting, and decoding of invalid UTF-8.
 //!
-//! Go's strings are bytes. Where one that is no UTF-8 becomes a string of CEL, each byte that belongs to no
-//! character becomes U+FFFD, as Go itself counts and prints such bytes.
+//! Go's strings are byte sequences. When one with invalid UTF-8 becomes a CEL string, each invalid byte
+//! becomes U+FFFD, as Go itself counts and prints such bytes.
 //!
 //! Source: Go `strconv/quote.go` (`Quote`), `unicode/utf8` (`DecodeRune`).
 
@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 use regexp::is_printable;
 
-/// `text` in double quotes, with what cannot be printed escaped.
+/// Quotes `text` with double quotes and escapes non-printable characters.
 ///
 /// Source: Go `strconv/quote.go`, `Quote`.
 #[must_use]
@@ -17,7 +17,7 @@ pub fn quote(text: &str) -> String {
     quote_bytes(text.as_bytes())
 }
 
-/// As [`quote`], of bytes that may be no UTF-8.
+/// Quotes bytes that may be invalid UTF-8, like [`quote`].
 #[must_use]
 pub fn quote_bytes(bytes: &[u8]) -> String {
     let mut quoted = String::with_capacity(bytes.len() + 2);
@@ -36,7 +36,7 @@ pub fn quote_bytes(bytes: &[u8]) -> String {
 }
 
 fn push_hex(quoted: &mut String, byte: u8) {
-    // Writing to a string does not fail.
+    // Writing to a `String` cannot fail.
     let _ = write!(quoted, "\\x{byte:02x}");
 }
 
@@ -62,7 +62,7 @@ fn push_escaped(quoted: &mut String, c: char) {
     }
 }
 
-/// `bytes` as text, with U+FFFD for each byte that belongs to no character.
+/// Decodes `bytes`, replacing each invalid byte by U+FFFD.
 #[must_use]
 pub fn decode(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quoting() {
+    fn quote_escapes_as_go() {
         assert_eq!(quote("a\"b\\c"), r#""a\"b\\c""#);
         assert_eq!(
             quote("\u{7}\u{8}\u{c}\n\r\t\u{b}\0\u{1f}\u{7f}"),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn decoding() {
+    fn decode_invalid_byte_becomes_replacement_character() {
         assert_eq!(decode(b"a\xe2\x82z\xff"), "a\u{fffd}\u{fffd}z\u{fffd}");
         assert_eq!(decode("\u{e9}".as_bytes()), "\u{e9}");
     }

@@ -1,13 +1,14 @@
 //! Interruption of work whose input is untrusted: parsing, checking, planning, cost estimates and analysis.
 //!
-//! [`Interrupt::run`] installs an [`Interrupt`] for the current thread. Loops and recursions over untrusted input call
-//! [`checkpoint`], which polls it and, once it fires, unwinds to [`Interrupt::run`]. The unwinding carries a private
-//! payload and calls no panic hook, as cancellation in rust-analyzer's `salsa` does: no function between the two needs
-//! a result for an interruption, and none can mistake half of the work for all of it. The package reads no clock: the
-//! caller supplies the condition. Without an interrupt a checkpoint counts down and does nothing else.
+//! [`Interrupt::run`] installs an [`Interrupt`] for the current thread. Loops and recursions over untrusted
+//! input call [`checkpoint`], which polls it and, once it fires, unwinds to [`Interrupt::run`]. As in
+//! rust-analyzer's `salsa`, the unwinding carries a private payload and does not call the panic hook.
+//! Functions in between need no result for an interruption, and cannot mistake partial work for complete
+//! work. The crate reads no clock: the caller supplies the condition. Without an interrupt, a checkpoint only
+//! counts down.
 //!
-//! INVARIANT: no checkpoint is reached within the initializer of a `LazyLock`, which an unwinding would poison. Such an
-//! initializer runs in [`shielded`] if it parses or checks anything.
+//! INVARIANT: the initializer of a `LazyLock` never reaches a checkpoint, because unwinding would poison the
+//! lock. Such an initializer runs in [`shielded`] if it parses or checks anything.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -15,16 +16,16 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Checkpoints between two polls of the condition. A checkpoint stands for less than 10 µs of work.
+/// Checkpoints between two polls of the condition. A checkpoint represents less than 10 µs of work.
 const CHECKPOINTS_PER_POLL: u32 = 128;
 
-/// A condition that ends work early, with the progress of the work. A clone is the same interrupt.
+/// A condition that ends work early, and the progress of that work. Clones share their state.
 #[derive(Clone)]
 pub struct Interrupt(Arc<Shared>);
 
 struct Shared {
     should_stop: Box<dyn Fn() -> bool + Send + Sync>,
-    /// The field that is worked on, or an empty text.
+    /// The field being processed, or an empty string.
     field: Mutex<String>,
 }
 
@@ -36,14 +37,14 @@ impl fmt::Debug for Interrupt {
     }
 }
 
-/// The work was interrupted before its end.
+/// Error for work that was interrupted before its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interrupted {
-    /// The field that was worked on, `spec.validations[0].expression`; `None` if it was none in particular.
+    /// The field being processed, such as `spec.validations[0].expression`. `None` if it is unknown.
     pub field: Option<String>,
 }
 
-/// The payload of the unwinding.
+/// Payload of the unwinding.
 struct Unwind;
 
 thread_local! {
@@ -52,7 +53,8 @@ thread_local! {
 }
 
 impl Interrupt {
-    /// An interrupt that fires once `should_stop` returns true. It is called often, and by several threads.
+    /// Creates an interrupt that fires once `should_stop` returns true. The condition is called often, from
+    /// several threads.
     #[must_use]
     pub fn new(should_stop: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(Shared {
@@ -95,7 +97,7 @@ impl Interrupt {
         })
     }
 
-    /// Returns the field that is worked on. `None` if it is none in particular.
+    /// Returns the field being processed. `None` if it is unknown.
     #[must_use]
     pub fn field(&self) -> Option<String> {
         let field = self.0.field.lock().unwrap_or_else(PoisonError::into_inner);
@@ -109,20 +111,20 @@ impl Interrupt {
     }
 }
 
-/// Returns true if `payload`, of a caught unwinding, is an interruption and no panic.
+/// Returns true if `payload`, of a caught unwinding, is an interruption rather than a panic.
 #[must_use]
 pub fn is_interruption(payload: &(dyn Any + Send)) -> bool {
     payload.is::<Unwind>()
 }
 
-/// Ends the work if the interrupt of this thread has fired. Work of unbounded length calls this at least once for
-/// each 10 µs.
+/// Ends the work if the interrupt of this thread has fired. Work of unbounded length must call this at least
+/// once per 10 µs.
 #[inline]
 pub fn checkpoint() {
     checkpoint_of(1);
 }
 
-/// [`checkpoint`] for a piece of work that takes as long as `n` usual ones.
+/// Performs a [`checkpoint`] for work that takes as long as `n` usual units.
 #[inline]
 pub fn checkpoint_of(n: usize) {
     let n = u32::try_from(n).unwrap_or(u32::MAX);
@@ -139,7 +141,7 @@ pub fn checkpoint_of(n: usize) {
     }
 }
 
-/// Notes the field whose expression is worked on from now on.
+/// Sets the field whose expression is being processed.
 pub fn working_on(field: &str) {
     CURRENT.with_borrow(|current| {
         if let Some(interrupt) = current {
@@ -148,7 +150,7 @@ pub fn working_on(field: &str) {
     });
 }
 
-/// Runs `work` without interruptions: it is short, and an unwinding out of it would do harm.
+/// Runs `work` without interruptions, because it is short and must not be unwound.
 pub fn shielded<T>(work: impl FnOnce() -> T) -> T {
     let _restored = Installed::new(None);
     work()
@@ -167,7 +169,7 @@ fn poll() {
     }
 }
 
-/// Returns the interrupt of this thread, for a thread that takes over its work.
+/// Returns the interrupt of this thread, for a thread that continues its work.
 pub(crate) fn current() -> Option<Interrupt> {
     CURRENT.with_borrow(Clone::clone)
 }

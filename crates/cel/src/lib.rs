@@ -1,22 +1,22 @@
-//! CEL, the Common Expression Language, with a type checker, cost estimates and a bound on what an evaluation costs.
+//! CEL, the Common Expression Language: parser, type checker, cost estimator and evaluator with a cost limit.
 //!
-//! The structure, the pass order and the names are cel-go's, which the API server runs (v0.26 under
-//! `k8s.io/apiserver` v0.36.3), so that every answer can be compared with its answer. The package
-//! deliberately knows nothing of Kubernetes, JSON objects, clocks or I/O.
+//! Structure, pass order and names are those of cel-go v0.26, which the API server uses (`k8s.io/apiserver`
+//! v0.36.3), so that results can be compared one to one. The crate does not depend on Kubernetes, JSON,
+//! clocks or I/O.
 //!
-//! An expression goes from text to value in five steps, of which each can be the last:
+//! An expression passes through up to five steps:
 //!
-//! | step | takes | gives |
+//! | step | input | output |
 //! |---|---|---|
-//! | [`syntax::parse`] | a text | a tree ([`ast::Ast`]), or what is wrong |
-//! | [`checker::check`] | the tree and an environment ([`env::Env`]) | the tree with types, and findings |
-//! | [`estimate::estimate`] | the checked tree, and the sizes of variables if they are known | the least and the most that an evaluation costs |
-//! | [`eval::Program::plan`] | the checked tree | a program, to be evaluated often |
-//! | [`eval::Program::eval`] | values for the variables, and a limit | a value or an error, and what it cost |
+//! | [`syntax::parse`] | a source string | an [`ast::Ast`], or syntax errors |
+//! | [`checker::check`] | the AST and an environment ([`env::Env`]) | the AST with types, and diagnostics |
+//! | [`estimate::estimate`] | the checked AST, and the sizes of variables if known | the minimum and maximum cost of an evaluation |
+//! | [`eval::Program::plan`] | the checked AST | a program that can be evaluated repeatedly |
+//! | [`eval::Program::eval`] | variable values and limits | a value or an error, and the actual cost |
 //!
 //! # Declare, check, evaluate
 //!
-//! An environment is a [`Library`](env::Library) of functions and types, and variables with their types.
+//! An environment combines a [`Library`](env::Library) of functions and types with typed variables.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -32,10 +32,10 @@
 //!     Variable::new("ports", Type::list(Type::Int)),
 //! ]);
 //! let text = "name.startsWith('web-') && ports.all(p, p > 1023)";
-//! let (ast, found) = syntax::parse(text);
-//! let ast = Arc::new(ast.ok_or_else(|| found.render(text))?);
-//! let (checked, found) = checker::check(&ast, text, &env);
-//! assert!(found.is_empty());
+//! let (ast, diagnostics) = syntax::parse(text);
+//! let ast = Arc::new(ast.ok_or_else(|| diagnostics.render(text))?);
+//! let (checked, diagnostics) = checker::check(&ast, text, &env);
+//! assert!(diagnostics.is_empty());
 //! assert_eq!(checked.output_type(), Type::Bool);
 //!
 //! let program = Program::plan(&checked, &env, &PlainRuntime).map_err(|error| error.to_string())?;
@@ -48,9 +48,9 @@
 //! # Ok::<(), String>(())
 //! ```
 //!
-//! # What is wrong with an expression
+//! # Diagnostics
 //!
-//! Findings are data: a code, a place, a message in cel-go's words, and a hint where there is one.
+//! Diagnostics are data: a code, a location, a message with cel-go's wording, and an optional hint.
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -63,26 +63,26 @@
 //! let env = Env::new(Arc::new(stdlib::library())).extend([Variable::new("name", Type::String)]);
 //! let text = "name + 1 == nme";
 //! let ast = Arc::new(syntax::parse(text).0.ok_or("a syntax error")?);
-//! let (_, found) = checker::check(&ast, text, &env);
-//! let codes: Vec<Code> = found.as_slice().iter().map(|finding| finding.code).collect();
+//! let (_, diagnostics) = checker::check(&ast, text, &env);
+//! let codes: Vec<Code> = diagnostics.as_slice().iter().map(|diagnostic| diagnostic.kind.code()).collect();
 //! assert_eq!(codes, [Code::NoMatchingOverload, Code::UndeclaredReference]);
-//! let overload = &found.as_slice()[0];
+//! let overload = &diagnostics.as_slice()[0];
 //! assert_eq!((overload.location.line, overload.location.column), (1, 5));
 //! assert_eq!(
-//!     overload.message,
+//!     overload.to_string(),
 //!     "found no matching overload for '_+_' applied to '(string, int)'"
 //! );
 //!
-//! let (ast, found) = syntax::parse("name ==");
+//! let (ast, diagnostics) = syntax::parse("name ==");
 //! assert!(ast.is_none());
-//! assert_eq!(found.as_slice()[0].code, Code::Syntax);
+//! assert_eq!(diagnostics.as_slice()[0].kind.code(), Code::Syntax);
 //! # Ok::<(), &str>(())
 //! ```
 //!
-//! # Costs, before and during an evaluation
+//! # Costs, estimated and measured
 //!
-//! A cost unit is about 50 ns of work. An estimate depends on the sizes of variables, which a
-//! [`SizeEstimator`](cost::SizeEstimator) may know; an evaluation counts, and ends at its limit.
+//! A cost unit is about 50 ns of work. A [`SizeEstimator`](cost::SizeEstimator) supplies the sizes of
+//! variables to an estimate. An evaluation measures its cost and stops when it exceeds the limit.
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -122,9 +122,10 @@
 //! # Ok::<(), &str>(())
 //! ```
 //!
-//! # A function of one's own
+//! # Custom functions
 //!
-//! A function is a row for each of its overloads ([`decls::OverloadRow`]): signature, costs and implementation.
+//! A function has one row per overload ([`decls::OverloadRow`]), with its signature, costs and
+//! implementation.
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -157,8 +158,8 @@
 //! let env = Env::new(Arc::new(library));
 //! let text = "'hello'.shouted() + '!'";
 //! let ast = Arc::new(syntax::parse(text).0.ok_or("a syntax error")?);
-//! let (checked, found) = checker::check(&ast, text, &env);
-//! assert!(found.is_empty());
+//! let (checked, diagnostics) = checker::check(&ast, text, &env);
+//! assert!(diagnostics.is_empty());
 //! let program = Program::plan(&checked, &env, &PlainRuntime).map_err(|_| "no program")?;
 //! let evaluation = program.eval(&[], Limits::of_cost(100));
 //! assert_eq!(evaluation.result.map_err(|_| "an error")?.as_str(), Some("HELLO!"));
@@ -167,9 +168,10 @@
 //!
 //! # Bounds
 //!
-//! Texts, trees, patterns and results may come from strangers: the parser bounds the length of a text, the number
-//! of nodes and their depth; what recurses goes on on a larger stack where it is deep ([`stack`]); comparisons
-//! count as work. An estimate and a check take time in proportion to the tree, and an [`interrupt`] ends them early.
+//! Source strings, trees, patterns and values are untrusted. The parser bounds the length of the source, the
+//! number of nodes and their depth. Deep recursion continues on a larger stack ([`stack`]). Comparisons count
+//! as work. Estimates and checks take time linear in the size of the tree and can be stopped early by an
+//! [`interrupt`].
 
 pub mod ast;
 pub mod ast_validators;

@@ -1,4 +1,4 @@
-//! Declarations of messages: a row has the name of one, its type and its fields; a resolver declares by a rule.
+//! Declarations of messages: a row lists the fields of one message, a resolver derives types by a rule.
 //!
 //! Source: cel-go `common/types/provider.go` (`FindStructType`, `FindStructFieldType`).
 
@@ -9,57 +9,57 @@ use crate::decls::Sig;
 use crate::types::{FieldTypes, Primitive, StructType, Type};
 use crate::value::{EvalError, Value};
 
-/// Object types that are known by a rule and not by a list, and the values that their literals make.
+/// Object types that are declared by a rule rather than a list, and the construction of their values.
 ///
-/// Their names can be written in literals. Alone they are types for the check and nothing for the planner, as no
-/// name of a type is known to it but by a list.
+/// Their names can be used in literals. As bare identifiers they are types for the checker, but undefined for
+/// the planner, which knows only type names from a list.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/common/typeprovider.go`, `TypeResolver`, `ResolverTypeProvider`.
 pub trait TypeResolver: fmt::Debug + Send + Sync {
-    /// The object type `name`.
+    /// Returns the object type `name`. `None` if it is not declared.
     fn resolve(&self, name: &str) -> Option<StructType>;
 
-    /// Reports whether some dotted name of a type begins with the part `first`.
+    /// Returns true if a qualified type name starts with the component `first`.
     fn is_namespace(&self, first: &str) -> bool;
 
-    /// Reports whether fields of an expression of the type `name` are read from the Go map that its value is turned
-    /// into, and not from the value.
+    /// Returns true if fields of a value of the type `name` are read from the Go map that the value is
+    /// converted to, rather than from the value.
     ///
     /// Source: cel-go `interpreter/attributes.go`, `attrFactory.NewQualifier`, `fieldQualifier`.
     fn reads_native(&self, name: &str) -> bool;
 
-    /// The value of a literal of the type `name`.
+    /// Constructs the value of a literal of the type `name`.
     ///
     /// # Errors
     ///
-    /// For fields that the type does not take.
+    /// For fields that the type does not accept.
     fn make(&self, name: &Arc<str>, fields: Vec<(Arc<str>, Value)>) -> Result<Value, EvalError>;
 }
 
-/// A message: its name, its type and its fields.
+/// A message declaration: its name, its type and its fields.
 #[derive(Clone, Copy, Debug)]
 pub struct MessageRow {
-    /// The fully qualified name.
+    /// The qualified name.
     pub name: &'static str,
-    /// Representation of the message's values in the language.
+    /// The representation of the message in the language.
     pub meaning: Meaning,
     /// The fields that can be set, sorted by name.
     pub fields: &'static [(&'static str, Sig)],
 }
 
-/// Representations of a message's values in the language.
+/// Representation of a message in the language.
 #[derive(Clone, Copy, Debug)]
 pub enum Meaning {
-    /// Values of the type.
+    /// A value of this type.
     Plain(Sig),
-    /// Values of the primitive type, or null.
+    /// A value of the primitive type, or null.
     Wrapper(Primitive),
-    /// Messages, with fields to select.
+    /// A message with fields that can be selected.
     Message,
 }
 
 impl MessageRow {
-    /// The type of the message.
+    /// Returns the type of the message.
     #[must_use]
     pub fn to_type(&'static self) -> Type {
         match self.meaning {
@@ -71,7 +71,7 @@ impl MessageRow {
         }
     }
 
-    /// The type of the field `name`.
+    /// Returns the type of the field `name`. `None` if it is not declared.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<Type> {
         self.fields
@@ -81,7 +81,7 @@ impl MessageRow {
     }
 }
 
-/// The fields of a message as those of an object type.
+/// The fields of a message as a field table.
 #[derive(Debug)]
 struct MessageFields(&'static MessageRow);
 

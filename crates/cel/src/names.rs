@@ -1,13 +1,13 @@
-//! Names that most expressions and objects have: one copy serves them all.
+//! Interned names that occur in most expressions and objects.
 //!
-//! A name that an expression selects by and the name of a field are then the same in memory, so that neither
-//! is read for them to be found equal; and an object is read with fewer allocations.
+//! The name in a selection and the name of a field are then the same allocation, so that comparing them does
+//! not read them. Decoding an object also needs fewer allocations.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, LazyLock};
 
-/// The names that macros and operators give, and those of the fields that most objects have.
+/// Names produced by macros and operators, and names of common fields.
 const NAMES: &[&str] = &[
     "!_",
     "#unused",
@@ -210,11 +210,11 @@ const NAMES: &[&str] = &[
     "windowsOptions",
 ];
 
-/// How many slots the table has: several for each name and a power of two, so that most are found in the first.
+/// Number of slots: a power of two, several per name, so that most names are in their first slot.
 const N_SLOTS: usize = 1 << N_SLOT_BITS;
 const N_SLOT_BITS: u32 = 10;
 
-/// The names, each in its slot or in the next that is free.
+/// The names, each in its slot or the next free one.
 static SHARED: LazyLock<Vec<Option<Arc<str>>>> = LazyLock::new(|| {
     let mut slots = vec![None; N_SLOTS];
     for name in NAMES {
@@ -229,7 +229,7 @@ static SHARED: LazyLock<Vec<Option<Arc<str>>>> = LazyLock::new(|| {
     slots
 });
 
-/// The slot in which `name` is looked for first: by its length and three of its bytes.
+/// Returns the first slot of `name`, computed from its length and three of its bytes.
 fn slot_of(name: &str) -> usize {
     let bytes = name.as_bytes();
     let byte = |at: usize| bytes.get(at).copied().map_or(0, u32::from);
@@ -243,7 +243,7 @@ fn next_slot(at: usize) -> usize {
     (at + 1) % N_SLOTS
 }
 
-/// `name`, without a copy of its own where it is a common one.
+/// Returns `name`, without a copy if it is interned.
 pub(crate) fn shared(name: &str) -> Arc<str> {
     let slots = &**SHARED;
     let mut at = slot_of(name);
@@ -256,7 +256,7 @@ pub(crate) fn shared(name: &str) -> Arc<str> {
     Arc::from(name)
 }
 
-/// The hash of names that are declared, by FNV-1a: no text from outside is a key, so that none can make them collide.
+/// FNV-1a hash of declared names. No untrusted string is a key, so collisions cannot be provoked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NameHasher(u64);
 
@@ -278,10 +278,10 @@ impl Hasher for NameHasher {
     }
 }
 
-/// A table by names that are declared.
+/// A map with declared names as keys.
 pub(crate) type NameMap<T> = HashMap<&'static str, T, BuildHasherDefault<NameHasher>>;
 
-/// A set of names that are declared.
+/// A set of declared names.
 pub(crate) type NameSet = HashSet<&'static str, BuildHasherDefault<NameHasher>>;
 
 #[cfg(test)]
@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn common_names_are_one() {
+    fn shared_common_name_is_not_copied() {
         for name in NAMES {
             assert!(Arc::ptr_eq(&shared(name), &shared(name)), "{name}");
             assert_eq!(*shared(name), **name);
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn few_names_share_a_slot() {
+    fn slot_of_spreads_names() {
         let slots: HashSet<usize> = NAMES.iter().map(|name| slot_of(name)).collect();
         assert!(slots.len() * 5 > NAMES.len() * 4, "{}", slots.len());
     }

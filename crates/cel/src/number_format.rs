@@ -1,18 +1,18 @@
-//! Doubles as `format` writes them: with the separators, signs and exponents of American English.
+//! Formatting of doubles by `format`, with the separators, signs and exponents of American English.
 //!
 //! Source: golang.org/x/text `message/print.go`, `internal/number/format.go`, as cel-go `ext/formatting.go`
 //! uses them.
 
-/// The greatest number that upstream reads as a precision or a width.
+/// Largest number that upstream parses as a precision or width.
 const MAX_PARAMETER: u64 = 10_000_009;
 
-/// Text that upstream writes where it cannot read the precision or the width.
+/// Text that upstream writes for an invalid precision or width.
 const NO_VERB: &str = "%!(NOVERB)";
 
-/// A double has no more digits behind the point than these.
+/// Maximum number of fractional digits of a double.
 const MAX_DIGITS: usize = 1_100;
 
-/// The name of a double that is no number, or no finite one.
+/// Returns the text of NaN or an infinity. `None` for finite numbers.
 fn special(value: f64) -> Option<&'static str> {
     if value.is_nan() {
         Some("NaN")
@@ -25,11 +25,11 @@ fn special(value: f64) -> Option<&'static str> {
     }
 }
 
-/// `value` with `precision` digits behind the point: `1,234.50`.
+/// Formats `value` with `precision` fractional digits: `1,234.50`.
 ///
-/// Upstream keeps the greatest number of digits in 16 bits, and where that is less than zero writes as many
-/// as it takes to tell the number apart; it keeps the least number of digits in eight bits, so that zeros
-/// at the end are not more than 255.
+/// Upstream stores the maximum number of digits in 16 bits; if it is negative, it writes the shortest digits
+/// that round-trip. It stores the minimum number of digits in eight bits, so that at most 255 trailing zeros
+/// are written.
 #[must_use]
 pub fn fixed(value: f64, precision: u64) -> String {
     if precision > MAX_PARAMETER {
@@ -38,7 +38,7 @@ pub fn fixed(value: f64, precision: u64) -> String {
     if let Some(name) = special(value) {
         return name.to_owned();
     }
-    // Zero has no sign, whereas what is rounded to zero keeps its own.
+    // Zero has no sign, but a number that rounds to zero keeps its sign.
     let value = if value == 0.0 { 0.0 } else { value };
     let text = match usize::try_from(precision % 65_536) {
         Ok(n) if n < 32_768 => format!("{value:.*}", n.min(MAX_DIGITS)),
@@ -58,7 +58,7 @@ pub fn fixed(value: f64, precision: u64) -> String {
     format!("{sign}{whole}.{fraction:0<n_least$}")
 }
 
-/// `digits` with a comma before each group of three.
+/// Inserts a comma before each group of three digits.
 fn grouped(digits: &str) -> String {
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (n, digit) in digits.chars().enumerate() {
@@ -70,10 +70,10 @@ fn grouped(digits: &str) -> String {
     text
 }
 
-/// `value` in scientific notation with six digits behind the point, `1.052033×10⁰³`, after as many spaces
-/// as make it `width` characters.
+/// Formats `value` in scientific notation with six fractional digits, `1.052033×10⁰³`, padded with spaces to
+/// `width` characters.
 ///
-/// Upstream takes what an expression writes as the precision for the width, which it keeps in 16 bits.
+/// Upstream uses the precision of the clause as the width, which it stores in 16 bits.
 #[must_use]
 pub fn scientific(value: f64, width: u64) -> String {
     if width > MAX_PARAMETER {
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fixed_point() {
+    fn fixed_rounds_and_groups_digits() {
         assert_eq!(fixed(1_234_567.891, 6), "1,234,567.891000");
         assert_eq!(fixed(123.0, 0), "123");
         assert_eq!(fixed(-1234.5, 1), "-1,234.5");
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn many_digits() {
+    fn fixed_large_precision_wraps_as_upstream() {
         assert_eq!(fixed(1.5, 255).len(), 257);
         assert_eq!(fixed(1.5, 256), "1.5");
         assert_eq!(fixed(1.5, 2_000_000).len(), 130);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn exponents() {
+    fn scientific_pads_to_width() {
         assert_eq!(
             scientific(1_052.032_911_275, 6),
             "1.052033\u{d7}10\u{2070}\u{b3}"

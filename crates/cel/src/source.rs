@@ -1,25 +1,25 @@
-//! The text of an expression: lines, columns and snippets.
+//! Source text of an expression: lines, columns and snippets.
 //!
-//! Offsets count code points, as cel-go's do; [`SourceMap`] also translates from bytes.
+//! Offsets count code points, as in cel-go. [`SourceMap`] also converts byte offsets.
 //!
 //! Source: cel-go `common/source.go` (`sourceImpl`), `common/location.go`.
 
 use super::interrupt::checkpoint_of;
 
-/// The bytes of a text that are walked in the time of one checkpoint.
+/// Number of bytes traversed between two checkpoints.
 const BYTES_OF_CHECKPOINT: usize = 1024;
 
-/// A place in a source text.
+/// A location in source text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Location {
-    /// The line, from 1; -1 where there is no place.
+    /// The line, from 1, or -1 without a location.
     pub line: i32,
-    /// The column in code points, from 0; -1 where there is no place.
+    /// The column in code points, from 0, or -1 without a location.
     pub column: i32,
 }
 
 impl Location {
-    /// No place: an error of the expression as a whole.
+    /// The location of an error that concerns the whole expression.
     ///
     /// Source: cel-go `common/location.go`, `NoLocation`.
     pub const NONE: Self = Self {
@@ -28,12 +28,12 @@ impl Location {
     };
 }
 
-/// The lines of a source text.
+/// Index of the lines of a source text.
 #[derive(Clone, Debug)]
 pub struct SourceMap {
-    /// For each line, from the second on, the offset of its first code point.
+    /// The offset of the first code point of each line, from the second line on.
     line_starts: Vec<u32>,
-    /// For texts that are not ASCII: the byte offset of each code point.
+    /// The byte offset of each code point. `None` for ASCII text.
     byte_offsets: Option<Vec<u32>>,
     n_code_points: u32,
     n_bytes: u32,
@@ -65,13 +65,13 @@ impl SourceMap {
         }
     }
 
-    /// The length in code points.
+    /// Returns the length in code points.
     #[must_use]
     pub fn n_code_points(&self) -> u32 {
         self.n_code_points
     }
 
-    /// The offset in code points of the byte offset `byte`.
+    /// Converts the byte offset `byte` to an offset in code points.
     #[must_use]
     pub fn offset_of_byte(&self, byte: u32) -> u32 {
         match &self.byte_offsets {
@@ -82,7 +82,7 @@ impl SourceMap {
         }
     }
 
-    /// The place at `offset` code points; offsets beyond the end are on the last line.
+    /// Returns the location of an offset in code points. Offsets beyond the end are on the last line.
     #[must_use]
     pub fn location(&self, offset: u32) -> Location {
         let n_before = self.line_starts.partition_point(|&start| start <= offset);
@@ -97,7 +97,8 @@ impl SourceMap {
         }
     }
 
-    /// The byte offset of `location`; `None` where it is no place. Columns beyond the end are at the end.
+    /// Returns the byte offset of `location`. `None` if it is not a location. Columns beyond the end are at
+    /// the end.
     #[must_use]
     pub fn byte(&self, location: Location) -> Option<usize> {
         let line = usize::try_from(location.line).ok()?.checked_sub(1)?;
@@ -113,14 +114,14 @@ impl SourceMap {
         let byte = match &self.byte_offsets {
             None => offset.min(self.n_code_points),
             Some(offsets) => {
-                let known = offsets.get(usize::try_from(offset).ok()?);
-                known.copied().unwrap_or(self.n_bytes)
+                let byte = offsets.get(usize::try_from(offset).ok()?);
+                byte.copied().unwrap_or(self.n_bytes)
             }
         };
         usize::try_from(byte).ok()
     }
 
-    /// The text of `line`, from 1, without its line break.
+    /// Returns the text of `line`, from 1, without its line break. `None` if there is no such line.
     #[must_use]
     pub fn snippet<'a>(&self, text: &'a str, line: i32) -> Option<&'a str> {
         if text.is_empty() {
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn locations_count_code_points() {
+    fn location_counts_code_points() {
         check("a + b", 2, 1, 2);
         check("a\n+ b", 2, 2, 0);
         check("'é'\n + x", 5, 2, 1);
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn places_become_bytes() {
+    fn byte_of_location_is_byte_offset() {
         let map = SourceMap::new("'é'\n + x");
         let byte = |line, column| map.byte(Location { line, column });
         assert_eq!(byte(1, 2), Some(3));
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_become_code_points() {
+    fn offset_of_byte_counts_code_points() {
         let map = SourceMap::new("'é' + x");
         assert_eq!(map.offset_of_byte(0), 0);
         assert_eq!(map.offset_of_byte(5), 4);

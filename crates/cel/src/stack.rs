@@ -1,22 +1,22 @@
-//! Threads with a large stack, for what recurses over deeply nested texts, trees and values.
+//! Threads with a large stack, for recursion over deeply nested sources, trees and values.
 //!
-//! How deep each may nest is bounded elsewhere. Most are shallow, and a thread takes longer to start than
-//! most expressions to check, so that a caller says whether its input is deep. Knows nothing of the work.
+//! Other modules bound the nesting depth. Most inputs are shallow, and starting a thread takes longer than
+//! most checks, so the caller decides whether its input is deep.
 
 use std::cell::Cell;
 
 use super::interrupt;
 
-/// The stack of such a thread, in bytes.
+/// Stack size of such a thread, in bytes.
 const DEEP_STACK_BYTES: usize = 256 * 1024 * 1024;
 
-/// Texts that nest deeper than this are parsed on a thread with a large stack.
+/// Nesting depth above which sources are parsed on a thread with a large stack.
 pub(crate) const SHALLOW_NESTING: u32 = 40;
 
-/// Trees deeper than this are walked on a thread with a large stack.
+/// Depth above which trees are traversed on a thread with a large stack.
 pub const SHALLOW_DEPTH: u32 = 60;
 
-/// Values that nest deeper than this are compared on a thread with a large stack.
+/// Nesting depth above which values are compared on a thread with a large stack.
 pub(crate) const SHALLOW_VALUE_DEPTH: u32 = 100;
 
 thread_local! {
@@ -24,16 +24,16 @@ thread_local! {
     static IS_DEEP: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `work`, on a thread with a large stack if `deep` and this is none.
+/// Runs `work`. If `deep`, runs it on a thread with a large stack, unless this is one.
 ///
-/// Where no thread can be started, the work is done in place. A caller with many inputs calls this around
-/// all of them.
+/// If no thread can be started, `work` runs in place. Callers with many inputs should enclose all of them in
+/// one call.
 pub fn run_on_deep_stack<T: Send>(deep: bool, work: impl FnOnce() -> T + Send) -> T {
     if !deep || IS_DEEP.get() {
         return work();
     }
     let interrupt = interrupt::current();
-    // Left in place by a thread that does not start.
+    // Remains in place if the thread does not start.
     let mut pending = Some(work);
     let outcome = std::thread::scope(|scope| {
         std::thread::Builder::new()
@@ -68,14 +68,14 @@ mod tests {
     }
 
     #[test]
-    fn only_deep_work_leaves_the_thread() {
+    fn run_shallow_work_stays_on_the_thread() {
         let here = name();
         assert_eq!(run_on_deep_stack(false, name), here);
         assert_eq!(run_on_deep_stack(true, name).as_deref(), Some("deep"));
     }
 
     #[test]
-    fn a_deep_thread_is_used_again() {
+    fn run_nested_deep_work_shares_the_thread() {
         let thread = || std::thread::current().id();
         let (outer, inner) =
             run_on_deep_stack(true, || (thread(), run_on_deep_stack(true, thread)));
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn work_may_change_and_consume_what_it_borrows() {
+    fn run_work_may_mutate_and_move_captures() {
         let (mut n, text) = (1, String::from("moved"));
         let length = run_on_deep_stack(true, || {
             n += 1;
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_passed_on() {
+    fn run_panic_propagates() {
         let caught = std::panic::catch_unwind(|| run_on_deep_stack(true, || panic!("lost")));
         assert!(caught.is_err());
     }

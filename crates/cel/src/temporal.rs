@@ -1,35 +1,35 @@
-//! Durations and timestamps as texts, read as Go reads them.
+//! Parsing of durations and timestamps, as in Go.
 //!
 //! Source: cel-go `common/types/string.go` (`String.ConvertToType`), `common/types/int.go`
 //! (`Int.ConvertToType`), `common/types/timestamp.go`; Go `time/format.go` (`ParseDuration`, `Parse`).
 
 use jiff::civil::Date;
 
-/// The first second of the year 1, in seconds since 1970.
+/// The first second of the year 1, as a Unix timestamp.
 ///
 /// Source: cel-go `common/types/timestamp.go`, `minUnixTime`.
 pub const MIN_UNIX_SECONDS: i64 = -62_135_596_800;
 
-/// The last second of the year 9999, in seconds since 1970.
+/// The last second of the year 9999, as a Unix timestamp.
 ///
 /// Source: cel-go `common/types/timestamp.go`, `maxUnixTime`.
 pub const MAX_UNIX_SECONDS: i64 = 253_402_300_799;
 
-/// A point in time, as a text says it.
+/// A parsed timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimestampText {
-    /// Seconds since 1970, UTC, from [`MIN_UNIX_SECONDS`] to [`MAX_UNIX_SECONDS`].
+    /// Seconds since 1970-01-01 UTC, from [`MIN_UNIX_SECONDS`] to [`MAX_UNIX_SECONDS`].
     pub seconds: i64,
-    /// Nanoseconds after that, less than a second.
+    /// Nanoseconds within the second.
     pub nanos: u32,
-    /// How far the zone of the text is ahead of UTC, in seconds.
+    /// Offset of the zone in the text, in seconds ahead of UTC.
     pub offset_seconds: i32,
 }
 
-/// Why a text is no timestamp.
+/// The reason why a string is not a timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimestampError {
-    /// It is not of the form, or not a date and time that exist.
+    /// It has the wrong format, or the date or time does not exist.
     #[error("not a date and time of RFC 3339")]
     Malformed,
     /// It is before the year 1 or after the year 9999.
@@ -37,13 +37,13 @@ pub enum TimestampError {
     OutOfRange,
 }
 
-/// Reports whether `seconds` since 1970 are within the range of timestamps.
+/// Returns true if a Unix timestamp is within the range of timestamps.
 #[must_use]
 pub fn is_unix_seconds(seconds: i64) -> bool {
     (MIN_UNIX_SECONDS..=MAX_UNIX_SECONDS).contains(&seconds)
 }
 
-/// The bytes of a text that are still to be read.
+/// The unparsed remainder of the text.
 #[derive(Clone, Copy)]
 struct Bytes<'a>(&'a [u8]);
 
@@ -72,7 +72,7 @@ impl<'a> Bytes<'a> {
         self.take_while(u8::is_ascii_digit)
     }
 
-    /// A number of exactly `n` digits.
+    /// Parses a number of exactly `n` digits.
     fn number(&mut self, n: usize) -> Option<i64> {
         let digits = self.take(n)?;
         digits
@@ -82,14 +82,14 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// The value of a few digits.
+/// Returns the value of a short sequence of digits.
 fn value_of(digits: &[u8]) -> i64 {
     digits
         .iter()
         .fold(0, |value, digit| value * 10 + i64::from(digit - b'0'))
 }
 
-/// The nanoseconds of a duration such as `1h30m`, or `None` where `text` is none.
+/// Parses a duration such as `1h30m` to nanoseconds. `None` if it is invalid.
 ///
 /// Source: Go `time/format.go`, `ParseDuration`.
 #[must_use]
@@ -97,7 +97,7 @@ pub fn parse_duration(text: &str) -> Option<i64> {
     let mut bytes = Bytes(text.as_bytes());
     let negative = bytes.eat(b'-').is_some();
     if !negative {
-        // A plus sign says nothing.
+        // A plus sign has no effect.
         let _ = bytes.eat(b'+');
     }
     if bytes.0 == b"0" {
@@ -108,7 +108,7 @@ pub fn parse_duration(text: &str) -> Option<i64> {
     }
     let mut total = 0_u64;
     while !bytes.0.is_empty() {
-        // As in Go, the sum of two times 2^63 is zero.
+        // As in Go, 2^63 + 2^63 wraps around to zero.
         total = total.wrapping_add(parse_duration_part(&mut bytes)?);
         if total > LIMIT {
             return None;
@@ -121,10 +121,10 @@ pub fn parse_duration(text: &str) -> Option<i64> {
     }
 }
 
-/// The magnitude of the least duration, in nanoseconds.
+/// Magnitude of the minimum duration, in nanoseconds.
 const LIMIT: u64 = 1 << 63;
 
-/// A number with a unit, in nanoseconds.
+/// Parses a number with a unit to nanoseconds.
 fn parse_duration_part(bytes: &mut Bytes<'_>) -> Option<u64> {
     let whole = bytes.take_digits();
     let mut value = 0_u64;
@@ -151,7 +151,7 @@ fn parse_duration_part(bytes: &mut Bytes<'_>) -> Option<u64> {
 fn nanos_of_unit(unit: &[u8]) -> Option<u64> {
     Some(match std::str::from_utf8(unit).ok()? {
         "ns" => 1,
-        // With the micro sign, and with the Greek letter.
+        // The micro sign and the Greek letter mu.
         "us" | "\u{b5}s" | "\u{3bc}s" => 1_000,
         "ms" => 1_000_000,
         "s" => 1_000_000_000,
@@ -161,7 +161,7 @@ fn nanos_of_unit(unit: &[u8]) -> Option<u64> {
     })
 }
 
-/// Returns the fraction of `unit` that the digits behind the point denote; surplus digits are ignored.
+/// Returns the fraction of `unit` given by the digits after the decimal point. Excess digits are ignored.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -183,14 +183,14 @@ fn fraction_of(digits: &[u8], unit: u64) -> u64 {
     (value as f64 * (unit as f64 / scale)) as u64
 }
 
-/// The timestamp that `text` is in RFC 3339, in Go's reading.
+/// Parses an RFC 3339 timestamp with Go's rules.
 ///
-/// Go also accepts hours of one digit, a comma before the fraction, and zones up to `+24:60`; it does not
+/// Go also accepts hours of one digit, a comma before the fraction, and zones up to `+24:60`. It does not
 /// accept lower-case letters or leap seconds.
 ///
 /// # Errors
 ///
-/// Where the text is of another form, or the time is outside of the years 1 to 9999.
+/// If the format is invalid, or the time is outside of the years 1 to 9999.
 ///
 /// Source: Go `time/format.go`, `parse` with the layout `RFC3339`.
 pub fn parse_timestamp(text: &str) -> Result<TimestampText, TimestampError> {
@@ -235,7 +235,7 @@ fn parse_rfc3339(text: &str) -> Option<TimestampText> {
     })
 }
 
-/// A fraction of a second, in nanoseconds, or zero where there is none.
+/// Parses a fraction of a second to nanoseconds. Returns 0 if there is none.
 fn parse_nanos(bytes: &mut Bytes<'_>) -> u32 {
     let (Some(b'.' | b','), Some(b'0'..=b'9')) = (bytes.0.first(), bytes.0.get(1)) else {
         return 0;
@@ -251,7 +251,7 @@ fn parse_nanos(bytes: &mut Bytes<'_>) -> u32 {
         .fold(0, |nanos, digit| nanos * 10 + u32::from(digit - b'0'))
 }
 
-/// A zone, in seconds ahead of UTC.
+/// Parses a zone to seconds ahead of UTC.
 fn parse_zone(bytes: &mut Bytes<'_>) -> Option<i32> {
     if bytes.eat(b'Z').is_some() {
         return Some(0);
@@ -270,10 +270,10 @@ fn parse_zone(bytes: &mut Bytes<'_>) -> Option<i32> {
     i32::try_from(sign * (hours * 3600 + minutes * 60)).ok()
 }
 
-/// The first of 1970.
+/// January 1, 1970.
 const EPOCH: Date = jiff::civil::date(1970, 1, 1);
 
-/// The date, if there is such a day; years have at most four digits.
+/// Returns the date. `None` if it does not exist. Years have at most four digits.
 fn date(year: i64, month: i64, day: i64) -> Option<Date> {
     let (month, day) = (i8::try_from(month).ok()?, i8::try_from(day).ok()?);
     Date::new(i16::try_from(year).ok()?, month, day).ok()
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn durations() {
+    fn parse_duration_accepts_go_syntax() {
         check_duration("0", Some(0));
         check_duration("-0", Some(0));
         check_duration("1h30m.5s", Some(5_400_500_000_000));
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn timestamps() {
+    fn parse_timestamp_accepts_go_syntax() {
         check_timestamp("1970-01-01T00:00:00Z", 0, 0, 0);
         check_timestamp(
             "2024-02-29T12:30:00.5+02:00",
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn no_timestamps() {
+    fn parse_timestamp_malformed_or_out_of_range_fails() {
         let malformed = |text| check_no_timestamp(text, TimestampError::Malformed);
         malformed("2024-01-01t00:00:00Z");
         malformed("2024-01-01T00:00:00z");

@@ -1,8 +1,8 @@
-//! CEL types: what the checker infers, compares and prints.
+//! CEL types.
 //!
-//! A [`Type`] is a cheap value: scalars are plain variants, everything parameterized is behind an
-//! [`Arc`]. Object types carry their own field table as a trait object, so that a schema can name
-//! and build the types of nested fields only when an expression selects them.
+//! A [`Type`] is cheap to clone: scalars are plain variants, parameterized types are shared through an
+//! [`Arc`]. An object type carries its field table as a trait object, so that a schema resolves the types of
+//! nested fields only when an expression selects them.
 //!
 //! Source: cel-go `common/types/types.go` (`Type`, `Kind`), `checker/format.go` (`FormatCELType`).
 
@@ -10,27 +10,27 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// A type of the language.
+/// A CEL type.
 ///
-/// Equality is cel-go's `IsExactType`: same kind, same name, same parameters. Object types are
-/// compared by name alone.
+/// Equality is cel-go's `IsExactType`: same kind, name and parameters. Object types are compared by name
+/// only.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
-    /// The type of an expression in error; assignable to and from everything.
+    /// The type of an invalid expression, assignable to and from all types.
     Error,
-    /// The dynamic type: checked at run time only.
+    /// The dynamic type, checked at run time only.
     Dyn,
-    /// `google.protobuf.Any`, which behaves as `dyn` does.
+    /// `google.protobuf.Any`, equivalent to `dyn`.
     Any,
     /// The type of `null`.
     Null,
     /// `bool`.
     Bool,
-    /// `int`, 64 bits signed.
+    /// `int`, a signed 64-bit integer.
     Int,
-    /// `uint`, 64 bits unsigned.
+    /// `uint`, an unsigned 64-bit integer.
     Uint,
-    /// `double`, 64 bits IEEE 754.
+    /// `double`, a 64-bit IEEE 754 number.
     Double,
     /// `string`, a sequence of code points.
     String,
@@ -40,7 +40,7 @@ pub enum Type {
     Duration,
     /// `google.protobuf.Timestamp`.
     Timestamp,
-    /// A primitive type that also accepts null, as protobuf's wrapper messages do.
+    /// A nullable primitive type, as protobuf's wrapper messages.
     Wrapper(Primitive),
     /// `list(elem)`.
     List(Arc<Type>),
@@ -48,15 +48,15 @@ pub enum Type {
     Map(Arc<(Type, Type)>),
     /// A message or object with named fields.
     Struct(StructType),
-    /// An abstract type known by its name and parameters, such as `optional_type(T)`.
+    /// An abstract type, identified by its name and parameters, such as `optional_type(T)`.
     Opaque(Arc<OpaqueType>),
-    /// The type of a type: `type(int)`, or `type` where the parameter is not known.
+    /// The type of a type: `type(int)`, or `type` if the parameter is unknown.
     Type(Option<Arc<Type>>),
-    /// A type parameter: declared in a signature, or free in an inference.
+    /// A type parameter of a signature, or a type variable of an inference.
     Param(TypeParam),
 }
 
-/// A primitive type that has a wrapper message in protobuf.
+/// A primitive type with a wrapper message in protobuf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Primitive {
     /// `google.protobuf.BoolValue`.
@@ -74,7 +74,7 @@ pub enum Primitive {
 }
 
 impl Primitive {
-    /// The type that is wrapped.
+    /// Returns the wrapped primitive type.
     #[must_use]
     pub fn unwrapped(self) -> Type {
         match self {
@@ -91,13 +91,13 @@ impl Primitive {
 /// A type parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TypeParam {
-    /// A parameter of an overload's signature, by its name in that signature.
+    /// A type parameter of an overload's signature, by name.
     Declared(&'static str),
     /// A free type variable of one inference, printed as `_var<N>`.
     Free(u32),
 }
 
-/// An abstract type: its run-time name and its parameters.
+/// An abstract type: its runtime name and parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OpaqueType {
     /// The name, such as `optional_type` or `kubernetes.Quantity`.
@@ -106,56 +106,56 @@ pub struct OpaqueType {
     pub params: Box<[Type]>,
 }
 
-/// The fields of an object type, looked up by the checker on selection.
+/// The fields of an object type, resolved by the checker on selection.
 ///
-/// `owner` is the name of the object type, from which implementations derive the names of nested
-/// types (`<owner>.<field>`).
+/// `owner` is the name of the object type. Implementations derive the names of nested types from it
+/// (`<owner>.<field>`).
 pub trait FieldTypes: fmt::Debug + Send + Sync {
-    /// The type of `field`, or `None` where the object type declares no such field.
+    /// Returns the type of `field`. `None` if the object type does not declare it.
     ///
-    /// `field` is the name as written in the expression, that is escaped.
+    /// `field` is the name as written in the expression, that is, escaped.
     fn field_type(&self, owner: &str, field: &str) -> Option<Type>;
 
-    /// The names of all fields, sorted, as they are written in an expression.
+    /// Returns the names of all fields, sorted, in their escaped form.
     fn field_names(&self) -> Vec<&str>;
 
-    /// Reports whether a value may have `field` although the type does not declare it: the object is
-    /// open, or the field's own type cannot be expressed.
+    /// Returns true if a value may have `field` although the type does not declare it, because the object is
+    /// open or the field's type cannot be expressed.
     fn may_hold(&self, _field: &str) -> bool {
         false
     }
 
-    /// The types of which each value of `field` has one, where no single type is declared.
+    /// Returns the possible types of `field` if there is no single declared type.
     fn alternatives(&self, _field: &str) -> &[Type] {
         &[]
     }
 
-    /// Reports whether every value has `field`.
+    /// Returns true if every value has `field`.
     fn is_required(&self, _field: &str) -> bool {
         false
     }
 
-    /// Reports whether fields are still added, so that nothing may hold on to the table: it would have to be
-    /// copied.
+    /// Returns true if fields are still being added. The table must then not be shared, or else adding a
+    /// field would copy it.
     fn is_growing(&self) -> bool {
         false
     }
 }
 
-/// An object type: its name and, where it is declared, its fields.
+/// An object type: its name and, if declared, its fields.
 ///
-/// `fields` is `None` for a type that is only named, such as the API server's authorizer: selecting
-/// a field of it is an "unexpected failed resolution".
+/// `fields` is `None` for an undeclared type, such as the API server's authorizer. Selecting a field of it is
+/// an "unexpected failed resolution".
 #[derive(Clone, Debug)]
 pub struct StructType {
     /// The fully qualified name.
     pub name: Arc<str>,
-    /// The field table, or `None` where no provider declares the type.
+    /// The field table. `None` if no provider declares the type.
     pub fields: Option<Arc<dyn FieldTypes>>,
 }
 
 impl StructType {
-    /// A declared object type.
+    /// Creates a declared object type.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, fields: Arc<dyn FieldTypes>) -> Self {
         Self {
@@ -164,7 +164,7 @@ impl StructType {
         }
     }
 
-    /// An object type that is only named.
+    /// Creates an object type without a declaration.
     #[must_use]
     pub fn undeclared(name: impl Into<Arc<str>>) -> Self {
         Self {
@@ -174,20 +174,20 @@ impl StructType {
     }
 }
 
-/// Character that distinguishes the names of two types that read the same: no name can contain it otherwise.
+/// Character that distinguishes two types with the same displayed name. It cannot occur in a name otherwise.
 ///
-/// It is a part of the name, so that the types of nested fields, whose names begin with that of their
-/// owner, are set apart too.
+/// It is part of the name, so that nested types, whose names start with that of their owner, are
+/// distinguished too.
 const APART: char = '\u{1}';
 
 impl StructType {
-    /// A name that reads as `name` and is another type's.
+    /// Returns a name that is displayed as `name` but identifies another type.
     #[must_use]
     pub fn name_apart(name: &str) -> String {
         format!("{name}{APART}")
     }
 
-    /// The name as messages show it.
+    /// Returns the name as displayed in messages.
     #[must_use]
     pub fn shown_name(&self) -> Cow<'_, str> {
         if self.name.contains(APART) {
@@ -218,25 +218,25 @@ impl std::hash::Hash for StructType {
 pub const OPTIONAL_TYPE: &str = "optional_type";
 
 impl Type {
-    /// `list(elem)`.
+    /// Returns `list(elem)`.
     #[must_use]
     pub fn list(elem: Type) -> Self {
         Self::List(Arc::new(elem))
     }
 
-    /// `map(key, value)`.
+    /// Returns `map(key, value)`.
     #[must_use]
     pub fn map(key: Type, value: Type) -> Self {
         Self::Map(Arc::new((key, value)))
     }
 
-    /// `optional_type(value)`.
+    /// Returns `optional_type(value)`.
     #[must_use]
     pub fn optional(value: Type) -> Self {
         Self::opaque(OPTIONAL_TYPE, vec![value])
     }
 
-    /// An abstract type.
+    /// Creates an abstract type.
     #[must_use]
     pub fn opaque(name: impl Into<Arc<str>>, params: Vec<Type>) -> Self {
         Self::Opaque(Arc::new(OpaqueType {
@@ -245,7 +245,8 @@ impl Type {
         }))
     }
 
-    /// No type: that of fields which are found and have none. Only `dyn` fits it.
+    /// Returns the unspecified type, of fields that are declared without a type. Only `dyn` is assignable to
+    /// it.
     ///
     /// Source: cel-go `common/types/types.go`, `UnspecifiedKind`.
     #[must_use]
@@ -253,19 +254,19 @@ impl Type {
         Self::opaque("", Vec::new())
     }
 
-    /// Reports whether it is no type.
+    /// Returns true if the type is unspecified.
     #[must_use]
     pub fn is_unspecified(&self) -> bool {
         matches!(self, Self::Opaque(opaque) if opaque.name.is_empty())
     }
 
-    /// The type of the type `of`.
+    /// Returns the type of the type `of`.
     #[must_use]
     pub fn type_of(of: Type) -> Self {
         Self::Type(Some(Arc::new(of)))
     }
 
-    /// Reports whether values of the type are checked at run time only.
+    /// Returns true if values of the type are checked at run time only.
     ///
     /// Source: cel-go `checker/types.go`, `isDyn`.
     #[must_use]
@@ -273,19 +274,19 @@ impl Type {
         matches!(self, Self::Dyn | Self::Any)
     }
 
-    /// Reports whether the type is that of an expression in error.
+    /// Returns true if it is the error type.
     #[must_use]
     pub fn is_error(&self) -> bool {
         matches!(self, Self::Error)
     }
 
-    /// Reports whether the type is dynamic or in error.
+    /// Returns true if it is dynamic or the error type.
     #[must_use]
     pub fn is_dyn_or_error(&self) -> bool {
         self.is_dyn() || self.is_error()
     }
 
-    /// The value type of an optional type.
+    /// Returns the value type of an optional type. `None` for other types.
     #[must_use]
     pub fn optional_value(&self) -> Option<&Type> {
         match self {
@@ -294,7 +295,7 @@ impl Type {
         }
     }
 
-    /// The run-time name, without parameters.
+    /// Returns the runtime name, without parameters.
     ///
     /// Source: cel-go `common/types/types.go`, `Type.TypeName`.
     #[must_use]
@@ -335,9 +336,9 @@ impl Type {
             }
     }
 
-    /// The form used by compile errors of the API server, `must evaluate to bool but got dyn`.
+    /// Formats the type as in compile errors of the API server (`must evaluate to bool but got dyn`).
     ///
-    /// Unlike [`Display`](fmt::Display) this writes well-known types by their message names.
+    /// Unlike [`Display`](fmt::Display), it shows well-known types by their message names.
     ///
     /// Source: cel-go `common/types/types.go`, `Type.String`.
     #[must_use]
@@ -363,7 +364,7 @@ impl Type {
     }
 }
 
-/// The form that checker messages use.
+/// Formats the type as in checker messages.
 ///
 /// Source: cel-go `checker/format.go`, `FormatCELType`.
 impl fmt::Display for Type {

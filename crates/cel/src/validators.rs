@@ -1,30 +1,30 @@
-//! Checks that follow the type checker: literals that would fail whenever they were evaluated.
+//! Validators that follow the type checker and reject literals whose evaluation always fails.
 //!
-//! The checks of the tree belong to the checker; here are their names and the questions they ask of a
-//! literal.
+//! `ast_validators` applies them to expressions. This module has their names and their predicates on
+//! literals.
 //!
 //! Source: cel-go `cel/validator.go`, `ext/formatting.go`.
 
 use super::ast::Literal;
 use super::temporal;
 
-/// A check that follows the type checker.
+/// A validator that follows the type checker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Validator {
-    /// The elements of a list literal are of one type, and so are the keys and the values of a map's.
+    /// The elements of a list literal, the keys of a map literal, and its values each have a common type.
     HomogeneousLiterals,
-    /// The literal argument of `duration` can be converted.
+    /// The literal argument of `duration` is valid.
     Duration,
-    /// The literal argument of `timestamp` can be converted.
+    /// The literal argument of `timestamp` is valid.
     Timestamp,
-    /// The first argument of `matches`, where it is a literal, is a regular expression.
+    /// The first argument of `matches` is a valid regular expression, if it is a literal.
     Matches,
-    /// The clauses of a literal format fit the literal list of arguments.
+    /// The clauses of a literal format string match a literal list of arguments.
     StringFormat,
 }
 
 impl Validator {
-    /// Upstream's name.
+    /// Returns upstream's name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -37,10 +37,9 @@ impl Validator {
     }
 }
 
-/// Reports whether `duration(literal)` can be evaluated.
+/// Returns true if `duration(literal)` can be evaluated.
 ///
-/// Of the literals that pass the type checker, only texts can: neither an int nor `null` is ever
-/// converted.
+/// Only strings can be: ints and `null` are never converted.
 ///
 /// Source: cel-go `cel/validator.go`, `ValidateDurationLiterals`, `evalCall`.
 #[must_use]
@@ -51,7 +50,7 @@ pub fn is_valid_duration_literal(literal: &Literal) -> bool {
     }
 }
 
-/// Reports whether `timestamp(literal)` can be evaluated; an int, in seconds, if it is in range.
+/// Returns true if `timestamp(literal)` can be evaluated. An int, in seconds, must be in range.
 ///
 /// Source: cel-go `cel/validator.go`, `ValidateTimestampLiterals`, `evalCall`.
 #[must_use]
@@ -63,10 +62,10 @@ pub fn is_valid_timestamp_literal(literal: &Literal) -> bool {
     }
 }
 
-/// Reports whether the literal, the first argument of `matches`, is a valid regular expression.
+/// Returns true if the literal, the first argument of `matches`, is a valid regular expression.
 ///
-/// Upstream looks at the first argument behind the receiver, also where there is no receiver: of
-/// `matches('(', 'a')` it takes the text for the expression.
+/// Upstream validates the first argument after the receiver even if there is no receiver: in `matches('(',
+/// 'a')`, it validates the string to be searched.
 ///
 /// Source: cel-go `cel/validator.go`, `ValidateRegexLiterals`, `compileRegex`.
 #[must_use]
@@ -77,7 +76,7 @@ pub fn is_valid_matches_literal(literal: &Literal) -> bool {
     }
 }
 
-/// Reports whether `pattern` is a valid regular expression of Go.
+/// Returns true if `pattern` is a valid Go regular expression.
 #[must_use]
 pub fn is_valid_regex(pattern: &str) -> bool {
     regexp::parse(pattern).is_ok()
@@ -92,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn durations() {
+    fn duration_literal_must_parse() {
         assert!(is_valid_duration_literal(&text("1.5h")));
         assert!(!is_valid_duration_literal(&text("1d")));
         assert!(!is_valid_duration_literal(&Literal::Int(1)));
@@ -100,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn timestamps() {
+    fn timestamp_literal_must_parse() {
         assert!(is_valid_timestamp_literal(&text("2024-01-01T00:00:00,5Z")));
         assert!(!is_valid_timestamp_literal(&text(
             "9999-12-31T23:59:59-00:01"
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn regular_expressions() {
+    fn matches_literal_must_be_a_regex() {
         assert!(is_valid_matches_literal(&text("^[a-z]+$")));
         assert!(!is_valid_matches_literal(&text("(")));
         assert!(!is_valid_matches_literal(&Literal::Bytes(b"a"[..].into())));

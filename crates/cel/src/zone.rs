@@ -1,4 +1,4 @@
-//! Time zones: by name, and as an offset.
+//! Time zones, by name or as an offset.
 //!
 //! Source: cel-go `common/stdlib/standard.go`, `inTimeZone`; Go `time/zoneinfo.go`, `LoadLocation`.
 
@@ -9,15 +9,15 @@ use super::value::EvalError;
 
 const SECONDS_OF_400_YEARS: i64 = 146_097 * 86_400;
 
-/// How far the zone `name` is ahead of UTC at `seconds` since 1970, in seconds.
+/// Returns the offset of the zone `name` from UTC at a Unix timestamp, in seconds.
 ///
 /// # Errors
 ///
-/// For a zone that is not known, with Go's text.
+/// For an unknown zone, with Go's message.
 pub(super) fn offset_at(name: &str, seconds: i64) -> Result<i64, EvalError> {
     if let Some((hours, minutes)) = name.split_once(':') {
         let (hours, minutes) = (atoi(hours)?, atoi(minutes)?);
-        // As Go's int and its durations, the sums wrap.
+        // Sums wrap around, like Go's `int` and durations.
         let minutes = if name.starts_with('-') {
             hours.wrapping_mul(60).wrapping_sub(minutes)
         } else {
@@ -41,19 +41,19 @@ pub(super) fn offset_at(name: &str, seconds: i64) -> Result<i64, EvalError> {
     let zone = TimeZoneDatabase::bundled()
         .get(name)
         .map_err(|_| unknown())?;
-    // Names are of files, whose case matters.
+    // Zone names are file names, which are case-sensitive.
     if zone.iana_name() != Some(name) {
         return Err(unknown());
     }
-    // The calendar repeats after 400 years, and with it the rules of a zone.
+    // The calendar repeats after 400 years, and so do the rules of a zone.
     let at = Timestamp::from_second(seconds)
         .or_else(|_| Timestamp::from_second(seconds - SECONDS_OF_400_YEARS))
         .map_err(|_| unknown())?;
     Ok(zone.to_offset(at).seconds().into())
 }
 
-/// Why `name` cannot be the file of a zone, as the operating system says it: zones are files, in
-/// directories.
+/// Returns the operating system's reason why `name` is not a valid path. In Go, zones are files in
+/// directories. `None` if it is valid.
 fn not_a_file(name: &str) -> Option<&'static str> {
     if name.split('/').any(|part| part.len() > 255) {
         return Some("file name too long");

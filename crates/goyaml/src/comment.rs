@@ -1,6 +1,6 @@
-//! Comments for a program, `# MARK …`, and the part of the document that each is about.
+//! Control comments, `# MARK …`, and the part of the document to which each applies.
 //!
-//! A mark within a scalar is text.
+//! A mark within a scalar is not a comment.
 
 use std::ops::Range;
 
@@ -10,25 +10,25 @@ use super::{BYTE_ORDER_MARK, Style, cursor, parse};
 /// A comment with the mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comment {
-    /// Its bytes, from `#` on.
+    /// Its span, starting at `#`.
     pub span: Range<usize>,
-    /// The part that it is about.
+    /// The part to which it applies.
     pub about: About,
 }
 
-/// The part of a text that a comment is about.
+/// The part of a document to which a comment applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum About {
-    /// The whole document: it stands before it.
+    /// The whole document, because the comment precedes it.
     Document,
-    /// These bytes.
+    /// The part with this span.
     Bytes(Range<usize>),
-    /// Nothing: nothing follows it.
+    /// No part, because none follows the comment.
     Nothing,
 }
 
-/// Returns the comments that begin with `mark` in the first document of `text`, and whether there is a document. A text
-/// that cannot be read has none.
+/// Returns the comments that begin with `mark` in the first document of `text`, and true if there is a
+/// document. Invalid text has neither.
 #[must_use]
 pub fn comments(text: &str, mark: &str) -> (Vec<Comment>, bool) {
     let start = if text.starts_with(BYTE_ORDER_MARK) {
@@ -36,7 +36,7 @@ pub fn comments(text: &str, mark: &str) -> (Vec<Comment>, bool) {
     } else {
         0
     };
-    // What is behind a forbidden character is not read.
+    // Input after a forbidden character is ignored.
     let end = cursor::forbidden(text).map_or(text.len(), |(at, _)| at);
     let mut text = text.get(..end).unwrap_or_default().to_owned();
     if !text.ends_with('\n') {
@@ -65,13 +65,13 @@ pub fn comments(text: &str, mark: &str) -> (Vec<Comment>, bool) {
     (spans.into_iter().map(about).collect(), true)
 }
 
-/// The parts of a document that a comment may be about, each list sorted by where its parts begin.
+/// The parts of a document to which a comment may apply. Each list is sorted by start.
 struct Parts {
-    /// Items of lists and entries of objects; of those that begin at one place the largest is first.
+    /// List items and map entries. Entries with the same start are ordered from largest to smallest.
     named: Vec<Range<usize>>,
-    /// Scalars, with a mark where it is a block.
+    /// Scalars, with true for block scalars.
     scalars: Vec<(Range<usize>, bool)>,
-    /// The beginnings of keys, with the value of each.
+    /// Starts of keys, with the span of the value of each.
     values: Vec<(usize, Range<usize>)>,
 }
 
@@ -93,7 +93,7 @@ impl Parts {
                 Content::Map(entries) => {
                     for (key, value) in entries {
                         let (key, value) = (span(*key), span(*value));
-                        // A value that is left out is where the next token is.
+                        // The span of an omitted value is at the next token.
                         let end = if value.is_empty() { key.end } else { value.end };
                         parts.named.push(key.start..end.max(key.end));
                         if !value.is_empty() {
@@ -112,7 +112,7 @@ impl Parts {
         parts
     }
 
-    /// The first item or entry that begins behind `at`.
+    /// Returns the first item or entry that starts after `at`. `None` if there is none.
     fn next(&self, at: usize) -> Option<&Range<usize>> {
         let n = self.named.partition_point(|part| part.start <= at);
         self.named.get(n)
@@ -129,7 +129,7 @@ impl Parts {
             };
         }
         let mut about = line..comment.end;
-        // What begins on the line, and goes on behind the comment.
+        // An entry that starts on this line and extends past the comment.
         let first = self.values.partition_point(|(key, _)| *key < line);
         for (key, value) in self.values.iter().skip(first) {
             if *key > comment.start {
@@ -139,7 +139,7 @@ impl Parts {
                 about.end = about.end.max(value.end);
             }
         }
-        // Texts of several lines, of which this is one.
+        // Multi-line scalars that include this line.
         let first = self.scalars.partition_point(|(part, _)| part.end <= line);
         for (part, _) in self.scalars.iter().skip(first) {
             if part.start > comment.start {
@@ -148,7 +148,7 @@ impl Parts {
             about.start = about.start.min(part.start);
             about.end = about.end.max(part.end);
         }
-        // An item whose text begins on the next line.
+        // An item whose scalar starts on the next line.
         let n = self
             .scalars
             .partition_point(|(part, _)| part.start <= comment.end);
@@ -174,12 +174,12 @@ mod tests {
 
     const MARK: &str = "vap:";
 
-    /// Checks that the lines which the comments of `text` are about, from 1, are `wanted`.
+    /// Checks that the comments of `text` apply to the lines `expected`, counted from 1.
     #[track_caller]
-    fn check(text: &str, wanted: &[&str]) {
-        let (found, _) = comments(text, MARK);
+    fn check(text: &str, expected: &[&str]) {
+        let (actual, _) = comments(text, MARK);
         let line = |at: usize| text.get(..at).unwrap().matches('\n').count() + 1;
-        let found: Vec<String> = found
+        let actual: Vec<String> = actual
             .iter()
             .map(|comment| match &comment.about {
                 About::Document => "document".to_owned(),
@@ -187,11 +187,11 @@ mod tests {
                 About::Bytes(bytes) => format!("{}-{}", line(bytes.start), line(bytes.end)),
             })
             .collect();
-        assert_eq!(found, wanted, "{text}");
+        assert_eq!(actual, expected, "{text}");
     }
 
     #[test]
-    fn a_comment_of_its_own_is_about_what_follows() {
+    fn comments_on_own_line_apply_to_next_part() {
         check("a: 1\n# vap: x\nb:\n  c: 1\n  d: 2\ne: 3\n", &["3-5"]);
         check("a:\n  # vap: x\n  b: 1\n  c: 2\n", &["3-3"]);
         check(
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_before_a_document_is_about_it() {
+    fn comments_before_document_apply_to_document() {
         check("# vap: x\na: 1\nb: 2", &["document"]);
         check("#vap:x\n\n- a\n- b", &["document"]);
         check("# vap: x", &["document"]);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_behind_something_is_about_the_line_and_its_texts() {
+    fn comments_at_end_of_line_apply_to_line_and_its_scalars() {
         check("a: 1\nb: 2 # vap: x\nc: 3", &["2-2"]);
         check("a: |  # vap: x\n  b\n  c\nd: 1", &["1-3"]);
         check("a: >-  # vap: x\n\n  b\n  c\nd: 1", &["1-4"]);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_text_is_no_comment() {
+    fn comments_within_scalars_are_text() {
         check(
             "a: |\n  # vap: x\n  b\nc: 'x # vap: x'\nd: \"\n  # vap: x\"",
             &[],

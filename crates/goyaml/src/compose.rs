@@ -1,5 +1,5 @@
-//! Values out of nodes as they are written: scalars resolved, aliases followed, merge keys merged, keys as
-//! the names that JSON has.
+//! Composes nodes into values: resolves scalars, expands aliases, applies merge keys, and converts keys to
+//! JSON names.
 //!
 //! Source: `go.yaml.in/yaml/v2` `decode.go` (`decoder.unmarshal`, `decoder.scalar`, `decoder.mapping`,
 //! `decoder.merge`) and `sigs.k8s.io/yaml` `yaml.go` (`convertToJSONableObject`).
@@ -13,7 +13,7 @@ use super::parse::{Content, NodeId, Nodes, too_deep};
 use super::scalar::{self, CORE, Scalar};
 use super::{Copies, Data, Entry, MAX_DEPTH, MAX_NODES, Node, ScanError, Style};
 
-/// The value of the node `root`.
+/// Composes the node `root` into a value.
 pub(super) fn compose(nodes: Nodes, root: NodeId, copies: &mut Copies) -> Result<Node, ScanError> {
     let has_aliases = nodes
         .iter()
@@ -29,22 +29,23 @@ pub(super) fn compose(nodes: Nodes, root: NodeId, copies: &mut Copies) -> Result
         without_json: Vec::new(),
     };
     let node = composer.node(root, 0)?;
-    // What is replaced by a later entry of the same name is not written as JSON.
+    // A value replaced by a later entry with the same name is not converted to JSON.
     let spans: Vec<_> = composer.without_json.iter().map(|(span, _)| span).collect();
-    let found = if spans.is_empty() {
+    let first = if spans.is_empty() {
         None
     } else {
         first_of(&node, &spans)
     };
-    match found.and_then(|idx| composer.without_json.into_iter().nth(idx)) {
+    match first.and_then(|idx| composer.without_json.into_iter().nth(idx)) {
         Some((span, message)) => Err(ScanError::new(span.start, message)),
         None => Ok(node),
     }
 }
 
-/// Which of `spans` is the first that a value or a key takes within `node`.
+/// Returns the index of the span in `spans` that occurs first in `node`, as a value or key. `None` if none
+/// occurs.
 fn first_of(node: &Node, spans: &[&Range<usize>]) -> Option<usize> {
-    let find = |wanted: &Range<usize>| spans.iter().position(|span| *span == wanted);
+    let find = |key: &Range<usize>| spans.iter().position(|span| *span == key);
     match &node.data {
         Data::Scalar(..) => find(&node.span),
         Data::List(items) => items.iter().find_map(|item| first_of(item, spans)),
@@ -57,20 +58,20 @@ fn first_of(node: &Node, spans: &[&Range<usize>]) -> Option<usize> {
 struct Composer<'a> {
     nodes: Nodes,
     has_aliases: bool,
-    /// The aliases that are being followed.
+    /// Aliases being expanded.
     open_aliases: HashSet<NodeId>,
-    /// The byte of the outermost of them.
+    /// Start of the outermost alias being expanded.
     alias_at: usize,
-    /// How many nodes were decoded, the document among them, and how many of them because of an alias.
+    /// Number of decoded nodes, including the document, and the number of those decoded through an alias.
     n_decoded: usize,
     n_of_aliases: usize,
     copies: &'a mut Copies,
-    /// Values and keys that JSON does not have, with the reason; a name that nothing else has stands for
-    /// such a key.
+    /// Values and keys that cannot be represented in JSON, with the reason. Such a key is replaced by a
+    /// unique name.
     without_json: Vec<(Range<usize>, String)>,
 }
 
-/// The share of aliases above which go-yaml refuses a document.
+/// Returns the maximum share of nodes decoded through aliases that go-yaml accepts.
 ///
 /// Source: `go.yaml.in/yaml/v2` `decode.go` (`allowedAliasRatio`).
 fn allowed_alias_ratio(n_decoded: usize) -> f64 {
@@ -88,7 +89,7 @@ fn allowed_alias_ratio(n_decoded: usize) -> f64 {
 }
 
 impl Composer<'_> {
-    /// The value of a node that is `depth` collections deep.
+    /// Composes a node at the nesting depth `depth`.
     fn node(&mut self, id: NodeId, depth: usize) -> Result<Node, ScanError> {
         let (span, part) = self.open(id, depth)?;
         let data = match part {
@@ -111,7 +112,7 @@ impl Composer<'_> {
         Ok(Node { span, data })
     }
 
-    /// Counts a node, and takes it apart.
+    /// Counts a node and returns its span and content.
     fn open(&mut self, id: NodeId, depth: usize) -> Result<(Range<usize>, Part), ScanError> {
         let can_take = !self.has_aliases;
         let Some(node) = self.nodes.get(id) else {
@@ -170,7 +171,7 @@ impl Composer<'_> {
         Ok((span, part))
     }
 
-    /// Counts a node of so many bytes of text; `is_copy` if it is read because of an alias.
+    /// Counts a node of `n_bytes` of text. `is_copy` is true if it is decoded through an alias.
     fn count(&mut self, n_bytes: usize, is_copy: bool) -> Result<(), String> {
         self.n_decoded += 1;
         if is_copy {
@@ -195,7 +196,7 @@ impl Composer<'_> {
         Ok(())
     }
 
-    /// Adds the entries of an object; `is_merged` if that is because of a merge key.
+    /// Adds the entries of a map. `is_merged` is true if they come from a merge key.
     fn entries(
         &mut self,
         entries: &[(NodeId, NodeId)],
@@ -215,7 +216,7 @@ impl Composer<'_> {
         Ok(())
     }
 
-    /// The name that a key has in JSON, with its bytes.
+    /// Returns the JSON name of a key, and its span.
     fn key(&mut self, id: NodeId) -> Result<(String, Range<usize>), ScanError> {
         let missing = || ScanError::new(0, "a node is missing");
         let node = self.nodes.get(id).ok_or_else(missing)?;
@@ -267,7 +268,7 @@ impl Composer<'_> {
         }
     }
 
-    /// The node, if it is an object or the alias of one.
+    /// Returns true if the node is a map or an alias of one.
     fn is_map(&self, id: NodeId) -> bool {
         let content = |id: NodeId| self.nodes.get(id).map(|node| &node.content);
         match content(id) {
@@ -277,8 +278,8 @@ impl Composer<'_> {
         }
     }
 
-    /// Adds the entries of a merge key's value, over what is there: what stands behind the merge key
-    /// replaces them again, what stands before it does not.
+    /// Adds the entries of a merge key's value, overriding existing entries. Entries after the merge key
+    /// override them again; entries before it do not.
     fn merge(
         &mut self,
         value: NodeId,
@@ -308,7 +309,7 @@ impl Composer<'_> {
         depth: usize,
         into: &mut BTreeMap<String, Entry>,
     ) -> Result<(), ScanError> {
-        // Each merge is as deep as what is written within another.
+        // Nested merges are as deep as nested maps.
         match self.open(id, depth)? {
             (_, Part::Map(entries)) => self.entries(&entries, depth + 1, true, into),
             (_, Part::Alias(target)) => {
@@ -321,7 +322,7 @@ impl Composer<'_> {
     }
 }
 
-/// A node that is taken apart.
+/// Content of a node.
 enum Part {
     Scalar(Value, Style),
     List(Vec<NodeId>),
@@ -329,7 +330,8 @@ enum Part {
     Alias(NodeId),
 }
 
-/// Sets an entry; of two of one name the last counts. What is merged in is no repeat of what replaces it.
+/// Sets an entry. The last of several entries with the same name wins. A merged entry is not a duplicate of
+/// the entry that overrides it.
 pub(super) fn insert(
     entries: &mut BTreeMap<String, Entry>,
     name: String,
@@ -359,7 +361,7 @@ pub(super) fn insert(
     }
 }
 
-/// A scalar as JSON has it when kubectl sends it: integers of 64 bits with a sign, and floats.
+/// Converts a scalar to JSON as sent by kubectl: signed 64-bit integers, and floats.
 fn json(scalar: Scalar) -> Result<Value, String> {
     Ok(match scalar {
         Scalar::Null => Value::Null,
@@ -373,7 +375,7 @@ fn json(scalar: Scalar) -> Result<Value, String> {
     })
 }
 
-/// The name that a key has in JSON.
+/// Returns the JSON name of a key.
 fn key_name(key: Scalar) -> Result<String, String> {
     match key {
         Scalar::Text(name) => Ok(name),

@@ -1,33 +1,33 @@
-//! A place that moves through a text, and the classes of characters that YAML's grammar knows.
+//! A cursor over a text, and the character classes of YAML's grammar.
 //!
 //! Source: `go.yaml.in/yaml/v2` `yamlprivateh.go` (`is_alpha`, `is_blank`, `is_break`) and `readerc.go`
 //! (`yaml_parser_update_buffer`).
 
-/// A line break in a text.
+/// A line break.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Break {
-    /// The character that it is in a value: a line feed, or a separator of lines or paragraphs of Unicode, which stays.
+    /// Its character in a value: a line feed, or a Unicode line or paragraph separator, which is preserved.
     pub(super) character: char,
-    /// The byte at which it begins.
+    /// Index of its first byte.
     pub(super) at: usize,
 }
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     text: &'a str,
-    /// The byte.
+    /// Byte index.
     pub(super) at: usize,
-    /// How many characters begin before it in its line.
+    /// Number of characters before it on its line.
     pub(super) column: usize,
-    /// How many line breaks are before it.
+    /// Number of line breaks before it.
     pub(super) line: usize,
-    /// How many characters begin before it.
+    /// Number of characters before it.
     pub(super) index: usize,
 }
 
 impl<'a> Cursor<'a> {
-    /// The place at the byte `at` of `text`, which is at the column `column`.
+    /// Creates a cursor at the byte `at` of `text`, at the given column.
     pub(super) fn new(text: &'a str, at: usize, column: usize) -> Self {
         Self {
             text,
@@ -38,7 +38,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The byte `n` bytes from here; 0 behind the end, and nowhere else.
+    /// Returns the byte at the offset `n`. Returns 0 after the end, and only there.
     pub(super) fn byte(&self, n: usize) -> u8 {
         let bytes = self.text.as_bytes();
         bytes.get(self.at + n).copied().unwrap_or(0)
@@ -52,10 +52,10 @@ impl<'a> Cursor<'a> {
         matches!(self.byte(n), b' ' | b'\t')
     }
 
-    /// The bytes of the line break that is `n` bytes from here, or 0.
+    /// Returns the length of the line break at the offset `n`, or 0 if there is none.
     ///
-    /// kubectl takes the carriage return off the end of each line before it reads it as YAML, so that two of
-    /// them before a line feed are still one line break.
+    /// kubectl strips the carriage return from the end of each line before parsing it as YAML, so that two of
+    /// them before a line feed are a single line break.
     fn break_len(&self, n: usize) -> usize {
         match self.byte(n) {
             b'\r' if self.byte(n + 1) == b'\n' => 2,
@@ -79,29 +79,29 @@ impl<'a> Cursor<'a> {
         self.is_blank(n) || self.is_break_or_end(n)
     }
 
-    /// Reports whether a letter, a digit, `_` or `-` is here.
+    /// Returns true if the current byte is a letter, a digit, `_` or `-`.
     pub(super) fn is_word(&self) -> bool {
         matches!(self.byte(0), b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'_' | b'-')
     }
 
-    /// Reports whether the document ends here, or another begins.
+    /// Returns true at a document start or end marker.
     pub(super) fn is_document_marker(&self) -> bool {
         self.column == 0
             && (self.rest().starts_with("---") || self.rest().starts_with("..."))
             && self.is_blank_or_end(3)
     }
 
-    /// The text from here on.
+    /// Returns the remaining text.
     pub(super) fn rest(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// The text from the byte `start` up to here.
+    /// Returns the text from the byte `start` to this position.
     pub(super) fn since(&self, start: usize) -> &'a str {
         self.text.get(start..self.at).unwrap_or_default()
     }
 
-    /// Goes behind the character that is here.
+    /// Advances past the current character.
     pub(super) fn advance(&mut self) {
         let width = match self.byte(0) {
             0 if self.is_end() => 0,
@@ -121,7 +121,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Goes behind the line break that is here, if one is.
+    /// Advances past the current line break. `None` if there is none.
     pub(super) fn advance_line(&mut self) -> Option<Break> {
         let at = self.at;
         let len = self.break_len(0);
@@ -140,7 +140,7 @@ impl<'a> Cursor<'a> {
         Some(Break { character, at })
     }
 
-    /// Goes to the next line at the end of the text, though there is none.
+    /// Moves to the next line at the end of the text, even without a line break.
     pub(super) fn end_line(&mut self) {
         if self.column > 0 {
             self.column = 0;
@@ -148,8 +148,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Goes behind the visible ASCII characters that are here, as long as `is_wanted` takes them: most of a text is
-    /// of these, and they are no line breaks.
+    /// Advances past the visible ASCII characters that `is_wanted` accepts. Most text consists of these, and
+    /// they are never line breaks.
     pub(super) fn advance_visible(&mut self, is_wanted: impl Fn(u8) -> bool) {
         let rest = self.rest().as_bytes();
         let is_other = |byte: &u8| !(matches!(byte, 0x20..=0x7e) && is_wanted(*byte));
@@ -165,7 +165,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Goes to the end of the line if a comment is here.
+    /// Advances to the end of the line if a comment starts here.
     pub(super) fn skip_comment(&mut self) {
         if self.byte(0) == b'#' {
             self.advance_visible(|_| true);
@@ -177,10 +177,12 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The first character of `text` that YAML does not allow, with its byte.
+/// Returns the first character of `text` that YAML does not allow, and its byte index. `None` if there is
+/// none.
 pub(super) fn forbidden(text: &str) -> Option<(usize, char)> {
     let is_plain = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e);
-    // Most texts have no others: bytes are faster to look at than characters, and many of them than one.
+    // Most texts contain no other characters. Testing bytes is faster than testing characters, and chunks are
+    // faster still.
     let are_plain = |bytes: &[u8]| bytes.iter().fold(true, |all, byte| all & is_plain(*byte));
     if text.as_bytes().chunks(256).all(are_plain) {
         return None;

@@ -1,4 +1,4 @@
-//! JSON, as kubectl reads a file that begins with `{`: a value, with the place of everything in it.
+//! JSON, as kubectl parses a file that starts with `{`: values with spans.
 //!
 //! Source: apimachinery `pkg/util/yaml/decoder.go` (`YAMLOrJSONDecoder.Decode`), Go `encoding/json`
 //! (`scanner`), `sigs.k8s.io/json` (`convertNumber`).
@@ -10,14 +10,13 @@ use serde_json::Value;
 use super::compose::insert;
 use super::{Data, MAX_DEPTH, MAX_NODES, Node, Style, YamlError, scalar};
 
-/// A value, or why it has none although it is JSON, and the byte behind it.
+/// A value, or the reason why valid JSON has none, and the index after its last byte.
 pub type Read = (Result<Node, YamlError>, usize);
 
-/// The value that begins at the byte `start` of `text` or behind white space there; `None` if there is nothing
-/// but white space.
+/// Parses the value at the byte `start` of `text`, skipping whitespace. `None` if there is only whitespace.
 ///
 /// # Errors
-/// If it is no JSON.
+/// If it is not valid JSON.
 pub fn read(text: &str, start: usize) -> Result<Option<Read>, YamlError> {
     let mut reader = Reader {
         text,
@@ -44,7 +43,8 @@ pub fn read(text: &str, start: usize) -> Result<Option<Read>, YamlError> {
     }
 }
 
-/// The characters of a string with the bytes at which they are written; `raw` has its quotation marks.
+/// Returns the characters of a string with the index of their first byte in `raw`, which includes the
+/// quotation marks.
 pub(super) fn characters(raw: &str) -> Vec<(char, usize)> {
     let mut reader = Reader {
         text: raw,
@@ -52,17 +52,17 @@ pub(super) fn characters(raw: &str) -> Vec<(char, usize)> {
         n_nodes: 0,
         too_large: None,
     };
-    let mut found = Vec::new();
-    // What is wrong was told when it was read.
-    let _ = reader.string(&mut |character, at| found.push((character, at)));
-    found
+    let mut characters = Vec::new();
+    // Errors were reported when the string was parsed.
+    let _ = reader.string(&mut |character, at| characters.push((character, at)));
+    characters
 }
 
 struct Reader<'a> {
     text: &'a str,
     at: usize,
     n_nodes: usize,
-    /// Where a number is that is none, for all that it is JSON.
+    /// Start of a number that is valid JSON but out of range.
     too_large: Option<usize>,
 }
 
@@ -77,7 +77,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Takes one of two bytes.
+    /// Consumes one of two bytes.
     fn one_of(&mut self, first: u8, second: u8) -> Result<u8, String> {
         self.skip_white_space();
         match self.byte() {
@@ -117,8 +117,8 @@ impl Reader<'_> {
                     ("true", Value::Bool(true)),
                     ("false", Value::Bool(false)),
                 ];
-                let found = words.into_iter().find(|(word, _)| rest.starts_with(word));
-                let (word, value) = found.ok_or("a value of JSON is expected")?;
+                let keyword = words.into_iter().find(|(word, _)| rest.starts_with(word));
+                let (word, value) = keyword.ok_or("a value of JSON is expected")?;
                 self.at += word.len();
                 Data::Scalar(value, Style::Plain)
             }
@@ -169,7 +169,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Hands on the characters of the string that is here, each with the byte at which it is written.
+    /// Parses a string. Calls `each` with every character and its byte index.
     fn string(&mut self, each: &mut dyn FnMut(char, usize)) -> Result<(), String> {
         if self.byte() != Some(b'"') {
             return Err("a name in double quotes is expected".to_owned());
@@ -194,7 +194,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads an escape whose backslash is read.
+    /// Parses an escape sequence after its backslash.
     fn escape(&mut self) -> Result<char, String> {
         let byte = self.byte();
         self.at += 1;
@@ -210,7 +210,7 @@ impl Reader<'_> {
                 if let Some(character) = char::from_u32(high) {
                     return Ok(character);
                 }
-                // Of two surrogates one character, of one alone none that there is.
+                // Two surrogates form one character; a lone one becomes U+FFFD.
                 let before_low = self.at;
                 let rest = self.text.get(self.at..).unwrap_or_default();
                 if rest.starts_with("\\u") {

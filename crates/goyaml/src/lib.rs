@@ -1,11 +1,11 @@
-//! YAML as kubectl reads it, with the place of everything.
+//! YAML as kubectl parses it, with source spans.
 //!
-//! What sigs.k8s.io/yaml reads is read, to the same value, and what it refuses is refused: YAML 1.1 by the
-//! grammar of libyaml as it is in go-yaml. `yes`, `on` and `0777` mean what they mean to kubectl, a key may be
-//! given twice (the last one counts), and `<<` merges. ADR 17 names what differs on purpose.
+//! Accepts and rejects the same input as sigs.k8s.io/yaml and returns the same values: YAML 1.1 with
+//! libyaml's grammar as implemented in go-yaml. `yes`, `on` and `0777` have the same meaning as in kubectl,
+//! keys may be repeated (the last one wins), and `<<` merges. ADR 17 lists the deliberate differences.
 //!
-//! A text becomes tokens (`scan`, with `cursor`, `text` and `tag` for its parts), tokens become nodes as they
-//! are written (`parse`), and these become values (`compose`).
+//! The scanner (`scan`, with `cursor`, `text` and `tag`) produces tokens, the parser (`parse`) builds nodes,
+//! and the composer (`compose`) converts them to values.
 
 mod comment;
 mod compose;
@@ -29,22 +29,22 @@ pub use comment::{About, Comment, comments};
 pub use places::written;
 pub use text::after_mark;
 
-/// The most nodes that a document may have, aliases resolved.
+/// Maximum number of nodes of a document, after expanding aliases.
 const MAX_NODES: usize = 1_000_000;
 
-/// The most nodes that aliases may copy: a short text can ask for billions.
+/// Maximum number of nodes copied by aliases. A short text may expand to billions.
 const MAX_COPIED_NODES: usize = 100_000;
 
-/// The most bytes of text in what they copy.
+/// Maximum size of the text copied by aliases, in bytes.
 const MAX_COPIED_BYTES: usize = 16 * 1024 * 1024;
 
-/// The most lists and objects in one another.
+/// Maximum nesting depth of lists and maps.
 const MAX_DEPTH: usize = 255;
 
-/// The mark at the beginning of a text.
+/// The byte order mark.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// Why a text cannot be read, and the byte at which that shows.
+/// An error and the byte at which it was detected.
 #[derive(Clone, Debug)]
 struct ScanError {
     at: usize,
@@ -60,7 +60,7 @@ impl ScanError {
     }
 }
 
-/// Why a text is no YAML, or has no counterpart in JSON.
+/// An error of a text that is not valid YAML, or cannot be represented in JSON.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
 pub struct YamlError {
@@ -73,7 +73,7 @@ pub struct YamlError {
 }
 
 impl YamlError {
-    /// The error at the byte `at` of `text`.
+    /// Creates an error at the byte `at` of `text`.
     fn new(text: &str, at: usize, message: String) -> Self {
         let before = text.get(..at.min(text.len())).unwrap_or(text);
         let line = before.rsplit('\n').next().unwrap_or_default();
@@ -85,10 +85,10 @@ impl YamlError {
     }
 }
 
-/// A value with its place in the text that it was read from.
+/// A value with its span in the source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// The bytes that it takes in the text; of an alias, those of what it stands for.
+    /// The span in the source. An alias has the span of the anchored node.
     pub span: Range<usize>,
     /// Content of the node.
     pub data: Data,
@@ -97,28 +97,28 @@ pub struct Node {
 /// Content of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Data {
-    /// Null, a boolean, a number or a text.
+    /// Null, a boolean, a number or a string.
     Scalar(Value, Style),
     /// A list.
     List(Vec<Node>),
-    /// An object.
+    /// A map.
     Map(Entries),
 }
 
-/// The entries of an object, sorted by name: of most objects there are many and each has few, for which a
-/// tree takes ten times the room.
+/// The entries of a map, sorted by name. Most documents have many small maps, for which a tree needs ten
+/// times the memory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Entries(Vec<(String, Entry)>);
 
 impl Entries {
-    /// The entry `name`.
+    /// Returns the entry `name`. `None` if it is absent.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Entry> {
         let idx = self.find(name).ok()?;
         self.0.get(idx).map(|(_, entry)| entry)
     }
 
-    /// All, with their names.
+    /// Iterates over all entries with their names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
         self.0.iter().map(|(name, entry)| (name.as_str(), entry))
     }
@@ -128,7 +128,7 @@ impl Entries {
             .binary_search_by(|(known, _)| known.as_str().cmp(name))
     }
 
-    /// Takes the entry `name` out.
+    /// Removes and returns the entry `name`. `None` if it is absent.
     pub fn remove(&mut self, name: &str) -> Option<Entry> {
         let idx = self.find(name).ok()?;
         Some(self.0.remove(idx).1)
@@ -152,23 +152,23 @@ impl From<BTreeMap<String, Entry>> for Entries {
     }
 }
 
-/// An entry of an object.
+/// An entry of a map.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// The bytes of its key.
+    /// Span of its key.
     pub key: Range<usize>,
     /// Its value.
     pub node: Node,
-    /// The bytes of the keys of the same name before it, whose values do not count.
+    /// Spans of earlier keys with the same name, whose values are ignored.
     pub repeats: Vec<Range<usize>>,
-    /// The bytes of the keys of the same name that a merge key has brought in or replaced, in order.
+    /// Spans of the keys with the same name that a merge key added or overrode, in order.
     pub merged: Vec<Range<usize>>,
-    /// True if it comes from a merge key, and may be replaced.
+    /// True if it comes from a merge key and may be overridden.
     is_merged: bool,
 }
 
 impl Entry {
-    /// Creates an entry without repeats.
+    /// Creates an entry without duplicates.
     #[must_use]
     pub fn new(key: Range<usize>, node: Node) -> Self {
         Self {
@@ -181,7 +181,7 @@ impl Entry {
     }
 }
 
-/// How a scalar is written.
+/// Style of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// Without quotation marks.
@@ -192,20 +192,20 @@ pub enum Style {
     DoubleQuoted,
     /// `|`.
     Literal {
-        /// The column of its lines, from 0.
+        /// Column of its lines, starting at 0.
         indent: u32,
     },
     /// `>`.
     Folded {
-        /// The column of its lines, from 0.
+        /// Column of its lines, starting at 0.
         indent: u32,
     },
-    /// A string of JSON, in a file of JSON.
+    /// A string in a JSON file.
     Json,
 }
 
 impl Node {
-    /// The value as JSON.
+    /// Converts the value to JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         match &self.data {
@@ -218,7 +218,7 @@ impl Node {
         }
     }
 
-    /// Creates a node from JSON, all of it at the bytes `span`.
+    /// Creates a node from JSON. All its parts have the span `span`.
     fn from_json(value: Value, span: &Range<usize>) -> Self {
         let data = match value {
             Value::Array(items) => Data::List(
@@ -242,7 +242,7 @@ impl Node {
         }
     }
 
-    /// Creates an object of entries that are written elsewhere, at the bytes `span`.
+    /// Creates a map with the span `span` from entries with other spans.
     pub fn from_entries<'a>(
         span: Range<usize>,
         entries: impl IntoIterator<Item = (&'a str, Entry)>,
@@ -255,7 +255,7 @@ impl Node {
         }
     }
 
-    /// Sets the entry `name` of an object, with no place of its own, to a text.
+    /// Sets the entry `name` of a map to a string, with an empty span.
     pub fn set_text(&mut self, name: &str, text: &str) {
         let span = self.span.start..self.span.start;
         if let Data::Map(entries) = &mut self.data {
@@ -264,7 +264,7 @@ impl Node {
         }
     }
 
-    /// The entries of an object; of anything else none.
+    /// Iterates over the entries of a map. Other nodes have none.
     pub fn entries(&self) -> impl Iterator<Item = (&str, &Entry)> {
         let entries = match &self.data {
             Data::Map(entries) => Some(entries),
@@ -273,7 +273,7 @@ impl Node {
         entries.into_iter().flat_map(Entries::iter)
     }
 
-    /// The items of a list; of anything else none.
+    /// Returns the items of a list. Other nodes have none.
     #[must_use]
     pub fn items(&self) -> &[Self] {
         match &self.data {
@@ -282,7 +282,7 @@ impl Node {
         }
     }
 
-    /// The entry `name` of an object.
+    /// Returns the entry `name` of a map. `None` if it is absent.
     #[must_use]
     pub fn entry(&self, name: &str) -> Option<&Entry> {
         match &self.data {
@@ -291,13 +291,13 @@ impl Node {
         }
     }
 
-    /// The value of the entry `name` of an object.
+    /// Returns the value of the entry `name` of a map. `None` if it is absent.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Self> {
         self.entry(name).map(|entry| &entry.node)
     }
 
-    /// The text, where it is one.
+    /// Returns the value of a string. `None` for other nodes.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match &self.data {
@@ -306,14 +306,14 @@ impl Node {
         }
     }
 
-    /// Reports whether it is null.
+    /// Returns true if it is null.
     #[must_use]
     pub fn is_null(&self) -> bool {
         matches!(&self.data, Data::Scalar(Value::Null, _))
     }
 
-    /// Returns the node that a field reference of a status names, `spec.validations[0].expression`, or
-    /// the nearest parent that exists.
+    /// Returns the node at a field reference such as `spec.validations[0].expression`, or its nearest
+    /// existing ancestor.
     #[must_use]
     pub fn nearest(&self, field_ref: &str) -> &Self {
         let mut node = self;
@@ -334,16 +334,16 @@ impl Node {
     }
 }
 
-/// The first document of `text` as JSON; null if there is none.
+/// Converts the first document of `text` to JSON. Returns null if there is none.
 ///
 /// # Errors
 ///
-/// If `text` is no YAML, or has no counterpart in JSON.
+/// If `text` is not valid YAML, or cannot be represented in JSON.
 pub fn to_json(text: &str) -> Result<Value, YamlError> {
     Ok(read(text, &mut Copies::default())?.map_or(Value::Null, |node| node.to_json()))
 }
 
-/// How much may still be copied for aliases, in one document or in several.
+/// The remaining amount of data that aliases may copy, in one or several documents.
 #[derive(Debug)]
 pub struct Copies {
     nodes: usize,
@@ -360,7 +360,7 @@ impl Default for Copies {
 }
 
 impl Copies {
-    /// Counts a node of so many bytes of text that is read because of an alias.
+    /// Counts a node of `n_bytes` of text that is decoded through an alias.
     fn count(&mut self, n_bytes: usize) -> Result<(), String> {
         match (self.nodes.checked_sub(1), self.bytes.checked_sub(n_bytes)) {
             (Some(n_left), Some(bytes_left)) => {
@@ -376,13 +376,13 @@ impl Copies {
     }
 }
 
-/// The first document of `text`, which begins with a byte order mark or not; `None` if there is none.
+/// Parses the first document of `text`, which may start with a byte order mark. `None` if there is none.
 ///
 /// # Errors
 ///
-/// If `text` is no YAML, or has no counterpart in JSON.
+/// If `text` is not valid YAML, or cannot be represented in JSON.
 pub fn read(text: &str, copies: &mut Copies) -> Result<Option<Node>, YamlError> {
-    // kubectl ends the last line where it has no end.
+    // kubectl terminates the last line if necessary.
     let ended = if text.ends_with('\n') {
         Cow::Borrowed(text)
     } else {
@@ -392,7 +392,7 @@ pub fn read(text: &str, copies: &mut Copies) -> Result<Option<Node>, YamlError> 
     read.map_err(|error| YamlError::new(text, error.at, error.message))
 }
 
-/// The first document of a text whose last line has an end.
+/// Parses the first document of a text whose last line is terminated.
 fn read_ended(text: &str, copies: &mut Copies) -> Result<Option<Node>, ScanError> {
     let start = if text.starts_with(BYTE_ORDER_MARK) {
         BYTE_ORDER_MARK.len_utf8()
@@ -411,7 +411,7 @@ fn read_ended(text: &str, copies: &mut Copies) -> Result<Option<Node>, ScanError
                     ),
                 )
             };
-            // It does not matter where it is not come to.
+            // The character is irrelevant if the parser does not reach it.
             let before = text.get(..at).unwrap_or_default();
             let (document, end) = parse::document(before, start).map_err(|_| error())?;
             if end + LOOKAHEAD >= chunk_start(text, start, at) {
@@ -426,16 +426,16 @@ fn read_ended(text: &str, copies: &mut Copies) -> Result<Option<Node>, ScanError
     compose::compose(nodes, root, copies).map(Some)
 }
 
-/// The characters that go-yaml looks at behind the place where it is.
+/// Number of characters that go-yaml reads ahead.
 const LOOKAHEAD: usize = 3;
 
-/// Where the chunk begins that has the byte `at`: go-yaml reads texts in chunks, and looks at the characters of
-/// each when it comes to the first.
+/// Returns the start of the chunk that contains the byte `at`. go-yaml reads text in chunks, and validates
+/// the characters of a chunk when it reaches its start.
 ///
 /// Source: `go.yaml.in/yaml/v2` `readerc.go` (`yaml_parser_update_buffer`).
 fn chunk_start(text: &str, start: usize, at: usize) -> usize {
     const CHUNK: usize = 512;
-    // The mark at the beginning is read with the first chunk.
+    // The byte order mark is read with the first chunk.
     let (mut begin, mut end) = (start, CHUNK);
     loop {
         while end < text.len() && !text.is_char_boundary(end) {
@@ -455,7 +455,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_read_as_kubectl_reads_them() {
+    fn to_json_matches_kubectl() {
         for (text, wanted) in [
             ("", json!(null)),
             ("# nothing", json!(null)),
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_yaml_or_has_no_json_is_refused() {
+    fn to_json_invalid_input_fails() {
         for text in [
             "a: [",
             "? [a]\n: b",
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn aliases_cannot_exhaust_the_process() {
+    fn to_json_alias_expansion_is_bounded() {
         let mut lines = vec!["a0: &a0 [x, x, x, x, x, x, x, x, x]".to_owned()];
         for n in 1..20 {
             let items = vec![format!("*a{}", n - 1); 9].join(", ");
@@ -511,7 +511,7 @@ mod tests {
         let text = lines.join("\n");
         assert!(to_json(&text).unwrap_err().to_string().contains("line"));
 
-        // An anchor costs nothing, however much is within it.
+        // An anchor has no cost, regardless of the size of its node.
         let nested: Vec<_> = (0..200).map(|n| format!("&a{n} [")).collect();
         let nested = nested.concat();
         let text = format!("{nested}{}{}", "x, ".repeat(100_000), "]".repeat(200));
@@ -522,12 +522,12 @@ mod tests {
     }
 
     #[test]
-    fn depth_is_bounded() {
+    fn to_json_depth_is_bounded() {
         assert!(to_json(&"[".repeat(100_000)).is_err());
     }
 
     #[test]
-    fn everything_has_its_place() {
+    fn read_records_spans() {
         let text = "a: 1\nb: {c: [x, 'y']}\na: &t |\n  text\nd: *t\n";
         let node = read(text, &mut Copies::default()).unwrap().unwrap();
         let slice = |node: &Node| text.get(node.span.clone()).unwrap().trim_end().to_owned();
@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn what_replaces_a_merged_entry_is_no_repeat() {
+    fn read_override_of_merged_entry_is_not_a_duplicate() {
         let text = "x: &x {b: 1}\nz: {<<: *x, b: 3, c: 1, c: 2}";
         let node = read(text, &mut Copies::default()).unwrap();
         let z = node.unwrap().get("z").unwrap().clone();

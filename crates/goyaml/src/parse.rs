@@ -1,6 +1,6 @@
-//! The grammar of YAML: tokens become nodes, with anchors resolved and scalars as they are written.
+//! The YAML parser: builds nodes from tokens and resolves anchors. Scalars keep their source form.
 //!
-//! Only the first document of a text is read, as go-yaml does; nothing behind it is looked at.
+//! Only the first document of a text is parsed, as in go-yaml. Later ones are ignored.
 //!
 //! Source: `go.yaml.in/yaml/v2` `parserc.go` and `decode.go` (`parser.parse`).
 
@@ -11,35 +11,35 @@ use super::scan::Scanner;
 use super::token::{Spanned, Token};
 use super::{MAX_DEPTH, MAX_NODES, ScanError, Style};
 
-/// The place of a node among all of a document.
+/// Index of a node in its document.
 pub(super) type NodeId = usize;
 
-/// A node as it is written.
+/// A node in source form.
 #[derive(Debug)]
 pub(super) struct RawNode {
     pub(super) span: Range<usize>,
     pub(super) content: Content,
 }
 
-/// Content of a node as it is written.
+/// Content of a node in source form.
 #[derive(Debug)]
 pub(super) enum Content {
     Scalar {
         text: String,
         style: Style,
-        /// The whole URI of the tag, where there is one.
+        /// The full URI of the tag, if there is one.
         tag: Option<String>,
-        /// True if the value is told by the text, in the lack of a tag and of quotes.
+        /// True if the text determines the type, because the scalar has neither a tag nor quotes.
         is_implicit: bool,
     },
     List(Vec<NodeId>),
-    /// Keys and values in turns.
+    /// Pairs of keys and values.
     Map(Vec<(NodeId, NodeId)>),
     Alias(NodeId),
 }
 
 impl Content {
-    /// The bytes of its own text.
+    /// Returns the number of bytes of its own text.
     pub(super) fn n_bytes(&self) -> usize {
         match self {
             Self::Scalar { text, .. } => text.len(),
@@ -51,8 +51,8 @@ impl Content {
 /// The nodes of a document.
 pub(super) type Nodes = Vec<RawNode>;
 
-/// The first document of a text that begins at the byte `start`, and its root; `None` if there is none. With
-/// the byte up to which the text was read.
+/// Parses the first document of a text from the byte `start`. Returns its nodes and root, and the index up to
+/// which the text was read. `None` if there is no document.
 pub(super) fn document(
     text: &str,
     start: usize,
@@ -63,11 +63,11 @@ pub(super) fn document(
     Ok((root.map(|root| (parser.nodes, root)), end))
 }
 
-/// A document's nodes and root, if there is one, and the bytes of the comments in the text that have the mark.
+/// A document's nodes and root, if there is one, and the spans of the comments with the mark.
 type WithComments = (Option<(Nodes, NodeId)>, Vec<Range<usize>>);
 
-/// The first document of a text that begins at the byte `start`, with the comments before, in and after it that begin
-/// with `mark`.
+/// Parses the first document of a text from the byte `start`, and collects the comments before, in and after
+/// it that begin with `mark`.
 pub(super) fn document_with_comments(
     text: &str,
     start: usize,
@@ -84,20 +84,20 @@ struct Parser<'a> {
     scanner: Scanner<'a>,
     nodes: Nodes,
     anchors: HashMap<&'a str, NodeId>,
-    /// Handles of tags, with what each stands for.
+    /// Tag handles with their prefixes.
     handles: Vec<(String, String)>,
-    /// The end of the last token that is written.
+    /// End of the last token that has text.
     last_end: usize,
 }
 
-/// Where a node stands, by which it is told what it may be.
+/// Position of a node, which determines the allowed content.
 #[derive(Clone, Copy, PartialEq)]
 enum Position {
     /// In a flow collection.
     Flow,
-    /// In a list, or as the document.
+    /// In a block list, or at the top level.
     Block,
-    /// A key or a value of an object, which may be a list that is indented no further.
+    /// A key or value of a map, which may be a list without additional indentation.
     BlockMap,
 }
 
@@ -161,7 +161,7 @@ impl<'a> Parser<'a> {
                 self.node(Position::Block, 0)?
             }
         };
-        // What is behind the document may still be wrong.
+        // The token after the document may still be invalid.
         self.next()?;
         Ok(Some(root))
     }
@@ -227,7 +227,7 @@ impl<'a> Parser<'a> {
         self.add(at..at, content)
     }
 
-    /// Adds the node that stands where there is nothing.
+    /// Adds an empty node, for omitted content.
     fn empty(&mut self, at: usize) -> Result<NodeId, ScanError> {
         self.add(
             at..at,
@@ -295,7 +295,7 @@ impl<'a> Parser<'a> {
                 return Err(ScanError::new(at, message));
             }
         };
-        // An alias within the collection may name it.
+        // An alias within the collection may refer to it.
         let id = self.add_collection(at, content, depth)?;
         self.anchor(anchor, id);
         let content = self.collection(depth + 1)?;
@@ -313,7 +313,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads an anchor and a tag, in any order.
+    /// Parses an anchor and a tag, in either order.
     fn properties(&mut self) -> Result<(Option<&'a str>, Option<String>), ScanError> {
         let mut anchor = None;
         let mut tag = None;
@@ -339,11 +339,11 @@ impl<'a> Parser<'a> {
         if handle.is_empty() {
             return Some(suffix.to_owned()).filter(|tag| !tag.is_empty());
         }
-        let (_, prefix) = self.handles.iter().find(|(known, _)| known == handle)?;
+        let (_, prefix) = self.handles.iter().find(|(name, _)| name == handle)?;
         Some(format!("{prefix}{suffix}")).filter(|tag| !tag.is_empty())
     }
 
-    /// Says why there is no node where one is expected.
+    /// Returns the reason why no node starts here.
     fn why_no_node(&mut self) -> Result<&'static str, ScanError> {
         Ok(match self.next()? {
             Token::End => "a value is expected, and the document ends here",
@@ -398,7 +398,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads a list that is indented like the keys of the object in which it is a value.
+    /// Parses a list with the same indentation as the keys of the enclosing map.
     fn level_list(&mut self, depth: usize) -> Result<Content, ScanError> {
         let mut items = Vec::new();
         while *self.next()? == Token::BlockEntry {
@@ -479,7 +479,7 @@ impl<'a> Parser<'a> {
         Ok(Content::List(items))
     }
 
-    /// Takes the `,` between two parts of a flow collection.
+    /// Parses the `,` between two items of a flow collection.
     fn flow_entry(&mut self, opened: usize, expected: &str) -> Result<(), ScanError> {
         match self.next()? {
             Token::FlowEntry => {
@@ -494,12 +494,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads an item of a list that is an object of one entry, `[a: 1]`.
+    /// Parses a list item that is a map with a single entry, `[a: 1]`.
     fn flow_pair(&mut self, depth: usize) -> Result<NodeId, ScanError> {
         let start = self.take()?.start;
         let id = self.add_collection(start, Content::Map(Vec::new()), depth)?;
         let key = match self.next()? {
-            // go-yaml passes over this token, whatever it is.
+            // go-yaml skips this token, whatever it is.
             Token::Value | Token::FlowEntry | Token::FlowListEnd => {
                 let end = self.take()?.end;
                 self.empty(end)?
@@ -515,7 +515,7 @@ impl<'a> Parser<'a> {
         Ok(id)
     }
 
-    /// Reads the value behind a key in a flow collection.
+    /// Parses the value after a key in a flow collection.
     fn flow_value(&mut self, depth: usize) -> Result<NodeId, ScanError> {
         if *self.next()? == Token::Value {
             self.take()?;
@@ -574,7 +574,7 @@ fn not_closed(opened: usize, expected: &str) -> ScanError {
     )
 }
 
-/// The message about nesting without end.
+/// Returns the error message for excessive nesting.
 pub(super) fn too_deep() -> String {
     format!("lists and objects nest more than {MAX_DEPTH} deep")
 }

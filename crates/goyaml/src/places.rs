@@ -1,4 +1,4 @@
-//! The bytes at which the characters of a scalar are written.
+//! Source positions of the characters of a scalar.
 
 use std::ops::Range;
 
@@ -6,13 +6,13 @@ use super::cursor::Cursor;
 use super::text::{BlockHeader, Written, block_lines, plain, quoted};
 use super::{Style, json};
 
-/// The bytes at which the characters of `value` are written, which is the scalar in the bytes `span` of
-/// `source`; nothing where it is not written there.
+/// Returns the byte index of each character of `value`, the scalar with the given span in `source`. Returns
+/// nothing if the scalar does not have that value.
 #[must_use]
 pub fn written(source: &str, span: Range<usize>, style: Style, value: &str) -> Vec<usize> {
     let text = source.get(..span.end).unwrap_or(source);
     let mut into = Written::with_places();
-    // The span has one scalar without the characters that end it.
+    // The span contains a single scalar, without its terminator.
     let mut cursor = Cursor::new(text, span.start, 1);
     let block = |indent: u32, is_literal: bool, into: &mut Written| {
         let is_break = |c: &char| matches!(c, '\n' | '\u{2028}' | '\u{2029}');
@@ -42,7 +42,7 @@ pub fn written(source: &str, span: Range<usize>, style: Style, value: &str) -> V
         }
     };
     let mut places = into.places.unwrap_or_default();
-    // The line breaks at the end are behind the bytes.
+    // Trailing line breaks are after the span.
     let rest = value.strip_prefix(into.text.as_str());
     match (read, rest) {
         (Ok(()), Some(rest)) => {

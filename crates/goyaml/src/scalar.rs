@@ -1,26 +1,26 @@
-//! Resolution of plain YAML scalars after go-yaml, which keeps to YAML 1.1.
+//! Resolution of plain scalars as in go-yaml, which implements YAML 1.1.
 //!
 //! Source: `go.yaml.in/yaml/v2` `resolve.go` (`resolve`, `resolveMap`, `yamlStyleFloat`).
 
 use serde_json::{Number, Value};
 
-/// The beginning of the tags of YAML's own types.
+/// Prefix of YAML's standard tags.
 pub(super) const CORE: &str = "tag:yaml.org,2002:";
 
-/// A scalar. Timestamps count as text, which they are to whoever reads into JSON.
+/// A scalar. Timestamps are strings, as for programs that decode into JSON.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scalar {
-    /// `~`, `null`, or nothing.
+    /// `~`, `null`, or an empty scalar.
     Null,
     /// `yes`, `on`, `true`, and so on.
     Bool(bool),
-    /// An integer of any base.
+    /// An integer in any base.
     Int(i64),
-    /// An integer that is too great for an `i64`.
+    /// An integer greater than `i64::MAX`.
     Uint(u64),
-    /// A number with a fraction or an exponent, or of 65 bits and more.
+    /// A number with a fraction or an exponent, or an integer that exceeds 64 bits.
     Float(f64),
-    /// Anything else.
+    /// Any other scalar.
     Text(String),
 }
 
@@ -60,10 +60,10 @@ pub fn resolve(text: &str) -> Scalar {
     }
 }
 
-/// The value of a scalar with a tag.
+/// Resolves a scalar with a tag.
 ///
 /// # Errors
-/// Where the text is none of the type that the tag names.
+/// If the text is not valid for the type of the tag.
 pub(super) fn resolve_tagged(tag: Option<&str>, text: String) -> Result<Scalar, String> {
     let Some(tag) = tag else {
         return Ok(resolve(&text));
@@ -86,7 +86,7 @@ pub(super) fn resolve_tagged(tag: Option<&str>, text: String) -> Result<Scalar, 
     }
 }
 
-/// The text that is written as base64, with U+FFFD for each byte that is no UTF-8.
+/// Decodes base64, replacing each invalid UTF-8 byte by U+FFFD.
 ///
 /// Source: Go `encoding/base64` (`StdEncoding`), `encoding/json` (`appendString`).
 fn binary(text: &str) -> Result<String, String> {
@@ -123,7 +123,7 @@ fn binary(text: &str) -> Result<String, String> {
     Ok(decoded)
 }
 
-/// Reports whether the text is a timestamp.
+/// Returns true if the text is a timestamp.
 ///
 /// Source: `go.yaml.in/yaml/v2` `resolve.go` (`parseTimestamp`), Go `time` (`Parse`).
 fn is_timestamp(text: &str) -> bool {
@@ -185,13 +185,13 @@ fn is_timestamp(text: &str) -> bool {
     date_and_time(text).is_some()
 }
 
-/// A float as Go writes it in JSON: without a fraction where it has none, so that `1e3` may be read
-/// as an integer; `None` where JSON cannot have it.
+/// Formats a float as Go does in JSON. Integral values have no fraction, so that `1e3` may be decoded as an
+/// integer. `None` if JSON cannot represent it.
 pub(super) fn json_float(number: f64) -> Option<Value> {
     // Source: Go `encoding/json` (`floatEncoder`), which writes an exponent from here on.
     const WITH_EXPONENT: f64 = 1e21;
     if number.fract() == 0.0 && number.abs() < WITH_EXPONENT {
-        // The shortest digits that are read as the number, and zeros.
+        // The shortest digits that round-trip, followed by zeros.
         if let Ok(integer) = format!("{number}").parse::<i64>() {
             return Some(Value::from(integer));
         }
@@ -199,10 +199,10 @@ pub(super) fn json_float(number: f64) -> Option<Value> {
     Number::from_f64(number).map(Value::Number)
 }
 
-/// A float as the name of a key.
+/// Formats a float as the name of a key.
 ///
-/// Source: `sigs.k8s.io/yaml` `yaml.go` (`convertToJSONableObject`), Go `strconv` (`FormatFloat` with
-/// `'g'`, -1 and 32).
+/// Source: `sigs.k8s.io/yaml` `yaml.go` (`convertToJSONableObject`), Go `strconv` (`FormatFloat` with `'g'`,
+/// -1 and 32).
 pub(super) fn go_float_key(number: f64) -> String {
     #[expect(clippy::cast_possible_truncation, reason = "as upstream rounds it")]
     let number = number as f32;
@@ -217,14 +217,14 @@ pub(super) fn go_float_key(number: f64) -> String {
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if number != 0.0 && !(-4..6).contains(&exponent) {
-        // Go wants 21 for this in JSON, and 6 here.
+        // Go's exponent threshold is 21 in JSON, and 6 here.
         let sign = if exponent < 0 { '-' } else { '+' };
         return format!("{digits}e{sign}{:02}", exponent.abs());
     }
     format!("{number}")
 }
 
-/// A number that go-yaml knows besides: `0b` with a sign behind it.
+/// Parses another notation that go-yaml accepts: `0b` followed by a sign. `None` if it does not match.
 fn signed_binary(text: &str) -> Option<Scalar> {
     let digits = text.strip_prefix("0b")?;
     let bits = digits.strip_prefix(['+', '-'])?;
@@ -233,7 +233,7 @@ fn signed_binary(text: &str) -> Option<Scalar> {
     number.filter(|_| is_binary).map(Scalar::Int)
 }
 
-/// Reports whether an underscore is not between two digits.
+/// Returns true if an underscore is not between two digits.
 ///
 /// Source: Go `strconv` (`underscoreOK`).
 fn has_misplaced_underscore(text: &str) -> bool {
@@ -245,7 +245,7 @@ fn has_misplaced_underscore(text: &str) -> bool {
     })
 }
 
-/// An integer in Go's notation: `0x`, `0o`, `0b`, and a mere `0` for octal.
+/// Parses an integer in Go's notation: `0x`, `0o`, `0b`, or a leading `0` for octal. `None` if it is not one.
 fn integer(text: &str) -> Option<Scalar> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -260,7 +260,7 @@ fn integer(text: &str) -> Option<Scalar> {
             (!rest.is_empty()).then_some((base, rest))
         })
         .unwrap_or((10, &lower));
-    // Rust takes a sign here, and Go does not.
+    // Unlike Go, Rust accepts a sign here.
     if digits.starts_with(['+', '-']) {
         return None;
     }
@@ -275,7 +275,7 @@ fn integer(text: &str) -> Option<Scalar> {
     }
 }
 
-/// A float in YAML's notation, which Rust's is a superset of.
+/// Parses a float in YAML's notation, a subset of Rust's. `None` if it is not one.
 fn float(text: &str) -> Option<f64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (mantissa, exponent) = match digits.split_once(['e', 'E']) {
@@ -291,7 +291,7 @@ fn float(text: &str) -> Option<f64> {
         && !(whole.is_empty() && fraction.is_empty())
         && all_digits(exponent_digits)
         && !exponent_digits.is_empty();
-    // What is out of range is text to go-yaml.
+    // go-yaml treats a number out of range as a string.
     well_formed
         .then(|| text.parse::<f64>().ok())?
         .filter(|number| number.is_finite())
@@ -302,8 +302,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scalars_resolve_as_in_yaml_1_1() {
-        for (text, wanted) in [
+    fn resolve_follows_yaml_1_1() {
+        for (text, expected) in [
             ("", Scalar::Null),
             ("~", Scalar::Null),
             ("yes", Scalar::Bool(true)),
@@ -342,16 +342,16 @@ mod tests {
             ("v1", Scalar::Text(String::new())),
             ("inf", Scalar::Text(String::new())),
         ] {
-            let wanted = match wanted {
+            let expected = match expected {
                 Scalar::Text(_) => Scalar::Text(text.to_owned()),
                 other => other,
             };
-            assert_eq!(resolve(text), wanted, "{text}");
+            assert_eq!(resolve(text), expected, "{text}");
         }
     }
 
     #[test]
-    fn tags_decide() {
+    fn resolve_tagged_uses_the_type_of_the_tag() {
         let tagged = |kind: &str, text: &str| {
             resolve_tagged(Some(&format!("{CORE}{kind}")), text.to_owned()).ok()
         };
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn floats_are_written_as_go_writes_them() {
+    fn json_float_matches_go() {
         for (number, key, json) in [
             (0.1, "0.1", "0.1"),
             (1e6, "1e+06", "1000000"),

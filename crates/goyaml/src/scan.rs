@@ -1,10 +1,10 @@
-//! The tokens of YAML: indentation and `:` become the beginnings and ends of collections.
+//! The YAML scanner: indentation and `:` become start and end tokens of collections.
 //!
-//! A key is known by the `:` behind it. So tokens wait in a queue as long as one of them may turn out to be
-//! a key, which it can on the line where it begins and within 1,024 characters.
+//! A key is recognized by the `:` after it. Tokens therefore remain in a queue as long as one of them may
+//! turn out to be a key, that is, on the line where it starts and within 1,024 characters.
 //!
-//! Source: `go.yaml.in/yaml/v2` `scannerc.go`, which differs from libyaml in small things; comparison with it
-//! is `./dev parity-yaml`.
+//! Source: `go.yaml.in/yaml/v2` `scannerc.go`, which differs from libyaml in details; compared by `./dev
+//! parity-yaml`.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -14,16 +14,16 @@ use super::text::{self, Written};
 use super::token::{Spanned, Token};
 use super::{ScanError, Style, tag};
 
-/// The most characters of a key with what stands before its `:`.
+/// Maximum length of a key in characters, up to its `:`.
 const MAX_KEY_LENGTH: usize = 1024;
 
-/// Where a key may have begun.
+/// A position at which a key may start.
 #[derive(Clone, Copy, Debug)]
 struct PossibleKey {
     is_possible: bool,
-    /// True if it must be a key, as it is where the keys of its object are.
+    /// True if it must be a key, because it is in the key column of its map.
     is_required: bool,
-    /// The number of its first token.
+    /// Number of its first token.
     token: usize,
     mark: Mark,
 }
@@ -36,12 +36,13 @@ struct Mark {
     index: usize,
 }
 
-/// Which possible keys tokens began, by their numbers in ascending order.
+/// Possible keys by the number of their first token, in ascending order.
 #[derive(Debug, Default)]
 struct KeysOfTokens(VecDeque<(usize, usize)>);
 
 impl KeysOfTokens {
-    /// The key that the token of the number `first` began, which no token before it will be asked for any more.
+    /// Returns the key that starts with the token `first`, and discards keys of earlier tokens. `None` if
+    /// there is none.
     fn of_first(&mut self, first: usize) -> Option<usize> {
         while let Some((token, key)) = self.0.front().copied() {
             if token >= first {
@@ -52,7 +53,7 @@ impl KeysOfTokens {
         None
     }
 
-    /// Notes that the token of the number `token` began the key `key`; it is the last so far.
+    /// Records that the last token, `token`, starts the key `key`.
     fn insert(&mut self, token: usize, key: usize) {
         self.remove(token);
         self.0.push_back((token, key));
@@ -66,33 +67,33 @@ impl KeysOfTokens {
     }
 }
 
-/// Reads tokens, as many as are asked for.
+/// Scans tokens on demand.
 #[derive(Debug)]
 pub(super) struct Scanner<'a> {
     text: &'a str,
     cursor: Cursor<'a>,
     queue: VecDeque<Spanned<'a>>,
-    /// How many tokens have left the queue.
+    /// Number of tokens removed from the queue.
     n_taken: usize,
-    /// True if the first of the queue is what it will be.
+    /// True if the first token of the queue is final.
     is_ready: bool,
-    /// The column of the innermost block collection; `None` outside of all.
+    /// Column of the innermost block collection. `None` outside of block collections.
     indent: Option<usize>,
     outer_indents: Vec<Option<usize>>,
-    /// The possible key of each flow collection that is open, and first that of block collections.
+    /// The possible key of the block context, followed by those of the open flow collections.
     keys: Vec<PossibleKey>,
-    /// Which of `keys` the token of a number began.
+    /// Indices into `keys` by token number.
     key_of_token: KeysOfTokens,
-    /// Reports whether a key may begin here.
+    /// True if a key may start here.
     allows_key: bool,
-    /// The beginning of comments to keep, if any.
+    /// Prefix of the comments to collect, if any.
     comment_mark: Option<&'a str>,
-    /// The bytes of these comments.
+    /// Spans of the collected comments.
     comments: Vec<Range<usize>>,
 }
 
 impl<'a> Scanner<'a> {
-    /// Reads `text` from the byte `start`.
+    /// Creates a scanner of `text`, starting at the byte `start`.
     pub(super) fn new(text: &'a str, start: usize) -> Self {
         Self {
             text,
@@ -115,34 +116,34 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Keeps the comments that begin with `mark`.
+    /// Collects the comments that begin with `mark`.
     pub(super) fn keep_comments(&mut self, mark: &'a str) {
         self.comment_mark = Some(mark);
     }
 
-    /// The bytes of the comments so far that are kept.
+    /// Returns the spans of the comments collected so far.
     pub(super) fn take_comments(&mut self) -> Vec<Range<usize>> {
         std::mem::take(&mut self.comments)
     }
 
-    /// The byte up to which the text is read.
+    /// Returns the byte index up to which the text is scanned.
     pub(super) fn at(&self) -> usize {
         self.cursor.at
     }
 
-    /// The next token.
+    /// Returns the next token without consuming it.
     pub(super) fn peek(&mut self) -> Result<&Spanned<'a>, ScanError> {
         if !self.is_ready {
             self.fetch_until_ready()?;
             self.is_ready = true;
         }
-        // The end stays in the queue.
+        // The end token stays in the queue.
         self.queue
             .front()
             .ok_or_else(|| ScanError::new(self.cursor.at, "unexpected end of the text"))
     }
 
-    /// Takes the next token.
+    /// Consumes the next token.
     pub(super) fn take(&mut self) -> Result<Spanned<'a>, ScanError> {
         self.peek()?;
         self.is_ready = false;
@@ -185,7 +186,7 @@ impl<'a> Scanner<'a> {
         self.queue.push_back(Spanned { token, start, end });
     }
 
-    /// Puts a token before the one of the number `before`; last if that has left the queue.
+    /// Inserts a token before the token number `before`, or at the end if that has left the queue.
     fn insert(&mut self, before: usize, token: Token<'a>, at: usize) {
         let length = self.queue.len();
         let position = before.checked_sub(self.n_taken).unwrap_or(length);
@@ -197,7 +198,7 @@ impl<'a> Scanner<'a> {
         self.queue.insert(position.min(length), spanned);
     }
 
-    /// Reads a token, or more of them.
+    /// Scans one or more tokens.
     fn fetch(&mut self) -> Result<(), ScanError> {
         self.skip_to_token();
         self.close_blocks(Some(self.cursor.column));
@@ -257,7 +258,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Says why nothing begins with the character that is here.
+    /// Returns the reason why no token starts with the current character.
     fn why_no_token(&self) -> String {
         match self.cursor.byte(0) {
             b'\t' => "a tab cannot indent; use spaces".to_owned(),
@@ -299,7 +300,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Reports whether `keys[key]` may still be a key.
+    /// Returns true if `keys[key]` may still be a key.
     fn is_still_possible(&mut self, key: usize) -> Result<bool, ScanError> {
         let now = self.mark();
         let Some(key) = self.keys.get_mut(key) else {
@@ -316,7 +317,7 @@ impl<'a> Scanner<'a> {
         Ok(key.is_possible)
     }
 
-    /// Notes that what begins here may be a key.
+    /// Records that a key may start here.
     fn begin_key(&mut self) -> Result<(), ScanError> {
         if !self.allows_key {
             return Ok(());
@@ -336,7 +337,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Notes that what may have been a key is none.
+    /// Discards the current possible key.
     fn forget_key(&mut self) -> Result<(), ScanError> {
         if let Some(key) = self.keys.last_mut()
             && key.is_possible
@@ -350,8 +351,8 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Begins a collection at `mark` if that is further right than the one around it; before the token of
-    /// the number `before`, or last.
+    /// Opens a block collection at `mark` if it is indented further than the enclosing one. Inserts the start
+    /// token before the token number `before`, or at the end.
     fn open_block(&mut self, mark: Mark, before: Option<usize>, token: Token<'a>) {
         if self.in_flow() || self.indent.is_some_and(|indent| indent >= mark.column) {
             return;
@@ -362,7 +363,7 @@ impl<'a> Scanner<'a> {
         self.insert(before, token, mark.at);
     }
 
-    /// Ends the collections that are further right than `column`, or all.
+    /// Closes the block collections indented further than `column`, or all of them.
     fn close_blocks(&mut self, column: Option<usize>) {
         if self.in_flow() {
             return;

@@ -1,4 +1,4 @@
-//! Tags, and the directives `%YAML` and `%TAG`.
+//! Tags and the directives `%YAML` and `%TAG`.
 //!
 //! Source: `go.yaml.in/yaml/v2` `scannerc.go` (`yaml_parser_scan_directive`, `yaml_parser_scan_tag`).
 
@@ -6,7 +6,7 @@ use super::ScanError;
 use super::cursor::Cursor;
 use super::token::Token;
 
-/// Reads the directive at `cursor`, with its line break.
+/// Scans the directive at `cursor`, including its line break.
 pub(super) fn directive<'a>(cursor: &mut Cursor<'a>) -> Result<Token<'a>, ScanError> {
     let start = cursor.at;
     cursor.advance();
@@ -78,7 +78,7 @@ fn version_number(cursor: &mut Cursor<'_>) -> Result<u8, ScanError> {
     number.ok_or_else(|| ScanError::new(start, "a version of YAML is like `1.1`"))
 }
 
-/// Reads the tag at `cursor`: its handle, empty for a whole URI, and what is behind that.
+/// Scans the tag at `cursor`. Returns its handle, empty for a full URI, and its suffix.
 pub(super) fn tag(cursor: &mut Cursor<'_>) -> Result<(String, String), ScanError> {
     let (handle, suffix) = if cursor.byte(1) == b'<' {
         cursor.advance_by(2);
@@ -117,7 +117,7 @@ fn not_in_uri(cursor: &Cursor<'_>) -> ScanError {
     )
 }
 
-/// Reads `!`, `!!` or `!name!`, or what may be the beginning of a tag, `!name`.
+/// Scans `!`, `!!` or `!name!`, or the start of a tag without a handle, `!name`.
 fn handle(cursor: &mut Cursor<'_>) -> Result<String, ScanError> {
     let start = cursor.at;
     if cursor.byte(0) != b'!' {
@@ -133,7 +133,7 @@ fn handle(cursor: &mut Cursor<'_>) -> Result<String, ScanError> {
     Ok(cursor.since(start).to_owned())
 }
 
-/// Reads a URI, of which `head` is read already.
+/// Scans a URI, of which `head` is already consumed.
 fn uri(cursor: &mut Cursor<'_>, head: &str, may_be_empty: bool) -> Result<String, ScanError> {
     let start = cursor.at;
     let mut bytes = head.as_bytes().to_vec();
@@ -153,7 +153,7 @@ fn uri(cursor: &mut Cursor<'_>, head: &str, may_be_empty: bool) -> Result<String
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Reads the octets of a character, each as `%` and two digits.
+/// Scans the octets of a character, each written as `%` and two digits.
 fn octets(cursor: &mut Cursor<'_>, into: &mut Vec<u8>) -> Result<(), ScanError> {
     let mut n_left = None;
     while n_left != Some(0) {

@@ -1,4 +1,5 @@
-//! The text of scalars: folded lines, escapes, blocks, with the place of each character.
+//! Text of scalars: line folding, escape sequences and block scalars, with the source position of each
+//! character.
 //!
 //! Source: `go.yaml.in/yaml/v2` `scannerc.go` (`yaml_parser_scan_plain_scalar`,
 //! `yaml_parser_scan_flow_scalar`, `yaml_parser_scan_block_scalar`).
@@ -6,16 +7,16 @@
 use super::ScanError;
 use super::cursor::{Break, Cursor};
 
-/// A text that is read, and where its characters are written.
+/// Decoded text and the source positions of its characters.
 #[derive(Debug, Default)]
 pub(super) struct Written {
     pub(super) text: String,
-    /// The byte of each character, if that is asked for.
+    /// Byte index of each character, if requested.
     pub(super) places: Option<Vec<usize>>,
 }
 
 impl Written {
-    /// Nothing yet, of which the places are wanted.
+    /// Creates an empty text that records positions.
     pub(super) fn with_places() -> Self {
         Self {
             text: String::new(),
@@ -23,7 +24,7 @@ impl Written {
         }
     }
 
-    /// Adds a character that is written at the byte `at`.
+    /// Appends a character with the byte index `at`.
     pub(super) fn push(&mut self, character: char, at: usize) {
         self.text.push(character);
         if let Some(places) = &mut self.places {
@@ -31,7 +32,7 @@ impl Written {
         }
     }
 
-    /// Adds a text that is written as it is at the byte `at`.
+    /// Appends a string that is written verbatim at the byte index `at`.
     fn push_all(&mut self, text: &str, at: usize) {
         self.text.push_str(text);
         if let Some(places) = &mut self.places {
@@ -49,7 +50,7 @@ impl Written {
 /// Blanks and line breaks between two words of a flow scalar.
 #[derive(Debug, Default)]
 struct Gap {
-    /// The bytes of the blanks on the line of the word before.
+    /// Range of the blanks on the line of the preceding word.
     blanks: Option<(usize, usize)>,
     first: Option<Break>,
     others: Vec<Break>,
@@ -57,7 +58,7 @@ struct Gap {
 }
 
 impl Gap {
-    /// Takes the blank that is at `cursor`.
+    /// Consumes the blank at `cursor`.
     fn blank(&mut self, cursor: &mut Cursor<'_>) {
         let at = cursor.at;
         cursor.advance();
@@ -67,7 +68,7 @@ impl Gap {
         }
     }
 
-    /// Takes the line break that is at `cursor`.
+    /// Consumes the line break at `cursor`.
     fn line_break(&mut self, cursor: &mut Cursor<'_>) {
         let line_break = cursor.advance_line();
         if self.has_breaks {
@@ -79,8 +80,7 @@ impl Gap {
         }
     }
 
-    /// Adds what is left of it in the value: one line break becomes a space, of several all but the first
-    /// stay.
+    /// Appends the folded gap: a single line break becomes a space; of several, all but the first remain.
     fn fold(&mut self, text: &str, into: &mut Written) {
         if self.has_breaks {
             match self.first.take() {
@@ -102,17 +102,17 @@ impl Gap {
     }
 }
 
-/// How a plain scalar ended.
+/// The end of a plain scalar.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlainEnd {
-    /// The byte behind its last character.
+    /// Index after its last byte.
     pub(super) at: usize,
     /// True if line breaks follow.
     pub(super) is_before_break: bool,
 }
 
-/// Reads a plain scalar, in a flow collection or not; `text` is what `cursor` is in, and in lines after the
-/// first a tab must not be before the column `indent`.
+/// Scans a plain scalar, in a flow collection or not. `text` is the text of `cursor`. On lines after the
+/// first, a tab must not precede the column `indent`.
 pub(super) fn plain(
     text: &str,
     cursor: &mut Cursor<'_>,
@@ -173,7 +173,7 @@ pub(super) fn plain(
     })
 }
 
-/// Reads a scalar in quotation marks; the opening one is at `cursor`.
+/// Scans a quoted scalar. The opening quotation mark is at `cursor`.
 pub(super) fn quoted(
     text: &str,
     cursor: &mut Cursor<'_>,
@@ -240,7 +240,7 @@ pub(super) fn quoted(
     }
 }
 
-/// The character that the escape at `cursor` stands for.
+/// Decodes the escape sequence at `cursor`.
 ///
 /// Source: `go.yaml.in/yaml/v2` knows the escapes of YAML 1.1, and `\'`.
 fn escape(cursor: &mut Cursor<'_>) -> Result<char, ScanError> {
@@ -297,18 +297,18 @@ fn hexadecimal(cursor: &mut Cursor<'_>, n_digits: usize) -> Result<char, ScanErr
         .ok_or_else(|| ScanError::new(start, "no character has this number"))
 }
 
-/// The indicators behind `|` or `>`.
+/// The indicators after `|` or `>`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BlockHeader {
-    /// The column of its lines, where it is told.
+    /// Indentation of its lines, if specified.
     pub(super) indent: Option<usize>,
-    /// True with `+`: all line breaks at the end stay.
+    /// True for `+`: all trailing line breaks are kept.
     pub(super) keeps: bool,
-    /// True with `-`: none stays.
+    /// True for `-`: all trailing line breaks are stripped.
     pub(super) strips: bool,
 }
 
-/// Reads the header of a block scalar, with the line break behind it; `|` or `>` is at `cursor`.
+/// Scans the header of a block scalar, including its line break. `|` or `>` is at `cursor`.
 pub(super) fn block_header(
     cursor: &mut Cursor<'_>,
     parent: Option<usize>,
@@ -353,17 +353,17 @@ pub(super) fn block_header(
     Ok(header)
 }
 
-/// Where the text of a block scalar is.
+/// Location of the text of a block scalar.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BlockText {
-    /// The first byte of the first line that has text, and the byte behind the last one; `None` without
+    /// Index of the first byte of the first line with text, and the index after the last byte. `None` without
     /// text.
     pub(super) bytes: Option<(usize, usize)>,
-    /// The column of its lines.
+    /// Indentation of its lines.
     pub(super) indent: usize,
 }
 
-/// Reads the lines of a block scalar from the beginning of the one behind its header.
+/// Scans the lines of a block scalar, starting after its header.
 pub(super) fn block(
     cursor: &mut Cursor<'_>,
     header: BlockHeader,
@@ -372,13 +372,13 @@ pub(super) fn block(
     into: &mut Written,
 ) -> Result<BlockText, ScanError> {
     let mut breaks = Vec::new();
-    let mut found = header.indent;
-    let indent = block_breaks(cursor, &mut found, parent, &mut breaks)?;
+    let mut column = header.indent;
+    let indent = block_breaks(cursor, &mut column, parent, &mut breaks)?;
     let bytes = block_lines(cursor, indent, is_literal, &mut breaks, into, header)?;
     Ok(BlockText { bytes, indent })
 }
 
-/// Reads the lines of a block scalar, from the first that has text, at the column `indent`.
+/// Scans the lines of a block scalar, starting with the first that has text, at the column `indent`.
 pub(super) fn block_lines(
     cursor: &mut Cursor<'_>,
     indent: usize,
@@ -422,8 +422,8 @@ pub(super) fn block_lines(
     Ok(bytes)
 }
 
-/// Takes the indentation of the next line, and the empty lines before it; the column of the text, found by
-/// them where it is not known.
+/// Consumes empty lines and the indentation of the next line. Returns the indentation, which is determined by
+/// them if not yet known.
 fn block_breaks(
     cursor: &mut Cursor<'_>,
     indent: &mut Option<usize>,
@@ -452,7 +452,7 @@ fn block_breaks(
     Ok(*indent.get_or_insert(deepest.max(least)))
 }
 
-/// Returns the rest of a comment that begins with `mark`.
+/// Returns the text after `mark` in a comment that begins with it. `None` if it does not.
 #[must_use]
 pub fn after_mark<'a>(comment: &'a str, mark: &str) -> Option<&'a str> {
     let text = comment.trim_start_matches('#').trim_start();

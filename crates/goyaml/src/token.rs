@@ -5,9 +5,9 @@ use super::Style;
 /// A token.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token<'a> {
-    /// The end of the text.
+    /// The end of the input.
     End,
-    /// `%YAML`, with its two numbers.
+    /// `%YAML`, with its two version numbers.
     Version(u8, u8),
     /// `%TAG`.
     TagDirective { handle: String, prefix: String },
@@ -15,11 +15,11 @@ pub(super) enum Token<'a> {
     DocumentStart,
     /// `...`.
     DocumentEnd,
-    /// The first `-` of a list is behind this.
+    /// Start of a block list, before its first `-`.
     BlockListStart,
-    /// The first key of an object is behind this.
+    /// Start of a block map, before its first key.
     BlockMapStart,
-    /// A list or an object has ended, since what follows is further left.
+    /// End of a block list or map, before a line with less indentation.
     BlockEnd,
     /// `[`.
     FlowListStart,
@@ -33,9 +33,9 @@ pub(super) enum Token<'a> {
     BlockEntry,
     /// `,`.
     FlowEntry,
-    /// A key follows.
+    /// Start of a key.
     Key,
-    /// A value follows.
+    /// Start of a value.
     Value,
     /// `*` and a name.
     Alias(&'a str),
@@ -47,7 +47,7 @@ pub(super) enum Token<'a> {
     Scalar(String, Style),
 }
 
-/// A token, with the bytes that it takes.
+/// A token with its span.
 #[derive(Clone, Debug)]
 pub(super) struct Spanned<'a> {
     pub(super) token: Token<'a>,

@@ -1,27 +1,27 @@
-//! Memory of the engines: budgets, and reservations that are released with the engine.
+//! Memory accounting of engines: budgets, and reservations that are released with the engine.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Bytes that all engines of planned patterns may use together.
+/// Maximum bytes of the engines of all planned patterns together.
 pub const MAX_KEPT_BYTES: usize = 12 << 20;
 
-/// Bytes that the planned patterns of one [`EngineBudget`] (a policy or an expression) may use together.
+/// Maximum bytes of the engines of one [`EngineBudget`] (a policy or an expression).
 pub const MAX_OWNER_BYTES: usize = 2 << 20;
 
-/// Bytes that the engines in the shared cache may use together.
+/// Maximum bytes of the engines in the shared cache.
 pub const MAX_CACHE_BYTES: usize = 4 << 20;
 
-/// Bytes of all engines that are kept for planned patterns.
+/// Bytes of the engines retained for planned patterns.
 static KEPT: Counter = Counter::new(MAX_KEPT_BYTES);
 
-/// Bytes of all engines of the shared cache.
+/// Bytes of the engines in the shared cache.
 static CACHED: Counter = Counter::new(MAX_CACHE_BYTES);
 
-/// Number of engines that were built in this process.
+/// Number of engines built in this process.
 static BUILT: AtomicU64 = AtomicU64::new(0);
 
-/// Bytes that engines hold now.
+/// Current memory use of engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineBytes {
     /// Bytes of the engines of planned patterns, at most [`MAX_KEPT_BYTES`].
@@ -30,7 +30,7 @@ pub struct EngineBytes {
     pub cached: usize,
 }
 
-/// Returns the bytes that engines hold now.
+/// Returns the current memory use of engines.
 #[must_use]
 pub fn engine_bytes() -> EngineBytes {
     EngineBytes {
@@ -39,18 +39,18 @@ pub fn engine_bytes() -> EngineBytes {
     }
 }
 
-/// Returns the number of engines that were built since the process began.
+/// Returns the number of engines built since the process started.
 #[must_use]
 pub fn n_engines_built() -> u64 {
     BUILT.load(Ordering::Relaxed)
 }
 
-/// Counts an engine that was built.
+/// Counts a newly built engine.
 pub(super) fn count_built() {
     BUILT.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Bytes in use, with a bound.
+/// A bounded counter of bytes.
 #[derive(Debug)]
 struct Counter {
     used: AtomicUsize,
@@ -69,7 +69,7 @@ impl Counter {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Adds `n_bytes`. Returns false, and adds nothing, if that exceeds the bound.
+    /// Adds `n_bytes`. Returns false, without adding, if that exceeds the bound.
     fn add(&self, n_bytes: usize) -> bool {
         let added = |used: usize| {
             let sum = used.checked_add(n_bytes)?;
@@ -84,7 +84,7 @@ impl Counter {
     }
 }
 
-/// Bound on the memory of the engines of one owner, such as a policy.
+/// Memory limit of the engines of one owner, such as a policy.
 #[derive(Debug)]
 pub struct EngineBudget {
     counter: Counter,
@@ -101,10 +101,11 @@ impl Default for EngineBudget {
 }
 
 impl EngineBudget {
-    /// Creates a budget for patterns that are matched a few times during an analysis: no engine is built for them.
+    /// Creates a budget for patterns that are matched a few times during an analysis. No engine is built for
+    /// them.
     ///
-    /// A search runs on a machine that exists for this search alone. A pattern of more than
-    /// [`MAX_TRIAL_INSTRUCTIONS`](super::MAX_TRIAL_INSTRUCTIONS) is not searched for, which is an error.
+    /// Each search runs on a temporary machine. Searching for a pattern of more than
+    /// [`MAX_TRIAL_INSTRUCTIONS`](super::MAX_TRIAL_INSTRUCTIONS) instructions is an error.
     #[must_use]
     pub const fn for_trials() -> Self {
         Self {
@@ -119,43 +120,43 @@ impl EngineBudget {
         self.is_trial
     }
 
-    /// Returns the bytes that the engines of the owner hold now.
+    /// Returns the current bytes of the owner's engines.
     #[must_use]
     pub fn used(&self) -> usize {
         self.counter.used()
     }
 }
 
-/// Reserved bytes. They are released when the reservation is dropped.
+/// Reserved bytes, released when the reservation is dropped.
 #[derive(Debug)]
 pub(super) struct Reservation {
     bytes: AtomicUsize,
     account: Account,
 }
 
-/// Counters that a reservation adds to.
+/// Counters to which a reservation is charged.
 #[derive(Debug)]
 enum Account {
-    /// The counters of an owner, and of all owners.
+    /// The counter of an owner and that of all owners.
     Kept(Arc<EngineBudget>),
     /// The counter of the shared cache.
     Cached,
-    /// None: the engine exists for one search.
+    /// No counter: the engine exists for one search.
     Transient,
 }
 
 impl Reservation {
-    /// Reserves `n_bytes` for an engine that `owner` keeps, or `None` if the bounds do not allow that.
+    /// Reserves `n_bytes` for an engine retained by `owner`. `None` if that exceeds a bound.
     pub(super) fn kept(owner: &Arc<EngineBudget>, n_bytes: usize) -> Option<Self> {
         Self::new(Account::Kept(Arc::clone(owner)), n_bytes)
     }
 
-    /// Reserves `n_bytes` for an engine of the shared cache, or `None` if the bound does not allow that.
+    /// Reserves `n_bytes` for an engine in the shared cache. `None` if that exceeds the bound.
     pub(super) fn cached(n_bytes: usize) -> Option<Self> {
         Self::new(Account::Cached, n_bytes)
     }
 
-    /// A reservation of an engine for one search, which its caller has accounted for.
+    /// Creates a reservation for an engine of one search, whose memory the caller accounts for.
     pub(super) const fn transient() -> Self {
         Self {
             bytes: AtomicUsize::new(0),
@@ -171,7 +172,7 @@ impl Reservation {
         reservation.grow(n_bytes).then_some(reservation)
     }
 
-    /// Reserves `n_bytes` more. Returns false, and reserves nothing, if the bounds do not allow that.
+    /// Reserves `n_bytes` more. Returns false, without reserving, if that exceeds a bound.
     pub(super) fn grow(&self, n_bytes: usize) -> bool {
         let is_reserved = match &self.account {
             Account::Kept(owner) => {
@@ -191,7 +192,7 @@ impl Reservation {
         is_reserved
     }
 
-    /// Releases `n_bytes`, which must be reserved.
+    /// Releases `n_bytes` of the reservation.
     pub(super) fn shrink(&self, n_bytes: usize) {
         self.bytes.fetch_sub(n_bytes, Ordering::Relaxed);
         self.release(n_bytes);

@@ -1,4 +1,5 @@
-//! Engines that no planned pattern keeps, by their patterns: bounded by bytes, the least recently used are dropped.
+//! A cache of engines by pattern, for patterns that are not planned: bounded by bytes, with
+//! least-recently-used eviction.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -6,7 +7,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use super::budget::{MAX_CACHE_BYTES, Reservation};
 use super::engine::Engine;
 
-/// The engines, and the order in which they were used.
+/// Engines and their order of use.
 #[derive(Debug, Default)]
 struct Cache {
     engines: HashMap<Arc<str>, (Arc<Engine>, u64)>,
@@ -32,7 +33,7 @@ impl Cache {
     }
 }
 
-/// Returns the engine for `pattern`, if there is one.
+/// Returns the engine for `pattern`. `None` if it is not cached.
 pub(super) fn get(pattern: &str) -> Option<Arc<Engine>> {
     let mut cache = lock();
     let now = cache.next_use();
@@ -47,8 +48,8 @@ pub(super) fn get(pattern: &str) -> Option<Arc<Engine>> {
     Some(Arc::clone(engine))
 }
 
-/// Reserves `n_bytes` for a new engine, and drops the least recently used engines if there is no room. `None` if the
-/// engine is too large, or if dropped engines are still in use.
+/// Reserves `n_bytes` for a new engine, evicting the least recently used engines if necessary. `None` if the
+/// engine is too large, or if evicted engines are still in use.
 pub(super) fn reserve(n_bytes: usize) -> Option<Reservation> {
     if n_bytes > MAX_CACHE_BYTES {
         return None;
@@ -56,7 +57,7 @@ pub(super) fn reserve(n_bytes: usize) -> Option<Reservation> {
     if let Some(reservation) = Reservation::cached(n_bytes) {
         return Some(reservation);
     }
-    // Room for the memory of searches, too.
+    // Includes room for the memory of searches.
     let n_wanted = n_bytes
         .saturating_add(MAX_CACHE_BYTES / 4)
         .min(MAX_CACHE_BYTES);
@@ -72,7 +73,7 @@ pub(super) fn reserve(n_bytes: usize) -> Option<Reservation> {
     Reservation::cached(n_bytes)
 }
 
-/// Puts in `engine`, whose bytes are reserved. An engine that is there already wins.
+/// Inserts `engine`, whose bytes are reserved. If the pattern is already cached, the existing engine wins.
 pub(super) fn insert(pattern: &str, engine: Engine) -> Arc<Engine> {
     let mut cache = lock();
     let now = cache.next_use();

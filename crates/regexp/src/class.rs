@@ -1,7 +1,7 @@
-//! Classes of characters: as they are written, and as ranges of code points.
+//! Character classes, in source form and as ranges of code points.
 //!
-//! A pattern of a few bytes can name a class of hundreds of ranges, and can name it thousands of times.
-//! So a [`Class`] keeps the names, and its [`Ranges`] are made when they are asked for.
+//! A short pattern can refer to a class with hundreds of ranges, and can do so thousands of times. A
+//! [`Class`] therefore stores names, and its [`Ranges`] are computed on request.
 //!
 //! Source: Go `regexp/syntax/parse.go` (`parseClass`, `appendGroup`, `parseUnicodeClass`, `cleanClass`,
 //! `negateClass`), `regexp/syntax/perl_groups.go`.
@@ -12,7 +12,7 @@ use super::ranges::Ranges;
 use super::unicode::{self, UnicodeSet};
 
 impl Ranges {
-    /// With all code points that are the same but for their case.
+    /// Adds all code points that differ from a contained one only in case.
     pub(super) fn folded(self) -> Self {
         let mut others = Vec::new();
         for &(lo, hi) in self.as_slice() {
@@ -30,22 +30,22 @@ impl Ranges {
     }
 }
 
-/// A part of a class.
+/// An item of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Item {
-    /// From one code point to another.
+    /// A range from one code point to another.
     Range(u32, u32),
-    /// One of the sets of ASCII characters that Perl and POSIX name.
+    /// A named set of ASCII characters of Perl or POSIX.
     Ascii {
         set: &'static [(u32, u32)],
         negated: bool,
     },
-    /// A category or script of Unicode.
+    /// A Unicode category or script.
     Unicode { set: UnicodeSet, negated: bool },
 }
 
 impl Item {
-    /// Adds the code points of the item, regardless of case if `fold`.
+    /// Adds the code points of the item. Ignores case if `fold`.
     fn add_to(self, fold: bool, ranges: &mut Vec<(u32, u32)>) {
         let folded = |set: Ranges| if fold { set.folded() } else { set };
         match self {
@@ -66,7 +66,7 @@ impl Item {
     }
 }
 
-/// Items that are written together, and the flags that were in force.
+/// Items that were written together, and the flags in effect.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Part {
     items: Vec<Item>,
@@ -74,15 +74,15 @@ struct Part {
     fold: bool,
 }
 
-/// Ranges that are collected, and joined from time to time, so that no more memory is used than the union needs.
+/// Ranges being collected. They are merged periodically, to limit memory to the size of the union.
 #[derive(Default)]
 struct Collected {
     ranges: Vec<(u32, u32)>,
-    /// How many ranges may be collected before they are joined.
+    /// Number of ranges at which they are merged.
     limit: usize,
 }
 
-/// Ranges that are collected before they are joined for the first time.
+/// Number of ranges collected before the first merge.
 const MAX_COLLECTED: usize = 1 << 14;
 
 impl Collected {
@@ -95,7 +95,7 @@ impl Collected {
 }
 
 impl Part {
-    /// Adds the code points of the part. Sets in `seen` were added before.
+    /// Adds the code points of the part. Sets in `seen` have been added before.
     fn add_to(&self, collected: &mut Collected, seen: &mut HashSet<(Item, bool)>) {
         if !self.negated {
             for item in &self.items {
@@ -122,7 +122,7 @@ impl Part {
         items.any(|item| item.contains_caseless(rune, self.fold)) != self.negated
     }
 
-    /// An upper bound on the number of ranges.
+    /// Returns an upper bound on the number of ranges.
     fn n_ranges(&self) -> usize {
         let items = self.items.iter().map(|item| item.n_ranges(self.fold));
         items.fold(1, usize::saturating_add)
@@ -134,7 +134,7 @@ impl Item {
         matches!(self, Self::Unicode { .. })
     }
 
-    /// Returns true if `rune`, which has no other case, is in the item.
+    /// Returns true if the item contains `rune`, which has no case variants.
     fn contains_caseless(self, rune: u32, fold: bool) -> bool {
         match self {
             Self::Range(lo, hi) => (lo..=hi).contains(&rune),
@@ -145,7 +145,7 @@ impl Item {
         }
     }
 
-    /// An upper bound on the number of ranges.
+    /// Returns an upper bound on the number of ranges.
     fn n_ranges(self, fold: bool) -> usize {
         match self {
             Self::Range(lo, hi) if fold => {
@@ -159,10 +159,10 @@ impl Item {
     }
 }
 
-/// An upper bound on the number of code points that have another case.
+/// Upper bound on the number of code points with case variants.
 const MAX_FOLDED: u32 = 3_000;
 
-/// A class of characters as it is written, or several that were written as alternatives.
+/// A character class in source form, or several alternatives merged into one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Class {
     parts: Vec<Part>,
@@ -179,14 +179,14 @@ impl Class {
         }
     }
 
-    /// Adds the characters of `other`. Returns false if the class is known to contain them.
+    /// Adds the characters of `other`. Returns false if the class already contains them.
     pub(super) fn merge(&mut self, other: Self) -> bool {
         let mut is_changed = false;
         for mut part in other.parts {
             match self.parts.last_mut() {
                 Some(last) if !last.negated && !part.negated && last.fold == part.fold => {
-                    let known = last.items.get(..MAX_COMPARED).unwrap_or(&last.items);
-                    part.items.retain(|item| !known.contains(item));
+                    let compared = last.items.get(..MAX_COMPARED).unwrap_or(&last.items);
+                    part.items.retain(|item| !compared.contains(item));
                     is_changed |= !part.items.is_empty();
                     last.items.append(&mut part.items);
                 }
@@ -200,25 +200,25 @@ impl Class {
         is_changed
     }
 
-    /// Reports whether the class has a set that is large or has to be folded.
+    /// Returns true if the class contains a set that is large or needs case folding.
     pub(super) fn is_expensive(&self) -> bool {
         let is_expensive =
             |part: &Part| part.fold || part.items.iter().any(|item| item.is_unicode());
         self.parts.iter().any(is_expensive)
     }
 
-    /// Returns true if `rune`, which has no other case, is in the class.
+    /// Returns true if the class contains `rune`, which has no case variants.
     pub(super) fn contains_caseless(&self, rune: u32) -> bool {
         self.parts.iter().any(|part| part.contains(rune))
     }
 
-    /// An upper bound on the number of ranges.
+    /// Returns an upper bound on the number of ranges.
     pub(super) fn n_ranges(&self) -> usize {
         let parts = self.parts.iter().map(Part::n_ranges);
         parts.fold(0, usize::saturating_add)
     }
 
-    /// The code points that are in the class.
+    /// Returns the code points of the class.
     #[must_use]
     pub fn ranges(&self) -> Ranges {
         let (mut collected, mut seen) = (Collected::default(), HashSet::new());
@@ -229,10 +229,10 @@ impl Class {
     }
 }
 
-/// Items of a class that another item is compared with before it is added.
+/// Maximum number of items that a new item is compared with.
 const MAX_COMPARED: usize = 64;
 
-/// The set that `\d`, `\s` or `\w` names, by its lower-case letter.
+/// Returns the set of `\d`, `\s` or `\w`, given its lower-case letter. `None` for other letters.
 pub(super) fn perl_set(letter: u8) -> Option<&'static [(u32, u32)]> {
     match letter {
         b'd' => Some(&[(0x30, 0x39)]),
@@ -244,7 +244,7 @@ pub(super) fn perl_set(letter: u8) -> Option<&'static [(u32, u32)]> {
 
 const WORD: &[(u32, u32)] = &[(0x30, 0x39), (0x41, 0x5a), (0x5f, 0x5f), (0x61, 0x7a)];
 
-/// The set that `[:name:]` names.
+/// Returns the set of `[:name:]`. `None` if the name is unknown.
 pub(super) fn posix_set(name: &str) -> Option<&'static [(u32, u32)]> {
     Some(match name {
         "alnum" => &[(0x30, 0x39), (0x41, 0x5a), (0x61, 0x7a)],

@@ -1,6 +1,6 @@
-//! The rest of a pattern, read from the left.
+//! A cursor over a pattern.
 
-/// The part of a pattern that is still to be read.
+/// The unparsed remainder of a pattern.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     rest: &'a str,
@@ -19,7 +19,7 @@ impl<'a> Cursor<'a> {
         self.rest.is_empty()
     }
 
-    /// The byte `ahead` of the next one.
+    /// Returns the byte at the offset `ahead`. `None` at the end.
     pub(super) fn byte(self, ahead: usize) -> Option<u8> {
         self.rest.as_bytes().get(ahead).copied()
     }
@@ -31,7 +31,7 @@ impl<'a> Cursor<'a> {
         next
     }
 
-    /// Skips `prefix` if it comes next.
+    /// Skips `prefix`. Returns true if it was present.
     pub(super) fn eat(&mut self, prefix: &str) -> bool {
         match self.rest.strip_prefix(prefix) {
             Some(rest) => {
@@ -42,7 +42,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Skips `n_bytes`, which must be whole characters, and gives them.
+    /// Skips `n_bytes`, which must be whole characters, and returns them.
     pub(super) fn take(&mut self, n_bytes: usize) -> &'a str {
         match self.rest.split_at_checked(n_bytes) {
             Some((taken, rest)) => {
@@ -53,13 +53,13 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Skips the characters that `accept` is true for, and gives them.
+    /// Skips the characters that `accept` matches, and returns them.
     pub(super) fn take_while(&mut self, accept: impl Fn(char) -> bool) -> &'a str {
         let n_bytes = self.rest.find(|c| !accept(c)).unwrap_or(self.rest.len());
         self.take(n_bytes)
     }
 
-    /// Text read since `start`.
+    /// Returns the text between `start` and this position.
     pub(super) fn since(self, start: Self) -> &'a str {
         start
             .rest

@@ -1,4 +1,4 @@
-//! Engines, which search for a pattern. The first search builds them.
+//! Search engines. The first search builds them.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -13,32 +13,33 @@ use super::machine::{Machine, Scratch};
 use super::size::{self, Size};
 use super::tree::Regex;
 
-/// Bytes that an automaton of `regex-automata` may use in one direction. Building a larger one fails after that much
-/// memory, in less than a millisecond.
+/// Maximum bytes of an automaton of `regex-automata` in one direction. Building a larger one fails after
+/// allocating that much, in less than a millisecond.
 const MAX_AUTOMATON_BYTES: usize = 320 << 10;
 
-/// Bytes that a search may use to remember states of an automaton, in one direction.
+/// Maximum bytes of the cached states of an automaton in one direction.
 const MAX_STATES_BYTES: usize = 384 << 10;
 
-/// The length of the longest pattern that is tried on the engines of `regex-automata`, in bytes.
+/// Maximum length of a pattern for the engines of `regex-automata`, in bytes.
 const MAX_AUTOMATON_PATTERN: usize = 10_000;
 
-/// The greatest product of the states of an automaton and the length of a text that is searched by `regex-automata`,
-/// which cannot be interrupted and in the worst case visits each state at each byte: less than a second.
+/// Maximum product of the number of automaton states and the length of the text for searches by
+/// `regex-automata`, less than a second of work. Such a search cannot be interrupted, and in the worst case
+/// visits each state at each byte.
 const MAX_AUTOMATON_STEPS: usize = 100_000_000;
 
-/// The greatest number of instructions of an engine that is built for one search of an analysis.
+/// Maximum number of instructions of an engine built for one search of an analysis.
 pub const MAX_TRIAL_INSTRUCTIONS: usize = 4_096;
 
-/// Searches by several threads that keep their memory.
+/// Number of concurrent searches that retain their memory.
 const N_SLOTS: usize = 4;
 
-/// An engine for a pattern.
+/// A search engine for a pattern.
 #[derive(Debug)]
 pub(super) struct Engine {
     kind: Kind,
     size: Size,
-    /// Memory of searches, for one thread each.
+    /// Memory of searches, one slot per concurrent search.
     slots: [Mutex<Slot>; N_SLOTS],
     reservation: Reservation,
 }
@@ -49,7 +50,7 @@ enum Kind {
     Machine(Machine),
 }
 
-/// Memory of a search, and how much of it is reserved.
+/// Memory of a search, and its reserved size.
 #[derive(Debug, Default)]
 struct Slot {
     memory: Option<Memory>,
@@ -72,16 +73,16 @@ impl Memory {
     }
 }
 
-/// An engine that was built.
+/// A newly built engine.
 pub(super) enum Built {
-    /// One that may be kept, and its bytes.
+    /// An engine that may be retained, and its bytes.
     New(Engine, usize),
-    /// One for one search, whose bytes are counted.
+    /// An engine for one search, whose bytes are counted.
     Transient(Engine),
 }
 
 impl Engine {
-    /// Builds an engine for `regex`. One that is too large to be kept is counted by `limits`.
+    /// Builds an engine for `regex`. If it is too large to be retained, its memory is charged to `limits`.
     ///
     /// # Errors
     ///
@@ -113,13 +114,13 @@ impl Engine {
         Ok(Built::New(engine, n_bytes))
     }
 
-    /// The engine with `reservation`, which is for its bytes.
+    /// Sets the reservation of the engine's bytes.
     pub(super) fn reserved(mut self, reservation: Reservation) -> Self {
         self.reservation = reservation;
         self
     }
 
-    /// Builds a machine for one search, of a pattern that is not large; `None` if it is.
+    /// Builds a machine for one search. `None` if the pattern is too large.
     pub(super) fn for_trial(regex: &Regex) -> Option<Self> {
         let size = size::estimate(regex);
         let fits = size.n_instructions <= MAX_TRIAL_INSTRUCTIONS
@@ -154,17 +155,17 @@ impl Engine {
         }
     }
 
-    /// Returns true if the engine is a machine of our own.
+    /// Returns true if the engine is the built-in machine.
     pub(super) fn is_machine(&self) -> bool {
         matches!(self.kind, Kind::Machine(_))
     }
 
-    /// Returns true if a search of `text` has to be left to a machine of our own, as it might take long.
+    /// Returns true if the built-in machine must search `text`, because the search may take long.
     pub(super) fn takes_long(&self, text: &str) -> bool {
         !self.is_machine() && text.len().saturating_mul(self.size.n_states) > MAX_AUTOMATON_STEPS
     }
 
-    /// The bytes of the engine without the memory of searches.
+    /// Returns the bytes of the engine, excluding the memory of searches.
     fn memory_usage(&self) -> usize {
         let allocated = match &self.kind {
             Kind::Automata(regex) => regex.memory_usage(),
@@ -173,7 +174,7 @@ impl Engine {
         allocated + size_of::<Self>()
     }
 
-    /// Steps of work that building has taken.
+    /// Returns the number of steps that building took.
     fn build_steps(&self) -> usize {
         match &self.kind {
             Kind::Automata(_) => self.size.n_states.saturating_mul(16),
@@ -188,7 +189,7 @@ impl Engine {
         }
     }
 
-    /// Calls `search` with memory for a search, which is kept for later ones as far as the bounds allow.
+    /// Calls `search` with memory for a search, which is retained for later searches if the bounds allow it.
     pub(super) fn search<T>(&self, search: impl FnOnce(&mut Search<'_>) -> T) -> T {
         let call = |memory: &mut Memory| {
             search(&mut Search {
@@ -196,7 +197,7 @@ impl Engine {
                 memory,
             })
         };
-        // No slot is waited for.
+        // Never waits for a slot.
         let mut free = self.slots.iter().find_map(|slot| slot.try_lock().ok());
         let Some(slot) = free.as_deref_mut() else {
             return call(&mut self.new_memory());
@@ -225,7 +226,7 @@ impl Slot {
     }
 }
 
-/// Builds the automata of `regex`, or `None` where they would be too large.
+/// Builds the automata of `regex`. `None` if they would be too large.
 fn automata(pattern: &str, regex: &Regex, size: &Size) -> Option<meta::Regex> {
     if pattern.len() > MAX_AUTOMATON_PATTERN || size.automaton_bytes() > MAX_AUTOMATON_BYTES {
         return None;
@@ -240,14 +241,14 @@ fn automata(pattern: &str, regex: &Regex, size: &Size) -> Option<meta::Regex> {
     builder.configure(config).build_from_hir(&hir).ok()
 }
 
-/// An engine, and memory for a search.
+/// An engine with memory for a search.
 pub(super) struct Search<'a> {
     engine: &'a Engine,
     memory: &'a mut Memory,
 }
 
 impl Search<'_> {
-    /// Returns true if some part of `text` matches.
+    /// Returns true if a substring of `text` matches.
     ///
     /// # Errors
     ///
@@ -260,14 +261,14 @@ impl Search<'_> {
                 Ok(regex.search_half_with(cache, &input).is_some())
             }
             (Kind::Machine(machine), Memory::Machine(scratch)) => {
-                let found = machine.find((text, 0, true), scratch, limits)?;
-                Ok(found.is_some())
+                let first_match = machine.find((text, 0, true), scratch, limits)?;
+                Ok(first_match.is_some())
             }
             _ => Ok(false),
         }
     }
 
-    /// The first match at or after `start`; the text before it is still seen by `^` and `\b`.
+    /// Returns the first match at or after `start`. Assertions such as `^` and `\b` see the preceding text.
     ///
     /// # Errors
     ///
@@ -280,7 +281,7 @@ impl Search<'_> {
     ) -> Result<Option<Range<usize>>, L::Error> {
         match (&self.engine.kind, &mut *self.memory) {
             (Kind::Automata(regex), Memory::Automata(cache)) => {
-                // A search may read the whole text although the match that it prefers is short.
+                // A search may read the whole text even if the preferred match is short.
                 limits.work(text.len().saturating_sub(start))?;
                 let input = Input::new(text).range(start..);
                 Ok(regex.search_with(cache, &input).map(|found| found.range()))

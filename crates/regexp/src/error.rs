@@ -1,37 +1,37 @@
-//! Why a pattern is no regular expression, in Go's words.
+//! Syntax errors of patterns, with Go's messages.
 //!
 //! Source: Go `regexp/syntax/parse.go`, `Error`, `ErrorCode`.
 
 use std::fmt;
 
-/// Kinds of syntax error in a pattern.
+/// Kind of a syntax error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SyntaxErrorCode {
-    /// A range of a class whose end is before its start, or an unknown name of a class.
+    /// A range whose end is before its start, or an unknown class name.
     InvalidCharRange,
-    /// An escape that means nothing.
+    /// An unknown escape sequence.
     InvalidEscape,
     /// A capture whose name is not a word.
     InvalidNamedCapture,
-    /// `(?` with something unknown.
+    /// `(?` followed by an unknown operator.
     InvalidPerlOp,
     /// A repetition of a repetition, such as `a**`.
     InvalidRepeatOp,
-    /// A count above 1000, or counts that are multiplied to more than that.
+    /// A count above 1000, or nested counts whose product is above 1000.
     InvalidRepeatSize,
-    /// A class that does not end.
+    /// An unterminated class.
     MissingBracket,
-    /// A group that does not end.
+    /// An unterminated group.
     MissingParen,
-    /// A repetition of nothing.
+    /// A repetition operator without an operand.
     MissingRepeatArgument,
     /// A backslash at the end.
     TrailingBackslash,
-    /// The end of a group that did not begin.
+    /// A closing parenthesis without an opening one.
     UnexpectedParen,
     /// More than 1000 levels.
     NestingDepth,
-    /// More than Go is willing to compile.
+    /// A pattern larger than Go compiles.
     Large,
 }
 
@@ -55,13 +55,13 @@ impl fmt::Display for SyntaxErrorCode {
     }
 }
 
-/// A pattern that is no regular expression; displayed, it is Go's text.
+/// A syntax error of a pattern. `Display` formats Go's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("error parsing regexp: {code}: `{expr}`")]
 pub struct SyntaxError {
-    /// Kind of error.
+    /// The kind of error.
     pub code: SyntaxErrorCode,
-    /// The part of the pattern that is wrong.
+    /// The invalid part of the pattern.
     pub expr: String,
 }
 

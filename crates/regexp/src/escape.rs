@@ -1,4 +1,4 @@
-//! Escapes and classes: what begins with `\` or `[`.
+//! Escape sequences and character classes.
 //!
 //! Source: Go `regexp/syntax/parse.go` (`parseEscape`, `parseClass`, `parseNamedClass`,
 //! `parsePerlClassEscape`, `parseUnicodeClass`).
@@ -9,7 +9,7 @@ use super::error::{SyntaxError, SyntaxErrorCode};
 use super::ranges::MAX_RUNE;
 use super::unicode::UnicodeSet;
 
-/// Reads an escape of one character, whose backslash comes next.
+/// Parses an escape sequence of one character. The backslash must be next.
 pub(super) fn parse_escape(cursor: &mut Cursor<'_>) -> Result<u32, SyntaxError> {
     let start = *cursor;
     cursor.take(1);
@@ -17,7 +17,7 @@ pub(super) fn parse_escape(cursor: &mut Cursor<'_>) -> Result<u32, SyntaxError> 
         return Err(SyntaxError::new(SyntaxErrorCode::TrailingBackslash, ""));
     };
     let rune = match c {
-        // A single digit would refer back to a capture, which is not supported.
+        // A single digit would be a backreference, which is not supported.
         '1'..='7' if !is_octal(cursor.byte(0)) => None,
         '0'..='7' => Some(octal(c, cursor)),
         'x' => hexadecimal(cursor),
@@ -37,7 +37,7 @@ fn is_octal(byte: Option<u8>) -> bool {
     matches!(byte, Some(b'0'..=b'7'))
 }
 
-/// Up to three octal digits, of which `first` was read.
+/// Parses up to three octal digits, of which `first` is already consumed.
 fn octal(first: char, cursor: &mut Cursor<'_>) -> u32 {
     let mut rune = first.to_digit(8).unwrap_or(0);
     for _ in 0..2 {
@@ -50,7 +50,7 @@ fn octal(first: char, cursor: &mut Cursor<'_>) -> u32 {
     rune
 }
 
-/// Two hexadecimal digits, or any number of them in braces.
+/// Parses two hexadecimal digits, or any number of them in braces.
 fn hexadecimal(cursor: &mut Cursor<'_>) -> Option<u32> {
     let first = cursor.next_char()?;
     if first != '{' {
@@ -70,7 +70,7 @@ fn hexadecimal(cursor: &mut Cursor<'_>) -> Option<u32> {
     }
 }
 
-/// Reads `\d`, `\s`, `\w` or their complements, if one comes next.
+/// Parses `\d`, `\s`, `\w` or a complement. `None` if none is next.
 pub(super) fn parse_perl_class(cursor: &mut Cursor<'_>) -> Option<Item> {
     if cursor.byte(0)? != b'\\' {
         return None;
@@ -84,7 +84,7 @@ pub(super) fn parse_perl_class(cursor: &mut Cursor<'_>) -> Option<Item> {
     })
 }
 
-/// Reads `\pN`, `\p{Name}` or their complements, if one comes next.
+/// Parses `\pN`, `\p{Name}` or a complement. `None` if none is next.
 pub(super) fn parse_unicode_class(cursor: &mut Cursor<'_>) -> Result<Option<Item>, SyntaxError> {
     let start = *cursor;
     let mut negated = match (cursor.byte(0), cursor.byte(1)) {
@@ -117,8 +117,8 @@ pub(super) fn parse_unicode_class(cursor: &mut Cursor<'_>) -> Result<Option<Item
     }
 }
 
-/// Reads `[:name:]`, if it comes next within a class. Clears `is_possible` if no `:]` follows in the pattern, so that
-/// it is searched for once.
+/// Parses `[:name:]` within a class. `None` if it is not next. Clears `is_possible` if the pattern contains
+/// no further `:]`, so that the search for it is not repeated.
 fn parse_posix_class(
     cursor: &mut Cursor<'_>,
     is_possible: &mut bool,
@@ -144,9 +144,9 @@ fn parse_posix_class(
     }
 }
 
-/// Reads a class, whose bracket comes next: its items, and whether it is negated.
+/// Parses a class, whose bracket must be next. Returns its items, and true if it is negated.
 ///
-/// Clears `has_posix` if no class `[:name:]` follows any more.
+/// Clears `has_posix` if no `[:name:]` follows.
 pub(super) fn parse_class(
     cursor: &mut Cursor<'_>,
     has_posix: &mut bool,
@@ -155,7 +155,7 @@ pub(super) fn parse_class(
     cursor.take(1);
     let negated = cursor.eat("^");
     let mut items = Vec::new();
-    // A bracket that comes first is one of the characters.
+    // A leading bracket is a literal character.
     while items.is_empty() || !cursor.eat("]") {
         if let Some(item) = parse_posix_class(cursor, has_posix)? {
             items.push(item);
@@ -170,11 +170,11 @@ pub(super) fn parse_class(
     Ok((items, negated))
 }
 
-/// Reads one character of a class, or a range of them.
+/// Parses one character of a class, or a range.
 fn parse_range(cursor: &mut Cursor<'_>, class: Cursor<'_>) -> Result<Item, SyntaxError> {
     let start = *cursor;
     let lo = parse_class_char(cursor, class)?;
-    // A hyphen that comes last is one of the characters.
+    // A trailing hyphen is a literal character.
     if cursor.byte(0) != Some(b'-') || matches!(cursor.byte(1), None | Some(b']')) {
         return Ok(Item::Range(lo, lo));
     }

@@ -1,4 +1,4 @@
-//! Common prefixes of alternatives: `abc|abd` becomes `ab[cd]`.
+//! Factors out common prefixes of alternatives: `abc|abd` becomes `ab[cd]`.
 //!
 //! Source: Go `regexp/syntax/parse.go` (`factor`, `removeLeadingString`, `removeLeadingRegexp`).
 
@@ -6,15 +6,15 @@ use super::error::SyntaxErrorCode;
 use super::stack::{Limited, Stack};
 use super::tree::{ClassNode, Flags, NodeId, NodeKind};
 
-/// How deep common prefixes may nest.
+/// Maximum nesting depth of common prefixes.
 ///
-/// Every level adds to the height of the tree, mostly two, and needs an alternative longer than that of
-/// the level before: it takes a pattern of 125,000 characters to get here, which no literal in an
-/// expression has. Go goes on to 1000 levels of the tree.
+/// Each level adds to the height of the tree, mostly two, and needs an alternative longer than that of the
+/// previous level. Reaching this limit takes a pattern of 125,000 characters, longer than any literal in an
+/// expression. Go allows 1000 levels of the tree.
 const MAX_DEPTH: u32 = 500;
 
 impl Stack {
-    /// Moves common prefixes of neighbours out of the alternatives `parts`.
+    /// Factors out common prefixes of adjacent alternatives in `parts`.
     pub(super) fn factor(&mut self, mut parts: Vec<NodeId>) -> Limited<Vec<NodeId>> {
         if parts.len() < 2 {
             return Ok(parts);
@@ -34,11 +34,11 @@ impl Stack {
         Ok(parts)
     }
 
-    /// Moves out common beginnings that are literals.
+    /// Factors out common literal prefixes.
     fn factor_strings(&mut self, parts: Vec<NodeId>) -> Limited<Vec<NodeId>> {
         let mut factored = Vec::with_capacity(parts.len());
         let mut run = Vec::new();
-        // The literal that all of the run begin with: a node's, and how much of it.
+        // The common literal prefix of the current run: a node, and the length of the prefix.
         let mut common: Option<Leading> = None;
         for part in parts {
             let leading = self.leading_string(part);
@@ -82,7 +82,7 @@ impl Stack {
         Ok(())
     }
 
-    /// `prefix`, followed by one of `suffixes`.
+    /// Returns `prefix` followed by an alternation of `suffixes`.
     fn prefixed(&mut self, prefix: NodeId, suffixes: Vec<NodeId>) -> Limited<NodeId> {
         let suffix = self.collapse(suffixes, &NodeKind::Alternate)?;
         let id = self.alloc(NodeKind::Concat, Flags::default());
@@ -127,7 +127,7 @@ impl Stack {
             .count()
     }
 
-    /// `id` without the first `n` code points of the literal that it begins with.
+    /// Removes the first `n` code points from the leading literal of `id`.
     fn remove_leading_string(&mut self, id: NodeId, n: usize) -> NodeId {
         let node = self.node(id);
         let (NodeKind::Concat, Some(&first)) = (&node.kind, node.parts.first()) else {
@@ -152,7 +152,7 @@ impl Stack {
         }
     }
 
-    /// The concatenation `id` without its first part; what is left of it if that is one part.
+    /// Removes the first part of the concatenation `id`. If a single part remains, returns that.
     fn without_first_part(&mut self, id: NodeId) -> NodeId {
         let node = self.node_mut(id);
         if !node.parts.is_empty() {
@@ -171,9 +171,9 @@ impl Stack {
         }
     }
 
-    /// Moves out common beginnings that are a class, or a class repeated a fixed number of times.
+    /// Factors out common prefixes that are a class, or a class repeated a fixed number of times.
     ///
-    /// Anything more would join paths that differ.
+    /// Other prefixes would merge distinct paths.
     fn factor_classes(&mut self, parts: Vec<NodeId>) -> Limited<Vec<NodeId>> {
         let mut factored = Vec::with_capacity(parts.len());
         let mut run = Vec::new();
@@ -207,7 +207,7 @@ impl Stack {
             return Ok(());
         };
         for (n, part) in run.iter_mut().enumerate() {
-            // The prefix is that of the first, and stays in use.
+            // The prefix is taken from the first alternative and remains in use.
             *part = self.remove_leading_part(*part, n > 0);
             self.check_limits(*part)?;
         }
@@ -238,7 +238,7 @@ impl Stack {
         }
     }
 
-    /// Reports whether two nodes, of which one is simple, are the same.
+    /// Returns true if two nodes are equal. At least one must be simple.
     fn is_equal(&self, left: NodeId, right: NodeId) -> bool {
         let (left, right) = (self.node(left), self.node(right));
         let same_flag = |flag| left.flags.only(flag) == right.flags.only(flag);
@@ -263,7 +263,7 @@ impl Stack {
         }
     }
 
-    /// `id` without the part that it begins with.
+    /// Removes the leading part of `id`.
     fn remove_leading_part(&mut self, id: NodeId, recycle: bool) -> NodeId {
         let node = self.node(id);
         let (NodeKind::Concat, Some(&first)) = (&node.kind, node.parts.first()) else {
@@ -278,7 +278,7 @@ impl Stack {
         self.without_first_part(id)
     }
 
-    /// Joins neighbours that are single characters or classes.
+    /// Merges adjacent single characters and classes.
     fn join_characters(&mut self, parts: Vec<NodeId>) -> Vec<NodeId> {
         let mut joined = Vec::with_capacity(parts.len());
         let mut run = Vec::new();
@@ -296,7 +296,7 @@ impl Stack {
 
     fn end_of_characters(&mut self, run: &mut Vec<NodeId>, joined: &mut Vec<NodeId>) {
         if run.len() > 1 {
-            // The others are merged into the first of the most general.
+            // The others are merged into the first of the most general ones.
             let mut most = 0;
             let mut most_general = (None, 0);
             for (n, &part) in run.iter().enumerate() {
@@ -327,11 +327,11 @@ impl Stack {
     }
 }
 
-/// A literal that an alternative begins with.
+/// A leading literal of an alternative.
 #[derive(Clone, Copy, Debug)]
 struct Leading {
     literal: NodeId,
-    /// How much of the literal counts, in code points.
+    /// Length of the relevant prefix of the literal, in code points.
     len: usize,
     flags: Flags,
 }

@@ -1,4 +1,4 @@
-//! Go's tree, translated to that of `regex-syntax`.
+//! Translation of the syntax tree to that of `regex-syntax`.
 
 use regex_syntax::hir::{
     Class as HirClass, ClassUnicode, ClassUnicodeRange, Hir, Look, Repetition,
@@ -8,13 +8,13 @@ use super::ranges::{MAX_RUNE, Ranges};
 use super::tree::{Flags, Node, NodeId, NodeKind, Regex};
 use super::unicode::simple_fold;
 
-/// The deepest tree that is translated; the engines recurse over it.
+/// Maximum depth of a translated tree, over which the engines recurse.
 const MAX_DEPTH: u32 = 100;
 
-/// The greatest number of ranges of code points in all classes of a tree that is translated.
+/// Maximum number of code point ranges in all classes of a translated tree.
 const MAX_RANGES: usize = 50_000;
 
-/// The translation of `regex`, or `None` where it is too deep or too large for the engines.
+/// Translates `regex`. `None` if it is too deep or too large for the engines.
 pub(super) fn translate(regex: &Regex) -> Option<Hir> {
     let mut translator = Translator { regex, n_ranges: 0 };
     translator.node(regex.root(), 0)
@@ -86,11 +86,11 @@ fn literal(runes: &[u32], flags: Flags) -> Hir {
         return Hir::concat(runes.iter().map(cases).collect());
     }
     let text: Option<String> = runes.iter().map(|rune| char::from_u32(*rune)).collect();
-    // A surrogate, which an escape can name, is in no text.
+    // An escape may denote a surrogate, which never occurs in a string.
     text.map_or_else(Hir::fail, |text| Hir::literal(text.into_bytes()))
 }
 
-/// The code points that are the same as `rune` but for their case.
+/// Returns the code points that equal `rune` under case folding, as ranges.
 pub(super) fn cases_of(rune: u32) -> Vec<(u32, u32)> {
     let mut cases = vec![(rune, rune)];
     let mut other = simple_fold(rune);
@@ -103,7 +103,7 @@ pub(super) fn cases_of(rune: u32) -> Vec<(u32, u32)> {
 
 fn class(ranges: &Ranges) -> Hir {
     let ranges = ranges.as_slice().iter().flat_map(|&(lo, hi)| {
-        // No text has surrogates.
+        // Surrogates never occur in a string.
         [(lo, hi.min(0xd7ff)), (lo.max(0xe000), hi)]
     });
     let ranges = ranges.filter_map(|(lo, hi)| {

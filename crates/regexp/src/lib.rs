@@ -1,8 +1,8 @@
-//! The syntax of Go's regular expressions, which are those of `matches` and `find`.
+//! Go's regular expressions, as used by `matches` and `find`.
 //!
-//! [`parse`] takes a pattern and gives a [`Regex`], a tree with the captures, flags and character classes
-//! that Go would make of it, or the error with Go's text. What Go refuses, for its syntax or its size, is
-//! refused, and nothing else. A [`Program`] matches, within the [`Limits`] of a search and the memory of an
+//! [`parse`] parses a pattern to a [`Regex`], a tree with the same captures, flags and character classes as
+//! in Go, or returns an error with Go's message. It rejects exactly the patterns that Go rejects for their
+//! syntax or size. A [`Program`] matches, within the [`Limits`] of a search and the memory of an
 //! [`EngineBudget`].
 //!
 //! ```
@@ -18,11 +18,11 @@
 //! # Ok::<(), regexp::SyntaxError>(())
 //! ```
 //!
-//! The parser does not recurse over the pattern: its nesting is on a stack of its own. Classes keep the
-//! form in which they are written ([`Class`]), so that the tree stays as small as the pattern.
+//! The parser does not recurse: nesting is represented by an explicit stack. Classes retain their source form
+//! ([`Class`]), so that the tree is no larger than the pattern.
 //!
-//! Source: Go `regexp/syntax/parse.go` (`Parse` with the flags `Perl`), of the release that builds the
-//! API server.
+//! Source: Go `regexp/syntax/parse.go` (`Parse` with the flags `Perl`), of the release that builds the API
+//! server.
 
 mod budget;
 mod cache;
@@ -64,7 +64,7 @@ pub use unicode::is_printable;
 ///
 /// # Errors
 ///
-/// The error that Go's `regexp.Compile` gives for the pattern, with its text.
+/// The error of Go's `regexp.Compile`, with its message.
 pub fn parse(pattern: &str) -> Result<Regex, SyntaxError> {
     parser::Parser::new(pattern).parse()
 }

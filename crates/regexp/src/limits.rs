@@ -1,11 +1,11 @@
-//! Bounds of a search.
+//! Limits of a search.
 
-/// Bounds of a search: its memory, and an interruption.
+/// Limits of a search: memory and interruption.
 pub trait Limits {
-    /// Reason why a search ends early.
+    /// The reason why a search ends early.
     type Error;
 
-    /// Counts `n_steps` of work, each of some nanoseconds, and checks for an interruption from time to time.
+    /// Counts `n_steps` of work, each some nanoseconds, and periodically checks for an interruption.
     ///
     /// # Errors
     ///
@@ -16,21 +16,21 @@ pub trait Limits {
     ///
     /// # Errors
     ///
-    /// An error ends the search; nothing is allocated then.
+    /// An error ends the search. The caller must then not allocate.
     fn allocate(&self, n_bytes: usize) -> Result<(), Self::Error>;
 
-    /// The error of a search that needs more memory than it may use.
+    /// Returns the error of a search that exceeds its memory limit.
     fn exceeded(&self) -> Self::Error;
 }
 
-/// Limits of searches that belong to no evaluation: memory alone.
+/// Limits of searches outside of evaluations: memory only.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MemoryLimit;
 
-/// Bytes that a search under [`MemoryLimit`] may allocate for itself.
+/// Maximum bytes that a search under [`MemoryLimit`] may allocate.
 const MAX_BYTES: usize = 8 << 20;
 
-/// The pattern needs more memory than a search may use.
+/// Error of a search that exceeds its memory limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the regular expression needs more than {} MiB of memory", MAX_BYTES >> 20)]
 pub struct TooLarge;

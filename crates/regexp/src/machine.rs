@@ -1,7 +1,8 @@
-//! A machine that matches code points, as Go's does: for patterns that are too large for other engines.
+//! A matching machine over code points, like Go's, for patterns that are too large for the other engines.
 //!
-//! Its program has an instruction for each part of the pattern. A search takes time in the product of the
-//! lengths of program and text, memory by the length of the program, and can be interrupted.
+//! Its program has an instruction for each part of the pattern. The time of a search is bounded by the
+//! product of the lengths of program and text, its memory by the length of the program. It can be
+//! interrupted.
 //!
 //! Source: Go `regexp/syntax/compile.go`, `regexp/syntax/simplify.go`, `regexp/exec.go`.
 
@@ -17,11 +18,11 @@ use super::tree::{Flags, NodeId, NodeKind, Regex};
 /// Bytes of an instruction.
 pub(super) const INSTRUCTION_BYTES: usize = size_of::<Instruction>();
 
-/// Bytes that a search needs for each instruction, at most: two sets of states, and a stack.
+/// Maximum bytes that a search needs per instruction: two sets of states, and a stack.
 pub(super) const SEARCH_BYTES: usize =
     2 * (size_of::<State>() + size_of::<u32>()) + 2 * size_of::<u32>();
 
-/// An instruction; targets are indices of instructions.
+/// An instruction. Targets are instruction indices.
 #[derive(Clone, Copy, Debug)]
 enum Instruction {
     /// Consumes this code point and continues with the next instruction.
@@ -32,9 +33,9 @@ enum Instruction {
     Any,
     /// Consumes a code point of the class with this index.
     Class(u32),
-    /// Nothing is consumed if the condition holds, then the next instruction.
+    /// Continues with the next instruction if the condition holds, without consuming a code point.
     Look(Look),
-    /// Both, the first with preference.
+    /// Continues with both instructions, preferring the first.
     Split(u32, u32),
     Jump(u32),
     Fail,
@@ -68,25 +69,25 @@ impl Look {
 /// Pending step of the compilation of a pattern.
 enum Task {
     Node(NodeId),
-    /// A choice: to go on with what follows, or to go past it.
+    /// Emits a choice between the following part and skipping it.
     Open {
         greedy: bool,
     },
-    /// The end of what the last choice is about.
+    /// Ends the part of the last choice.
     Close,
-    /// The end of what may be repeated from an instruction on.
+    /// Ends a part that may be repeated, starting at an instruction.
     Loop {
         start: usize,
         greedy: bool,
     },
-    /// The begin of a part that [`Task::Loop`] may repeat; it is followed by the part.
+    /// Starts a part that [`Task::Loop`] may repeat; the part follows.
     OpenLoop {
         part: NodeId,
         greedy: bool,
     },
-    /// The end of a star: back to its choice, and the choice past it.
+    /// Ends a star: jumps back to its choice, whose alternative skips the star.
     CloseStar,
-    /// Between two alternatives.
+    /// Separates two alternatives.
     Or,
     OpenAlternatives,
     CloseAlternatives,
@@ -96,16 +97,16 @@ struct Compiler<'a> {
     regex: &'a Regex,
     program: Vec<Instruction>,
     tasks: Vec<Task>,
-    /// Choices whose end is not reached yet.
+    /// Choices whose end has not been reached.
     open: Vec<(usize, bool)>,
-    /// For alternatives whose end is not reached yet, the jumps to it.
+    /// Jumps to the end of each alternation whose end has not been reached.
     ends: Vec<Vec<usize>>,
     ranges: Vec<Ranges>,
-    /// The numbers of classes.
+    /// Indices of classes.
     classes: HashMap<&'a Class, u32>,
-    /// The numbers of the classes of literals regardless of case.
+    /// Indices of the classes of case-insensitive literals.
     cases: HashMap<u32, u32>,
-    /// For each node, whether it can match the empty text.
+    /// True for each node that can match the empty string.
     nullable: Vec<bool>,
 }
 
@@ -169,7 +170,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Pushes tasks that are to be done in the order in which they are given.
+    /// Pushes tasks to be executed in the given order.
     fn push(&mut self, tasks: Vec<Task>) {
         self.tasks.extend(tasks.into_iter().rev());
     }
@@ -191,7 +192,7 @@ impl Compiler<'_> {
                     let instruction = if fold {
                         self.any_case(rune)
                     } else {
-                        // A surrogate, which an escape can name, is in no text.
+                        // An escape may denote a surrogate, which never occurs in a string.
                         char::from_u32(rune).map_or(Instruction::Fail, Instruction::Char)
                     };
                     self.program.push(instruction);
@@ -227,7 +228,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The instruction for `rune` in any case.
+    /// Returns the instruction that matches `rune` in any case.
     fn any_case(&mut self, rune: u32) -> Instruction {
         if let Some(number) = self.cases.get(&rune) {
             return Instruction::Class(*number);
@@ -291,7 +292,7 @@ impl Compiler<'_> {
     }
 }
 
-/// The index of an instruction, of which a program has less than 2^32: Go's limit is 3.3 million.
+/// Converts an instruction index. A program has less than 2^32 instructions: Go's limit is 3.3 million.
 fn target(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }
@@ -305,7 +306,7 @@ fn split(greedy: bool, part: usize, past: usize) -> Instruction {
     }
 }
 
-/// For each node, whether it can match the empty text.
+/// Determines for each node if it can match the empty string.
 fn nullable_nodes(regex: &Regex) -> Vec<bool> {
     let mut nullable = vec![false; regex.nodes.len()];
     let mut pending = vec![(regex.root(), false)];
@@ -316,7 +317,7 @@ fn nullable_nodes(regex: &Regex) -> Vec<bool> {
             pending.extend(node.parts.iter().map(|part| (*part, false)));
             continue;
         }
-        let of = |part: &NodeId| nullable.get(part.index()).copied().unwrap_or(false);
+        let part_is_nullable = |part: &NodeId| nullable.get(part.index()).copied().unwrap_or(false);
         let is_nullable = match &node.kind {
             NodeKind::NoMatch
             | NodeKind::LeftParen(_)
@@ -334,9 +335,11 @@ fn nullable_nodes(regex: &Regex) -> Vec<bool> {
             | NodeKind::NoWordBoundary
             | NodeKind::Star
             | NodeKind::Quest => true,
-            NodeKind::Repeat { min, .. } => *min == 0 || node.parts.iter().all(of),
-            NodeKind::Capture(_) | NodeKind::Plus | NodeKind::Concat => node.parts.iter().all(of),
-            NodeKind::Alternate => node.parts.iter().any(of),
+            NodeKind::Repeat { min, .. } => *min == 0 || node.parts.iter().all(part_is_nullable),
+            NodeKind::Capture(_) | NodeKind::Plus | NodeKind::Concat => {
+                node.parts.iter().all(part_is_nullable)
+            }
+            NodeKind::Alternate => node.parts.iter().any(part_is_nullable),
         };
         if let Some(place) = nullable.get_mut(id.index()) {
             *place = is_nullable;
@@ -345,38 +348,38 @@ fn nullable_nodes(regex: &Regex) -> Vec<bool> {
     nullable
 }
 
-/// A pattern as a program.
+/// A compiled pattern.
 #[derive(Debug)]
 pub(super) struct Machine {
     program: Vec<Instruction>,
-    /// The classes, by their numbers.
+    /// The classes, by index.
     ranges: Vec<Ranges>,
 }
 
-/// A state of a search: an instruction, and the offset at which its match would begin.
+/// A state of a search: an instruction, and the offset at which its match starts.
 type State = (u32, usize);
 
-/// The states of a search at one place, in order of preference.
+/// The states of a search at one position, in order of preference.
 #[derive(Debug, Default)]
 struct States {
     active: Vec<State>,
-    /// For each instruction, the number of the place where it was last reached.
+    /// For each instruction, the number of the position where it was last reached.
     reached: Vec<u32>,
 }
 
-/// Memory of searches, to be used again.
+/// Reusable memory of searches.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     now: States,
     then: States,
     stack: Vec<u32>,
     known: Known,
-    /// The number of the last place. Numbers are not used twice, so that nothing must be reset.
+    /// Number of the last position. Numbers are never reused, so nothing needs to be reset.
     place: u32,
 }
 
 impl Scratch {
-    /// The bytes that are allocated.
+    /// Returns the allocated bytes.
     pub(super) fn memory_usage(&self) -> usize {
         let states = |states: &States| {
             states.active.capacity() * size_of::<State>()
@@ -389,14 +392,15 @@ impl Scratch {
     }
 }
 
-/// For each class, whether the code point at a place is in it, and the number of the place.
+/// For each class, if it contains the code point at a position, and the number of that position.
 #[derive(Debug, Default)]
 struct Known {
     answers: Vec<(u32, bool)>,
 }
 
 impl Known {
-    /// Returns true if `c`, the code point at `place`, is in a class. It is looked up once for each place.
+    /// Returns true if a class contains `c`, the code point at `place`. The result is computed once per
+    /// position.
     fn contains(&mut self, ranges: &[Ranges], class: u32, (place, c): (u32, char)) -> bool {
         let class = class as usize;
         let look_up = || {
@@ -414,7 +418,7 @@ impl Known {
     }
 }
 
-/// Steps of a search between two calls of [`Limits::work`].
+/// Steps between two calls of [`Limits::work`].
 const STEPS_AT_ONCE: usize = 1 << 14;
 
 impl Machine {
@@ -435,12 +439,12 @@ impl Machine {
         Self { program, ranges }
     }
 
-    /// The number of instructions.
+    /// Returns the number of instructions.
     pub(super) fn len(&self) -> usize {
         self.program.len()
     }
 
-    /// The bytes that are allocated, without those of searches.
+    /// Returns the allocated bytes, excluding those of searches.
     pub(super) fn memory_usage(&self) -> usize {
         let ranges = self.ranges.iter().map(|ranges| {
             size_of::<Ranges>() + std::mem::size_of_val::<[(u32, u32)]>(ranges.as_slice())
@@ -448,8 +452,8 @@ impl Machine {
         self.program.capacity() * INSTRUCTION_BYTES + ranges.sum::<usize>()
     }
 
-    /// The first match at or after `start`; the first that is noticed if `earliest`, which says no more than that
-    /// there is one.
+    /// Returns the first match at or after `start`. With `earliest`, returns the first match detected, which
+    /// only proves that a match exists.
     ///
     /// # Errors
     ///
@@ -478,9 +482,9 @@ impl Machine {
         known.answers.resize(self.ranges.len(), (0, false));
         let mut before = behind.chars().next_back();
         let mut rest = rest.chars();
-        let mut found = None;
+        let mut best = None;
         let mut n_steps = 0_usize;
-        // A search that was interrupted has left states at the next place.
+        // An interrupted search leaves states at the next position.
         *place += 1;
         loop {
             if *place >= u32::MAX - 2 {
@@ -488,7 +492,7 @@ impl Machine {
                 then.reached.fill(0);
                 known.answers.fill((0, false));
                 for (instruction, _) in &now.active {
-                    // They are at the place whose number is one.
+                    // They are at position number one.
                     if let Some(reached) = now.reached.get_mut(*instruction as usize) {
                         *reached = 1;
                     }
@@ -498,10 +502,10 @@ impl Machine {
             *place += 1;
             let at = text.len() - rest.as_str().len();
             let after = rest.next();
-            if found.is_none() {
+            if best.is_none() {
                 n_steps += self.follow(now, *place, (0, at), (before, after), stack);
             }
-            if now.active.is_empty() && found.is_some() {
+            if now.active.is_empty() && best.is_some() {
                 break;
             }
             let next = rest.as_str().chars().next();
@@ -510,8 +514,8 @@ impl Machine {
             for &(instruction, began) in &active {
                 let takes = match (self.program.get(instruction as usize), after) {
                     (Some(Instruction::Match), _) => {
-                        found = Some(began..at);
-                        // Less preferred states are no longer of interest.
+                        best = Some(began..at);
+                        // Less preferred states are irrelevant.
                         break;
                     }
                     (Some(Instruction::Char(expected)), Some(c)) => *expected == c,
@@ -527,25 +531,25 @@ impl Machine {
                     n_steps += self.follow(then, *place + 1, state, (after, next), stack);
                 }
             }
-            // The memory is used again.
+            // Reuses the memory.
             now.active = active;
             now.active.clear();
             if n_steps >= STEPS_AT_ONCE {
                 limits.work(n_steps)?;
                 n_steps = 0;
             }
-            if after.is_none() || (earliest && found.is_some()) {
+            if after.is_none() || (earliest && best.is_some()) {
                 break;
             }
             std::mem::swap(now, then);
             before = after;
         }
         limits.work(n_steps)?;
-        Ok(found)
+        Ok(best)
     }
 
-    /// Adds the states that are reached from a state without consuming anything, in order of preference. Returns the
-    /// number of steps.
+    /// Adds the states reachable from a state without consuming a code point, in order of preference. Returns
+    /// the number of steps.
     fn follow(
         &self,
         states: &mut States,

@@ -1,4 +1,4 @@
-//! The parser: from the text of a pattern to operations on the stack.
+//! The parser: converts a pattern to operations on the stack.
 //!
 //! Source: Go `regexp/syntax/parse.go` (`parse`, `parsePerlFlags`, `parseRepeat`, `repeat`).
 
@@ -9,20 +9,20 @@ use super::escape::{parse_class, parse_escape, parse_perl_class, parse_unicode_c
 use super::stack::{Limited, MAX_REPEAT, Stack};
 use super::tree::{Capture, Flags, NodeKind, Regex};
 
-/// The parser of one pattern.
+/// State of parsing one pattern.
 #[derive(Debug)]
 pub(super) struct Parser<'a> {
     pattern: &'a str,
     cursor: Cursor<'a>,
     stack: Stack,
     n_captures: u32,
-    /// Where the repetition begins that was read last, if nothing was read since.
+    /// Start of the last repetition operator, if nothing was parsed since.
     last_repeat: Option<Cursor<'a>>,
-    /// True unless the rest of the pattern is known to have no class `[:name:]`.
+    /// False if the rest of the pattern is known to contain no class `[:name:]`.
     has_posix: bool,
 }
 
-/// The counts of `{min,max}`, or `None` where they are beyond any number of use.
+/// The counts of `{min,max}`. `None` if they are too large to be valid.
 type Counts = Option<(u32, Option<u32>)>;
 
 impl<'a> Parser<'a> {
@@ -61,7 +61,7 @@ impl<'a> Parser<'a> {
         Err(SyntaxError::new(code, self.cursor.since(start)))
     }
 
-    /// A limit is exceeded by the pattern as a whole.
+    /// Returns the error for a limit exceeded by the whole pattern.
     fn limited<T>(&self, result: Limited<T>) -> Result<T, SyntaxError> {
         result.map_err(|code| SyntaxError::new(code, self.pattern))
     }
@@ -114,7 +114,7 @@ impl<'a> Parser<'a> {
         if !self.stack.flags.has(Flags::ONE_LINE) {
             return self.op(1, NodeKind::EndLine);
         }
-        // The flag is one of this node alone.
+        // The flag applies to this node only.
         let flags = self.stack.flags;
         self.stack.flags = flags.with(Flags::WAS_DOLLAR);
         let done = self.op(1, NodeKind::EndText);
@@ -180,7 +180,7 @@ impl<'a> Parser<'a> {
         self.literal(rune)
     }
 
-    /// Reads `\Q`, and as literals all up to `\E` or the end.
+    /// Parses `\Q` and the literals up to `\E` or the end.
     fn parse_quoted(&mut self) -> Result<(), SyntaxError> {
         self.cursor.take(2);
         while !self.cursor.is_empty() && !self.cursor.eat(r"\E") {
@@ -192,11 +192,11 @@ impl<'a> Parser<'a> {
 
 /// Groups with flags or names.
 impl Parser<'_> {
-    /// Reads a group or flags, of which `(?` comes next.
+    /// Parses a group or flags that start with `(?`.
     fn parse_perl_group(&mut self) -> Result<(), SyntaxError> {
         let rest = self.cursor.rest();
         let named = ["(?P<", "(?<"].into_iter().find(|open| {
-            // Without a byte behind it Go takes it for flags.
+            // If no byte follows, Go parses it as flags.
             rest.len() > open.len() && rest.starts_with(open)
         });
         match named {
@@ -219,7 +219,7 @@ impl Parser<'_> {
         self.open_capture(0, Some(name))
     }
 
-    /// Reads flags up to `:`, which opens a group, or `)`.
+    /// Parses flags up to `:`, which opens a group, or `)`.
     fn parse_flags(&mut self) -> Result<(), SyntaxError> {
         let start = self.cursor;
         self.cursor.take(2);
@@ -257,7 +257,7 @@ impl Parser<'_> {
 
 /// Repetitions.
 impl<'a> Parser<'a> {
-    /// Reads a repetition operator of `n_bytes`.
+    /// Parses a repetition operator of `n_bytes`.
     fn repeat(
         &mut self,
         n_bytes: usize,
@@ -288,7 +288,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Reads `{min,max}`; a brace that begins nothing of the kind is a literal.
+    /// Parses `{min,max}`. A brace that does not start a repetition is a literal.
     fn parse_brace(&mut self, last_repeat: Option<Cursor<'a>>) -> Result<(), SyntaxError> {
         let start = self.cursor;
         let Some(counts) = parse_counts(&mut self.cursor) else {
@@ -306,7 +306,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Reads `{min}`, `{min,}` or `{min,max}`.
+/// Parses `{min}`, `{min,}` or `{min,max}`. `None` if none is next.
 fn parse_counts(cursor: &mut Cursor<'_>) -> Option<Counts> {
     cursor.take(1);
     let min = parse_count(cursor)?;
@@ -326,7 +326,7 @@ fn parse_counts(cursor: &mut Cursor<'_>) -> Option<Counts> {
     Some(min.zip(max).map(|(min, max)| (min, Some(max))))
 }
 
-/// Reads a number without leading zeros, or gives `None`; of one that is too large, `Some(None)`.
+/// Parses a number without leading zeros. `None` if there is none, `Some(None)` if it is too large.
 #[expect(
     clippy::option_option,
     reason = "a number that is too large is still a number"

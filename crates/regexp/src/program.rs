@@ -1,11 +1,12 @@
-//! Matching: a pattern and its engine, which is built when it is first used.
+//! Matching: patterns and their engines.
 //!
-//! Go's tree is translated for the engines of `regex-automata`, which take time linear in the text. Patterns that are
-//! too large or too deep for them run on a machine of our own ([`super::machine`]). Both prefer what Go prefers: the
-//! leftmost match, and of several the one that a backtracking search finds first.
+//! Go's tree is translated for the engines of `regex-automata`, whose time is linear in the length of the
+//! text. Patterns that are too large or too deep for them run on the built-in machine ([`super::machine`]).
+//! Both have Go's preferences: the leftmost match, and of several the one that a backtracking search finds
+//! first.
 //!
-//! A pattern is data: it is parsed when it is made, and its engine is built by the first search, within the bounds of
-//! [`EngineBudget`]. An engine that does not fit them is taken from a shared cache, or exists for one search only.
+//! A pattern is parsed on creation, and its engine is built by the first search, within the bounds of
+//! [`EngineBudget`]. An engine that exceeds them is stored in a shared cache, or exists for one search only.
 //!
 //! Source: Go `regexp/regexp.go` (`MatchString`, `FindString`, `FindAllString`).
 
@@ -19,20 +20,20 @@ use super::{SyntaxError, SyntaxErrorCode, cache, size};
 
 pub use super::engine::MAX_TRIAL_INSTRUCTIONS;
 
-/// The length of the longest pattern, in bytes; a longer one is an error of our own, with Go's text.
+/// Maximum length of a pattern in bytes. A longer one is rejected with Go's message for large patterns.
 ///
-/// Go has no such limit, and takes hundreds of megabytes for what an object of the greatest size can hold.
-/// Expressions are shorter by far.
+/// Go has no such limit, and needs hundreds of megabytes for the largest pattern that fits into an object.
+/// Patterns in expressions are much shorter.
 const MAX_PATTERN: usize = 1_000_000;
 
-/// A regular expression that was parsed. Its engine is built by the first search.
+/// A parsed regular expression. Its engine is built by the first search.
 #[derive(Debug)]
 pub struct Program {
     pattern: Box<str>,
-    /// The budget within which the engine is kept. Without one it may be in the shared cache.
+    /// The budget of the engine. Without one, the engine may be in the shared cache.
     budget: Option<Arc<EngineBudget>>,
     engine: OnceLock<Arc<Engine>>,
-    /// True if the pattern runs on our machine whatever its size.
+    /// True if the pattern always runs on the built-in machine.
     on_machine: bool,
 }
 
@@ -56,12 +57,12 @@ impl Deref for Handle<'_> {
 }
 
 impl Program {
-    /// Parses `pattern`. Its engine is kept in the shared cache.
+    /// Parses `pattern`. Its engine is stored in the shared cache.
     ///
     /// # Errors
     ///
-    /// The error that Go's `regexp.Compile` gives for the pattern, with its text. A pattern of more than a
-    /// million bytes is too large.
+    /// The error of Go's `regexp.Compile`, with its message. A pattern of more than a million bytes is too
+    /// large.
     pub fn new(pattern: &str) -> Result<Self, SyntaxError> {
         if pattern.len() > MAX_PATTERN {
             let shown: String = pattern.chars().take(100).collect();
@@ -76,12 +77,12 @@ impl Program {
         })
     }
 
-    /// As [`Self::new`], but without parsing a pattern whose engine is in the shared cache: for patterns that are not
-    /// known before an evaluation.
+    /// Parses `pattern` like [`Self::new`], unless the shared cache contains its engine. Used for patterns
+    /// that are not known before an evaluation.
     ///
     /// # Errors
     ///
-    /// As for [`Self::new`].
+    /// See [`Self::new`].
     pub fn cached(pattern: &str) -> Result<Self, SyntaxError> {
         match cache::get(pattern) {
             Some(engine) => Ok(Self {
@@ -94,20 +95,22 @@ impl Program {
         }
     }
 
-    /// As [`Self::new`], for a few searches of short texts in an analysis; see [`EngineBudget::for_trials`].
+    /// Parses `pattern` like [`Self::new`], for a few searches of short strings in an analysis; see
+    /// [`EngineBudget::for_trials`].
     ///
     /// # Errors
     ///
-    /// As for [`Self::new`].
+    /// See [`Self::new`].
     pub fn for_trials(pattern: &str) -> Result<Self, SyntaxError> {
         Self::within(pattern, &Arc::new(EngineBudget::for_trials()))
     }
 
-    /// As [`Self::new`], with an engine that is kept within `budget` as long as the program lives.
+    /// Parses `pattern` like [`Self::new`], with an engine that is retained within `budget` for the lifetime
+    /// of the program.
     ///
     /// # Errors
     ///
-    /// As for [`Self::new`].
+    /// See [`Self::new`].
     pub fn within(pattern: &str, budget: &Arc<EngineBudget>) -> Result<Self, SyntaxError> {
         let budget = Some(Arc::clone(budget));
         Ok(Self {
@@ -116,11 +119,12 @@ impl Program {
         })
     }
 
-    /// As [`Self::new`], but on our own machine, for those who compare the two.
+    /// Parses `pattern` like [`Self::new`], but always runs on the built-in machine. Used to compare the
+    /// engines.
     ///
     /// # Errors
     ///
-    /// As for [`Self::new`].
+    /// See [`Self::new`].
     pub fn on_machine(pattern: &str) -> Result<Self, SyntaxError> {
         Ok(Self {
             on_machine: true,
@@ -128,7 +132,7 @@ impl Program {
         })
     }
 
-    /// The engine, built now or before.
+    /// Returns the engine, building it if necessary.
     fn engine<L: Limits>(&self, limits: &L) -> Result<Handle<'_>, L::Error> {
         if let Some(engine) = self.engine.get() {
             return Ok(Handle::Kept(engine));
@@ -165,14 +169,14 @@ impl Program {
         Ok(Handle::Transient(Box::new(engine)))
     }
 
-    /// The tree, made again.
+    /// Parses the pattern again.
     fn parsed<L: Limits>(&self, limits: &L) -> Result<super::Regex, L::Error> {
         limits.work(self.pattern.len().saturating_mul(16))?;
-        // The pattern was parsed before, without an error.
+        // The pattern parsed without an error before.
         super::parse(&self.pattern).map_err(|_| limits.exceeded())
     }
 
-    /// A machine for this search alone.
+    /// Builds a machine for this search only.
     fn machine<L: Limits>(&self, limits: &L) -> Result<Handle<'_>, L::Error> {
         let regex = self.parsed(limits)?;
         let size = size::estimate(&regex);
@@ -180,7 +184,7 @@ impl Program {
         Ok(Handle::Transient(Box::new(engine)))
     }
 
-    /// A small machine for this search alone.
+    /// Builds a small machine for this search only.
     fn trial<L: Limits>(&self, limits: &L) -> Result<Handle<'_>, L::Error> {
         let regex = self.parsed(limits)?;
         let engine = Engine::for_trial(&regex).ok_or_else(|| limits.exceeded())?;
@@ -201,7 +205,7 @@ impl Program {
         engine.search(search)
     }
 
-    /// Returns true if some part of `text` matches.
+    /// Returns true if a substring of `text` matches.
     ///
     /// # Errors
     ///
@@ -210,7 +214,7 @@ impl Program {
         self.search(text, limits, |search| search.is_match(text, limits))
     }
 
-    /// The part of `text` that matches first.
+    /// Returns the first match in `text`. `None` if there is none.
     ///
     /// # Errors
     ///
@@ -220,13 +224,13 @@ impl Program {
         text: &'t str,
         limits: &L,
     ) -> Result<Option<&'t str>, L::Error> {
-        let found = self.search(text, limits, |search| search.find_at(text, 0, limits))?;
-        Ok(found.and_then(|range| text.get(range)))
+        let range = self.search(text, limits, |search| search.find_at(text, 0, limits))?;
+        Ok(range.and_then(|range| text.get(range)))
     }
 
-    /// The parts of `text` that match, one after the other; not more than `n_max`, if there is one.
+    /// Returns the successive matches in `text`, at most `n_max` if it is set.
     ///
-    /// An empty match right after another does not count.
+    /// An empty match directly after another match is ignored.
     ///
     /// # Errors
     ///
@@ -264,7 +268,7 @@ impl Program {
     }
 }
 
-/// The number of bytes of the character at `index`, or one at the end.
+/// Returns the length of the character at `index` in bytes, or 1 at the end.
 fn width_at(text: &str, index: usize) -> usize {
     text.get(index..)
         .and_then(|rest| rest.chars().next())
@@ -276,13 +280,13 @@ mod tests {
     use super::*;
     use crate::limits::MemoryLimit;
 
-    /// Both engines find `expected`, which is what Go finds.
+    /// Checks that both engines find `expected`, which is Go's result.
     #[track_caller]
     fn check(pattern: &str, text: &str, expected: &[&str]) {
         let engines = [Program::new(pattern), Program::on_machine(pattern)];
         for program in engines.map(Result::unwrap) {
-            let found = program.find_all(text, None, &MemoryLimit).unwrap();
-            assert_eq!(found, expected, "{program:?}");
+            let matches = program.find_all(text, None, &MemoryLimit).unwrap();
+            assert_eq!(matches, expected, "{program:?}");
             let first = program.find(text, &MemoryLimit);
             assert_eq!(first, Ok(expected.first().copied()));
             let is_match = program.is_match(text, &MemoryLimit);
@@ -291,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn leftmost_first() {
+    fn find_prefers_leftmost_and_first_alternative() {
         check("a|ab", "abab", &["a", "a"]);
         check("ab|a", "abab", &["ab", "ab"]);
         check("a+?", "aaa", &["a", "a", "a"]);
@@ -304,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_matches() {
+    fn find_all_skips_empty_match_after_match() {
         check("a*", "baac", &["", "aa", ""]);
         check("", "\u{e9}\u{1f600}", &["", "", ""]);
         check(
@@ -317,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions() {
+    fn find_all_assertions_match_as_in_go() {
         check("(?m:^.*$)", "ab\n\nc", &["ab", "", "c"]);
         check("^.*$", "ab\nc", &[]);
         check("\\ba", "a a\u{e9}a", &["a", "a", "a"]);
@@ -326,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn classes() {
+    fn find_all_classes_match_as_in_go() {
         check("(?i)k", "Kk\u{212a}", &["K", "k", "\u{212a}"]);
         check("(?i)[s]+", "sS\u{17f}", &["sS\u{17f}"]);
         check("\\w+", "a_1\u{e9}b", &["a_1", "b"]);
@@ -349,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn large_and_deep_patterns_match() {
+    fn is_match_large_or_deep_pattern_runs_on_machine() {
         let large = Program::new(r"^(\pL{500}|\PL)\d?$").unwrap();
         assert!(large.engine(&MemoryLimit).unwrap().is_machine());
         assert!(is_match(&large, &"\u{e9}".repeat(500)));
@@ -360,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_patterns_run_on_automata() {
+    fn engine_of_common_pattern_is_an_automaton() {
         for pattern in [
             "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
             r"^\pL+$",
@@ -404,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn machine_beyond_memory_limit_is_an_error() {
+    fn is_match_machine_beyond_memory_limit_fails() {
         let huge = r"\pL{1000}".repeat(300);
         let program = Program::new(&huge).unwrap();
         let message = program.is_match("a", &MemoryLimit).unwrap_err().to_string();
@@ -414,7 +418,7 @@ mod tests {
         );
     }
 
-    /// Counts the work of searches, and ends them after a number of steps.
+    /// Counts the steps of searches, and ends them at a limit.
     struct WorkLimit(std::cell::Cell<usize>);
 
     impl Limits for WorkLimit {
@@ -434,13 +438,13 @@ mod tests {
     }
 
     #[test]
-    fn find_all_counts_text_that_is_read_again_for_each_match() {
+    fn find_all_charges_text_read_again_per_match() {
         let program = Program::new("(x|xx|xxx)*y|x").unwrap();
         let text = "x".repeat(2_000);
         let limits = WorkLimit(1_000_000.into());
         assert_eq!(program.find_all(&text, None, &limits), Err(()));
         let limits = WorkLimit(10_000_000.into());
-        let found = program.find_all(&text, None, &limits).unwrap();
-        assert_eq!(found.len(), 2_000);
+        let matches = program.find_all(&text, None, &limits).unwrap();
+        assert_eq!(matches.len(), 2_000);
     }
 }

@@ -1,14 +1,14 @@
 //! Sets of code points as sorted ranges.
 
-/// The greatest code point.
+/// The largest code point.
 pub(super) const MAX_RUNE: u32 = 0x10_ffff;
 
-/// Code points as ranges, sorted, with gaps between them.
+/// A set of code points as sorted, non-adjacent ranges.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranges(pub(super) Vec<(u32, u32)>);
 
 impl Ranges {
-    /// The ranges that cover `ranges`, which may be in any order and overlap.
+    /// Creates the union of `ranges`, which may be unordered and overlapping.
     #[must_use]
     pub fn new(mut ranges: Vec<(u32, u32)>) -> Self {
         ranges.sort_unstable();
@@ -22,13 +22,13 @@ impl Ranges {
         Self(ranges)
     }
 
-    /// The ranges, each from its first to its last code point; surrogates may be among them.
+    /// Returns the ranges, each from its first to its last code point. They may include surrogates.
     #[must_use]
     pub fn as_slice(&self) -> &[(u32, u32)] {
         &self.0
     }
 
-    /// All other code points.
+    /// Returns the complement.
     #[must_use]
     pub fn negated(&self) -> Self {
         let mut gaps = Vec::with_capacity(self.0.len() + 1);
@@ -45,7 +45,7 @@ impl Ranges {
         Self(gaps)
     }
 
-    /// Reports whether `rune` is in one of the ranges.
+    /// Returns true if the set contains `rune`.
     #[must_use]
     pub fn contains(&self, rune: u32) -> bool {
         let after = self.0.partition_point(|&(lo, _)| lo <= rune);

@@ -1,4 +1,4 @@
-//! Estimates of the size of engines, made from the tree before anything is built.
+//! Estimates of engine sizes, computed from the tree before building an engine.
 
 use std::collections::HashSet;
 
@@ -6,44 +6,44 @@ use super::class::Class;
 use super::machine::{INSTRUCTION_BYTES, SEARCH_BYTES};
 use super::tree::{Flags, Node, NodeId, NodeKind, Regex};
 
-/// Sizes of the engines of a pattern. Sums that overflow are the greatest number.
+/// Sizes of the engines of a pattern. Sums saturate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Size {
-    /// Upper bound on the instructions of our machine.
+    /// Upper bound on the number of instructions of the built-in machine.
     pub(super) n_instructions: usize,
-    /// States of an automaton over bytes.
+    /// Number of states of an automaton over bytes.
     pub(super) n_states: usize,
     /// Bytes of the ranges of all distinct classes.
     class_bytes: usize,
 }
 
-/// States for `.` of the automaton that reads UTF-8 from its end, which is larger than that from the begin.
+/// States of `.` in the reverse UTF-8 automaton, which is larger than the forward one.
 const ANY_STATES: usize = 28;
 
-/// States of that automaton for each range of a large class.
+/// States of the reverse automaton per range of a large class.
 const RANGE_STATES: usize = 2;
 
-/// Bytes of a state of an automaton, with its transitions.
+/// Bytes per automaton state, including its transitions.
 const STATE_BYTES: usize = 28;
 
-/// Bytes of the ranges of a class for each of its ranges.
+/// Bytes per range of a class.
 const RANGE_BYTES: usize = 8;
 
 impl Size {
-    /// Returns the bytes of our machine and of a search on it.
+    /// Returns the bytes of the built-in machine and of a search on it.
     pub(super) fn machine_bytes(&self) -> usize {
         self.n_instructions
             .saturating_mul(INSTRUCTION_BYTES + SEARCH_BYTES)
             .saturating_add(self.class_bytes)
     }
 
-    /// Returns an estimate of the bytes of an automaton in one direction.
+    /// Returns the estimated bytes of an automaton in one direction.
     pub(super) fn automaton_bytes(&self) -> usize {
         self.n_states.saturating_mul(STATE_BYTES)
     }
 }
 
-/// Instructions and states of a part.
+/// Instructions and states of a node.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     instructions: usize,
@@ -110,13 +110,13 @@ pub(super) fn estimate(regex: &Regex) -> Size {
     }
 }
 
-/// Counts the instructions and states of `node` from those of its parts.
+/// Computes the instructions and states of `node` from those of its parts.
 fn count_of(node: &Node, counts: &[Count]) -> Count {
-    let of = |part: &NodeId| counts.get(part.index()).copied().unwrap_or_default();
+    let part_count = |part: &NodeId| counts.get(part.index()).copied().unwrap_or_default();
     let parts = node
         .parts
         .iter()
-        .map(of)
+        .map(part_count)
         .fold(Count::default(), Count::plus);
     match &node.kind {
         NodeKind::Literal(runes) => {

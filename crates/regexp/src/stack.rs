@@ -1,8 +1,8 @@
-//! The parser's stack: it turns a sequence of parts into a tree, and holds the tree within limits.
+//! The parser's stack, which builds the tree and enforces Go's limits.
 //!
-//! The limits are Go's to the node: it counts the nodes it ever had in use at once and the code points of
-//! all classes it pushes, and begins to measure sizes when a product of these and of the repetitions
-//! passes a bound. So nodes are recycled here exactly where Go recycles them.
+//! The limits are identical to Go's. Go counts the maximum number of nodes in use at once and the code points
+//! of all pushed classes, and starts measuring sizes when a product of these and of the repetitions exceeds a
+//! bound. Nodes are therefore recycled exactly where Go recycles them.
 //!
 //! Source: Go `regexp/syntax/parse.go` (`checkLimits`, `push`, `maybeConcat`, `repeat`, `concat`,
 //! `alternate`, `collapse`, `swapVerticalBar`).
@@ -15,22 +15,22 @@ use super::ranges::MAX_RUNE;
 use super::tree::{ClassNode, ClassSummary, Extent, Flags, Node, NodeId, NodeKind};
 use super::unicode::{min_fold, simple_fold};
 
-/// The greatest height of a tree.
+/// Maximum height of a tree.
 ///
 /// Source: Go `regexp/syntax/parse.go`, `maxHeight`.
 const MAX_HEIGHT: u64 = 1000;
 
-/// The greatest size of a program, in instructions.
+/// Maximum size of a program, in instructions.
 ///
 /// Source: Go `regexp/syntax/parse.go`, `maxSize`.
 const MAX_SIZE: u64 = (128 << 20) / 40;
 
-/// The greatest number of code points in a tree, those of classes counted as ends of ranges.
+/// Maximum number of code points in a tree. Classes count the bounds of their ranges.
 ///
 /// Source: Go `regexp/syntax/parse.go`, `maxRunes`.
 const MAX_RUNES: usize = (128 << 20) / 4;
 
-/// The greatest number of copies that nested repetitions may make of one part.
+/// Maximum product of nested repetition counts.
 ///
 /// Source: Go `regexp/syntax/parse.go`, `repeat`.
 pub(super) const MAX_REPEAT: u32 = 1000;
@@ -43,24 +43,24 @@ pub(super) struct Stack {
     pub(super) flags: Flags,
     nodes: Vec<Node>,
     free: Vec<NodeId>,
-    /// The stack: nodes that are not yet part of another, and marks.
+    /// The stack: nodes without a parent, and marks.
     open: Vec<NodeId>,
     n_runes: usize,
-    /// The product of all repetitions.
+    /// The product of all repetition counts.
     repeats: u64,
-    /// The sizes of nodes, once they are measured.
+    /// Sizes of nodes. `None` until measuring starts.
     sizes: Option<Measures>,
-    /// The heights of nodes, once they are measured.
+    /// Heights of nodes. `None` until measuring starts.
     heights: Option<Measures>,
-    /// Summaries of classes that are expensive to make, by the class.
+    /// Summaries of expensive classes.
     summaries: HashMap<Class, ClassSummary>,
-    /// The size and height of the node that was last made by [`Stack::collapse`], as far as they are known.
+    /// Size and height of the last node created by [`Stack::collapse`], if known.
     collapsed: Option<Collapsed>,
-    /// How deep factoring is in recursion.
+    /// Recursion depth of factoring.
     pub(super) factor_depth: u32,
 }
 
-/// Measures of a concatenation that has taken in the parts of another, from those of the other.
+/// Measures of a concatenation that absorbed another one, derived from the measures of that one.
 #[derive(Debug)]
 struct Collapsed {
     id: NodeId,
@@ -68,7 +68,7 @@ struct Collapsed {
     height: Option<u64>,
 }
 
-/// A number greater than zero for some nodes.
+/// A positive number for some of the nodes.
 #[derive(Debug, Default)]
 struct Measures(Vec<u64>);
 
@@ -120,7 +120,7 @@ impl Stack {
         &mut self.nodes[id.index()]
     }
 
-    /// A new node, in the place of a recycled one if there is one.
+    /// Creates a node, reusing a recycled one if possible.
     pub(super) fn alloc(&mut self, kind: NodeKind, flags: Flags) -> NodeId {
         let node = Node {
             kind,
@@ -143,7 +143,7 @@ impl Stack {
         self.free.push(id);
     }
 
-    /// The only node on the stack and all nodes, or `None` where a group is still open.
+    /// Returns the only node on the stack and all nodes. `None` if a group is still open.
     pub(super) fn finish(mut self) -> Option<(NodeId, Vec<Node>)> {
         let root = self.open.pop()?;
         self.open.is_empty().then_some((root, self.nodes))
@@ -195,7 +195,7 @@ impl Stack {
         }
     }
 
-    /// The size of the node, from the known sizes of its parts.
+    /// Returns the size of a node, computed from the known sizes of its parts.
     fn measure_size(&self, sizes: &mut Measures, id: NodeId) -> u64 {
         let node = self.node(id);
         let mut parts = 0_u64;
@@ -266,7 +266,7 @@ impl Stack {
         }
     }
 
-    /// The height of the node, from the known heights of its parts.
+    /// Returns the height of a node, computed from the known heights of its parts.
     fn measure_height(&self, heights: &mut Measures, id: NodeId) -> u64 {
         let mut height = 1;
         for &part in &self.node(id).parts {
@@ -296,7 +296,7 @@ impl Stack {
         self.op(NodeKind::Literal(vec![rune]))
     }
 
-    /// A node for a class that is still to be filled.
+    /// Creates a node for a class that is set later.
     pub(super) fn alloc_class(&mut self) -> NodeId {
         let class = Class::new(Vec::new(), false, false);
         self.alloc(
@@ -308,7 +308,7 @@ impl Stack {
         )
     }
 
-    /// Pushes the node, made by [`Self::alloc_class`], with `class`.
+    /// Sets the class of a node created by [`Self::alloc_class`], and pushes the node.
     pub(super) fn push_class(&mut self, id: NodeId, class: Class) -> Limited<()> {
         self.node_mut(id).kind = NodeKind::Class(ClassNode {
             class,
@@ -347,9 +347,9 @@ impl Stack {
         self.check_limits(id)
     }
 
-    /// Joins the two literals at the top, which no repetition can part any more.
+    /// Joins the two literals at the top of the stack, which no later repetition can separate.
     ///
-    /// The node that becomes free takes `next`; whether it did so is the result.
+    /// Reuses the freed node for the literal `next`. Returns true if it did.
     fn join_literals(&mut self, next: Option<(u32, Flags)>) -> bool {
         let [.., below, top] = *self.open.as_slice() else {
             return false;
@@ -379,7 +379,7 @@ impl Stack {
         false
     }
 
-    /// Replaces the top by its repetition, or gives `None` where there is nothing to repeat.
+    /// Replaces the top of the stack by its repetition. `None` if there is no operand.
     pub(super) fn repeat(&mut self, kind: NodeKind, flags: Flags) -> Limited<Option<NodeId>> {
         let Some(&part) = self
             .open
@@ -396,7 +396,7 @@ impl Stack {
         Ok(Some(id))
     }
 
-    /// Reports whether nested repetitions make no more than `n` copies of any part.
+    /// Returns true if nested repetitions multiply to at most `n`.
     pub(super) fn repeats_at_most(&self, id: NodeId, mut n: u32) -> bool {
         let node = self.node(id);
         if let NodeKind::Repeat { min, max } = node.kind {
@@ -413,7 +413,7 @@ impl Stack {
 
 /// Groups and alternatives.
 impl Stack {
-    /// Takes all nodes above the topmost mark.
+    /// Removes and returns all nodes above the topmost mark.
     fn take_above_mark(&mut self) -> Vec<NodeId> {
         let is_mark = |id: &NodeId| self.node(*id).kind.is_mark();
         let start = self
@@ -424,7 +424,7 @@ impl Stack {
         self.open.split_off(start)
     }
 
-    /// Replaces what is above the topmost mark by its concatenation.
+    /// Replaces the nodes above the topmost mark by their concatenation.
     fn concat(&mut self) -> Limited<()> {
         self.join_literals(None);
         let parts = self.take_above_mark();
@@ -436,7 +436,7 @@ impl Stack {
         self.push(id)
     }
 
-    /// Replaces what is above the topmost mark by its alternation.
+    /// Replaces the nodes above the topmost mark by their alternation.
     fn alternate(&mut self) -> Limited<()> {
         let parts = self.take_above_mark();
         if let Some(&last) = parts.last() {
@@ -450,8 +450,8 @@ impl Stack {
         self.push(id)
     }
 
-    /// Combines `parts` by `kind`, which is concatenation or alternation, and takes in parts that are
-    /// such themselves.
+    /// Combines `parts` into a concatenation or alternation, as given by `kind`, and flattens parts of the
+    /// same kind.
     pub(super) fn collapse(&mut self, parts: Vec<NodeId>, kind: &NodeKind) -> Limited<NodeId> {
         if let [part] = *parts {
             return Ok(part);
@@ -486,8 +486,8 @@ impl Stack {
         Ok(id)
     }
 
-    /// Measures the concatenation of `parts` from their measures, if one of them is a concatenation that was measured:
-    /// nested groups would take time in the square of their number otherwise.
+    /// Computes the measures of the concatenation of `parts`, if one of them is a measured concatenation.
+    /// Otherwise nested groups would take quadratic time.
     fn measures_of_concat(
         &self,
         parts: &[NodeId],
@@ -510,7 +510,7 @@ impl Stack {
         let height = self.heights.as_ref().and_then(|heights| {
             let mut most = 1;
             for part in parts {
-                // The parts of a concatenation become parts of the new one.
+                // The parts of a nested concatenation become parts of the new one.
                 let height = heights.get(*part)?;
                 most = most.max(if is_concat(part) { height } else { height + 1 });
             }
@@ -519,7 +519,7 @@ impl Stack {
         Some((size, height))
     }
 
-    /// Reads `|`.
+    /// Handles `|`.
     pub(super) fn vertical_bar(&mut self) -> Limited<()> {
         self.concat()?;
         if self.swap_vertical_bar() {
@@ -528,7 +528,7 @@ impl Stack {
         self.op(NodeKind::VerticalBar)
     }
 
-    /// Ends the alternatives of the innermost group, or of the whole.
+    /// Ends the alternatives of the innermost group or of the whole pattern.
     pub(super) fn end_group(&mut self) -> Limited<()> {
         self.concat()?;
         if self.swap_vertical_bar() {
@@ -537,7 +537,7 @@ impl Stack {
         self.alternate()
     }
 
-    /// Reads `)`; the result is whether a group had begun.
+    /// Handles `)`. Returns true if a group was open.
     pub(super) fn right_paren(&mut self) -> Limited<bool> {
         self.end_group()?;
         let [.., open, content] = *self.open.as_slice() else {
@@ -563,8 +563,8 @@ impl Stack {
         Ok(true)
     }
 
-    /// Moves the top below the vertical bar under it, if there is one, so that it is an alternative;
-    /// joins it with the alternative there if both are single characters or classes.
+    /// Moves the top of the stack below the vertical bar under it, if there is one, so that it becomes an
+    /// alternative. Merges it with the previous alternative if both are single characters or classes.
     fn swap_vertical_bar(&mut self) -> bool {
         let [.., bar, top] = *self.open.as_slice() else {
             return false;
@@ -598,7 +598,7 @@ impl Stack {
 
 /// Classes as alternatives.
 impl Stack {
-    /// Returns how general a single character or a class is, or `None` for any other node.
+    /// Returns the generality of a single character or class. `None` for other nodes.
     pub(super) fn class_rank(&self, id: NodeId) -> Option<u8> {
         match &self.node(id).kind {
             NodeKind::Literal(runes) if runes.len() == 1 => Some(0),
@@ -609,7 +609,7 @@ impl Stack {
         }
     }
 
-    /// Moves what `from` matches to `into`, which must not be the less general of the two.
+    /// Merges the matches of `from` into `into`, which must be at least as general.
     pub(super) fn merge_classes(&mut self, into: NodeId, from: NodeId) {
         let other = std::mem::take(self.node_mut(from));
         self.recycle(from);
@@ -641,7 +641,7 @@ impl Stack {
         }
     }
 
-    /// Makes a class that covers all that `.` matches into that.
+    /// Replaces a class that covers all matches of `.` by that node.
     pub(super) fn clean_alternative(&mut self, id: NodeId) {
         if matches!(self.node(id).kind, NodeKind::Class(_)) {
             match self.summary(id).extent {
@@ -653,7 +653,7 @@ impl Stack {
     }
 }
 
-/// The class of a single character or class.
+/// Returns the class of a single character or class. `None` for other nodes.
 fn class_of(node: &Node) -> Option<Class> {
     match &node.kind {
         NodeKind::Literal(runes) => {
@@ -669,7 +669,7 @@ fn class_of(node: &Node) -> Option<Class> {
 fn matches_newline(node: &Node) -> bool {
     match &node.kind {
         NodeKind::AnyChar => true,
-        // As in Go, the case of a literal is not looked at; a newline has none.
+        // As in Go, the case of a literal is ignored; a newline has none.
         NodeKind::Literal(runes) => *runes == [NEWLINE],
         NodeKind::Class(class) => class.class.contains_caseless(NEWLINE),
         _ => false,
@@ -679,7 +679,7 @@ fn matches_newline(node: &Node) -> bool {
 const NEWLINE: u32 = 0xa;
 
 impl Stack {
-    /// Summarizes the class `id` for the parser.
+    /// Computes the summary of the class `id` for the parser.
     pub(super) fn summary(&mut self, id: NodeId) -> ClassSummary {
         let NodeKind::Class(class) = &self.node(id).kind else {
             return ClassSummary {
@@ -691,11 +691,11 @@ impl Stack {
             return summary;
         }
         let is_expensive = class.class.is_expensive();
-        let known = is_expensive
+        let cached = is_expensive
             .then(|| self.summaries.get(&class.class).copied())
             .flatten();
-        let summary = known.unwrap_or_else(|| summarize(&class.class));
-        if is_expensive && known.is_none() {
+        let summary = cached.unwrap_or_else(|| summarize(&class.class));
+        if is_expensive && cached.is_none() {
             self.summaries.insert(class.class.clone(), summary);
         }
         if let NodeKind::Class(class) = &mut self.node_mut(id).kind {

@@ -1,4 +1,4 @@
-//! Errors with Go's text, limits, and the trees of a few patterns.
+//! Tests of Go's error messages, limits, and the trees of some patterns.
 
 use super::tree::NodeKind;
 use super::{Regex, parse};
@@ -20,7 +20,7 @@ fn check_valid(pattern: &str) {
     }
 }
 
-/// The kind of the root and the number of its parts.
+/// Returns the kind of the root and the number of its parts.
 #[track_caller]
 fn root(pattern: &str) -> (NodeKind, usize) {
     let regex: Regex = parse(pattern).expect(pattern);
@@ -28,7 +28,7 @@ fn root(pattern: &str) -> (NodeKind, usize) {
     (node.kind.clone(), node.parts.len())
 }
 
-/// The ranges of a pattern that is a class.
+/// Returns the ranges of a pattern that is a class.
 #[track_caller]
 fn ranges(pattern: &str) -> Vec<(u32, u32)> {
     match root(pattern).0 {
@@ -38,7 +38,7 @@ fn ranges(pattern: &str) -> Vec<(u32, u32)> {
 }
 
 #[test]
-fn groups() {
+fn parse_groups_as_go() {
     check_error("(", "missing closing ): `(`");
     check_error("(?:a", "missing closing ): `(?:a`");
     check_error("a)", "unexpected ): `a)`");
@@ -62,7 +62,7 @@ fn groups() {
 }
 
 #[test]
-fn classes() {
+fn parse_classes_as_go() {
     check_error("[a", "missing closing ]: `[a`");
     check_error("[]", "missing closing ]: `[]`");
     check_error("[z-a]", "invalid character class range: `z-a`");
@@ -74,7 +74,7 @@ fn classes() {
     );
     check_error(r"\p{L", r"invalid character class range: `\p{L`");
     check_error(r"\p", r"invalid character class range: `\p`");
-    // Go cannot find scripts of two words.
+    // Go does not find scripts whose name has two words.
     check_error(
         r"\p{Old_Italic}",
         r"invalid character class range: `\p{Old_Italic}`",
@@ -95,7 +95,7 @@ fn classes() {
 }
 
 #[test]
-fn escapes() {
+fn parse_escapes_as_go() {
     check_error(r"a\", "trailing backslash at end of expression: ``");
     check_error(r"\C", r"invalid escape sequence: `\C`");
     check_error(r"\1", r"invalid escape sequence: `\1`");
@@ -111,7 +111,7 @@ fn escapes() {
 }
 
 #[test]
-fn repetitions() {
+fn parse_repetitions_as_go() {
     check_error("*", "missing argument to repetition operator: `*`");
     check_error("a|*", "missing argument to repetition operator: `*`");
     check_error("a**", "invalid nested repetition operator: `**`");
@@ -128,16 +128,16 @@ fn repetitions() {
 }
 
 #[test]
-fn common_prefixes() {
+fn parse_factors_common_prefixes() {
     assert_eq!(root("abc|abd"), (NodeKind::Concat, 2));
     assert_eq!(root("abc|xbd|xbe"), (NodeKind::Alternate, 2));
     assert_eq!(root("[ab]c|[ab]d"), (NodeKind::Concat, 2));
     assert_eq!(root("a*b|a*c"), (NodeKind::Alternate, 2));
 }
 
-/// These run in the small stack of a test's thread.
+/// Runs with the small stack of a test thread.
 #[test]
-fn limits() {
+fn parse_enforces_limits_of_go() {
     let nested = |n: usize| format!("{}a{}", "(".repeat(n), ")".repeat(n));
     check_valid(&nested(999));
     check_error(
@@ -156,8 +156,8 @@ fn limits() {
 }
 
 #[test]
-fn nested_concatenations_are_measured_from_their_parts() {
-    // More than a thousand nodes, from which on heights are measured, and then one level too many.
+fn parse_nested_concatenations_take_linear_time() {
+    // More than a thousand nodes, at which heights are measured, followed by one level too many.
     let long = "[ab].".repeat(600);
     let nested = |n: usize| {
         format!("{}{long}{}", "(?:".repeat(2_000), "[ab].)".repeat(2_000))
@@ -171,7 +171,7 @@ fn nested_concatenations_are_measured_from_their_parts() {
 }
 
 #[test]
-fn equal_sets_of_a_class_are_collected_once() {
+fn ranges_of_repeated_sets_are_collected_once() {
     let many = parse(&format!("[{}]", r"\pL\PN".repeat(2_000))).unwrap();
     let once = parse(r"[\pL\PN]").unwrap();
     let ranges = |regex: &Regex| match &regex.node(regex.root()).kind {
@@ -182,7 +182,7 @@ fn equal_sets_of_a_class_are_collected_once() {
 }
 
 #[test]
-fn posix_classes_without_end_are_literals() {
+fn parse_unterminated_posix_class_is_literal() {
     let regex = parse("[[:a][[:b]").unwrap();
     assert!(matches!(regex.node(regex.root()).kind, NodeKind::Concat));
     assert!(parse("[[:a][[:b:]]").is_err());

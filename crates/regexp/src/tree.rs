@@ -1,10 +1,10 @@
-//! The tree of a regular expression.
+//! The syntax tree of a regular expression.
 //!
 //! Source: Go `regexp/syntax/regexp.go` (`Regexp`, `Op`).
 
 use super::class::Class;
 
-/// The index of a node in its [`Regex`].
+/// Index of a node in its [`Regex`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NodeId(u32);
 
@@ -19,23 +19,23 @@ impl NodeId {
     }
 }
 
-/// The flags in force where a node was written.
+/// Flags in effect at the source of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(u8);
 
 impl Flags {
-    /// Case does not matter: `(?i)`.
+    /// Case is ignored: `(?i)`.
     pub const FOLD_CASE: Self = Self(1);
     /// `.` matches a newline: `(?s)`.
     pub const DOT_NL: Self = Self(1 << 1);
-    /// `^` and `$` match at the ends of the text only: the default, `(?-m)`.
+    /// `^` and `$` match only at the ends of the text: the default, `(?-m)`.
     pub const ONE_LINE: Self = Self(1 << 2);
-    /// Repetitions prefer few: `(?U)`, or a repetition with `?`.
+    /// Repetitions are lazy: `(?U)`, or a repetition with `?`.
     pub const NON_GREEDY: Self = Self(1 << 3);
-    /// The end of the text was written `$`, not `\z`.
+    /// The end of the text was written as `$` rather than `\z`.
     pub const WAS_DOLLAR: Self = Self(1 << 4);
 
-    /// Reports whether all of `flags` are set.
+    /// Returns true if all of `flags` are set.
     #[must_use]
     pub fn has(self, flags: Self) -> bool {
         self.0 & flags.0 == flags.0
@@ -58,63 +58,63 @@ impl Flags {
     }
 }
 
-/// Kinds of node, by what they match.
+/// Kind of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum NodeKind {
-    /// Nothing, not even the empty text.
+    /// Never matches, not even the empty string.
     #[default]
     NoMatch,
-    /// The empty text.
+    /// Matches the empty string.
     Empty,
-    /// A sequence of code points, regardless of case if the node has [`Flags::FOLD_CASE`].
+    /// A sequence of code points, ignoring case if the node has [`Flags::FOLD_CASE`].
     ///
-    /// An escape can name a surrogate, which no text has.
+    /// An escape may denote a surrogate, which never occurs in a string.
     Literal(Vec<u32>),
-    /// One code point of a class; the flags are accounted for in it.
+    /// One code point of a class. The class takes the flags into account.
     Class(ClassNode),
-    /// Any code point but a newline.
+    /// Any code point except a newline.
     AnyCharNotNewline,
     /// Any code point.
     AnyChar,
-    /// The begin of the text or of a line.
+    /// The start of the text or of a line.
     BeginLine,
     /// The end of the text or of a line.
     EndLine,
-    /// The begin of the text.
+    /// The start of the text.
     BeginText,
     /// The end of the text.
     EndText,
-    /// Between an ASCII word character and something else.
+    /// The boundary between an ASCII word character and another character.
     WordBoundary,
-    /// Not a [`Self::WordBoundary`].
+    /// Any position except a [`Self::WordBoundary`].
     NoWordBoundary,
-    /// The one part, captured.
+    /// Captures the only part.
     Capture(Capture),
-    /// The one part, any number of times.
+    /// Repeats the only part any number of times.
     Star,
-    /// The one part, at least once.
+    /// Repeats the only part at least once.
     Plus,
-    /// The one part, or nothing.
+    /// Matches the only part or the empty string.
     Quest,
-    /// The one part, at least `min` and at most `max` times.
+    /// Repeats the only part at least `min` and at most `max` times.
     Repeat {
-        /// The least number.
+        /// The minimum count.
         min: u32,
-        /// The greatest number, or `None` for no limit.
+        /// The maximum count. `None` if unlimited.
         max: Option<u32>,
     },
-    /// All parts in a row.
+    /// Concatenation of all parts.
     Concat,
-    /// One of the parts, the first that leads to a match.
+    /// Alternation of the parts, preferring the first that leads to a match.
     Alternate,
-    /// While parsing: the begin of a group, with its capture if it is one.
+    /// While parsing: the start of a group, with its capture if it captures.
     LeftParen(Option<Capture>),
-    /// While parsing: the alternatives of the group are below.
+    /// While parsing: the alternatives of the group are below it on the stack.
     VerticalBar,
 }
 
 impl NodeKind {
-    /// Reports whether the node is a mark on the parser's stack, not a part of the tree.
+    /// Returns true if the node is a mark on the parser's stack rather than part of the tree.
     pub(super) fn is_mark(&self) -> bool {
         matches!(self, Self::LeftParen(_) | Self::VerticalBar)
     }
@@ -123,13 +123,13 @@ impl NodeKind {
 /// A capturing group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capture {
-    /// Its number, from 1.
+    /// The group number, starting at 1.
     pub index: u32,
-    /// Its name, if it has one.
+    /// The group name, if it has one.
     pub name: Option<Box<str>>,
 }
 
-/// A class, and what the parser must know of it without making its ranges again.
+/// A class, with a summary for the parser that avoids recomputing its ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassNode {
     /// The class.
@@ -138,7 +138,7 @@ pub struct ClassNode {
 }
 
 impl ClassNode {
-    /// An upper bound on the number of ranges.
+    /// Returns an upper bound on the number of ranges.
     pub(super) fn n_ranges(&self) -> usize {
         match self.summary {
             Some(summary) => summary.n_ends / 2,
@@ -147,33 +147,33 @@ impl ClassNode {
     }
 }
 
-/// Summary of a class, as far as the parser needs it.
+/// Properties of a class that the parser needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ClassSummary {
-    /// The number of ends of its ranges.
+    /// Number of bounds of its ranges.
     pub(super) n_ends: usize,
     pub(super) extent: Extent,
 }
 
-/// How much a class covers.
+/// Extent of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
     /// One code point.
     One(u32),
-    /// One code point in both its cases, of which this is the lesser.
+    /// One code point and its case variant, of which this is the smaller.
     BothCases(u32),
-    /// All code points but the newline.
+    /// All code points except the newline.
     AllButNewline,
     /// All code points.
     All,
-    /// Anything else.
+    /// Any other set.
     Other,
 }
 
-/// A node: what it matches, the flags where it was written, its parts.
+/// A node: its kind, the flags in effect at its source, and its parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {
-    /// Kind of the node.
+    /// The kind of node.
     pub kind: NodeKind,
     /// The flags.
     pub flags: Flags,
@@ -190,13 +190,13 @@ pub struct Regex {
 }
 
 impl Regex {
-    /// The root of the tree.
+    /// Returns the root of the tree.
     #[must_use]
     pub fn root(&self) -> NodeId {
         self.root
     }
 
-    /// The node `id`, which must be of this expression.
+    /// Returns the node `id`, which must belong to this expression.
     #[must_use]
     pub fn node(&self, id: NodeId) -> &Node {
         static NOTHING: Node = Node {
@@ -207,7 +207,7 @@ impl Regex {
         self.nodes.get(id.index()).unwrap_or(&NOTHING)
     }
 
-    /// The number of capturing groups.
+    /// Returns the number of capturing groups.
     #[must_use]
     pub fn n_captures(&self) -> u32 {
         self.n_captures

@@ -1,4 +1,4 @@
-//! Categories and scripts by name, and simple case folding.
+//! Unicode categories and scripts by name, and simple case folding.
 //!
 //! Source: Go `regexp/syntax/parse.go` (`unicodeTable`, `canonicalName`), `unicode/letter.go`
 //! (`SimpleFold`).
@@ -14,29 +14,29 @@ use super::unicode_tables::{
 /// A named set of code points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum UnicodeSet {
-    /// Every code point.
+    /// All code points.
     Any,
-    /// Those of ASCII.
+    /// The ASCII code points.
     Ascii,
-    /// The categories whose bits, numbered as in [`CATEGORY_NAMES`], are set.
+    /// The categories whose bits are set, numbered as in [`CATEGORY_NAMES`].
     Categories(u32),
     /// The category `LC`, cased letters, which Go does not fold.
     CasedLetter,
-    /// A script, by its place in [`SCRIPTS`].
+    /// A script, by its index in [`SCRIPTS`].
     Script(usize),
 }
 
-/// A set, and whether it is regardless of case.
+/// A set, and true if case is ignored.
 type CacheKey = (UnicodeSet, bool);
 
-/// The ranges of the sets that were asked for: there are less than 200, and some have 700 ranges.
+/// Ranges of the requested sets. There are less than 200, some with 700 ranges.
 static CACHE: LazyLock<RwLock<HashMap<CacheKey, Arc<Ranges>>>> = LazyLock::new(RwLock::default);
 
 impl UnicodeSet {
-    /// The set of the name, and whether what is named is its complement.
+    /// Returns the set with the given name, and true if the name denotes its complement.
     ///
-    /// Case, spaces, hyphens and underscores do not matter. Scripts whose own name has an underscore
-    /// cannot be named at all.
+    /// Case, spaces, hyphens and underscores are ignored. Scripts whose official name has an underscore
+    /// cannot be named.
     pub(super) fn by_name(name: &str) -> Option<(Self, bool)> {
         let name = canonical_name(name);
         let set = match name.as_str() {
@@ -51,9 +51,9 @@ impl UnicodeSet {
         Some((set, false))
     }
 
-    /// The code points of the set, and if `fold` those that are the same but for their case.
+    /// Returns the code points of the set. With `fold`, includes those that differ only in case.
     pub(super) fn ranges(self, fold: bool) -> Arc<Ranges> {
-        // Go has no folding for this one.
+        // Go does not fold this category.
         let key = (self, fold && self != Self::CasedLetter);
         let cached = CACHE
             .read()
@@ -95,7 +95,7 @@ fn mask_of(is_meant: impl Fn(&str) -> bool) -> u32 {
         .fold(0, |mask, (n, _)| mask | 1 << n)
 }
 
-/// A category by its two letters, or all that begin with a letter.
+/// Returns a category by its two letters, or all categories that start with a letter.
 fn category(name: &str) -> Option<UnicodeSet> {
     let mask = match name.len() {
         1 => mask_of(|category| category.starts_with(name)),
@@ -119,7 +119,7 @@ fn alias(name: &str) -> Option<UnicodeSet> {
     }
 }
 
-/// Reports whether `c` is a letter, mark, number, punctuation, symbol or the ASCII space.
+/// Returns true if `c` is a letter, mark, number, punctuation, symbol or the ASCII space.
 ///
 /// Source: Go `strconv/quote.go`, `IsPrint`.
 #[must_use]
@@ -147,7 +147,7 @@ fn category_ranges(mask: u32) -> Ranges {
     )
 }
 
-/// A leading upper-case letter, the rest in lower case, without spaces, hyphens and underscores.
+/// Returns the name with an initial capital, the rest in lower case, without spaces, hyphens and underscores.
 fn canonical_name(name: &str) -> String {
     let mut canonical = String::with_capacity(name.len());
     for c in name.chars().filter(|c| !matches!(c, '_' | '-' | ' ')) {
@@ -169,7 +169,7 @@ fn delta_of(rune: u32, delta: i32) -> i32 {
     }
 }
 
-/// The next code point that is the same as `rune` but for its case, round and round.
+/// Returns the next code point in the cycle of case variants of `rune`.
 pub(super) fn simple_fold(rune: u32) -> u32 {
     let after = FOLDS.partition_point(|&(lo, ..)| lo <= rune);
     match after.checked_sub(1).and_then(|n| FOLDS.get(n)) {
@@ -178,7 +178,7 @@ pub(super) fn simple_fold(rune: u32) -> u32 {
     }
 }
 
-/// The least code point that is the same as `rune` but for its case.
+/// Returns the smallest case variant of `rune`.
 pub(super) fn min_fold(rune: u32) -> u32 {
     let mut least = rune;
     let mut other = simple_fold(rune);
@@ -189,8 +189,8 @@ pub(super) fn min_fold(rune: u32) -> u32 {
     least
 }
 
-/// Calls `found` with all code points that are the same as one from `lo` to `hi` but for their case.
-pub(super) fn for_each_fold(lo: u32, hi: u32, mut found: impl FnMut(u32)) {
+/// Calls `visit` with each code point that differs only in case from one in `lo` to `hi`.
+pub(super) fn for_each_fold(lo: u32, hi: u32, mut visit: impl FnMut(u32)) {
     let first = FOLDS.partition_point(|&(_, run_hi, _)| run_hi < lo);
     for &(run_lo, run_hi, _) in FOLDS
         .iter()
@@ -200,7 +200,7 @@ pub(super) fn for_each_fold(lo: u32, hi: u32, mut found: impl FnMut(u32)) {
         for rune in run_lo.max(lo)..=run_hi.min(hi) {
             let mut other = simple_fold(rune);
             while other != rune {
-                found(other);
+                visit(other);
                 other = simple_fold(other);
             }
         }

@@ -4,13 +4,13 @@
 
 #![expect(clippy::unreadable_literal, reason = "code points are written as Unicode writes them")]
 
-/// The categories, of which a code point has exactly one.
+/// Names of the categories. Each code point has exactly one category.
 pub(super) static CATEGORY_NAMES: [&str; 30] = [
     "Cc", "Cf", "Cn", "Co", "Cs", "Ll", "Lm", "Lo", "Lt", "Lu", "Mc", "Me", "Mn", "Nd", "Nl", "No",
     "Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "Sc", "Sk", "Sm", "So", "Zl", "Zp", "Zs",
 ];
 
-/// Where a run of code points of one category begins, and the category.
+/// First code point of each run with a common category, and the index of the category.
 pub(super) static CATEGORY_RUNS: &[(u32, u8)] = &[
     (0x0, 0), (0x20, 29), (0x21, 21), (0x24, 23), (0x25, 21), (0x28, 22), (0x29, 18), (0x2a, 21),
     (0x2b, 25), (0x2c, 21), (0x2d, 17), (0x2e, 21), (0x30, 13), (0x3a, 21), (0x3c, 25), (0x3f, 21),
@@ -607,7 +607,7 @@ pub(super) static CATEGORY_RUNS: &[(u32, u8)] = &[
     (0xffffe, 2), (0x100000, 3), (0x10fffe, 2),
 ];
 
-/// The scripts that can be named, sorted, and their code points.
+/// Scripts that a pattern can name, sorted by name, with their code points.
 pub(super) static SCRIPTS: &[(&str, &[(u32, u32)])] = &[
     ("Adlam", &[
     (0x1e900, 0x1e94b), (0x1e950, 0x1e959), (0x1e95e, 0x1e95f),
@@ -1079,7 +1079,7 @@ pub(super) static SCRIPTS: &[(&str, &[(u32, u32)])] = &[
     ]),
 ];
 
-/// Other names of categories, sorted.
+/// Aliases of categories, sorted.
 pub(super) static ALIASES: &[(&str, &str)] = &[
     ("Casedletter", "LC"), ("Closepunctuation", "Pe"), ("Cntrl", "Cc"), ("Combiningmark", "M"),
     ("Connectorpunctuation", "Pc"), ("Control", "Cc"), ("Currencysymbol", "Sc"),
@@ -1094,13 +1094,13 @@ pub(super) static ALIASES: &[(&str, &str)] = &[
     ("Symbol", "S"), ("Titlecaseletter", "Lt"), ("Unassigned", "Cn"), ("Uppercaseletter", "Lu"),
 ];
 
-/// The delta of runs whose code points fold in pairs, an even one to the odd one behind it.
+/// Delta of runs that fold in pairs: an even code point and the following odd one.
 pub(super) const EVEN_ODD: i32 = 1073741824;
 
-/// The delta of runs whose code points fold in pairs, an odd one to the even one behind it.
+/// Delta of runs that fold in pairs: an odd code point and the following even one.
 pub(super) const ODD_EVEN: i32 = -1073741824;
 
-/// Runs of code points that fold, and how far each is from the next that it folds to.
+/// Runs of code points that fold, with the distance from each to the next in its cycle.
 pub(super) static FOLDS: &[(u32, u32, i32)] = &[
     (0x41, 0x5a, 32), (0x61, 0x6a, -32), (0x6b, 0x6b, 8383), (0x6c, 0x72, -32), (0x73, 0x73, 268),
     (0x74, 0x7a, -32), (0xb5, 0xb5, 743), (0xc0, 0xd6, 32), (0xd8, 0xde, 32), (0xdf, 0xdf, 7615),

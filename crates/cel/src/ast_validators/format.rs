@@ -1,5 +1,5 @@
-//! Calls of `format` whose text and whose arguments are written out: clauses that cannot be read, arguments
-//! that are missing, too many or of the wrong type.
+//! Validates calls of `format` whose format string and arguments are literals: invalid clauses, and arguments
+//! that are missing, unused or of the wrong type.
 //!
 //! Source: cel-go `ext/formatting.go`, `stringFormatValidator`, `stringFormatChecker`.
 
@@ -10,7 +10,7 @@ use crate::ext::strings::format::{Arguments, Clause, FormatError, interpolate};
 use crate::interrupt::checkpoint;
 use crate::types::{Primitive, Type};
 
-/// Finds the mistakes in calls of `format` in `checked`, each with its expression.
+/// Returns the errors of calls of `format` in `checked`, each with its expression.
 pub(super) fn mistakes(checked: &CheckedAst) -> Vec<(ExprId, String)> {
     let ast = checked.ast();
     let is_format =
@@ -29,7 +29,7 @@ pub(super) fn mistakes(checked: &CheckedAst) -> Vec<(ExprId, String)> {
         .collect()
 }
 
-/// The text and the arguments of a call of `format`, if it is one and both are written out.
+/// Returns the format string and arguments of a call of `format`. `None` unless both are literals.
 fn written_out(checked: &CheckedAst, call: ExprId) -> Option<(&str, &[ExprId])> {
     let ast = checked.ast();
     let Expr::Call {
@@ -61,7 +61,7 @@ fn may_be_string_format(checked: &CheckedAst, call: ExprId) -> bool {
     }
 }
 
-/// Mistake in a call, with the expression at fault if it is not the call as a whole.
+/// An error in a call, with the expression that caused it unless it concerns the whole call.
 #[derive(Debug)]
 struct Mistake {
     message: String,
@@ -96,7 +96,7 @@ fn mistake(checked: &CheckedAst, format: &str, elements: &[ExprId]) -> Option<Mi
     })
 }
 
-/// The elements of a list literal as arguments, which are checked and not written.
+/// The elements of a list literal as arguments, which are checked rather than formatted.
 struct Elements<'a> {
     checked: &'a CheckedAst,
     ids: &'a [ExprId],
@@ -134,7 +134,7 @@ impl Arguments for Elements<'_> {
 }
 
 impl Elements<'_> {
-    /// The first of `element` and what is written out in it that has no text.
+    /// Returns the first of `element` and its nested literals that cannot be formatted. `None` if all can.
     fn first_without_text(&self, element: ExprId) -> Option<ExprId> {
         let ast: &Ast = self.checked.ast();
         let mut pending = vec![element];
@@ -156,7 +156,7 @@ impl Elements<'_> {
     }
 }
 
-/// Reports whether a value of the type `of` can be written as `clause` says, as far as the type tells.
+/// Returns true if a value of the type `of` may be formatted with `clause`, as far as is known from the type.
 fn fits(clause: Clause, of: &Type) -> bool {
     use Primitive::{Bool, Bytes, Double, Int, String as Text, Uint};
     let primitive = match of {

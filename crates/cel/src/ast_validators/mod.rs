@@ -1,5 +1,5 @@
-//! Validators that run over a checked expression: literals that the API server refuses although their
-//! types are right.
+//! Validators that run after the type checker: literals that the API server rejects although they are
+//! well-typed.
 //!
 //! Source: cel-go `cel/validator.go` (`ValidateHomogeneousAggregateLiterals`,
 //! `ValidateDurationLiterals`, `ValidateTimestampLiterals`, `ValidateRegexLiterals`), `ext/formatting.go`
@@ -16,18 +16,18 @@ use super::source::SourceMap;
 use super::types::Type;
 use super::validators::{self, Validator};
 
-/// Expressions that a pass visits within the time of a checkpoint.
+/// Number of expressions visited between two checkpoints.
 const EXPRESSIONS_OF_CHECKPOINT: usize = 64;
 
-/// Reports the literals in `checked`, which was parsed from `text`, that the validators of `env` refuse, in
+/// Reports the literals in `checked`, the result of parsing `text`, that the validators of `env` reject, in
 /// their order.
-pub fn validate(checked: &CheckedAst, env: &Env, text: &str, found: &mut Diagnostics) {
+pub fn validate(checked: &CheckedAst, env: &Env, text: &str, diagnostics: &mut Diagnostics) {
     let mut validation = Validation {
         checked,
         ast: checked.ast(),
         text,
         source: None,
-        found,
+        diagnostics,
         exempt: Vec::new(),
     };
     for validator in env.library().validators() {
@@ -58,8 +58,8 @@ struct Validation<'a> {
     ast: &'a Ast,
     text: &'a str,
     source: Option<SourceMap>,
-    found: &'a mut Diagnostics,
-    /// For each expression, whether it is inside of a call whose arguments may mix types.
+    diagnostics: &'a mut Diagnostics,
+    /// Marks the expressions within calls that accept heterogeneous literals.
     exempt: Vec<bool>,
 }
 
@@ -67,7 +67,7 @@ impl Validation<'_> {
     fn report(&mut self, id: ExprId, kind: DiagnosticKind) {
         let source = self.source.get_or_insert_with(|| SourceMap::new(self.text));
         let location = source.location(self.ast.offset(id));
-        self.found.report_at(kind, location, id);
+        self.diagnostics.report_at(kind, location, id);
     }
 
     fn report_literal(&mut self, id: ExprId, message: String) {
@@ -80,7 +80,8 @@ impl Validation<'_> {
         self.report(id, DiagnosticKind::MixedLiteral { expected, actual });
     }
 
-    /// Asks of the first argument of `function` behind the receiver, where it is a literal.
+    /// Applies `is_valid` to the first argument of each call of `function`, not counting the receiver, if it
+    /// is a literal.
     ///
     /// Source: cel-go `cel/validator.go`, `formatValidator.Validate`.
     fn check_literals(&mut self, function: &str, is_valid: fn(&Literal) -> bool) {
@@ -104,7 +105,7 @@ impl Validation<'_> {
         }
     }
 
-    /// Checks the list and map literals that are not within calls of `exempt`.
+    /// Checks the list and map literals outside of calls of `exempt`.
     fn check_aggregates(&mut self, exempt: &[&str]) {
         let ast = self.ast;
         let is_aggregate = |expr: &Expr| matches!(expr, Expr::List { .. } | Expr::Map(_));
@@ -169,7 +170,7 @@ impl Validation<'_> {
         }
     }
 
-    /// The type of a part, without its optional if it is written with `?`.
+    /// Returns the type of an element or entry, unwrapped if it is optional (`?`).
     fn part_type(&self, id: ExprId, optional: bool) -> Type {
         let type_ = self.checked.type_of(id);
         match type_.optional_value() {
@@ -183,7 +184,7 @@ impl Validation<'_> {
     }
 }
 
-/// For each expression, whether it is below a call of one of `functions`.
+/// Marks the expressions within calls of one of `functions`.
 fn exempt_expressions(checked: &CheckedAst, functions: &[&str]) -> Vec<bool> {
     let ast = checked.ast();
     let mut exempt = vec![false; ast.len()];
@@ -205,7 +206,7 @@ fn exempt_expressions(checked: &CheckedAst, functions: &[&str]) -> Vec<bool> {
     exempt
 }
 
-/// Reports whether two types are the same but for the names of type parameters.
+/// Returns true if two types are identical up to the names of type parameters.
 ///
 /// Source: cel-go `common/types/types.go`, `Type.IsEquivalentType`.
 fn is_equivalent(left: &Type, right: &Type) -> bool {

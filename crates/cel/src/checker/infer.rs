@@ -1,4 +1,4 @@
-//! Inference: one rule for each kind of expression.
+//! Type inference: one rule per kind of expression.
 //!
 //! Source: cel-go `checker/checker.go`.
 
@@ -13,19 +13,19 @@ use crate::ext::optional;
 use crate::interrupt::checkpoint;
 use crate::types::{Primitive, StructType, Type};
 
-/// The state of one check.
+/// State of one check.
 pub(super) struct Checker<'a> {
     pub(super) ast: &'a Arc<Ast>,
     pub(super) env: &'a Env,
     pub(super) substitution: Substitution,
     places: Places<'a>,
-    found: Diagnostics,
-    /// The variables of the comprehensions around the current expression, innermost last.
+    diagnostics: Diagnostics,
+    /// Variables of the enclosing comprehensions, innermost last.
     scopes: Vec<(Arc<str>, Type)>,
     types: Vec<Option<Type>>,
     references: Vec<Option<Reference>>,
-    /// A selection of which it is known that no dotted name stands for it, nor for what it selects from:
-    /// a long chain of them is looked through once.
+    /// A selection that is known not to be a qualified name, nor is any prefix of it. Memoized so that a long
+    /// chain of selections is scanned once.
     plain: Option<ExprId>,
 }
 
@@ -36,7 +36,7 @@ impl<'a> Checker<'a> {
             env,
             substitution: Substitution::default(),
             places: Places { text, source: None },
-            found: Diagnostics::default(),
+            diagnostics: Diagnostics::default(),
             scopes: Vec::new(),
             types: vec![None; ast.len()],
             references: vec![None; ast.len()],
@@ -57,12 +57,12 @@ impl<'a> Checker<'a> {
             types: self.types,
             references: self.references,
         };
-        (checked, self.found)
+        (checked, self.diagnostics)
     }
 
     pub(super) fn report(&mut self, id: ExprId, kind: DiagnosticKind) {
         let location = self.places.location(self.ast.offset(id));
-        self.found.report_at(kind, location, id);
+        self.diagnostics.report_at(kind, location, id);
     }
 
     fn report_other(&mut self, id: ExprId, code: Code, message: String) {
@@ -133,7 +133,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The meaning of a name, a leading dot passed over; comprehension variables hide others.
+    /// Resolves `name`, with or without a leading dot. Comprehension variables shadow other declarations.
     ///
     /// Source: cel-go `common/containers/container.go`, `ResolveCandidateNames`, for the empty container.
     fn lookup(&self, name: &str) -> Option<Ident> {
@@ -197,7 +197,7 @@ impl<'a> Checker<'a> {
         self.set_type(id, type_);
     }
 
-    /// Reports whether a name that begins with the leftmost name of `id` may stand for something.
+    /// Returns true if a declared name may start with the leftmost identifier of `id`.
     pub(super) fn may_be_qualified(&self, id: ExprId) -> bool {
         let mut leftmost = id;
         loop {
@@ -213,7 +213,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// `operand.?field`: the parser gives the field as a literal.
+    /// Checks `operand.?field`. The parser represents the field as a string literal.
     pub(super) fn check_opt_select(&mut self, id: ExprId, target: Option<ExprId>, args: &[ExprId]) {
         let (None, [operand, field]) = (target, args) else {
             let member = if target.is_some() {
@@ -281,7 +281,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The type of a field, or `None` with a finding.
+    /// Returns the type of a field. If there is none, reports it and returns `None`.
     ///
     /// Source: cel-go `checker/checker.go`, `lookupFieldType`.
     fn field_type(&mut self, id: ExprId, object: &StructType, field: &str) -> Option<Type> {
@@ -303,7 +303,8 @@ impl<'a> Checker<'a> {
         self.report(id, DiagnosticKind::TypeMismatch { expected, actual });
     }
 
-    /// The type of a part written with `?`, which must be optional.
+    /// Returns the value type of an optional element or entry (`?`). Reports a mismatch if its type is not
+    /// optional.
     fn unwrap_optional_part(&mut self, id: ExprId, type_: Type) -> Type {
         if let Some(value) = type_.optional_value() {
             return value.clone();
@@ -324,7 +325,7 @@ impl<'a> Checker<'a> {
             }
             elem_type = Some(self.join(elem_type, type_));
         }
-        // What is of no type counts as no element.
+        // Elements without a type do not determine the element type.
         let elem_type = elem_type.filter(|type_| !type_.is_unspecified());
         let elem_type = elem_type.unwrap_or_else(|| self.substitution.new_variable());
         self.set_type(id, Type::list(elem_type));
@@ -348,9 +349,9 @@ impl<'a> Checker<'a> {
         self.set_type(id, Type::map(key_type, value_type));
     }
 
-    /// The common type of the elements so far and the next one.
+    /// Joins the element type inferred so far with the type of the next element.
     ///
-    /// Unlike elements are joined to `dyn` here; that they are refused is up to a validator.
+    /// Incompatible types join to `dyn`; a validator rejects such literals.
     ///
     /// Source: cel-go `checker/checker.go`, `joinTypes`, `dynAggregateLiteralElementTypesEnabled`.
     fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
@@ -394,7 +395,7 @@ impl<'a> Checker<'a> {
                     .field_type(field.id, object, &field.field)
                     .unwrap_or(Type::Error),
                 Type::Error => {
-                    // As upstream, which goes on with the name of what is no message.
+                    // Upstream looks up the field by the name, although it is not a message type.
                     let name = name.into();
                     self.report(field.id, DiagnosticKind::UnresolvedType { name });
                     Type::Error
@@ -474,11 +475,11 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// The most parts that a type may have. Map literals can double a type with each step, which cel-go does
-/// not bound.
+/// Maximum number of components of a type. A map literal can double the size of a type at each level, which
+/// cel-go does not bound.
 const MAX_TYPE_PARTS: usize = 250;
 
-/// Reports whether `type_` is made of more than `limit` types.
+/// Returns true if `type_` consists of more than `limit` types.
 fn n_parts_exceeds(type_: &Type, limit: usize) -> bool {
     fn count(type_: &Type, left: &mut usize) -> bool {
         let Some(rest) = left.checked_sub(1) else {
@@ -508,7 +509,7 @@ fn literal_type(literal: &Literal) -> Type {
     }
 }
 
-/// The name that a type is declared by.
+/// Returns the declared name of a type.
 ///
 /// Source: cel-go `common/types/types.go`, `Type.DeclaredTypeName`.
 fn declared_name(type_: &Type) -> String {
@@ -518,7 +519,7 @@ fn declared_name(type_: &Type) -> String {
     }
 }
 
-/// The message that a well-known type is written by; the empty string for other types.
+/// Returns the protobuf message name of a well-known type, or the empty string for other types.
 ///
 /// Source: cel-go `checker/checker.go`, `getWellKnownTypeName`.
 fn well_known_name(type_: &Type) -> &'static str {
@@ -540,7 +541,7 @@ fn well_known_name(type_: &Type) -> &'static str {
     }
 }
 
-/// Reports whether a literal of the type may be written by its message name.
+/// Returns true if the type can be constructed with a message literal.
 ///
 /// Source: cel-go `checker/checker.go`, `isWellKnownType`.
 fn is_well_known(type_: &Type) -> bool {

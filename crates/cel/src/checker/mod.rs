@@ -1,7 +1,7 @@
-//! The type checker: a parsed expression and an environment in, types and references out.
+//! The type checker: infers a type for each expression and resolves identifiers and calls.
 //!
-//! Takes an [`Ast`] and an [`Env`]; gives a [`CheckedAst`] with a type for each expression, and the
-//! findings in cel-go's words. The check goes on after an error, whose expression is of the error type.
+//! Takes an [`Ast`] and an [`Env`], and returns a [`CheckedAst`] and diagnostics with cel-go's wording.
+//! Checking continues after an error; the failed expression has the error type.
 //!
 //! Source: cel-go `checker/checker.go`, `checker/errors.go`.
 
@@ -19,23 +19,23 @@ use super::source::SourceMap;
 use super::stack::{SHALLOW_DEPTH, run_on_deep_stack};
 use super::types::Type;
 
-/// Declaration that an expression was resolved to.
+/// The declaration that an identifier or call resolves to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reference {
-    /// A variable or type, by its full name.
+    /// A variable or type, by its qualified name.
     Ident(Arc<str>),
-    /// A function, by its full name, with all overloads that the arguments allow.
+    /// A function, by its qualified name, with all overloads that match the argument types.
     Function {
-        /// The name of the function.
+        /// The qualified name.
         name: &'static str,
-        /// The rows of the overloads.
+        /// The rows of the matching overloads.
         overloads: Box<[&'static OverloadRow]>,
-        /// True if the apparent receiver is a part of the function's name.
+        /// True if the apparent receiver is part of the function's qualified name.
         namespaced: bool,
     },
 }
 
-/// A checked expression: the tree with its side tables.
+/// A checked expression: the AST with side tables indexed by [`ExprId`].
 #[derive(Debug)]
 pub struct CheckedAst {
     ast: Arc<Ast>,
@@ -44,25 +44,25 @@ pub struct CheckedAst {
 }
 
 impl CheckedAst {
-    /// The tree.
+    /// Returns the underlying AST.
     #[must_use]
     pub fn ast(&self) -> &Arc<Ast> {
         &self.ast
     }
 
-    /// The type of `id`; `dyn` where the check has not come by.
+    /// Returns the type of `id`, or `dyn` if `id` was not checked.
     #[must_use]
     pub fn type_of(&self, id: ExprId) -> Type {
         self.known_type(id).cloned().unwrap_or(Type::Dyn)
     }
 
-    /// The type of `id`, if the check has come by.
+    /// Returns the type of `id`. `None` if `id` was not checked.
     #[must_use]
     pub fn known_type(&self, id: ExprId) -> Option<&Type> {
         self.types.get(id.index())?.as_ref()
     }
 
-    /// [`CheckedAst::type_of`], by reference.
+    /// Returns the same type as [`CheckedAst::type_of`], by reference.
     #[must_use]
     pub fn type_at(&self, id: ExprId) -> &Type {
         static UNCHECKED: Type = Type::Dyn;
@@ -72,13 +72,13 @@ impl CheckedAst {
         }
     }
 
-    /// Returns the declaration that `id` was resolved to.
+    /// Returns the declaration that `id` resolves to. `None` if it has none.
     #[must_use]
     pub fn reference(&self, id: ExprId) -> Option<&Reference> {
         self.references.get(id.index())?.as_ref()
     }
 
-    /// Reports whether a part of the expression is of no type, as upstream cannot hand on.
+    /// Returns true if a subexpression has no type, which upstream cannot convert to protobuf.
     ///
     /// Source: cel-go `common/types/types.go`, `TypeToExprType`.
     #[must_use]
@@ -86,20 +86,20 @@ impl CheckedAst {
         self.types.iter().flatten().any(Type::is_unspecified)
     }
 
-    /// The type of the whole expression.
+    /// Returns the type of the whole expression.
     #[must_use]
     pub fn output_type(&self) -> Type {
         self.type_of(self.ast.root())
     }
 }
 
-/// Reports whether checking `ast` needs so much stack that it is done on a thread of its own.
+/// Returns true if `ast` is so deep that it is checked on a separate thread with a larger stack.
 #[must_use]
 pub fn is_deep(ast: &Ast) -> bool {
     ast.depth() > SHALLOW_DEPTH
 }
 
-/// Checks `ast`, which was parsed from `text`, in `env`.
+/// Checks `ast`, the result of parsing `text`, in `env`.
 ///
 /// # Example
 /// ```
@@ -113,12 +113,12 @@ pub fn is_deep(ast: &Ast) -> bool {
 ///     let ast = Arc::new(syntax::parse(text).0.ok_or("a syntax error")?);
 ///     Ok::<_, &str>(checker::check(&ast, text, &env))
 /// };
-/// let (checked, found) = check("[1, 2].map(n, string(n))")?;
-/// assert!(found.is_empty());
+/// let (checked, diagnostics) = check("[1, 2].map(n, string(n))")?;
+/// assert!(diagnostics.is_empty());
 /// assert_eq!(checked.output_type(), Type::list(Type::String));
-/// let (_, found) = check("1 + 'a'")?;
+/// let (_, diagnostics) = check("1 + 'a'")?;
 /// assert_eq!(
-///     found.render("1 + 'a'"),
+///     diagnostics.render("1 + 'a'"),
 ///     "ERROR: <input>:1:3: found no matching overload for '_+_' applied to '(int, string)'\n | 1 + 'a'\n | ..^"
 /// );
 /// # Ok::<(), &str>(())
@@ -128,7 +128,7 @@ pub fn check(ast: &Arc<Ast>, text: &str, env: &Env) -> (CheckedAst, Diagnostics)
     run_on_deep_stack(is_deep(ast), || infer::Checker::new(ast, text, env).run())
 }
 
-/// Where an expression is, for findings; the lines are indexed only if there are any.
+/// Source locations for diagnostics. Lines are indexed when the first location is requested.
 #[derive(Debug)]
 struct Places<'a> {
     text: &'a str,

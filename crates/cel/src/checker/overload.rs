@@ -1,4 +1,4 @@
-//! Calls: from a function's name and the types of its arguments to its overloads.
+//! Overload resolution of calls.
 //!
 //! Source: cel-go `checker/checker.go` (`checkCall`, `resolveOverload`).
 
@@ -36,7 +36,7 @@ impl Checker<'_> {
             }
             return;
         };
-        // `a.b.c()` is a call of `a.b.c` where that is a function, else of `c` on `a.b`.
+        // `a.b.c()` calls the function `a.b.c` if it is declared, otherwise `c` with the receiver `a.b`.
         if self.may_be_qualified(target)
             && let Some(prefix) = self.ast.qualified_name(target)
         {
@@ -143,7 +143,7 @@ impl Checker<'_> {
         }
     }
 
-    /// `&&` and `||`: each operand must be a bool, and each that is not is a finding of its own.
+    /// Checks `&&` and `||`. Each operand that is not a bool is reported separately.
     fn resolve_logical(
         &mut self,
         id: ExprId,

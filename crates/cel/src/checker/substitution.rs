@@ -1,4 +1,4 @@
-//! The bindings of free type variables, and assignability under them.
+//! Bindings of free type variables, and assignability under them.
 //!
 //! Source: cel-go `checker/mapping.go`, `checker/types.go` (`internalIsAssignable`,
 //! `isValidTypeSubstitution`, `mostGeneral`, `notReferencedIn`, `substitute`).
@@ -8,10 +8,10 @@ use std::sync::Arc;
 use crate::interrupt::checkpoint;
 use crate::types::{OpaqueType, Type, TypeParam};
 
-/// The bindings of the free type variables of one inference.
+/// Bindings of the free type variables of one inference.
 ///
-/// Where cel-go copies its mapping before each attempt and drops the copy if the attempt fails, this
-/// keeps a trail of changes and takes them back.
+/// cel-go copies its mapping before each attempt and discards the copy on failure. This type records changes
+/// in a trail and rolls them back.
 #[derive(Debug, Default)]
 pub(super) struct Substitution {
     bound: Vec<Option<Type>>,
@@ -19,7 +19,7 @@ pub(super) struct Substitution {
 }
 
 impl Substitution {
-    /// A type variable that nothing is known of yet.
+    /// Returns a new unbound type variable.
     pub(super) fn new_variable(&mut self) -> Type {
         let number = u32::try_from(self.bound.len()).unwrap_or(u32::MAX);
         self.bound.push(None);
@@ -47,7 +47,7 @@ impl Substitution {
         }
     }
 
-    /// Reports whether `from` is assignable to `to`; if so, binds the type variables that this requires.
+    /// Returns true if `from` is assignable to `to`. If so, keeps the bindings that this requires.
     pub(super) fn is_assignable(&mut self, from: &Type, to: &Type) -> bool {
         let mark = self.trail.len();
         let assignable = self.assign(from, to);
@@ -59,8 +59,8 @@ impl Substitution {
         assignable
     }
 
-    /// Binds the variable `type_` to `dyn`, so that later uses of the expression cannot give it a type that does not
-    /// have the selected field or the elements.
+    /// Binds the variable `type_` to `dyn`, so that later uses of the expression cannot bind it to a type
+    /// without the selected field or the elements.
     ///
     /// Source: cel-go `checker/checker.go`, `checkSelectField`, `checkComprehension`.
     pub(super) fn bind_to_dyn(&mut self, type_: &Type) {
@@ -68,7 +68,7 @@ impl Substitution {
         debug_assert!(is_bound, "dyn is assignable to each type");
     }
 
-    /// Reports whether each of `from` is assignable to its counterpart in `to`, under common bindings.
+    /// Returns true if each type of `from` is assignable to its counterpart in `to`, under common bindings.
     pub(super) fn is_assignable_list(&mut self, from: &[Type], to: &[Type]) -> bool {
         let mark = self.trail.len();
         let assignable = self.assign_list(from, to);
@@ -121,7 +121,7 @@ impl Substitution {
         }
     }
 
-    /// Makes `to` the meaning of the variable `param`, if that agrees with what is known of it.
+    /// Binds the variable `param` to `to`, unless that conflicts with its current binding.
     fn bind_if_valid(&mut self, to: &Type, param: TypeParam) -> Binding {
         if *to == Type::Param(param) {
             return Binding::Valid;
@@ -149,7 +149,7 @@ impl Substitution {
         Binding::Unknown
     }
 
-    /// Reports whether the variable does not occur in `within`: the occurs check of unification.
+    /// Returns true if the variable does not occur in `within` (the occurs check of unification).
     fn is_not_referenced(&self, number: u32, within: &Type) -> bool {
         if is_leaf(within) {
             return true;
@@ -175,12 +175,12 @@ impl Substitution {
         }
     }
 
-    /// `type_` with its bound variables replaced.
+    /// Returns `type_` with bound variables replaced. Free variables remain.
     pub(super) fn resolve(&self, type_: &Type) -> Type {
         self.substitute(type_, false)
     }
 
-    /// `type_` with its bound variables replaced, and the others by `dyn`.
+    /// Returns `type_` with bound variables replaced, and free ones replaced by `dyn`.
     pub(super) fn resolve_to_dyn(&self, type_: &Type) -> Type {
         self.substitute(type_, true)
     }
@@ -220,17 +220,17 @@ impl Substitution {
     }
 }
 
-/// Result of comparing a variable with a type.
+/// Result of binding a variable to a type.
 enum Binding {
-    /// The type is or has become a meaning of the variable.
+    /// The variable is now bound to a type that agrees with the given one.
     Valid,
-    /// The variable has a meaning that excludes the type.
+    /// The variable is bound to an incompatible type.
     Conflicting,
-    /// The variable has no meaning and cannot take the type.
+    /// The variable is unbound and cannot be bound to the type.
     Unknown,
 }
 
-/// `type_` with the parameters of a signature replaced by variables.
+/// Replaces the declared type parameters of a signature with `variables`.
 pub(super) fn instantiate(type_: &Type, variables: &[(&'static str, Type)]) -> Type {
     match type_ {
         Type::Param(TypeParam::Declared(name)) => variables
@@ -255,7 +255,7 @@ pub(super) fn instantiate(type_: &Type, variables: &[(&'static str, Type)]) -> T
     }
 }
 
-/// Returns true if `type_` is no variable and contains no other type.
+/// Returns true if `type_` is neither a variable nor contains other types.
 fn is_leaf(type_: &Type) -> bool {
     !matches!(
         type_,
@@ -267,7 +267,7 @@ pub(super) fn has_params(type_: &Type) -> bool {
     type_.has_part(|part| matches!(part, Type::Param(_)))
 }
 
-/// Reports whether two types are the same; a wrapper is the same as what it wraps.
+/// Returns true if two types are identical. A wrapper type is identical to its primitive type.
 ///
 /// Source: cel-go `common/types/types.go`, `Type.IsExactType`.
 pub(super) fn is_exact(left: &Type, right: &Type) -> bool {
@@ -278,7 +278,7 @@ pub(super) fn is_exact(left: &Type, right: &Type) -> bool {
     }
 }
 
-/// Reports whether null is assignable to the type.
+/// Returns true if null is assignable to the type.
 ///
 /// Source: cel-go `checker/types.go`, `internalIsAssignableNull`, `isLegacyNullable`.
 fn is_nullable(type_: &Type) -> bool {
@@ -295,7 +295,7 @@ fn is_nullable(type_: &Type) -> bool {
     )
 }
 
-/// The more general of two types that are known to unify.
+/// Returns the more general of two types that unify.
 ///
 /// Source: cel-go `checker/types.go`, `mostGeneral`.
 pub(super) fn most_general(left: &Type, right: &Type) -> Type {

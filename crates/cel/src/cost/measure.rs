@@ -1,15 +1,15 @@
-//! Arithmetic of costs at run time, on the sizes of values.
+//! Arithmetic of measured costs.
 //!
-//! Products are computed in doubles, as upstream does, so that they agree to the unit.
+//! Products are computed as doubles, as upstream, so that the results are equal.
 //!
 //! Source: cel-go `interpreter/runtimecost.go`.
 
 use super::factors::STRING_TRAVERSAL_COST_FACTOR;
 use crate::value::Value;
 
-/// The least whole number that is not less than `number`, which is not negative.
+/// Rounds the non-negative `number` up to an integer.
 ///
-/// `f64::ceil` is a call into the library of the system.
+/// `f64::ceil` is a call into the system library.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -27,7 +27,7 @@ pub fn round_up(number: f64) -> u64 {
     }
 }
 
-/// `size` times `factor`, rounded up.
+/// Returns `size` times `factor`, rounded up.
 #[must_use]
 #[expect(
     clippy::cast_precision_loss,
@@ -38,7 +38,7 @@ pub fn scaled_up(size: u64, factor: f64) -> u64 {
     round_up(size as f64 * factor)
 }
 
-/// `size` times `factor`, rounded to zero; what is less than zero wraps.
+/// Returns `size` times `factor`, rounded toward zero. A negative result wraps around.
 #[must_use]
 #[expect(
     clippy::cast_precision_loss,
@@ -55,14 +55,14 @@ pub fn scaled(size: u64, factor: f64) -> u64 {
     }
 }
 
-/// The cost of going through a text or list of the size `size` once.
+/// Returns the cost of traversing a string or list of the given size.
 #[must_use]
 #[inline]
 pub fn string_traversal_cost(size: u64) -> u64 {
     scaled_up(size, STRING_TRAVERSAL_COST_FACTOR)
 }
 
-/// The cost of matching a text of the size `text` with a regular expression of the size `pattern`.
+/// Returns the cost of matching a string of size `text` with a regular expression of size `pattern`.
 #[must_use]
 #[expect(
     clippy::cast_precision_loss,
@@ -70,12 +70,12 @@ pub fn string_traversal_cost(size: u64) -> u64 {
 )]
 pub fn matching_cost(text: u64, pattern: u64) -> u64 {
     use super::factors::REGEX_STRING_LENGTH_COST_FACTOR;
-    // An empty text still costs what the regular expression does.
+    // Matching an empty string has the cost of the regular expression.
     let text = round_up((1.0 + text as f64) * STRING_TRAVERSAL_COST_FACTOR);
     text.wrapping_mul(scaled_up(pattern, REGEX_STRING_LENGTH_COST_FACTOR))
 }
 
-/// The size of a value that has one, else one.
+/// Returns the size of a value, or 1 if it has none.
 ///
 /// Source: cel-go `ext/sets.go`, `actualSize`.
 #[must_use]
@@ -85,7 +85,7 @@ pub fn size_of(value: &Value) -> u64 {
         .map_or(1, |size| u64::try_from(size).unwrap_or(u64::MAX))
 }
 
-/// The size of the argument at `n`.
+/// Returns the size of the argument with index `n`.
 #[must_use]
 pub fn size_at(args: &[Value], n: usize) -> u64 {
     args.get(n).map_or(1, size_of)

@@ -1,7 +1,8 @@
-//! The model of costs, in cost units, of which one is about 50 ns of work.
+//! The cost model. A cost unit is about 50 ns of work.
 //!
-//! The [`Costs`] of a function are in the row that declares it, the estimate of a call as well as what an evaluated
-//! one costs. [`estimate`](super::estimate) adds them up over an expression, with sizes by a [`SizeEstimator`].
+//! The [`Costs`] of a function are defined in the row that declares it: the estimated cost of a call and the
+//! measured one. [`estimate`](super::estimate) adds up the estimates of an expression, using sizes from a
+//! [`SizeEstimator`].
 //!
 //! Source: cel-go `checker/cost.go`.
 

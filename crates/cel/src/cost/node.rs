@@ -1,4 +1,4 @@
-//! Subjects of an estimator's answers: expressions and calls.
+//! Inputs of size estimators and cost estimates: expressions and calls.
 //!
 //! Source: cel-go `checker/cost.go`, `AstNode`, `CallEstimate`.
 
@@ -7,18 +7,18 @@ use super::size::{CostEstimate, SizeEstimate};
 use crate::ast::{Expr, Literal};
 use crate::types::{Primitive, Type};
 
-/// An expression, for the purpose of estimates.
+/// An expression, as seen by estimators.
 #[derive(Clone, Copy, Debug)]
 pub struct AstNode<'a> {
     pub(crate) path: Path<'a>,
     pub(crate) type_: &'a Type,
-    /// The expression, or none for the items of a list.
+    /// The expression. `None` for the elements of a list.
     pub(crate) expr: Option<&'a Expr>,
     pub(crate) computed_size: Option<SizeEstimate>,
 }
 
 impl<'a> AstNode<'a> {
-    /// A value that nothing is known of but its type and, perhaps, its size.
+    /// Creates a node with a known type and, optionally, a known size.
     #[must_use]
     pub fn of_type(type_: &'a Type, computed_size: Option<SizeEstimate>) -> Self {
         Self {
@@ -29,25 +29,25 @@ impl<'a> AstNode<'a> {
         }
     }
 
-    /// How the value is reached from a declared variable.
+    /// Returns the path from a declared variable to the value.
     #[must_use]
     pub fn path(&self) -> Path<'a> {
         self.path
     }
 
-    /// The type.
+    /// Returns the type.
     #[must_use]
     pub fn type_(&self) -> &'a Type {
         self.type_
     }
 
-    /// The size as far as the expression itself tells.
+    /// Returns the size as computed from the expression itself. `None` if it is unknown.
     #[must_use]
     pub fn computed_size(&self) -> Option<SizeEstimate> {
         self.computed_size
     }
 
-    /// The literal that the expression is.
+    /// Returns the literal, if the expression is one.
     #[must_use]
     pub fn literal(&self) -> Option<&'a Literal> {
         match self.expr {
@@ -56,7 +56,7 @@ impl<'a> AstNode<'a> {
         }
     }
 
-    /// The items of a list, or the keys of a map; none where the type has no parameters.
+    /// Returns the elements of a list or the keys of a map. `None` if the type has no parameters.
     #[must_use]
     pub fn items(&self) -> Option<AstNode<'a>> {
         let type_ = match self.type_ {
@@ -73,7 +73,7 @@ impl<'a> AstNode<'a> {
         })
     }
 
-    /// Reports whether the value is of a string or bytes type, wrapped or not.
+    /// Returns true if the type is string or bytes, or a wrapper of either.
     #[must_use]
     pub fn is_text(&self) -> bool {
         matches!(
@@ -83,7 +83,7 @@ impl<'a> AstNode<'a> {
     }
 }
 
-/// The operands of a call of one overload.
+/// Operands of a call of one overload.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     /// The receiver.
@@ -92,17 +92,17 @@ pub struct Call<'a> {
     pub args: &'a [AstNode<'a>],
 }
 
-/// Estimate of a call's own cost, and of the size of its result.
+/// Estimated cost of a call and size of its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallEstimate {
-    /// The cost, without that of the arguments.
+    /// The cost, excluding the arguments.
     pub cost: CostEstimate,
-    /// The size of the result, of strings, bytes, lists and maps.
+    /// The size of the result, for strings, bytes, lists and maps.
     pub result_size: Option<SizeEstimate>,
 }
 
 impl CallEstimate {
-    /// A cost, and nothing known of the result's size.
+    /// Creates an estimate without a result size.
     #[must_use]
     pub const fn of_cost(cost: CostEstimate) -> Self {
         Self {
@@ -111,7 +111,7 @@ impl CallEstimate {
         }
     }
 
-    /// This with `cost` added.
+    /// Returns this estimate with `cost` added.
     #[must_use]
     pub(crate) const fn with(self, cost: CostEstimate) -> Self {
         Self {
@@ -120,7 +120,7 @@ impl CallEstimate {
         }
     }
 
-    /// A cost and the size of the result.
+    /// Creates an estimate with a result size.
     #[must_use]
     pub const fn sized(cost: CostEstimate, result_size: SizeEstimate) -> Self {
         Self {
@@ -130,19 +130,19 @@ impl CallEstimate {
     }
 }
 
-/// Who knows the sizes of variables and of what is reached from them.
+/// A source of sizes of variables and their contents.
 pub trait SizeEstimator: Sync {
-    /// The size of `node`, or `None` where nothing is known but its type.
+    /// Returns the size of `node`. `None` if it is unknown.
     fn estimate_size(&self, node: &AstNode<'_>) -> Option<SizeEstimate>;
 
-    /// The answer, and true if another estimator may have another one for the node: one of those that
-    /// [`estimate_each`](crate::estimate::estimate_each) gets together.
+    /// Returns the size, and true if other estimators of the same
+    /// [`estimate_each`](crate::estimate::estimate_each) call may return a different size for the node.
     fn estimate_varying_size(&self, node: &AstNode<'_>) -> (Option<SizeEstimate>, bool) {
         (self.estimate_size(node), true)
     }
 }
 
-/// Knows no sizes.
+/// An estimator that knows no sizes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UnknownSizes;
 
@@ -152,10 +152,9 @@ impl SizeEstimator for UnknownSizes {
     }
 }
 
-/// The size of `node` by itself, or as `sizes` knows it, or unknown.
+/// Returns the computed size of `node`, or else the size from `sizes`, or else an unknown size.
 ///
-/// Source: cel-go `ext/sets.go`, `estimateSize`; k8s.io/apiserver `pkg/cel/library/cost.go`,
-/// `sizeEstimate`.
+/// Source: cel-go `ext/sets.go`, `estimateSize`; k8s.io/apiserver `pkg/cel/library/cost.go`, `sizeEstimate`.
 pub fn size_of(sizes: &dyn SizeEstimator, node: &AstNode<'_>) -> SizeEstimate {
     node.computed_size
         .or_else(|| sizes.estimate_size(node))

@@ -1,7 +1,7 @@
-//! Paths: how a value is reached from a declared variable, for who knows the sizes of variables.
+//! Paths from a declared variable to a value, used by size estimators.
 //!
-//! Paths share their beginnings: each is a last step and the path before it. They live in one arena, so
-//! that a long path is dropped without recursion.
+//! Paths share prefixes: a path is a last step and its prefix. All paths are stored in one arena, so that a
+//! long path is dropped without recursion.
 //!
 //! Source: cel-go `checker/cost.go`, `AstNode.Path`, `coster.exprPaths`.
 
@@ -10,11 +10,11 @@ use std::sync::Arc;
 /// A step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathStep {
-    /// A variable, by its full name; always the first step.
+    /// A variable, by its qualified name. Always the first step.
     Variable(Arc<str>),
-    /// A field, as the expression writes it, that is escaped; or a key of a map that is selected like one.
+    /// A field, by its escaped name, or a map key selected like a field.
     Field(Arc<str>),
-    /// Any item of a list (cel-go's `@items`).
+    /// Any element of a list (cel-go's `@items`).
     Items,
     /// Any index of a list (cel-go's `@indices`).
     Indices,
@@ -25,7 +25,7 @@ pub enum PathStep {
 }
 
 impl PathStep {
-    /// The step as cel-go writes it.
+    /// Returns cel-go's notation of the step.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -38,27 +38,27 @@ impl PathStep {
     }
 }
 
-/// The last step of a path in its arena.
+/// Index of the last step of a path in its arena.
 pub(crate) type PathId = usize;
 
-/// All paths of one estimate.
+/// The paths of one estimate.
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
-    /// Each step with the path before it.
+    /// Each step, with the path that precedes it.
     steps: Vec<(Option<PathId>, PathStep)>,
 }
 
 impl Paths {
-    /// The path `before` with `step` behind it.
+    /// Appends `step` to the path `before`.
     ///
-    /// `before` may be nothing: what is iterated over need not have a path, and its items have one of a
-    /// single step then.
+    /// `before` may be `None`: the range of a comprehension may have no path, in which case the path of its
+    /// elements has a single step.
     pub(crate) fn add(&mut self, before: Option<PathId>, step: PathStep) -> PathId {
         self.steps.push((before, step));
         self.steps.len().saturating_sub(1)
     }
 
-    /// The path of the last step `last`.
+    /// Returns the path that ends with the step `last`.
     pub(crate) fn path(&self, last: Option<PathId>) -> Path<'_> {
         Path {
             paths: self,
@@ -68,10 +68,10 @@ impl Paths {
     }
 }
 
-/// The arena of what has no path.
+/// The arena of the empty path.
 pub(crate) static NO_PATHS: Paths = Paths { steps: Vec::new() };
 
-/// A path, or none for what no declared variable leads to.
+/// A path. Empty if no declared variable leads to the value.
 #[derive(Clone, Copy, Debug)]
 pub struct Path<'a> {
     paths: &'a Paths,
@@ -80,13 +80,13 @@ pub struct Path<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// Reports whether there is no path.
+    /// Returns true if there is no path.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.last.is_none() && !self.items
     }
 
-    /// The steps, beginning with the variable.
+    /// Returns the steps, starting with the variable.
     #[must_use]
     pub fn steps(&self) -> Vec<&'a PathStep> {
         let mut steps = Vec::new();
@@ -102,7 +102,7 @@ impl<'a> Path<'a> {
         steps
     }
 
-    /// The path of the items of the list at this path; none if this is none.
+    /// Returns the path of the elements of the list at this path. Empty if this path is empty.
     #[must_use]
     pub(crate) fn to_items(self) -> Self {
         let items = self.last.is_some();

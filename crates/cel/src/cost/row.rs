@@ -1,4 +1,4 @@
-//! The costs of an overload, as its row has them.
+//! Costs of an overload, as defined in its row.
 //!
 //! Source: cel-go `checker/cost.go` (`FunctionEstimator`), `interpreter/runtimecost.go` (`FunctionTracker`).
 
@@ -8,19 +8,19 @@ use super::node::{Call, CallEstimate, SizeEstimator};
 use super::size::CostEstimate;
 use crate::value::{EvalBudget, EvalError, Value};
 
-/// The cost of a call, before it is evaluated.
+/// Estimated cost of a call.
 #[derive(Clone, Copy)]
 pub enum StaticCost {
-    /// So many units, beside what the arguments cost; nothing is known of the size of the result.
+    /// A fixed cost in addition to the cost of the arguments. The size of the result is unknown.
     Fixed(u64),
-    /// Cost of the function itself, on top of the cost of its arguments.
+    /// The cost of the function itself, in addition to the cost of its arguments.
     Of(fn(&Call<'_>, &dyn SizeEstimator) -> CallEstimate),
-    /// Cost computed by the function from the costs of its arguments, not all of which need be evaluated.
+    /// The total cost, computed from the costs of the arguments, not all of which need be evaluated.
     WithArgs(fn(&Call<'_>, &[CostEstimate]) -> CallEstimate),
 }
 
 impl StaticCost {
-    /// The estimate for `call`, with what the arguments cost.
+    /// Returns the estimate for `call`, including the cost of the arguments.
     pub(crate) fn estimate(
         self,
         call: &Call<'_>,
@@ -36,29 +36,29 @@ impl StaticCost {
     }
 }
 
-/// How the cost of an evaluated call is computed of its arguments and its result.
+/// Computes the cost of an evaluated call from its arguments and its result.
 ///
-/// An error ends the evaluation, as a panic of upstream's does. Arguments that failed are values of the kind
-/// [`Value::Error`]. A function that visits values counts them in the budget.
+/// An error ends the evaluation, like a panic of upstream. Arguments that failed are passed as
+/// [`Value::Error`]. A function that visits values charges them to the budget.
 pub type CallCost = fn(&[Value], &Result<Value, EvalError>, &EvalBudget) -> Result<u64, EvalError>;
 
-/// The cost of an evaluated call.
+/// Measured cost of an evaluated call.
 #[derive(Clone, Copy)]
 pub enum RuntimeCost {
-    /// So many units.
+    /// A fixed cost.
     Fixed(u64),
-    /// By the arguments.
+    /// A function of the arguments.
     ByArgs(fn(&[Value]) -> u64),
-    /// By the arguments and the result, where upstream's accounting may panic.
+    /// A function of the arguments and the result, for costs whose computation may panic in upstream.
     By(CallCost),
 }
 
 impl RuntimeCost {
-    /// The cost of a call.
+    /// Returns the cost of a call.
     ///
     /// # Errors
     ///
-    /// Where upstream's accounting panics.
+    /// If upstream's computation panics.
     #[inline]
     pub fn of(
         self,
@@ -74,38 +74,38 @@ impl RuntimeCost {
     }
 }
 
-/// The calls that a cost counts for when they are evaluated.
+/// The calls to which a measured cost applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CostScope {
-    /// Those that the check resolved to the overload alone (`OverloadCostTracker`).
+    /// Calls that the checker resolved to this overload only (`OverloadCostTracker`).
     Overload,
-    /// All calls of the function that no overload's own cost counts for, also those for which the check left
-    /// open which overload it is (`ActualCostEstimator`).
+    /// All calls of the function that no `Overload` cost covers, including calls without a resolved overload
+    /// (`ActualCostEstimator`).
     Function,
 }
 
-/// The costs of an overload.
+/// Costs of an overload.
 #[derive(Clone, Copy, Debug)]
 pub struct Costs {
-    /// The estimate, before an evaluation.
+    /// The estimated cost.
     pub estimate: StaticCost,
-    /// The cost of an evaluated call.
+    /// The measured cost of an evaluated call.
     pub actual: RuntimeCost,
-    /// The calls that `actual` counts for.
+    /// The calls to which `actual` applies.
     pub scope: CostScope,
 }
 
 impl Costs {
-    /// One unit for the call.
+    /// One unit per call.
     pub const ONE: Self = Self::fixed(1);
 
-    /// So many units for the call.
+    /// Creates a fixed cost per call.
     #[must_use]
     pub const fn fixed(cost: u64) -> Self {
         Self::new(StaticCost::Fixed(cost), RuntimeCost::Fixed(cost))
     }
 
-    /// The costs of one overload.
+    /// Creates the costs of one overload.
     #[must_use]
     pub const fn new(estimate: StaticCost, actual: RuntimeCost) -> Self {
         Self {
@@ -115,7 +115,7 @@ impl Costs {
         }
     }
 
-    /// These costs, as those of all calls of the function.
+    /// Extends these costs to all calls of the function.
     #[must_use]
     pub const fn of_function(mut self) -> Self {
         self.scope = CostScope::Function;
@@ -123,18 +123,18 @@ impl Costs {
     }
 }
 
-/// Where the parts of the result of a call come from.
+/// Origin of the contents of a call's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultOf {
-    /// Nothing is known.
+    /// Unknown.
     Call,
-    /// It is an item of the first argument, a list.
+    /// An element of the first argument, a list.
     Items,
-    /// It is a value of the first argument, a map.
+    /// A value of the first argument, a map.
     Values,
-    /// It is made of both operands, or is one of the last two.
+    /// A combination of both operands, or one of the last two operands.
     Operands,
-    /// It is the argument.
+    /// The argument itself.
     Argument,
 }
 

@@ -1,42 +1,42 @@
-//! Ranges of costs and sizes, and arithmetic on them that saturates at 2^64-1.
+//! Ranges of costs and sizes, with arithmetic that saturates at 2^64-1.
 //!
 //! Source: cel-go `checker/cost.go` (`CostEstimate`, `SizeEstimate`, `addUint64NoOverflow`,
 //! `multiplyUint64NoOverflow`, `multiplyByCostFactor`).
 
 use std::fmt;
 
-/// A range of costs, in cost units; `u64::MAX` stands for "that much or more".
+/// A range of costs, in cost units. `u64::MAX` means that much or more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CostEstimate {
-    /// The least that an evaluation costs.
+    /// The minimum cost of an evaluation.
     pub min: u64,
-    /// The most that an evaluation costs.
+    /// The maximum cost of an evaluation.
     pub max: u64,
 }
 
 /// A range of sizes: code points of a string, bytes, elements of a list, entries of a map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SizeEstimate {
-    /// The smallest size.
+    /// The minimum size.
     pub min: u64,
-    /// The greatest size.
+    /// The maximum size.
     pub max: u64,
 }
 
 impl CostEstimate {
-    /// The range from `min` to `max`.
+    /// Creates the range from `min` to `max`.
     #[must_use]
     pub const fn new(min: u64, max: u64) -> Self {
         Self { min, max }
     }
 
-    /// A cost that is known.
+    /// Creates a known cost.
     #[must_use]
     pub const fn fixed(cost: u64) -> Self {
         Self::new(cost, cost)
     }
 
-    /// The sum of both ends.
+    /// Adds the bounds.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self::new(
@@ -45,7 +45,7 @@ impl CostEstimate {
         )
     }
 
-    /// The product of both ends.
+    /// Multiplies the bounds.
     #[must_use]
     pub const fn times(self, other: Self) -> Self {
         Self::new(
@@ -54,13 +54,13 @@ impl CostEstimate {
         )
     }
 
-    /// Both ends times `factor`, rounded up.
+    /// Multiplies the bounds by `factor`, rounding up.
     #[must_use]
     pub fn by_factor(self, factor: f64) -> Self {
         Self::new(scaled(self.min, factor), scaled(self.max, factor))
     }
 
-    /// The smallest range that holds both.
+    /// Returns the smallest range that contains both.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self::new(self.min.min(other.min), self.max.max(other.max))
@@ -74,22 +74,22 @@ impl fmt::Display for CostEstimate {
 }
 
 impl SizeEstimate {
-    /// A size of which nothing is known.
+    /// An unknown size.
     pub const UNKNOWN: Self = Self::new(0, u64::MAX);
 
-    /// The range from `min` to `max`.
+    /// Creates the range from `min` to `max`.
     #[must_use]
     pub const fn new(min: u64, max: u64) -> Self {
         Self { min, max }
     }
 
-    /// A size that is known.
+    /// Creates a known size.
     #[must_use]
     pub const fn fixed(size: u64) -> Self {
         Self::new(size, size)
     }
 
-    /// The sum of both ends.
+    /// Adds the bounds.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self::new(
@@ -98,7 +98,7 @@ impl SizeEstimate {
         )
     }
 
-    /// The product of both ends.
+    /// Multiplies the bounds.
     #[must_use]
     pub const fn times(self, other: Self) -> Self {
         Self::new(
@@ -107,26 +107,26 @@ impl SizeEstimate {
         )
     }
 
-    /// The cost of as many steps, each of which costs `cost`.
+    /// Returns the cost of this many steps, each with the given cost.
     #[must_use]
     pub const fn times_cost(self, cost: CostEstimate) -> CostEstimate {
         CostEstimate::new(self.min, self.max).times(cost)
     }
 
-    /// The cost of as many steps of `cost_per_unit` each, rounded up.
+    /// Returns the cost of this many steps of `cost_per_unit` each, rounded up.
     #[must_use]
     pub fn by_factor(self, cost_per_unit: f64) -> CostEstimate {
         CostEstimate::new(self.min, self.max).by_factor(cost_per_unit)
     }
 
-    /// The smallest range that holds both.
+    /// Returns the smallest range that contains both.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self::new(self.min.min(other.min), self.max.max(other.max))
     }
 }
 
-/// `n` as a float, to the nearest one.
+/// Converts `n` to the nearest double.
 #[expect(
     clippy::cast_precision_loss,
     reason = "the estimates are defined on the nearest float"
@@ -135,7 +135,7 @@ pub(crate) const fn to_f64(n: u64) -> f64 {
     n as f64
 }
 
-/// `n` times `factor`, rounded up; 2^64-1 where that is more.
+/// Returns `n` times `factor`, rounded up and saturated at 2^64-1.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn factors_round_up_and_saturate() {
+    fn by_factor_rounds_up_and_saturates() {
         let size = |min, max| SizeEstimate::new(min, max);
         assert_eq!(size(1, 11).by_factor(0.1), CostEstimate::new(1, 2));
         assert_eq!(size(0, 10).by_factor(0.1), CostEstimate::new(0, 1));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_and_products_saturate() {
+    fn plus_and_times_saturate() {
         let big = CostEstimate::new(2, u64::MAX - 1);
         assert_eq!(
             big.plus(CostEstimate::fixed(2)),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn unions_hold_both() {
+    fn union_contains_both() {
         let union = CostEstimate::new(3, 4).union(CostEstimate::new(1, 2));
         assert_eq!(union, CostEstimate::new(1, 4));
     }

@@ -1,20 +1,20 @@
-//! Kinds of findings: the data of each, and its message.
+//! Kinds of diagnostics, with their data and messages.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::types::{FieldTypes, Type};
 
-/// Codes of findings. The names are stable once released.
+/// Diagnostic code. Its name is stable once released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Code {
-    /// The text is not an expression of the language.
+    /// The source is not a valid expression.
     Syntax,
     /// A size or depth limit of the parser is exceeded.
     LimitExceeded,
     /// A macro is called with arguments that it does not accept.
     InvalidMacroCall,
-    /// A name that nothing declares.
+    /// An undeclared name.
     UndeclaredReference,
     /// A field that the object type does not have.
     UndefinedField,
@@ -30,7 +30,7 @@ pub enum Code {
     MixedLiteral,
     /// A type that is named but not declared.
     UnresolvedType,
-    /// A name that is used as a type and does not denote one.
+    /// A name that is used as a type but does not refer to one.
     NotAType,
     /// A malformed optional selection.
     InvalidOptionalSelection,
@@ -40,31 +40,33 @@ pub enum Code {
     TooComplex,
 }
 
-/// The problem that a finding reports. `Display` writes its message, in cel-go's words if cel-go reports it too.
+/// The problem that a diagnostic reports. `Display` formats its message, with cel-go's wording if cel-go
+/// reports it too.
 ///
-/// Each problem that several passes report is a variant with its data, so that its wording exists once. Source:
-/// cel-go `checker/errors.go`.
+/// A problem that several passes report is a variant with data, so that its wording is defined once.
+///
+/// Source: cel-go `checker/errors.go`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiagnosticKind {
-    /// A name or a function that nothing declares.
+    /// An undeclared name or function.
     UndeclaredReference {
-        /// The name.
+        /// The undeclared name.
         name: Arc<str>,
     },
-    /// A field that the value does not have.
+    /// A field that the operand does not have.
     UndefinedField(UndefinedField),
     /// No overload of `function` accepts arguments of these types.
     NoMatchingOverload {
-        /// The name of the function: `startsWith`, `_+_`.
+        /// The function name, such as `startsWith` or `_+_`.
         function: Arc<str>,
-        /// True if the first type is that of the receiver.
+        /// True if the first type is the receiver's.
         is_member: bool,
-        /// The types of receiver and arguments.
+        /// The types of the receiver and the arguments.
         args: Box<[Type]>,
     },
-    /// A field is selected from a value whose type has none.
+    /// A field selection from a value whose type has no fields.
     NoFieldSelection {
-        /// The type of the value.
+        /// The type of the operand.
         operand: Type,
     },
     /// The range of a comprehension is neither a list nor a map.
@@ -72,35 +74,35 @@ pub enum DiagnosticKind {
         /// The type of the range.
         range: Type,
     },
-    /// An expression has another type than the expected one.
+    /// An expression does not have the expected type.
     TypeMismatch {
         /// The expected type.
         expected: Type,
         /// The type of the expression.
         actual: Type,
     },
-    /// An element of a list or map literal has another type than the elements before it.
+    /// An element of a list or map literal does not have the type of the previous elements.
     MixedLiteral {
-        /// The type of the elements before it.
+        /// The type of the previous elements.
         expected: Type,
         /// The type of the element.
         actual: Type,
     },
-    /// A field of an object literal is set to a value of another type.
+    /// A field of an object literal is set to a value of the wrong type.
     FieldTypeMismatch {
-        /// The field.
+        /// The field name.
         field: Arc<str>,
-        /// The declared type, as shown.
+        /// The declared type, formatted.
         declared: String,
-        /// The type of the value, as shown.
+        /// The type of the value, formatted.
         actual: String,
     },
-    /// An object type that nothing declares.
+    /// An undeclared object type.
     UnresolvedType {
-        /// The name of the type.
+        /// The type name.
         name: Arc<str>,
     },
-    /// A problem that one place reports.
+    /// A problem that is reported at a single place in the code.
     Other {
         /// The code.
         code: Code,
@@ -109,27 +111,27 @@ pub enum DiagnosticKind {
     },
 }
 
-/// A field that a value does not have.
+/// A field that the operand does not have.
 #[derive(Clone, Debug)]
 pub struct UndefinedField {
     /// The name as written in the expression.
     pub name: Arc<str>,
-    /// The fields that the value has.
+    /// The fields that the operand has.
     pub candidates: Candidates,
 }
 
 /// The fields of a value.
 #[derive(Clone, Debug)]
 pub enum Candidates {
-    /// Those of an object type.
+    /// The fields of an object type.
     Declared(Arc<dyn FieldTypes>),
     /// The keys of a map literal.
     Keys(Arc<[Arc<str>]>),
-    /// Unknown here: a table that is still being filled, by a caller that knows the names.
+    /// Unknown at this point, because the field table is still being built. The caller knows the names.
     Elsewhere,
 }
 
-/// The candidates are advice, and do not distinguish two findings.
+/// Equality ignores the candidates, which only support suggestions.
 impl PartialEq for UndefinedField {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
@@ -139,7 +141,7 @@ impl PartialEq for UndefinedField {
 impl Eq for UndefinedField {}
 
 impl UndefinedField {
-    /// The field `name` of an object type with `fields`.
+    /// Creates the problem for the field `name` of an object type with the given fields.
     #[must_use]
     pub fn new(name: &str, fields: &Arc<dyn FieldTypes>) -> Self {
         Self {
@@ -150,7 +152,7 @@ impl UndefinedField {
 }
 
 impl Candidates {
-    /// The fields that `fields` declares.
+    /// Creates the candidates from a field table.
     #[must_use]
     pub fn new(fields: &Arc<dyn FieldTypes>) -> Self {
         if fields.is_growing() {
@@ -160,7 +162,7 @@ impl Candidates {
         }
     }
 
-    /// The names, as they are written in an expression.
+    /// Returns the names, in their escaped form.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
         match self {
@@ -172,7 +174,7 @@ impl Candidates {
 }
 
 impl DiagnosticKind {
-    /// The message without the container of names.
+    /// Returns the message without the container name.
     #[must_use]
     pub(super) fn without_container(&self) -> String {
         match self {
@@ -181,7 +183,7 @@ impl DiagnosticKind {
         }
     }
 
-    /// The code of the problem.
+    /// Returns the code of the problem.
     #[must_use]
     pub fn code(&self) -> Code {
         match self {
@@ -199,7 +201,7 @@ impl DiagnosticKind {
 }
 
 impl DiagnosticKind {
-    /// Returns true if the message names the type of an expression that has a problem itself.
+    /// Returns true if the message shows the type of an expression that has an error of its own.
     #[must_use]
     pub fn follows_from_another(&self) -> bool {
         let is_error = |type_: &Type| type_.has_part(|part| *part == Type::Error);
@@ -261,7 +263,7 @@ impl fmt::Display for DiagnosticKind {
     }
 }
 
-/// Writes `(int, string)`, or `list(int).(string)` for a member call.
+/// Formats a signature: `(int, string)`, or `list(int).(string)` for a member call.
 fn write_signature(f: &mut fmt::Formatter<'_>, is_member: bool, args: &[Type]) -> fmt::Result {
     let args = match args.split_first() {
         Some((receiver, args)) if is_member => {

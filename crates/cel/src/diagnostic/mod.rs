@@ -1,4 +1,4 @@
-//! Findings about an expression, as data, and cel-go's rendering of them.
+//! Diagnostics of an expression, and cel-go's text format for them.
 //!
 //! Source: cel-go `common/error.go` (`Error.ToDisplayString`), `common/errors.go`
 //! (`Errors.ToDisplayString`).
@@ -12,19 +12,19 @@ use super::ast::ExprId;
 use super::interrupt::checkpoint_of;
 use super::source::{Location, SourceMap};
 
-/// The severity of a finding.
+/// Severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// The expression cannot be used, or its evaluation fails.
+    /// The expression is invalid, or its evaluation fails.
     Error,
-    /// The expression can be evaluated, and hardly does what is meant.
+    /// The expression is valid, but probably not intended.
     Warning,
 }
 
 impl Severity {
-    /// The word that stands before a finding.
+    /// Returns the label in front of a diagnostic.
     ///
-    /// Source: cel-go `common/error.go`, `Error.ToDisplayString`; it has errors alone.
+    /// Source: cel-go `common/error.go`, `Error.ToDisplayString`, which supports errors only.
     const fn label(self) -> &'static str {
         match self {
             Self::Error => "ERROR",
@@ -33,21 +33,21 @@ impl Severity {
     }
 }
 
-/// A finding about an expression.
+/// A problem with an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The problem.
     pub kind: DiagnosticKind,
-    /// The place.
+    /// The source location.
     pub location: Location,
-    /// The expression with the problem; findings of the parser have none.
+    /// The expression with the problem. `None` for diagnostics of the parser.
     pub expr: Option<ExprId>,
-    /// An addition to the message: why the problem is certain, for one.
+    /// A note that supplements the message, such as the reason why the problem is certain.
     pub note: Option<&'static str>,
 }
 
 impl Diagnostic {
-    /// The message without the container of names: Kubernetes' expressions are in none.
+    /// Returns the message without the container name. Kubernetes' expressions have no container.
     #[must_use]
     pub fn without_container(&self) -> String {
         let message = self.kind.without_container();
@@ -58,7 +58,7 @@ impl Diagnostic {
     }
 }
 
-/// The message.
+/// Formats the message.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, note, .. } = self;
@@ -69,21 +69,21 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// The most findings that are kept for one expression; further ones are counted.
+/// Maximum number of diagnostics stored per expression. Further ones are counted.
 ///
 /// Source: cel-go `common/errors.go`, `maxErrorsToReport`.
 const MAX_REPORTED: usize = 100;
 
-/// A rendering that has come to this many bytes ends with a count of what was left out. Upstream has no such
-/// bound, and 3 MB of text for an expression of 16 KB.
+/// Maximum size of a rendering in bytes, after which the number of omitted diagnostics is printed. Upstream
+/// has no limit and produces 3 MB of text for an expression of 16 KB.
 const MAX_RENDERED_BYTES: usize = 128 * 1024;
 
-/// Lines longer than this, in bytes, are not shown.
+/// Maximum length of a source line in bytes. Longer lines are not shown.
 ///
 /// Source: cel-go `common/error.go`, `maxSnippetLength`.
 const MAX_SNIPPET_BYTES: usize = 16_384;
 
-/// The findings about one expression, in the order in which they were found.
+/// The diagnostics of one expression, in the order of detection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics {
     reported: Vec<Diagnostic>,
@@ -91,7 +91,7 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Adds a finding of the parser.
+    /// Adds a diagnostic of the parser.
     pub fn report(&mut self, code: Code, location: Location, message: impl Into<String>) {
         let message = message.into();
         self.add(Diagnostic {
@@ -102,7 +102,7 @@ impl Diagnostics {
         });
     }
 
-    /// Adds a finding about the expression `expr`.
+    /// Adds a diagnostic about the expression `expr`.
     pub fn report_at(&mut self, kind: DiagnosticKind, location: Location, expr: ExprId) {
         self.add(Diagnostic {
             kind,
@@ -112,7 +112,7 @@ impl Diagnostics {
         });
     }
 
-    /// Adds a finding.
+    /// Adds a diagnostic.
     pub fn add(&mut self, diagnostic: Diagnostic) {
         self.n_found += 1;
         if self.reported.len() < MAX_REPORTED {
@@ -120,39 +120,39 @@ impl Diagnostics {
         }
     }
 
-    /// Reports whether nothing was found.
+    /// Returns true if there are no diagnostics.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.n_found == 0
     }
 
-    /// The findings that were kept.
+    /// Returns the stored diagnostics.
     #[must_use]
     pub fn as_slice(&self) -> &[Diagnostic] {
         &self.reported
     }
 
-    /// How many findings there are, kept or not.
+    /// Returns the total number of diagnostics, including those not stored.
     #[must_use]
     pub fn n_found(&self) -> usize {
         self.n_found
     }
 
-    /// Keeps only the findings that `keep` accepts.
+    /// Removes the diagnostics that `keep` rejects.
     pub fn retain(&mut self, keep: impl FnMut(&Diagnostic) -> bool) {
         let n_before = self.reported.len();
         self.reported.retain(keep);
         self.n_found -= n_before - self.reported.len();
     }
 
-    /// The number of findings that were not kept.
+    /// Returns the number of diagnostics that were not stored.
     #[must_use]
     pub fn n_left_out(&self) -> usize {
         self.n_found - self.reported.len()
     }
 
-    /// Sorts the findings by place, and keeps as many as can be rendered in about `max_bytes`, but always the
-    /// first; the length of the rendering.
+    /// Sorts the diagnostics by location and truncates them to those that render in about `max_bytes`,
+    /// keeping at least one. Returns the length of the rendering.
     pub fn cut(&mut self, text: &str, max_bytes: usize) -> usize {
         self.reported.sort_by_key(|diagnostic| diagnostic.location);
         let source = SourceMap::new(text);
@@ -175,7 +175,8 @@ impl Diagnostics {
         length.0
     }
 
-    /// cel-go's text: an `ERROR:` line each with the source line and a caret, sorted by place.
+    /// Formats the diagnostics as cel-go does: an `ERROR:` line each, with the source line and a caret,
+    /// sorted by location.
     #[must_use]
     pub fn render(&self, text: &str) -> String {
         let mut sorted = self.clone();
@@ -187,7 +188,7 @@ impl Diagnostics {
         sorted.render_as(text, shown)
     }
 
-    /// The findings in the order in which they are, as `shown`.
+    /// Formats the diagnostics in their current order.
     #[must_use]
     pub fn render_as(&self, text: &str, shown: Shown) -> String {
         let mut out = String::new();
@@ -195,7 +196,7 @@ impl Diagnostics {
         out
     }
 
-    /// The length of [`Self::render_as`], in bytes.
+    /// Returns the length of [`Self::render_as`] in bytes.
     #[must_use]
     pub fn rendered_len(&self, text: &str, shown: Shown) -> usize {
         let mut length = Length(0);
@@ -203,7 +204,7 @@ impl Diagnostics {
         length.0
     }
 
-    /// The lines of the source that are shown below the findings, each with the line of its caret.
+    /// Returns the source lines shown below the diagnostics, each followed by a line with a caret.
     #[must_use]
     pub fn excerpts(&self, text: &str) -> String {
         let source = SourceMap::new(text);
@@ -235,7 +236,7 @@ impl Diagnostics {
     }
 }
 
-/// The text about `n` findings that were not kept.
+/// Formats the note about `n` diagnostics that were not stored.
 ///
 /// Source: cel-go `common/errors.go`, `Errors.ToDisplayString`.
 #[must_use]
@@ -243,16 +244,16 @@ pub fn left_out(n: usize) -> String {
     format!("{n} more errors were truncated")
 }
 
-/// The form in which findings are rendered.
+/// Rendering options.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown {
-    /// The severity that stands before each of them.
+    /// The severity label in front of each diagnostic.
     pub severity: Severity,
-    /// True where the line of the source and a caret stand below each of them.
+    /// True if the source line and a caret are shown below each diagnostic.
     pub with_source: bool,
 }
 
-/// The length of what is written, in bytes.
+/// A writer that counts bytes.
 struct Length(usize);
 
 impl Write for Length {
@@ -282,7 +283,7 @@ impl Diagnostic {
         Ok(())
     }
 
-    /// The line of the source that is shown below the finding.
+    /// Returns the source line shown below the diagnostic. `None` if it is not shown.
     fn snippet<'a>(&self, text: &'a str, source: &SourceMap) -> Option<&'a str> {
         let snippet = source.snippet(text, self.location.line)?;
         (snippet.len() <= MAX_SNIPPET_BYTES).then_some(snippet)
@@ -314,32 +315,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn carets_are_wide_under_wide_characters() {
-        let mut found = Diagnostics::default();
-        found.report(Code::TypeMismatch, Location { line: 1, column: 4 }, "m");
+    fn render_wide_character_uses_wide_caret() {
+        let mut diagnostics = Diagnostics::default();
+        diagnostics.report(Code::TypeMismatch, Location { line: 1, column: 4 }, "m");
         assert_eq!(
-            found.render("'é' + 1"),
+            diagnostics.render("'é' + 1"),
             "ERROR: <input>:1:5: m\n | 'é' + 1\n | .\u{ff0e}..^"
         );
     }
 
     #[test]
-    fn errors_beyond_the_limit_are_counted() {
-        let mut found = Diagnostics::default();
+    fn report_beyond_limit_counts_errors() {
+        let mut diagnostics = Diagnostics::default();
         for _ in 0..103 {
-            found.report(Code::Syntax, Location { line: 1, column: 0 }, "m");
+            diagnostics.report(Code::Syntax, Location { line: 1, column: 0 }, "m");
         }
         assert!(
-            found
+            diagnostics
                 .render("x")
                 .ends_with("\n3 more errors were truncated")
         );
     }
 
     #[test]
-    fn errors_without_a_place_have_no_snippet() {
-        let mut found = Diagnostics::default();
-        found.report(Code::LimitExceeded, Location::NONE, "m");
-        assert_eq!(found.render("x"), "ERROR: <input>:-1:0: m");
+    fn render_error_without_location_has_no_snippet() {
+        let mut diagnostics = Diagnostics::default();
+        diagnostics.report(Code::LimitExceeded, Location::NONE, "m");
+        assert_eq!(diagnostics.render("x"), "ERROR: <input>:-1:0: m");
     }
 }

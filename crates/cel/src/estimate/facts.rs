@@ -1,5 +1,5 @@
-//! Facts gathered on the walk over expressions: paths, sizes, and the sizes of the elements of lists
-//! and maps.
+//! Properties of expressions computed by the estimator: paths, sizes, and the sizes of list elements and map
+//! entries.
 //!
 //! Source: cel-go `checker/cost.go` (`coster.exprPaths`, `computedSizes`, `computedEntrySizes`,
 //! `localVar`).
@@ -12,22 +12,22 @@ use crate::ast::{Expr, ExprId, Literal};
 use crate::cost::{AstNode, Path, PathId, PathStep, SizeEstimate, SizeEstimator};
 use crate::types::{Primitive, Type};
 
-/// Facts gathered about an expression.
+/// Computed properties of an expression.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Facts {
     pub(super) path: Option<PathId>,
-    /// The size, where a rule of the walk gives one.
+    /// The size, if it was computed.
     pub(super) size: Option<SizeEstimate>,
     pub(super) entry: Option<EntrySize>,
 }
 
-/// The sizes of what a list or map holds.
+/// Sizes of the elements of a list or the entries of a map.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EntrySize {
     pub(super) is_list: bool,
-    /// The size of the keys, or indices.
+    /// The size of the keys or indices.
     pub(super) key: SizeEstimate,
-    /// The size of the values, or items.
+    /// The size of the values or elements.
     pub(super) value: SizeEstimate,
 }
 
@@ -41,14 +41,14 @@ impl EntrySize {
     }
 }
 
-/// A variable of a comprehension.
+/// A comprehension variable.
 #[derive(Debug)]
 pub(super) struct LocalVariable {
     pub(super) name: Arc<str>,
     pub(super) path: Option<PathId>,
     pub(super) size: Option<SizeEstimate>,
     pub(super) entry: Option<EntrySize>,
-    /// True if size and entry are not the same by all estimators.
+    /// True if estimators differ on size and entry.
     pub(super) varies: bool,
 }
 
@@ -68,7 +68,7 @@ impl Coster<'_> {
             .find(|variable| *variable.name == *name)
     }
 
-    /// The variable of a comprehension that `id` names.
+    /// Returns the comprehension variable that `id` refers to. `None` if it refers to none.
     pub(super) fn local_of(&self, id: ExprId) -> Option<&LocalVariable> {
         match self.ast.expr(id) {
             Expr::Ident(name) => self.local(self.resolved_name(id).unwrap_or(name)),
@@ -134,29 +134,28 @@ impl Coster<'_> {
         self.size(id).unwrap_or(SizeEstimate::UNKNOWN)
     }
 
-    /// The size of `id`, by the best that is known: what the walk found, the literal itself, what the
-    /// platform says, the type, the container that a variable goes through.
+    /// Returns the size of `id`. Sources, by precedence: the computed size, the literal, the estimator, the
+    /// type, the container that a variable iterates over.
     ///
     /// Source: cel-go `checker/cost.go`, `computeSize`.
     pub(super) fn size(&self, id: ExprId) -> Option<SizeEstimate> {
         let expr = self.ast.expr(id);
-        let known = self.facts(id).size.or_else(|| literal_size(expr));
-        known
-            .or_else(|| {
-                let node = AstNode {
-                    path: self.path(id),
-                    type_: self.checked.type_at(id),
-                    expr: Some(expr),
-                    computed_size: None,
-                };
-                self.sizes.estimate_size(&node)
-            })
-            .or_else(|| is_scalar(self.checked.type_at(id)).then_some(SizeEstimate::fixed(1)))
-            .or_else(|| {
-                let local = self.local_of(id)?;
-                local.count(&self.sizes);
-                local.size
-            })
+        let size = self.facts(id).size.or_else(|| literal_size(expr));
+        size.or_else(|| {
+            let node = AstNode {
+                path: self.path(id),
+                type_: self.checked.type_at(id),
+                expr: Some(expr),
+                computed_size: None,
+            };
+            self.sizes.estimate_size(&node)
+        })
+        .or_else(|| is_scalar(self.checked.type_at(id)).then_some(SizeEstimate::fixed(1)))
+        .or_else(|| {
+            let local = self.local_of(id)?;
+            local.count(&self.sizes);
+            local.size
+        })
     }
 
     pub(super) fn node(&self, id: ExprId) -> AstNode<'_> {
@@ -182,7 +181,7 @@ fn literal_size(expr: &Expr) -> Option<SizeEstimate> {
     Some(SizeEstimate::fixed(u64::try_from(size).unwrap_or(u64::MAX)))
 }
 
-/// Reports whether all values of the type have the same size.
+/// Returns true if all values of the type have the same size.
 ///
 /// Source: cel-go `checker/cost.go`, `isScalar`.
 fn is_scalar(type_: &Type) -> bool {

@@ -1,8 +1,7 @@
-//! Estimates of what an evaluation costs, from the least to the most: a walk over the checked tree, on which costs
-//! add up, and sizes and paths are passed on.
+//! Cost estimates: the minimum and maximum cost of an evaluation, computed by a traversal of the checked AST.
 //!
-//! Takes a [`CheckedAst`] and a [`SizeEstimator`], which knows the sizes of variables; gives a [`CostEstimate`]. An
-//! estimate never fails, and takes time in proportion to the tree.
+//! Takes a [`CheckedAst`] and a [`SizeEstimator`], which supplies the sizes of variables, and returns a
+//! [`CostEstimate`]. An estimate never fails, and takes time linear in the size of the tree.
 //!
 //! Source: cel-go `checker/cost.go`, `coster`.
 
@@ -31,10 +30,10 @@ use crate::types::Type;
 use facts::{EntrySize, Facts, LocalVariable};
 use varying::Varying;
 
-/// Options of the cost model that the platform chooses.
+/// Options of the cost model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CostOptions {
-    /// True if `has()` costs a unit of its own (`PresenceTestHasCost`).
+    /// True if `has()` has a cost of its own (`PresenceTestHasCost`).
     pub presence_test_has_cost: bool,
 }
 
@@ -46,9 +45,9 @@ impl Default for CostOptions {
     }
 }
 
-/// Estimates what evaluating `checked` costs.
+/// Estimates the cost of evaluating `checked`.
 ///
-/// The estimate of an expression with findings means nothing.
+/// The estimate of an expression with errors is meaningless.
 ///
 /// # Example
 /// ```
@@ -78,9 +77,10 @@ pub fn estimate(
     estimates.first().copied().unwrap_or_default()
 }
 
-/// Estimates what evaluating `checked` costs by each of several estimators, in their order.
+/// Estimates the cost of evaluating `checked` with each of several estimators, in order.
 ///
-/// The parts of which they all say the same, by [`SizeEstimator::estimate_varying_size`], are gone through once.
+/// Subexpressions on which all estimators agree, according to [`SizeEstimator::estimate_varying_size`], are
+/// traversed once.
 #[must_use]
 pub fn estimate_each(
     checked: &CheckedAst,
@@ -112,13 +112,13 @@ pub fn estimate_each(
     })
 }
 
-/// The empty range, from which unions are made.
+/// The empty range, the identity of unions.
 const NO_COST: CostEstimate = CostEstimate::new(u64::MAX, 0);
 
-/// The empty range, from which unions are made.
+/// The empty range, the identity of unions.
 const NO_SIZE: SizeEstimate = SizeEstimate::new(u64::MAX, 0);
 
-/// The state of one estimate.
+/// State of one estimate.
 struct Coster<'a> {
     checked: &'a CheckedAst,
     ast: &'a Ast,
@@ -126,13 +126,13 @@ struct Coster<'a> {
     options: CostOptions,
     paths: Paths,
     facts: Vec<Facts>,
-    /// The variables of the comprehensions around the current expression, innermost last.
+    /// Variables of the enclosing comprehensions, innermost last.
     scopes: Vec<LocalVariable>,
-    /// The costs of the parts that are the same by all estimators; empty where there is but one.
+    /// Costs of subexpressions on which all estimators agree. Empty if there is only one.
     kept: Vec<Option<CostEstimate>>,
 }
 
-/// The parts of a call whose costs are known.
+/// A call and the costs of its operands.
 struct CostedCall<'b> {
     target: Option<ExprId>,
     args: &'b [ExprId],
@@ -194,7 +194,8 @@ impl<'a> Coster<'a> {
         }
     }
 
-    /// The full name of the variable or type that a name, or a chain of selections, stands for.
+    /// Returns the qualified name of the variable or type that `id` resolves to. `None` if it resolves to
+    /// neither.
     fn resolved_name(&self, id: ExprId) -> Option<&'a Arc<str>> {
         match self.checked.reference(id) {
             Some(Reference::Ident(name)) => Some(name),
@@ -279,7 +280,7 @@ impl<'a> Coster<'a> {
             return cost;
         }
         let arg_costs: Vec<_> = args.iter().map(|arg| self.cost(*arg)).collect();
-        // What looks like the receiver of a function with a dotted name is a part of that name.
+        // The apparent receiver of a function with a qualified name is part of that name.
         let target = target.filter(|_| !namespaced);
         let target_cost = target.map_or_else(CostEstimate::default, |target| self.cost(target));
         let call = CostedCall {
@@ -294,7 +295,7 @@ impl<'a> Coster<'a> {
         target_cost.plus(cost)
     }
 
-    /// The range that holds the estimates of all overloads, and the size of the result.
+    /// Returns the union of the estimates of all overloads, and the size of the result.
     fn overloads_estimate(
         &self,
         id: ExprId,
@@ -327,7 +328,7 @@ impl<'a> Coster<'a> {
         (cost, size)
     }
 
-    /// The path of what is looked up in a list or map; where it may be either, that of a map.
+    /// Sets the path of an element of a list or map. If the operand may be either, sets that of a map.
     fn set_index_path(&mut self, id: ExprId, overloads: &[&'static OverloadRow], args: &[ExprId]) {
         let step = overloads
             .iter()
@@ -342,7 +343,7 @@ impl<'a> Coster<'a> {
         }
     }
 
-    /// Records the contents of a joined list or map, taken from one or both of its operands.
+    /// Sets the entry sizes of a concatenation from one or both of its operands.
     fn set_joined_entry(
         &mut self,
         id: ExprId,
@@ -358,9 +359,9 @@ impl<'a> Coster<'a> {
         }
     }
 
-    /// Reports whether the fold does nothing but bind a name.
+    /// Returns true if the comprehension only binds a name.
     fn is_bind(&self, fold: &Comprehension) -> bool {
-        /// The accumulator of the macros of the language, under its former name.
+        /// Former name of the accumulator variable of the standard macros.
         const ACCUMULATOR: &str = "__result__";
         matches!(self.ast.expr(fold.iter_range), Expr::List { elements, .. } if elements.is_empty())
             && *self.ast.expr(fold.loop_condition) == Expr::Literal(Literal::Bool(false))
@@ -471,13 +472,13 @@ impl<'a> Coster<'a> {
         });
     }
 
-    /// Reports whether what is known of `id`, which has its cost, is not the same by all estimators.
+    /// Returns true if estimators differ on properties of `id`, whose cost must already be known.
     fn varies(&self, id: ExprId) -> bool {
         self.kept.get(id.index()).is_some_and(Option::is_none)
     }
 }
 
-/// The range that was made of `n_parts`; nothing has the size 0.
+/// Returns the size range of a union of `n_parts` sizes. An empty union has size 0.
 fn non_empty(size: SizeEstimate, n_parts: usize) -> SizeEstimate {
     if n_parts == 0 {
         SizeEstimate::fixed(0)

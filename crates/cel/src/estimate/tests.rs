@@ -1,4 +1,4 @@
-//! Tests of the walk that need an estimator of their own; `tests/cases/cost` has the others.
+//! Tests of the estimator that need their own `SizeEstimator`. `tests/cases/cost` has the other tests.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::env::{Env, Library};
 use crate::types::Type;
 use crate::{checker, stdlib, syntax};
 
-/// Knows the greatest size of every string.
+/// Knows the maximum size of every string.
 struct MaxSize(u64);
 
 impl SizeEstimator for MaxSize {
@@ -18,7 +18,7 @@ impl SizeEstimator for MaxSize {
     }
 }
 
-/// `expression`, where the overload `own` has the costs `costs`.
+/// Checks `expression`, with `costs` for the overload `own`.
 fn checked_at(
     own: Option<(&str, StaticCost)>,
     expression: &str,
@@ -37,10 +37,10 @@ fn checked_at(
     let declared = variables.iter();
     let env = Env::new(Arc::new(library))
         .extend(declared.map(|(name, type_)| Variable::new(*name, type_.clone())));
-    let (ast, found) = syntax::parse(expression);
-    let ast = Arc::new(ast.unwrap_or_else(|| panic!("{}", found.render(expression))));
-    let (checked, found) = checker::check(&ast, expression, &env);
-    assert!(found.is_empty(), "{}", found.render(expression));
+    let (ast, diagnostics) = syntax::parse(expression);
+    let ast = Arc::new(ast.unwrap_or_else(|| panic!("{}", diagnostics.render(expression))));
+    let (checked, diagnostics) = checker::check(&ast, expression, &env);
+    assert!(diagnostics.is_empty(), "{}", diagnostics.render(expression));
     checked
 }
 
@@ -50,7 +50,7 @@ fn checked(expression: &str, variables: &[(&str, Type)]) -> checker::CheckedAst 
 
 /// Source: cel-go `checker/cost_test.go`, `TestCost`, "estimated function call".
 #[test]
-fn a_platform_knows_the_cost_of_a_function() {
+fn estimate_custom_costs_replace_those_of_the_overload() {
     let own = ("timestamp_to_year", StaticCost::Fixed(7));
     let variables = [("input", Type::Timestamp)];
     let checked = checked_at(Some(own), "input.getFullYear()", &variables);
@@ -60,7 +60,7 @@ fn a_platform_knows_the_cost_of_a_function() {
 
 /// Source: cel-go `checker/cost_test.go`, `TestCost`, "str concat custom cost estimate".
 #[test]
-fn a_platform_knows_better_what_a_standard_function_costs() {
+fn estimate_custom_costs_of_standard_function_use_argument_sizes() {
     let costs = StaticCost::Of(|call, sizes| {
         let cost = |node: &AstNode<'_>| size_of(sizes, node).by_factor(0.2);
         CallEstimate::of_cost(match (call.target, call.args) {
@@ -78,7 +78,7 @@ fn a_platform_knows_better_what_a_standard_function_costs() {
 }
 
 #[test]
-fn deep_trees_are_walked() {
+fn estimate_deep_tree_is_supported() {
     let deep = format!("{}x{}", "-(".repeat(200), ")".repeat(200));
     let checked = checked(&deep, &[("x", Type::Int)]);
     let estimate = estimate(&checked, &UnknownSizes, CostOptions::default());
@@ -86,7 +86,7 @@ fn deep_trees_are_walked() {
 }
 
 #[test]
-fn products_of_nested_loops_saturate() {
+fn estimate_nested_loops_saturate() {
     let mut expression = "true".to_owned();
     for n in 0..30 {
         expression = format!("l.all(x{n}, {expression})");
@@ -97,7 +97,7 @@ fn products_of_nested_loops_saturate() {
 }
 
 #[test]
-fn paths_begin_with_the_variable() {
+fn estimate_paths_start_with_the_variable() {
     struct Seen(std::sync::Mutex<Vec<String>>);
     impl SizeEstimator for Seen {
         fn estimate_size(&self, node: &AstNode<'_>) -> Option<SizeEstimate> {

@@ -1,10 +1,10 @@
-//! How many of an estimator's answers another one may have otherwise.
+//! A count of the sizes on which estimators may differ.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::cost::{AstNode, SizeEstimate, SizeEstimator};
 
-/// An estimator that counts its answers that vary.
+/// An estimator that counts the sizes that vary.
 pub(super) struct Varying<'a> {
     sizes: &'a dyn SizeEstimator,
     n_varying: AtomicUsize,
@@ -18,12 +18,12 @@ impl<'a> Varying<'a> {
         }
     }
 
-    /// How many answers vary so far.
+    /// Returns the number of varying sizes so far.
     pub(super) fn n_varying(&self) -> usize {
         self.n_varying.load(Ordering::Relaxed)
     }
 
-    /// Counts something that came of an answer that varies.
+    /// Counts a result that depends on a varying size.
     pub(super) fn count(&self) {
         self.n_varying.fetch_add(1, Ordering::Relaxed);
     }

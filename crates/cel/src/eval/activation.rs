@@ -1,43 +1,43 @@
-//! Where variables come from.
+//! Variable bindings of an evaluation.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::value::{EvalError, Value};
 
-/// The variables of an evaluation.
+/// Source of variable values.
 ///
 /// Source: cel-go `interpreter/activation.go`, `Activation`.
 pub trait Activation: Sync {
-    /// The value of the variable `name`, which may be dotted, or `None` if it is not bound.
+    /// Returns the value of the variable `name`, which may be qualified. `None` if it is unbound.
     fn resolve(&self, name: &str) -> Option<Cow<'_, Value>>;
 
-    /// The value to which the first of `keys`, or all of them, lead in the variable `name`; of the last of all only
-    /// whether it is there, if `is_test`.
+    /// Resolves a prefix of `keys`, or all of them, in the variable `name`. With `is_test`, the last key is
+    /// only tested for presence.
     ///
-    /// `None` where there is no shorter way to it than through the value of the variable.
+    /// `None` if the value of the variable must be resolved first.
     fn resolve_part(&self, _name: &str, _keys: &[Arc<str>], _is_test: bool) -> Option<Part<'_>> {
         None
     }
 }
 
-/// The end of a chain of keys, one selected after the other.
+/// Result of selecting a chain of keys.
 #[derive(Debug)]
 pub enum Part<'a> {
-    /// The first so many keys lead to this value. Where the last is only tested for, it may be any.
+    /// The value at the end of this many keys. If the last key is only tested for, the value is arbitrary.
     Value(usize, Cow<'a, Value>),
-    /// There is nothing under the key after the first so many.
+    /// The key after this many keys is absent.
     Absent(usize),
-    /// The key after the first so many cannot be selected, with this error.
+    /// Selecting the key after this many keys fails with this error.
     Failed(usize, EvalError),
 }
 
-/// Variables by name: a few of them, as in an [`Env`](crate::env::Env).
+/// A small set of variables by name, for example those of an [`Env`](crate::env::Env).
 #[derive(Clone, Debug, Default)]
 pub struct Bindings(Vec<(String, Value)>);
 
 impl Bindings {
-    /// Binds `name` to `value`, in the place of what it was bound to.
+    /// Binds `name` to `value`, replacing an earlier binding.
     pub fn bind(&mut self, name: impl Into<String>, value: Value) {
         let name = name.into();
         match self.0.iter_mut().find(|(bound, _)| *bound == name) {
@@ -66,7 +66,7 @@ impl Activation for Bindings {
     }
 }
 
-/// A few variables, in order.
+/// A few variables, searched in order.
 impl Activation for [(&str, Value)] {
     fn resolve(&self, name: &str) -> Option<Cow<'_, Value>> {
         self.iter()

@@ -1,6 +1,6 @@
-//! Attributes: a variable, and what is selected from it.
+//! Attributes: a variable followed by qualifiers.
 //!
-//! What is held in memory is walked by reference; only the last value is cloned.
+//! Values in memory are traversed by reference; only the final value is cloned.
 //!
 //! Source: cel-go `interpreter/attributes.go`.
 
@@ -15,37 +15,38 @@ use crate::value::{EvalError, List, Value, double_to_int, go_quote};
 /// The value of an attribute.
 pub(super) struct Resolved {
     pub(super) value: Value,
-    /// True if upstream holds it as a Go value, which shows in the names of types in messages.
+    /// True if upstream represents the value as a native Go value, which determines the type names in
+    /// messages.
     native: bool,
 }
 
-/// The start of a walk along a path.
+/// The start of a traversal along a path.
 enum Start<'v> {
-    /// The first so many keys lead to this value.
+    /// This many keys lead to this value.
     Value(usize, Cow<'v, Value>),
-    /// The walk is over: the number of keys that cost something, and the result.
+    /// The traversal is complete: the number of keys that incur a cost, and the result.
     Ended(usize, Result<Value, EvalError>),
 }
 
 impl Start<'_> {
-    /// A walk that fails at the key after the first `n_found`.
+    /// Ends a traversal that fails at the key after the first `n_found`.
     #[cold]
     fn failed(n_found: usize, error: EvalError) -> Self {
         Self::Ended(n_charged_until(n_found, &error), Err(error))
     }
 }
 
-/// Returns the number of keys that cost something if the key after the first `n_found` fails with `error`: those that
-/// were found, and the one that was not.
+/// Returns the number of keys that incur a cost if the key after the first `n_found` fails with `error`: the
+/// keys found and the failed one.
 fn n_charged_until(n_found: usize, error: &EvalError) -> usize {
     n_found.saturating_add(usize::from(!error.ends_evaluation()))
 }
 
 impl<'p> Machine<'p> {
-    /// Evaluates an attribute. A path of constant keys is walked without recording the steps in between, as nothing
-    /// reads them; other attributes are evaluated step by step.
+    /// Evaluates an attribute. A path of constant keys is traversed without recording intermediate steps,
+    /// which are never read. Other attributes are evaluated step by step.
     ///
-    /// The result is written once, in place: moving it would take a quarter of the time.
+    /// The result is written once, in place, because moving it would take a quarter of the time.
     #[inline]
     pub(super) fn eval_attribute(
         &mut self,
@@ -74,7 +75,7 @@ impl<'p> Machine<'p> {
         end
     }
 
-    /// Accounts for a walk of which `n_charged` keys cost something, and notes the step in the error `end`.
+    /// Charges a traversal of which `n_charged` keys incur a cost, and sets the step of the error `end`.
     #[inline]
     fn account_for_path(
         &mut self,
@@ -89,8 +90,8 @@ impl<'p> Machine<'p> {
         {
             return;
         }
-        // The step of the last key, which is that of the attribute, is recorded and dropped again. Without
-        // comprehensions no step is evaluated twice, so that there is none from before.
+        // The step of the last key, which is the attribute's own, is recorded and dropped again. Outside
+        // comprehensions no step is evaluated twice, so no earlier one exists.
         let is_dropped = n_charged == attribute.qualifiers.len() && n_charged > 0;
         if !is_dropped && !self.frames.is_empty() {
             self.tracker.drop_step(attribute.id());
@@ -104,7 +105,7 @@ impl<'p> Machine<'p> {
             return;
         }
         if let Err(error) = end
-            // The last key that was charged for is the one that failed.
+            // The last charged key is the one that failed.
             && let Some(failed) = n_charged.checked_sub(1)
             && let Some(failed) = attribute.qualifiers.get(failed)
         {
@@ -112,7 +113,8 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// Finds the value at which the walk along `attribute` starts. `None` if the attribute is evaluated step by step.
+    /// Finds the value at which the traversal of `attribute` starts. `None` if the attribute is evaluated
+    /// step by step.
     #[inline]
     fn start(&self, attribute: &'p Attribute) -> Option<Start<'_>> {
         let n_steps = attribute.qualifiers.len().saturating_add(1);
@@ -138,7 +140,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// Starts a walk at a part of a variable that creates its parts when they are read.
+    /// Starts a traversal at a part of a variable whose parts are created on access.
     #[inline]
     fn start_at_part(&self, name: &str, attribute: &'p Attribute) -> Option<Start<'_>> {
         let (path, names) = (&*attribute.qualifiers, &*attribute.names);
@@ -163,7 +165,7 @@ impl<'p> Machine<'p> {
         })
     }
 
-    /// The value of `attribute`, without the cost of the attribute itself.
+    /// Resolves `attribute`, without charging the cost of the attribute itself.
     ///
     /// Source: cel-go `interpreter/attributes.go`, `Attribute.Resolve`.
     pub(super) fn resolve(&mut self, attribute: &'p Attribute) -> Result<Resolved, EvalError> {
@@ -216,7 +218,7 @@ impl<'p> Machine<'p> {
             is_optional |= qualifier.optional;
             native &= is_native_step(&current, qualifier);
             let selected = fatal(self.apply(current, qualifier, is_optional))?;
-            // What is not there costs nothing if it need not be there.
+            // An absent optional key costs nothing.
             if !is_optional || matches!(selected, Ok(Some(_))) {
                 self.account_for(qualifier)?;
             }
@@ -249,7 +251,7 @@ impl<'p> Machine<'p> {
         self.tracker.done(qualifier.id)
     }
 
-    /// Selects `qualifier` of `current`; `None` if it is absent and optional.
+    /// Applies `qualifier` to `current`. `None` if it is absent and optional.
     fn apply<'v>(
         &mut self,
         current: Cow<'v, Value>,
@@ -264,7 +266,7 @@ impl<'p> Machine<'p> {
             }
             QualifierKey::Presence(key) => {
                 let is_present = select(current, key, true)?.is_some();
-                // An optional selection goes on with null, and its result is an optional.
+                // In an optional chain, a key that is present yields null.
                 Ok(match (is_optional, is_present) {
                     (true, false) => None,
                     (true, true) => Some(Cow::Owned(Value::Null)),
@@ -289,8 +291,8 @@ fn no_such_attribute(name: &str) -> EvalError {
     EvalError::new(format!("no such attribute(s): {name}"))
 }
 
-/// Returns the value at the end of `path`, whose keys are constants; the last may be a presence test. Sets `n_charged` to
-/// the number of keys that cost something, with the `n_before` keys that lead to `root`.
+/// Traverses `path`, whose keys are constants, from `root`. The last key may be a presence test. Sets
+/// `n_charged` to the number of keys that incur a cost, including the `n_before` keys that lead to `root`.
 fn walk_held(
     root: &Value,
     path: &[Qualifier],
@@ -317,18 +319,18 @@ fn walk_held(
             }
             _ => None,
         };
-        let found = match held {
-            Some(found) => found.map(Cow::Borrowed),
+        let selected = match held {
+            Some(selected) => selected.map(Cow::Borrowed),
             None => match select_of(current, key, is_test) {
-                Ok(found) => found,
+                Ok(selected) => selected,
                 Err(error) => return failed(error, n_charged),
             },
         };
         let n_found_now = n_found.saturating_add(1);
-        match found {
-            found if is_test => {
+        match selected {
+            selected if is_test => {
                 *n_charged = n_found_now;
-                return Ok(Value::Bool(found.is_some()));
+                return Ok(Value::Bool(selected.is_some()));
             }
             Some(Cow::Borrowed(next)) => current = next,
             Some(Cow::Owned(next)) => {
@@ -345,7 +347,8 @@ fn walk_held(
     }
 }
 
-/// Reports whether selecting `qualifier` of `current` stays within what upstream holds as Go values.
+/// Returns true if upstream represents the value that `qualifier` selects from `current` as a native Go
+/// value.
 fn is_native_step(current: &Value, qualifier: &Qualifier) -> bool {
     match (current, &qualifier.key) {
         (
@@ -359,7 +362,7 @@ fn is_native_step(current: &Value, qualifier: &Qualifier) -> bool {
     }
 }
 
-/// The key, if it is one that something can be selected by.
+/// Checks that `key` has a type that can qualify an attribute.
 ///
 /// Source: cel-go `interpreter/attributes.go`, `newQualifier`.
 fn valid_key(key: Resolved) -> Result<Value, EvalError> {
@@ -376,7 +379,7 @@ fn valid_key(key: Resolved) -> Result<Value, EvalError> {
     Err(EvalError::new(format!("invalid qualifier type: {name}")))
 }
 
-/// Returns the field `name` of the Go map `native` that a value is turned into, or for a test whether it is there;
+/// Selects the field `name` of `native`, the Go map that a value is converted to, or tests for its presence.
 /// `None` if it is absent and `is_optional`.
 ///
 /// Source: cel-go `interpreter/attributes.go`, `fieldQualifier`; k8s.io/apiserver
@@ -391,16 +394,16 @@ fn field_of<'v>(
         Value::Map(map) if map.as_fields().is_some() => Some(map),
         _ => None,
     };
-    let found = fields.and_then(|fields| fields.field(name));
+    let field = fields.and_then(|fields| fields.field(name));
     let value = match (is_test, is_optional) {
-        (true, false) => return Ok(Some(Cow::Owned(Value::Bool(found.is_some())))),
-        // An optional selection goes on with null, and its result is an optional.
-        (true, true) => return Ok(found.map(|_| Cow::Owned(Value::Null))),
-        (false, true) => match found {
-            Some(found) => found.clone(),
+        (true, false) => return Ok(Some(Cow::Owned(Value::Bool(field.is_some())))),
+        // In an optional chain, a key that is present yields null.
+        (true, true) => return Ok(field.map(|_| Cow::Owned(Value::Null))),
+        (false, true) => match field {
+            Some(field) => field.clone(),
             None => return Ok(None),
         },
-        (false, false) if fields.is_some() => found.cloned().unwrap_or(Value::Null),
+        (false, false) if fields.is_some() => field.cloned().unwrap_or(Value::Null),
         (false, false) => {
             let message = format!("cannot get field {}", go_quote(name));
             return Err(EvalError::new(message));
@@ -409,7 +412,7 @@ fn field_of<'v>(
     Ok(Some(Cow::Owned(value)))
 }
 
-/// Returns the value under `key` in `current`; `None` if it is absent and `is_optional`.
+/// Returns the value under `key` in `current`. `None` if it is absent and `is_optional`.
 ///
 /// Source: cel-go `interpreter/attributes.go`, `refQualify`.
 fn select<'v>(
@@ -471,7 +474,7 @@ fn element<'v>(list: &'v List, key: &Value) -> Result<Option<Cow<'v, Value>>, Ev
     Ok(list.get(index).map(Cow::Owned))
 }
 
-/// The index that `key` is.
+/// Converts `key` to a list index.
 ///
 /// Source: cel-go `common/types/list.go`, `IndexOrError`.
 pub(super) fn list_index(key: &Value) -> Result<i64, EvalError> {

@@ -1,18 +1,18 @@
-//! The accounting of costs.
+//! Cost tracking.
 //!
-//! Each step adds its cost when it is done. A call's is by the sizes of its arguments, and only if all of
-//! them are found on the stack of steps: those that were never evaluated are not. Steps are found by the id
-//! of their expression, from the top, and what is above is dropped with them.
+//! Each step is charged when it completes. A call is charged by the sizes of its arguments, provided that all
+//! of them are on the stack of steps; arguments that were never evaluated are not. A step is found by the id
+//! of its expression, searching from the top, and removed together with all steps above it.
 //!
 //! Source: cel-go `interpreter/runtimecost.go`.
 
 use crate::cost::factors::SELECT_AND_IDENT_COST;
 use crate::value::EvalError;
 
-/// How many steps are kept without an allocation.
+/// Number of steps stored without an allocation.
 const N_INLINE: usize = 48;
 
-/// The ids of the steps that are done and not yet used by the step around them.
+/// Ids of completed steps that the enclosing step has not consumed yet.
 #[derive(Debug)]
 struct Steps {
     inline: [u32; N_INLINE],
@@ -41,7 +41,7 @@ impl Steps {
         self.n_inline = self.n_inline.min(len);
     }
 
-    /// The place of the last step `id`.
+    /// Returns the index of the last step `id`.
     fn find(&self, id: u32) -> Option<usize> {
         if let Some(at) = self.more.iter().rposition(|step| *step == id) {
             return Some(at.saturating_add(N_INLINE));
@@ -53,7 +53,7 @@ impl Steps {
     }
 }
 
-/// The cost so far.
+/// Tracks the cost of an evaluation against its limit.
 #[derive(Debug)]
 pub(super) struct Tracker {
     cost: u64,
@@ -78,15 +78,15 @@ impl Tracker {
         self.cost
     }
 
-    /// Forgets the last step `id` and what was done after it.
+    /// Removes the last step `id` and all steps after it.
     pub(super) fn drop_step(&mut self, id: u32) {
         self.take_step(id);
     }
 
-    /// As [`Tracker::drop_step`]; whether there was such a step.
+    /// Removes the last step `id` and all steps after it. Returns true if it was present.
     #[inline]
     pub(super) fn take_step(&mut self, id: u32) -> bool {
-        // Mostly it is the last one.
+        // In most cases it is the last step.
         if self.steps.more.is_empty()
             && let Some(last) = self.steps.n_inline.checked_sub(1)
             && self.steps.inline.get(last) == Some(&id)
@@ -103,7 +103,7 @@ impl Tracker {
         }
     }
 
-    /// Forgets the steps `ids`, from the last to the first; whether all were there.
+    /// Removes the steps `ids`, from last to first. Returns true if all were present.
     #[inline]
     pub(super) fn take_steps(&mut self, ids: impl DoubleEndedIterator<Item = u32>) -> bool {
         for id in ids.rev() {
@@ -114,7 +114,7 @@ impl Tracker {
         true
     }
 
-    /// Reports whether `cost` more exceeds the limit.
+    /// Returns true if adding `cost` exceeds the limit.
     pub(super) fn exceeds(&self, cost: u64) -> bool {
         self.cost.wrapping_add(cost) > self.limit
     }
@@ -123,14 +123,14 @@ impl Tracker {
         self.cost = self.cost.wrapping_add(cost);
     }
 
-    /// Reports whether `n_steps` more, each of which selects a field, stay within the limit.
+    /// Returns true if `n_steps` more field selections stay within the limit.
     #[inline]
     pub(super) fn has_room(&self, n_steps: usize) -> bool {
         let n_steps = u64::try_from(n_steps).unwrap_or(u64::MAX);
         self.cost.saturating_add(n_steps) <= self.limit
     }
 
-    /// As so many times [`Tracker::add_select`].
+    /// Adds the cost of `n_steps` selections, like [`Tracker::add_select`].
     #[inline]
     pub(super) fn add_selects(&mut self, n_steps: usize) {
         let n_steps = u64::try_from(n_steps).unwrap_or(u64::MAX);
@@ -145,7 +145,7 @@ impl Tracker {
         self.cost = self.cost.wrapping_sub(SELECT_AND_IDENT_COST);
     }
 
-    /// Records that the step `id` is done.
+    /// Records the completion of the step `id`.
     ///
     /// # Errors
     ///
@@ -161,16 +161,15 @@ impl Tracker {
         Ok(())
     }
 
-    /// How many steps are kept.
+    /// Returns the number of recorded steps.
     pub(super) fn n_steps(&self) -> usize {
         self.steps.len()
     }
 
-    /// Forgets the steps from `from` up to `to`, which are those of an earlier iteration of a comprehension.
+    /// Removes the steps from `from` up to `to`, left over from an earlier iteration of a comprehension.
     ///
-    /// Upstream keeps what each iteration leaves behind until the end. Only what the last iteration left can be
-    /// found by the next one, so that the rest is forgotten, or else looking for a step that was not
-    /// evaluated would take ever longer.
+    /// Upstream keeps the leftovers of all iterations until the end. Only those of the last iteration can be
+    /// found by the next one. Removing the others bounds the search for a step that was not evaluated.
     pub(super) fn forget(&mut self, from: usize, to: usize) {
         if from >= to {
             return;

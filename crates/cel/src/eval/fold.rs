@@ -1,4 +1,4 @@
-//! Comprehensions.
+//! Evaluation of comprehensions.
 //!
 //! Source: cel-go `interpreter/interpretable.go`, `evalFold`, `folder`.
 
@@ -7,12 +7,12 @@ use super::node::{Fold, Local, LoopVariable, Node};
 use crate::interrupt::checkpoint;
 use crate::value::{EvalError, List, Map, Value};
 
-/// How many iterations of comprehensions go by from one look at the interruption to the next.
+/// Number of iterations between two checks for interruption.
 ///
 /// Source: k8s.io/apiserver `pkg/apis/cel/config.go`, `CheckFrequency`.
 const CHECK_FREQUENCY: u32 = 100;
 
-/// The variables of a comprehension.
+/// Variables of a comprehension.
 #[derive(Debug)]
 pub(super) struct Frame<'p> {
     first: Value,
@@ -20,7 +20,7 @@ pub(super) struct Frame<'p> {
     accumulator: Accumulator<'p>,
 }
 
-/// The accumulator, which is evaluated when it is first read.
+/// The accumulator, which is initialized on first access.
 #[derive(Debug)]
 enum Accumulator<'p> {
     None,
@@ -39,7 +39,7 @@ impl Default for Frame<'_> {
 }
 
 impl<'p> Machine<'p> {
-    /// The variable of a comprehension, where it has a value already.
+    /// Returns the value of a comprehension variable if it is already computed.
     #[inline]
     pub(super) fn held_local(&self, local: Local) -> Option<&Value> {
         let frame = self.frames.get(local.slot)?;
@@ -53,7 +53,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// The value of a variable of a comprehension.
+    /// Returns the value of a comprehension variable. Initializes the accumulator if necessary.
     ///
     /// Source: cel-go `interpreter/interpretable.go`, `folder.ResolveName`.
     pub(super) fn local(&mut self, local: Local) -> Result<Value, EvalError> {
@@ -85,7 +85,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// Evaluates a comprehension, without the cost of itself.
+    /// Evaluates a comprehension, without charging the cost of the comprehension itself.
     pub(super) fn fold(&mut self, fold: &'p Fold) -> Result<Value, EvalError> {
         let range = self.eval(&fold.range)?;
         if let Some(frame) = self.frames.get_mut(fold.slot) {
@@ -124,7 +124,7 @@ impl<'p> Machine<'p> {
                     }
                 }
             }
-            // What no look-up finds is among the entries all the same.
+            // The entries include keys that a lookup cannot find, such as NaN.
             Value::Map(map) if fold.has_two_vars && map.source().is_none() => {
                 let copied = map.len().saturating_mul(size_of::<(Value, Value)>());
                 self.budget.allocate(copied)?;
@@ -162,7 +162,7 @@ impl<'p> Machine<'p> {
         self.eval(&fold.result)
     }
 
-    /// One iteration; `false` if the condition does not hold, and nothing was done.
+    /// Runs one iteration. Returns `false` if the loop condition was false and the step was not evaluated.
     fn iterate(
         &mut self,
         fold: &'p Fold,
@@ -181,7 +181,8 @@ impl<'p> Machine<'p> {
         let next = fatal(self.eval(&fold.step))?;
         self.set_accumulator(fold.slot, next);
         self.check_interruption()?;
-        // What this iteration has left behind stays for the next; what the one before has left does not.
+        // Steps left over from this iteration remain for the next one; those from the previous iteration are
+        // removed.
         let n_kept = self.tracker.n_steps();
         if n_kept >= start {
             self.tracker.forget(*before, start);

@@ -1,4 +1,4 @@
-//! The interpreter: evaluates the steps of a plan.
+//! The interpreter: evaluates the nodes of a plan.
 //!
 //! Source: cel-go `interpreter/interpretable.go`; `cel/library.go` (`evalOptionalOr`).
 
@@ -21,12 +21,12 @@ use crate::value::{EvalBudget, EvalError, Key, Map, Value};
 pub(super) struct Machine<'p> {
     pub(super) activation: &'p dyn Activation,
     pub(super) tracker: Tracker,
-    /// The variables of comprehensions, by their slots.
+    /// Variables of comprehensions, by slot.
     pub(super) frames: Vec<Frame<'p>>,
     pub(super) limits: Limits<'p>,
     pub(super) n_iterations: u32,
     pub(super) presence_test_has_cost: bool,
-    /// Steps and memory of the evaluation.
+    /// Steps and memory available to the evaluation.
     pub(super) budget: &'p EvalBudget,
     pub(super) stack: Stack,
 }
@@ -72,7 +72,7 @@ impl<'p> Machine<'p> {
         self.tracker.cost()
     }
 
-    /// Evaluates `node` and accounts for it.
+    /// Evaluates `node` and charges its cost.
     pub(super) fn eval(&mut self, node: &'p Node) -> Result<Value, EvalError> {
         if self.stack.is_used_up() {
             return self.on_deep_stack(|machine| machine.eval(node));
@@ -87,7 +87,7 @@ impl<'p> Machine<'p> {
         result
     }
 
-    /// Evaluates `node`; called from one place only, of which it becomes a part.
+    /// Evaluates `node`. Has a single caller, into which it is inlined.
     #[inline]
     fn eval_node(&mut self, node: &'p Node) -> Result<Value, EvalError> {
         match &node.kind {
@@ -121,7 +121,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// Evaluates a step, and gives back the memory of its operands if the result refers to none of them.
+    /// Evaluates a step. Releases the memory of its operands if the result refers to none of them.
     #[inline]
     fn releasing(
         &mut self,
@@ -145,7 +145,7 @@ impl<'p> Machine<'p> {
         result
     }
 
-    /// Runs `work` where there is more stack.
+    /// Runs `work` on a larger stack.
     #[cold]
     pub(super) fn on_deep_stack<T: Send>(&mut self, work: impl FnOnce(&mut Self) -> T + Send) -> T {
         let outer = self.stack;
@@ -200,7 +200,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// `&&` and `||`: the value `decisive` of a term wins over errors of those before it.
+    /// Evaluates `&&` or `||`. The value `decisive` of any term overrides errors of earlier terms.
     fn eval_logic(
         &mut self,
         node: &'p Node,
@@ -235,7 +235,7 @@ impl<'p> Machine<'p> {
         result
     }
 
-    /// Accounts for a call whose arguments are `args`, if all of `nodes` were evaluated.
+    /// Charges a call with the arguments `args`, provided that all of `nodes` were evaluated.
     fn account(
         &mut self,
         node: &Node,
@@ -265,7 +265,7 @@ impl<'p> Machine<'p> {
                 let equal = fatal(left.equals_within(&right, self.budget))?;
                 let result = match equal {
                     Ok(equal) => Ok(Value::Bool(equal != negated)),
-                    // Values that cannot be compared are not equal.
+                    // Values that cannot be compared are unequal.
                     Err(_) if negated => Ok(Value::Bool(true)),
                     Err(error) => Err(error),
                 };
@@ -277,7 +277,7 @@ impl<'p> Machine<'p> {
         result
     }
 
-    /// Errors and values other than `false` are true.
+    /// Evaluates `@not_strictly_false`: errors and all values except `false` yield true.
     fn eval_not_strictly_false(
         &mut self,
         node: &'p Node,
@@ -335,11 +335,11 @@ impl<'p> Machine<'p> {
         if self.is_beyond_limit(call, args) {
             let not_called = Err(EvalError::no_such_overload());
             self.account(node, &call.args, args, call.cost, &not_called)?;
-            // The cost was not counted after all.
+            // The cost was not counted.
             return apply(self.budget, node, call, args);
         }
         let result = match apply(self.budget, node, call, args) {
-            // A function may give an error that an optional held.
+            // A function may return an error that an optional contained.
             Ok(Value::Error(error)) => Err(error),
             Err(error) if error.ends_evaluation() => return Err(error),
             Err(error) => Err(error.at_step(node.id)),
@@ -352,7 +352,7 @@ impl<'p> Machine<'p> {
         result
     }
 
-    /// Counts the memory of a value that was just created.
+    /// Charges the memory of a newly created value.
     #[inline]
     fn charge(&self, value: &Value) -> Result<(), EvalError> {
         if value.is_inline() {
@@ -364,7 +364,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// The value as it is now: see [`Value::frozen`].
+    /// Returns an immutable snapshot of the value: see [`Value::frozen`].
     pub(super) fn freeze(&self, value: Value) -> Result<Value, EvalError> {
         match value.frozen_size() {
             0 => {}
@@ -373,7 +373,7 @@ impl<'p> Machine<'p> {
         Ok(value.frozen())
     }
 
-    /// The first of two arguments has failed; the second is evaluated where upstream does that.
+    /// Handles the failure of the first of two arguments. Evaluates the second if upstream does.
     #[cold]
     fn fail_first(
         &mut self,
@@ -396,7 +396,7 @@ impl<'p> Machine<'p> {
         result
     }
 
-    /// The argument after `args` has failed.
+    /// Handles the failure of the argument after `args`.
     #[cold]
     fn fail_call(
         &mut self,
@@ -415,8 +415,8 @@ impl<'p> Machine<'p> {
         result
     }
 
-    /// Reports whether the arguments are so long that the cost is counted before the call, and exceeds
-    /// the limit.
+    /// Returns true if the arguments are long enough to charge the cost before the call, and it exceeds the
+    /// limit.
     fn is_beyond_limit(&self, call: &Call, args: &[Value]) -> bool {
         let mut lengths = call.costed_before.iter().zip(args);
         if !lengths.any(|(max, arg)| matches!(arg, Value::String(text) if text.len() > *max)) {
@@ -555,7 +555,7 @@ impl<'p> Machine<'p> {
     }
 }
 
-/// Returns the value of an entry written with `?`.
+/// Returns the value of an optional entry (`?`).
 fn optional_entry<'v>(name: &str, value: &'v Value) -> Result<Option<&'v Value>, EvalError> {
     match value {
         Value::Optional(optional) => Ok(optional.get()),
@@ -566,7 +566,7 @@ fn optional_entry<'v>(name: &str, value: &'v Value) -> Result<Option<&'v Value>,
     }
 }
 
-/// Parts the errors that end the evaluation from those that are values.
+/// Separates errors that end the evaluation from errors that are values.
 pub(super) fn fatal<T>(result: Result<T, EvalError>) -> Result<Result<T, EvalError>, EvalError> {
     match result {
         Err(error) if error.ends_evaluation() => Err(error),
@@ -574,7 +574,7 @@ pub(super) fn fatal<T>(result: Result<T, EvalError>) -> Result<Result<T, EvalErr
     }
 }
 
-/// A value, with a stand-in if there is none but an error.
+/// Splits a result into a value, or a placeholder, and an error.
 fn split(result: Result<Value, EvalError>) -> (Value, Option<EvalError>) {
     match result {
         Ok(value) => (value, None),
@@ -582,7 +582,7 @@ fn split(result: Result<Value, EvalError>) -> (Value, Option<EvalError>) {
     }
 }
 
-/// The arguments of a call of which one has failed, and its result: the first error.
+/// Returns the arguments of a call of which at least one failed, and its result, which is the first error.
 fn failed_pair(
     left: Result<Value, EvalError>,
     right: Result<Value, EvalError>,
@@ -593,14 +593,15 @@ fn failed_pair(
     ([left, right], Err(error))
 }
 
-/// The length of a text or byte sequence, in bytes, from which on a call needs memory in proportion to it.
+/// Length of a string or byte sequence, in bytes, above which the memory of a call is checked in advance.
 const LONG: usize = 64 << 10;
 
-/// The memory that a function may use for each byte of its arguments before it returns: texts in upper case, escaped,
-/// or quoted by an error.
+/// Upper bound of the temporary memory of a function per byte of its arguments: strings converted to upper
+/// case, escaped, or quoted in an error.
 const WORKING_COPIES: usize = 4;
 
-/// Checks that there is memory for a call with long arguments. A function that may need more checks that itself.
+/// Checks that memory is available for a call with long arguments. Functions that may need more check for
+/// themselves.
 #[inline]
 fn reserve_for(budget: &EvalBudget, args: &[Value]) -> Result<(), EvalError> {
     let mut n_bytes = 0_usize;
@@ -621,7 +622,7 @@ fn reserve_for(budget: &EvalBudget, args: &[Value]) -> Result<(), EvalError> {
     }
 }
 
-/// Calls the implementation.
+/// Invokes the implementation of a call.
 ///
 /// Source: cel-go `interpreter/interpretable.go`, `evalUnary.Eval` and the like; `common/decls/decls.go`,
 /// `FunctionDecl.Bindings`.
@@ -650,11 +651,11 @@ fn apply(
             _ => implementation(budget, args),
         },
         Target::Dispatch(overloads) => {
-            let found = overloads.iter().find(|(_, overload, unguarded)| {
+            let overload = overloads.iter().find(|(_, overload, unguarded)| {
                 args.len() == overload.args.len()
                     && (*unguarded || matches_signature(args, &overload.args))
             });
-            match found {
+            match overload {
                 Some((implementation, ..)) => implementation(budget, args),
                 None => Err(EvalError::no_such_overload_of(&call.function, args)),
             }
@@ -665,7 +666,7 @@ fn apply(
 }
 
 fn matches_signature(args: &[Value], types: &[crate::types::Type]) -> bool {
-    args.len() == types.len() && args.iter().zip(types).all(|(arg, of)| arg.is_of(of))
+    args.len() == types.len() && args.iter().zip(types).all(|(arg, type_)| arg.is_of(type_))
 }
 
 fn missing(node: &Node, call: &Call, args: &[Value]) -> EvalError {

@@ -1,4 +1,4 @@
-//! Object literals: the well-known protobuf messages, which are values of the language.
+//! Object literals of well-known protobuf messages, which evaluate to values of the language.
 //!
 //! Source: cel-go `common/types/provider.go`, `Registry.NewValue`; `common/types/pb/type.go`,
 //! `unwrap`.
@@ -10,7 +10,7 @@ use super::native::{Native, json_object};
 use crate::types::{OPTIONAL_TYPE, StructType, Type};
 use crate::value::{EvalBudget, EvalError, Map, Opaque, Timestamp, Value};
 
-/// A message that a literal makes.
+/// A message type that a literal can construct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Message {
     Any,
@@ -21,11 +21,11 @@ pub(super) enum Message {
     StructEntry,
     Value,
     List,
-    /// A message around one value, by its name and what the value is.
+    /// A wrapper message, by its name and the type of its value.
     Wrapper(&'static str, Native),
 }
 
-/// The messages around one value.
+/// The wrapper messages.
 const WRAPPERS: [(&str, Native); 9] = [
     ("google.protobuf.BoolValue", Native::Bool),
     ("google.protobuf.BytesValue", Native::Bytes),
@@ -40,7 +40,7 @@ const WRAPPERS: [(&str, Native); 9] = [
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
-/// The fields of a literal, each of a name of its own, in order.
+/// The fields of a literal, with distinct names, in order.
 struct Fields<'a> {
     message: &'static str,
     values: &'a [(&'a str, Value)],
@@ -126,7 +126,7 @@ impl Message {
         }
     }
 
-    /// The value that the message with the fields `fields` is.
+    /// Converts the message with the given fields to a value.
     pub(super) fn make(
         self,
         fields: &[(&str, Value)],
@@ -154,7 +154,7 @@ impl Message {
                 Some(other) => Err(fields.unsupported("fields", other)),
             },
             Self::Value => {
-                // One of the fields at most is set: the last.
+                // At most one field is set; the last one wins.
                 let mut json = Value::Null;
                 for (name, value) in fields.values {
                     json = fields.convert(name, value, json_kind(name))?;
@@ -188,7 +188,7 @@ impl Message {
     }
 }
 
-/// Returns the value of a wrapper whose field is not set.
+/// Returns the value of a wrapper whose field is unset.
 fn zero(native: Native) -> Value {
     match native {
         Native::Bool => Value::Bool(false),
@@ -201,7 +201,7 @@ fn zero(native: Native) -> Value {
     }
 }
 
-/// Returns the kind of a field of `google.protobuf.Value`.
+/// Returns the type of a field of `google.protobuf.Value`.
 fn json_kind(field: &str) -> Native {
     match field {
         "bool_value" => Native::Bool,
@@ -213,7 +213,7 @@ fn json_kind(field: &str) -> Native {
     }
 }
 
-/// A duration that is too long is the longest.
+/// Returns a duration in nanoseconds, saturated at the bounds of `i64`.
 ///
 /// Source: google.golang.org/protobuf `types/known/durationpb`, `Duration.AsDuration`.
 fn saturated_nanos(seconds: i64, nanos: i64) -> i64 {
@@ -221,7 +221,7 @@ fn saturated_nanos(seconds: i64, nanos: i64) -> i64 {
     i64::try_from(all).unwrap_or(if seconds < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// The error in place of an `Any`, whose contents no environment of the API server knows.
+/// Returns the error for an `Any`. No environment of the API server can decode its contents.
 ///
 /// Source: cel-go `common/types/provider.go`, `Registry.NativeToValue`.
 fn any_error(fields: &Fields<'_>) -> Result<EvalError, EvalError> {
@@ -238,18 +238,18 @@ fn any_error(fields: &Fields<'_>) -> Result<EvalError, EvalError> {
         if shown.is_empty() {
             continue;
         }
-        // A character is escaped as ten at most.
+        // Escaping a character produces at most ten.
         fields.budget.reserve(shown.len().saturating_mul(10))?;
         if text.ends_with('"') {
             text.push(' ');
         }
-        // Writing to a text does not fail.
+        // Writing to a `String` cannot fail.
         let _ = write!(text, "{name}:{shown:?}");
     }
     Ok(EvalError::new(text))
 }
 
-/// A message without fields that can be seen.
+/// A message without visible fields.
 #[derive(Debug)]
 struct Plain(&'static str);
 

@@ -1,12 +1,11 @@
-//! Evaluation: a checked expression is planned once into a [`Program`] and evaluated often.
+//! Evaluation: a checked expression is planned once into a [`Program`] and evaluated repeatedly.
 //!
-//! Planning resolves names and functions, folds constants and parses constant patterns; evaluation walks
-//! the plan, keeps count of the cost as the API server does, and stops at the limit. The costs of
-//! functions are in their rows; what else an environment chooses is behind [`Runtime`].
+//! Planning resolves names and functions, folds constants and parses constant patterns. Evaluation interprets
+//! the plan, tracks the cost as the API server does, and stops at the limit. Costs of functions are defined
+//! in their rows. Other options of an environment are defined by its [`Runtime`].
 //!
-//! Evaluation recurses over the plan. It goes on on a thread with a large stack where it has used much of
-//! its own; trees of more than `SHALLOW_DEPTH` levels are planned on such a thread. The parser bounds their
-//! depth.
+//! Evaluation is recursive. It continues on a thread with a larger stack when its own is nearly used up.
+//! Trees deeper than `SHALLOW_DEPTH` are planned on such a thread. The parser bounds their depth.
 //!
 //! Source: cel-go `interpreter` (`planner.go`, `interpretable.go`, `attributes.go`, `runtimecost.go`),
 //! `cel/program.go`.
@@ -40,7 +39,7 @@ use super::value::{ErrorKind, EvalBudget, EvalError, Value};
 use machine::Machine;
 use node::Node;
 
-/// Why an expression cannot be planned.
+/// The reason why an expression cannot be planned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("program instantiation failed: {message}")]
 pub struct PlanError {
@@ -58,13 +57,13 @@ impl PlanError {
         }
     }
 
-    /// The text, upstream's, without the words that upstream puts before it.
+    /// Returns upstream's error text, without upstream's prefix.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The innermost expression that cannot be planned; upstream does not say which.
+    /// Returns the innermost expression that cannot be planned. Upstream does not report it.
     #[must_use]
     pub fn at(&self) -> Option<ExprId> {
         self.at
@@ -75,7 +74,7 @@ impl PlanError {
         self
     }
 
-    /// Reports whether upstream panics where this is an error.
+    /// Returns true if upstream panics instead of returning an error.
     #[must_use]
     pub fn is_unsafe(&self) -> bool {
         self.is_unsafe
@@ -92,60 +91,60 @@ impl From<EvalError> for PlanError {
     }
 }
 
-/// The options of planning and evaluation that an environment sets.
+/// Options of planning and evaluation that an environment sets.
 pub trait Runtime: fmt::Debug + Send + Sync {
-    /// Reports whether planning folds constants, looks up elements of constant lists, and parses
-    /// constant patterns.
+    /// Returns true if planning folds constants, builds sets from constant lists, and parses constant
+    /// patterns.
     ///
     /// Source: cel-go `cel/options.go`, `OptOptimize`; `cel/program.go`, `newProgram`.
     fn folds_constants(&self) -> bool {
         true
     }
 
-    /// Reports whether a presence test costs something by itself.
+    /// Returns true if a presence test has a cost of its own.
     ///
     /// Source: cel-go `interpreter/runtimecost.go`, `PresenceTestHasCost`.
     fn presence_test_has_cost(&self) -> bool {
         true
     }
 
-    /// Returns the budget for the engines of constant patterns; by default one for each program.
+    /// Returns the budget for the engines of constant patterns. By default each program has its own.
     fn engines(&self) -> Arc<EngineBudget> {
         Arc::default()
     }
 }
 
-/// The language without any environment.
+/// The language with default options.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlainRuntime;
 
 impl Runtime for PlainRuntime {}
 
-/// The checkpoints that an evaluation counts for besides its iterations.
+/// Checkpoints charged per evaluation, in addition to those of its iterations.
 const CHECKPOINTS_OF_EVALUATION: usize = 16;
 
-/// Bounds of an evaluation.
+/// Limits of an evaluation.
 #[derive(Clone, Copy)]
 pub struct Limits<'a> {
-    /// The greatest cost; to exceed it ends the evaluation.
+    /// Maximum cost. The evaluation ends when the cost exceeds it.
     pub cost: u64,
-    /// Asked now and then within comprehensions: whether to end the evaluation.
+    /// Polled periodically within comprehensions. The evaluation ends if it returns true.
     pub is_interrupted: Option<&'a (dyn Fn() -> bool + Sync)>,
     /// Steps and memory, if several evaluations share a budget.
     pub budget: Option<&'a EvalBudget>,
-    /// Told of the value of each part, if someone wants to know.
+    /// Receives the result of each subexpression.
     pub observer: Option<&'a (dyn Observer + 'a)>,
 }
 
-/// Is told of the parts of an expression as they are evaluated.
+/// Observes the results of subexpressions during an evaluation.
 pub trait Observer: Sync {
-    /// The part with the index `part` came to `result`, at this cost, which is that of its parts too. What a macro
-    /// evaluates for each element comes up once for each.
+    /// Receives the result and the cost of the subexpression with the index `part`. The cost includes that of
+    /// its own subexpressions. Subexpressions in the body of a macro are observed once per element.
     fn observe(&self, part: usize, result: &Result<Value, EvalError>, cost: u64);
 }
 
 impl Limits<'_> {
-    /// Bounds by cost alone.
+    /// Limits the cost only.
     #[must_use]
     pub const fn of_cost(cost: u64) -> Self {
         Self {
@@ -171,9 +170,9 @@ impl fmt::Debug for Limits<'_> {
 /// Result of an evaluation and its cost.
 #[derive(Clone, Debug)]
 pub struct Evaluation {
-    /// The value, or the error.
+    /// The value or the error.
     pub result: Result<Value, EvalError>,
-    /// Cost of the evaluation; it may exceed the limit by the last step.
+    /// Cost of the evaluation. The last step may raise it above the limit.
     pub cost: u64,
 }
 
@@ -193,9 +192,9 @@ pub struct Evaluation {
 /// let ast = Arc::new(syntax::parse("10 / n").0.ok_or("a syntax error")?);
 /// let (checked, _) = checker::check(&ast, "10 / n", &env);
 /// let program = Program::plan(&checked, &env, &PlainRuntime).map_err(|_| "no program")?;
-/// let of = |n| program.eval(&[("n", Value::Int(n))], Limits::of_cost(100)).result;
-/// assert_eq!(of(5).map_err(|_| "an error")?.as_int(), Some(2));
-/// assert_eq!(of(0).err().ok_or("a value")?.message(), "division by zero");
+/// let eval_with = |n| program.eval(&[("n", Value::Int(n))], Limits::of_cost(100)).result;
+/// assert_eq!(eval_with(5).map_err(|_| "an error")?.as_int(), Some(2));
+/// assert_eq!(eval_with(0).err().ok_or("a value")?.message(), "division by zero");
 /// # Ok::<(), &str>(())
 /// ```
 #[derive(Debug)]
@@ -207,11 +206,11 @@ pub struct Program {
 }
 
 impl Program {
-    /// Plans `checked`, which must have been checked in `env` without findings.
+    /// Plans `checked`, which must have been checked in `env` without errors.
     ///
     /// # Errors
     ///
-    /// Errors of constants that are folded, and what only planning notices.
+    /// Errors of folded constants, and errors that only planning detects.
     pub fn plan(checked: &CheckedAst, env: &Env, runtime: &dyn Runtime) -> Result<Self, PlanError> {
         let ast: &Ast = checked.ast();
         let deep = ast.depth() > SHALLOW_DEPTH;
@@ -250,7 +249,7 @@ impl Program {
         }
     }
 
-    /// The value, if the expression is a constant.
+    /// Returns the value if the expression is a constant.
     #[must_use]
     pub fn constant(&self) -> Option<&Value> {
         self.root.constant()
@@ -259,7 +258,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // The plan nests as deep as the tree, and so does dropping it.
+        // The plan is as deep as the tree, and dropping it is recursive.
         if self.deep {
             let root = std::mem::replace(&mut self.root, Node::empty());
             run_on_deep_stack(true, || drop(root));

@@ -1,7 +1,7 @@
-//! Conversions of values to what the fields of a protobuf message hold, with upstream's errors.
+//! Conversions of values to the native types of protobuf fields, with upstream's errors.
 //!
-//! What a field holds is given as a value again: of JSON the numbers are doubles, and what JSON has no form
-//! for is a text.
+//! The result is again a value. In JSON, numbers are doubles, and types without a JSON representation are
+//! strings.
 //!
 //! Source: cel-go `common/types`, `ConvertToNative` of each type.
 
@@ -9,14 +9,14 @@ use crate::base64;
 use crate::value::civil::{format_rfc3339, format_seconds};
 use crate::value::{ALLOCATION, EvalBudget, EvalError, GROWN_ENTRY, Map, Value};
 
-/// Kinds of value that a field holds.
+/// Native type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Native {
     /// `bool`.
     Bool,
     /// `[]uint8`.
     Bytes,
-    /// An element of [`Native::Bytes`], which no value is.
+    /// An element of [`Native::Bytes`]; no value converts to it.
     Byte,
     /// `float32`.
     Float32,
@@ -32,9 +32,9 @@ pub(super) enum Native {
     Uint64,
     /// `string`.
     String,
-    /// The number of an enumeration's value.
+    /// The number of an enum value.
     Enum,
-    /// Any JSON.
+    /// Any JSON value.
     Json,
     /// A JSON array.
     JsonList,
@@ -42,13 +42,13 @@ pub(super) enum Native {
     JsonObject,
 }
 
-/// The greatest integer that JSON can have as a number.
+/// Largest integer that JSON represents as a number.
 ///
 /// Source: cel-go `common/types/json_value.go`, `maxIntJSON`.
 const MAX_JSON_INT: u64 = (1 << 53) - 1;
 
 impl Native {
-    /// Go's name.
+    /// Returns Go's name of the type.
     fn name(self) -> &'static str {
         match self {
             Self::Bool => "bool",
@@ -68,7 +68,7 @@ impl Native {
         }
     }
 
-    /// Converts `value` to the value that a field of this kind holds when it is set to it.
+    /// Converts `value` to the value that a field of this type holds after it is assigned.
     pub(super) fn convert(self, value: &Value, budget: &EvalBudget) -> Result<Value, EvalError> {
         match value {
             Value::Null => self.convert_null(),
@@ -79,7 +79,7 @@ impl Native {
             Value::String(_) => self.convert_string(value),
             Value::Bytes(bytes) => {
                 if self == Self::Json {
-                    // Base64 has four digits for three bytes.
+                    // Base64 encodes three bytes as four characters.
                     budget.allocate(bytes.len().saturating_mul(2))?;
                     budget.reserve(bytes.len().saturating_mul(2))?;
                 }
@@ -112,7 +112,7 @@ impl Native {
         }
     }
 
-    /// The error of most types; `from` is as each of them writes its name.
+    /// Returns the error of most types. `from` is the source type, spelled as that type spells it.
     fn no_conversion(self, from: &str) -> EvalError {
         EvalError::new(format!(
             "type conversion error from {from} to '{}'",
@@ -120,7 +120,7 @@ impl Native {
         ))
     }
 
-    /// The error of integers.
+    /// Returns the error of integer types.
     fn unsupported(self, from: &str) -> EvalError {
         EvalError::new(format!(
             "unsupported type conversion from '{from}' to {}",
@@ -221,7 +221,7 @@ impl Native {
         let elements = elements.map(|element| elem.convert(&element, budget));
         let elements = elements.collect::<Result<Vec<_>, _>>()?;
         if self == Self::Bytes {
-            // Only an empty list comes here: nothing is converted to a byte.
+            // Only an empty list reaches this point, because no value converts to a byte.
             return Ok(Value::bytes(Vec::new()));
         }
         Ok(Value::list(elements))
@@ -231,7 +231,7 @@ impl Native {
         match self {
             Self::Json | Self::JsonObject => json_object(map, budget),
             Self::JsonList => match map.keys()?.first() {
-                // Upstream takes the keys for names of fields of the message.
+                // Upstream interprets the keys as field names of the message.
                 Some(key) => Err(EvalError::new(format!(
                     "type conversion error, no such field '{}' in type 'structpb.ListValue'",
                     upper_camel_case(&key.to_go_string())
@@ -243,7 +243,7 @@ impl Native {
     }
 }
 
-/// The map as a JSON object.
+/// Converts a map to a JSON object.
 pub(super) fn json_object(map: &Map, budget: &EvalBudget) -> Result<Value, EvalError> {
     budget.allocate(
         map.len()
@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_base64_in_json() {
+    fn convert_bytes_to_json_is_base64() {
         for (bytes, text) in [
             (&b""[..], ""),
             (b"a", "YQ=="),
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_an_error() {
+    fn convert_out_of_range_fails() {
         let error = |native: Native, value: Value| {
             native
                 .convert(&value, &EvalBudget::default())

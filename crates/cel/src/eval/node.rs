@@ -1,4 +1,4 @@
-//! The plan: what is evaluated.
+//! Nodes of a plan.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -12,22 +12,22 @@ use crate::value::{EvalError, Key, Traits, Value};
 
 /// A step of the plan.
 ///
-/// `id` is that of the expression, by which the accounting of costs finds it; an attribute's is that of
-/// its last qualifier.
+/// `id` is the id of the expression, by which the cost tracker finds the step. The id of an attribute is that
+/// of its last qualifier.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) id: u32,
     pub(super) kind: Kind,
 }
 
-/// Kinds of step.
+/// Kind of a step.
 #[derive(Debug)]
 pub(super) enum Kind {
     Constant(Value),
-    /// A constant that is an error, which is one only when it is reached.
+    /// A constant expression that fails. The error occurs when the step is reached.
     Failure(EvalError),
     Attribute(Box<Attribute>),
-    /// `has()` of an attribute whose last qualifier tests for presence.
+    /// `has()` of an attribute whose last qualifier is a presence test.
     Presence(Box<Attribute>),
     And(Box<[Node]>),
     Or(Box<[Node]>),
@@ -37,7 +37,7 @@ pub(super) enum Kind {
     Call(Box<Call>),
     OptionalOr(Box<[Node; 2]>),
     OptionalOrValue(Box<[Node; 2]>),
-    /// `in` of a list of constants.
+    /// `in` with a list of constants.
     Member(Box<Member>),
     List(Box<ListNode>),
     Map(Box<[MapEntryNode]>),
@@ -62,22 +62,22 @@ impl Node {
     }
 }
 
-/// A value that is looked up among constants.
+/// Membership of a value in a set of constants.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) arg: Node,
     pub(super) set: HashSet<Key>,
 }
 
-/// A call of a function.
+/// A function call.
 pub(super) struct Call {
     pub(super) function: Arc<str>,
     pub(super) args: Box<[Node]>,
     pub(super) target: Target,
-    /// True if all arguments are evaluated before errors among them count.
+    /// True if all arguments are evaluated before errors are considered.
     pub(super) evaluates_all: bool,
     pub(super) cost: RuntimeCost,
-    /// The lengths of arguments above which the cost is held against the limit before the call.
+    /// Lengths of arguments above which the cost is checked against the limit before the call.
     pub(super) costed_before: &'static [usize],
 }
 
@@ -87,17 +87,17 @@ impl fmt::Debug for Call {
     }
 }
 
-/// Implementation that a call invokes.
+/// The implementation that a call invokes.
 pub(super) enum Target {
-    /// Nothing: there is no implementation.
+    /// The function has no implementation.
     Missing,
-    /// One function for all overloads, for first arguments with these traits.
+    /// One function for all overloads. The first argument must have these traits.
     Singleton(Implementation, Traits),
-    /// The one overload that the check found, with its signature unless it is not looked at.
+    /// The only overload that the checker resolved, with its signature unless guards are disabled.
     Overload(Implementation, Option<Arc<Overload>>),
-    /// The first of several overloads whose signature the arguments have.
+    /// Several overloads. The first one whose signature matches the arguments is called.
     Dispatch(Box<[(Implementation, Arc<Overload>, bool)]>),
-    /// Specialized form, made in planning.
+    /// A specialized form created during planning.
     Specialized(Specialized),
 }
 
@@ -105,7 +105,7 @@ pub(super) enum Target {
 #[derive(Debug)]
 pub(super) struct ListNode {
     pub(super) elements: Box<[Node]>,
-    /// The elements written with `?`, if there are any.
+    /// Marks the optional elements (`?`). Empty if there are none.
     pub(super) optional: Box<[bool]>,
 }
 
@@ -124,19 +124,19 @@ pub(super) struct MessageNode {
     pub(super) fields: Box<[(Arc<str>, Node, bool)]>,
 }
 
-/// The maker of an object literal's value.
+/// Constructor of an object literal.
 #[derive(Debug)]
 pub(super) enum Maker {
     /// A well-known message.
     Message(message::Message),
-    /// The rule that declares the type, and its name.
+    /// The resolver that declares the type, and the type name.
     Resolver(&'static dyn TypeResolver, Arc<str>),
 }
 
 /// A comprehension.
 #[derive(Debug)]
 pub(super) struct Fold {
-    /// The place of its variables.
+    /// Index of its frame.
     pub(super) slot: usize,
     pub(super) has_two_vars: bool,
     pub(super) range: Node,
@@ -146,24 +146,24 @@ pub(super) struct Fold {
     pub(super) result: Node,
 }
 
-/// A variable, or the result of an expression, and what is selected from it.
+/// A variable or the result of an expression, followed by qualifiers.
 #[derive(Debug)]
 pub(super) struct Attribute {
     pub(super) root: Root,
     pub(super) qualifiers: Vec<Qualifier>,
-    /// The texts that the first qualifiers select by, or test for.
+    /// String keys of the leading qualifiers, including a presence test.
     pub(super) names: Vec<Arc<str>>,
     pub(super) shape: Shape,
 }
 
-/// How an attribute is resolved.
+/// Resolution strategy of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// By walking from a variable along constant keys.
+    /// A path from a variable along constant keys.
     Path,
-    /// As a path, at the end of which a key is tested for.
+    /// A path that ends in a presence test.
     Test,
-    /// Step by step.
+    /// Step-by-step evaluation.
     Other,
 }
 
@@ -184,14 +184,14 @@ pub(super) struct ConditionalRoot {
     pub(super) falsy: Attribute,
 }
 
-/// A variable of a comprehension.
+/// Reference to a variable of a comprehension.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Local {
     pub(super) slot: usize,
     pub(super) variable: LoopVariable,
 }
 
-/// The kinds of variable that a comprehension has.
+/// Role of a comprehension variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LoopVariable {
     First,
@@ -213,7 +213,7 @@ impl Attribute {
         }
     }
 
-    /// The id by which the accounting of costs finds the attribute.
+    /// Returns the id by which the cost tracker finds the attribute.
     ///
     /// Source: cel-go `interpreter/attributes.go`, `Attribute.ID`.
     pub(super) fn id(&self) -> u32 {
@@ -228,7 +228,7 @@ impl Attribute {
         }
     }
 
-    /// Appends a qualifier; to a conditional it is appended on both sides.
+    /// Appends a qualifier. A conditional appends it to both branches.
     pub(super) fn qualify(&mut self, qualifier: Qualifier) {
         match &mut self.root {
             Root::Conditional(_, conditional) => {
@@ -253,7 +253,7 @@ impl Attribute {
     }
 }
 
-/// A selection, an index, or a test of one.
+/// A selection, an index, or a presence test.
 #[derive(Clone, Debug)]
 pub(super) struct Qualifier {
     pub(super) id: u32,
@@ -261,13 +261,13 @@ pub(super) struct Qualifier {
     pub(super) key: QualifierKey,
 }
 
-/// By what is selected.
+/// Key of a qualifier.
 #[derive(Clone, Debug)]
 pub(super) enum QualifierKey {
     Constant(Value),
-    /// A field of the Go map that a value is turned into, or the test whether it is there.
+    /// A field of the Go map that a value is converted to, or, if true, a test for its presence.
     Field(Arc<str>, bool),
-    /// A test whether the key is there.
+    /// A test for the presence of a key.
     Presence(Value),
     /// The value of an attribute.
     Attribute(Arc<Attribute>),

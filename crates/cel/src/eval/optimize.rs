@@ -1,5 +1,4 @@
-//! Constant folding in planning: literals of constants, conversions of constants, membership in lists
-//! of constants.
+//! Constant folding during planning: literals and conversions of constants, and membership in constant lists.
 //!
 //! Source: cel-go `interpreter/decorators.go`, `decOptimize`.
 
@@ -11,8 +10,8 @@ use super::{Bindings, Limits, PlanError};
 use crate::interrupt::checkpoint;
 use crate::value::{EvalBudget, EvalError, Key, Value, double_to_int, double_to_uint};
 
-/// The value of a step that uses no variables, within a budget of its own. `None` if that is exceeded: the step is not
-/// folded then, so that its evaluation exceeds the budget if it is reached.
+/// Evaluates a node without variables, within a separate budget. `None` if that budget is exceeded: the node
+/// is then not folded, and evaluation exceeds the budget if it reaches the node.
 fn value_of(node: &Node) -> Option<Result<Value, EvalError>> {
     let bindings = Bindings::default();
     let budget = EvalBudget::default();
@@ -24,7 +23,7 @@ fn value_of(node: &Node) -> Option<Result<Value, EvalError>> {
     }
 }
 
-/// The constant that `node` is; an error stays one, until it is reached.
+/// Folds `node` into a constant. An error becomes a failure that occurs when the node is reached.
 fn folded(node: Node) -> Result<Node, PlanError> {
     let kind = match value_of(&node) {
         None => return Ok(node),
@@ -39,7 +38,7 @@ fn is_constant(node: &Node) -> bool {
     node.constant().is_some()
 }
 
-/// A list literal, as a constant if all elements are.
+/// Folds a list literal if all elements are constants.
 ///
 /// Source: cel-go `interpreter/decorators.go`, `maybeBuildListLiteral`.
 pub(super) fn list(node: Node) -> Result<Node, PlanError> {
@@ -49,7 +48,7 @@ pub(super) fn list(node: Node) -> Result<Node, PlanError> {
     }
 }
 
-/// A map literal, as a constant if all keys and values are.
+/// Folds a map literal if all keys and values are constants.
 ///
 /// Source: cel-go `interpreter/decorators.go`, `maybeBuildMapLiteral`.
 pub(super) fn map(node: Node) -> Result<Node, PlanError> {
@@ -65,7 +64,7 @@ pub(super) fn map(node: Node) -> Result<Node, PlanError> {
     }
 }
 
-/// Reports whether `function` converts types.
+/// Returns true if `function` is a type conversion.
 ///
 /// Source: cel-go `common/overloads/overloads.go`, `IsTypeConversionFunction`.
 pub(super) fn is_conversion(function: &str) -> bool {
@@ -84,7 +83,7 @@ pub(super) fn is_conversion(function: &str) -> bool {
     )
 }
 
-/// A conversion, as a constant if its argument is one; an error is one of planning.
+/// Folds a conversion of a constant. If it fails, planning fails.
 ///
 /// Source: cel-go `interpreter/decorators.go`, `maybeOptimizeConstUnary`.
 pub(super) fn conversion(node: Node) -> Result<Node, PlanError> {
@@ -99,7 +98,7 @@ pub(super) fn conversion(node: Node) -> Result<Node, PlanError> {
     }
 }
 
-/// `in` of a list: of a constant list of scalars, a look-up.
+/// Plans `in` as a set lookup if its list is a constant list of scalars.
 ///
 /// Source: cel-go `interpreter/decorators.go`, `maybeOptimizeSetMembership`.
 pub(super) fn membership(step: u32, call: Call) -> Result<Node, PlanError> {
@@ -120,7 +119,7 @@ pub(super) fn membership(step: u32, call: Call) -> Result<Node, PlanError> {
     }
 }
 
-/// The keys that are equal to an element; `None` if some element cannot be looked up.
+/// Returns the keys that equal an element. `None` if an element cannot be a key.
 ///
 /// Source: cel-go `interpreter/decorators.go`, `maybeOptimizeSetMembership`.
 #[expect(
@@ -148,7 +147,7 @@ fn set_of(elements: impl Iterator<Item = Value>) -> Option<HashSet<Key>> {
             _ => return None,
         };
         for value in std::iter::once(element).chain(also.into_iter().flatten()) {
-            // What is not even equal to itself cannot be found.
+            // A value that is not equal to itself cannot be found.
             if let Ok(key) = Key::new(&value)
                 && key != Key::Never
             {

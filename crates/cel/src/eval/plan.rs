@@ -1,4 +1,4 @@
-//! The planner: from a checked expression to steps.
+//! The planner: converts a checked expression into a tree of steps.
 //!
 //! Source: cel-go `interpreter/planner.go`.
 
@@ -21,14 +21,14 @@ use crate::interrupt::checkpoint;
 use crate::types::{OPTIONAL_TYPE, Type};
 use crate::value::Value;
 
-/// Plans one expression.
+/// State of planning one expression.
 pub(super) struct Planner<'a> {
     checked: &'a CheckedAst,
     env: &'a Env,
     runtime: &'a dyn Runtime,
-    /// The budget for the engines of constant patterns, if there are any.
+    /// Budget of the engines of constant patterns, created on demand.
     engines: OnceCell<Arc<EngineBudget>>,
-    /// The variables of the comprehensions around the expression, innermost last.
+    /// Variables of the enclosing comprehensions, innermost last.
     scopes: Vec<(Arc<str>, Local)>,
     n_folds: usize,
 }
@@ -51,7 +51,7 @@ fn literal(literal: &Literal) -> Value {
     }
 }
 
-/// Operands, as many as the function has.
+/// Converts `args` to an array. Fails if their number is not `N`.
 fn operands<const N: usize>(args: Vec<Node>) -> Result<Box<[Node; N]>, PlanError> {
     let args: [Node; N] = args
         .try_into()
@@ -71,7 +71,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The plan, and how many comprehensions it has.
+    /// Returns the plan and its number of comprehensions.
     pub(super) fn run(mut self) -> Result<(Node, usize), PlanError> {
         let root = self.plan(self.checked.ast().root())?;
         Ok((root, self.n_folds))
@@ -161,7 +161,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// `node`, computed ahead by `fold` if it is constant.
+    /// Applies `fold` to `node` if constant folding is enabled.
     fn folded(&self, node: Node, fold: fn(Node) -> Planned) -> Planned {
         if self.runtime.folds_constants() {
             fold(node)
@@ -188,12 +188,15 @@ impl<'a> Planner<'a> {
         {
             return Ok(Node::new(step, Kind::Constant(Value::Int(value))));
         }
-        // What is of the type of a type is taken for the name of one, also if it is a variable.
+        // A variable whose type is `type` is resolved as a type name.
         if matches!(self.checked.type_of(id), Type::Type(_)) {
-            let of = self
+            let type_ = self
                 .type_named(name)
                 .ok_or_else(|| PlanError::new(format!("reference to undefined type: {name}")))?;
-            return Ok(Node::new(step, Kind::Constant(Value::Type(Arc::new(of)))));
+            return Ok(Node::new(
+                step,
+                Kind::Constant(Value::Type(Arc::new(type_))),
+            ));
         }
         let root = match local {
             Some(local) => Root::Local(step, local),
@@ -202,7 +205,7 @@ impl<'a> Planner<'a> {
         Ok(attribute_node(Box::new(Attribute::new(root))))
     }
 
-    /// The type that the run-time knows by `name`.
+    /// Returns the type with the given name, as known at run time.
     ///
     /// Source: cel-go `common/types/provider.go`, `NewRegistry`, `Registry.FindIdent`.
     fn type_named(&self, name: &str) -> Option<Type> {
@@ -226,7 +229,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// `node` as an attribute, to which qualifiers can be appended.
+    /// Converts `node` to an attribute that accepts further qualifiers. The flag is true if it is a presence
+    /// test.
     ///
     /// Source: cel-go `interpreter/planner.go`, `relativeAttr`.
     fn into_attribute(node: Node) -> (Box<Attribute>, bool) {
@@ -250,7 +254,7 @@ impl<'a> Planner<'a> {
         let reads_native = self.reads_native(operand);
         let (mut attribute, is_test) = Self::into_attribute(self.plan(operand)?);
         let key = Value::String(Arc::clone(field));
-        // A selection from a test is itself a test.
+        // A selection from a presence test is a presence test.
         let is_test = is_test || test_only;
         attribute.qualify(Qualifier {
             id: step_id(id),
@@ -276,7 +280,7 @@ impl<'a> Planner<'a> {
         Ok(Node::new(node_id, kind))
     }
 
-    /// Reports whether fields of the expression are read from the Go map that its value is turned into.
+    /// Returns true if fields of `operand` are read from the Go map that its value is converted to.
     fn reads_native(&self, operand: ExprId) -> bool {
         match self.checked.type_at(operand) {
             Type::Struct(object) => {
@@ -360,7 +364,7 @@ impl<'a> Planner<'a> {
             let node = Node::new(step, Kind::Call(Box::new(call)));
             return self.folded(node, optimize::conversion);
         }
-        // Patterns go by the function, whichever overload it is.
+        // Pattern compilation is a property of the function, independent of the overload.
         let pattern = rows().find_map(|row| match row.planning {
             Planning::Pattern(compile) => Some(compile),
             Planning::Plain | Planning::Membership => None,
@@ -412,7 +416,8 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// The cost of a call of the overload `resolved`, or of one of `rows` if the check left open which.
+/// Returns the cost of a call of the overload `resolved`, or of one of `rows` if the checker did not resolve
+/// one.
 fn runtime_cost(
     resolved: Option<&OverloadRow>,
     rows: impl Iterator<Item = &'static OverloadRow>,
@@ -427,8 +432,7 @@ fn runtime_cost(
     }
 }
 
-/// The cost of a call for which the check left open which overload it is, if no rule counts for all of its
-/// function.
+/// Cost of a call without a resolved overload, if its function has no cost rule that covers all overloads.
 ///
 /// Source: cel-go `interpreter/runtimecost.go`, `CostTracker.costCall`.
 const OPEN_CALL_COST: u64 = 1;
@@ -511,8 +515,8 @@ fn plan_conditional(step: u32, args: Vec<Node>) -> Planned {
     Ok(attribute_node(Box::new(Attribute::new(root))))
 }
 
-/// Returns the implementation that a call of `function` invokes, and whether all arguments are
-/// evaluated before errors count.
+/// Returns the implementation that a call of `function` invokes, and true if all arguments are evaluated
+/// before errors are considered.
 ///
 /// Source: cel-go `interpreter/planner.go`, `planCall`; `common/decls/decls.go`, `FunctionDecl.Bindings`.
 fn target_of(function: &Function, resolved: Option<&OverloadRow>, n_args: usize) -> (Target, bool) {

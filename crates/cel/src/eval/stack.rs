@@ -1,34 +1,33 @@
-//! How much of the stack an evaluation may use before it goes on elsewhere.
+//! Stack usage of evaluations.
 //!
-//! Plans nest as deep as expressions do, and evaluations nest in one another where variables read each
-//! other. Most are shallow, and a thread takes longer to start than most expressions to evaluate. So it is
-//! the stack that is measured, by the addresses of what lies on it, and only what really is deep goes on on
-//! a thread with a large stack.
+//! Plans are as deep as their expressions, and evaluations nest when variables refer to other variables. Most
+//! are shallow, and starting a thread takes longer than most evaluations. Stack usage is therefore measured
+//! by addresses, and only deep evaluations continue on a thread with a large stack.
 
 use std::cell::Cell;
 use std::hint::black_box;
 
-/// How much of a thread's own stack may be used, in bytes: a fourth of what threads have by default.
+/// Usable part of a thread's own stack, in bytes: a fourth of the default size.
 const SHALLOW_BYTES: usize = 512 * 1024;
 
-/// How much of a large stack may be used, in bytes: all that there is, as nothing is larger.
+/// Usable part of a large stack, in bytes. Unlimited, because no larger stack exists.
 const DEEP_BYTES: usize = usize::MAX;
 
 thread_local! {
-    /// The stack of the evaluations that this thread is in the midst of.
+    /// Stack of the evaluations in progress on this thread.
     static AROUND: Cell<Option<Stack>> = const { Cell::new(None) };
 }
 
-/// The part of a thread's stack that may be used.
+/// The usable part of a thread's stack.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stack {
-    /// An address where it begins; stacks grow down, or up.
+    /// Address at which it begins. Stacks may grow in either direction.
     base: usize,
     n_bytes: usize,
 }
 
 impl Stack {
-    /// The stack of this thread, from here on, or from where the evaluation around this one began.
+    /// Returns the stack of the enclosing evaluation, or else of this thread from this point on.
     pub(super) fn here() -> Self {
         AROUND.get().unwrap_or_else(|| Self {
             base: address(),
@@ -36,7 +35,7 @@ impl Stack {
         })
     }
 
-    /// The stack of a thread that was made for its large stack.
+    /// Returns the stack of a thread created with a large stack.
     pub(super) fn deep() -> Self {
         Self {
             base: address(),
@@ -44,20 +43,20 @@ impl Stack {
         }
     }
 
-    /// Runs `work`; evaluations within it share this stack.
+    /// Runs `work`. Evaluations within it share this stack.
     pub(super) fn enter<T>(self, work: impl FnOnce() -> T) -> T {
         let _restored = Restored(AROUND.replace(Some(self)));
         work()
     }
 
-    /// Reports whether the stack is used up.
+    /// Returns true if the stack is used up.
     #[inline]
     pub(super) fn is_used_up(self) -> bool {
         address().abs_diff(self.base) > self.n_bytes
     }
 }
 
-/// Previous bounds of the stack, restored on drop, also after a panic.
+/// Restores the previous stack when dropped, including after a panic.
 struct Restored(Option<Stack>);
 
 impl Drop for Restored {
@@ -66,7 +65,7 @@ impl Drop for Restored {
     }
 }
 
-/// The address of what lies on top of the stack.
+/// Returns an address at the top of the stack.
 #[inline]
 fn address() -> usize {
     let here = 0_u8;
@@ -77,7 +76,7 @@ fn address() -> usize {
 mod tests {
     use super::*;
 
-    /// How many levels of recursion there are until the stack is used up, or else `max`.
+    /// Returns the number of recursion levels until the stack is used up, but at most `max`.
     fn n_levels(stack: Stack, max: u32) -> u32 {
         let room = black_box([0_u8; 256]);
         let n_deeper = if max == 0 || stack.is_used_up() {
@@ -90,8 +89,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_is_measured() {
-        // A level takes more than its room.
+    fn stack_recursion_is_measured() {
+        // Each level uses more than the array.
         let most = u32::try_from(SHALLOW_BYTES / 256).unwrap();
         let shallow = n_levels(Stack::here(), most);
         assert!((100..most).contains(&shallow), "{shallow}");
@@ -99,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn evaluations_within_share_the_stack() {
+    fn stack_nested_evaluations_share_it() {
         let stack = Stack::here();
         let within = stack.enter(Stack::here);
         assert_eq!(stack.base, within.base);

@@ -1,7 +1,7 @@
-//! Tests of evaluation: what is particular to the order of evaluation, errors and costs.
+//! Tests of evaluation order, errors and costs.
 //!
-//! The values and costs are those of upstream, but that presence tests cost one more here, as they do where
-//! the API server's options are not set. All functions are held against upstream by `parity eval`.
+//! Values and costs are upstream's, except that presence tests cost one more, as they do upstream unless the
+//! API server's options are set. `parity eval` compares all functions with upstream.
 
 use std::sync::Arc;
 
@@ -27,10 +27,10 @@ fn env() -> Env {
 
 fn plan(text: &str) -> Result<Program, PlanError> {
     let env = env();
-    let (ast, found) = syntax::parse(text);
-    assert!(found.is_empty(), "{}", found.render(text));
-    let (checked, found) = checker::check(&Arc::new(ast.unwrap()), text, &env);
-    assert!(found.is_empty(), "{}", found.render(text));
+    let (ast, diagnostics) = syntax::parse(text);
+    assert!(diagnostics.is_empty(), "{}", diagnostics.render(text));
+    let (checked, diagnostics) = checker::check(&Arc::new(ast.unwrap()), text, &env);
+    assert!(diagnostics.is_empty(), "{}", diagnostics.render(text));
     Program::plan(&checked, &env, &PlainRuntime)
 }
 
@@ -48,12 +48,12 @@ fn eval(text: &str) -> Evaluation {
 #[track_caller]
 fn check(text: &str, expected: &str, cost: u64) {
     let evaluation = eval(text);
-    let found = match &evaluation.result {
+    let actual = match &evaluation.result {
         Ok(value) => value.to_go_string(),
         Err(error) => format!("error: {error}"),
     };
     assert_eq!(
-        (found.as_str(), evaluation.cost),
+        (actual.as_str(), evaluation.cost),
         (expected, cost),
         "{text}"
     );
@@ -77,9 +77,9 @@ fn logic_absorbs_errors() {
 }
 
 #[test]
-fn a_conditional_evaluates_one_branch() {
+fn conditional_evaluates_one_branch() {
     check("o.a.b == 1 ? 'yes' : o.x", "yes", 4);
-    // A name in a branch is free, as is the conditional itself.
+    // A name in a branch is free, and so is the conditional.
     check(
         "true ? o : o.x",
         "{a: {b: 1}, e: [], l: [1, 2, 3], s: text}",
@@ -90,16 +90,16 @@ fn a_conditional_evaluates_one_branch() {
 }
 
 #[test]
-fn presence() {
+fn presence_test_absent_field_is_false() {
     check("has(o.a.b)", "true", 3);
     check("has(o.a.x)", "false", 3);
     check("has(o.x.b)", "error: no such key: x", 2);
-    // What has no fields has none that is missing.
+    // A value without fields has no missing ones.
     check("has(o.s.x)", "false", 3);
 }
 
 #[test]
-fn indexes() {
+fn index_out_of_range_is_error() {
     check("o.l[1]", "2", 3);
     check("o.l[1.0]", "2", 3);
     check("o.l[o.a.b]", "2", 5);
@@ -115,7 +115,7 @@ fn indexes() {
 }
 
 #[test]
-fn optional_selections() {
+fn optional_selection_absent_field_is_none() {
     check("o.?a.?b", "optional(1)", 3);
     check("o.?x.b", "optional.none()", 1);
     check("o.?x.orValue('d')", "d", 1);
@@ -139,14 +139,14 @@ fn constants_are_folded() {
 }
 
 #[test]
-fn arguments_after_an_error() {
-    // Two arguments are evaluated both, of three those up to the error.
+fn call_failing_argument_limits_evaluated_arguments() {
+    // Both of two arguments are evaluated. Three or more are evaluated up to the first error.
     check("o.x + o.a.b", "error: no such key: x", 6);
     check("[o.x, o.a.b]", "error: no such key: x", 12);
 }
 
 #[test]
-fn comprehensions() {
+fn comprehension_values_and_costs() {
     check("o.l.map(x, x * 2)", "[2, 4, 6]", 45);
     check("o.l.filter(x, x > 1)", "[2, 3]", 35);
     check("o.l.exists(x, x == 2)", "true", 18);
@@ -163,11 +163,11 @@ fn comprehensions() {
 }
 
 #[test]
-fn an_accumulator_is_evaluated_when_it_is_read() {
-    // The bound name is not used, so that the error is not met.
+fn accumulator_is_evaluated_on_first_read() {
+    // The bound name is unused, so its error does not occur.
     check("optional.of(1).optMap(x, 5)", "optional(5)", 3);
     check("optional.none().optMap(x, o.x)", "optional.none()", 3);
-    // As upstream, an empty list that is bound to a name grows.
+    // An empty list that is bound to a name grows, as upstream.
     check(
         "optional.of([]).optMap(x, x + [1] + x)",
         "optional([1, 1])",
@@ -176,14 +176,14 @@ fn an_accumulator_is_evaluated_when_it_is_read() {
 }
 
 #[test]
-fn the_limit_is_noticed_after_the_step() {
+fn limit_is_checked_after_the_step() {
     let evaluation = eval_within("o.l.map(x, [x, x, x]).size() > 0", 20);
     assert_eq!(
         evaluation.result.unwrap_err().message(),
         "operation cancelled: actual cost limit exceeded"
     );
     assert!(evaluation.cost > 20 && evaluation.cost < 40);
-    // Not even an operator that absorbs errors absorbs this one.
+    // Operators that absorb errors do not absorb this one.
     assert!(
         eval_within("o.l.map(x, x).size() > 0 || true", 5)
             .result
@@ -192,7 +192,7 @@ fn the_limit_is_noticed_after_the_step() {
 }
 
 #[test]
-fn values_of_maps() {
+fn map_values_qualify_as_upstream() {
     check("{'a': 1, 'a': 2}", "{a: 2}", 0);
     check("{dyn(1): 'a', dyn(2u): 'b'}[dyn(2)]", "b", 2);
     check("{dyn(1): 'a', dyn(1.0): 'b', dyn(1u): 'c'}.size()", "3", 1);
@@ -203,8 +203,8 @@ fn values_of_maps() {
 }
 
 #[test]
-fn names_of_types_that_are_variables() {
-    // Upstream takes a variable that holds a type for the name of one.
+fn type_variable_resolves_as_type_name() {
+    // Upstream resolves a variable that contains a type as a type name.
     check_plan_error("[int].map(t, t)", "reference to undefined type: t");
     check("type(o.l) == list", "true", 4);
     check("google.protobuf.Int32Value{value: 4}", "4", 40);

@@ -1,4 +1,4 @@
-//! The costs of the extensions for lists and sets, each as an estimate and as measured.
+//! Costs of the list and set extensions, estimated and measured.
 //!
 //! Source: cel-go `ext/lists.go`, `listsLib.CompileOptions`, `listsLib.ProgramOptions`; `ext/sets.go`,
 //! `setsLib.CompileOptions`, `setsLib.ProgramOptions`.
@@ -12,21 +12,21 @@ use crate::cost::{
 };
 use crate::value::{EvalBudget, EvalError, Traits, Value};
 
-/// The cost of the call itself, beside what it does (`callCostEstimate`).
+/// Base cost of a call (`callCostEstimate`).
 const CALL_COST: u64 = 1;
 
-/// Sorting compares each element with each other, twice over.
+/// Sorting compares all pairs of elements, in both directions.
 const SORT_COST_FACTOR: f64 = 2.0;
 
 const ONE_UNIT: CallEstimate = CallEstimate::of_cost(CostEstimate::fixed(1));
 
-/// A list of the elements between two places.
+/// Creation of a sublist.
 pub const SLICED: Costs = Costs::new(
     StaticCost::Of(|call, sizes| match (call.target, call.args) {
         (Some(list), [start, end]) => {
             let start = int_or(start, 0);
             let end = int_or(end, cost::size_of(sizes, list).max);
-            // As upstream has it, an end before the start wraps around to a huge size.
+            // As upstream, an end before the start wraps around to a huge size.
             estimated(1.0, SizeEstimate::fixed(end.wrapping_sub(start)))
         }
         _ => ONE_UNIT,
@@ -34,7 +34,7 @@ pub const SLICED: Costs = Costs::new(
     RuntimeCost::By(result_allocated),
 );
 
-/// A list of numbers.
+/// Creation of a list of numbers.
 pub const RANGE: Costs = Costs::new(
     StaticCost::Of(|call, _| match call.args {
         [length] => estimated(1.0, SizeEstimate::fixed(int_or(length, u64::MAX))),
@@ -43,7 +43,7 @@ pub const RANGE: Costs = Costs::new(
     RuntimeCost::By(result_allocated),
 );
 
-/// A list of the same elements.
+/// Creation of a reversed list.
 pub const REVERSED: Costs = Costs::new(
     StaticCost::Of(|call, sizes| match call.target {
         Some(list) => estimated(1.0, cost::size_of(sizes, list)),
@@ -52,7 +52,7 @@ pub const REVERSED: Costs = Costs::new(
     RuntimeCost::By(result_allocated),
 );
 
-/// A list of the elements of lists, to a depth.
+/// Flattening of a list to a given depth.
 pub const FLATTENED: Costs = Costs::new(
     StaticCost::Of(|call, sizes| match (call.target, call.args) {
         (Some(list), []) => estimated(1.0, cost::size_of(sizes, list)),
@@ -65,40 +65,40 @@ pub const FLATTENED: Costs = Costs::new(
     RuntimeCost::By(flattened),
 );
 
-/// Each element is compared with each other.
+/// Comparison of all pairs of elements.
 pub const DISTINCT: Costs = Costs::new(
     StaticCost::Of(|call, sizes| self_compared(call.target, sizes, SORT_COST_FACTOR)),
     RuntimeCost::By(|args, _, _| compared_with_itself(args.first())),
 );
 
-/// Elements are sorted.
+/// Sorting of elements.
 pub const SORTED: Costs = DISTINCT;
 
-/// Texts are sorted.
+/// Sorting of strings.
 pub const SORTED_TEXTS: Costs = Costs::new(
     StaticCost::Of(|call, sizes| self_compared(call.target, sizes, TEXT_SORT_COST_FACTOR)),
     RuntimeCost::By(|args, _, _| compared_with_itself(args.first())),
 );
 
-/// Elements are sorted by keys.
+/// Sorting of elements by keys.
 pub const SORTED_BY_KEYS: Costs = Costs::new(
     StaticCost::Of(|call, sizes| self_compared(call.args.first(), sizes, SORT_COST_FACTOR)),
     RuntimeCost::By(|args, _, _| compared_with_itself(args.get(1))),
 );
 
-/// Elements are sorted by keys that are texts.
+/// Sorting of elements by string keys.
 pub const SORTED_BY_TEXTS: Costs = Costs::new(
     StaticCost::Of(|call, sizes| self_compared(call.args.first(), sizes, TEXT_SORT_COST_FACTOR)),
     RuntimeCost::By(|args, _, _| compared_with_itself(args.get(1))),
 );
 
-/// Each element of a list is compared with each of another.
+/// Comparison of each element of one list with each element of another.
 pub const SETS: Costs = Costs::new(
     StaticCost::Of(|call, sizes| set_operation(call, sizes, 1.0)),
     RuntimeCost::ByArgs(|args| measured_sets(args, 1.0)),
 );
 
-/// Each element of a list is compared with each of another, and the other way round.
+/// Comparison of each element of one list with each element of another, in both directions.
 pub const SETS_BOTH_WAYS: Costs = Costs::new(
     StaticCost::Of(|call, sizes| set_operation(call, sizes, 2.0)),
     RuntimeCost::ByArgs(|args| measured_sets(args, 2.0)),
@@ -139,7 +139,7 @@ fn self_compared(
     estimated(factor, size.times(size))
 }
 
-/// A call that makes a list of `size`, at `factor` for each element.
+/// Estimates a call that creates a list of `size`, with the cost `factor` per element.
 ///
 /// Source: cel-go `ext/lists.go`, `estimateAllocatingListCall`.
 fn estimated(factor: f64, size: SizeEstimate) -> CallEstimate {
@@ -150,7 +150,7 @@ fn estimated(factor: f64, size: SizeEstimate) -> CallEstimate {
     CallEstimate::sized(cost, size)
 }
 
-/// The value of a literal `int`, where negative ones count as 0, or `otherwise`.
+/// Returns the value of an `int` literal, with negative values as 0, or `otherwise` for other expressions.
 ///
 /// Source: cel-go `ext/lists.go`, `nodeAsIntValue`.
 fn int_or(node: &AstNode<'_>, otherwise: u64) -> u64 {
@@ -187,7 +187,7 @@ fn flattened(args: &[Value], _: &Outcome, _: &EvalBudget) -> Measured {
     let depth = match args.get(1) {
         None => 1.0,
         Some(Value::Int(depth)) => *depth as f64,
-        // Upstream takes for granted that the call was good.
+        // Upstream assumes that the call succeeded.
         Some(other) => {
             let panic = format!(
                 "interface conversion: ref.Val is {}, not types.Int",
@@ -214,7 +214,7 @@ fn compared_with_itself(list: Option<&Value>) -> Measured {
     Ok(allocated(factor, size.wrapping_mul(size)))
 }
 
-/// Upstream takes for granted that the call was good.
+/// Returns the error for a value that upstream assumes to be a list.
 fn no_list(value: &Value) -> EvalError {
     let missing = if value.traits().has(Traits::ADDER) {
         "Contains"

@@ -1,30 +1,29 @@
-//! Sorting in the order that Go's sort leaves: equal elements do not keep theirs, and end up where Go's
-//! algorithm puts them.
+//! Go's sort algorithm. It is not stable, so the resulting order of equal elements depends on the algorithm.
 //!
 //! Source: Go `sort/zsortfunc.go` (`pdqsort_func`), `sort/sort.go` (`xorshift`, `nextPowerOfTwo`).
 
-/// Sorts `items` by `less`, which need not be an order.
+/// Sorts `items` by `less`, which need not be a strict order.
 pub(super) fn sort<T>(items: &mut [T], less: impl FnMut(&T, &T) -> bool) {
     let len = items.len();
     let mut sorter = Sorter { items, less };
     sorter.sort(0, len, n_bits(len));
 }
 
-/// The number of bits of `len`.
+/// Returns the bit length of `len`.
 fn n_bits(len: usize) -> u32 {
     usize::BITS - len.leading_zeros()
 }
 
-/// Ranges of no more elements than these are sorted by insertion.
+/// Ranges of at most this length are sorted by insertion.
 const MAX_INSERTION: usize = 12;
 
-/// From this length on, the pivot is a median of medians, and elements out of order are shifted.
+/// Length at and above which the pivot is a median of medians, and unordered elements are shifted.
 const LONG: usize = 50;
 
-/// The number of swaps in the choice of a pivot that tells that elements are in reverse order.
+/// Number of swaps during the choice of a pivot that indicates reverse order.
 const MAX_SWAPS: u32 = 12;
 
-/// The number of adjacent pairs out of order that are shifted.
+/// Maximum number of unordered adjacent pairs that are shifted.
 const MAX_STEPS: u32 = 5;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -140,7 +139,8 @@ impl<T, F: FnMut(&T, &T) -> bool> Sorter<'_, T, F> {
         }
     }
 
-    /// Puts the pivot in its place, what is less before it; and whether all was so already.
+    /// Partitions the range around the pivot. Returns its index, and true if the range was already
+    /// partitioned.
     fn partition(&mut self, begin: usize, end: usize, pivot: usize) -> (usize, bool) {
         self.swap(begin, pivot);
         let (mut i, mut j) = (begin + 1, end - 1);
@@ -164,7 +164,7 @@ impl<T, F: FnMut(&T, &T) -> bool> Sorter<'_, T, F> {
         (j, already_partitioned)
     }
 
-    /// Puts what is equal to the pivot before what is greater; nothing is less.
+    /// Moves elements equal to the pivot before greater ones. No element may be less.
     fn partition_equal(&mut self, begin: usize, end: usize, pivot: usize) -> usize {
         self.swap(begin, pivot);
         let (mut i, mut j) = (begin + 1, end - 1);
@@ -198,7 +198,7 @@ impl<T, F: FnMut(&T, &T) -> bool> Sorter<'_, T, F> {
             }
             self.swap(i, i - 1);
             if i - begin >= 2 {
-                // Down to the first of all elements, not of the range, as Go does.
+                // As in Go, down to the first of all elements rather than of the range.
                 let mut j = i - 1;
                 while j >= 1 && self.less(j, j - 1) {
                     self.swap(j, j - 1);
@@ -274,14 +274,14 @@ impl<T, F: FnMut(&T, &T) -> bool> Sorter<'_, T, F> {
 mod tests {
     use super::*;
 
-    /// A number for the order of `items`.
+    /// Returns a hash of the order of `items`.
     fn digest(items: &[usize]) -> u64 {
         items.iter().fold(14_695_981_039_346_656_037, |hash, item| {
             (hash ^ *item as u64).wrapping_mul(1_099_511_628_211)
         })
     }
 
-    /// Sorts the numbers below `len`; the digests are those of Go's order.
+    /// Sorts the numbers below `len` and compares the digest with that of Go's order.
     #[track_caller]
     fn check(len: usize, mut less: impl FnMut(usize, usize) -> bool, expected: u64) {
         let mut items: Vec<usize> = (0..len).collect();
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_elements_are_where_go_puts_them() {
+    fn sort_equal_elements_are_ordered_as_in_go() {
         for (len, modulus, factor, expected) in [
             (13, 3, 1, 0xc495_6863_6c3f_027b),
             (40, 5, 7, 0x0521_1b0a_65ed_2a2d),
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_order_ends_too() {
+    fn sort_inconsistent_order_terminates() {
         let less = |a: usize, b: usize| (a * a * 31) % 17 < (b * b * 7) % 19;
         check(300, less, 0x6817_6ca1_5050_4a95);
     }

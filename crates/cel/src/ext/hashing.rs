@@ -1,7 +1,7 @@
-//! Looking up values among many others by their equality.
+//! A hash table of values, by the language's equality.
 //!
-//! Upstream compares each with each. Equal values have the same hash here, so that only those of one hash
-//! are compared.
+//! Upstream compares all pairs. Here, equal values have equal hashes, and only values with the same hash are
+//! compared.
 //!
 //! Source: cel-go `common/types/util.go`, `Equal`.
 
@@ -10,14 +10,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::value::{EvalBudget, EvalError, Value};
 
-/// How deep a value is looked at.
+/// Maximum depth to which a value is hashed.
 const MAX_DEPTH: u32 = 20;
 
-/// A number that equal values have in common.
+/// Returns a hash that is the same for equal values, or 0 if the value may equal values with other hashes.
 ///
 /// # Errors
 ///
-/// If `budget` is exceeded by visiting the parts of the value.
+/// If visiting the elements of the value exceeds `budget`.
 fn hash_of(value: &Value, depth: u32, budget: &EvalBudget) -> Result<u64, EvalError> {
     budget.step()?;
     let mut hasher = DefaultHasher::new();
@@ -36,7 +36,7 @@ fn hash_of(value: &Value, depth: u32, budget: &EvalBudget) -> Result<u64, EvalEr
         Value::Timestamp(value) => (5_u8, value.instant()).hash(&mut hasher),
         Value::Null => 6_u8.hash(&mut hasher),
         Value::Type(of) => (7_u8, of.type_name()).hash(&mut hasher),
-        // What refuses to be compared counts as equal within lists and maps, whatever it is.
+        // Values that cannot be compared count as equal to any value within lists and maps.
         Value::Opaque(_) | Value::Optional(_) | Value::Error(_) => return Ok(0),
         Value::List(list) => {
             if depth >= MAX_DEPTH {
@@ -69,34 +69,34 @@ fn hash_of(value: &Value, depth: u32, budget: &EvalBudget) -> Result<u64, EvalEr
             sum.hash(&mut hasher);
         }
     }
-    // Zero is for values that may be equal to anything.
+    // Zero is reserved for values that may be equal to any value.
     Ok(hasher.finish().max(1))
 }
 
 fn hash_double(value: f64, hasher: &mut DefaultHasher) {
-    // Both zeros are equal.
+    // Positive and negative zero are equal.
     let value = if value == 0.0 { 0.0 } else { value };
     (0_u8, value.to_bits()).hash(hasher);
 }
 
-/// Values among which others are looked up.
+/// A hash table of values.
 #[derive(Debug)]
 pub(super) struct Values<'b> {
     budget: &'b EvalBudget,
-    /// The bytes that were taken from the budget.
+    /// Bytes allocated from the budget.
     n_bytes: usize,
-    /// The place of the last value of each hash.
+    /// Index of the last value with each hash.
     by_hash: HashMap<u64, usize>,
-    /// The places of values that may be equal to anything.
+    /// Indices of values that may be equal to any value.
     odd: Vec<usize>,
-    /// Each value, and the place of the one before it that has the same hash.
+    /// Each value, with the index of the previous value with the same hash.
     all: Vec<(Value, Option<usize>)>,
 }
 
-/// The memory of a value among [`Values`], in bytes: each collection has room for twice as many.
+/// Memory per value in bytes. Each collection may reserve twice its length.
 const ENTRY: usize = 2 * (size_of::<(Value, Option<usize>)>() + size_of::<(u64, usize)>() + 8);
 
-/// The memory is temporary, and given back.
+/// Releases the temporary memory.
 impl Drop for Values<'_> {
     fn drop(&mut self) {
         self.budget.free(self.n_bytes);
@@ -104,7 +104,7 @@ impl Drop for Values<'_> {
 }
 
 impl<'b> Values<'b> {
-    /// No values; comparisons and memory use `budget`.
+    /// Creates an empty table. Comparisons and memory are charged to `budget`.
     pub(super) fn new(budget: &'b EvalBudget) -> Self {
         Self {
             budget,
@@ -135,11 +135,11 @@ impl<'b> Values<'b> {
         Ok(())
     }
 
-    /// Reports whether one of the values is equal to `value`, by the equality of `is_equal`.
+    /// Returns true if the table contains a value equal to `value` according to `is_equal`.
     ///
     /// # Errors
     ///
-    /// Errors that end the evaluation; others mean that two values are not equal.
+    /// Errors that end the evaluation. Other errors count as inequality.
     pub(super) fn contains(
         &self,
         value: &Value,
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_values_have_equal_hashes() {
+    fn hash_of_equal_values_is_equal() {
         let map =
             |value: Value| Value::map([("a".into(), value), ("b".into(), true.into())]).unwrap();
         let values = |number: fn(i64) -> Value| {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_up() {
+    fn contains_finds_equal_values() {
         let budget = EvalBudget::default();
         let mut values = Values::new(&budget);
         for value in [Value::Int(1), "a".into(), f64::NAN.into(), Value::none()] {

@@ -1,4 +1,4 @@
-//! The lists extension, up to version 3 (which adds costs, and no overload).
+//! The lists extension, up to version 3, which adds costs but no overloads.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -278,11 +278,11 @@ fn flatten(budget: &EvalBudget, args: &[Value]) -> Result {
             .iter()
             .map(|arg| arg.type_().declared_string())
             .collect();
-        let (of, depth) = types
+        let (receiver, depth) = types
             .split_first()
-            .map_or(("", &[][..]), |(of, rest)| (of, rest));
+            .map_or(("", &[][..]), |(receiver, rest)| (receiver, rest));
         EvalError::new(format!(
-            "no such overload: {of}.flatten({})",
+            "no such overload: {receiver}.flatten({})",
             depth.join(", ")
         ))
     };
@@ -294,7 +294,7 @@ fn flatten(budget: &EvalBudget, args: &[Value]) -> Result {
     let depth =
         usize::try_from(depth).map_err(|_| EvalError::fixed("level must be non-negative"))?;
     let mut flat = Vec::new();
-    // The lists that are being read, each inside of the one before.
+    // The lists being traversed, each nested in the previous one.
     let mut open = vec![(list.clone(), 0)];
     while let Some((list, index)) = open.last_mut() {
         let Some(element) = list.get(*index) else {
@@ -317,7 +317,7 @@ fn flatten(budget: &EvalBudget, args: &[Value]) -> Result {
     Ok(Value::list(flat))
 }
 
-/// The numbers from zero to before another, made on access.
+/// The numbers from zero up to a limit (exclusive), created on access.
 #[derive(Debug)]
 struct Range(usize);
 
@@ -332,7 +332,7 @@ impl ListSource for Range {
     }
 }
 
-/// The numbers below this are made at once.
+/// Ranges of at most this length are created eagerly.
 const SHORT: usize = 1_000;
 
 /// Source: cel-go `ext/lists.go`, `genRange`.
@@ -387,7 +387,7 @@ fn sort_by_keys(budget: &EvalBudget, args: &[Value]) -> Result {
     sorted(list_arg(args, 0)?, list_arg(args, 1)?, budget)
 }
 
-/// Reports whether values of this type can be ordered.
+/// Returns true if values of this type can be ordered.
 fn is_comparable(value: &Value) -> bool {
     match value {
         Value::Bool(_)
@@ -408,7 +408,7 @@ fn is_comparable(value: &Value) -> bool {
     }
 }
 
-/// The elements of `list` in the order of `keys`.
+/// Returns the elements of `list`, sorted by `keys`.
 ///
 /// Source: cel-go `ext/lists.go`, `sortListByAssociatedKeys`.
 fn sorted(list: &ListValue, keys: &ListValue, budget: &EvalBudget) -> Result {
@@ -420,7 +420,7 @@ fn sorted(list: &ListValue, keys: &ListValue, budget: &EvalBudget) -> Result {
             keys.len()
         )));
     }
-    // The keys, the order and a copy of it, and the elements.
+    // Memory for the keys, the permutation and a copy of it, and the elements.
     budget.reserve_list(list.len().saturating_mul(3))?;
     let keys: Vec<Value> = keys.iter().collect();
     let Some(first) = keys.first() else {
@@ -440,7 +440,7 @@ fn sorted(list: &ListValue, keys: &ListValue, budget: &EvalBudget) -> Result {
             ended = budget.poll(1);
         }
         match (keys.get(*a), keys.get(*b)) {
-            // After an interruption the order does not matter.
+            // After an interruption the order is irrelevant.
             (Some(a), Some(b)) if ended.is_ok() => a.compare(b) == Ok(Ordering::Less),
             _ => false,
         }

@@ -1,7 +1,7 @@
-//! Extensions of the language that come with cel-go: those that the API server enables.
+//! The cel-go extension libraries that the API server enables.
 //!
-//! A table of overloads for each version of a library that adds some. The macros of the libraries are
-//! expanded in [`super::syntax`].
+//! Each library has a table of overloads per version that adds any. Their macros are expanded in
+//! [`super::syntax`].
 //!
 //! Source: cel-go `ext`, `cel/library.go`.
 

@@ -1,4 +1,4 @@
-//! Optional values, up to version 2.
+//! Optional values, up to version 2 of the library.
 
 use crate::cost::Costs;
 use crate::decls::{Operator, OverloadRow, Sig, Source};
@@ -23,7 +23,7 @@ const SELECT: OverloadRow = OverloadRow::global(
 )
 .evaluated_as(Operator::OptionalIndex);
 
-/// The optional selection of a field, to which the checker resolves `.?` by itself.
+/// Optional field selection, to which the checker resolves `.?`.
 pub static SELECT_FIELD: OverloadRow = SELECT;
 
 /// Overloads of every version.
@@ -205,7 +205,7 @@ fn is_zero(value: &Value) -> bool {
         Value::Double(value) => *value == 0.0,
         Value::String(text) => text.is_empty(),
         Value::Bytes(bytes) => bytes.is_empty(),
-        // The zero of Go is the first second of the year 1.
+        // Go's zero time is the first second of the year 1.
         Value::Timestamp(at) => at.instant() == (crate::temporal::MIN_UNIX_SECONDS, 0),
         Value::List(list) => list.source().is_none() && list.is_empty(),
         Value::Map(map) => map.source().is_none() && map.is_empty(),
@@ -246,7 +246,7 @@ fn has_value(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     }
 }
 
-/// The element of a list that `index` finds by the list's length.
+/// Returns the element of a list at the index computed from its length.
 fn element(args: &[Value], index: fn(usize) -> usize) -> Result<Value, EvalError> {
     match args {
         [Value::List(list)] => Ok(list

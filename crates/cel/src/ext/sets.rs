@@ -11,7 +11,7 @@ const SOURCE: Source = Source::new("cel-go ext/sets.go, setsLib.CompileOptions")
 const T: Sig = Param("T");
 const LIST_T: Sig = List(&T);
 
-/// Lists taken as sets.
+/// Functions that treat lists as sets.
 pub const ROWS: [OverloadRow; 3] = [
     OverloadRow::global(
         "sets.contains",
@@ -64,7 +64,7 @@ fn is_equal(budget: &EvalBudget) -> impl Fn(&Value, &Value) -> Result<bool> {
     |element, sought| sought.equals_within(element, budget)
 }
 
-/// Reports whether each element of `sublist` is in `list`.
+/// Returns true if each element of `sublist` is in `list`.
 ///
 /// Source: cel-go `ext/sets.go`, `setsContains`.
 fn contains_all(budget: &EvalBudget, list: &ListValue, sublist: &ListValue) -> Result<bool> {

@@ -1,4 +1,4 @@
-//! Comprehensions of two variables.
+//! Two-variable comprehensions.
 
 use crate::cost::Costs;
 use crate::decls::{OverloadRow, Sig, Source};
@@ -11,7 +11,7 @@ const K: Sig = Param("K");
 const V: Sig = Param("V");
 const MAP_KV: Sig = Map(&K, &V);
 
-/// Functions that the macros that build maps expand to.
+/// Functions to which macros that build maps expand.
 pub const ROWS: [OverloadRow; 2] = [
     OverloadRow::global(
         "cel.@mapInsert",
@@ -46,7 +46,7 @@ fn insert(budget: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     }
 }
 
-/// Returns the bytes by which a map that grows becomes larger; other maps are copied.
+/// Returns the bytes by which a mutable map grows. Other maps are copied.
 fn insertion_size(map: &MapValue, n_entries: usize) -> usize {
     if map.is_growing() {
         n_entries.saturating_mul(GROWN_ENTRY)

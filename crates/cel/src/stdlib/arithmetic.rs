@@ -1,4 +1,4 @@
-//! The arithmetic operators, with concatenation.
+//! Arithmetic operators, including concatenation.
 
 use super::costs::{JOINED_LISTS, JOINED_TEXTS};
 use crate::cost::{Costs, ResultOf};
@@ -230,11 +230,11 @@ fn add(budget: &EvalBudget, args: &[Value]) -> Outcome {
     }
 }
 
-/// The sum of two values, or the two joined.
+/// Returns the sum or concatenation of two values.
 ///
 /// # Errors
 ///
-/// `no such overload` where there is no sum, overflows, and texts that `budget` does not allow.
+/// `no such overload` for operands that cannot be added, overflow, and strings that exceed `budget`.
 ///
 /// Source: cel-go `common/types`, `Add` of each type.
 pub fn plus(left: &Value, right: &Value, budget: &EvalBudget) -> Outcome {
@@ -269,7 +269,7 @@ pub fn plus(left: &Value, right: &Value, budget: &EvalBudget) -> Outcome {
     }
 }
 
-/// `at` and `nanos` more.
+/// Adds a duration in nanoseconds to a timestamp.
 ///
 /// Source: cel-go `common/types/overflow.go`, `addTimeDurationChecked`.
 fn later(at: At, nanos: i64) -> Outcome {
@@ -346,7 +346,7 @@ fn negate(_: &EvalBudget, args: &[Value]) -> Outcome {
         [Value::Int(value)] => int(value.checked_neg()),
         [Value::Double(value)] => Ok(Value::Double(-value)),
         [Value::Duration(nanos)] => duration(nanos.checked_neg()),
-        // A `bool` can be negated, too, but not by this operator.
+        // Upstream's `bool` supports negation, but not through this operator.
         _ => Err(EvalError::no_such_overload()),
     }
 }

@@ -1,4 +1,4 @@
-//! Equality and order.
+//! Equality and ordering operators.
 
 use std::cmp::Ordering;
 
@@ -507,7 +507,7 @@ pub static ROWS: &[OverloadRow] = &[
     .evaluated_as_singleton(greater_equals, Traits::COMPARER),
 ];
 
-/// The order of two arguments.
+/// Compares two arguments.
 fn order(args: &[Value]) -> Result<Ordering, EvalError> {
     match args {
         [left, right] => left.compare(right),

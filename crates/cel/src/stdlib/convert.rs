@@ -1,4 +1,4 @@
-//! Conversions of type.
+//! Type conversions.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ const SOURCE: Source = Source::new("cel-go common/stdlib/standard.go, stdFunctio
 
 const A: Sig = Param("A");
 
-/// `type`, `dyn` and the functions named after their result.
+/// `type`, `dyn` and the conversion functions named after their result type.
 pub static ROWS: &[OverloadRow] = &[
     OverloadRow::global("type", "type", &[A], Type(&A), Costs::ONE, SOURCE)
         .evaluated_as_singleton(type_of, Traits::NONE),
@@ -280,11 +280,11 @@ fn identity(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
 }
 
 fn type_of(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
-    let of = match only(args)? {
+    let type_ = match only(args)? {
         Value::Opaque(opaque) => opaque.own_type()?,
         value => value.type_(),
     };
-    Ok(Value::Type(Arc::new(of)))
+    Ok(Value::Type(Arc::new(type_)))
 }
 
 fn to_bool(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {

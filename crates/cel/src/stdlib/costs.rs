@@ -1,4 +1,4 @@
-//! The costs of the standard functions, each as an estimate and as measured.
+//! Costs of the standard functions, estimated and measured.
 //!
 //! Source: cel-go `checker/cost.go`, `coster.functionCost`; `interpreter/runtimecost.go`,
 //! `CostTracker.costCall`.
@@ -11,7 +11,7 @@ use crate::cost::{
 };
 use crate::value::Value;
 
-/// The right side need not be evaluated.
+/// The right operand is not always evaluated.
 pub const LOGIC: Costs = Costs::new(
     StaticCost::WithArgs(|_, arg_costs| match arg_costs {
         [left, right] => CallEstimate::of_cost(CostEstimate::new(left.min, left.plus(*right).max)),
@@ -20,10 +20,10 @@ pub const LOGIC: Costs = Costs::new(
     RuntimeCost::Fixed(1),
 );
 
-/// One of the branches is evaluated.
+/// One branch is evaluated.
 pub const CONDITIONAL: Costs = Costs::new(StaticCost::WithArgs(conditional), RuntimeCost::Fixed(1));
 
-/// An affix is compared; when measured, the whole text counts.
+/// Comparison with a prefix or suffix. The measured cost uses the whole string.
 pub const AFFIX: Costs = Costs::new(
     StaticCost::Of(|call, _| match call.args {
         [affix] => CallEstimate::of_cost(traversal(size_or_unknown(affix))),
@@ -32,12 +32,12 @@ pub const AFFIX: Costs = Costs::new(
     RuntimeCost::ByArgs(first_traversed),
 );
 
-/// A text is written as bytes.
+/// Conversion of a string to bytes.
 pub const ENCODED: Costs = Costs::new(
     StaticCost::Of(|call, _| match call.args {
         [text] => {
             let size = size_or_unknown(text);
-            // A code point has up to four bytes. As upstream has it, a huge size wraps around.
+            // A code point has up to four bytes. As upstream, a huge size wraps around.
             let result = SizeEstimate::new(size.min, size.max.wrapping_mul(4));
             CallEstimate::sized(traversal(size), result)
         }
@@ -46,7 +46,7 @@ pub const ENCODED: Costs = Costs::new(
     RuntimeCost::ByArgs(first_traversed),
 );
 
-/// Bytes are read as a text.
+/// Conversion of bytes to a string.
 pub const DECODED: Costs = Costs::new(
     StaticCost::Of(|call, _| match call.args {
         [bytes] => {
@@ -58,12 +58,12 @@ pub const DECODED: Costs = Costs::new(
     RuntimeCost::ByArgs(first_traversed),
 );
 
-/// A text is quoted.
+/// Quoting of a string.
 pub const QUOTED: Costs = Costs::new(
     StaticCost::Of(|call, _| match call.args {
         [text] => {
             let size = size_or_unknown(text);
-            // Each code point may be escaped, and there are two quotation marks.
+            // Each code point may be escaped, and two quotation marks are added.
             let result = SizeEstimate::new(
                 size.min.wrapping_add(2),
                 size.max.wrapping_mul(2).wrapping_add(2),
@@ -75,7 +75,7 @@ pub const QUOTED: Costs = Costs::new(
     RuntimeCost::ByArgs(first_traversed),
 );
 
-/// A format string is read; what is put into it does not count.
+/// Parsing of a format string, excluding the arguments.
 pub const FORMATTED: Costs = Costs::new(
     StaticCost::Of(|call, _| match call.target {
         Some(format) => CallEstimate::of_cost(traversal(size_or_unknown(format))),
@@ -84,8 +84,8 @@ pub const FORMATTED: Costs = Costs::new(
     RuntimeCost::ByArgs(first_traversed),
 );
 
-/// Each element of a list is compared. A list of constants is looked up at once when evaluated, which the
-/// estimate does not account for.
+/// Comparison with each element of a list. A constant list is evaluated as a set lookup, which the estimate
+/// does not take into account.
 pub const IN_LIST: Costs = Costs::new(
     StaticCost::Of(|call, _| match call.args {
         [_, list] => CallEstimate::of_cost(size_or_unknown(list).by_factor(1.0)),
@@ -94,11 +94,11 @@ pub const IN_LIST: Costs = Costs::new(
     RuntimeCost::ByArgs(|args| size_of(args, 1)),
 );
 
-/// A regular expression runs over a text.
+/// Matching of a string with a regular expression.
 pub const MATCHED: Costs = Costs::new(
     StaticCost::Of(|call, _| match (call.target, call.args) {
         (Some(text), [regex]) => {
-            // An empty text still costs what the regular expression does.
+            // Matching an empty string has the cost of the regular expression.
             let text = size_or_unknown(text).plus(SizeEstimate::fixed(1));
             let regex = size_or_unknown(regex).by_factor(REGEX_STRING_LENGTH_COST_FACTOR);
             CallEstimate::of_cost(traversal(text).times(regex))
@@ -108,7 +108,7 @@ pub const MATCHED: Costs = Costs::new(
     RuntimeCost::ByArgs(|args| matching_cost(size_of(args, 0), size_of(args, 1))),
 );
 
-/// A part is looked for in a text.
+/// Search for a substring.
 pub const CONTAINED: Costs = Costs::new(
     StaticCost::Of(|call, _| match (call.target, call.args) {
         (Some(text), [part]) => {
@@ -123,7 +123,7 @@ pub const CONTAINED: Costs = Costs::new(
     }),
 );
 
-/// Two lists are joined, at the same cost whatever their sizes.
+/// Concatenation of two lists, independent of their sizes.
 pub const JOINED_LISTS: Costs = Costs::new(
     StaticCost::Of(|call, _| match joined_size(call) {
         Some(size) => CallEstimate::sized(CostEstimate::fixed(1), size),
@@ -132,7 +132,7 @@ pub const JOINED_LISTS: Costs = Costs::new(
     RuntimeCost::Fixed(1),
 );
 
-/// Two texts are joined.
+/// Concatenation of two strings.
 pub const JOINED_TEXTS: Costs = Costs::new(
     StaticCost::Of(|call, _| match joined_size(call) {
         Some(size) => CallEstimate::sized(traversal(size), size),
@@ -143,7 +143,7 @@ pub const JOINED_TEXTS: Costs = Costs::new(
     }),
 );
 
-/// Two values are compared, to the end of the shorter one.
+/// Comparison of two values, up to the length of the shorter one.
 pub const COMPARED: Costs = Costs::new(
     StaticCost::Of(estimated_comparison),
     RuntimeCost::ByArgs(measured_comparison),
@@ -151,7 +151,7 @@ pub const COMPARED: Costs = Costs::new(
 
 const ONE_UNIT: CallEstimate = CallEstimate::of_cost(CostEstimate::fixed(1));
 
-/// The estimate of [`COMPARED`].
+/// Estimates the cost of [`COMPARED`].
 #[must_use]
 pub fn estimated_comparison(call: &Call<'_>, _: &dyn SizeEstimator) -> CallEstimate {
     match call.args {
@@ -163,7 +163,7 @@ pub fn estimated_comparison(call: &Call<'_>, _: &dyn SizeEstimator) -> CallEstim
     }
 }
 
-/// The cost of an evaluated call with the costs [`COMPARED`].
+/// Measures the cost of [`COMPARED`].
 #[must_use]
 pub fn measured_comparison(args: &[Value]) -> u64 {
     string_traversal_cost(size_of(args, 0).min(size_of(args, 1)))

@@ -1,4 +1,4 @@
-//! The logical operators and the conditional.
+//! Logical operators and the conditional operator.
 
 use super::costs::{CONDITIONAL, LOGIC};
 use crate::cost::{Costs, ResultOf};
@@ -10,7 +10,7 @@ const SOURCE: Source = Source::new("cel-go common/stdlib/standard.go, stdFunctio
 
 const A: Sig = Param("A");
 
-/// `?:`, `&&`, `||`, `!` and the operator that comprehensions use to stop early.
+/// `?:`, `&&`, `||`, `!` and `@not_strictly_false`, by which comprehensions stop early.
 pub static ROWS: &[OverloadRow] = &[
     OverloadRow::global(
         "_?_:_",

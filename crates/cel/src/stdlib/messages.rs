@@ -1,8 +1,8 @@
-//! The well-known protobuf messages, which every environment knows by name.
+//! The well-known protobuf messages, declared in every environment.
 //!
-//! An expression may name one (`type(x) == google.protobuf.Timestamp`) or make one
-//! (`google.protobuf.Int64Value{value: 1}`), so that a message has a type and a table of fields. Most
-//! stand for a type of the language, whose values have no fields to select.
+//! An expression may refer to a message type (`type(x) == google.protobuf.Timestamp`) or construct a message
+//! (`google.protobuf.Int64Value{value: 1}`), so a message has a type and a field table. Most messages are
+//! represented by a type of the language, whose values have no fields.
 //!
 //! Source: cel-go `common/types/pb/pb.go` (`init`), `common/types/provider.go` (`NewRegistry`,
 //! `FindStructType`), `common/types/types.go` (`checkedWellKnowns`).
@@ -124,7 +124,7 @@ const fn wrapper(
     }
 }
 
-/// Declares all messages, and the one value of the one enumeration beside them.
+/// Declares all messages, and the only value of the only enum.
 pub fn add_to(library: &mut Library) {
     for row in MESSAGES {
         library.add_message(row);

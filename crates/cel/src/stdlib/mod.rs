@@ -1,7 +1,7 @@
-//! The standard library: operators, functions and types that every environment has.
+//! The standard library: operators, functions and types of every environment.
 //!
-//! cel-go also declares `_in_`, `in` and `__not_strictly_false__`, former names that are disabled: no
-//! expression can call them, so that they are left out.
+//! cel-go also declares `_in_`, `in` and `__not_strictly_false__`, former names that are disabled. They are
+//! omitted, because no expression can call them.
 //!
 //! Source: cel-go `common/stdlib/standard.go`, `common/types/provider.go`.
 
@@ -30,7 +30,7 @@ pub static TABLES: &[&[OverloadRow]] = &[
     time::ROWS,
 ];
 
-/// A library of the standard functions, types and messages.
+/// Returns a library with the standard functions, types and messages.
 #[must_use]
 pub fn library() -> Library {
     let mut library = Library::default();
@@ -41,10 +41,10 @@ pub fn library() -> Library {
     library
 }
 
-/// Declares the types and messages that an expression can name.
+/// Declares the types and messages that expressions can refer to.
 ///
-/// The parameters of `list` and `map` stay parameters, as upstream's do: they are bound by nothing and
-/// become `dyn` at the end of a check.
+/// As in upstream, the parameters of `list` and `map` remain type parameters. They are never bound and become
+/// `dyn` at the end of a check.
 ///
 /// Source: cel-go `common/stdlib/standard.go`, `stdTypes`.
 pub fn add_types_to(library: &mut Library) {
@@ -73,16 +73,16 @@ mod tests {
 
     #[track_caller]
     fn check(name: &str, expected: &str) {
-        let found = match env().lookup_ident(name) {
+        let actual = match env().lookup_ident(name) {
             Some(Ident::Variable(of)) => of.declared_string(),
             Some(Ident::TypeName(of)) => Type::type_of(of).declared_string(),
             None => "none".into(),
         };
-        assert_eq!(found, expected, "{name}");
+        assert_eq!(actual, expected, "{name}");
     }
 
     #[test]
-    fn type_names() {
+    fn type_names_resolve_as_upstream() {
         check("int", "type(int)");
         check("null_type", "type(null_type)");
         check("type", "type(type)");
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn message_names() {
+    fn message_names_resolve_as_upstream() {
         check("google.protobuf.Duration", "type(google.protobuf.Duration)");
         check("google.protobuf.Any", "type(google.protobuf.Any)");
         check("google.protobuf.Empty", "type(google.protobuf.Empty)");
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn message_fields() {
+    fn message_fields_resolve_as_upstream() {
         let library = library();
         let field = |message, field| {
             library
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn former_names_are_not_declared() {
+    fn library_omits_former_names() {
         for name in ["_in_", "in", "__not_strictly_false__"] {
             assert!(env().lookup_function(name).is_none(), "{name}");
         }

@@ -1,4 +1,4 @@
-//! Strings: substrings and regular expressions.
+//! String functions: substring tests and regular expressions.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use Sig::{Bool, String};
 
 const SOURCE: Source = Source::new("cel-go common/stdlib/standard.go, stdFunctions");
 
-/// The lengths of a text and of a regular expression from which on a call is not made if its cost exceeds the
-/// limit, in bytes: what takes seconds and much memory otherwise.
+/// Lengths of a string and of a pattern, in bytes, above which the cost is checked against the limit before
+/// the call, because the call may take seconds and much memory.
 pub const SEARCHED_LENGTHS: &[usize] = &[100_000, 1_000];
 
 /// `contains`, `endsWith`, `startsWith` and `matches`.
@@ -73,7 +73,7 @@ pub static ROWS: &[OverloadRow] = &[
     .costed_before(SEARCHED_LENGTHS),
 ];
 
-/// The texts of two strings.
+/// Returns the contents of two strings.
 fn two_texts(args: &[Value]) -> Result<(&str, &str), EvalError> {
     match args {
         [Value::String(text), Value::String(part)] => Ok((text, part)),
@@ -93,7 +93,7 @@ fn starts_with(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     two_texts(args).map(|(text, part)| text.starts_with(part).into())
 }
 
-/// Searches by regular expressions use the budget of the evaluation.
+/// Regular expression searches use the budget of the evaluation.
 impl Limits for EvalBudget {
     type Error = EvalError;
 
@@ -123,7 +123,7 @@ fn matches(budget: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     program.is_match(text, budget).map(Value::Bool)
 }
 
-/// `matches` with a constant pattern.
+/// Specializes `matches` for a constant pattern.
 ///
 /// Source: cel-go `interpreter/optimizations.go`, `MatchesRegexOptimization`.
 fn matching(pattern: &str, engines: &Arc<EngineBudget>) -> Result<Specialized, EvalError> {
@@ -134,7 +134,7 @@ fn matching(pattern: &str, engines: &Arc<EngineBudget>) -> Result<Specialized, E
     }))
 }
 
-/// The text that a constant pattern is looked for in: whatever wraps a Go string.
+/// Returns the string that a constant pattern is matched against: any value that wraps a Go string.
 ///
 /// # Errors
 ///

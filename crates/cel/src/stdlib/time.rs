@@ -1,4 +1,4 @@
-//! Parts of timestamps and durations.
+//! Components of timestamps and durations.
 
 use crate::cost::Costs;
 use crate::decls::{OverloadRow, Sig, Source};
@@ -9,7 +9,7 @@ use Sig::{Duration, Int, String, Timestamp};
 
 const SOURCE: Source = Source::new("cel-go common/stdlib/standard.go, stdFunctions");
 
-/// The `get` functions.
+/// The `get*` functions.
 pub static ROWS: &[OverloadRow] = &[
     OverloadRow::member(
         "getFullYear",
@@ -229,7 +229,7 @@ pub static ROWS: &[OverloadRow] = &[
     .evaluated_by(duration_milliseconds),
 ];
 
-/// The part of a timestamp that `part` is, in UTC or in the zone of the second argument.
+/// Returns a component of a timestamp, in UTC or in the time zone of the second argument.
 ///
 /// Source: cel-go `common/stdlib/standard.go`, `inTimeZone`.
 fn part_of(args: &[Value], part: fn(&Civil) -> i64) -> Result<Value, EvalError> {
@@ -278,7 +278,7 @@ fn seconds(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
 }
 
 fn milliseconds(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
-    // A zone must be valid, though it does not matter.
+    // The time zone must be valid, although it does not affect the result.
     part_of(args, |_| 0)?;
     match args {
         [Value::Timestamp(at), ..] => Ok(Value::Int(i64::from(at.nanos / 1_000_000))),
@@ -286,7 +286,7 @@ fn milliseconds(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     }
 }
 
-/// How many times `unit` nanoseconds a duration is, towards zero.
+/// Returns a duration in units of `unit` nanoseconds, truncated toward zero.
 fn whole(args: &[Value], unit: i64) -> Result<Value, EvalError> {
     match args {
         [Value::Duration(nanos)] => Ok(Value::Int(nanos / unit)),

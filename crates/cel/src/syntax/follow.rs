@@ -1,4 +1,4 @@
-//! Which tokens may stand where: the sets by which the parser finds its way again after an error.
+//! Follow sets, by which the parser recovers from errors.
 //!
 //! Source: cel-go `parser/gen/CEL.g4`; `github.com/antlr4-go/antlr/v4` `ll1_analyzer.go`.
 
@@ -10,13 +10,13 @@ use super::token::Kind::{
 };
 use super::token::TokenSet;
 
-/// Tokens that may follow a rule's activation.
+/// Tokens that may follow a rule activation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Follow {
-    /// Tokens that may follow within any of the active rules: where a rule gives up, text is skipped up
-    /// to one of these.
+    /// Tokens that may follow any of the active rules. When a rule fails, input is skipped up to one of
+    /// these.
     pub(super) recover: TokenSet,
-    /// Tokens that may follow here.
+    /// Tokens that may follow at this point.
     pub(super) expect: TokenSet,
 }
 
@@ -28,13 +28,14 @@ pub(super) enum Rest {
 }
 
 impl Follow {
-    /// Of the rule that everything begins with.
+    /// The follow set of the start rule.
     pub(super) const START: Self = Self {
         recover: TokenSet::NONE,
         expect: TokenSet::NONE,
     };
 
-    /// Of a rule that is called where `self` may follow the caller, and `next` the rule in the caller.
+    /// Returns the follow set of a rule called by the rule with the follow set `self`, with `next` after the
+    /// call.
     pub(super) const fn then(self, next: TokenSet, rest: Rest) -> Self {
         let expect = match rest {
             Rest::Nullable => next.union(self.expect),
@@ -70,7 +71,7 @@ pub(super) const ARITHMETIC: TokenSet = TokenSet::of(&[Star, Slash, Percent, Plu
 pub(super) const MEMBER: TokenSet = TokenSet::of(&[Dot, OpenBracket]);
 pub(super) const FIELD_NAME: TokenSet = TokenSet::of(&[Ident, EscapedIdent]);
 
-/// First tokens of a member, the operand of a sign.
+/// First tokens of a member, the operand of a unary minus.
 pub(super) const MEMBER_START: TokenSet = TokenSet::of(&[
     OpenBracket,
     OpenBrace,

@@ -1,8 +1,8 @@
-//! The grammar: a function for each rule of cel-go's, which makes the nodes of the tree as it goes.
+//! The grammar: one function per rule of cel-go's grammar, which builds the AST while parsing.
 //!
-//! Places are cel-go's: of a call the opening parenthesis, of an operator the operator, of a selection
-//! the dot, of an index the opening bracket, of an entry the colon. Numbers given to `set_state` are those
-//! of cel-go's generated parser; they decide when it takes an error for the same one again.
+//! Locations are cel-go's: the opening parenthesis of a call, the operator token, the dot of a selection, the
+//! opening bracket of an index, the colon of an entry. The numbers passed to `set_state` are those of
+//! cel-go's generated parser; they determine whether an error counts as a repetition of the previous one.
 //!
 //! Source: cel-go `parser/gen/CEL.g4`, `parser/gen/cel_parser.go`, `parser/parser.go` (`Visit*`),
 //! `parser/helper.go` (`balancedTree`).
@@ -10,7 +10,7 @@
 use super::follow::{self, Follow, Rest};
 use super::literal;
 use super::macros::{self, MacroError};
-use super::parser::{Counted, Parsed, Parser, Rule, Wanted};
+use super::parser::{Counted, Expected, Parsed, Parser, Rule};
 use super::token::{Kind, Token, TokenSet};
 use crate::ast::{Expr, ExprId, Literal, MacroCall, MapEntry, StructField};
 use crate::diagnostic::Code;
@@ -18,7 +18,7 @@ use crate::names::shared;
 
 use Rest::{Nullable, Required};
 
-/// Words that the grammar takes for names and that are none.
+/// Reserved words, which the grammar accepts as identifiers.
 ///
 /// Source: cel-go `parser/parser.go`, `reservedIds`.
 const RESERVED: &[&str] = &[
@@ -41,7 +41,7 @@ const RESERVED: &[&str] = &[
     "while",
 ];
 
-/// The finding about a name in backticks, which the API server does not turn on.
+/// The error for an identifier in backticks, a feature that the API server does not enable.
 const ESCAPED_IDENT: &str = "unsupported syntax: '`'";
 
 fn deepest(parts: &[Parsed]) -> u32 {
@@ -53,12 +53,12 @@ fn ids(parts: &[Parsed]) -> Box<[ExprId]> {
 }
 
 impl Parser<'_> {
-    /// The whole text.
+    /// Parses the start rule: an expression up to the end of the input.
     pub(super) fn start(&mut self) -> Rule {
         let follow = Follow::START;
         let root = self.expr(follow.then(follow::END, Required))?;
         self.set_state(35);
-        self.expect(Kind::End, follow.expect, Wanted::Token(Kind::End), follow)?;
+        self.expect(Kind::End, follow.expect, Expected::Token(Kind::End), follow)?;
         Ok(root)
     }
 
@@ -84,7 +84,7 @@ impl Parser<'_> {
         self.add(at.offset, call, depth)
     }
 
-    /// A call, or what the macro of that name makes of it.
+    /// Creates a call, or expands it if it is a macro.
     fn call(
         &mut self,
         offset: u32,
@@ -143,7 +143,7 @@ impl Parser<'_> {
             let colon = self.expect(
                 Kind::Colon,
                 follow::EXPR_START,
-                Wanted::Token(Kind::Colon),
+                Expected::Token(Kind::Colon),
                 follow,
             )?;
             let no = match colon {
@@ -186,7 +186,7 @@ impl Parser<'_> {
         Ok(self.balanced("_&&_", &terms, &operators))
     }
 
-    /// A tree of the same operator that is as deep to the left as to the right.
+    /// Creates a balanced tree of the same operator.
     fn balanced(
         &mut self,
         function: &'static str,
@@ -255,7 +255,7 @@ impl Parser<'_> {
     fn unary(&mut self, follow: Follow) -> Rule {
         let start = self.peek_token(0);
         self.set_state(99);
-        if !self.sync(follow::EXPR_START, Wanted::Operand, follow)? {
+        if !self.sync(follow::EXPR_START, Expected::Operand, follow)? {
             return Ok(self.no_operand(start));
         }
         match self.current() {
@@ -263,14 +263,14 @@ impl Parser<'_> {
                 Kind::Int | Kind::Float => self.member(follow),
                 next if follow::MEMBER_START.contains(next) => self.negation(follow),
                 _ => {
-                    self.fail(1, Wanted::Operand, follow)?;
+                    self.fail(1, Expected::Operand, follow)?;
                     Ok(self.no_operand(start))
                 }
             },
             Kind::Exclamation => self.not(follow),
             kind if follow::MEMBER_START.contains(kind) => self.member(follow),
             _ => {
-                self.fail(0, Wanted::Operand, follow)?;
+                self.fail(0, Expected::Operand, follow)?;
                 Ok(self.no_operand(start))
             }
         }
@@ -288,7 +288,7 @@ impl Parser<'_> {
         let mut n = 1;
         loop {
             self.set_state(90);
-            self.sync_loop(follow::EXPR_START, Wanted::Operand, follow)?;
+            self.sync_loop(follow::EXPR_START, Expected::Operand, follow)?;
             if self.current() != Kind::Exclamation {
                 break;
             }
@@ -304,14 +304,14 @@ impl Parser<'_> {
         let mut n = 1;
         loop {
             self.set_state(96);
-            self.sync_loop(follow::MEMBER_START, Wanted::Operand, follow)?;
+            self.sync_loop(follow::MEMBER_START, Expected::Operand, follow)?;
             let unfit = if self.current() == Kind::Minus {
                 (!follow::MEMBER_START.contains(self.peek(1))).then_some(1)
             } else {
                 (!follow::MEMBER_START.contains(self.current())).then_some(0)
             };
             if let Some(ahead) = unfit {
-                self.fail(ahead, Wanted::Operand, follow)?;
+                self.fail(ahead, Expected::Operand, follow)?;
                 let operand = self.missing();
                 return Ok(self.signed(at, "-_", n, operand));
             }
@@ -336,7 +336,7 @@ impl Parser<'_> {
                 }
                 (Kind::Dot, ..) => {
                     self.set_state(126);
-                    self.fail(1, Wanted::Name, follow)?;
+                    self.fail(1, Expected::Name, follow)?;
                     return Ok(parsed);
                 }
                 (Kind::OpenBracket, ..) => self.index(parsed, follow)?,
@@ -350,7 +350,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A selection, and whether the rule ended with an error.
+    /// Parses a selection. The flag is true if the rule ended with an error.
     fn select(&mut self, operand: Parsed, follow: Follow) -> Rule<(Parsed, bool)> {
         let at = self.take();
         let depth = operand.depth + 1;
@@ -383,10 +383,10 @@ impl Parser<'_> {
         Ok((parsed, false))
     }
 
-    /// The name of a field, or what is wrong with it.
+    /// Parses a field name. Returns an error message if it is not a valid one.
     fn escape_ident(&mut self, follow: Follow) -> Rule<Result<Token, &'static str>> {
         self.set_state(235);
-        if !self.sync(follow::FIELD_NAME, Wanted::FieldName, follow)? {
+        if !self.sync(follow::FIELD_NAME, Expected::FieldName, follow)? {
             return Ok(Err("unsupported ident kind"));
         }
         match self.current() {
@@ -396,7 +396,7 @@ impl Parser<'_> {
                 Ok(Err(ESCAPED_IDENT))
             }
             _ => {
-                self.fail(0, Wanted::FieldName, follow)?;
+                self.fail(0, Expected::FieldName, follow)?;
                 Ok(Err("unsupported ident kind"))
             }
         }
@@ -412,7 +412,7 @@ impl Parser<'_> {
         Ok((call, !closed))
     }
 
-    /// The arguments behind an opening parenthesis, and whether they are closed.
+    /// Parses the arguments after an opening parenthesis. The flag is true if they are closed.
     fn arguments(
         &mut self,
         open: Token,
@@ -421,10 +421,10 @@ impl Parser<'_> {
         follow: Follow,
     ) -> Rule<(Vec<Parsed>, bool)> {
         let mut args = Vec::new();
-        let wanted = Wanted::Close(Kind::CloseParen, open);
+        let expected = Expected::Close(Kind::CloseParen, open);
         self.set_state(first);
         let start = follow::EXPR_START.union(follow::CLOSE_PAREN);
-        if !self.sync(start, wanted, follow)? {
+        if !self.sync(start, expected, follow)? {
             return Ok((args, false));
         }
         if follow::EXPR_START.contains(self.current()) {
@@ -437,16 +437,16 @@ impl Parser<'_> {
             }
         }
         self.set_state(last);
-        let closed = self.expect(Kind::CloseParen, after, wanted, follow)?;
+        let closed = self.expect(Kind::CloseParen, after, expected, follow)?;
         Ok((args, closed.is_some()))
     }
 
     fn index(&mut self, operand: Parsed, follow: Follow) -> Rule<(Parsed, bool)> {
         let open = self.take();
         self.set_state(121);
-        let wanted = Wanted::Close(Kind::CloseBracket, open);
+        let expected = Expected::Close(Kind::CloseBracket, open);
         let (mut function, mut closed) = ("_[_]", false);
-        let index = if self.sync(follow::OPT_EXPR_START, Wanted::Operand, follow)? {
+        let index = if self.sync(follow::OPT_EXPR_START, Expected::Operand, follow)? {
             if self.current() == Kind::Question {
                 self.take();
                 function = "_[?_]";
@@ -455,7 +455,7 @@ impl Parser<'_> {
             self.set_state(124);
             let after = follow::MEMBER.union(follow.expect);
             closed = self
-                .expect(Kind::CloseBracket, after, wanted, follow)?
+                .expect(Kind::CloseBracket, after, expected, follow)?
                 .is_some();
             index
         } else {
@@ -468,7 +468,7 @@ impl Parser<'_> {
 
     fn primary(&mut self, follow: Follow) -> Rule {
         self.set_state(184);
-        if !self.sync(follow::MEMBER_START, Wanted::Operand, follow)? {
+        if !self.sync(follow::MEMBER_START, Expected::Operand, follow)? {
             return Ok(self.missing());
         }
         match self.current() {
@@ -477,25 +477,25 @@ impl Parser<'_> {
                 let open = self.take();
                 let nested = self.expr(follow.then(follow::CLOSE_PAREN, Required))?;
                 self.set_state(146);
-                let wanted = Wanted::Close(Kind::CloseParen, open);
-                self.expect(Kind::CloseParen, follow.expect, wanted, follow)?;
+                let expected = Expected::Close(Kind::CloseParen, open);
+                self.expect(Kind::CloseParen, follow.expect, expected, follow)?;
                 Ok(nested)
             }
             Kind::OpenBracket => self.list(follow),
             Kind::OpenBrace => self.map(follow),
             Kind::Minus if !matches!(self.peek(1), Kind::Int | Kind::Float) => {
-                self.fail(1, Wanted::Operand, follow)?;
+                self.fail(1, Expected::Operand, follow)?;
                 Ok(self.missing())
             }
             kind if follow::MEMBER_START.contains(kind) => Ok(self.literal()),
             _ => {
-                self.fail(0, Wanted::Operand, follow)?;
+                self.fail(0, Expected::Operand, follow)?;
                 Ok(self.missing())
             }
         }
     }
 
-    /// Reports whether the dotted name here is that of a message whose literal follows.
+    /// Returns true if the qualified name at this point is followed by the body of a message literal.
     fn is_message(&self, first: usize) -> bool {
         let mut ahead = first + 1;
         while self.peek(ahead) == Kind::Dot && self.peek(ahead + 1) == Kind::Ident {
@@ -508,7 +508,7 @@ impl Parser<'_> {
         let start = self.peek_token(0);
         let first = usize::from(start.kind == Kind::Dot);
         if self.peek(first) != Kind::Ident {
-            self.fail(first, Wanted::Name, follow)?;
+            self.fail(first, Expected::Name, follow)?;
             return Ok(self.missing());
         }
         if self.is_message(first) {
@@ -531,7 +531,7 @@ impl Parser<'_> {
             let from = self.mark();
             let (args, _) = self.arguments(open, [141, 143], follow.expect, follow)?;
             if is_reserved {
-                // The arguments of what is no function are not looked at.
+                // The arguments of an invalid function name are not validated.
                 self.forget(from);
                 return Ok(self.reserved(start, word));
             }
@@ -556,11 +556,11 @@ impl Parser<'_> {
             type_name.push_str(part.text(self.text));
         }
         let open = self.take();
-        let wanted = Wanted::Close(Kind::CloseBrace, open);
+        let expected = Expected::Close(Kind::CloseBrace, open);
         let (mut fields, mut depth) = (Vec::new(), 0);
         self.set_state(177);
         let start = follow::FIELD_START.union(follow::COMMA_BRACE);
-        if self.sync(start, wanted, follow)? {
+        if self.sync(start, expected, follow)? {
             if follow::FIELD_START.contains(self.current()) {
                 (fields, depth) = self.fields(follow.then(follow::COMMA_BRACE, Required))?;
             }
@@ -573,7 +573,7 @@ impl Parser<'_> {
         Ok(self.add(open.offset, object, depth))
     }
 
-    /// The end of a list, map or message: perhaps a comma, and what closes it.
+    /// Parses the end of a list, map or message: an optional trailing comma and the closing token.
     fn close(
         &mut self,
         kind: Kind,
@@ -587,14 +587,14 @@ impl Parser<'_> {
         } else {
             follow::COMMA_BRACE
         };
-        if !self.sync(next, Wanted::Close(kind, open), follow)? {
+        if !self.sync(next, Expected::Close(kind, open), follow)? {
             return Ok(());
         }
         if self.current() == Kind::Comma {
             self.take();
         }
         self.set_state(last);
-        self.expect(kind, follow.expect, Wanted::Close(kind, open), follow)?;
+        self.expect(kind, follow.expect, Expected::Close(kind, open), follow)?;
         Ok(())
     }
 
@@ -605,8 +605,9 @@ impl Parser<'_> {
             let (name, optional) = self.opt_field(follow.then(follow::COLON, Required))?;
             self.set_state(state);
             state = 207;
-            let wanted = Wanted::Token(Kind::Colon);
-            let Some(colon) = self.expect(Kind::Colon, follow::EXPR_START, wanted, follow)? else {
+            let expected = Expected::Token(Kind::Colon);
+            let Some(colon) = self.expect(Kind::Colon, follow::EXPR_START, expected, follow)?
+            else {
                 return Ok((Vec::new(), depth));
             };
             let from = self.mark();
@@ -638,7 +639,7 @@ impl Parser<'_> {
 
     fn opt_field(&mut self, follow: Follow) -> Rule<(Result<Token, &'static str>, bool)> {
         self.set_state(216);
-        if !self.sync(follow::FIELD_START, Wanted::FieldOrOptional, follow)? {
+        if !self.sync(follow::FIELD_START, Expected::FieldOrOptional, follow)? {
             return Ok((Err("unsupported ident kind"), false));
         }
         let optional = self.current() == Kind::Question;
@@ -651,7 +652,7 @@ impl Parser<'_> {
 
     fn opt_expr(&mut self, follow: Follow) -> Rule<(Parsed, bool)> {
         self.set_state(238);
-        if !self.sync(follow::OPT_EXPR_START, Wanted::Operand, follow)? {
+        if !self.sync(follow::OPT_EXPR_START, Expected::Operand, follow)? {
             return Ok((self.missing(), false));
         }
         let optional = self.current() == Kind::Question;
@@ -666,8 +667,8 @@ impl Parser<'_> {
         let (mut elements, mut optional_indices) = (Vec::new(), Vec::new());
         self.set_state(150);
         let start = follow::OPT_EXPR_START.union(follow::COMMA_BRACKET);
-        let wanted = Wanted::Close(Kind::CloseBracket, open);
-        if self.sync(start, wanted, follow)? {
+        let expected = Expected::Close(Kind::CloseBracket, open);
+        if self.sync(start, expected, follow)? {
             if follow::OPT_EXPR_START.contains(self.current()) {
                 let list_follow = follow.then(follow::COMMA_BRACKET, Required);
                 let element_follow = list_follow.then(follow::COMMA, Nullable);
@@ -699,8 +700,8 @@ impl Parser<'_> {
         let (mut entries, mut depth) = (Vec::new(), 0);
         self.set_state(158);
         let start = follow::OPT_EXPR_START.union(follow::COMMA_BRACE);
-        let wanted = Wanted::Close(Kind::CloseBrace, open);
-        if self.sync(start, wanted, follow)? {
+        let expected = Expected::Close(Kind::CloseBrace, open);
+        if self.sync(start, expected, follow)? {
             if follow::OPT_EXPR_START.contains(self.current()) {
                 (entries, depth) = self.entries(follow.then(follow::COMMA_BRACE, Required))?;
             }
@@ -716,9 +717,10 @@ impl Parser<'_> {
             let (key, optional) = self.opt_expr(follow.then(follow::COLON, Required))?;
             self.set_state(state);
             state = 225;
-            let wanted = Wanted::Token(Kind::Colon);
-            let Some(colon) = self.expect(Kind::Colon, follow::EXPR_START, wanted, follow)? else {
-                // A key without a value is not looked at.
+            let expected = Expected::Token(Kind::Colon);
+            let Some(colon) = self.expect(Kind::Colon, follow::EXPR_START, expected, follow)?
+            else {
+                // A key without a value is not validated.
                 self.forget(from);
                 return Ok((entries, depth));
             };

@@ -1,37 +1,38 @@
-//! From text to tokens: the longest match wins, and what matches nothing is passed over with a finding.
+//! The lexer: the longest match wins, and characters that match no token are reported and skipped.
 //!
-//! Where no token matches, cel-go's lexer drops everything up to and with the character at which the
-//! longest attempt came to its end, and goes on behind it. The tokens that follow, and so the places of
-//! further findings, depend on that.
+//! If no token matches, cel-go's lexer drops all characters up to and including the one at which the longest
+//! attempt failed, and continues after it. This determines the following tokens and hence the locations of
+//! later errors.
 //!
-//! Source: cel-go `parser/gen/CEL.g4` (lexer rules), `github.com/antlr4-go/antlr/v4` `lexer.go`
-//! (`Recover`), `lexer_atn_simulator.go` (`failOrAccept`).
+//! Source: cel-go `parser/gen/CEL.g4` (lexer rules), `github.com/antlr4-go/antlr/v4` `lexer.go` (`Recover`),
+//! `lexer_atn_simulator.go` (`failOrAccept`).
 
 use super::token::{Kind, Token};
 use crate::interrupt::checkpoint_of;
 
-/// The bytes that are scanned in the time of one checkpoint.
+/// Number of bytes scanned between two checkpoints.
 const BYTES_OF_CHECKPOINT: usize = 256;
 
-/// Characters that are no token.
+/// A span of characters that do not form a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LexError {
-    /// The first code point.
+    /// Offset of the first code point.
     pub offset: u32,
-    /// The first byte.
+    /// Index of the first byte.
     pub start: u32,
-    /// The byte behind the last.
+    /// Index after the last byte.
     pub end: u32,
 }
 
-/// The tokens of a text, the last of which is [`Kind::End`].
+/// The tokens of a source string, terminated by [`Kind::End`].
 #[derive(Debug)]
 pub struct Tokens {
-    /// The tokens in their order.
+    /// The tokens, in order.
     pub all: Vec<Token>,
-    /// The characters that are no token, in their order.
+    /// The invalid spans, in order.
     pub errors: Vec<LexError>,
-    /// How deep brackets and conditionals nest at most, roughly: a bound on the parser's recursion.
+    /// Approximate maximum nesting depth of brackets and conditionals, a bound on the recursion of the
+    /// parser.
     pub nesting: u32,
 }
 
@@ -49,7 +50,7 @@ pub fn tokens(text: &str) -> Tokens {
     }
 }
 
-/// The token that begins at the byte `start` of `text`; `None` where none does.
+/// Returns the token that starts at the byte `start` of `text`. `None` if there is none.
 pub(super) fn token_at(text: &str, start: usize) -> Option<Token> {
     let mut lexer = Lexer::new(text, start, 0);
     lexer.skip_blank();
@@ -67,7 +68,8 @@ pub(super) fn token_at(text: &str, start: usize) -> Option<Token> {
     }
 }
 
-/// The token behind the byte `end` of `text` and what is blank there; `None` where none follows.
+/// Returns the first token of `text` at or after the byte `end`, skipping whitespace. `None` if there is
+/// none.
 pub(super) fn token_after(text: &str, end: u32) -> Option<Token> {
     let mut lexer = Lexer::new(text, end as usize, 0);
     lexer.skip_blank();
@@ -92,11 +94,11 @@ fn nesting(tokens: &[Token]) -> u32 {
     deepest + n_conditionals
 }
 
-/// Result of scanning for a token: its end, or the place where it fails.
+/// Result of scanning for a token.
 enum Scan {
     /// The token ends before this byte.
     Token(Kind, usize),
-    /// The text came to its end, or has at this byte what no token has there.
+    /// The input ended, or no token continues with the byte at this index.
     Stuck(usize),
 }
 
@@ -104,9 +106,9 @@ struct Lexer<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
-    /// True if each code point is known to be one byte.
+    /// True if `text` is known to be ASCII, so that each code point is one byte.
     is_ascii: bool,
-    /// The byte up to which code points have been counted.
+    /// Byte index up to which code points have been counted.
     counted: usize,
     /// The number of code points before `counted`.
     offset: u32,
@@ -136,7 +138,7 @@ impl<'a> Lexer<'a> {
         self.bytes.get(at).copied().unwrap_or(0)
     }
 
-    /// The offset in code points of the byte `at`; asked for in ascending order.
+    /// Returns the offset in code points of the byte `at`. Calls must be in ascending order of `at`.
     fn offset_of(&mut self, at: usize) -> u32 {
         if self.is_ascii {
             return to_u32(at);
@@ -279,7 +281,7 @@ impl<'a> Lexer<'a> {
         self.skip_while(from, |b| b.is_ascii_digit())
     }
 
-    /// The end of an exponent that begins at `from`, if one does.
+    /// Returns the end of an exponent that starts at `from`. `None` if there is none.
     fn exponent(&self, from: usize) -> Option<usize> {
         if !self.byte(from).eq_ignore_ascii_case(&b'e') {
             return None;
@@ -319,7 +321,7 @@ impl<'a> Lexer<'a> {
         let quote = self.byte(start);
         let is_triple = |at| (0..3).all(|n| self.byte(at + n) == quote);
         if is_triple(start) {
-            // Three quotes that nothing closes are the empty string and the begin of another.
+            // Unclosed triple quotes are an empty string followed by the start of another string.
             return match self
                 .string_body(start + 3, raw, true, |at| is_triple(at).then_some(at + 3))
             {
@@ -356,7 +358,8 @@ impl<'a> Lexer<'a> {
         Scan::Stuck(self.bytes.len())
     }
 
-    /// The end of the escape sequence whose backslash is before `at`, or the byte that it cannot have.
+    /// Returns the end of the escape sequence whose backslash precedes `at`, or the index of its first
+    /// invalid byte.
     fn escape(&self, at: usize) -> Result<usize, usize> {
         let of_digits = |n: usize, accept: fn(u8) -> bool| {
             (1..=n)

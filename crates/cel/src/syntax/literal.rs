@@ -1,12 +1,12 @@
-//! The values of literals.
+//! Values of literals.
 //!
-//! The lexer has found their form to be right; what is left are values out of range.
+//! The lexer has validated their syntax. The remaining errors are values out of range.
 //!
 //! Source: cel-go `parser/parser.go` (`VisitInt`, `VisitUint`, `VisitDouble`), `parser/unescape.go`.
 
 use std::borrow::Cow;
 
-/// The value of an `int`, with its sign if it has one.
+/// Returns the value of an `int` literal with the given sign. `None` if it is out of range.
 pub(super) fn int(digits: &str, negative: bool) -> Option<i64> {
     let magnitude = match digits.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),
@@ -20,7 +20,7 @@ pub(super) fn int(digits: &str, negative: bool) -> Option<i64> {
     }
 }
 
-/// The value of a `uint`, which ends in a `u`.
+/// Returns the value of a `uint` literal, including its suffix `u`. `None` if it is out of range.
 pub(super) fn uint(text: &str) -> Option<u64> {
     let digits = text.strip_suffix(['u', 'U']).unwrap_or(text);
     match digits.strip_prefix("0x") {
@@ -30,7 +30,7 @@ pub(super) fn uint(text: &str) -> Option<u64> {
     .ok()
 }
 
-/// The value of a `double`.
+/// Returns the value of a `double` literal. `None` if it is out of range.
 pub(super) fn double(digits: &str, negative: bool) -> Option<f64> {
     let magnitude: f64 = digits.parse().ok()?;
     if magnitude.is_infinite() {
@@ -42,7 +42,7 @@ pub(super) fn double(digits: &str, negative: bool) -> Option<f64> {
 const BAD_CODE_POINT: &str = "invalid unicode code point";
 const BAD_ESCAPE: &str = "unable to unescape string";
 
-/// Returns the text between the quotes, and whether backslashes stand for themselves.
+/// Returns the text between the quotes, and true if it is a raw string.
 fn body(literal: &str) -> (&str, bool) {
     let (quoted, raw) = match literal.strip_prefix(['r', 'R']) {
         Some(quoted) => (quoted, true),
@@ -60,7 +60,7 @@ fn body(literal: &str) -> (&str, bool) {
     (quoted, raw)
 }
 
-/// Line breaks as the language has them: a line feed each.
+/// Normalizes line breaks to line feeds.
 fn with_line_feeds(body: &str) -> Cow<'_, str> {
     if body.contains('\r') {
         Cow::Owned(body.replace("\r\n", "\n").replace('\r', "\n"))
@@ -69,11 +69,11 @@ fn with_line_feeds(body: &str) -> Cow<'_, str> {
     }
 }
 
-/// The value of a string literal with its quotes.
+/// Returns the value of a string literal, including its quotes.
 ///
 /// # Errors
 ///
-/// cel-go's message where an escape sequence stands for no code point.
+/// cel-go's message if an escape sequence does not denote a code point.
 pub(super) fn string(literal: &str) -> Result<Cow<'_, str>, &'static str> {
     let (body, raw) = body(literal);
     let body = with_line_feeds(body);
@@ -92,11 +92,11 @@ pub(super) fn string(literal: &str) -> Result<Cow<'_, str>, &'static str> {
     Ok(Cow::Owned(value))
 }
 
-/// The value of a bytes literal without its `b`.
+/// Returns the value of a bytes literal, without its prefix `b`.
 ///
 /// # Errors
 ///
-/// cel-go's message where an escape sequence stands for no byte.
+/// cel-go's message if an escape sequence does not denote a byte.
 pub(super) fn bytes(literal: &str) -> Result<Vec<u8>, &'static str> {
     let (body, raw) = body(literal);
     let body = with_line_feeds(body);
@@ -118,14 +118,14 @@ pub(super) fn bytes(literal: &str) -> Result<Vec<u8>, &'static str> {
     Ok(value)
 }
 
-/// Decoded escape sequence.
+/// A decoded escape sequence.
 struct Escape {
     value: u32,
-    /// True if it is written with `\u` or `\U`, which bytes cannot have.
+    /// True for `\u` and `\U`, which are not allowed in bytes.
     is_code_point: bool,
 }
 
-/// Reads what is behind a backslash.
+/// Decodes the escape sequence after a backslash. Returns it with the remaining text.
 fn escape(rest: &str) -> Option<(Escape, &str)> {
     let first = rest.chars().next()?;
     let after = rest.get(first.len_utf8()..)?;
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers() {
+    fn number_literals_out_of_range_are_none() {
         assert_eq!(int("9223372036854775808", true), Some(i64::MIN));
         assert_eq!(int("9223372036854775808", false), None);
         assert_eq!(int("0x10", true), Some(-16));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn strings() {
+    fn string_literals_are_unescaped() {
         assert_eq!(string(r"'a\n\x41\u00e9\101'").as_deref(), Ok("a\nA\u{e9}A"));
         assert_eq!(string(r"r'a\n'").as_deref(), Ok(r"a\n"));
         assert_eq!(string("'''a\r\nb'''").as_deref(), Ok("a\nb"));

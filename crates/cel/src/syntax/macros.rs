@@ -1,6 +1,6 @@
-//! The macros of the API server's environment, expanded as cel-go expands them.
+//! The macros of the API server's environment, expanded as in cel-go.
 //!
-//! Every node that an expansion makes is placed where the macro's call is.
+//! All nodes created by an expansion have the location of the macro call.
 //!
 //! Source: cel-go `parser/macro.go` (standard macros), `cel/library.go` (`optMap`, `optFlatMap`),
 //! `ext/comprehensions.go` (two-variable macros), `ext/lists.go` (`sortByMacro`).
@@ -10,26 +10,26 @@ use std::sync::Arc;
 use crate::ast::{AstBuilder, Comprehension, Expr, ExprId, Literal};
 use crate::names::shared;
 
-/// The accumulator's name, which no source text can spell.
+/// Name of the accumulator variable, which cannot occur in source text.
 ///
 /// Source: cel-go `parser/macro.go`, `HiddenAccumulatorName`.
 pub(super) const ACCUMULATOR: &str = "@result";
 
-/// The accumulator's former name, which no macro accepts as a variable.
+/// Former name of the accumulator variable, which macros reject as a variable.
 ///
 /// Source: cel-go `parser/macro.go`, `AccumulatorName`.
 const FORMER_ACCUMULATOR: &str = "__result__";
 
-/// The iteration variable of a fold that only binds a name.
+/// Iteration variable of a comprehension that only binds a name.
 pub(super) const UNUSED_ITER_VAR: &str = "#unused";
 
-/// The name that `sortBy` binds its input to.
+/// Name to which `sortBy` binds its input.
 pub(super) const SORT_BY_INPUT: &str = "@__sortBy_input__";
 
-/// Why a call that looks like a macro is not one that can be expanded.
+/// The reason why a macro call cannot be expanded.
 #[derive(Debug)]
 pub(super) enum MacroError {
-    /// An argument is of the wrong form; the finding is placed at the expression.
+    /// An argument has an invalid form. Reported at the location of the expression.
     Invalid(ExprId, String),
     /// The expansion would be too large.
     TooLarge,
@@ -37,7 +37,7 @@ pub(super) enum MacroError {
 
 type Expansion = Result<ExprId, MacroError>;
 
-/// Expands the call of `function`, or gives `None` where no macro is called so.
+/// Expands a call of `function`. `None` if there is no such macro.
 pub(super) fn expand(
     builder: &mut AstBuilder,
     max_nodes: usize,
@@ -101,7 +101,7 @@ enum Quantifier {
     ExistsOne,
 }
 
-/// The parts of a fold that differ between quantifiers.
+/// The components of a comprehension that differ between macros.
 struct Fold {
     init: ExprId,
     condition: ExprId,
@@ -109,7 +109,7 @@ struct Fold {
     result: ExprId,
 }
 
-/// Makes nodes at the place of the macro's call.
+/// Creates nodes at the location of the macro call.
 struct Factory<'a> {
     builder: &'a mut AstBuilder,
     max_nodes: usize,
@@ -173,7 +173,7 @@ impl Factory<'_> {
         })))
     }
 
-    /// `value` under the name `name` in `result`.
+    /// Binds `value` to `name` within `result`.
     fn bind(&mut self, name: &str, value: ExprId, result: ExprId) -> ExprId {
         let iter_range = self.list(&[]);
         let loop_condition = self.literal(Literal::Bool(false));
@@ -228,7 +228,7 @@ impl Factory<'_> {
 
     fn has(&mut self, arg: ExprId) -> Expansion {
         match self.builder.expr(arg) {
-            // As in cel-go, a presence test is accepted again: `has(has(a.b))` is `has(a.b)`.
+            // As in cel-go, presence tests may be nested: `has(has(a.b))` is `has(a.b)`.
             Expr::Select { operand, field, .. } => {
                 let (operand, field) = (*operand, Arc::clone(field));
                 Ok(self.add(Expr::Select {
@@ -315,7 +315,7 @@ impl Factory<'_> {
         Ok(self.fold(range, name, Some(name2), fold))
     }
 
-    /// A fold that appends to a list, or inserts into a map, what passes the filter.
+    /// Creates a comprehension that collects the elements that pass the filter into a list or map.
     fn collect(&mut self, init: ExprId, filter: Option<ExprId>, appended: ExprId) -> Fold {
         let condition = self.literal(Literal::Bool(true));
         let step = match filter {
@@ -383,7 +383,7 @@ impl Factory<'_> {
         Ok(self.fold(range, name, Some(name2), fold))
     }
 
-    /// The value of the optional `target`, bound to a name in `transform`.
+    /// Binds the value of the optional `target` to a name within `transform`.
     fn opt_binding(
         &mut self,
         function: &str,
@@ -414,7 +414,7 @@ impl Factory<'_> {
         Ok(self.call("_?_:_", &[has_value, bound, none]))
     }
 
-    /// Copies the tree below `id`, each node at its place.
+    /// Copies the subtree `id`, keeping the location of each node.
     fn copy(&mut self, id: ExprId) -> Expansion {
         if self.builder.len() >= self.max_nodes {
             return Err(MacroError::TooLarge);

@@ -1,8 +1,8 @@
-//! From text to [`Ast`]: tokens, the grammar, macros, limits.
+//! The parser: converts a source string into an [`Ast`].
 //!
-//! A parser of our own, in the form of cel-go's grammar, with its places, its limits and its way of going
-//! on after an error, since all of these show in what it reports; `docs/adr` has the reasons. It never
-//! fails, and takes neither time nor stack beyond a multiple of the text.
+//! This is a hand-written parser of cel-go's grammar, with cel-go's locations, limits and error recovery,
+//! because all of these affect the reported errors; `docs/adr` has the rationale. It never fails, and its
+//! time and stack use are linear in the length of the source.
 //!
 //! Source: cel-go `parser/parser.go`, `parser/gen/CEL.g4`.
 
@@ -26,36 +26,37 @@ use super::diagnostic::{Code, Diagnostics};
 use super::source::{Location, SourceMap};
 use super::stack::{SHALLOW_NESTING, run_on_deep_stack};
 
-/// The longest expression, in code points.
+/// Maximum length of an expression, in code points.
 ///
 /// Source: cel-go `parser/parser.go`, `NewParser`, `expressionSizeCodePointLimit`.
 pub const MAX_CODE_POINTS: u32 = 100_000;
 
-/// How often a grammar rule may be active at once, and how deep operators and selections may nest.
+/// Maximum number of concurrent activations of a grammar rule, and maximum nesting depth of operators and
+/// selections.
 ///
 /// Source: cel-go `parser/parser.go`, `NewParser`, `maxRecursionDepth`.
 pub const MAX_RECURSION_DEPTH: u32 = 250;
 
-/// The most nodes a tree may have. `optMap` copies what it is called on, so that a chain of them doubles
-/// with each link; cel-go has no bound here.
+/// Maximum number of nodes of a tree. `optMap` duplicates its receiver, so a chain of calls grows
+/// exponentially; cel-go has no limit here.
 const MAX_NODES: usize = 250_000;
 
-/// How many syntax errors are reported.
+/// Maximum number of reported syntax errors.
 ///
 /// Source: cel-go `parser/parser.go`, `NewParser`, `errorReportingLimit`.
 const MAX_SYNTAX_ERRORS: usize = 100;
 
 /// Parses `text`.
 ///
-/// Never fails: the tree is `None` where there are findings.
+/// Always returns; the tree is `None` if there are errors.
 ///
 /// # Example
 /// ```
-/// let (ast, found) = cel::syntax::parse("[1, 2].map(n, n * 2)");
-/// assert!(ast.is_some() && found.is_empty());
-/// let (ast, found) = cel::syntax::parse("1 + ");
+/// let (ast, diagnostics) = cel::syntax::parse("[1, 2].map(n, n * 2)");
+/// assert!(ast.is_some() && diagnostics.is_empty());
+/// let (ast, diagnostics) = cel::syntax::parse("1 + ");
 /// assert!(ast.is_none());
-/// assert_eq!(found.as_slice().len(), 1);
+/// assert_eq!(diagnostics.as_slice().len(), 1);
 /// ```
 #[must_use]
 pub fn parse(text: &str) -> (Option<Ast>, Diagnostics) {
@@ -63,12 +64,12 @@ pub fn parse(text: &str) -> (Option<Ast>, Diagnostics) {
     parse_within(text, &mut n_left)
 }
 
-/// Parses `text`, for which no more than `n_left` nodes may be made, from which those made are taken.
+/// Parses `text`, creating at most `n_left` nodes, and subtracts the number of created nodes from it.
 ///
-/// Of one expression there are never more than 250,000.
+/// The limit of 250,000 nodes per expression also applies.
 pub fn parse_within(text: &str, n_left: &mut usize) -> (Option<Ast>, Diagnostics) {
-    if let Some(found) = too_long(text) {
-        return (None, found);
+    if let Some(diagnostics) = too_long(text) {
+        return (None, diagnostics);
     }
     let tokens = lexer::tokens(text);
     let parsed = ParseResult::new(text, &tokens, MAX_NODES.min(*n_left));
@@ -81,34 +82,34 @@ pub fn parse_within(text: &str, n_left: &mut usize) -> (Option<Ast>, Diagnostics
     }
 }
 
-/// An error of the grammar, found by another parser.
+/// A syntax error reported by another parser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrammarError {
-    /// The offset in code points; `None` where it is about the expression as a whole.
+    /// The offset in code points. `None` if the error concerns the whole expression.
     pub at: Option<u32>,
     /// The message.
     pub message: String,
 }
 
-/// The errors that another parser finds.
+/// The syntax errors reported by another parser.
 #[derive(Clone, Debug, Default)]
 pub struct GrammarErrors {
-    /// The errors in the order in which it finds them.
+    /// The errors, in the order of detection.
     pub errors: Vec<GrammarError>,
-    /// True if it extends to the end of the text.
+    /// True if the parser reached the end of the source.
     pub is_complete: bool,
 }
 
-/// The findings of [`parse`] with the syntax errors that `grammar` finds in the place of our own.
+/// Returns the diagnostics of [`parse`], with syntax errors replaced by those of `grammar`.
 ///
-/// `grammar` gets the text and its tokens, and is not called where the text is too long or too complex.
+/// `grammar` receives the source and its tokens. It is not called if the source is too long or too complex.
 #[must_use]
 pub fn findings_by(
     text: &str,
     grammar: impl FnOnce(&str, &Tokens) -> GrammarErrors,
 ) -> Diagnostics {
-    if let Some(found) = too_long(text) {
-        return found;
+    if let Some(diagnostics) = too_long(text) {
+        return diagnostics;
     }
     let tokens = lexer::tokens(text);
     let mut parsed = ParseResult::new(text, &tokens, MAX_NODES);
@@ -120,8 +121,8 @@ pub fn findings_by(
     parsed.findings(text)
 }
 
-/// The bytes of `text` that belong to what begins at the byte `start`: a token, and of a selection the name
-/// behind the dot too. Where no token begins, as behind the end of a text, it is one character or nothing.
+/// Returns the span of the token at the byte `start` of `text`. The span of a dot includes the selected name.
+/// If no token starts there, for example at the end of the source, the span is a single character or empty.
 #[must_use]
 pub fn span_at(text: &str, start: usize) -> Range<usize> {
     let Some(first) = lexer::token_at(text, start) else {
@@ -141,35 +142,35 @@ pub fn span_at(text: &str, start: usize) -> Range<usize> {
     start..end as usize
 }
 
-/// Reports whether a token of the kind can stand behind a dot.
+/// Returns true if a token of this kind may follow a dot.
 fn is_name(kind: Kind) -> bool {
     matches!(kind, Kind::Ident | Kind::EscapedIdent)
 }
 
 fn too_long(text: &str) -> Option<Diagnostics> {
-    // A code point has one byte at least.
+    // Each code point has at least one byte.
     if text.len() <= MAX_CODE_POINTS as usize {
         return None;
     }
     let n_code_points = text.chars().count();
     (n_code_points > MAX_CODE_POINTS as usize).then(|| {
-        let mut found = Diagnostics::default();
+        let mut diagnostics = Diagnostics::default();
         let message = format!(
             "expression code point size exceeds limit: size: {n_code_points}, limit {MAX_CODE_POINTS}"
         );
-        found.report(Code::LimitExceeded, Location::NONE, message);
-        found
+        diagnostics.report(Code::LimitExceeded, Location::NONE, message);
+        diagnostics
     })
 }
 
-/// Result of parsing a text.
+/// Result of parsing a source string.
 struct ParseResult {
     builder: AstBuilder,
-    /// Findings of the grammar, in the order of their places.
+    /// Syntax errors, ordered by location.
     syntax: Vec<Finding>,
-    /// Semantic errors: findings about grammatical text.
+    /// Semantic errors, in source that conforms to the grammar.
     semantic: Vec<Finding>,
-    /// The root of the tree, or the finding about the text as a whole, if there is one.
+    /// The root of the tree, or an error about the whole source, if any.
     outcome: Result<ExprId, Option<(Code, String)>>,
 }
 
@@ -225,7 +226,7 @@ impl ParseResult {
         }
     }
 
-    /// Puts what another parser finds in the place of the syntax errors.
+    /// Replaces the syntax errors by those of another parser.
     fn reword(&mut self, parsed: GrammarErrors) {
         self.syntax.clear();
         if !parsed.is_complete {
@@ -247,11 +248,11 @@ impl ParseResult {
     }
 
     fn findings(self, text: &str) -> Diagnostics {
-        let mut found = Diagnostics::default();
+        let mut diagnostics = Diagnostics::default();
         let source = SourceMap::new(text);
         let location = |offset| {
             if offset == NOWHERE || text.is_empty() {
-                // Before the first character.
+                // The location before the first character.
                 Location {
                     line: 1,
                     column: -1,
@@ -261,17 +262,17 @@ impl ParseResult {
             }
         };
         for finding in self.syntax.into_iter().chain(self.semantic) {
-            found.report(finding.code, location(finding.offset), finding.message);
+            diagnostics.report(finding.code, location(finding.offset), finding.message);
         }
         if let Err(Some((code, message))) = self.outcome {
-            found.report(code, Location::NONE, message);
+            diagnostics.report(code, Location::NONE, message);
         }
-        found
+        diagnostics
     }
 }
 
-/// How many semantic errors there are before the part that nests too deep, for which
-/// the text is parsed anew: it is known at the end alone how deep a part is.
+/// Returns the number of semantic errors before the first subexpression that is nested too deep. Parses the
+/// source again, because the depth of a subexpression is known only at its end.
 fn n_before_too_deep(text: &str, tokens: &Tokens, max_nodes: usize) -> usize {
     run_on_deep_stack(tokens.nesting > SHALLOW_NESTING, || {
         let mut parser = Parser::new(text, &tokens.all, max_nodes);
@@ -281,7 +282,7 @@ fn n_before_too_deep(text: &str, tokens: &Tokens, max_nodes: usize) -> usize {
     })
 }
 
-/// The finding where operators and selections nest deeper than [`MAX_RECURSION_DEPTH`].
+/// The error for operators and selections nested deeper than [`MAX_RECURSION_DEPTH`].
 ///
 /// Source: cel-go `parser/parser.go`, `checkAndIncrementRecursionDepth`.
 const TOO_DEEP: &str = "max recursion depth exceeded";

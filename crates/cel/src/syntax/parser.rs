@@ -1,8 +1,8 @@
-//! The state of a parse: where it is in the text, what it has found, and how it goes on after an error.
+//! Parser state and error recovery.
 //!
-//! Errors are recovered from as cel-go's generated parser does, since what it reports next, at which
-//! place, and which limits it runs into, follow from that: one token too many is dropped, one too few
-//! made up, and otherwise the rule gives up and text is passed over up to what may follow.
+//! Recovery follows cel-go's generated parser, because it determines which further errors are reported, at
+//! which locations, and which limits are exceeded. An extraneous token is dropped, a missing token is
+//! inserted, and otherwise the rule fails and input is skipped up to a token of the follow set.
 //!
 //! Source: `github.com/antlr4-go/antlr/v4` `error_strategy.go` (`DefaultErrorStrategy`); cel-go
 //! `parser/parser.go` (`recoveryLimitErrorStrategy`, `recursionListener`, `SyntaxError`).
@@ -13,34 +13,34 @@ use super::{MAX_NODES, MAX_RECURSION_DEPTH, wording};
 use crate::ast::{AstBuilder, Expr, ExprId};
 use crate::diagnostic::Code;
 
-/// How many recovery attempts are made before the parser gives up.
+/// Maximum number of recovery attempts before parsing is aborted.
 ///
 /// Source: cel-go `parser/parser.go`, `NewParser`, `errorRecoveryLimit`.
 pub const ERROR_RECOVERY_LIMIT: u32 = 30;
 
-/// How many tokens are passed over in one recovery.
+/// Maximum number of tokens skipped by one recovery.
 ///
 /// Source: cel-go `parser/parser.go`, `NewParser`, `errorRecoveryTokenLookaheadLimit`.
 pub const RECOVERY_LOOKAHEAD_LIMIT: u32 = 256;
 
-/// How many syntax errors are reported.
+/// Maximum number of reported syntax errors.
 ///
 /// Source: cel-go `parser/parser.go`, `NewParser`, `errorReportingLimit`.
 pub const ERROR_REPORTING_LIMIT: usize = 100;
 
-/// The place of what the text does not have.
+/// Offset of nodes without a location in the source.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// The parser gave up: a limit of the language, or of ours.
+/// Parsing was aborted because a limit of the language or of this implementation was exceeded.
 #[derive(Debug)]
 pub(super) struct Abort {
-    /// The finding about it; `None` where it has been reported with a place.
+    /// The error to report. `None` if it has already been reported with a location.
     pub(super) finding: Option<(Code, String)>,
-    /// How many tokens the parser had seen.
+    /// Number of tokens that the parser has read.
     pub(super) n_tokens: usize,
 }
 
-/// A finding with its place, an offset in code points.
+/// An error with its offset in code points.
 #[derive(Clone, Debug)]
 pub(super) struct Finding {
     pub(super) offset: u32,
@@ -48,15 +48,15 @@ pub(super) struct Finding {
     pub(super) message: String,
 }
 
-/// The finding where an expression is the one that is too much.
+/// The error if the expressions of a policy together exceed the limit.
 const TOO_LARGE_POLICY: &str =
     "the expressions together are too large to be judged; write fewer or smaller ones";
 
-/// A parsed part of the expression.
+/// A parsed subexpression.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parsed {
     pub(super) id: ExprId,
-    /// How deep operators and selections nest in it.
+    /// Nesting depth of operators and selections within it.
     ///
     /// Source: cel-go `parser/parser.go`, `checkAndIncrementRecursionDepth`.
     pub(super) depth: u32,
@@ -64,7 +64,7 @@ pub(super) struct Parsed {
 
 pub(super) type Rule<T = Parsed> = Result<T, Abort>;
 
-/// The rules whose activations are counted; those of the others are not more.
+/// Rules whose activations are counted. Other rules are not activated more often.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Counted {
     Expr,
@@ -72,7 +72,7 @@ pub(super) enum Counted {
     Calc,
 }
 
-/// How far the parser was when it came to a part of the text.
+/// State of the parser at the start of a subexpression.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
     token: usize,
@@ -80,21 +80,21 @@ pub(super) struct Mark {
     n_nested: usize,
 }
 
-/// A part of the text that counts as nested, as [`Parsed::depth`] does.
+/// A subexpression that counts toward the nesting depth, like [`Parsed::depth`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Nested {
-    /// Its first token.
+    /// Index of its first token.
     first: usize,
-    /// The token behind it.
+    /// Index after its last token.
     end: usize,
-    /// How many semantic errors there were before it.
+    /// Number of semantic errors reported before it.
     n_semantic: usize,
 }
 
-/// How many semantic errors there are before the first part that nests too deep: a part is looked at before those
-/// in it, from the left to the right, and behind that one nothing is.
+/// Returns the number of semantic errors before the first subexpression that is nested too deep. Upstream
+/// visits parents before children, from left to right, and stops at that subexpression.
 pub(super) fn n_before_too_deep(mut nested: Vec<Nested>) -> usize {
-    // Of parts with the same tokens the one that ended last is around the others.
+    // If several subexpressions have the same tokens, the one that ended last encloses the others.
     nested.reverse();
     nested.sort_by_key(|part| (part.first, usize::MAX - part.end));
     let mut around: Vec<Nested> = Vec::new();
@@ -110,42 +110,43 @@ pub(super) fn n_before_too_deep(mut nested: Vec<Nested>) -> usize {
     0
 }
 
-/// Expectation of the parser where it finds something else.
+/// The input that the parser expected where it found something else.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Wanted {
-    /// First token of an expression.
+pub(super) enum Expected {
+    /// The first token of an expression.
     Operand,
-    /// The name of a field.
+    /// A field name.
     FieldName,
-    /// A name behind a dot.
+    /// An identifier after a dot.
     Name,
-    /// `?` or a name.
+    /// `?` or an identifier.
     FieldOrOptional,
-    /// The token.
+    /// This token.
     Token(Kind),
-    /// The token that closes what was opened, or an operator.
+    /// The closing token that matches an opening token, or an operator.
     Close(Kind, Token),
 }
 
-/// The state of one parse.
+/// State of one parse.
 pub(super) struct Parser<'t> {
     pub(super) text: &'t str,
     pub(super) builder: AstBuilder,
-    /// Findings of the grammar.
+    /// Syntax errors.
     pub(super) syntax: Vec<Finding>,
-    /// Semantic errors: findings about grammatical text; void if the parser gives up.
+    /// Semantic errors, in source that conforms to the grammar. Discarded if parsing is aborted.
     pub(super) semantic: Vec<Finding>,
-    /// The parts that count as nested, in the order of their ends; kept only where asked for.
+    /// Subexpressions that count toward the nesting depth, in the order of their ends. Recorded on request
+    /// only.
     pub(super) nested: Option<Vec<Nested>>,
-    /// The most nodes that may be made.
+    /// Maximum number of nodes.
     pub(super) max_nodes: usize,
     tokens: &'t [Token],
     at: usize,
-    /// The furthest token that was looked at.
+    /// Index of the furthest token read.
     seen: usize,
-    /// The place in the grammar, by cel-go's number.
+    /// State of cel-go's generated parser.
     state: u16,
-    /// True if an error was reported since the last token that fitted: meanwhile no others are.
+    /// True if an error was reported and no token has matched since. Further errors are suppressed.
     recovering: bool,
     last_error: Option<usize>,
     error_states: Vec<u16>,
@@ -174,7 +175,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The token that is `ahead` of the current one.
+    /// Returns the token `ahead` positions after the current one.
     pub(super) fn peek_token(&self, ahead: usize) -> Token {
         let end = Token {
             kind: Kind::End,
@@ -197,12 +198,12 @@ impl<'t> Parser<'t> {
         self.peek(0)
     }
 
-    /// Says which state of the grammar this is.
+    /// Sets the state of cel-go's generated parser.
     pub(super) fn set_state(&mut self, state: u16) {
         self.state = state;
     }
 
-    /// Takes the current token, which fits.
+    /// Consumes the current token, which matches.
     pub(super) fn take(&mut self) -> Token {
         self.end_error_condition();
         let token = self.peek_token(0);
@@ -255,7 +256,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The parser gives up, as the tree would have more nodes than it may.
+    /// Returns the error for a tree with too many nodes.
     pub(super) fn too_large(&self) -> Abort {
         let message = if self.max_nodes < MAX_NODES {
             TOO_LARGE_POLICY.to_owned()
@@ -265,7 +266,7 @@ impl<'t> Parser<'t> {
         self.abort(Code::TooComplex, message)
     }
 
-    /// A place in the tree where the text has nothing.
+    /// Creates a placeholder for a missing expression.
     pub(super) fn missing(&mut self) -> Parsed {
         Parsed {
             id: self.builder.add(NOWHERE, Expr::Unspecified),
@@ -282,7 +283,7 @@ impl<'t> Parser<'t> {
         });
     }
 
-    /// The place where a part of the text begins.
+    /// Returns the state at the start of a subexpression.
     pub(super) fn mark(&self) -> Mark {
         Mark {
             token: self.at,
@@ -291,7 +292,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Notes that what begins at `from` and ends here counts as nested.
+    /// Records that the subexpression from `from` up to here counts toward the nesting depth.
     pub(super) fn nests(&mut self, from: Mark) {
         if let Some(nested) = &mut self.nested {
             nested.push(Nested {
@@ -302,7 +303,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Takes back what was found since `from`, in a part that nobody looks at.
+    /// Discards errors reported since `from`, in a subexpression that upstream does not validate.
     pub(super) fn forget(&mut self, from: Mark) {
         self.semantic.truncate(from.n_semantic);
         if let Some(nested) = &mut self.nested {
@@ -310,12 +311,12 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn report(&mut self, at: Token, wanted: Wanted) -> Rule<()> {
+    fn report(&mut self, at: Token, expected: Expected) -> Rule<()> {
         if self.recovering {
             return Ok(());
         }
         self.recovering = true;
-        let message = wording::unexpected(self.text, at, wanted);
+        let message = wording::unexpected(self.text, at, expected);
         self.report_syntax(at.offset, message)
     }
 
@@ -340,23 +341,35 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Reports whether the rule can go on with the current token or, after a finding, with the one behind it.
+    /// Returns true if the rule can continue with the current token or, after reporting it as extraneous, the
+    /// next one.
     ///
-    /// Otherwise the error is reported and recovered from: the rule ends.
-    pub(super) fn sync(&mut self, next: TokenSet, wanted: Wanted, follow: Follow) -> Rule<bool> {
-        if self.recovering || next.contains(self.current()) || self.drop_token(next, wanted)? {
+    /// Otherwise reports the error, recovers, and ends the rule.
+    pub(super) fn sync(
+        &mut self,
+        next: TokenSet,
+        expected: Expected,
+        follow: Follow,
+    ) -> Rule<bool> {
+        if self.recovering || next.contains(self.current()) || self.drop_token(next, expected)? {
             return Ok(true);
         }
-        self.fail(0, wanted, follow)?;
+        self.fail(0, expected, follow)?;
         Ok(false)
     }
 
-    /// As [`Self::sync`] behind an element of a repetition, where the rule goes on in any case.
-    pub(super) fn sync_loop(&mut self, next: TokenSet, wanted: Wanted, follow: Follow) -> Rule<()> {
+    /// Synchronizes after an element of a repetition, like [`Self::sync`], except that the rule always
+    /// continues.
+    pub(super) fn sync_loop(
+        &mut self,
+        next: TokenSet,
+        expected: Expected,
+        follow: Follow,
+    ) -> Rule<()> {
         if self.recovering || next.contains(self.current()) {
             return Ok(());
         }
-        self.report(self.peek_token(0), wanted)?;
+        self.report(self.peek_token(0), expected)?;
         let until = next.union(follow.recover);
         while self.current() != Kind::End && !until.contains(self.current()) {
             self.advance();
@@ -364,44 +377,44 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Ends the rule: the token that is `ahead` does not fit.
-    pub(super) fn fail(&mut self, ahead: usize, wanted: Wanted, follow: Follow) -> Rule<()> {
+    /// Ends the rule with an error about the token `ahead` positions after the current one.
+    pub(super) fn fail(&mut self, ahead: usize, expected: Expected, follow: Follow) -> Rule<()> {
         self.seen = self.seen.max(self.at + ahead);
-        self.report(self.peek_token(ahead), wanted)?;
+        self.report(self.peek_token(ahead), expected)?;
         self.recover(follow)
     }
 
-    /// Takes the token `kind`, behind which come `after`; where it is not there, it is as if it was, with
-    /// a finding, or the rule ends, which is told by `None`.
+    /// Consumes a token of the given kind, which `after` must follow. If it is missing, reports an error and
+    /// continues as if it were present. `None` if the rule ends instead.
     pub(super) fn expect(
         &mut self,
         kind: Kind,
         after: TokenSet,
-        wanted: Wanted,
+        expected: Expected,
         follow: Follow,
     ) -> Rule<Option<Token>> {
         if self.current() == kind {
             return Ok(Some(self.take()));
         }
         self.count_recovery()?;
-        if self.drop_token(TokenSet::of(&[kind]), wanted)? {
+        if self.drop_token(TokenSet::of(&[kind]), expected)? {
             return Ok(Some(self.take()));
         }
         let current = self.peek_token(0);
         if after.contains(current.kind) {
-            self.report(current, wanted)?;
+            self.report(current, expected)?;
             return Ok(Some(current));
         }
-        self.fail(0, wanted, follow)?;
+        self.fail(0, expected, follow)?;
         Ok(None)
     }
 
-    /// Drops the current token where the next one fits.
-    fn drop_token(&mut self, next: TokenSet, wanted: Wanted) -> Rule<bool> {
+    /// Drops the current token if the next one matches.
+    fn drop_token(&mut self, next: TokenSet, expected: Expected) -> Rule<bool> {
         if !next.contains(self.peek(1)) {
             return Ok(false);
         }
-        self.report(self.peek_token(0), wanted)?;
+        self.report(self.peek_token(0), expected)?;
         self.advance();
         self.end_error_condition();
         Ok(true)
@@ -422,12 +435,12 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Passes over the text up to what may follow.
+    /// Skips input up to a token of the follow set.
     fn recover(&mut self, follow: Follow) -> Rule<()> {
         self.count_recovery()?;
         let mut n_passed = 0;
         if self.last_error == Some(self.at) && self.error_states.contains(&self.state) {
-            // The same error at the same place: without a step ahead this would have no end.
+            // The same error occurred at the same location. Skipping a token guarantees progress.
             self.pass_over(&mut n_passed)?;
         }
         self.last_error = Some(self.at);

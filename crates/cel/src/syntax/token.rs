@@ -1,4 +1,4 @@
-//! Tokens, and sets of their kinds.
+//! Tokens and sets of token kinds.
 //!
 //! Source: cel-go `parser/gen/CEL.g4` (lexer rules).
 
@@ -76,12 +76,12 @@ pub enum Kind {
     Ident,
     /// An identifier in backticks.
     EscapedIdent,
-    /// The end of the text.
+    /// The end of the source.
     End,
 }
 
 impl Kind {
-    /// The binary operator that the token is between two operands, by the function that it calls.
+    /// Returns the function called by the token as a relational operator. `None` for other tokens.
     #[must_use]
     pub fn relation(self) -> Option<&'static str> {
         Some(match self {
@@ -96,7 +96,7 @@ impl Kind {
         })
     }
 
-    /// As [`Self::relation`], with the precedence, for operators of arithmetic.
+    /// Returns the function and precedence of the token as an arithmetic operator. `None` for other tokens.
     #[must_use]
     pub fn arithmetic(self) -> Option<(&'static str, u8)> {
         Some(match self {
@@ -109,7 +109,7 @@ impl Kind {
         })
     }
 
-    /// How a message calls tokens of the kind.
+    /// Returns the name of the token kind in messages.
     #[must_use]
     pub fn describe(self) -> &'static str {
         match self {
@@ -151,21 +151,21 @@ impl Kind {
     }
 }
 
-/// A token: what it is and where.
+/// A token and its location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
     /// The kind.
     pub kind: Kind,
-    /// The first byte.
+    /// Index of the first byte.
     pub start: u32,
-    /// The byte behind the last.
+    /// Index after the last byte.
     pub end: u32,
-    /// The first code point.
+    /// Offset of the first code point.
     pub offset: u32,
 }
 
 impl Token {
-    /// The text of the token in `source`.
+    /// Returns the text of the token in `source`.
     #[must_use]
     pub fn text(self, source: &str) -> &str {
         source
@@ -174,15 +174,15 @@ impl Token {
     }
 }
 
-/// A set of kinds of tokens.
+/// A set of token kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokenSet(u64);
 
 impl TokenSet {
-    /// No kind.
+    /// The empty set.
     pub const NONE: Self = Self(0);
 
-    /// The set of `kinds`.
+    /// Creates the set of `kinds`.
     #[must_use]
     pub const fn of(kinds: &[Kind]) -> Self {
         let mut bits = 0;
@@ -194,19 +194,19 @@ impl TokenSet {
         Self(bits)
     }
 
-    /// The kinds of either set.
+    /// Returns the union of two sets.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Reports whether the two have a kind in common.
+    /// Returns true if the sets intersect.
     #[must_use]
     pub const fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Reports whether the kind is in the set.
+    /// Returns true if the set contains `kind`.
     #[must_use]
     pub const fn contains(self, kind: Kind) -> bool {
         self.0 & (1 << kind as u8) != 0

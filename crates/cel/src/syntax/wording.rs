@@ -1,14 +1,14 @@
-//! Syntax errors in words that tell what to do.
+//! Messages of syntax errors, which suggest a correction.
 //!
-//! The API server names the rules and tokens of its grammar here. As it refuses such an expression, only
-//! who writes it sees the message.
+//! The API server's messages list rules and tokens of the grammar. It rejects such expressions, so only their
+//! author sees the message.
 
 use super::lexer::LexError;
-use super::parser::Wanted;
+use super::parser::Expected;
 use super::token::{Kind, Token};
 use crate::source::SourceMap;
 
-/// The most characters of the text that a message repeats.
+/// Maximum number of characters of the source quoted in a message.
 const MAX_SHOWN: usize = 40;
 
 fn quoted(text: &str) -> String {
@@ -23,20 +23,20 @@ fn quoted(text: &str) -> String {
     format!("`{escaped}`")
 }
 
-/// The message where the token `at` stands and something else is wanted.
-pub(super) fn unexpected(text: &str, at: Token, wanted: Wanted) -> String {
-    let found = if at.kind == Kind::End {
+/// Returns the message for the token `at`, given the expected input.
+pub(super) fn unexpected(text: &str, at: Token, expected: Expected) -> String {
+    let actual = if at.kind == Kind::End {
         "the end of the expression".to_owned()
     } else {
         quoted(at.text(text))
     };
-    let expected = match wanted {
-        Wanted::Operand => "a value".to_owned(),
-        Wanted::FieldName | Wanted::Name => "a name".to_owned(),
-        Wanted::FieldOrOptional => "the name of a field".to_owned(),
-        Wanted::Token(Kind::End) => "an operator or the end of the expression".to_owned(),
-        Wanted::Token(kind) => kind.describe().to_owned(),
-        Wanted::Close(kind, open) => {
+    let description = match expected {
+        Expected::Operand => "a value".to_owned(),
+        Expected::FieldName | Expected::Name => "a name".to_owned(),
+        Expected::FieldOrOptional => "the name of a field".to_owned(),
+        Expected::Token(Kind::End) => "an operator or the end of the expression".to_owned(),
+        Expected::Token(kind) => kind.describe().to_owned(),
+        Expected::Close(kind, open) => {
             let place = SourceMap::new(text).location(open.offset);
             format!(
                 "{} for the {} at {}:{}",
@@ -47,19 +47,20 @@ pub(super) fn unexpected(text: &str, at: Token, wanted: Wanted) -> String {
             )
         }
     };
-    let hint = match (wanted, at.kind) {
-        (Wanted::Name | Wanted::FieldName, Kind::True | Kind::False | Kind::Null | Kind::In) => {
-            "; a field of that name is written in brackets, as in a['in']"
-        }
-        (Wanted::Operand, Kind::CloseParen | Kind::CloseBracket | Kind::CloseBrace) => {
+    let hint = match (expected, at.kind) {
+        (
+            Expected::Name | Expected::FieldName,
+            Kind::True | Kind::False | Kind::Null | Kind::In,
+        ) => "; a field of that name is written in brackets, as in a['in']",
+        (Expected::Operand, Kind::CloseParen | Kind::CloseBracket | Kind::CloseBrace) => {
             "; is an operand missing before it?"
         }
         _ => "",
     };
-    format!("Syntax error: expected {expected}, found {found}{hint}")
+    format!("Syntax error: expected {description}, found {actual}{hint}")
 }
 
-/// The message about characters that are no token.
+/// Returns the message for characters that do not form a token.
 pub(super) fn no_token(text: &str, error: &LexError) -> String {
     let dropped = text
         .get(error.start as usize..error.end as usize)

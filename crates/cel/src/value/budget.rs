@@ -1,4 +1,4 @@
-//! The steps and the memory that one evaluation may use besides its cost.
+//! Work and memory limits of an evaluation, in addition to its cost limit.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,49 +6,49 @@ use std::sync::{Arc, OnceLock};
 
 use super::EvalError;
 
-/// Steps and bytes that one evaluation may use. Evaluations that belong together share a budget.
+/// Steps and bytes that an evaluation may use. Related evaluations share a budget.
 ///
-/// Upstream bounds an evaluation by its cost alone, and its costs do not measure two things. A comparison costs by the
-/// lengths of its two sides, although a value that contains another twice, which contains another twice, and so on,
-/// has exponentially many parts. A concatenation of `dyn` operands costs 1, however long the result is.
+/// Upstream limits an evaluation by cost alone, which fails to bound two things. A comparison is charged by
+/// the lengths of its operands, although a value that contains another twice, which contains another twice,
+/// and so on, has exponentially many elements. A concatenation of `dyn` operands costs 1, regardless of the
+/// length of the result.
 ///
-/// Exceeding a limit is permanent: [`EvalBudget::exceeded`] reports it whatever becomes of the error, which a variable
-/// or a failure policy may absorb.
+/// Exceeding a limit is permanent: [`EvalBudget::exceeded`] reports it even if a variable or a failure policy
+/// absorbs the error.
 pub struct EvalBudget {
-    /// Values that may still be visited by comparisons and cost functions.
+    /// Values that comparisons and cost functions may still visit.
     steps: AtomicU64,
     /// Bytes that may still be allocated.
     bytes: AtomicU64,
     max_steps: u64,
     max_bytes: u64,
-    /// Bytes of values that outlive the step that allocated them, since the budget was created.
+    /// Bytes of values that outlive the step that allocated them.
     retained: AtomicU64,
-    /// The first limit that was exceeded.
+    /// The first limit exceeded.
     exceeded: OnceLock<Exceeded>,
     /// Set by another thread to end the evaluation.
     is_cancelled: Option<Arc<AtomicBool>>,
-    /// Work since the flag was last read.
+    /// Work done since the flag was last read.
     unpolled: AtomicU64,
 }
 
-/// A state of the memory of an [`EvalBudget`].
+/// A snapshot of the memory use of an [`EvalBudget`].
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
     left: u64,
     retained: u64,
 }
 
-/// A limit of this implementation that an evaluation has exceeded and that an API server does not have. Its text is the
-/// reason shown to users.
+/// A limit of this implementation that the API server does not have. Its `Display` text is shown to users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exceeded {
     /// The memory, in bytes.
     Memory(u64),
     /// The number of visited values.
     Steps(u64),
-    /// The depth of variables that read other variables.
+    /// The nesting depth of variables that refer to other variables.
     VariableDepth,
-    /// The depth of values that are compared.
+    /// The nesting depth of compared values.
     ValueDepth,
     /// The digits of a quantity.
     QuantityDigits,
@@ -80,20 +80,22 @@ impl fmt::Display for Exceeded {
     }
 }
 
-/// Shows no state, so that values with different budgets have the same debug output.
+/// Omits the state, so that values with different budgets have the same debug output.
 impl fmt::Debug for EvalBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EvalBudget").finish_non_exhaustive()
     }
 }
 
-/// Visited values. The comparisons that the cost of a policy allows need fewer. They take half a second.
+/// Maximum number of visited values, about half a second of work. Comparisons within the cost limit of a
+/// policy need fewer.
 const MAX_STEPS: u64 = 10_000_000;
 
-/// Bytes. An object of a request has at most 3 MiB of JSON, and policies build short strings and lists from it.
+/// Maximum memory in bytes. A request object has at most 3 MiB of JSON, from which policies build short
+/// strings and lists.
 const MAX_BYTES: u64 = 32 << 20;
 
-/// Steps of work between two reads of the cancellation flag.
+/// Steps between two reads of the cancellation flag.
 const STEPS_OF_POLL: u64 = 1_000;
 
 const MIB: u64 = 1 << 20;
@@ -107,7 +109,7 @@ impl Default for EvalBudget {
 }
 
 impl EvalBudget {
-    /// A budget of `steps` visited values and `bytes` of memory.
+    /// Creates a budget of `steps` visited values and `bytes` of memory.
     #[must_use]
     pub const fn new(steps: u64, bytes: u64) -> Self {
         Self {
@@ -122,18 +124,18 @@ impl EvalBudget {
         }
     }
 
-    /// Returns the limit that was exceeded, if there is one.
+    /// Returns the first limit that was exceeded. `None` if none was.
     #[must_use]
     pub fn exceeded(&self) -> Option<Exceeded> {
         self.exceeded.get().copied()
     }
 
-    /// Notes that the evaluation has exceeded `limit`. [`EvalBudget::exceeded`] reports the first limit.
+    /// Records that the evaluation has exceeded `limit`. Only the first limit is kept.
     pub fn exceed(&self, limit: Exceeded) {
         self.exceeded.get_or_init(|| limit);
     }
 
-    /// The default budget of evaluations that end soon after `is_cancelled` is set.
+    /// Creates a default budget for evaluations that end soon after `is_cancelled` is set.
     #[must_use]
     pub fn cancelled_by(is_cancelled: Option<Arc<AtomicBool>>) -> Self {
         Self {
@@ -142,8 +144,8 @@ impl EvalBudget {
         }
     }
 
-    /// Counts `n_steps` of work, of which each takes some nanoseconds, and reads the flag that cancels the evaluation
-    /// from time to time. Functions that may take long within one step of the evaluation call it.
+    /// Counts `n_steps` of work, each some nanoseconds, and periodically reads the cancellation flag. Called
+    /// by functions that may run long within one step.
     ///
     /// # Errors
     ///
@@ -189,11 +191,11 @@ impl EvalBudget {
         }
     }
 
-    /// Counts `n_bytes` that are about to be allocated. [`EvalBudget::release`] gives temporary memory back.
+    /// Counts `n_bytes` that are about to be allocated. [`EvalBudget::release`] returns temporary memory.
     ///
     /// # Errors
     ///
-    /// An error that ends the evaluation if fewer bytes are left; nothing must be allocated then.
+    /// An error that ends the evaluation if fewer bytes are left. The caller must then not allocate.
     #[inline]
     pub fn allocate(&self, n_bytes: usize) -> Result<(), EvalError> {
         let left = self.bytes.load(Ordering::Relaxed);
@@ -206,12 +208,12 @@ impl EvalBudget {
         }
     }
 
-    /// Checks that `n_bytes` can be allocated, without counting them. For a function that is about to create a large
-    /// result, which is counted when the function returns it, and for memory that is freed before that.
+    /// Checks that `n_bytes` can be allocated, without counting them. Used before creating a large result,
+    /// which is counted when the function returns, and for temporary memory.
     ///
     /// # Errors
     ///
-    /// An error that ends the evaluation if fewer bytes are left; nothing must be allocated then.
+    /// An error that ends the evaluation if fewer bytes are left. The caller must then not allocate.
     #[inline]
     pub fn reserve(&self, n_bytes: usize) -> Result<(), EvalError> {
         if self.bytes.load(Ordering::Relaxed) < widened(n_bytes) {
@@ -220,25 +222,25 @@ impl EvalBudget {
         Ok(())
     }
 
-    /// Checks that a text or byte sequence of `len` bytes can be created and copied once.
+    /// Checks that a string or byte sequence of `len` bytes can be created and copied once.
     ///
     /// # Errors
     ///
-    /// As of [`EvalBudget::reserve`].
+    /// See [`EvalBudget::reserve`].
     pub fn reserve_text(&self, len: usize) -> Result<(), EvalError> {
         self.reserve(len.saturating_mul(2))
     }
 
-    /// Checks that a list of `len` elements can be created. Their own memory is not included.
+    /// Checks that a list of `len` elements can be created, excluding memory owned by the elements.
     ///
     /// # Errors
     ///
-    /// As of [`EvalBudget::reserve`].
+    /// See [`EvalBudget::reserve`].
     pub fn reserve_list(&self, len: usize) -> Result<(), EvalError> {
         self.reserve(len.saturating_mul(size_of::<super::Value>()))
     }
 
-    /// Returns the state of the memory, for [`EvalBudget::release`] and [`EvalBudget::retain`].
+    /// Returns a snapshot of the memory use, for [`EvalBudget::release`] and [`EvalBudget::retain`].
     #[inline]
     #[must_use]
     pub fn mark(&self) -> Mark {
@@ -248,14 +250,14 @@ impl EvalBudget {
         }
     }
 
-    /// Returns true if more was allocated than given back since `mark`.
+    /// Returns true if memory use has increased since `mark`.
     #[inline]
     #[must_use]
     pub fn is_used_since(&self, mark: Mark) -> bool {
         self.bytes.load(Ordering::Relaxed) < mark.left
     }
 
-    /// Gives back what was allocated since `mark`, except `n_kept` bytes of the result and what was retained.
+    /// Releases memory allocated since `mark`, except `n_kept` bytes of the result and retained memory.
     #[inline]
     pub fn release(&self, mark: Mark, n_kept: usize) {
         let left = self.bytes.load(Ordering::Relaxed);
@@ -271,14 +273,14 @@ impl EvalBudget {
         self.bytes.store(released, Ordering::Relaxed);
     }
 
-    /// Notes that what was allocated since `mark` outlives the step that allocated it, as the value of a variable does.
+    /// Marks memory allocated since `mark` as outliving its step, such as the value of a variable.
     pub fn retain(&self, mark: Mark) {
         let used = mark.left.saturating_sub(self.bytes.load(Ordering::Relaxed));
         self.retained
             .store(mark.retained.saturating_add(used), Ordering::Relaxed);
     }
 
-    /// Gives back `n_bytes` that were allocated for a temporary value.
+    /// Returns `n_bytes` that were allocated for a temporary value.
     pub fn free(&self, n_bytes: usize) {
         let left = self.bytes.load(Ordering::Relaxed);
         let left = left.saturating_add(widened(n_bytes)).min(self.max_bytes);
@@ -325,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn reserve_counts_nothing() {
+    fn reserve_leaves_budget_unchanged() {
         let budget = EvalBudget::new(1, 100);
         budget.reserve(100).unwrap();
         budget.reserve_text(50).unwrap();

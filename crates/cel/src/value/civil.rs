@@ -1,4 +1,4 @@
-//! Timestamps as dates and times of day, and timestamps and durations as texts, as Go writes them.
+//! Timestamps as civil dates and times, and Go's text formats of timestamps and durations.
 //!
 //! Source: Go `time/time.go` (`Date`, `Clock`, `YearDay`, `Weekday`, `Duration.String`), `time/format.go`
 //! (`Time.Format`, `Time.String`).
@@ -12,16 +12,16 @@ use super::Timestamp;
 
 const SECONDS_PER_DAY: i64 = 86_400;
 
-/// The days of 400 years, after which dates and days of the week repeat.
+/// Days in 400 years, the period of the calendar.
 const DAYS_PER_CYCLE: i64 = 146_097;
 
-/// The first of 1970.
+/// January 1, 1970.
 const EPOCH: Date = jiff::civil::date(1970, 1, 1);
 
-/// A date and a time of day.
+/// A civil date and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Civil {
-    /// The year; zone offsets may lead to the years 0 and 10000.
+    /// The year. Zone offsets may produce the years 0 and 10000.
     pub year: i64,
     /// The month, from 1.
     pub month: i64,
@@ -40,7 +40,8 @@ pub struct Civil {
 }
 
 impl Civil {
-    /// The date and time of the seconds since 1970, in the zone that is `offset_seconds` ahead of UTC.
+    /// Returns the civil date and time of a Unix timestamp in seconds, in a zone `offset_seconds` ahead of
+    /// UTC.
     #[must_use]
     pub fn new(seconds: i64, offset_seconds: i64) -> Self {
         let local = seconds.saturating_add(offset_seconds);
@@ -48,7 +49,7 @@ impl Civil {
             local.div_euclid(SECONDS_PER_DAY),
             local.rem_euclid(SECONDS_PER_DAY),
         );
-        // What the calendar library takes ends with the year 9999: years repeat after 400.
+        // The calendar library ends with the year 9999. Years repeat after 400.
         let cycles = days.div_euclid(DAYS_PER_CYCLE);
         let date = EPOCH.saturating_add(days.rem_euclid(DAYS_PER_CYCLE).days());
         Self {
@@ -64,7 +65,7 @@ impl Civil {
     }
 }
 
-/// `:30.5`: the fraction without its trailing zeros.
+/// Formats the fraction of a second without trailing zeros, as in `:30.5`.
 fn fraction(nanos: u32) -> String {
     if nanos == 0 {
         return String::new();
@@ -73,7 +74,7 @@ fn fraction(nanos: u32) -> String {
 }
 
 fn offset(seconds: i32, separator: &str) -> String {
-    // As in Go, seconds of an offset are not shown.
+    // Go omits the seconds of an offset.
     let minutes = seconds / 60;
     let sign = if minutes < 0 { '-' } else { '+' };
     let minutes = minutes.unsigned_abs();
@@ -94,7 +95,7 @@ fn time_of_day(civil: &Civil, nanos: u32) -> String {
     )
 }
 
-/// A timestamp in RFC 3339, with as many digits of the second as needed, in its own zone.
+/// Formats a timestamp per RFC 3339 in its own zone, with the fewest fractional digits.
 ///
 /// Source: Go `time.RFC3339Nano`.
 #[must_use]
@@ -108,7 +109,7 @@ pub fn format_rfc3339(at: Timestamp) -> String {
     format!("{}T{}{zone}", date(&civil), time_of_day(&civil, at.nanos))
 }
 
-/// A timestamp as Go prints it: `2006-01-02 15:04:05.9 -0700 MST`.
+/// Formats a timestamp as Go prints it: `2006-01-02 15:04:05.9 -0700 MST`.
 ///
 /// Source: Go `time/format.go`, `Time.String`.
 #[must_use]
@@ -123,7 +124,7 @@ pub fn format_go_time(at: Timestamp) -> String {
     )
 }
 
-/// A duration as Go prints it: `1h0m0.5s`.
+/// Formats a duration as Go prints it: `1h0m0.5s`.
 ///
 /// Source: Go `time/time.go`, `Duration.String`.
 #[must_use]
@@ -150,7 +151,7 @@ pub fn format_go_duration(nanos: i64) -> String {
             let nanos = u32::try_from(magnitude % 1_000_000_000).unwrap_or(0);
             let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
             let mut text = sign.to_owned();
-            // Writing to a string cannot fail.
+            // Writing to a `String` cannot fail.
             if hours > 0 {
                 let _ = write!(text, "{hours}h");
             }
@@ -163,7 +164,7 @@ pub fn format_go_duration(nanos: i64) -> String {
     }
 }
 
-/// A duration as the conversion to a string writes it: its seconds, as a double, without an exponent.
+/// Formats a duration as its conversion to a string does: seconds as a double, without an exponent.
 ///
 /// Source: cel-go `common/types/duration.go`, `Duration.ConvertToType`; Go `Duration.Seconds`.
 #[must_use]
@@ -180,11 +181,11 @@ pub fn format_seconds(nanos: i64) -> String {
 mod tests {
     use super::*;
 
-    /// The date, the day of the year and that of the week, and the time, as Go's `time.Time` has them.
+    /// Compares year, month, day, day of year, day of week and time with those of Go's `time.Time`.
     #[track_caller]
     fn check(seconds: i64, offset_seconds: i64, expected: [i64; 8]) {
         let civil = Civil::new(seconds, offset_seconds);
-        let found = [
+        let actual = [
             civil.year,
             civil.month,
             civil.day,
@@ -194,11 +195,11 @@ mod tests {
             civil.minute,
             civil.second,
         ];
-        assert_eq!(found, expected, "{seconds} {offset_seconds}");
+        assert_eq!(actual, expected, "{seconds} {offset_seconds}");
     }
 
     #[test]
-    fn dates() {
+    fn civil_new_matches_go() {
         check(0, 0, [1970, 1, 1, 1, 4, 0, 0, 0]);
         check(-1, 0, [1969, 12, 31, 365, 3, 23, 59, 59]);
         check(951_782_400, 0, [2000, 2, 29, 60, 2, 0, 0, 0]);
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn zones_lead_out_of_the_years_of_timestamps() {
+    fn civil_new_zone_offset_crosses_year_limits() {
         let (first, last) = (-62_135_596_800, 253_402_300_799);
         check(first, 0, [1, 1, 1, 1, 1, 0, 0, 0]);
         check(first, -60, [0, 12, 31, 366, 0, 23, 59, 0]);

@@ -1,10 +1,10 @@
-//! Order.
+//! Ordering of values.
 
 use std::cmp::Ordering;
 
 use super::{EvalError, Value};
 
-/// The `int` of the same value as `value`, if there is one.
+/// Returns the `int` with the same numeric value. `None` if there is none.
 ///
 /// Source: cel-go `common/types/overflow.go`, `doubleToInt64Lossless`.
 #[expect(
@@ -22,7 +22,7 @@ pub(crate) fn double_to_int(value: f64) -> Option<i64> {
     (converted as f64 == value).then_some(converted)
 }
 
-/// The `uint` of the same value as `value`, if there is one.
+/// Returns the `uint` with the same numeric value. `None` if there is none.
 ///
 /// Source: cel-go `common/types/overflow.go`, `doubleToUint64Lossless`.
 #[expect(
@@ -41,7 +41,7 @@ pub(crate) fn double_to_uint(value: f64) -> Option<u64> {
     (converted as f64 == value).then_some(converted)
 }
 
-/// The order of a double and an `int`, or `None` for NaN.
+/// Compares a double with an `int`. `None` for NaN.
 ///
 /// Source: cel-go `common/types/compare.go`, `compareDoubleInt`.
 #[expect(
@@ -58,7 +58,7 @@ pub(super) fn double_to_int_order(left: f64, right: i64) -> Option<Ordering> {
     left.partial_cmp(&(right as f64))
 }
 
-/// The order of a double and a `uint`, or `None` for NaN.
+/// Compares a double with a `uint`. `None` for NaN.
 ///
 /// Source: cel-go `common/types/compare.go`, `compareDoubleUint`.
 #[expect(
@@ -75,7 +75,7 @@ pub(super) fn double_to_uint_order(left: f64, right: u64) -> Option<Ordering> {
     left.partial_cmp(&(right as f64))
 }
 
-/// The order of an `int` and a `uint`.
+/// Compares an `int` with a `uint`.
 ///
 /// Source: cel-go `common/types/compare.go`, `compareIntUint`.
 pub(super) fn int_to_uint_order(left: i64, right: u64) -> Ordering {
@@ -86,11 +86,11 @@ pub(super) fn int_to_uint_order(left: i64, right: u64) -> Ordering {
 }
 
 impl Value {
-    /// The order of two values of which the left one can be ordered.
+    /// Compares two values. The type of `self` must support ordering.
     ///
     /// # Errors
     ///
-    /// `no such overload` if the two have no order, and an error for NaN.
+    /// `no such overload` if the types are incomparable, and an error for NaN.
     ///
     /// Source: cel-go `common/types`, `Compare` of each type.
     pub fn compare(&self, other: &Self) -> Result<Ordering, EvalError> {

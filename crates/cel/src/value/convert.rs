@@ -1,4 +1,4 @@
-//! Conversions of type.
+//! Type conversions.
 //!
 //! Source: cel-go `common/types`, `ConvertToType` of each type.
 
@@ -14,11 +14,11 @@ const UINT_OVERFLOW: EvalError = EvalError::fixed("unsigned integer overflow");
 const TIMESTAMP_OVERFLOW: EvalError = EvalError::fixed("timestamp overflow");
 
 impl Value {
-    /// The value converted to the type `to`.
+    /// Converts the value to the type `to`.
     ///
     /// # Errors
     ///
-    /// Where there is no such conversion, or the value does not fit.
+    /// If the conversion does not exist, or the value is out of range.
     pub fn convert_to(&self, to: &Type) -> Result<Self, EvalError> {
         if matches!(to, Type::Type(_)) {
             return Ok(Self::Type(Arc::new(self.type_())));
@@ -114,7 +114,7 @@ fn double_to(value: f64, to: &Type) -> Option<Result<Value, EvalError>> {
 fn string_to(text: &Arc<str>, to: &Type) -> Option<Result<Value, EvalError>> {
     Some(match to {
         Type::Int => Ok(Value::Int(text.parse().ok()?)),
-        // Unlike Rust, Go takes no sign here.
+        // Unlike Rust, Go does not accept a sign here.
         Type::Uint if !text.starts_with('+') => Ok(Value::Uint(text.parse().ok()?)),
         Type::Double => Ok(Value::Double(parse_double(text)?)),
         Type::Bool => Ok(Value::Bool(match &**text {
@@ -138,7 +138,7 @@ fn string_to(text: &Arc<str>, to: &Type) -> Option<Result<Value, EvalError>> {
     })
 }
 
-/// A double, as Go reads it: decimal or hexadecimal, with underscores between digits.
+/// Parses a double as Go does: decimal or hexadecimal, with underscores between digits.
 ///
 /// Source: Go `strconv/atof.go`, `ParseFloat`, `special`, `readFloat`, `underscoreOK`.
 #[must_use]
@@ -190,7 +190,7 @@ fn underscores_part_digits(unsigned: &str, is_hex: bool) -> bool {
     saw != '_'
 }
 
-/// A hexadecimal number with an exponent of two, rounded to nearest, ties to even.
+/// Parses a hexadecimal number with a binary exponent, rounding to nearest, ties to even.
 fn parse_hex_double(text: &str) -> Option<f64> {
     let (negative, rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -204,7 +204,7 @@ fn parse_hex_double(text: &str) -> Option<f64> {
     if exponent_digits.is_empty() || !exponent_digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
-    // What is out of the range of this is out of that of doubles by far.
+    // An exponent that overflows `i64` is far out of the range of doubles.
     let mut exponent: i64 = exponent.parse().unwrap_or(if exponent.starts_with('-') {
         -1_000_000
     } else {
@@ -231,7 +231,7 @@ fn parse_hex_double(text: &str) -> Option<f64> {
     Some(if negative { -value } else { value })
 }
 
-/// `mantissa` times two to the power of `exponent`; `None` if it is too large.
+/// Computes `mantissa` times two to the power of `exponent`. `None` on overflow.
 fn scale(mut mantissa: u64, mut sticky: bool, mut exponent: i64) -> Option<f64> {
     if mantissa == 0 {
         return Some(0.0);
@@ -259,7 +259,7 @@ fn scale(mut mantissa: u64, mut sticky: bool, mut exponent: i64) -> Option<f64> 
     sticky |= rest != 0;
     let round_up = mantissa & half != 0 && (sticky || kept & 1 == 1);
     let rounded = kept + u64::from(round_up);
-    // The bits of a double continue from one exponent to the next, also where rounding carries.
+    // The bit patterns of doubles are consecutive across exponents, so a carry from rounding is correct.
     let bits = if binary >= -1022 {
         u64::try_from(binary + 1022).ok()? << 52
     } else {

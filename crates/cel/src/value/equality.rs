@@ -1,4 +1,4 @@
-//! Equality.
+//! Equality of values.
 
 use std::cmp::Ordering;
 
@@ -7,7 +7,7 @@ use super::{EvalBudget, EvalError, Exceeded, List, MAX_DEPTH, Map, Value};
 use crate::stack::{SHALLOW_VALUE_DEPTH, run_on_deep_stack};
 use crate::types::Type;
 
-/// How far a comparison has come.
+/// State of a comparison.
 #[derive(Clone, Copy)]
 struct Walk<'a> {
     depth: u32,
@@ -15,19 +15,19 @@ struct Walk<'a> {
 }
 
 impl Value {
-    /// Reports whether two values are equal, across types.
+    /// Returns true if two values are equal, across types.
     ///
     /// # Errors
     ///
-    /// Values of types that the language does not know may refuse to be compared; elements of a list or
-    /// map that refuse count as equal, as upstream.
+    /// Comparing opaque values may fail. List elements and map values whose comparison fails count as equal,
+    /// as upstream.
     ///
     /// Source: cel-go `common/types/util.go`, `Equal`; `Equal` of each type.
     pub fn equals(&self, other: &Self) -> Result<bool, EvalError> {
         self.equals_within(other, &EvalBudget::default())
     }
 
-    /// As [`Self::equals`], within `budget`.
+    /// Returns true if two values are equal, like [`Self::equals`], within `budget`.
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ fn equals_at(left: &Value, right: &Value, walk: Walk<'_>) -> Result<bool, EvalEr
     })
 }
 
-/// Types are equal by name, whatever their parameters.
+/// Returns true if two types have the same name, regardless of their parameters.
 ///
 /// Source: cel-go `common/types/types.go`, `Type.Equal`.
 fn same_type_name(left: &Type, right: &Type) -> bool {
@@ -100,7 +100,7 @@ fn same_type_name(left: &Type, right: &Type) -> bool {
 }
 
 impl Walk<'_> {
-    /// The walk through the parts of a value.
+    /// Returns the state for the elements of a value.
     fn deeper(self) -> Result<Self, EvalError> {
         if self.depth >= MAX_DEPTH {
             return Err(Exceeded::ValueDepth.into());
@@ -156,7 +156,7 @@ fn maps_equal(left: &Map, right: &Map, value: &Value, walk: Walk<'_>) -> Result<
             Ok(Some(b)) => b,
             Ok(None) => return Ok(false),
             Err(error) if error.ends_evaluation() => return Err(error),
-            // A value as any other, to which none is equal.
+            // Upstream treats the error as a value, which is equal to no other.
             Err(error) => Value::Error(error),
         };
         walk.budget.step()?;

@@ -1,4 +1,4 @@
-//! Errors of an evaluation.
+//! Evaluation errors.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,21 +6,22 @@ use std::sync::Arc;
 use super::{Exceeded, Value};
 use crate::types::Type;
 
-/// Effects of an error on the evaluation.
+/// Effect of an error on the evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// A value of the language: it is passed on from operand to operator, and `||`, `&&` and `?:` may
-    /// absorb it.
+    /// A value of the language. It propagates from operand to operator, and `||`, `&&` and `?:` may absorb
+    /// it.
     Value,
-    /// The evaluation ends at once: the cost limit is exceeded, or it was interrupted.
+    /// The evaluation ends immediately because the cost limit is exceeded or it was interrupted.
     Cancelled,
-    /// The evaluation ends at once: it exceeds a limit of this implementation, and the result upstream is not known.
+    /// The evaluation ends immediately because it exceeds a limit of this implementation. Upstream's result
+    /// is unknown.
     Limit(Exceeded),
-    /// The evaluation ends at once: upstream panics, and recovers outside of the evaluation.
+    /// The evaluation ends immediately because upstream panics and recovers outside the evaluation.
     Internal,
 }
 
-/// An error of an evaluation: its text is upstream's.
+/// An evaluation error with upstream's message.
 ///
 /// Source: cel-go `common/types/err.go`, `Err`.
 #[derive(Clone)]
@@ -36,24 +37,24 @@ enum Repr {
 struct Content {
     kind: ErrorKind,
     message: Box<str>,
-    /// The index of the innermost step that failed, where it is known.
+    /// The id of the innermost step that failed, if known.
     origin: Option<u32>,
 }
 
-/// The longest text of an error, in bytes. Upstream has no limit, and quotes values of any length.
+/// Maximum length of a message in bytes. Upstream has no limit and quotes values of any length.
 pub(super) const MAX_MESSAGE: usize = 256 << 10;
 
-/// The end of a text that was cut.
+/// Suffix of a truncated message.
 const CUT: &str = "...";
 
-/// Ends an evaluation that exceeds a limit of this implementation.
+/// Creates the error for exceeding a limit of this implementation.
 impl From<Exceeded> for EvalError {
     fn from(limit: Exceeded) -> Self {
         Self::of_kind(ErrorKind::Limit(limit), limit.to_string())
     }
 }
 
-/// Errors are equal that have the same effect and text, wherever they came up.
+/// Errors are equal if they have the same effect and message, regardless of their origin.
 impl PartialEq for EvalError {
     fn eq(&self, other: &Self) -> bool {
         (self.kind(), self.message()) == (other.kind(), other.message())
@@ -63,25 +64,25 @@ impl PartialEq for EvalError {
 impl Eq for EvalError {}
 
 impl EvalError {
-    /// An error with a text that is always the same.
+    /// Creates an error with a static message.
     #[must_use]
     pub const fn fixed(message: &'static str) -> Self {
         Self(Repr::Static(message))
     }
 
-    /// An error with the text `message`.
+    /// Creates an error that is a value, with the given message.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
         Self::of_kind(ErrorKind::Value, message.into())
     }
 
-    /// An error that ends the evaluation, with the text `message`.
+    /// Creates an error that ends the evaluation, with the given message.
     #[must_use]
     pub fn cancelled(message: impl Into<String>) -> Self {
         Self::of_kind(ErrorKind::Cancelled, message.into())
     }
 
-    /// The error that is made of a panic of upstream's, with the text of the panic.
+    /// Creates the error for a panic of upstream, with the message of the panic.
     ///
     /// Source: cel-go `cel/program.go`, `prog.Eval` (`internal error: %v`).
     #[must_use]
@@ -100,7 +101,7 @@ impl EvalError {
         })))
     }
 
-    /// `no such overload`, alone.
+    /// Creates the error `no such overload`, without a signature.
     ///
     /// Source: cel-go `common/types/err.go`, `MaybeNoSuchOverloadErr`.
     #[must_use]
@@ -108,7 +109,7 @@ impl EvalError {
         Self::fixed("no such overload")
     }
 
-    /// `no such overload: f(int, string)`.
+    /// Creates an error such as `no such overload: f(int, string)`.
     ///
     /// Source: cel-go `common/decls/decls.go`, `MaybeNoSuchOverload`.
     #[must_use]
@@ -120,7 +121,7 @@ impl EvalError {
         ))
     }
 
-    /// `type conversion error from 'a' to 'b'`.
+    /// Creates an error such as `type conversion error from 'a' to 'b'`.
     ///
     /// Source: cel-go `common/types`, `ConvertToType` of each type.
     #[must_use]
@@ -132,13 +133,13 @@ impl EvalError {
         ))
     }
 
-    /// `no such key: k`.
+    /// Creates an error such as `no such key: k`.
     #[must_use]
     pub fn no_such_key(key: impl fmt::Display) -> Self {
         Self::new(format!("no such key: {key}"))
     }
 
-    /// Returns the bytes that only this error uses; zero if it is shared.
+    /// Returns the bytes that only this error uses, or zero if it is shared.
     pub(super) fn own_size(&self) -> usize {
         match &self.0 {
             Repr::Static(_) => 0,
@@ -149,7 +150,7 @@ impl EvalError {
         }
     }
 
-    /// The text, upstream's.
+    /// Returns the message, which is upstream's.
     #[must_use]
     pub fn message(&self) -> &str {
         match &self.0 {
@@ -167,14 +168,14 @@ impl EvalError {
         }
     }
 
-    /// The error with the step `id` for its origin, unless it has one.
+    /// Sets the origin to the step `id`, unless there is one.
     #[must_use]
     pub(crate) fn at_step(mut self, id: u32) -> Self {
         self.set_step(id);
         self
     }
 
-    /// As [`EvalError::at_step`], in place.
+    /// Sets the origin in place, like [`EvalError::at_step`].
     pub(crate) fn set_step(&mut self, id: u32) {
         if let Repr::Static(message) = &self.0 {
             self.0 = Repr::Owned(Arc::new(Content {
@@ -190,8 +191,8 @@ impl EvalError {
         }
     }
 
-    /// The index of the expression that failed, in its tree: a selection, an index or a call, or what an operator or
-    /// a macro cannot take. `None` where that is not known.
+    /// Returns the index of the failed expression in its AST: a selection, an index, a call, or an invalid
+    /// operand of an operator or macro. `None` if it is unknown.
     #[must_use]
     pub fn origin(&self) -> Option<usize> {
         match &self.0 {
@@ -200,14 +201,14 @@ impl EvalError {
         }
     }
 
-    /// Reports whether the evaluation must end, whatever operators surround the place of the error.
+    /// Returns true if the evaluation must end, regardless of enclosing operators.
     #[must_use]
     pub fn ends_evaluation(&self) -> bool {
         self.kind() != ErrorKind::Value
     }
 }
 
-/// Shortens `text` to at most `max` bytes and marks it as cut.
+/// Truncates `text` to at most `max` bytes and appends a marker.
 pub(super) fn cut(text: &mut String, max: usize) {
     let mut end = max.min(text.len());
     while !text.is_char_boundary(end) {

@@ -1,7 +1,7 @@
-//! The memory that a value alone uses, for [`EvalBudget`](super::EvalBudget).
+//! Memory used by a single value, for [`EvalBudget`](super::EvalBudget).
 //!
-//! A value with a single reference was just created, so its memory is counted once. The elements of a value are not
-//! visited: a list that contains a large value twice uses the memory of two elements.
+//! A value with a single reference was just created, so its memory is counted once. Elements are not visited:
+//! a list that contains a large value twice uses the memory of two elements.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use super::Value;
 /// The counters of an `Arc` and the header of an allocation, in bytes.
 pub(crate) const ALLOCATION: usize = 32;
 
-/// The memory of an element that is appended to a list that grows, in bytes: a vector has room for twice its length.
+/// Memory of an element appended to a mutable list, in bytes. A vector may reserve twice its length.
 pub(crate) const GROWN_ELEMENT: usize = 2 * size_of::<Value>();
 
-/// The memory of an entry that is inserted into a map that grows, with its place in the index, in bytes.
+/// Memory of an entry inserted into a mutable map, including the index, in bytes.
 pub(crate) const GROWN_ENTRY: usize = 4 * size_of::<Value>() + 96;
 
 impl Value {
-    /// Returns true if the value has no memory besides that of its enum.
+    /// Returns true if the value uses no memory except that of the enum.
     #[inline]
     pub(crate) fn is_inline(&self) -> bool {
         matches!(
@@ -32,7 +32,7 @@ impl Value {
         )
     }
 
-    /// Returns the bytes that the value keeps alive, if it refers to no other value; `None` if it may.
+    /// Returns the bytes that the value keeps alive. `None` if it may refer to other values.
     #[inline]
     pub(crate) fn flat_size(&self) -> Option<usize> {
         match self {
@@ -54,7 +54,7 @@ impl Value {
         }
     }
 
-    /// Returns the bytes that only this value uses, without those of its elements; zero if it is shared.
+    /// Returns the bytes that only this value uses, excluding its elements, or zero if it is shared.
     #[inline]
     pub(crate) fn own_size(&self) -> usize {
         match self {
@@ -80,7 +80,7 @@ impl Value {
     }
 }
 
-/// Returns the bytes of an allocation of `n_bytes`; zero if it is shared.
+/// Returns the bytes of an allocation of `n_bytes`, or zero if it is shared.
 #[inline]
 pub(super) fn size_of_new<T: ?Sized>(shared: &Arc<T>, n_bytes: usize) -> usize {
     if Arc::strong_count(shared) == 1 {

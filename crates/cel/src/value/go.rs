@@ -1,4 +1,4 @@
-//! How Go prints values and names their types, for messages that show them.
+//! Go's text format and type names of values, used in messages.
 //!
 //! Source: Go `fmt` (`%v`, `%T`) applied to the types of cel-go `common/types`.
 
@@ -9,10 +9,10 @@ use super::error::{MAX_MESSAGE, cut};
 use super::{MAX_PRINTED_DEPTH, Value};
 
 impl Value {
-    /// The value as Go's `%v` prints it.
+    /// Formats the value as Go's `%v`.
     ///
-    /// Maps are printed in the order of their entries here, where Go's order changes. The text of a value that is
-    /// printed as more than 256 KiB is cut.
+    /// Map entries are printed in order; Go's order is random. The text of a value longer than 256 KiB is
+    /// truncated.
     #[must_use]
     pub fn to_go_string(&self) -> String {
         let mut text = String::new();
@@ -23,7 +23,7 @@ impl Value {
         text
     }
 
-    /// The name of the Go type that holds the value, as `%T` prints it.
+    /// Returns the name of the Go type that represents the value, as `%T` prints it.
     #[must_use]
     pub fn go_type(&self) -> &'static str {
         match self {
@@ -53,7 +53,7 @@ impl Value {
         }
     }
 
-    /// The name of the Go type of what the value wraps, as `%T` prints it.
+    /// Returns the name of the Go type of the wrapped native value, as `%T` prints it.
     ///
     /// Source: cel-go `common/types`, `Value` of each type.
     #[must_use]
@@ -88,12 +88,12 @@ fn write_value(text: &mut String, value: &Value, depth: u32) {
         text.push_str("...");
         return;
     }
-    // The caller cuts what is longer. Lists without elements that contain each other add brackets.
+    // The caller truncates longer text. Nested lists without elements add only brackets.
     if text.len() > MAX_MESSAGE {
         return;
     }
     let depth = depth.saturating_add(1);
-    // Writing to a string cannot fail.
+    // Writing to a `String` cannot fail.
     let _ = match value {
         Value::Null => write!(text, "0"),
         Value::Bool(value) => write!(text, "{value}"),
@@ -168,7 +168,7 @@ fn write_value(text: &mut String, value: &Value, depth: u32) {
     };
 }
 
-/// Returns the part of `text` that a message may show, and a byte more of a text that is longer.
+/// Returns the prefix of `text` that a message may show, plus one byte if `text` is longer.
 fn start_of(text: &str) -> &str {
     let mut end = MAX_MESSAGE.saturating_add(1);
     while end < text.len() && !text.is_char_boundary(end) {
@@ -177,8 +177,8 @@ fn start_of(text: &str) -> &str {
     text.get(..end).unwrap_or(text)
 }
 
-/// A double as Go's `%g` and `%v` print it: the shortest digits that are the same number, with an
-/// exponent if it is less than -4 or at least 6.
+/// Formats a double as Go's `%g` and `%v`: the shortest digits that round-trip, with an exponent if it is
+/// less than -4 or at least 6.
 ///
 /// Source: Go `strconv/ftoa.go`, `formatDigits` for `'g'` and the shortest precision.
 #[must_use]
@@ -204,7 +204,7 @@ pub fn format_double(value: f64) -> String {
     format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
 }
 
-/// A text in quotes, as Go's `%q` writes it.
+/// Quotes a string as Go's `%q`.
 #[must_use]
 pub fn go_quote(text: &str) -> String {
     crate::go_text::quote(text)

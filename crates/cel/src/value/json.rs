@@ -1,6 +1,6 @@
-//! Values of JSON.
+//! Deserialization of JSON values.
 //!
-//! Numbers without a fraction that fit are `int`, all others `double`.
+//! Numbers without a fraction become `int` if they fit, all others `double`.
 //!
 //! Source: k8s.io/apimachinery `pkg/util/json/json.go`, `Unmarshal`, `ConvertInterfaceNumbers`.
 
@@ -99,7 +99,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
     }
 }
 
-/// The name of a field.
+/// A field name.
 struct Name(Arc<str>);
 
 impl<'de> Deserialize<'de> for Name {

@@ -1,4 +1,4 @@
-//! Lists: flat, joined, or made on access.
+//! Lists: flat, concatenated, or with elements created on access.
 
 use std::any::Any;
 use std::fmt;
@@ -7,35 +7,35 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::footprint::{ALLOCATION, GROWN_ELEMENT, size_of_new};
 use super::{EvalError, Value};
 
-/// A list whose elements are made on access, such as an array of a JSON object with a schema.
+/// A list whose elements are created on access, such as an array of a JSON object with a schema.
 pub trait ListSource: Any + fmt::Debug + Send + Sync {
-    /// The number of elements.
+    /// Returns the number of elements.
     fn len(&self) -> usize;
 
-    /// Reports whether there are no elements.
+    /// Returns true if the list has no elements.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The element at `index`, or `None` past the end.
+    /// Returns the element at `index`. `None` if it is out of range.
     fn get(&self, index: usize) -> Option<Value>;
 
-    /// The same without a schema, as it is when it passes through a Go value.
+    /// Returns the list without its schema, as converted to a native Go value and back.
     fn native(&self) -> Option<Value> {
         None
     }
 
-    /// Reports whether `other` is equal, if the list has an equality of its own.
+    /// Returns true if `other` is equal. `None` if the list has no equality rule of its own.
     fn equals(&self, _other: &Value) -> Option<Result<bool, EvalError>> {
         None
     }
 
-    /// Reports whether `element` is in the list, if the list has a rule of its own.
+    /// Returns true if the list contains `element`. `None` if the list has no membership rule of its own.
     fn contains(&self, _element: &Value) -> Option<Result<bool, EvalError>> {
         None
     }
 
-    /// This list and `other` joined, if the list has a rule of its own.
+    /// Concatenates this list and `other`. `None` if the list has no rule of its own.
     fn add(&self, _other: &Value) -> Option<Result<Value, EvalError>> {
         None
     }
@@ -43,7 +43,7 @@ pub trait ListSource: Any + fmt::Debug + Send + Sync {
 
 /// A list.
 ///
-/// Joining two lists copies neither, unless they are short, or the left one is not used elsewhere.
+/// Concatenation copies neither operand, unless both are short or the left one is not shared.
 ///
 /// Source: cel-go `common/types/list.go`.
 #[derive(Clone, Debug)]
@@ -54,11 +54,11 @@ enum Repr {
     Flat(Arc<Elements>),
     Joined(Arc<Joined>),
     Source(Arc<dyn ListSource>),
-    /// The accumulator of a comprehension, to which elements are appended in place.
+    /// The accumulator of a comprehension; elements are appended in place.
     Growing(Arc<Growing>),
 }
 
-/// A list that grows: joining it to another changes it, for all that hold it.
+/// A mutable list. Concatenation modifies it for all references.
 ///
 /// Source: cel-go `common/types/list.go`, `mutableList`.
 #[derive(Debug, Default)]
@@ -66,23 +66,23 @@ struct Growing(Mutex<Elements>);
 
 impl Growing {
     fn lock(&self) -> MutexGuard<'_, Elements> {
-        // Elements are appended one by one, so that a panic in between leaves a list.
+        // Elements are appended one at a time, so the list remains valid after a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Elements that are dropped without recursion.
+/// Elements, dropped without recursion.
 #[derive(Debug, Default)]
 struct Elements(Vec<Value>, Origin);
 
-/// Upstream's representation of the elements: values of the language, or those of Go that JSON is read into.
+/// Upstream's representation of the elements: values of the language, or native Go values decoded from JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Origin {
     #[default]
     Language,
     Json,
-    /// Two lists joined, copied because they are short. Joined lists differ in their Go type and in how they
-    /// compare.
+    /// A concatenation, copied because it is short. Concatenated lists have a different Go type and compare
+    /// differently.
     Joined,
 }
 
@@ -94,7 +94,7 @@ impl Drop for Elements {
     }
 }
 
-/// Two lists, one after the other.
+/// A concatenation of two lists.
 #[derive(Debug)]
 struct Joined {
     left: List,
@@ -120,35 +120,35 @@ fn size_of_elements(n: usize) -> usize {
     n.saturating_mul(size_of::<Value>())
 }
 
-/// Lists of no more elements than these together are copied when they are joined.
+/// Concatenations with at most this many elements are copied.
 const SHORT: usize = 64;
 
 impl List {
-    /// A list of `elements`.
+    /// Creates a list of `elements`.
     #[must_use]
     pub fn new(elements: Vec<Value>) -> Self {
         Self(Repr::Flat(Arc::new(Elements(elements, Origin::Language))))
     }
 
-    /// A list of JSON.
+    /// Creates a list decoded from JSON.
     #[must_use]
     pub fn of_json(elements: Vec<Value>) -> Self {
         Self(Repr::Flat(Arc::new(Elements(elements, Origin::Json))))
     }
 
-    /// Reports whether this is a list of JSON, not one that an expression has made.
+    /// Returns true if the list was decoded from JSON, rather than created by an expression.
     #[must_use]
     pub fn is_json(&self) -> bool {
         matches!(&self.0, Repr::Flat(elements) if elements.1 == Origin::Json)
     }
 
-    /// A list whose elements are made on access.
+    /// Creates a list whose elements are created on access.
     #[must_use]
     pub fn from_source(source: Arc<dyn ListSource>) -> Self {
         Self(Repr::Source(source))
     }
 
-    /// The source of the elements, if they are made on access.
+    /// Returns the source of the elements. `None` unless they are created on access.
     #[must_use]
     pub fn source(&self) -> Option<&Arc<dyn ListSource>> {
         match &self.0 {
@@ -157,20 +157,20 @@ impl List {
         }
     }
 
-    /// An empty list that grows when another is joined to it, for the accumulator of a comprehension.
+    /// Creates an empty mutable list, for the accumulator of a comprehension. Concatenation appends to it.
     ///
-    /// It must not be held by another value, or else it may come to hold itself: see [`Value::frozen`].
+    /// No other value may contain it, or else it could come to contain itself: see [`Value::frozen`].
     #[must_use]
     pub(crate) fn growing() -> Self {
         Self(Repr::Growing(Arc::default()))
     }
 
-    /// Reports whether the list grows.
+    /// Returns true if the list is mutable.
     pub(crate) fn is_growing(&self) -> bool {
         matches!(self.0, Repr::Growing(_))
     }
 
-    /// The list as it is now, if it grows.
+    /// Returns an immutable snapshot of the list.
     #[must_use]
     pub(crate) fn frozen(self) -> Self {
         match self.0 {
@@ -185,9 +185,9 @@ impl List {
         }
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     ///
-    /// It may exceed what memory holds, since a list may be joined to itself.
+    /// It may exceed the number that fits into memory, because a list may be concatenated with itself.
     #[must_use]
     pub fn len(&self) -> usize {
         match &self.0 {
@@ -198,19 +198,19 @@ impl List {
         }
     }
 
-    /// Reports whether there are no elements.
+    /// Returns true if the list has no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Reports whether this and `other` are the same list in memory, not merely equal.
+    /// Returns true if both are the same list in memory, rather than merely equal.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.address() == other.address()
     }
 
-    /// Reports whether the list is two lists joined.
+    /// Returns true if the list is a concatenation.
     #[must_use]
     pub fn is_joined(&self) -> bool {
         match &self.0 {
@@ -220,14 +220,14 @@ impl List {
         }
     }
 
-    /// Two lists joined, copied into one.
+    /// Creates a concatenation that was copied into one list.
     fn copied(elements: Vec<Value>) -> Self {
         Self(Repr::Flat(Arc::new(Elements(elements, Origin::Joined))))
     }
 
-    /// Returns the bytes that only this list uses, without those of its elements; zero if it is shared.
+    /// Returns the bytes that only this list uses, excluding its elements, or zero if it is shared.
     ///
-    /// Elements of a list that grows are counted when they are appended: see [`List::join_size`].
+    /// Elements of a mutable list are counted when they are appended: see [`List::join_size`].
     pub(super) fn own_size(&self) -> usize {
         match &self.0 {
             Repr::Flat(elements) => size_of_new(elements, size_of_elements(elements.0.capacity())),
@@ -244,8 +244,8 @@ impl List {
         }
     }
 
-    /// Returns the bytes by which a list that grows becomes larger when `other` is appended; zero for other lists,
-    /// whose concatenation is a new list.
+    /// Returns the bytes by which a mutable list grows when `other` is appended. Zero for other lists, whose
+    /// concatenation is a new list.
     pub(crate) fn join_size(&self, other: &Self) -> usize {
         match &self.0 {
             Repr::Growing(_) => other.len().saturating_mul(GROWN_ELEMENT),
@@ -263,7 +263,7 @@ impl List {
         }
     }
 
-    /// The place in memory, as the identity of the list.
+    /// Returns the address, which identifies the list.
     pub(super) fn address(&self) -> usize {
         match &self.0 {
             Repr::Flat(elements) => Arc::as_ptr(elements).addr(),
@@ -273,7 +273,7 @@ impl List {
         }
     }
 
-    /// The element at `index`.
+    /// Returns the element at `index`. `None` if it is out of range.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<Value> {
         let (mut list, mut index) = (self, index);
@@ -290,7 +290,7 @@ impl List {
         }
     }
 
-    /// The elements, if they are one after the other in memory.
+    /// Returns the elements as a slice. `None` if they are not contiguous in memory.
     #[must_use]
     pub fn as_slice(&self) -> Option<&[Value]> {
         match &self.0 {
@@ -299,7 +299,7 @@ impl List {
         }
     }
 
-    /// The elements in order.
+    /// Iterates over the elements in order.
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         Iter {
@@ -308,7 +308,7 @@ impl List {
         }
     }
 
-    /// The elements, copied unless nothing else uses them.
+    /// Returns the elements, copied if they are shared.
     #[must_use]
     pub fn into_vec(self) -> Vec<Value> {
         match self.0 {
@@ -320,13 +320,13 @@ impl List {
         }
     }
 
-    /// This list and then `other`.
+    /// Concatenates this list and `other`.
     ///
     /// Source: cel-go `common/types/list.go`, `baseList.Add`, `concatList`, `mutableList.Add`.
     #[must_use]
     pub fn join(mut self, other: &Self) -> Self {
         if let Repr::Growing(growing) = &self.0 {
-            // The other may be this list itself, which is locked only after it was read.
+            // `other` may be this list, so it is read before locking.
             let appended: Vec<Value> = other.iter().collect();
             growing.lock().0.extend(appended);
             return self;
@@ -349,7 +349,7 @@ impl List {
         if len <= SHORT {
             return Self::copied(self.iter().chain(other.iter()).collect());
         }
-        // A long chain of joins with short lists keeps few nodes: the last short ones are merged.
+        // Repeated concatenation with short lists merges the last short ones, to limit the number of nodes.
         if other.len() <= SHORT
             && let Repr::Joined(joined) = &self.0
             && joined.right.len() <= SHORT
@@ -368,7 +368,7 @@ impl List {
         })))
     }
 
-    /// Moves what is nested into `pending`, if nothing else uses the list.
+    /// Moves nested values into `pending`, if the list is not shared.
     pub(super) fn release_into(self, pending: &mut Vec<Value>) {
         match self.0 {
             Repr::Flat(elements) => {
@@ -408,7 +408,7 @@ impl FromIterator<Value> for List {
     }
 }
 
-/// The elements of a list in order.
+/// Iterator over the elements of a list.
 #[derive(Debug)]
 pub struct Iter<'a> {
     pending: Vec<&'a List>,

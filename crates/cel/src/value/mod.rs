@@ -1,12 +1,11 @@
-//! Values: what expressions are evaluated to and what variables hold.
+//! Runtime values.
 //!
-//! A [`Value`] is a shared immutable tree: cloning it copies a word or two and counts a reference, so that
-//! an object is read once and never copied by an evaluation (see `docs/adr/0007-evaluator.md`). Lists and
-//! maps may also be sources that make their elements on access ([`ListSource`], [`MapSource`]); values of
-//! types that the language does not know are [`Opaque`].
+//! A [`Value`] is a shared immutable tree. Cloning copies a word or two and increments a reference count, so
+//! an object is decoded once and never copied by an evaluation (see `docs/adr/0007-evaluator.md`). Lists and
+//! maps may be backed by sources that create elements on access ([`ListSource`], [`MapSource`]). Values of
+//! types that are not part of the language are [`Opaque`].
 //!
-//! Nothing here recurses without a bound: a value is dropped by a loop, and what walks a value stops at
-//! [`MAX_DEPTH`] or before.
+//! Recursion is bounded: values are dropped by a loop, and traversals stop at [`MAX_DEPTH`] or before.
 //!
 //! Source: cel-go `common/types` (`ref.Val` and the types that implement it).
 
@@ -39,30 +38,30 @@ pub use opaque::{Hashed, Opaque, Traits};
 
 use super::types::{Primitive, Type};
 
-/// How deep values may be nested for them to be compared.
+/// Maximum nesting depth of values that can be compared.
 ///
-/// Values nest as deep as an expression or an object does, and an object's text is limited long before.
-/// Chains of variables, each holding the one before, may nest deeper.
+/// The size limit of an object bounds its depth far below this, and so does the depth limit of expressions. A
+/// chain of variables, each containing the previous one, may nest deeper.
 pub const MAX_DEPTH: u32 = 10_000;
 
-/// How deep values are printed in messages.
+/// Maximum nesting depth printed in messages.
 const MAX_PRINTED_DEPTH: u32 = 100;
 
 /// A point in time.
 ///
-/// Equality is that of the instant; the offset only shows when the timestamp is printed.
+/// Equality compares instants. The offset only affects how the timestamp is printed.
 #[derive(Clone, Copy, Debug)]
 pub struct Timestamp {
-    /// Seconds since 1970, UTC.
+    /// Seconds since 1970-01-01 UTC.
     pub seconds: i64,
-    /// Nanoseconds after that, less than a second.
+    /// Nanoseconds within the second.
     pub nanos: u32,
-    /// How far the zone in which it is printed is ahead of UTC, in seconds.
+    /// Offset of the time zone used for printing, in seconds ahead of UTC.
     pub offset_seconds: i32,
 }
 
 impl Timestamp {
-    /// The instant, for comparison.
+    /// Returns the instant, for comparison.
     #[must_use]
     pub fn instant(self) -> (i64, u32) {
         (self.seconds, self.nanos)
@@ -79,7 +78,7 @@ impl Eq for Timestamp {}
 
 /// A value.
 ///
-/// There is no `PartialEq`: equality of the language is [`Value::equals`].
+/// It does not implement `PartialEq`: the language's equality is [`Value::equals`].
 #[derive(Clone, Debug)]
 pub enum Value {
     /// `null`.
@@ -108,39 +107,39 @@ pub enum Value {
     Type(Arc<Type>),
     /// An optional value.
     Optional(Optional),
-    /// A value of a type that the language does not know.
+    /// A value of a type that is not part of the language.
     Opaque(Arc<dyn Opaque>),
-    /// An error that is held as a value, which only optional values do.
+    /// An error stored as a value, inside an optional only.
     ///
-    /// Upstream loses values of some types that pass through a conditional, and keeps the error in the
+    /// Upstream loses values of some types that pass through a conditional, and stores the error in the
     /// optional instead.
     Error(EvalError),
 }
 
 impl Value {
-    /// A string.
+    /// Creates a string.
     #[must_use]
     pub fn string(text: impl Into<Arc<str>>) -> Self {
         Self::String(text.into())
     }
 
-    /// A byte sequence.
+    /// Creates a byte sequence.
     #[must_use]
     pub fn bytes(bytes: impl Into<Arc<[u8]>>) -> Self {
         Self::Bytes(bytes.into())
     }
 
-    /// A list of `elements`.
+    /// Creates a list of `elements`.
     #[must_use]
     pub fn list(elements: impl Into<Vec<Value>>) -> Self {
         Self::List(List::new(elements.into()))
     }
 
-    /// A map of `entries`; of several with one key the last is kept.
+    /// Creates a map of `entries`. The last of several entries with the same key wins.
     ///
     /// # Errors
     ///
-    /// Go's, for a key that cannot be one.
+    /// Go's error for a value that cannot be a key.
     pub fn map(entries: impl IntoIterator<Item = (Value, Value)>) -> Result<Self, EvalError> {
         let mut map = Map::default();
         for (key, value) in entries {
@@ -149,31 +148,31 @@ impl Value {
         Ok(Self::Map(map))
     }
 
-    /// An object with the fields `fields`; of several with one name the last is kept.
+    /// Creates an object with the given fields. The last of several fields with the same name wins.
     #[must_use]
     pub fn object(fields: Vec<(Arc<str>, Value)>) -> Self {
         Self::Map(Map::from_fields(fields))
     }
 
-    /// A value of a type that the language does not know.
+    /// Creates a value of a type that is not part of the language.
     #[must_use]
     pub fn opaque(value: impl Opaque) -> Self {
         Self::Opaque(Arc::new(value))
     }
 
-    /// `optional.of(value)`.
+    /// Creates `optional.of(value)`.
     #[must_use]
     pub fn some(value: Value) -> Self {
         Self::Optional(Optional(Some(Arc::new(Held(value.frozen())))))
     }
 
-    /// `optional.none()`.
+    /// Creates `optional.none()`.
     #[must_use]
     pub const fn none() -> Self {
         Self::Optional(Optional(None))
     }
 
-    /// The opaque value as the type `T` that implements it.
+    /// Downcasts an opaque value to its implementing type `T`. `None` if it has another type.
     #[must_use]
     pub fn downcast<T: Opaque>(&self) -> Option<&T> {
         match self {
@@ -182,7 +181,7 @@ impl Value {
         }
     }
 
-    /// The text of a string.
+    /// Returns the contents of a string. `None` for other types.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match self {
@@ -191,7 +190,7 @@ impl Value {
         }
     }
 
-    /// The value of an `int`.
+    /// Returns the value of an `int`. `None` for other types.
     #[must_use]
     pub fn as_int(&self) -> Option<i64> {
         match self {
@@ -200,7 +199,7 @@ impl Value {
         }
     }
 
-    /// The value of a `bool`.
+    /// Returns the value of a `bool`. `None` for other types.
     #[must_use]
     pub fn as_bool(&self) -> Option<bool> {
         match self {
@@ -209,7 +208,7 @@ impl Value {
         }
     }
 
-    /// The list.
+    /// Returns the list. `None` for other types.
     #[must_use]
     pub fn as_list(&self) -> Option<&List> {
         match self {
@@ -218,7 +217,7 @@ impl Value {
         }
     }
 
-    /// The map.
+    /// Returns the map. `None` for other types.
     #[must_use]
     pub fn as_map(&self) -> Option<&Map> {
         match self {
@@ -227,7 +226,7 @@ impl Value {
         }
     }
 
-    /// The type of the value at run time.
+    /// Returns the runtime type of the value.
     ///
     /// Source: cel-go `ref.Val.Type`.
     #[must_use]
@@ -251,7 +250,7 @@ impl Value {
         }
     }
 
-    /// The number of elements, entries, code points or bytes, of values that have one.
+    /// Returns the number of elements, entries, code points or bytes. `None` for types without a size.
     ///
     /// Source: cel-go `traits.Sizer`.
     #[must_use]
@@ -275,8 +274,8 @@ impl Value {
         }
     }
 
-    /// The size of the value for the purposes of cost: that of sized values, of what an optional holds,
-    /// else one.
+    /// Returns the size used by cost calculations. An optional has the size of its content; values without a
+    /// size count as one.
     ///
     /// Source: cel-go `interpreter/runtimecost.go`, `actualSize`.
     #[must_use]
@@ -292,7 +291,7 @@ impl Value {
             .map_or(1, |size| u64::try_from(size).unwrap_or(u64::MAX))
     }
 
-    /// Reports whether the value is one of `type_`, as far as a signature is checked at run time: only
+    /// Returns true if the value matches `type_`, to the extent that signatures are checked at run time: only
     /// the first element of a list and the first entry of a map are checked.
     ///
     /// Source: cel-go `common/types/types.go`, `Type.IsAssignableRuntimeType`.
@@ -329,7 +328,7 @@ impl Value {
         }
     }
 
-    /// Returns the traits, by which operators can be applied.
+    /// Returns the traits, which determine the applicable operators.
     ///
     /// Source: cel-go `common/types/types.go`, the trait masks of the types.
     #[must_use]
@@ -370,9 +369,10 @@ impl Value {
         }
     }
 
-    /// The value as it is now: a list or map that grows is copied.
+    /// Returns an immutable snapshot of the value: a mutable list or map is copied.
     ///
-    /// What is put into a list, map or optional must be frozen, so that nothing can come to hold itself.
+    /// A value must be frozen before it becomes part of a list, map or optional, so that no value can contain
+    /// itself.
     #[must_use]
     pub(crate) fn frozen(self) -> Self {
         match self {
@@ -393,7 +393,7 @@ impl Value {
         }
     }
 
-    /// Reports whether dropping the value may drop further values that nest.
+    /// Returns true if dropping the value may drop further nested values.
     pub(crate) fn is_nested(&self) -> bool {
         matches!(
             self,
@@ -402,23 +402,24 @@ impl Value {
     }
 }
 
-/// An optional value: what it holds, if anything.
+/// An optional value.
 #[derive(Clone, Debug)]
 pub struct Optional(Option<Arc<Held>>);
 
 impl Optional {
-    /// Returns the value that it holds.
+    /// Returns the contained value. `None` if it is absent.
     #[must_use]
     pub fn get(&self) -> Option<&Value> {
         self.0.as_ref().map(|held| &held.0)
     }
 
-    /// Returns the bytes that only this value uses, with those of a value that only it holds.
+    /// Returns the bytes that only this value uses, including a contained value that is not shared.
     fn own_size(&self) -> usize {
         match &self.0 {
             Some(held) if Arc::strong_count(held) == 1 => {
                 let of_content = match &held.0 {
-                    // Only the operands of an expression nest optionals, and they are held elsewhere, too.
+                    // Nested optionals occur only as operands of expressions, which are referenced elsewhere
+                    // as well.
                     Value::Optional(_) => 0,
                     content => content.own_size(),
                 };
@@ -431,7 +432,7 @@ impl Optional {
     }
 }
 
-/// Value of an optional, dropped without recursion.
+/// Content of an optional, dropped without recursion.
 #[derive(Debug)]
 struct Held(Value);
 
@@ -443,7 +444,7 @@ impl Drop for Held {
     }
 }
 
-/// Drops `pending` and all that it alone holds, by a loop.
+/// Drops `pending` and all values that only it references, without recursion.
 fn release(mut pending: Vec<Value>) {
     while let Some(value) = pending.pop() {
         match value {
@@ -459,7 +460,7 @@ fn release(mut pending: Vec<Value>) {
     }
 }
 
-/// The number of code points of `text`.
+/// Returns the number of code points of `text`.
 #[must_use]
 pub fn count_code_points(text: &str) -> usize {
     if text.is_ascii() {

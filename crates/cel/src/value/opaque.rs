@@ -1,4 +1,4 @@
-//! Values of types that the language does not know.
+//! Values of types that are not part of the language.
 
 use std::any::Any;
 use std::cmp::Ordering;
@@ -7,18 +7,18 @@ use std::fmt;
 use super::{EvalBudget, EvalError, Value};
 use crate::types::Type;
 
-/// Capabilities of a value, which operators require before they are applied.
+/// Capabilities of a value, which operators require of their operands.
 ///
 /// Source: cel-go `common/types/traits/traits.go`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traits(u16);
 
 impl Traits {
-    /// No trait.
+    /// No traits.
     pub const NONE: Self = Self(0);
     /// `+`.
     pub const ADDER: Self = Self(1);
-    /// `<` and the like.
+    /// `<`, `<=`, `>`, `>=`.
     pub const COMPARER: Self = Self(1 << 1);
     /// `in`.
     pub const CONTAINER: Self = Self(1 << 2);
@@ -38,20 +38,20 @@ impl Traits {
     pub const MULTIPLIER: Self = Self(1 << 9);
     /// Unary `-`.
     pub const NEGATER: Self = Self(1 << 10);
-    /// Methods that the value itself dispatches.
+    /// Methods that the value dispatches itself.
     pub const RECEIVER: Self = Self(1 << 11);
     /// `size`.
     pub const SIZER: Self = Self(1 << 12);
     /// `-`.
     pub const SUBTRACTOR: Self = Self(1 << 13);
 
-    /// All traits of both.
+    /// Returns the union of two sets of traits.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Reports whether all of `other` are among these.
+    /// Returns true if all traits of `other` are present.
     ///
     /// Source: cel-go `common/types/types.go`, `Type.HasTrait`.
     #[must_use]
@@ -60,39 +60,40 @@ impl Traits {
     }
 }
 
-/// Representation of a value as a key of a Go map.
+/// Behavior of a value as a key of a Go map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hashed {
-    /// Like itself alone: it holds a pointer.
+    /// Equal only to itself, because it holds a pointer.
     ByAddress,
-    /// Like all values of its type with this text.
+    /// Equal to all values of its type with this text.
     ByText(String),
-    /// Go panics: it holds a slice or a function.
+    /// Go panics, because it holds a slice or a function.
     Never,
 }
 
-/// A value of a type that the language does not know, such as a quantity.
+/// A value of a type that is not part of the language, such as a quantity.
 pub trait Opaque: Any + fmt::Debug + Send + Sync {
-    /// The type, whose name `type(x)` shows and which signatures are held against.
+    /// Returns the type, which `type(x)` shows and which must match signatures.
     fn type_(&self) -> Type;
 
-    /// Reports whether `other` is equal; an error if the two cannot be compared.
+    /// Returns true if `other` is equal.
     ///
     /// # Errors
     ///
-    /// Most types of the API server give `no such overload` for a value of another type.
+    /// If the two cannot be compared. Most types of the API server return `no such overload` for a value of
+    /// another type.
     fn equals(&self, other: &Value) -> Result<bool, EvalError>;
 
-    /// As [`Opaque::equals`], for values that hold others, whose comparison uses `budget`.
+    /// Returns true if `other` is equal, like [`Opaque::equals`]. Comparing contained values uses `budget`.
     ///
     /// # Errors
     ///
-    /// As of [`Opaque::equals`], or if the budget is exceeded.
+    /// The errors of [`Opaque::equals`], and an exhausted budget.
     fn equals_within(&self, other: &Value, _budget: &EvalBudget) -> Result<bool, EvalError> {
         self.equals(other)
     }
 
-    /// The order of this and `other`, for types with [`Traits::COMPARER`].
+    /// Compares this value with `other`, for types with [`Traits::COMPARER`].
     ///
     /// # Errors
     ///
@@ -101,63 +102,63 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
         Err(EvalError::no_such_overload())
     }
 
-    /// Returns the traits, by which operators can be applied.
+    /// Returns the traits, which determine the applicable operators.
     fn traits(&self) -> Traits {
         Traits::NONE
     }
 
-    /// The value converted to `to` (a conversion to its own type and to `type` need not be handled).
+    /// Converts the value to `to`. Conversions to its own type and to `type` are handled by the caller.
     ///
     /// # Errors
     ///
-    /// `type conversion error` where there is no such conversion.
+    /// `type conversion error` if the conversion does not exist.
     fn convert_to(&self, to: &Type) -> Result<Value, EvalError> {
         Err(EvalError::conversion(&self.type_(), to))
     }
 
-    /// The type that `type(x)` gives.
+    /// Returns the result of `type(x)`.
     ///
     /// # Errors
     ///
-    /// For values whose type cannot be asked for.
+    /// For values without a type at run time.
     fn own_type(&self) -> Result<Type, EvalError> {
         Ok(self.type_())
     }
 
-    /// Returns the value's representation as a key of a Go map.
+    /// Returns the behavior of the value as a key of a Go map.
     fn hashed(&self) -> Hashed {
         Hashed::ByAddress
     }
 
-    /// The size, for costs and for `size`, of types with [`Traits::SIZER`].
+    /// Returns the size, used for costs and by `size`, for types with [`Traits::SIZER`].
     fn size(&self) -> Option<usize> {
         None
     }
 
-    /// Returns the bytes that the value uses besides its own, such as those of its texts.
+    /// Returns the heap memory of the value in bytes, such as that of its strings.
     fn heap_size(&self) -> usize {
         0
     }
 
-    /// The value as a text, as Go prints it (`fmt.Stringer`), if the type has one.
+    /// Returns the text that Go prints (`fmt.Stringer`). `None` if the type does not implement it.
     fn text(&self) -> Option<String> {
         None
     }
 
-    /// Go's name for what the value wraps (`*resource.Quantity`), for messages that show it.
+    /// Returns Go's type name of the wrapped native value (`*resource.Quantity`), for messages.
     fn native_type(&self) -> &'static str;
 
-    /// Go's name for the type of the value itself (`cel.Quantity`), for messages that show it.
+    /// Returns Go's type name of the value itself (`cel.Quantity`), for messages.
     fn go_type(&self) -> &'static str {
         self.native_type()
     }
 
-    /// Converts a Kubernetes value to a Go value and back, as the branches of a conditional with an
-    /// optional result are; an error if it does not survive, and `None` if it is the same after it.
+    /// Converts the value to a native Go value and back, like the branches of a conditional with an optional
+    /// result. `None` if the round trip does not change it.
     ///
     /// # Errors
     ///
-    /// The error that upstream puts into the optional instead of the value.
+    /// The error that upstream stores in the optional instead of the value.
     ///
     /// Source: cel-go `interpreter/attributes.go`, `conditionalAttribute`; `common/types/provider.go`,
     /// `nativeToValue`.
@@ -169,7 +170,7 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
         )))
     }
 
-    /// The value under `key`, for types that are selected from and indexed.
+    /// Returns the value under `key`. `None` if the type does not support indexing.
     ///
     /// # Errors
     ///
@@ -180,7 +181,7 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Reports whether there is something under `key`, for types that are selected from and indexed.
+    /// Returns true if `key` is present, for types that support field selection.
     ///
     /// # Errors
     ///
@@ -191,7 +192,7 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
         Ok(true)
     }
 
-    /// Reports whether it is the zero value of its type, for `optional.ofNonZeroValue`.
+    /// Returns true if it is the zero value of its type, for `optional.ofNonZeroValue`.
     fn is_zero(&self) -> bool {
         false
     }

@@ -1,13 +1,14 @@
-//! Values that pass through Go values.
+//! Round trips of values through native Go values.
 
 use super::{EvalBudget, EvalError, Value};
 
 impl Value {
-    /// The value as it comes back from a Go value, as what an optional holds does when it is selected from.
+    /// Returns the value after a conversion to a native Go value and back, as applied to the content of an
+    /// optional before a selection.
     ///
     /// # Errors
     ///
-    /// If `budget` is exceeded by the copy of a list.
+    /// If copying a list exceeds `budget`.
     ///
     /// Source: cel-go `interpreter/attributes.go`, `applyQualifiers` (`optObj.GetValue().Value()`);
     /// `common/types/provider.go`, `nativeToValue`.

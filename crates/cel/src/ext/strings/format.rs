@@ -1,7 +1,7 @@
-//! `format`: a text with clauses such as `%d`, and the arguments that they write.
+//! `format`: a format string with clauses such as `%d`, and their arguments.
 //!
-//! The clauses are read the same way where a text is known to the check, so that [`interpolate`] is given
-//! what to do with each.
+//! A validator parses literal format strings in the same way, so [`interpolate`] is generic over the
+//! interpretation of clauses and arguments.
 //!
 //! Source: cel-go `ext/formatting.go`.
 
@@ -10,22 +10,22 @@ use crate::number_format;
 use crate::types::Type;
 use crate::value::{EvalBudget, EvalError, List, Map, Value};
 
-/// Forms in which a clause writes its argument.
+/// Conversion of a clause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clause {
     /// `%s`.
     Text,
     /// `%d`.
     Decimal,
-    /// `%f`, with the number of digits behind the point.
+    /// `%f`, with the number of fractional digits.
     Fixed(u64),
-    /// `%e`, with the number that is written as that of the digits behind the point.
+    /// `%e`, with the number that is written as the number of fractional digits.
     Scientific(u64),
     /// `%b`.
     Binary,
     /// `%x`, or `%X` for digits in upper case.
     Hex {
-        /// True if digits are in upper case.
+        /// True for upper-case digits.
         upper: bool,
     },
     /// `%o`.
@@ -33,7 +33,7 @@ pub enum Clause {
 }
 
 impl Clause {
-    /// Returns the message that refuses an argument of the type named `given`.
+    /// Returns the error message for an argument whose type is named `given`.
     #[must_use]
     pub fn refusal(self, given: &str) -> String {
         let rule = match self {
@@ -52,21 +52,21 @@ impl Clause {
     }
 }
 
-/// The memory for each byte of a text that is being written: the text, what it grows into, and an escaped copy.
+/// Memory per byte of the text being written: the text, its reallocation, and an escaped copy.
 const GROWTH: usize = 4;
 
-/// The memory of an entry of a map that is being written, in bytes: the copied entry and its name.
+/// Memory per map entry being written, in bytes: the copied entry and its formatted key.
 const SORTED_ENTRY: usize = 5 * size_of::<Value>();
 
-/// The precision of a clause that has none.
+/// Precision of a clause without an explicit one.
 const DEFAULT_PRECISION: u64 = 6;
 
-/// Why a format cannot be read, or an argument not be written.
+/// Error of an invalid format string or argument.
 pub trait FormatError {
-    /// The error with `message`, which is not about an argument.
+    /// Creates an error that does not concern an argument.
     fn of_format(message: String) -> Self;
 
-    /// The error with `words` before it.
+    /// Returns the error with `words` as a prefix.
     #[must_use]
     fn behind(self, words: &str) -> Self;
 }
@@ -84,39 +84,39 @@ impl FormatError for EvalError {
     }
 }
 
-/// Interpretation of clauses and arguments for [`interpolate`].
+/// Interpretation of the clauses and arguments of [`interpolate`].
 pub trait Arguments {
-    /// The errors.
+    /// The error type.
     type Error: FormatError;
 
-    /// The number of arguments.
+    /// Returns the number of arguments.
     fn len(&self) -> usize;
 
-    /// Reports whether there are no arguments.
+    /// Returns true if there are no arguments.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Asks for the argument at `index`, which may not be there.
+    /// Requests the argument at `index`, which may be missing.
     ///
     /// # Errors
     ///
-    /// Where that is an error by itself.
+    /// If a missing argument is an error by itself.
     fn request(&mut self, index: usize) -> Result<(), Self::Error>;
 
-    /// Writes the argument at `index`, which is there, as `clause` says.
+    /// Formats the argument at `index`, which exists, according to `clause`.
     ///
     /// # Errors
     ///
-    /// Where it cannot be written so.
+    /// If it cannot be formatted.
     fn write(&mut self, index: usize, clause: Clause) -> Result<String, Self::Error>;
 }
 
-/// The text `format` with its clauses replaced.
+/// Returns `format` with its clauses replaced.
 ///
 /// # Errors
 ///
-/// Where a clause cannot be read, or an argument is missing or cannot be written.
+/// If a clause is invalid, or an argument is missing or cannot be formatted.
 ///
 /// Source: cel-go `ext/formatting.go`, `parseFormatString`.
 pub fn interpolate<A: Arguments>(format: &str, arguments: &mut A) -> Result<String, A::Error> {
@@ -151,7 +151,7 @@ pub fn interpolate<A: Arguments>(format: &str, arguments: &mut A) -> Result<Stri
     Ok(text)
 }
 
-/// The clause at the begin of `text`, which is not empty, and what is behind it.
+/// Parses the clause at the start of `text`, which is not empty. Returns it with the remaining text.
 ///
 /// Source: cel-go `ext/formatting.go`, `parseFormattingClause`, `parsePrecision`.
 fn parse_clause(text: &str) -> Result<(Clause, &str), String> {
@@ -172,7 +172,7 @@ fn parse_clause(text: &str) -> Result<(Clause, &str), String> {
         Some(b'x') => Clause::Hex { upper: false },
         Some(b'X') => Clause::Hex { upper: true },
         Some(b'o') => Clause::Octal,
-        // Upstream takes a byte for a character.
+        // Upstream treats a byte as a character.
         Some(byte) => {
             let verb = char::from(*byte);
             return Err(format!("unrecognized formatting clause \"{verb}\""));
@@ -198,11 +198,11 @@ fn parse_precision(digits: &str, behind: &str) -> Result<u64, String> {
     ))
 }
 
-/// `format` with the elements of `list`.
+/// Formats the elements of `list` according to `format`.
 ///
 /// # Errors
 ///
-/// If a clause cannot be read, an element is missing or cannot be written, or `budget` does not allow the result.
+/// If a clause is invalid, an element is missing or cannot be formatted, or the result exceeds `budget`.
 pub(super) fn format(format: &str, list: &List, budget: &EvalBudget) -> Result<String, EvalError> {
     let mut values = Values {
         list,
@@ -215,7 +215,7 @@ pub(super) fn format(format: &str, list: &List, budget: &EvalBudget) -> Result<S
 /// The elements of a list as arguments.
 struct Values<'a> {
     list: &'a List,
-    /// The length of the format and of the arguments that were written, in bytes.
+    /// Length of the format string and of the formatted arguments, in bytes.
     n_written: usize,
     budget: &'a EvalBudget,
 }
@@ -236,7 +236,7 @@ impl Arguments for Values<'_> {
 
     fn write(&mut self, index: usize, clause: Clause) -> Result<String, EvalError> {
         let value = self.list.get(index).unwrap_or(Value::Null);
-        // There is memory for the text so far, what it grows into, and copies of the argument.
+        // Reserves memory for the text so far, its reallocation, and copies of the argument.
         let len = match &value {
             Value::String(text) => text.len(),
             Value::Bytes(bytes) => bytes.len(),
@@ -320,7 +320,7 @@ fn hex_of(value: &Value) -> Option<String> {
     })
 }
 
-/// A double, or a string that names what no literal can be.
+/// Returns the value of a double, or of a string that names a double without a literal.
 fn double_of(value: &Value) -> Option<f64> {
     match value {
         Value::Double(value) => Some(*value),
@@ -334,7 +334,7 @@ fn double_of(value: &Value) -> Option<f64> {
     }
 }
 
-/// The text of any value; `in_use` is the memory that the text around it needs.
+/// Formats any value. `in_use` is the memory required by the surrounding text.
 ///
 /// Source: cel-go `ext/formatting.go`, `FormatString`.
 fn any_text(value: &Value, in_use: usize, budget: &EvalBudget) -> Result<String, EvalError> {
@@ -345,7 +345,7 @@ fn any_text(value: &Value, in_use: usize, budget: &EvalBudget) -> Result<String,
     }
 }
 
-/// The text of a value that is neither a list nor a map.
+/// Formats a value that is neither a list nor a map.
 fn text_of(value: &Value) -> Result<String, EvalError> {
     match value {
         Value::Null => Ok("null".to_owned()),
@@ -377,7 +377,7 @@ fn text_of(value: &Value) -> Result<String, EvalError> {
     }
 }
 
-/// A value that holds no others as part of a list or map, as a literal of the language would be written.
+/// Formats an element that contains no other values as a literal of the language.
 ///
 /// Source: cel-go `ext/formatting.go`, `clauseForType`, `quoteForCEL`.
 fn part_text(value: &Value) -> Result<String, EvalError> {
@@ -404,7 +404,7 @@ fn no_function(about: &str, value: &Value) -> EvalError {
     EvalError::new(format!("no formatting function for {about}{name}"))
 }
 
-/// A list or map that is being written, and the number of its parts that are.
+/// A list or map being formatted, and the number of elements formatted so far.
 struct Open {
     parts: Parts,
     n_written: usize,
@@ -412,11 +412,11 @@ struct Open {
 
 enum Parts {
     Elements(List),
-    /// In the order of their keys as they are written.
+    /// Entries in the order of their formatted keys.
     Entries(std::vec::IntoIter<(String, Value)>),
 }
 
-/// A list or map with all that it holds; written by a loop, since values may nest deeply.
+/// Formats a list or map with its contents, without recursion because values may be deeply nested.
 ///
 /// Source: cel-go `ext/formatting.go`, `formatList`, `formatMap`.
 fn nested_text(value: &Value, in_use: usize, budget: &EvalBudget) -> Result<String, EvalError> {
@@ -450,7 +450,7 @@ fn nested_text(value: &Value, in_use: usize, budget: &EvalBudget) -> Result<Stri
     Ok(text)
 }
 
-/// Writes a part, or opens it if it has parts of its own.
+/// Formats an element, or opens it if it has elements of its own.
 fn begin(
     value: &Value,
     text: &mut String,
@@ -497,7 +497,7 @@ fn sorted_entries(map: &Map, budget: &EvalBudget) -> Result<Vec<(String, Value)>
             Value::Bool(_) | Value::Int(_) | Value::Uint(_) => text_of(&key)?,
             _ => return Err(no_function("map key of type ", &key)),
         };
-        // Objects with a schema have keys that they do not find.
+        // Objects with a schema may have keys that they do not find.
         if map.source().is_some() && map.find(&key)?.is_none() {
             return Err(EvalError::new(format!("could not find key: {name}")));
         }
@@ -513,13 +513,13 @@ mod tests {
 
     #[track_caller]
     fn check(clauses: &str, args: Vec<Value>, expected: &str) {
-        let found = format(clauses, &List::new(args), &EvalBudget::default());
-        let found = found.unwrap_or_else(|error| error.to_string());
-        assert_eq!(found, expected, "{clauses}");
+        let actual = format(clauses, &List::new(args), &EvalBudget::default());
+        let actual = actual.unwrap_or_else(|error| error.to_string());
+        assert_eq!(actual, expected, "{clauses}");
     }
 
     #[test]
-    fn numbers() {
+    fn format_numbers_as_upstream() {
         let hex = vec![Value::Int(-255), Value::Int(255), Value::Uint(26)];
         check("%x %X %x", hex, "-ff FF 1a");
         check(
@@ -546,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn texts() {
+    fn format_text_clause_as_upstream() {
         let list = Value::list(vec![
             Value::Int(1),
             "a\n".into(),
@@ -564,7 +564,7 @@ mod tests {
     }
 
     #[test]
-    fn errors() {
+    fn format_invalid_clause_or_argument_fails() {
         let one = || vec![Value::Int(1)];
         check("%s %s", one(), "index 1 out of range");
         check("%", one(), "unexpected end of string");
@@ -615,7 +615,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_or_deep() {
+    fn format_long_value_fails_and_deep_value_succeeds() {
         let long = Value::from("a".repeat(1 << 20));
         check(
             &"%s".repeat(65),

@@ -1,4 +1,4 @@
-//! The strings extension, up to version 2 (which adds no overload, and changes how `join` evaluates).
+//! The strings extension, up to version 2, which adds no overloads but changes the evaluation of `join`.
 
 pub mod format;
 mod text;
@@ -11,7 +11,7 @@ use Sig::{Dyn, Int, List, String};
 
 const SOURCE: Source = Source::new("cel-go ext/strings.go, stringLib.CompileOptions");
 
-/// The length of a text from which on a call is not made if its cost exceeds the limit, in bytes.
+/// Length of a string in bytes above which the cost is checked against the limit before the call.
 const LONG_TEXT: &[usize] = &[100_000];
 
 /// `text.charAt(index)`.
@@ -188,7 +188,7 @@ pub const JOIN_WITH: OverloadRow = OverloadRow::member(
 )
 .evaluated_by(join);
 
-/// `text.format(args)`, of version 1.
+/// `text.format(args)`, since version 1.
 pub const FORMAT: OverloadRow = OverloadRow::member(
     "format",
     "string_format",
@@ -200,7 +200,7 @@ pub const FORMAT: OverloadRow = OverloadRow::member(
 .evaluated_by(format)
 .evaluated_in_order();
 
-/// `strings.quote(text)`, of version 1.
+/// `strings.quote(text)`, since version 1.
 pub const QUOTE: OverloadRow = OverloadRow::global(
     "strings.quote",
     "strings_quote",
@@ -213,24 +213,24 @@ pub const QUOTE: OverloadRow = OverloadRow::global(
 
 type Result<T = Value> = std::result::Result<T, EvalError>;
 
-/// The memory of a short text, in bytes: the counters and the header of an allocation.
+/// Memory overhead of a short string in bytes: the counters and the header of an allocation.
 const TEXT_OVERHEAD: usize = 32;
 
-/// The memory of an element of a list that is being created from texts: the element and the borrowed text, of which a
-/// vector has room for twice as many.
+/// Memory of an element while a list of strings is being created: the element and the borrowed string, for
+/// which a vector may reserve twice its length.
 const SPLIT_PART: usize = size_of::<Value>() + 2 * size_of::<&str>();
 
-/// The length of a text, in bytes, from which on its parts are counted before it is split.
+/// Length of a string in bytes above which its parts are counted before it is split.
 const LONG_SPLIT: usize = 64 << 10;
 
-/// The argument at `n` as a text.
+/// Returns the argument at `n` as a string.
 fn text_arg(args: &[Value], n: usize) -> Result<&str> {
     args.get(n)
         .and_then(Value::as_str)
         .ok_or(EvalError::no_such_overload())
 }
 
-/// The argument at `n` as an integer, if there is one.
+/// Returns the argument at `n` as an integer. `None` if there is none.
 fn int_arg(args: &[Value], n: usize) -> Option<i64> {
     args.get(n).and_then(Value::as_int)
 }
@@ -279,7 +279,7 @@ fn split(budget: &EvalBudget, args: &[Value]) -> Result {
         text.len().div_ceil(separator.len()).saturating_add(1)
     };
     let n_parts = n_parts.min(usize::try_from(limit).unwrap_or(usize::MAX));
-    // The texts are not part of the size of the list.
+    // The size of the list does not include the strings.
     let n_bytes = n_parts
         .saturating_mul(TEXT_OVERHEAD)
         .saturating_add(text.len());

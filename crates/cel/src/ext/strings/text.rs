@@ -1,4 +1,4 @@
-//! Implementations of the functions on strings. Positions are counted in code points.
+//! Implementations of string functions. Indices count code points.
 //!
 //! Source: cel-go `ext/strings.go`.
 
@@ -8,7 +8,8 @@ fn out_of_range(index: i64) -> EvalError {
     EvalError::new(format!("index out of range: {index}"))
 }
 
-/// The place in bytes of the code point at `index`, of the end if it is the number of code points.
+/// Returns the byte index of the code point at `index`. The number of code points yields the end. `None` if
+/// out of range.
 fn byte_index(text: &str, index: i64) -> Option<usize> {
     let index = usize::try_from(index).ok()?;
     if text.is_ascii() {
@@ -20,13 +21,13 @@ fn byte_index(text: &str, index: i64) -> Option<usize> {
         .nth(index)
 }
 
-/// The number of code points before the byte `at`.
+/// Returns the number of code points before the byte `at`.
 fn code_point_index(text: &str, at: usize) -> i64 {
     let before = text.get(..at).unwrap_or(text);
     i64::try_from(count_code_points(before)).unwrap_or(i64::MAX)
 }
 
-/// The code point at `index`, or nothing at the end.
+/// Returns the code point at `index`, or an empty string at the end.
 ///
 /// Source: cel-go `ext/strings.go`, `charAt`.
 pub(super) fn char_at(text: &str, index: i64) -> Result<String, EvalError> {
@@ -35,7 +36,7 @@ pub(super) fn char_at(text: &str, index: i64) -> Result<String, EvalError> {
     Ok(behind.chars().next().map(String::from).unwrap_or_default())
 }
 
-/// The place of `part` in `text` from `offset` on, or -1.
+/// Returns the index of the first `part` in `text` at or after `offset`, or -1.
 ///
 /// Source: cel-go `ext/strings.go`, `indexOfOffset`.
 pub(super) fn index_of(text: &str, part: &str, offset: i64) -> Result<i64, EvalError> {
@@ -45,14 +46,14 @@ pub(super) fn index_of(text: &str, part: &str, offset: i64) -> Result<i64, EvalE
     if offset < 0 {
         return Err(out_of_range(offset));
     }
-    let found = byte_index(text, offset).and_then(|from| {
+    let index = byte_index(text, offset).and_then(|from| {
         let at = text.get(from..)?.find(part)?;
         Some(code_point_index(text, from + at))
     });
-    Ok(found.unwrap_or(-1))
+    Ok(index.unwrap_or(-1))
 }
 
-/// The last place of `part` in `text` that is not behind `offset`, or -1.
+/// Returns the index of the last `part` in `text` that starts at or before `offset`, or -1.
 ///
 /// Source: cel-go `ext/strings.go`, `lastIndexOf`, `lastIndexOfOffset`.
 pub(super) fn last_index_of(text: &str, part: &str, offset: Option<i64>) -> Result<i64, EvalError> {
@@ -69,20 +70,20 @@ pub(super) fn last_index_of(text: &str, part: &str, offset: Option<i64>) -> Resu
     let Some(from) = byte_index(text, offset).filter(|from| *from < text.len()) else {
         return Ok(-1);
     };
-    // A place that is not behind the offset ends at most so many bytes later.
+    // A match that starts at or before the offset ends within this range.
     let mut within = from.saturating_add(part.len()).min(text.len());
     while !text.is_char_boundary(within) {
         within -= 1;
     }
-    let found = text.get(..within).and_then(|within| within.rfind(part));
-    Ok(found.map_or(-1, |at| code_point_index(text, at)))
+    let byte = text.get(..within).and_then(|within| within.rfind(part));
+    Ok(byte.map_or(-1, |at| code_point_index(text, at)))
 }
 
-/// `text` with the first `limit` of `old` replaced, with all of them if it is less than zero.
+/// Replaces the first `limit` occurrences of `old` in `text`, or all if `limit` is negative.
 ///
 /// # Errors
 ///
-/// If `budget` does not allow the result.
+/// If the result exceeds `budget`.
 ///
 /// Source: Go `strings.Replace`.
 pub(super) fn replace(
@@ -98,7 +99,7 @@ pub(super) fn replace(
         let grown = n.saturating_mul(new.len() - old.len());
         let len = grown.saturating_add(text.len());
         budget.reserve_text(len)?;
-        // Room for the whole text, as growing would need more than that.
+        // Reserves capacity for the whole result, because growing would need more memory.
         let mut replaced = String::with_capacity(len);
         let mut end = 0;
         for (start, _) in text.match_indices(old).take(limit) {
@@ -112,8 +113,8 @@ pub(super) fn replace(
     Ok(text.replacen(old, new, limit))
 }
 
-/// The parts of `text` between `separator`, the last with all that is left if there would be more than
-/// `limit`; none if that is zero, and all of them if it is less.
+/// Splits `text` at `separator`. The last of at most `limit` parts is the remaining text. A limit of zero
+/// yields no parts, a negative limit all of them.
 ///
 /// Source: Go `strings.SplitN`.
 pub(super) fn split<'a>(text: &'a str, separator: &str, limit: i64) -> Vec<&'a str> {
@@ -138,7 +139,7 @@ pub(super) fn split<'a>(text: &'a str, separator: &str, limit: i64) -> Vec<&'a s
     parts
 }
 
-/// The code points of `text` from `start` to before `end`, or to the end of it.
+/// Returns the code points of `text` from `start` up to `end` (exclusive), or up to the end of the string.
 ///
 /// Source: cel-go `ext/strings.go`, `substr`, `substrRange`.
 pub(super) fn substring(text: &str, start: i64, end: Option<i64>) -> Result<&str, EvalError> {
@@ -156,11 +157,11 @@ pub(super) fn substring(text: &str, start: i64, end: Option<i64>) -> Result<&str
     Ok(text.get(from..to).unwrap_or_default())
 }
 
-/// The strings of `list`, with `separator` between them.
+/// Concatenates the strings of `list`, separated by `separator`.
 ///
 /// # Errors
 ///
-/// If an element is not a string, or `budget` does not allow the result.
+/// If an element is not a string, or the result exceeds `budget`.
 ///
 /// Source: cel-go `ext/strings.go`, `joinValSeparator`.
 pub(super) fn join(list: &List, separator: &str, budget: &EvalBudget) -> Result<String, EvalError> {
@@ -187,7 +188,7 @@ pub(super) fn join(list: &List, separator: &str, budget: &EvalBudget) -> Result<
     Ok(joined)
 }
 
-/// `text` as a literal of the language would be written.
+/// Formats `text` as a string literal of the language.
 ///
 /// Source: cel-go `ext/strings.go`, `quote`.
 pub(super) fn quoted(text: &str) -> String {
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn characters() {
+    fn char_at_counts_code_points() {
         assert_eq!(char_at("t\u{e9}s", 1).unwrap(), "\u{e9}");
         assert_eq!(char_at("t\u{e9}s", 3).unwrap(), "");
         fails(char_at("t\u{e9}s", 4), "index out of range: 4");
@@ -232,44 +233,44 @@ mod tests {
     }
 
     #[test]
-    fn places() {
-        let of = |text, part, offset| index_of(text, part, offset).unwrap();
-        assert_eq!(of("ta\u{a9}o\u{a9}\u{3b1}T", "\u{a9}", 3), 4);
-        assert_eq!(of("ta", "a", 2), -1);
-        assert_eq!(of("ta", "a", 99), -1);
-        assert_eq!(of("ta", "", -7), -7);
+    fn index_of_counts_code_points() {
+        let index = |text, part, offset| index_of(text, part, offset).unwrap();
+        assert_eq!(index("ta\u{a9}o\u{a9}\u{3b1}T", "\u{a9}", 3), 4);
+        assert_eq!(index("ta", "a", 2), -1);
+        assert_eq!(index("ta", "a", 99), -1);
+        assert_eq!(index("ta", "", -7), -7);
         fails(index_of("ta", "a", -1), "index out of range: -1");
     }
 
     #[test]
-    fn last_places() {
-        let of = |text, part, offset| last_index_of(text, part, offset).unwrap();
-        assert_eq!(of("ta\u{a9}o\u{a9}\u{3b1}T", "\u{a9}", None), 4);
-        assert_eq!(of("ta\u{a9}o\u{a9}\u{3b1}T", "\u{a9}", Some(3)), 2);
-        assert_eq!(of("aaa", "aa", Some(1)), 1);
-        assert_eq!(of("aaa", "aa", Some(2)), 1);
-        assert_eq!(of("aaa", "aa", Some(3)), -1);
-        assert_eq!(of("a", "aa", Some(0)), -1);
-        assert_eq!(of("a\u{3b1}", "", None), 2);
-        assert_eq!(of("a", "", Some(9)), 9);
-        assert_eq!(of("", "a", None), -1);
+    fn last_index_of_counts_code_points() {
+        let index = |text, part, offset| last_index_of(text, part, offset).unwrap();
+        assert_eq!(index("ta\u{a9}o\u{a9}\u{3b1}T", "\u{a9}", None), 4);
+        assert_eq!(index("ta\u{a9}o\u{a9}\u{3b1}T", "\u{a9}", Some(3)), 2);
+        assert_eq!(index("aaa", "aa", Some(1)), 1);
+        assert_eq!(index("aaa", "aa", Some(2)), 1);
+        assert_eq!(index("aaa", "aa", Some(3)), -1);
+        assert_eq!(index("a", "aa", Some(0)), -1);
+        assert_eq!(index("a\u{3b1}", "", None), 2);
+        assert_eq!(index("a", "", Some(9)), 9);
+        assert_eq!(index("", "a", None), -1);
         fails(last_index_of("ta", "a", Some(-1)), "index out of range: -1");
     }
 
     #[test]
-    fn replacing() {
+    fn replace_limits_occurrences() {
         let budget = EvalBudget::default();
-        let of = |text, old, new, limit| replace(text, old, new, limit, &budget).unwrap();
-        assert_eq!(of("a\u{e9}", "", "-", -1), "-a-\u{e9}-");
-        assert_eq!(of("ab", "", "-", 1), "-ab");
-        assert_eq!(of("aaa", "a", "b", 2), "bba");
-        assert_eq!(of("aaa", "a", "b", 0), "aaa");
+        let replaced = |text, old, new, limit| replace(text, old, new, limit, &budget).unwrap();
+        assert_eq!(replaced("a\u{e9}", "", "-", -1), "-a-\u{e9}-");
+        assert_eq!(replaced("ab", "", "-", 1), "-ab");
+        assert_eq!(replaced("aaa", "a", "b", 2), "bba");
+        assert_eq!(replaced("aaa", "a", "b", 0), "aaa");
         let long = "a".repeat(1 << 14);
         fails(replace(&long, "", &long, -1, &budget), OUT_OF_MEMORY);
     }
 
     #[test]
-    fn splitting() {
+    fn split_limits_parts() {
         assert_eq!(split("a,b,c", ",", -1), ["a", "b", "c"]);
         assert_eq!(split("a,b,c", ",", 2), ["a", "b,c"]);
         assert_eq!(split("a,b,c", ",", 0), [""; 0]);
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn parts() {
+    fn substring_counts_code_points() {
         assert_eq!(substring("t\u{e9}st", 1, Some(3)).unwrap(), "\u{e9}s");
         assert_eq!(substring("t\u{e9}st", 4, None).unwrap(), "");
         fails(substring("t\u{e9}st", 5, None), "index out of range: 5");
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn joining() {
+    fn join_concatenates_strings() {
         let list = List::new(vec!["a".into(), "b".into()]);
         let budget = EvalBudget::default();
         assert_eq!(join(&list, ", ", &budget).unwrap(), "a, b");
@@ -303,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn quoting() {
+    fn quoted_escapes_characters() {
         assert_eq!(quoted("a\"\\\n\u{200b}\0"), "\"a\\\"\\\\\\n\u{200b}\0\"");
     }
 }

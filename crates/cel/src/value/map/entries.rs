@@ -1,4 +1,4 @@
-//! Entries of a map whose keys may be of any type, and the identity of a key.
+//! Map entries with keys of any type, and key identity.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::sync::Arc;
 use crate::types::Type;
 use crate::value::{self, EvalError, Hashed, Value};
 
-/// Entries of any keys, in the order of insertion, dropped without recursion.
+/// Entries with keys of any type, in insertion order, dropped without recursion.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entries {
     pub(super) entries: Vec<(Value, Value)>,
-    /// The places of the keys, if there are many.
+    /// Indices of the keys, if there are many.
     index: Option<HashMap<Key, usize>>,
 }
 
@@ -31,31 +31,33 @@ impl Drop for Entries {
     }
 }
 
-/// The identity of a key: Go's `==` on the values of upstream.
+/// Identity of a key: Go's `==` on upstream's values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Key {
     Null,
     Bool(bool),
     Int(i64),
     Uint(u64),
-    /// By its bits; zeros are one.
+    /// By its bits, with a single zero.
     Double(u64),
     String(Arc<str>),
     Duration(i64),
     Timestamp(i64, u32, i32),
     Type(Arc<Type>),
-    /// A value that is equal to those of its type with the same text.
+    /// Equal to values of its type with the same text.
     Opaque(&'static str, String),
-    /// A value that is equal to itself alone, by its place in memory.
+    /// Equal only to itself, by address.
     Identity(usize),
-    /// A value that is not equal to itself.
+    /// Not equal to itself.
     Never,
 }
 
 impl Key {
+    /// Creates the identity of `value`.
+    ///
     /// # Errors
     ///
-    /// That of Go, for byte sequences and what else holds a slice.
+    /// Go's error for byte sequences and other values that hold a slice.
     pub(crate) fn new(value: &Value) -> Result<Self, EvalError> {
         Ok(match value {
             Value::Null => Self::Null,
@@ -94,7 +96,7 @@ impl Key {
     }
 }
 
-/// Maps of more entries than these are indexed.
+/// Maps with more entries are indexed.
 const FEW: usize = 8;
 
 impl Entries {
@@ -124,17 +126,17 @@ impl Entries {
     pub(super) fn insert(&mut self, key: Value, value: Value) -> Result<(), EvalError> {
         let identity = Key::new(&key)?;
         match self.position(&identity) {
-            Some(at) => {
-                if let Some(entry) = self.entries.get_mut(at) {
+            Some(position) => {
+                if let Some(entry) = self.entries.get_mut(position) {
                     entry.1 = value;
                 }
             }
             None => {
-                let at = self.entries.len();
+                let position = self.entries.len();
                 self.entries.push((key, value));
                 if let Some(index) = &mut self.index {
-                    index.insert(identity, at);
-                } else if at >= FEW {
+                    index.insert(identity, position);
+                } else if position >= FEW {
                     self.build_index()?;
                 }
             }
@@ -144,16 +146,16 @@ impl Entries {
 
     fn build_index(&mut self) -> Result<(), EvalError> {
         let mut index = HashMap::with_capacity(self.entries.len());
-        for (at, (key, _)) in self.entries.iter().enumerate() {
-            index.insert(Key::new(key)?, at);
+        for (position, (key, _)) in self.entries.iter().enumerate() {
+            index.insert(Key::new(key)?, position);
         }
         self.index = Some(index);
         Ok(())
     }
 
     pub(super) fn remove(&mut self, key: &Value) -> Result<(), EvalError> {
-        if let Some(at) = self.position(&Key::new(key)?) {
-            self.entries.remove(at);
+        if let Some(position) = self.position(&Key::new(key)?) {
+            self.entries.remove(position);
             if self.index.take().is_some() {
                 self.build_index()?;
             }
@@ -165,14 +167,14 @@ impl Entries {
         if self.entries.is_empty() {
             return Ok(None);
         }
-        let found = |key: &Key| {
-            let at = self.position(key)?;
-            self.entries.get(at).map(|(_, value)| value)
+        let lookup = |key: &Key| {
+            let position = self.position(key)?;
+            self.entries.get(position).map(|(_, value)| value)
         };
-        if let Some(value) = found(&Key::new(key)?) {
+        if let Some(value) = lookup(&Key::new(key)?) {
             return Ok(Some(value));
         }
-        // Numbers find keys of another numeric type, if they are the same number.
+        // A numeric key also matches a key of another numeric type with the same value.
         let others = match key {
             Value::Double(value) => [
                 value::double_to_int(*value).map(Key::Int),
@@ -182,6 +184,6 @@ impl Entries {
             Value::Uint(value) => [i64::try_from(*value).ok().map(Key::Int), None],
             _ => [None, None],
         };
-        Ok(others.iter().flatten().find_map(found))
+        Ok(others.iter().flatten().find_map(lookup))
     }
 }

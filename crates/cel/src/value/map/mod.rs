@@ -1,4 +1,4 @@
-//! Maps: objects with named fields, maps of any keys, or entries made on access.
+//! Maps: objects with named fields, maps with keys of any type, or maps with entries created on access.
 
 mod entries;
 
@@ -14,47 +14,47 @@ use crate::types::Type;
 
 pub(crate) use self::entries::Key;
 
-/// A map whose values are made on access, such as an object with a schema, or variables that are
-/// evaluated when they are first read.
+/// A map whose values are created on access, such as an object with a schema, or variables that are evaluated
+/// on first use.
 pub trait MapSource: Any + fmt::Debug + Send + Sync {
-    /// The type: a map, or an object type of its own.
+    /// Returns the type: a map, or a specific object type.
     fn type_(&self) -> Type {
         Type::map(Type::Dyn, Type::Dyn)
     }
 
-    /// Returns the traits, by which operators can be applied.
+    /// Returns the traits, which determine the applicable operators.
     fn traits(&self) -> Traits {
         MAP_TRAITS
     }
 
-    /// The value under `key`, or `None` if there is none.
+    /// Returns the value under `key`. `None` if it is absent.
     ///
     /// # Errors
     ///
-    /// That of making the value.
+    /// The error of creating the value.
     fn find(&self, key: &Value) -> Result<Option<Value>, EvalError>;
 
-    /// The number of entries.
+    /// Returns the number of entries.
     fn len(&self) -> usize;
 
-    /// Reports whether there are no entries.
+    /// Returns true if the map has no entries.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the keys, which a comprehension with one variable iterates over.
+    /// Returns the keys, over which a comprehension with one variable iterates.
     ///
     /// # Errors
     ///
-    /// That of making what is iterated over.
+    /// The error of creating the keys.
     fn keys(&self) -> Result<Vec<Value>, EvalError>;
 
-    /// The same without a schema, as it is when it passes through a Go value.
+    /// Returns the map without its schema, as converted to a native Go value and back.
     fn native(&self) -> Option<Value> {
         None
     }
 
-    /// Reports whether `other` is equal, if the map has an equality of its own.
+    /// Returns true if `other` is equal. `None` if the map has no equality rule of its own.
     fn equals(&self, _other: &Value) -> Option<Result<bool, EvalError>> {
         None
     }
@@ -76,15 +76,15 @@ pub struct Map(Repr);
 
 #[derive(Clone, Debug)]
 enum Repr {
-    /// Sorted by name.
+    /// Named fields, sorted.
     Fields(Arc<Fields>),
     Entries(Arc<Entries>),
     Source(Arc<dyn MapSource>),
-    /// The accumulator of a comprehension, into which entries are inserted in place.
+    /// The accumulator of a comprehension; entries are inserted in place.
     Growing(Arc<Growing>),
 }
 
-/// A map that grows: inserting into it changes it, for all that hold it.
+/// A mutable map. Insertion modifies it for all references.
 ///
 /// Source: cel-go `common/types/map.go`, `mutableMap`.
 #[derive(Debug, Default)]
@@ -92,7 +92,7 @@ struct Growing(Mutex<Entries>);
 
 impl Growing {
     fn lock(&self) -> MutexGuard<'_, Entries> {
-        // Entries are inserted one by one, so that a panic in between leaves a map.
+        // Entries are inserted one at a time, so the map remains valid after a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -101,18 +101,18 @@ impl Growing {
 #[derive(Debug, Default)]
 pub(crate) struct Fields(Vec<(Arc<str>, Value)>);
 
-/// Of no more fields than these each name is looked at.
+/// Maximum number of fields that are searched linearly.
 const MAX_LOOKED_AT: usize = 24;
 
 impl Fields {
-    /// The field `name`.
+    /// Returns the field `name`. `None` if it is absent.
     #[inline]
     pub(crate) fn find(&self, name: &str) -> Option<&Value> {
         if self.0.len() > MAX_LOOKED_AT {
-            let found = self.0.binary_search_by(|(field, _)| (**field).cmp(name));
-            return self.0.get(found.ok()?).map(|(_, value)| value);
+            let position = self.0.binary_search_by(|(field, _)| (**field).cmp(name));
+            return self.0.get(position.ok()?).map(|(_, value)| value);
         }
-        // Lengths differ mostly, and names that are the same in memory need not be read.
+        // Most names differ in length, and names at the same address need not be compared.
         let is_named = |field: &Arc<str>| {
             field.len() == name.len()
                 && (std::ptr::addr_eq(Arc::as_ptr(field), name) || **field == *name)
@@ -139,14 +139,14 @@ impl Default for Map {
 }
 
 impl Map {
-    /// An object with the fields `fields`; of several with one name the last is kept.
+    /// Creates an object with the given fields. The last of several fields with the same name wins.
     #[must_use]
     pub fn from_fields(mut fields: Vec<(Arc<str>, Value)>) -> Self {
         if fields.is_sorted_by(|a, b| a.0 < b.0) {
             return Self(Repr::Fields(Arc::new(Fields(fields))));
         }
         fields.sort_by(|a, b| a.0.cmp(&b.0));
-        // Sorting keeps the order of equals, so that the last of them is the last given.
+        // The sort is stable, so the last of several equal names is the last one given.
         let mut kept: Vec<(Arc<str>, Value)> = Vec::with_capacity(fields.len());
         for field in fields {
             match kept.last_mut() {
@@ -157,13 +157,13 @@ impl Map {
         Self(Repr::Fields(Arc::new(Fields(kept))))
     }
 
-    /// A map whose values are made on access.
+    /// Creates a map whose values are created on access.
     #[must_use]
     pub fn from_source(source: Arc<dyn MapSource>) -> Self {
         Self(Repr::Source(source))
     }
 
-    /// The source of the values, if they are made on access.
+    /// Returns the source of the values. `None` unless they are created on access.
     #[must_use]
     pub fn source(&self) -> Option<&Arc<dyn MapSource>> {
         match &self.0 {
@@ -172,7 +172,7 @@ impl Map {
         }
     }
 
-    /// The fields, sorted by name, if the map is an object that is held in memory.
+    /// Returns the fields, sorted by name. `None` unless the map is an object in memory.
     #[must_use]
     pub fn as_fields(&self) -> Option<&[(Arc<str>, Value)]> {
         match &self.0 {
@@ -181,7 +181,7 @@ impl Map {
         }
     }
 
-    /// The fields, where the map is an object that is held in memory.
+    /// Returns the fields. `None` unless the map is an object in memory.
     #[inline]
     pub(crate) fn held_fields(&self) -> Option<&Fields> {
         match &self.0 {
@@ -190,7 +190,7 @@ impl Map {
         }
     }
 
-    /// The type: a map, or the object type of a source.
+    /// Returns the type: a map, or the object type of a source.
     #[must_use]
     pub fn type_(&self) -> Type {
         match &self.0 {
@@ -201,7 +201,7 @@ impl Map {
         }
     }
 
-    /// Reports whether the type is that of maps.
+    /// Returns true if the type is a map type, rather than an object type.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         match &self.0 {
@@ -210,13 +210,13 @@ impl Map {
         }
     }
 
-    /// Reports whether this is an object of JSON, not a map that an expression has made.
+    /// Returns true if this is a JSON object, rather than a map created by an expression.
     #[must_use]
     pub fn is_json(&self) -> bool {
         matches!(self.0, Repr::Fields(_))
     }
 
-    /// Reports whether the first entry, if there is one, is of the types `key` and `value`.
+    /// Returns true if the map is empty or its first entry has the types `key` and `value`.
     pub(super) fn first_is_of(&self, key: &Type, value: &Type) -> bool {
         let matches_all = |of: &Type| of.is_dyn() || matches!(of, Type::Param(_));
         if matches_all(key) && matches_all(value) {
@@ -231,7 +231,7 @@ impl Map {
         })
     }
 
-    /// Returns the traits, by which operators can be applied.
+    /// Returns the traits, which determine the applicable operators.
     #[must_use]
     pub fn traits(&self) -> Traits {
         match &self.0 {
@@ -240,7 +240,7 @@ impl Map {
         }
     }
 
-    /// The number of entries.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         match &self.0 {
@@ -251,15 +251,15 @@ impl Map {
         }
     }
 
-    /// Reports whether there are no entries.
+    /// Returns true if the map has no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the bytes that only this map uses, without those of its keys and values; zero if it is shared.
+    /// Returns the bytes that only this map uses, excluding its keys and values, or zero if it is shared.
     ///
-    /// Entries of a map that grows are counted when they are inserted.
+    /// Entries of a mutable map are counted when they are inserted.
     pub(super) fn own_size(&self) -> usize {
         match &self.0 {
             Repr::Fields(fields) => {
@@ -282,7 +282,7 @@ impl Map {
         }
     }
 
-    /// The place in memory, as the identity of the map.
+    /// Returns the address, which identifies the map.
     pub(super) fn address(&self) -> usize {
         match &self.0 {
             Repr::Fields(fields) => Arc::as_ptr(fields).addr(),
@@ -292,7 +292,8 @@ impl Map {
         }
     }
 
-    /// The field `name` of an object that is held in memory.
+    /// Returns the field `name` of an object in memory. `None` if it is absent or the map has another
+    /// representation.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&Value> {
         match &self.0 {
@@ -302,11 +303,11 @@ impl Map {
         }
     }
 
-    /// The value under `key`, borrowed if it is held in memory.
+    /// Returns the value under `key`, borrowed if it is in memory. `None` if it is absent.
     ///
     /// # Errors
     ///
-    /// As of [`Map::find`].
+    /// See [`Map::find`].
     pub(crate) fn look_up(&self, key: &Value) -> Result<Option<Cow<'_, Value>>, EvalError> {
         Ok(match &self.0 {
             Repr::Fields(fields) => key
@@ -319,18 +320,18 @@ impl Map {
         })
     }
 
-    /// The value under `key`, or `None` if there is none.
+    /// Returns the value under `key`. `None` if it is absent.
     ///
     /// # Errors
     ///
-    /// That of making the value, or of a key that cannot be one.
+    /// The error of creating the value, or of a value that cannot be a key.
     ///
     /// Source: cel-go `common/types/map.go`, `mapAccessor.Find`.
     pub fn find(&self, key: &Value) -> Result<Option<Value>, EvalError> {
         Ok(self.look_up(key)?.map(Cow::into_owned))
     }
 
-    /// The value under `key`, or the error why there is none, as a value.
+    /// Returns the value under `key`, or the error of a failed lookup as a value.
     ///
     /// Source: cel-go `common/types/map.go`, `baseMap.Get`.
     #[must_use]
@@ -342,11 +343,11 @@ impl Map {
         }
     }
 
-    /// The keys, as a comprehension with one variable sees them.
+    /// Returns the keys, over which a comprehension with one variable iterates.
     ///
     /// # Errors
     ///
-    /// That of a source.
+    /// The error of a source.
     pub fn keys(&self) -> Result<Vec<Value>, EvalError> {
         match &self.0 {
             Repr::Fields(fields) => Ok(fields
@@ -367,11 +368,11 @@ impl Map {
         }
     }
 
-    /// The entries.
+    /// Returns the entries.
     ///
     /// # Errors
     ///
-    /// That of a source.
+    /// The error of a source.
     pub fn entries(&self) -> Result<Vec<(Value, Value)>, EvalError> {
         match &self.0 {
             Repr::Fields(fields) => Ok(fields
@@ -392,20 +393,20 @@ impl Map {
         }
     }
 
-    /// An empty map that grows when an entry is inserted, for the accumulator of a comprehension.
+    /// Creates an empty mutable map, for the accumulator of a comprehension.
     ///
-    /// It must not be held by another value, or else it may come to hold itself: see [`Value::frozen`].
+    /// No other value may contain it, or else it could come to contain itself: see [`Value::frozen`].
     #[must_use]
     pub(crate) fn growing() -> Self {
         Self(Repr::Growing(Arc::default()))
     }
 
-    /// Reports whether the map grows.
+    /// Returns true if the map is mutable.
     pub(crate) fn is_growing(&self) -> bool {
         matches!(self.0, Repr::Growing(_))
     }
 
-    /// The map as it is now, if it grows.
+    /// Returns an immutable snapshot of the map.
     #[must_use]
     pub(crate) fn frozen(self) -> Self {
         match self.0 {
@@ -423,11 +424,11 @@ impl Map {
         }
     }
 
-    /// This map with an entry more, for the macros that make maps.
+    /// Inserts an entry, for macros that build maps.
     ///
     /// # Errors
     ///
-    /// If there is such a key already.
+    /// If the key is already present.
     ///
     /// Source: cel-go `common/types/map.go`, `InsertMapKeyValue`.
     pub(crate) fn with_entry(mut self, key: Value, value: Value) -> Result<Self, EvalError> {
@@ -444,20 +445,20 @@ impl Map {
         Ok(self)
     }
 
-    /// Sets the value under `key`, in place if nothing else uses the map.
+    /// Sets the value under `key`, in place if the map is not shared.
     ///
     /// # Errors
     ///
-    /// Go's, for a key that cannot be one.
+    /// Go's error for a value that cannot be a key.
     pub fn insert(&mut self, key: Value, value: Value) -> Result<(), EvalError> {
         self.make_entries()?.insert(key, value)
     }
 
-    /// Removes `key`, in place if nothing else uses the map.
+    /// Removes `key`, in place if the map is not shared.
     ///
     /// # Errors
     ///
-    /// Go's, for a key that cannot be one.
+    /// Go's error for a value that cannot be a key.
     pub fn remove(&mut self, key: &Value) -> Result<(), EvalError> {
         self.make_entries()?.remove(key)
     }
@@ -478,7 +479,7 @@ impl Map {
         }
     }
 
-    /// Moves what is nested into `pending`, if nothing else uses the map.
+    /// Moves nested values into `pending`, if the map is not shared.
     pub(super) fn release_into(self, pending: &mut Vec<Value>) {
         match self.0 {
             Repr::Fields(fields) => {
