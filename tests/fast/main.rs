@@ -48,3 +48,4 @@ mod unfit_values;
 mod unions;
 mod webhooks;
 mod wire;
+mod wording;

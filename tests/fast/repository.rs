@@ -537,7 +537,7 @@ pub(crate) fn rust_files(directory: &str, files: &mut Vec<String>) {
 }
 
 /// All Rust files, sorted.
-fn all_rust_files() -> Vec<String> {
+pub(crate) fn all_rust_files() -> Vec<String> {
     let directories = [
         "src",
         "crates",
