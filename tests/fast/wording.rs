@@ -35,9 +35,9 @@ fn count(source: &str, offender: &mut impl FnMut(usize, String)) {
         let line = line.trim_start();
         if let Some(name) = line.split("fn ").nth(1).filter(|_| !line.starts_with("//")) {
             let prefix = NAMES.iter().find(|prefix| name.starts_with(**prefix));
-            prefix
-                .into_iter()
-                .for_each(|prefix| offender(n + 1, format!("fn {prefix}")));
+            if let Some(prefix) = prefix {
+                offender(n + 1, format!("fn {prefix}"));
+            }
         }
         let Some(comment) = line.strip_prefix("//") else {
             continue;
