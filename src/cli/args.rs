@@ -247,7 +247,7 @@ pub struct CheckArgs {
     /// Check the policies of the cluster whose labels match the selector
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     pub selector: Option<String>,
-    /// A file or directory with CustomResourceDefinitions; repeatable. Those in the input are always used
+    /// A file or directory with CustomResourceDefinitions, in addition to those in the input (repeatable)
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
     /// Check the manifests in the directory as an API server loads them from its `staticManifestsDir`: names, params,
@@ -295,7 +295,7 @@ pub struct TestArgs {
     /// Files, directories (all .yaml, .yml and .json files in them), or - for standard input
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// A file or directory with CustomResourceDefinitions; repeatable. Those in the input are always used
+    /// A file or directory with CustomResourceDefinitions, in addition to those in the input (repeatable)
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
     /// The output format: text, stable `json`, JUnit XML, `github` annotations, or the coverage as `lcov`
@@ -348,7 +348,7 @@ pub struct ConvertArgs {
     /// The suite
     #[arg(value_name = "SUITE")]
     pub suite: PathBuf,
-    /// A file or directory with CustomResourceDefinitions; repeatable
+    /// A file or directory with CustomResourceDefinitions (repeatable)
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
     /// Also write the policies and bindings of the suite, so that the output is self-contained
@@ -362,7 +362,7 @@ pub struct InitArgs {
     /// Files or directories with policies, or - for standard input
     #[arg(required = true, value_name = "POLICY")]
     pub paths: Vec<PathBuf>,
-    /// A file or directory with CustomResourceDefinitions; repeatable. Those in the input are always used
+    /// A file or directory with CustomResourceDefinitions, in addition to those in the input (repeatable)
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
 }

@@ -65,7 +65,7 @@ impl<'a> Watch<'a> {
     /// The next changes, once there are some. Of a failure `err` is told; it is tried again.
     ///
     /// # Errors
-    /// Where the API server refuses.
+    /// If the API server refuses.
     pub(super) async fn next(&mut self, err: &mut dyn Write) -> Result<Vec<Change>, CliError> {
         loop {
             let outcome = self.attempt().await;

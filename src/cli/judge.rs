@@ -16,7 +16,7 @@ use crate::status::compute::DesiredStatus;
 /// a policy whose check broke off has none.
 ///
 /// # Errors
-/// Where the cluster cannot be asked at all.
+/// If the cluster cannot be asked at all.
 pub(super) async fn judge(
     connected: &Connected,
     policies: impl Iterator<Item = Value>,

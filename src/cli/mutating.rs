@@ -68,7 +68,7 @@ struct Read {
 /// The objects of a kind that are `wanted`.
 ///
 /// # Errors
-/// Where they cannot be read.
+/// If they cannot be read.
 pub(super) async fn policies(
     connected: &Connected,
     kind: SubjectKind,

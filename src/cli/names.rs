@@ -34,7 +34,7 @@ pub fn of_resource(text: &str) -> Option<&str> {
 /// others, which are left in `arguments`; nothing where no object and not the type is named, no name where all are.
 ///
 /// # Errors
-/// Where one names none.
+/// If one names none.
 pub fn take(arguments: &mut Vec<String>, kind: SubjectKind) -> Result<Option<Vec<String>>, String> {
     let is_type = |text: &str| {
         let text = text.to_ascii_lowercase();
@@ -73,7 +73,7 @@ pub fn take(arguments: &mut Vec<String>, kind: SubjectKind) -> Result<Option<Vec
 /// The names of policies that `arguments` give: without any, none is named.
 ///
 /// # Errors
-/// Where one names another resource, or none.
+/// If one names another resource, or none.
 pub fn parse(arguments: &[String]) -> Result<Vec<String>, String> {
     let mut names: Vec<String> = Vec::new();
     let has_type = arguments.first().is_some_and(|first| is_resource(first));

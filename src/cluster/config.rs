@@ -97,7 +97,7 @@ pub(crate) async fn from_kubeconfig(kubeconfig: Kubeconfig) -> Result<Config, Ku
 /// the pod.
 ///
 /// # Errors
-/// Why neither can be used, in one line.
+/// The reason why neither can be used, in one line.
 pub(crate) async fn infer() -> Result<Config, String> {
     let of_kubeconfig = match default_kubeconfig() {
         Ok(kubeconfig) => from_kubeconfig(kubeconfig).await,

@@ -149,7 +149,7 @@ pub(super) fn innermost(error: &(dyn StdError + 'static)) -> String {
 /// Runs a request for at most `limit`.
 ///
 /// # Errors
-/// Those of the request, and [`Error::Timeout`].
+/// The errors of the request, and [`Error::Timeout`].
 pub(crate) async fn within<T, E>(
     limit: Duration,
     request: impl Future<Output = Result<T, E>>,
@@ -169,7 +169,7 @@ pub(crate) type GetRequest = http::request::Builder;
 /// Finishes a request without a body.
 ///
 /// # Errors
-/// Where a part of the request is not valid, such as a path with a space.
+/// If a part of the request is not valid, such as a path with a space.
 pub(crate) fn empty_body(request: GetRequest) -> Result<http::Request<Body>, Error> {
     request
         .body(Body::empty())

@@ -18,7 +18,7 @@ pub(crate) const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) const MAX_DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
 
 /// How much of an error's text is read, in bytes.
-pub(crate) const MAX_ERROR_BYTES: usize = 4 * 1024;
+const MAX_ERROR_BYTES: usize = 4 * 1024;
 
 /// A document with what its head said about it.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl Budget {
 /// Gets the document at `path`, or `None` where it still is the one with the tag `known`.
 ///
 /// # Errors
-/// Where the API server cannot be reached, does not answer in time or not with the document.
+/// If the API server cannot be reached, does not answer in time or not with the document.
 pub(crate) async fn get(
     client: &Client,
     path: &str,
@@ -85,7 +85,7 @@ pub(crate) async fn get(
 /// Gets a document as [`get`] does, once `budget` has room for it.
 ///
 /// # Errors
-/// Those of [`get`], and where it is longer than the budget.
+/// The errors of [`get`], and if the document exceeds the budget.
 pub(crate) async fn get_within(
     client: &Client,
     path: &str,
@@ -94,6 +94,16 @@ pub(crate) async fn get_within(
     budget: &Budget,
 ) -> Result<Option<Document>, Error> {
     read(client, path, accept, known, Some(budget)).await
+}
+
+/// Returns the error of a response that is not a success, with the beginning of its message.
+pub(crate) async fn status_error(status: StatusCode, body: kube::client::Body) -> Error {
+    let text = Limited::new(body, MAX_ERROR_BYTES).collect().await;
+    let text = text.map(Collected::to_bytes).unwrap_or_default();
+    Error::Status {
+        code: status.as_u16(),
+        message: message(&text),
+    }
 }
 
 async fn read(
@@ -114,14 +124,7 @@ async fn read(
         match head.status {
             StatusCode::OK => {}
             StatusCode::NOT_MODIFIED => return Ok(None),
-            status => {
-                let text = Limited::new(body, MAX_ERROR_BYTES).collect().await;
-                let text = text.map(Collected::to_bytes).unwrap_or_default();
-                return Err(Error::Status {
-                    code: status.as_u16(),
-                    message: message(&text),
-                });
-            }
+            status => return Err(status_error(status, body).await),
         }
         let (share, max_bytes) = match budget {
             Some(budget) => {

@@ -15,7 +15,7 @@ use super::error::Error;
 use super::http;
 use crate::schema::GroupVersion;
 
-/// Where the index is.
+/// The path of the index.
 const PATH: &str = "/openapi/v3";
 
 /// The address of the document of each group version.
@@ -51,7 +51,7 @@ impl OpenApi {
     /// The index, or `None` if it is the same as at the last call.
     ///
     /// # Errors
-    /// Where it cannot be read.
+    /// If it cannot be read.
     pub(crate) async fn refresh(&mut self, client: &Client) -> Result<Option<Index>, Error> {
         let document = http::get(client, PATH, "application/json", self.etag.as_deref()).await?;
         let Some(document) = document else {

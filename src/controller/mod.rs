@@ -109,7 +109,7 @@ impl Controller {
     /// Runs until `stop`, ends the writes that were begun, and gives up the Lease.
     ///
     /// # Errors
-    /// Why it cannot go on: a task that must not end did or panicked, or the Lease was lost. The process
+    /// The reason why it cannot go on: a task that must not end did or panicked, or the Lease was lost. The process
     /// is to end at once: what was begun must not be ended.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), String> {
         let (signals, received) = mpsc::unbounded_channel();
@@ -183,7 +183,7 @@ async fn elect(
     mut released: signal::Receiver<bool>,
 ) -> Result<(), String> {
     let Some(elector) = elector else {
-        // Where the sender is gone, so is everything.
+        // The sender is dropped only when the process ends.
         drop(released.wait_for(|released| *released).await);
         return Ok(());
     };

@@ -40,7 +40,7 @@ impl<'a> Prepared<'a> {
     /// The request as the API server asks about it.
     ///
     /// # Errors
-    /// Why there is no such request.
+    /// The reason why there is no such request.
     pub(crate) fn admission_request(
         &self,
         mapper: &RestMapper,
@@ -98,7 +98,7 @@ fn rename(value: &mut Value, (from, to): (&str, &str)) {
 /// is populated"), `pkg/endpoints/handlers/create.go`.
 ///
 /// # Errors
-/// Why the API server's doing is not known.
+/// The reason why the API server's doing is not known.
 pub(crate) fn objects<'a>(
     request: &'a Request,
     samples: Samples,
@@ -266,7 +266,7 @@ fn is_kubernetes(gvk: &Gvk) -> bool {
 /// The request with its objects of the kind `to`, as which the policy matches it, if it does.
 ///
 /// # Errors
-/// Why they cannot be converted here.
+/// The reason why they cannot be converted here.
 pub(crate) fn convert(
     case: &Request,
     mut request: AdmissionRequest,

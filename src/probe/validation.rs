@@ -74,7 +74,7 @@ impl Validator {
     /// Reads the rules of the CRD.
     ///
     /// # Errors
-    /// Where an expression of the CRD is wrong, that is, never in a build that has passed its tests.
+    /// If an expression of the CRD is wrong, that is, never in a build that has passed its tests.
     pub fn new() -> Result<Self, String> {
         let version = crd().spec.versions.into_iter().next();
         let schema = version.and_then(|version| version.schema?.open_api_v3_schema);

@@ -107,7 +107,7 @@ fn read(metadata: &Json) -> Result<Json, String> {
 /// fields and unknown ones go.
 ///
 /// # Errors
-/// Why they cannot be read, in the API server's words.
+/// The reason why they cannot be read, in the API server's words.
 pub fn coerce_metadata(object: &mut Json, schema: Option<&Json>) -> Result<(), String> {
     if let Some(metadata) = object.get_mut("metadata") {
         *metadata = read(metadata)?;

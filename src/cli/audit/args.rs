@@ -52,7 +52,7 @@ pub struct AuditArgs {
     /// Audit with the policies of the cluster whose labels match the selector
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     pub selector: Option<String>,
-    /// A file or directory with CustomResourceDefinitions; repeatable. Those in the input are always used
+    /// A file or directory with CustomResourceDefinitions, in addition to those in the input (repeatable)
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
     /// The number of objects per page of a list
@@ -94,7 +94,7 @@ pub enum AuditOutput {
 /// An operation that a stored object may be taken for.
 ///
 /// # Errors
-/// Where it is none.
+/// If it is none.
 fn operation(text: &str) -> Result<Operation, String> {
     match text.parse()? {
         Operation::Connect => Err("an object says nothing of a CONNECT".to_owned()),

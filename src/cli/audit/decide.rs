@@ -407,7 +407,7 @@ impl<'a> Auditor<'a> {
     /// Outcome of a mutating policy for the object, and the object after it.
     ///
     /// # Errors
-    /// Why that is not known.
+    /// The reason why that is not known.
     fn mutated(
         &self,
         policy: &Ready<'_>,

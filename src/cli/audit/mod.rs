@@ -39,7 +39,7 @@ const BATCH: usize = 512;
 /// Audits the objects that the arguments name, and writes what `-o json` and `-o jsonl` say of each.
 ///
 /// # Errors
-/// Where the arguments do not go together, the cluster cannot be asked, or the output cannot be written.
+/// If the arguments do not go together, the cluster cannot be asked, or the output cannot be written.
 pub(super) fn run(
     args: &AuditArgs,
     stdin: &mut dyn Read,

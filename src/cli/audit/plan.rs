@@ -43,7 +43,7 @@ impl Walk<'_> {
     /// not be.
     ///
     /// # Errors
-    /// Where the cluster cannot be asked at all, and those of `each`.
+    /// If the cluster cannot be asked at all, and those of `each`.
     pub(in crate::cli) fn run(
         &self,
         each: Each<'_>,

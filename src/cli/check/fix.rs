@@ -73,7 +73,7 @@ fn with_mark(source: &SourceText, text: String) -> String {
 /// Makes the mends of a report's findings, or shows them if `is_dry`; returns the report afterwards.
 ///
 /// # Errors
-/// Where the built-in schemas cannot be read, which is an error of the build.
+/// If the built-in schemas cannot be read, which is an error of the build.
 pub(in crate::cli) fn fix(
     options: &Options,
     settings: &Settings,

@@ -71,7 +71,7 @@ impl Known {
     /// Kubernetes' own APIs and `crds`; `policies` are those that will be asked about.
     ///
     /// # Errors
-    /// Where the built-in schemas cannot be read.
+    /// If the built-in schemas cannot be read.
     pub fn new<'a>(
         crds: impl Iterator<Item = Crd>,
         policies: impl Iterator<Item = &'a ValidatingAdmissionPolicy>,
@@ -84,7 +84,7 @@ impl Known {
     /// The APIs of a cluster and `crds`, which are going to be there.
     ///
     /// # Errors
-    /// Where the built-in schemas cannot be read.
+    /// If the built-in schemas cannot be read.
     pub(in crate::cli) fn of_cluster(
         crds: impl Iterator<Item = Crd>,
         cluster: Served,

@@ -74,7 +74,7 @@ pub struct Options {
 /// Checks all policies of the input, with the levels that rules have by default.
 ///
 /// # Errors
-/// Where the built-in schemas cannot be read, which is an error of the build.
+/// If the built-in schemas cannot be read, which is an error of the build.
 pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, SchemaError> {
     run_with(options, &Settings::default(), stdin)
 }
@@ -82,7 +82,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, Schem
 /// Checks all policies of the input.
 ///
 /// # Errors
-/// Where the built-in schemas cannot be read, which is an error of the build.
+/// If the built-in schemas cannot be read, which is an error of the build.
 pub(super) fn run_with(
     options: &Options,
     settings: &Settings,
@@ -94,7 +94,7 @@ pub(super) fn run_with(
 /// Checks all policies of the input, to which `ask` adds those of a cluster, with what that serves.
 ///
 /// # Errors
-/// Where the built-in schemas cannot be read, and those of `ask`.
+/// If the built-in schemas cannot be read, and those of `ask`.
 pub(super) fn run_beside<E: From<SchemaError>>(
     options: &Options,
     settings: &Settings,

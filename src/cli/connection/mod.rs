@@ -174,7 +174,7 @@ impl Connection {
     /// A client of the cluster.
     ///
     /// # Errors
-    /// Where there is no usable kubeconfig, or it has credentials that cannot be used.
+    /// If there is no usable kubeconfig, or it has credentials that cannot be used.
     pub(super) async fn connect(&self) -> Result<Connected, CliError> {
         let config = self.config().await?;
         let server = redacted(&config.cluster_url.to_string());
@@ -207,7 +207,7 @@ impl Connected {
     /// Runs a request within the time that the flags allow.
     ///
     /// # Errors
-    /// Those of the request, and that no answer came in time.
+    /// The errors of the request, and that no answer came in time.
     pub(super) async fn within<T, E>(
         &self,
         request: impl Future<Output = Result<T, E>>,
@@ -253,7 +253,7 @@ impl Connected {
 /// Runs what asks a cluster, on this thread.
 ///
 /// # Errors
-/// Those of the work, and that the asynchronous runtime does not start.
+/// The errors of the work, and that the asynchronous runtime does not start.
 pub(super) fn block_on<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -314,7 +314,7 @@ pub(super) fn one_line(text: &str) -> String {
 /// Source: client-go `tools/clientcmd/overrides.go`, `FlagTimeout`; Go `time`, `ParseDuration`.
 ///
 /// # Errors
-/// Where it is none.
+/// If it is none.
 fn timeout(text: &str) -> Result<Duration, String> {
     let wrong = || {
         "write seconds, or numbers with units, as in 30s or 1m30s; 0 is without limit".to_owned()

@@ -17,7 +17,7 @@ const NAME: &str = "kubectl-vap";
 /// The kubeconfig with one context: the one that `flags` name, or the current one, changed as they say.
 ///
 /// # Errors
-/// Where it does not have what the flags name, or names itself what it does not have.
+/// If it does not have what the flags name, or names itself what it does not have.
 pub(super) fn resolved(kubeconfig: Kubeconfig, flags: &Connection) -> Result<Kubeconfig, String> {
     let said = |error: KubeconfigError| reason(&error);
     let current = kubeconfig.current_context.filter(|name| !name.is_empty());

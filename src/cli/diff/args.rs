@@ -48,7 +48,7 @@ pub struct DiffArgs {
     /// Use the cluster of the kubeconfig's current context; implied by the flags that name a cluster or user
     #[arg(long)]
     pub live: bool,
-    /// A file or directory with CustomResourceDefinitions; repeatable
+    /// A file or directory with CustomResourceDefinitions (repeatable)
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
     /// The number of objects per page of a list

@@ -57,7 +57,7 @@ impl Pair {
 /// Compares the decisions of the two versions.
 ///
 /// # Errors
-/// Where the arguments do not go together, or the cluster cannot be asked.
+/// If the arguments do not go together, or the cluster cannot be asked.
 pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, CliError> {
     let is_stdin = |path: &&PathBuf| path.as_os_str() == "-";
     let all = [&args.old, &args.new].into_iter().chain(&args.with);

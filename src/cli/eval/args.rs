@@ -62,7 +62,7 @@ pub struct EvalArgs {
     /// Evaluate the policies of the cluster whose labels match the selector
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     pub selector: Option<String>,
-    /// A file or directory with CustomResourceDefinitions; repeatable. Those in the input are always used
+    /// A file or directory with CustomResourceDefinitions, in addition to those in the input (repeatable)
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
     /// The output format: text, or stable `json`

@@ -78,7 +78,7 @@ impl<'a> Pages<'a> {
     /// The next objects; nothing behind the last. One that cannot be read is the reason why.
     ///
     /// # Errors
-    /// Where the page cannot be read.
+    /// If the page cannot be read.
     pub(in crate::cli) async fn next(
         &mut self,
     ) -> Result<Option<Vec<Result<Value, String>>>, Error> {
@@ -141,7 +141,7 @@ fn escaped(text: &str) -> String {
 /// All objects of a resource.
 ///
 /// # Errors
-/// Where they cannot be read.
+/// If they cannot be read.
 async fn all(connected: &Connected, resource: &ApiResource) -> Result<Vec<Value>, Error> {
     let mut pages = Pages::new(connected, resource, None, PAGE_SIZE);
     let mut found = Vec::new();
@@ -231,7 +231,7 @@ async fn mutating(
 /// Reads policies, bindings, params, namespaces, and the CustomResourceDefinitions of `kinds`.
 ///
 /// # Errors
-/// Where the cluster cannot be asked at all, or has none of the policies that were named.
+/// If the cluster cannot be asked at all, or has none of the policies that were named.
 pub(in crate::cli) async fn read(
     connected: &Connected,
     selection: Option<&Selection>,

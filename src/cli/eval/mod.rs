@@ -40,7 +40,7 @@ use world::{Ready, World};
 /// Asks the policies of the arguments about their request.
 ///
 /// # Errors
-/// Where the request cannot be read, or the cluster cannot be asked.
+/// If the request cannot be read, or the cluster cannot be asked.
 pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, CliError> {
     let mut request = request::read(args, stdin)?;
     let objects = [&request.object, &request.old_object];

@@ -16,7 +16,7 @@ use crate::probe::run::{self, case_namespaces};
 /// The object after all of `policies`, whose evaluations one by one are `evals`; `None` where none changes it.
 ///
 /// # Errors
-/// Why it is not known.
+/// The reason why it is not known.
 pub(super) fn of_all(
     policies: &[&Ready<'_>],
     evals: &[PolicyEval],

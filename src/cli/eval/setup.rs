@@ -50,7 +50,7 @@ impl Setup {
     /// Reads the sources; `kinds` are those of the objects that are asked about, as far as they are known.
     ///
     /// # Errors
-    /// Where the sources do not go together, or the cluster cannot be asked at all.
+    /// If the sources do not go together, or the cluster cannot be asked at all.
     pub(in crate::cli) fn read(
         sources: &Sources<'_>,
         kinds: &BTreeSet<Gvk>,

@@ -14,7 +14,7 @@ const V1: &str = "admissionregistration.k8s.io/v1";
 /// A policy of any version as v1, with the API server's defaults.
 ///
 /// # Errors
-/// Where it does not have the shape of a policy.
+/// If it does not have the shape of a policy.
 pub fn policy(value: Value) -> Result<ValidatingAdmissionPolicy, serde_json::Error> {
     let mut policy: ValidatingAdmissionPolicy = serde_json::from_value(as_v1(value))?;
     let spec = policy.spec.get_or_insert_default();
@@ -28,7 +28,7 @@ pub fn policy(value: Value) -> Result<ValidatingAdmissionPolicy, serde_json::Err
 /// A binding of any version as v1, with the API server's defaults.
 ///
 /// # Errors
-/// Where it does not have the shape of a binding.
+/// If it does not have the shape of a binding.
 pub fn binding(value: Value) -> Result<ValidatingAdmissionPolicyBinding, serde_json::Error> {
     let mut binding: ValidatingAdmissionPolicyBinding = serde_json::from_value(as_v1(value))?;
     if let Some(resources) = &mut binding.spec.match_resources {
@@ -40,7 +40,7 @@ pub fn binding(value: Value) -> Result<ValidatingAdmissionPolicyBinding, serde_j
 /// A mutating policy of any version as v1, with the API server's defaults.
 ///
 /// # Errors
-/// Where it does not have the shape of a mutating policy.
+/// If it does not have the shape of a mutating policy.
 pub fn mutating_policy(value: Value) -> Result<MutatingAdmissionPolicy, serde_json::Error> {
     let mut policy: MutatingAdmissionPolicy = serde_json::from_value(as_v1(value))?;
     let spec = policy.spec.get_or_insert_default();
@@ -54,7 +54,7 @@ pub fn mutating_policy(value: Value) -> Result<MutatingAdmissionPolicy, serde_js
 /// A binding of a mutating policy, of any version as v1, with the API server's defaults.
 ///
 /// # Errors
-/// Where it does not have the shape of such a binding.
+/// If it does not have the shape of such a binding.
 pub fn mutating_binding(value: Value) -> Result<MutatingAdmissionPolicyBinding, serde_json::Error> {
     let mut binding: MutatingAdmissionPolicyBinding = serde_json::from_value(as_v1(value))?;
     let spec = binding.spec.get_or_insert_default();

@@ -228,7 +228,7 @@ impl Object<Value> {
     /// The object as a type of its kind.
     ///
     /// # Errors
-    /// Where it does not have the shape: the object, with the reason as its value.
+    /// If it does not have the shape: the object, with the reason as its value.
     pub fn decode<T: DeserializeOwned>(self) -> Result<Object<T>, Object<String>> {
         let Self {
             value,

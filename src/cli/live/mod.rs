@@ -50,7 +50,7 @@ impl Selection {
     /// The selection, where it can be made.
     ///
     /// # Errors
-    /// Where there are both names and a selector.
+    /// If there are both names and a selector.
     pub(super) fn checked(self) -> Result<Self, CliError> {
         if self.selector.is_some() && !self.names.is_empty() {
             let what = "names and a selector do not go together";
@@ -145,7 +145,7 @@ pub(super) struct Asked {
 /// them, into `input`; then what the policies and webhooks of `input` need.
 ///
 /// # Errors
-/// Where the cluster cannot be asked at all, or has none of the policies that were named.
+/// If the cluster cannot be asked at all, or has none of the policies that were named.
 pub(super) async fn read(
     connected: &Connected,
     selection: Option<&Selection>,
@@ -197,7 +197,7 @@ pub(super) async fn read(
 /// The policies that are asked for.
 ///
 /// # Errors
-/// Where none of them can be read.
+/// If none of them can be read.
 pub(super) async fn policies(
     connected: &Connected,
     selection: &Selection,

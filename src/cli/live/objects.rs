@@ -97,7 +97,7 @@ pub(in crate::cli) struct Listed {
 /// All objects of the kind that the selector selects.
 ///
 /// # Errors
-/// Where they cannot be read.
+/// If they cannot be read.
 pub(in crate::cli) async fn list(
     connected: &Connected,
     kind: Kind,
@@ -112,7 +112,7 @@ pub(in crate::cli) async fn list(
 /// All objects of a resource that the selector selects, in order of name.
 ///
 /// # Errors
-/// Where they cannot be read.
+/// If they cannot be read.
 pub(super) async fn list_resource(
     connected: &Connected,
     resource: &rest_mapper::ApiResource,
@@ -166,7 +166,7 @@ async fn list_of(
 /// The object of that name.
 ///
 /// # Errors
-/// Where it cannot be read, or there is none.
+/// If it cannot be read, or there is none.
 pub(in crate::cli) async fn get(
     connected: &Connected,
     kind: Kind,

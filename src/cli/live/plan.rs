@@ -23,7 +23,7 @@ impl Plan {
     /// The parts that the arguments name.
     ///
     /// # Errors
-    /// Where they name nothing, or what does not go together.
+    /// If they name nothing, or what does not go together.
     pub(in crate::cli) fn of(args: &CheckArgs) -> Result<Self, CliError> {
         let given: Vec<PathBuf> = args.paths.iter().chain(&args.static_dir).cloned().collect();
         Self::new(&given, args.selector.as_ref(), args.live, &args.connection)
@@ -33,7 +33,7 @@ impl Plan {
     /// names without a type follow.
     ///
     /// # Errors
-    /// Where they name nothing, or what does not go together.
+    /// If they name nothing, or what does not go together.
     pub(in crate::cli) fn new(
         given: &[PathBuf],
         selector: Option<&String>,

@@ -58,7 +58,7 @@ impl SchemaResolver for Served {
 /// Reads the version, the index, and the documents of what `policies` match.
 ///
 /// # Errors
-/// Where the cluster does not answer, or the built-in data are broken.
+/// If the cluster does not answer, or the built-in data are broken.
 pub(super) async fn read<'a>(
     connected: &Connected,
     policies: impl Iterator<Item = &'a ValidatingAdmissionPolicy> + Clone,

@@ -157,7 +157,7 @@ pub(super) fn probes_yaml(probes: &[Json]) -> Result<String, serde_norway::Error
 /// Makes probes for all policies of the input.
 ///
 /// # Errors
-/// Where this build is broken.
+/// If this build is broken.
 pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<InitReport, Broken> {
     let mut input = Input::load(&options.paths, Wanted::Policies, stdin);
     let crds = Input::load(&options.crds, Wanted::Crds, stdin);

@@ -55,7 +55,7 @@ pub struct Options {
 /// Runs all probes of the input.
 ///
 /// # Errors
-/// Where this build is broken.
+/// If this build is broken.
 pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken> {
     let mut input = Input::load(&options.paths, Wanted::All, stdin);
     let mut crds = Input::load(&options.crds, Wanted::Crds, stdin);

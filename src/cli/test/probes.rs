@@ -100,7 +100,7 @@ fn has_field(value: &Value, field: &str) -> bool {
 /// `targets`, the keys of what is among the input, are not given.
 ///
 /// # Errors
-/// Where the CRD of this build is broken.
+/// If the CRD of this build is broken.
 pub(in crate::cli) fn read(
     objects: Vec<Object<Value>>,
     policies: &[String],

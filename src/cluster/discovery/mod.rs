@@ -71,7 +71,7 @@ impl Discovery {
     /// Asks what is served now; the answer is `None` if nothing changed since the last answer.
     ///
     /// # Errors
-    /// Where a root cannot be read. What the other said is kept.
+    /// If a root cannot be read. What the other said is kept.
     pub(crate) async fn refresh(&mut self, client: &Client) -> Result<Option<RestMapper>, Error> {
         for (path, root) in ROOTS.into_iter().zip(&mut self.roots) {
             let accept = ACCEPT_AGGREGATED_DISCOVERY_V2;

@@ -54,7 +54,7 @@ impl Leader {
     /// Makes sure that no controller leads.
     ///
     /// # Errors
-    /// Why that is not sure.
+    /// The reason why that is not sure.
     pub(super) async fn is_gone(&self, err: &mut dyn Write) -> Result<(), Obstacle> {
         let start = Instant::now();
         let mut first: Option<Observed> = None;

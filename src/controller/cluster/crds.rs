@@ -1,7 +1,7 @@
 //! Compact storage of CustomResourceDefinitions, as they are many and large.
 //!
-//! Schemas come from the OpenAPI documents. Of a CRD, the controller stores the kinds that it defines, whether it
-//! is established, and changes of its spec.
+//! The controller stores the kinds that a CRD defines, whether it is established, and changes of its spec. It reads
+//! schemas from the OpenAPI documents instead.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

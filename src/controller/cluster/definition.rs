@@ -19,7 +19,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// The definition of that name as the API server has it.
 ///
 /// # Errors
-/// Where it cannot be read.
+/// If it cannot be read.
 pub(crate) async fn read(client: &Client, name: &str) -> Result<Option<Value>, Error> {
     let Some(text) = read_text(client, name).await? else {
         return Ok(None);

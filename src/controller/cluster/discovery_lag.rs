@@ -73,7 +73,7 @@ pub(crate) enum Progress {
     Inconsistent,
     /// The snapshot is consistent, and more is expected to show soon.
     Pending,
-    /// Nothing more is expected.
+    /// No further change is expected.
     Converged,
 }
 

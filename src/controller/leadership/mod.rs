@@ -79,7 +79,7 @@ impl WritePermit {
     /// Makes the write.
     ///
     /// # Errors
-    /// Those of the write, and [`Error::Timeout`].
+    /// The errors of the write, and [`Error::Timeout`].
     pub(crate) async fn within<T, E>(
         &self,
         write: impl Future<Output = Result<T, E>>,

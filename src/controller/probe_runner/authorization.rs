@@ -193,7 +193,7 @@ impl Authorizer for AccessReviews {
 /// Asks the API server.
 ///
 /// # Errors
-/// Why it does not answer.
+/// The reason why it does not answer.
 async fn ask(
     client: &Client,
     asked: &AuthorizerAttributes,

@@ -456,7 +456,7 @@ impl Shared {
     /// Parses the objects.
     ///
     /// # Errors
-    /// Why there are no definitions.
+    /// The reason why there are no definitions.
     fn new(subject: &Task) -> Result<Self, String> {
         let text = |why: &Unavailable| why.text.clone();
         let definitions = subject.definitions.as_ref().map_err(text)?;

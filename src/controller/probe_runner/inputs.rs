@@ -85,7 +85,7 @@ pub(super) fn collect(
 /// Reads the params.
 ///
 /// # Errors
-/// Why they cannot be told.
+/// Returns the reason if the params are unknown.
 pub(super) async fn read_params(
     inputs: &Inputs,
     context: &Arc<Context>,

@@ -69,7 +69,7 @@ fn probes_of(context: &Context, policy: &SubjectId) -> Result<Vec<Arc<Probe>>, P
 /// the queue again.
 ///
 /// # Errors
-/// Why the probes are not known.
+/// The reason why the probes are not known.
 pub(crate) async fn run_probes(
     context: &Arc<Context>,
     entry: &Entry,

@@ -39,7 +39,7 @@ pub(super) enum Missing {
     NotFollowed(String),
 }
 
-/// Returns the reason why the subject that probes name is missing.
+/// The reason why the subject that probes name is missing.
 pub(super) fn missing(context: &Context, id: &SubjectId, probes: &[Arc<Probe>]) -> Missing {
     let Some(target) = probes.iter().find_map(|probe| probe.spec.target.as_ref()) else {
         return Missing::Absent(format!("there is no ValidatingAdmissionPolicy {id}"));
@@ -106,7 +106,7 @@ impl Ready {
 /// The webhook of a configuration that a probe names, ready to decide.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason why there is none.
 pub(super) fn webhook(entry: &Entry, probe: &Probe) -> Result<Admission, String> {
     let target = probe.spec.target.as_ref();
     let Some(wanted) = target.and_then(|target| target.webhook.as_deref()) else {
@@ -213,7 +213,7 @@ impl PackedDefinitions {
 /// Reads the definitions of these names.
 ///
 /// # Errors
-/// Why they cannot be read.
+/// The reason why they cannot be read.
 pub(super) async fn definitions(
     context: &Context,
     names: Result<BTreeSet<String>, Unavailable>,
@@ -244,7 +244,7 @@ pub(super) async fn definitions(
 /// It is stored, so that no API server refuses it.
 ///
 /// # Errors
-/// Why it cannot be had.
+/// The reason why it is not available.
 pub(super) async fn definition(
     context: &Context,
     entry: &Entry,
@@ -274,7 +274,7 @@ fn changing(name: &str) -> Unavailable {
 /// Reads a definition as text.
 ///
 /// # Errors
-/// Why it cannot be read, or that it needs too much memory.
+/// The reason why it cannot be read, or that it needs too much memory.
 async fn read(context: &Context, name: &str) -> Result<Option<Box<str>>, Unavailable> {
     let definition = definition::read_text(&context.client, name).await;
     let text = definition.map_err(|error| {

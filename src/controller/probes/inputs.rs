@@ -58,7 +58,7 @@ fn are_same(
 }
 
 impl Inputs {
-    /// The schemas that sample objects are held against.
+    /// Returns the schemas that sample objects are validated against.
     pub(crate) fn schemas(&self) -> &Schemas {
         &self.schemas
     }
@@ -76,7 +76,7 @@ impl Inputs {
     /// The bindings as requests meet them.
     ///
     /// # Errors
-    /// Why they are not known.
+    /// The reason why they are not known.
     pub(crate) fn ready_bindings(&self) -> Result<Vec<Binding>, Unavailable> {
         let bindings = self.bindings.as_ref().map_err(Unavailable::clone)?;
         Ok(bindings

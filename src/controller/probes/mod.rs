@@ -32,12 +32,12 @@ const MAX_PATIENT: usize = 8;
 /// State of the probes of all policies, and the queue of those to be evaluated.
 #[derive(Debug)]
 pub(crate) struct ProbeRunner {
-    /// Policies whose probes are to be evaluated.
+    /// Policies with probes to evaluate.
     pub(crate) quick: Queue,
-    /// Those of them whose probes take long.
+    /// Policies with slow probes.
     pub(crate) slow: Queue,
     known: Mutex<HashMap<SubjectId, Known>>,
-    /// Tells of each outcome.
+    /// Notified of each outcome.
     finished: Notify,
     patience: Semaphore,
     pub(crate) slots: EvaluationSlots,
@@ -113,7 +113,7 @@ impl ProbeRunner {
         }
     }
 
-    /// Of how many policies probes are being evaluated, or wait for that.
+    /// Returns the number of policies whose probes are being evaluated or wait for it.
     pub(crate) fn n_unfinished(&self) -> usize {
         self.quick.n_unfinished() + self.slow.n_unfinished()
     }

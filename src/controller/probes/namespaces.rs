@@ -101,7 +101,7 @@ impl Namespaces {
     /// The namespace `name`, not older than `max_age`; `None` where it does not exist.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// The reason why it cannot be read.
     pub(crate) async fn get(
         &self,
         client: &Client,

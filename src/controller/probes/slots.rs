@@ -7,12 +7,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::controller::process::memory;
 
-/// Where the probes of a policy are evaluated.
+/// Lanes in which the probes of a policy are evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
-    /// First of all, for a short time.
+    /// For a short time, before the other lane.
     Quick,
-    /// Where that was not enough.
+    /// After the quick lane was too short.
     Slow,
 }
 

@@ -24,7 +24,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// The pause between two questions.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Where the API of policies is.
+/// The path of the API of policies.
 const POLICY_API: &str = "/apis/admissionregistration.k8s.io/v1";
 
 /// Who this instance is: the name of its pod, or else of its host, and a suffix of its own, as a container

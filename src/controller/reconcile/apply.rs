@@ -99,7 +99,7 @@ struct TypeChecking<'a> {
 /// Writes the status of `policy`, within the time of `permit`.
 ///
 /// # Errors
-/// Where the API server does not take it, or not in time.
+/// If the API server does not accept it in time.
 pub(crate) async fn apply(
     context: &Context,
     permit: &WritePermit,
@@ -148,7 +148,7 @@ pub(crate) async fn apply(
 /// it as well.
 ///
 /// # Errors
-/// Where the API server does not take it, or not in time.
+/// If the API server does not accept it in time.
 pub(crate) async fn retain<K>(
     context: &Context,
     permit: &WritePermit,

@@ -20,7 +20,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 /// Takes what is ours out of the status of an object; where `is_fenced`, only if it is as it was seen.
 ///
 /// # Errors
-/// Where the API server does not take it, or not in time.
+/// If the API server does not accept it in time.
 pub(crate) async fn clear<K>(
     api: &Api<K>,
     seen: &ObjectMeta,

@@ -24,7 +24,7 @@ const MAX_ATTEMPTS: u32 = 3;
 /// Writes the conditions of a status that stay; the state of the object must be the one of `seen`.
 ///
 /// # Errors
-/// Where the API server does not take it.
+/// If the API server does not accept it.
 pub(crate) async fn retain<K>(
     api: &Api<K>,
     seen: &ObjectMeta,
@@ -49,7 +49,7 @@ where
 /// Takes the conditions out of an object whose content we own beside others; false where there are none.
 ///
 /// # Errors
-/// Where the object cannot be read, or the API server does not take the write.
+/// If the object cannot be read, or the API server rejects the write.
 pub(crate) async fn remove_shared<K>(client: Client, seen: &ObjectMeta) -> Result<bool, kube::Error>
 where
     K: Resource<DynamicType = ()>,

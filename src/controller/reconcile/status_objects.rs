@@ -27,7 +27,7 @@ use crate::telemetry::metrics::ErrorReason;
 /// Writes the desired status of `entry`, within the time of `permit`.
 ///
 /// # Errors
-/// Where the API server does not take it, or not in time.
+/// If the API server does not accept it in time.
 pub(crate) async fn apply(
     context: &Context,
     permit: &WritePermit,
@@ -148,7 +148,7 @@ async fn write(
 /// object remains stored and the deletion is retried; the watch shows whether the object has changed.
 ///
 /// # Errors
-/// Where the API server does not take it, or not in time.
+/// If the API server does not accept it in time.
 pub(crate) async fn delete(
     context: &Context,
     permit: &WritePermit,

@@ -4,6 +4,8 @@
 //! deleted. So a response may only update an object that the watch has reported, and neither creates nor restores
 //! one.
 
+use std::cmp::Ordering;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 /// One state of an object: enough of its metadata to tell it from others.
@@ -33,21 +35,28 @@ pub(crate) enum EventSource {
     Answered,
 }
 
+/// Compares two resource versions of one resource. `None` if they are not numbers.
+///
+/// Source: KEP-5504.
+pub(crate) fn compare_versions(left: &str, right: &str) -> Option<Ordering> {
+    let (left, right) = (left.parse::<u64>().ok()?, right.parse::<u64>().ok()?);
+    Some(left.cmp(&right))
+}
+
 impl EventSource {
-    /// Reports whether an object with the metadata `new`, known in this way, replaces `known`, or is
-    /// the first of its name.
+    /// Returns true if an object with the metadata `new` from this source replaces `known`, or is the first of its name.
     ///
-    /// Resource versions of one resource are numbers that rise (KEP-5504). Where they are not, the watch
-    /// is believed, and an answer is not.
+    /// Resource versions of one resource are increasing numbers (KEP-5504). If they are not numbers, a watch event
+    /// replaces the object, and a response to a write does not.
     pub(crate) fn supersedes(self, new: ObjectState<'_>, known: Option<ObjectState<'_>>) -> bool {
         let Some(known) = known else {
             return self != Self::Answered;
         };
-        let number = |state: ObjectState<'_>| state.resource_version?.parse::<u64>().ok();
-        let is_newer = match (number(new), number(known)) {
-            (Some(new), Some(known)) => Some(new > known),
-            _ => None,
-        };
+        let (version, known_version) = (new.resource_version, known.resource_version);
+        let order = version
+            .zip(known_version)
+            .and_then(|(version, known)| compare_versions(version, known));
+        let is_newer = order.map(Ordering::is_gt);
         let is_other = new != known;
         match self {
             Self::Listed => is_other,
@@ -72,7 +81,7 @@ mod tests {
     fn the_rule() {
         use EventSource::{Answered, Listed, Watched};
         let table = [
-            // What is new is told by lists and watches, never by an answer.
+            // Only lists and watches report new objects; responses to writes do not.
             (Listed, None, ("u", "9"), true),
             (Watched, None, ("u", "9"), true),
             (Answered, None, ("u", "9"), false),

@@ -243,7 +243,7 @@ impl Store {
         // What is followed has its status in an object that is ours as a whole.
         let owns_status = body.is_some() || owns_status(&policy.metadata);
         if excluded.is_some() {
-            // Nothing of it is read, and so it depends on nothing.
+            // Without expressions, it has no dependencies.
             (policy.spec, policy.status) = (None, None);
             body.iter_mut().for_each(Body::clear);
         }

@@ -113,7 +113,7 @@ pub(crate) struct Listener<'a> {
     context: &'a Context,
     state: &'a OptInState,
     listed: BTreeSet<String>,
-    /// Those of the list that cannot be read exist.
+    /// Objects of the list that cannot be parsed exist.
     unreadable: BTreeSet<String>,
 }
 

@@ -168,7 +168,7 @@ pub(super) async fn watch_by_policy_at<R, K>(
                 listed.clear();
                 listed_all();
                 if is_first {
-                    // That a policy has none is known only now.
+                    // The controller knows only now that a policy has none.
                     context.touch_all();
                 }
             }
@@ -198,7 +198,7 @@ async fn crds_as<K: ReadDefinition>(
     mut listener: Option<Listener<'_>>,
 ) {
     let mut listed = Crds::new();
-    // Those of the list that cannot be read: what is known of them stands.
+    // Objects of the list that cannot be parsed keep their stored state.
     let mut kept = BTreeSet::new();
     let put = |read: K, listener: &mut Option<Listener<'_>>, from| {
         let (crd, rules) = read.parts();
@@ -399,7 +399,7 @@ fn report(context: &Context, source: Source, resource: &str, error: &Error) {
         return;
     }
     context.log_throttle.watch_forbidden(source, &text);
-    // What we may not read is a fact too: nothing waits for it.
+    // A missing permission is a result too: no policy waits for the watch.
     if go_on_without(context, source) && is_news {
         context.touch_all();
     }

@@ -25,7 +25,7 @@ use crate::status::object::StatusObject;
 enum Served {
     /// All of it, what is followed in this version.
     All(&'static str),
-    /// Nothing to follow.
+    /// No kind to watch.
     NoPolicies,
     /// No objects that could hold conditions.
     NoObjects,
@@ -169,7 +169,7 @@ async fn of_kind<K: WireSubject>(context: &Context, state: &OptInState, version:
     let row = state.kind.row();
     let id = |name: &str| SubjectId::new(state.kind, name);
     let mut listed = BTreeSet::new();
-    // Those of the list that cannot be read exist.
+    // Objects of the list that cannot be parsed exist.
     let mut unreadable = BTreeSet::new();
     let put = |received: K, from| {
         let id = id(name_of(&received));

@@ -66,7 +66,7 @@ pub struct Outcome {
 /// Mutates the object of a request, and holds it against what the case expects.
 ///
 /// # Errors
-/// Why the outcome is not known.
+/// The reason why the outcome is not known.
 pub(super) fn decide(
     mutating: &Mutating<'_>,
     (case, samples): (&Case, Samples),
@@ -96,7 +96,7 @@ pub(super) fn decide(
 /// Mutates the object of a request, which is as the API server has it at that step.
 ///
 /// # Errors
-/// Why the outcome is not known.
+/// The reason why the outcome is not known.
 pub fn outcome(
     mutating: &Mutating<'_>,
     (request, object): (&AdmissionRequest, Option<&Value>),
@@ -164,7 +164,7 @@ pub fn outcome(
 /// The outcome of a request at an API server that has these mutating policies, where it is known.
 ///
 /// # Errors
-/// Why it is not known.
+/// The reason why it is not known.
 pub fn together(
     bound: &[Bound<'_>],
     kinds: &dyn Kinds,

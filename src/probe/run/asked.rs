@@ -41,7 +41,7 @@ impl Asked {
     /// Makes a request ready to be asked about.
     ///
     /// # Errors
-    /// Why there is no such request.
+    /// The reason why there is no such request.
     pub(super) fn new(prepared: Prepared<'_>, mapper: &RestMapper) -> Result<Self, String> {
         let renamed = prepared.renamed().into_iter();
         let renamed = renamed.map(|prepared| Self::one(prepared, mapper));
@@ -98,7 +98,7 @@ impl Asked {
     /// Reports whether a policy that matches the request can be decided.
     ///
     /// # Errors
-    /// Why it cannot.
+    /// The reason why it cannot.
     pub(super) fn decides(&self, policy: &Admission) -> Result<(), String> {
         match &self.undefaulted {
             Some(undefaulted) => undefaulted.decides(policy, &self.prepared),
@@ -123,7 +123,7 @@ impl Asked {
     /// The request with its objects of the kind `to`, as which a policy matches it, if it does.
     ///
     /// # Errors
-    /// Why they cannot be converted here.
+    /// The reason why they cannot be converted here.
     pub(super) fn as_kind(
         &self,
         to: Option<Gvk>,

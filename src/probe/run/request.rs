@@ -46,7 +46,7 @@ pub fn group_versions(probe: &PolicyProbeSpec) -> BTreeSet<GroupVersion> {
 /// The request as the API server would see it.
 ///
 /// # Errors
-/// Why there is no such request.
+/// The reason why there is no such request.
 pub fn admission_request(
     request: &Request,
     mapper: &RestMapper,

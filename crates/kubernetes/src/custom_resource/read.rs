@@ -14,7 +14,7 @@ use crate::object_meta::coerce_metadata;
 /// Reads `object`, whose schema is `schema`, in which there are resources if `has_embedded`.
 ///
 /// # Errors
-/// Why it cannot be read, in the API server's words.
+/// The reason why it cannot be read, in the API server's words.
 pub(super) fn read(object: &Json, schema: &Json, has_embedded: bool) -> Result<Json, String> {
     let mut read = object.clone();
     for name in ["kind", "apiVersion"] {

@@ -18,7 +18,7 @@ const ALIKE: [(&str, &str); 3] = [
 /// Converts an object of one of Kubernetes' own kinds.
 ///
 /// # Errors
-/// Where that is not known, or would lose something.
+/// If that is not known, or would lose something.
 pub fn convert(object: &Value, from: &Gvk, to: &Gvk) -> Result<Value, Error> {
     if from == to {
         return Ok(object.clone());

@@ -110,7 +110,7 @@ impl Typed {
     /// Reads an object and sets its defaults.
     ///
     /// # Errors
-    /// Where the kind or one of its fields has no rules, or a value is not of its type.
+    /// If the kind or one of its fields has no rules, or a value is not of its type.
     pub fn read(gvk: &Gvk, object: &Value) -> Result<Self, Error> {
         let table = Table::get()?;
         let kind = find(table, gvk)?;
@@ -139,7 +139,7 @@ impl Typed {
     /// Sets what the API server sets on creation, beside metadata.
     ///
     /// # Errors
-    /// Where one of the fields has no rules.
+    /// If one of the fields has no rules.
     pub fn create(&mut self) -> Result<(), Error> {
         let table = Table::get()?;
         if let Some(path) = rules::unknown(table, self.kind, &self.kind.create_unknown, &self.value)

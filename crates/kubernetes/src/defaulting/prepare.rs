@@ -83,7 +83,7 @@ pub struct Prepared {
 /// Makes of the objects of a request what the API server makes of them before it asks a policy.
 ///
 /// # Errors
-/// Why that is not known.
+/// The reason why that is not known.
 pub fn prepare(request: &Request<'_>) -> Result<Prepared, Error> {
     let object = read(request, request.object)?;
     let old_object = read(request, request.old_object)?;

@@ -10,7 +10,7 @@ use crate::go_json;
 /// Reads a patched document as a custom resource.
 ///
 /// # Errors
-/// Why the API server does not, in its words; it answers the request with an internal error.
+/// The reason why the API server does not, in its words; it answers the request with an internal error.
 pub fn decoded(document: Value) -> Result<Value, String> {
     let unread = |value: &str, into: &str| {
         Err(format!(

@@ -20,7 +20,7 @@ pub enum Resolution {
     Found(Arc<DeclType>),
     /// The kind has no published schema.
     NotFound,
-    /// The schema could not be had now, or cannot be read; the text says why.
+    /// The schema is temporarily unavailable or cannot be parsed, with the reason.
     Unavailable(String),
 }
 

@@ -83,7 +83,8 @@ impl RestMapper {
         kinds
     }
 
-    /// The kind that `resource` has in each wanted group version. Only group and version of a [`Gvr`] are asked.
+    /// Returns the kind that `resource` has in each wanted group version. `is_wanted` sees one [`Gvr`] of each and may only
+    /// depend on its group and version.
     fn kinds_in(&self, resource: &str, is_wanted: impl Fn(&Gvr) -> bool) -> Vec<Gvk> {
         let mut kinds = Vec::new();
         let mut rest = self.resources.as_slice();

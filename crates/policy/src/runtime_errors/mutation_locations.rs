@@ -87,39 +87,34 @@ fn deepest_field(ast: &Ast, id: ExprId, path: &[String], depth: usize) -> (usize
     let Some((name, rest)) = path.split_first() else {
         return current;
     };
-    match ast.expr(id) {
+    // The value of the next field, and the node of its name.
+    let next = match ast.expr(id) {
         Expr::Struct { fields, .. } => {
             let field = fields.iter().find(|field| *field.field == **name);
-            field.map_or(current, |field| {
-                let nested = deepest_field(ast, field.value, rest, depth.saturating_add(1));
-                if nested.1 == field.value {
-                    (nested.0, field.id)
-                } else {
-                    nested
-                }
-            })
+            field.map(|field| (field.value, field.id))
         }
         Expr::Map(entries) => {
             let is_key = |key: ExprId| matches!(ast.expr(key), Expr::Literal(Literal::String(text)) if **text == **name);
             let entry = entries.iter().find(|entry| is_key(entry.key));
-            entry.map_or(current, |entry| {
-                let nested = deepest_field(ast, entry.value, rest, depth.saturating_add(1));
-                if nested.1 == entry.value {
-                    (nested.0, entry.key)
-                } else {
-                    nested
-                }
-            })
+            entry.map(|entry| (entry.value, entry.key))
         }
         Expr::List { elements, .. } => {
             let reached = elements
                 .iter()
                 .map(|id| deepest_field(ast, *id, path, depth));
-            reached
+            return reached
                 .filter(|found| found.0 > depth)
                 .max_by_key(|found| found.0)
-                .unwrap_or(current)
+                .unwrap_or(current);
         }
-        _ => current,
-    }
+        _ => None,
+    };
+    next.map_or(current, |(value, name)| {
+        let nested = deepest_field(ast, value, rest, depth.saturating_add(1));
+        if nested.1 == value {
+            (nested.0, name)
+        } else {
+            nested
+        }
+    })
 }

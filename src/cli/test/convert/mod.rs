@@ -251,7 +251,7 @@ fn printable(text: &str) -> Result<String, serde_norway::Error> {
 /// Converts a suite.
 ///
 /// # Errors
-/// Where this build is broken.
+/// If this build is broken.
 pub fn run(options: &ConvertOptions) -> Result<Converted, Broken> {
     let mut suite = match read(&options.suite) {
         Ok(suite) => suite,

@@ -102,7 +102,7 @@ impl Shared {
         let is_there = matches!(load, Load::Loaded(_));
         document.load = load;
         document.version.fetch_add(1, Ordering::Relaxed);
-        // Who was judged without the document is judged again once it is there, or once it is known why not.
+        // Policies that were checked without the document are checked again when it is loaded or has failed.
         let mut touched = Vec::new();
         for (n_needed, policy) in &document.waiting {
             match parked.get_mut(policy) {
@@ -160,7 +160,7 @@ impl Missing {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Schemas {
     pub(super) documents: BTreeMap<GroupVersion, Arc<Types>>,
-    /// Documents that are published and could not be had now.
+    /// Published documents that are temporarily unavailable.
     pub(crate) waiting: BTreeMap<GroupVersion, Missing>,
     /// Documents that are not those of the index.
     pub(super) passing: Vec<Missing>,

@@ -189,7 +189,7 @@ async fn a_generation_is_compiled_once_whatever_else_changes() {
         .probes
         .put(probe(1, 6, "FromCluster"), EventSource::Watched);
     reconciled(&context, &log, 1).await;
-    // Nothing binds the policy, so that nothing is denied.
+    // The policy has no binding and denies no request.
     assert_eq!(outcomes(&log), ["Failed"]);
     assert_compiled(&context, 1);
     let first = context.admissions.get(&policy(AT_MOST_FIVE)).unwrap();

@@ -95,7 +95,7 @@ async fn each_minute_what_is_depended_on_is_read_again() {
     let resync = tokio::spawn(periodic_resync::run(Arc::clone(&context)));
     tokio::time::sleep(Duration::from_secs(185)).await;
     assert_eq!(n_reads(&log), 1 + 3);
-    // Nothing changed, so that nothing was evaluated.
+    // No input changed, so no probe was evaluated.
     assert_eq!(outcomes(&log).len(), 3);
 
     version.store(2, Ordering::Relaxed);
@@ -103,7 +103,7 @@ async fn each_minute_what_is_depended_on_is_read_again() {
     until(|| outcomes(&log).len() >= 6).await;
     assert_eq!(outcomes(&log)[3..6], vec!["Failed"; 3]);
 
-    // What cannot be read is said.
+    // The status reports the unreadable input.
     version.store(0, Ordering::Relaxed);
     tokio::time::sleep(Duration::from_secs(61)).await;
     until(|| outcomes(&log).len() >= 9).await;

@@ -20,7 +20,7 @@ use crate::validation_rules;
 /// notification follows.
 ///
 /// # Errors
-/// Where it cannot be read, or the process ends.
+/// If it cannot be read, or the process ends.
 pub(super) async fn check(
     context: &Context,
     entry: &Entry,
@@ -101,7 +101,7 @@ mod tests {
     use crate::cluster::testing::{Reply, client, paths};
     use crate::telemetry::Metrics;
 
-    /// The entry of the definition that the watch has told of.
+    /// Returns the entry of a definition that the watch has reported.
     fn entry(context: &Context, value: &Value) -> Entry {
         let (definition, rules) = read_with_rules(value).parts();
         let mut listener = Listener::new(context).unwrap();

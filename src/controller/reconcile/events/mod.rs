@@ -194,7 +194,7 @@ impl EventCorrelator {
     /// Sends an event, or counts it up where it was sent before.
     ///
     /// # Errors
-    /// Where the API server does not take it.
+    /// If the API server does not accept it.
     async fn send(&mut self, context: &Context, event: &PendingEvent) -> Result<(), Error> {
         let now = Instant::now();
         self.0

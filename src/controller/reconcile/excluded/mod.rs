@@ -1,7 +1,7 @@
 //! Removal of our status from policies that are excluded.
 //!
-//! They are neither checked nor written, and have no metrics. A policy that becomes excluded, or that an earlier run has
-//! checked, loses what we wrote once: no status remains that nobody updates.
+//! Excluded policies are neither checked nor written, and have no metrics. If an earlier run has written the status of a
+//! policy that is excluded now, the conditions are removed once, so that no outdated status remains.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::controller::subjects::exclude::Excluded;
 use crate::controller::subjects::store::Entry;
 use crate::telemetry::metrics::Skipped;
 
-/// Leaves a policy alone: it has no series and nothing of ours in its status; its probes wait.
+/// Excludes a policy: removes its metrics and what we wrote to its status; its probes are pending.
 ///
 /// # Errors
-/// Where the API server does not take what has to be written.
+/// If the API server rejects a write.
 pub(crate) async fn leave(
     context: &Arc<Context>,
     entry: &Entry,
@@ -26,7 +26,7 @@ pub(crate) async fn leave(
     let (id, policy) = (&entry.id, &entry.policy);
     context.metrics.remove_policy(id);
     context.admissions.forget(id);
-    // Its probes are told so.
+    // The next evaluation writes to the statuses of its probes that the policy is excluded.
     context.probe_runner.add(id);
     if !excluded.owns_status {
         return Ok(Skipped::Excluded.into());

@@ -191,7 +191,7 @@ impl Params {
     /// Reads an object that is listed, unless it was read before and has not changed since.
     ///
     /// # Errors
-    /// Why it could not be read.
+    /// The reason why it could not be read.
     pub(crate) async fn read(
         &self,
         client: &Client,

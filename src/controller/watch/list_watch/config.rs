@@ -26,13 +26,13 @@ impl Representation {
     }
 }
 
-/// How the objects are listed.
+/// Forms of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Listing {
-    /// As the first events of the watch, one object in memory at a time; by pages of so many where the
-    /// API server says that it cannot.
+    /// As the first events of the watch, with one object in memory at a time. In pages of this size if the API server
+    /// does not stream lists.
     Streamed(u32),
-    /// By pages of so many objects.
+    /// In pages of this size.
     Paged(u32),
 }
 
@@ -43,9 +43,9 @@ pub(crate) struct ListWatchConfig {
     pub(crate) path: String,
     /// Representation of each object.
     pub(crate) representation: Representation,
-    /// How it is listed.
+    /// The form of the list.
     pub(crate) listing: Listing,
-    /// How long one watch request lives.
+    /// The duration of one watch request.
     pub(crate) life: Duration,
     /// The most memory that the tree of one object may need, in bytes; `usize::MAX` if the type of the objects builds none
     /// or has its own limit.

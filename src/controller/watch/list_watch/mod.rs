@@ -2,8 +2,8 @@
 //!
 //! The watcher lists, resumes and relists. Its objects are [`RawObject`]s, so that an object that cannot be parsed is an
 //! event about that object and never a failure of the watch. Its requests go through [`transport`], which limits their
-//! time, silence and size, and reports what the watcher consumes: bookmarks, causes of failures, ends that are not
-//! ordinary.
+//! time, silence and size, and reports what the watcher consumes: bookmarks, causes of failures, and
+//! unexpected ends.
 //!
 //! A failure is an event too. The next call of [`ListWatch::next`] tries again; there are no silent retries. Lists are
 //! consistent: `resourceVersion` is unset.
@@ -32,25 +32,25 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 pub(crate) use self::config::{ListWatchConfig, Listing, Representation};
 use self::object::RawObject;
 pub(crate) use self::object::Unreadable;
-use self::transport::Report;
+use self::transport::{Failure, Report};
 use crate::cluster::error::Error;
 
 /// Events of a list or a watch.
 #[derive(Debug)]
 pub(crate) enum ListWatchEvent<K> {
-    /// A list begins: what was listed before may be gone.
+    /// A list begins. Objects that it does not contain were deleted.
     Init,
     /// An object of the list.
     InitApply(K),
-    /// The list is whole.
+    /// The list is complete.
     InitDone,
     /// An object was created or changed.
     Apply(K),
     /// An object was deleted.
     Delete(K),
-    /// The watch works, and nothing has happened.
+    /// The watch works.
     Alive,
-    /// An object exists, and cannot be read.
+    /// An object cannot be parsed.
     Unreadable(Unreadable),
     /// The known resource version is too old to resume from: a list follows.
     Expired,
@@ -63,7 +63,7 @@ pub(crate) struct ListWatch<K> {
     client: Client,
     config: ListWatchConfig,
     watch: Mutex<Watch>,
-    /// Events that precede the next one of the watcher.
+    /// Events that are returned before the watcher is read again.
     pending: VecDeque<ListWatchEvent<K>>,
     kind: PhantomData<fn() -> K>,
 }
@@ -73,9 +73,7 @@ struct Watch {
     events: BoxStream<'static, watcher::Result<Event<RawObject>>>,
     reports: UnboundedReceiver<Report>,
     /// The cause of the next failure.
-    failure: Option<Error>,
-    /// True if a page was too long for its number of objects.
-    is_page_too_long: bool,
+    failure: Option<Failure>,
 }
 
 /// The next item of a watch.
@@ -98,22 +96,21 @@ impl Watch {
         let (sender, reports) = unbounded_channel();
         let client = transport::client(client.clone(), config, sender);
         let seconds = u32::try_from(config.life.as_secs().max(1)).unwrap_or(u32::MAX);
-        let of_watcher = Config::default().timeout(seconds);
-        let of_watcher = match config.listing {
-            Listing::Streamed(_) => of_watcher.streaming_lists(),
-            Listing::Paged(size) => of_watcher.page_size(size),
+        let watcher_config = Config::default().timeout(seconds);
+        let watcher_config = match config.listing {
+            Listing::Streamed(_) => watcher_config.streaming_lists(),
+            Listing::Paged(size) => watcher_config.page_size(size),
         };
         let api = Api::<RawObject>::all_with(client, &config.path);
         Self {
-            events: watcher(api, of_watcher).boxed(),
+            events: watcher(api, watcher_config).boxed(),
             reports,
             failure: None,
-            is_page_too_long: false,
         }
     }
 
-    /// Returns the reports of the transport and the events of the watcher in the order of the lines on the wire: a report
-    /// that is sent while an event is awaited precedes the event.
+    /// Returns the next reports of the transport and event of the watcher, in the order of the lines on the wire: reports
+    /// that are sent while an event is awaited precede the event.
     async fn next(&mut self) -> Vec<Next> {
         let mut next = Vec::new();
         let event = tokio::select! {
@@ -154,24 +151,22 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
             }
             let watch = self.watch.get_mut().unwrap_or_else(PoisonError::into_inner);
             for next in watch.next().await {
-                self.take(next);
+                self.handle(next);
             }
         }
     }
 
-    fn take(&mut self, next: Next) {
+    fn handle(&mut self, next: Next) {
         let watch = self.watch.get_mut().unwrap_or_else(PoisonError::into_inner);
         match next {
             Next::Report(Report::Progress) => self.pending.push_back(ListWatchEvent::Alive),
-            Next::Report(Report::Failed(error)) => watch.failure = Some(error),
-            Next::Report(Report::PageTooLong) => watch.is_page_too_long = true,
+            Next::Report(Report::Failed(failure)) => watch.failure = Some(failure),
             Next::Report(Report::Event(event)) => self.event(*event),
             Next::Event(event) => match *event {
                 Ok(event) => self.event(event),
                 Err(error) => {
                     let reported = watch.failure.take();
-                    let is_page_too_long = std::mem::take(&mut watch.is_page_too_long);
-                    self.fail(&error, reported, is_page_too_long);
+                    self.fail(reported.unwrap_or_else(|| unreported(&error).into()));
                 }
             },
         }
@@ -180,7 +175,7 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
     fn event(&mut self, event: Event<RawObject>) {
         let max_unpacked = self.config.max_unpacked;
         let parsed = |object: &RawObject| object.parse::<K>(max_unpacked);
-        let signal = match event {
+        let event = match event {
             Event::Init => ListWatchEvent::Init,
             Event::InitApply(object) => {
                 parsed(&object).map_or_else(ListWatchEvent::Unreadable, ListWatchEvent::InitApply)
@@ -198,23 +193,25 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
                 }
             },
         };
-        let is_list_over = matches!(signal, ListWatchEvent::InitDone);
-        self.pending.push_back(signal);
+        let is_list_over = matches!(event, ListWatchEvent::InitDone);
+        self.pending.push_back(event);
         // A streamed list ends as a watch that works.
         if is_list_over && matches!(self.config.listing, Listing::Streamed(_)) {
             self.pending.push_back(ListWatchEvent::Alive);
         }
     }
 
-    /// Handles a failure of the watcher, whose cause the transport may have reported.
-    fn fail(&mut self, error: &watcher::Error, reported: Option<Error>, is_page_too_long: bool) {
-        match self.config.listing {
-            Listing::Paged(size) if is_page_too_long => {
+    /// Handles a failure of the watcher.
+    fn fail(&mut self, failure: Failure) {
+        let (Listing::Streamed(size) | Listing::Paged(size)) = self.config.listing;
+        let is_streamed = matches!(self.config.listing, Listing::Streamed(_));
+        let error = match failure {
+            Failure::PageTooLong => {
                 self.config.listing = Listing::Paged((size / 2).max(1));
                 self.restart();
                 return;
             }
-            Listing::Streamed(size) if reported.as_ref().is_some_and(is_streaming_refused) => {
+            Failure::Request(error) if is_streamed && is_streaming_rejected(&error) => {
                 tracing::debug!(
                     path = self.config.path,
                     "the API server does not stream lists"
@@ -223,15 +220,14 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
                 self.restart();
                 return;
             }
-            _ => {}
-        }
-        let cause = reported.unwrap_or_else(|| cause(error));
-        if !may_resume(&cause) {
+            Failure::Request(error) => error,
+        };
+        if !may_resume(&error) {
             self.restart();
         }
-        self.pending.push_back(match cause {
+        self.pending.push_back(match error {
             Error::Status { code: 410, .. } => ListWatchEvent::Expired,
-            cause => ListWatchEvent::Failed(cause),
+            error => ListWatchEvent::Failed(error),
         });
     }
 
@@ -241,8 +237,8 @@ impl<K: Resource + DeserializeOwned> ListWatch<K> {
     }
 }
 
-/// The cause of a failure that the transport did not report.
-fn cause(error: &watcher::Error) -> Error {
+/// The error of a failure that the transport did not report.
+fn unreported(error: &watcher::Error) -> Error {
     match error {
         watcher::Error::WatchError(status) => Error::Status {
             code: status.code,
@@ -252,8 +248,8 @@ fn cause(error: &watcher::Error) -> Error {
     }
 }
 
-/// Returns true if a watch may resume where it was after such a failure. After a lost event, or if the API server rejects
-/// the request itself, only a list helps.
+/// Returns true if a watch may resume from its last version after the error. A lost event, or a rejected request,
+/// requires a list.
 fn may_resume(error: &Error) -> bool {
     match error {
         Error::Status { code, .. } => matches!(code, 401 | 403 | 429 | 500 | 502 | 503),
@@ -263,7 +259,7 @@ fn may_resume(error: &Error) -> bool {
 }
 
 /// Returns true if the API server does not support streamed lists.
-fn is_streaming_refused(error: &Error) -> bool {
+fn is_streaming_rejected(error: &Error) -> bool {
     match error {
         Error::Status { code, message } => {
             matches!(code, 400 | 422) && message.contains("sendInitialEvents")

@@ -16,10 +16,10 @@ use super::skim::Skim;
 use crate::controller::process::memory::{self, mebibytes};
 use crate::controller::subjects::packed::full_name;
 
-/// An object that cannot be read.
+/// An object that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unreadable {
-    /// Its name, with its namespace before it where it has one; empty where that cannot be read either.
+    /// Its name, as `namespace/name` if it has a namespace. Empty if it cannot be read.
     pub(crate) name: String,
     /// Description of the problem.
     pub(crate) problem: String,
@@ -50,10 +50,20 @@ struct OutlineMetadata {
     resource_version: Option<String>,
 }
 
+/// Returns the resource version of an object of any kind. `None` if it has none.
+pub(super) fn resource_version(object: &RawValue) -> Option<String> {
+    let version = outline(object).metadata?.resource_version;
+    version.filter(|version| !version.is_empty())
+}
+
+fn outline(object: &RawValue) -> Outline {
+    serde_json::from_str(object.get()).unwrap_or_default()
+}
+
 impl RawObject {
     pub(super) fn new(text: Box<RawValue>) -> Self {
-        let outline: Outline = serde_json::from_str(text.get()).unwrap_or_default();
-        let metadata = outline.metadata.unwrap_or_default();
+        let Outline { metadata, too_long } = outline(&text);
+        let metadata = metadata.unwrap_or_default();
         Self {
             metadata: ObjectMeta {
                 name: metadata.name,
@@ -63,13 +73,9 @@ impl RawObject {
                     .filter(|version| !version.is_empty()),
                 ..ObjectMeta::default()
             },
-            too_long: outline.too_long,
+            too_long,
             text,
         }
-    }
-
-    pub(super) fn resource_version(&self) -> Option<&str> {
-        self.metadata.resource_version.as_deref()
     }
 
     /// Parses the object, which may need `max_unpacked` bytes of memory. An object without a name is unreadable, since a

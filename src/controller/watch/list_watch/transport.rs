@@ -1,19 +1,21 @@
-//! The transport of one watch: a client that knows the requests of `kube_runtime::watcher`.
+//! The transport of one watch: the client that `kube_runtime::watcher` sends its requests with.
 //!
-//! The watcher has no deadlines, consumes bookmarks, and resumes without a failure when a response breaks off. The
-//! transport sees the head of each response and each of its lines. It reports progress and failures, limits time, silence
-//! and size, and asks for consistent lists.
+//! The watcher has no deadlines, consumes bookmarks, and resumes silently after an interrupted response. The transport
+//! sees the head of each response and each of its lines. It reports progress and failures, limits time, silence and size,
+//! and requests consistent lists.
 //!
-//! Each line is passed on when the watcher asks for it, so that reports and events have one order.
+//! It passes a line on only when the watcher reads it, so that reports and events have one order.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use ::http::uri::InvalidUri;
+use ::http::{Request, Response, StatusCode, Uri, header};
 use futures::stream;
-use http::{Request, Response, StatusCode, Uri, header};
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Collected, Limited, StreamBody};
+use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Bytes, Frame};
 use kube::Client;
 use kube::client::Body;
@@ -28,8 +30,9 @@ use super::config::{ListWatchConfig, Representation};
 use super::lines::{Line, Lines};
 use super::object::{self, RawObject};
 use crate::cluster::error::{Error, describe};
-use crate::cluster::http::{MAX_ERROR_BYTES, message};
+use crate::cluster::http;
 use crate::controller::process::memory::{MAX_WIRE_OBJECT, mebibytes};
+use crate::controller::subjects::event_source::compare_versions;
 
 /// How long the head of a response may take, and how long a list may be silent.
 pub(super) const START_TIMEOUT: Duration = Duration::from_secs(15);
@@ -48,22 +51,29 @@ const MIN_LIFE: Duration = Duration::from_secs(1);
 /// Source: apimachinery `pkg/apis/meta/v1/types.go`, `InitialEventsAnnotationKey`.
 pub(super) const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
-/// Facts about a watch that its events lack.
+/// Facts about a watch that the events of the watcher lack.
 #[derive(Debug)]
 pub(super) enum Report {
     /// The watch works.
     Progress,
     /// An event that the watcher ignores or rejects.
     Event(Box<Event<RawObject>>),
-    /// A page of a list is too long for so many objects. The watcher fails next.
-    PageTooLong,
     /// The cause of the watcher's next failure.
-    Failed(Error),
+    Failed(Failure),
 }
 
-impl From<Error> for Report {
+/// Causes of a failure of the watcher.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// A page of several objects is too long.
+    PageTooLong,
+    /// A request failed.
+    Request(Error),
+}
+
+impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::Failed(error)
+        Self::Request(error)
     }
 }
 
@@ -150,14 +160,10 @@ impl Transport {
         let response = self.client.send(Request::from_parts(head, body)).await?;
         let (head, body) = response.into_parts();
         if head.status == StatusCode::OK {
-            return Ok(body);
+            Ok(body)
+        } else {
+            Err(http::status_error(head.status, body).await)
         }
-        let text = Limited::new(body, MAX_ERROR_BYTES).collect().await;
-        let text = text.map(Collected::to_bytes).unwrap_or_default();
-        Err(Error::Status {
-            code: head.status.as_u16(),
-            message: message(&text),
-        })
     }
 
     fn response(self, source: impl Source) -> Response<ResponseBody> {
@@ -166,14 +172,14 @@ impl Transport {
             match source.next().await {
                 Ok(Some(bytes)) => Some((Ok(Frame::data(bytes)), Some((transport, source)))),
                 Ok(None) => None,
-                Err(report) => Some((Err(transport.fail(report)), None)),
+                Err(failure) => Some((Err(transport.fail(failure)), None)),
             }
         });
         Response::new(StreamBody::new(frames).boxed_unsync())
     }
 
-    fn fail(&self, report: Report) -> Reported {
-        self.report(report);
+    fn fail(&self, failure: Failure) -> Reported {
+        self.report(Report::Failed(failure));
         Reported
     }
 
@@ -183,8 +189,8 @@ impl Transport {
     }
 }
 
-/// Returns `uri` without the watcher's `resourceVersion=0`, by which the API server would stream the list of any state.
-fn consistent(uri: &Uri) -> Result<Uri, http::uri::InvalidUri> {
+/// Returns `uri` without the watcher's `resourceVersion=0`, which lets the API server stream a list of any age.
+fn consistent(uri: &Uri) -> Result<Uri, InvalidUri> {
     let text = uri.to_string().replacen("?&", "?", 1);
     match text.strip_suffix("&resourceVersion=0") {
         Some(text) if text.contains("sendInitialEvents=true") => text.parse(),
@@ -192,10 +198,10 @@ fn consistent(uri: &Uri) -> Result<Uri, http::uri::InvalidUri> {
     }
 }
 
-/// A response body, as it is passed to the watcher.
+/// A response body for the watcher.
 trait Source: Send + 'static {
-    /// Returns the next bytes; `None` at an ordinary end.
-    fn next(&mut self) -> impl Future<Output = Result<Option<Bytes>, Report>> + Send;
+    /// Returns the next bytes. `None` at an ordinary end.
+    fn next(&mut self) -> impl Future<Output = Result<Option<Bytes>, Failure>> + Send;
 }
 
 /// A page of a list.
@@ -207,7 +213,7 @@ struct Page {
 }
 
 impl Source for Page {
-    async fn next(&mut self) -> Result<Option<Bytes>, Report> {
+    async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         let end = self.end.min(Instant::now() + START_TIMEOUT);
         let bytes = match timeout_at(end, self.body.frame()).await {
             Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
@@ -225,7 +231,7 @@ impl Source for Page {
             ))
             .into())
         } else {
-            Err(Report::PageTooLong)
+            Err(Failure::PageTooLong)
         }
     }
 }
@@ -269,7 +275,7 @@ struct BookmarkMetadata {
 }
 
 impl Source for Watch {
-    async fn next(&mut self) -> Result<Option<Bytes>, Report> {
+    async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         while !self.is_over {
             let end = if self.is_list {
                 self.end.min(Instant::now() + START_TIMEOUT)
@@ -294,10 +300,10 @@ impl Source for Watch {
 }
 
 impl Watch {
-    /// Returns the line that the watcher gets; `None` if it gets none.
+    /// Returns the line for the watcher. `None` if the event is reported instead.
     ///
     /// # Errors
-    /// If it is no event.
+    /// If the line is not an event.
     fn event(&mut self, line: &[u8]) -> Result<Option<String>, Error> {
         let event: WireEvent<'_> =
             serde_json::from_slice(line).map_err(|error| Error::Decode(error.to_string()))?;
@@ -315,14 +321,14 @@ impl Watch {
             }
         }
         let is_deleted = event.type_ == "DELETED";
-        let object = RawObject::new(event.object.to_owned());
-        if let Some(version) = object.resource_version() {
-            version.clone_into(&mut self.version);
+        if let Some(version) = object::resource_version(event.object) {
+            self.version = version;
             // The watcher ignores deletions before the end of a list.
             if !(self.is_list && is_deleted) {
                 return Ok(Some(line_of(&event.type_, event.object.get())));
             }
         }
+        let object = RawObject::new(event.object.to_owned());
         let event = match (is_deleted, self.is_list) {
             (true, _) => Event::Delete(object),
             (false, true) => Event::InitApply(object),
@@ -332,7 +338,8 @@ impl Watch {
         Ok(None)
     }
 
-    /// Returns the line of a bookmark, or of an error if the cluster was set back, as by the restore of a backup.
+    /// Returns the line of a bookmark. Returns that of an error if the cluster was restored from a backup: then the
+    /// bookmark is older than the last version.
     fn bookmark(&mut self, object: &RawValue) -> String {
         let Bookmark { metadata } = serde_json::from_str(object.get()).unwrap_or_default();
         let annotations = metadata.annotations.unwrap_or_default();
@@ -340,7 +347,7 @@ impl Watch {
             .get(INITIAL_EVENTS_END)
             .is_some_and(|value| value == "true");
         if let Some(version) = metadata.resource_version.filter(|it| !it.is_empty()) {
-            if !self.is_list && is_older(&version, &self.version) {
+            if !self.is_list && compare_versions(&version, &self.version) == Some(Ordering::Less) {
                 self.is_over = true;
                 return line_of("ERROR", r#"{"code":410}"#);
             }
@@ -369,15 +376,7 @@ impl Watch {
     }
 }
 
-/// Returns a line of a watch, in the order of fields that the watcher can parse without a tree.
+/// Returns a line of a watch. The type precedes the object, so that serde reads the object directly.
 fn line_of(type_: &str, object: &str) -> String {
     format!("{{\"type\":\"{type_}\",\"object\":{object}}}\n")
-}
-
-/// Returns true if the resource version `new` is older than `known`; both are numbers (KEP-5504).
-fn is_older(new: &str, known: &str) -> bool {
-    match (new.parse::<u64>(), known.parse::<u64>()) {
-        (Ok(new), Ok(known)) => new < known,
-        _ => false,
-    }
 }

@@ -40,7 +40,7 @@ enum Selected {
     Value(Value),
     /// Nothing: the value is null.
     Null,
-    /// Nothing can be selected.
+    /// The shape has no such field.
     Unfit(DiagnosticKind),
 }
 
