@@ -28,7 +28,7 @@ use self::stream::Stream;
 ///
 /// ```
 /// let found = antlr::findings("object.spec == (1");
-/// let message = &found.as_slice()[0].message;
+/// let message = found.as_slice()[0].to_string();
 /// assert!(message.starts_with("Syntax error: missing ')' at"), "{message}");
 /// ```
 ///
