@@ -30,7 +30,7 @@
 //! let text = "isIP(object.metadata.name) || object.spec.sise > 3";
 //! let ast = Arc::new(syntax::parse(text).0.ok_or("a syntax error")?);
 //! let (_, found) = checker::check(&ast, text, &env);
-//! assert_eq!(found.as_slice()[0].message, "undefined field 'sise'");
+//! assert_eq!(found.as_slice()[0].to_string(), "undefined field 'sise'");
 //! # Ok::<(), String>(())
 //! ```
 //!
