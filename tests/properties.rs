@@ -23,7 +23,7 @@ use vap_status_controller::cel::syntax::parse;
 
 /// Failures that fuzzers once found.
 #[test]
-fn properties_hold_of_what_was_found() {
+fn properties_hold_for_recorded_cases() {
     let world = World::new();
     for text in [
         // For one of the inputs the selector is an error, which counts for one code point.
@@ -119,7 +119,7 @@ fn properties_hold() {
 }
 
 #[test]
-fn trees_are_written_as_they_were_parsed() {
+fn printed_trees_parse_to_the_same_tree() {
     let (ast, _) = parse("(a+(b*c)).all(x,has(x.y))");
     let ast = ast.unwrap();
     assert_eq!(unparse(&ast, ast.root()), "(a + b * c).all(x, has(x.y))");

@@ -24,7 +24,7 @@ use vap_status_controller::policy::runtime_errors::Dependence;
 fn warnings_are_those_of_the_type_checker() {
     let corpus = corpus::directory().unwrap();
     let (policies, crds) = (corpus.join("policies"), corpus.join("crds"));
-    checks::warnings_are_those_of_the_type_checker(&[policies], &[crds], 401);
+    checks::warnings_match_the_type_checker(&[policies], &[crds], 401);
 }
 
 /// Every file that the API server takes is read: of the corpus none is refused by kubectl.

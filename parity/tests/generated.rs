@@ -26,5 +26,5 @@ fn warnings_are_those_of_the_type_checker() {
     };
     cases::write(made.path(), 11, counts).unwrap();
     let (policies, crds) = (made.path().join("policies"), made.path().join("crds"));
-    checks::warnings_are_those_of_the_type_checker(&[policies], &[crds], 300);
+    checks::warnings_match_the_type_checker(&[policies], &[crds], 300);
 }

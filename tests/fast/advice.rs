@@ -52,7 +52,7 @@ fn advised<'a>(help: &'a str, before: &str) -> &'a str {
 }
 
 #[test]
-fn a_condition_that_an_object_holds_has_to_be_compared() {
+fn boolean_field_as_condition_advises_comparison() {
     let plain = "object.spec.template.spec.securityContext.?runAsNonRoot.orValue(false)";
     let whole = format!("write `{plain} == true`");
     advises(DEPLOYMENT, plain, ("result-type", &whole));
@@ -68,7 +68,7 @@ fn a_condition_that_an_object_holds_has_to_be_compared() {
 
 /// The guarded expression that is advised compiles, and is guarded.
 #[test]
-fn what_is_advised_in_place_of_a_chain_is_sound() {
+fn advised_chain_replacement_compiles() {
     for (chain, rest) in [
         (
             "object.spec.template.spec.securityContext.runAsNonRoot",
@@ -101,7 +101,7 @@ fn what_is_advised_in_place_of_a_chain_is_sound() {
 }
 
 #[test]
-fn tests_for_what_is_no_field() {
+fn has_without_field_selection_gives_advice() {
     let macro_call = "invalid-macro-call";
     for (expression, advice) in [
         (
@@ -128,7 +128,7 @@ fn tests_for_what_is_no_field() {
 }
 
 #[test]
-fn operators_on_quantities() {
+fn quantity_operators_give_advice() {
     let rule = "no-matching-overload";
     advises(
         DEPLOYMENT,
@@ -150,7 +150,7 @@ fn operators_on_quantities() {
 }
 
 #[test]
-fn fields_that_are_elsewhere() {
+fn misplaced_field_advises_its_path() {
     advises(
         DEPLOYMENT,
         "object.spec.containers.all(c, c.image == 'x')",
@@ -180,7 +180,7 @@ fn fields_that_are_elsewhere() {
 }
 
 #[test]
-fn names_that_are_no_identifiers() {
+fn non_identifier_names_advise_index() {
     let crd =
         manifest::crd(&json!({"x-dash": {"type": "string"}, "namespace": {"type": "string"}}));
     for (expression, advice) in [
@@ -207,7 +207,7 @@ fn names_that_are_no_identifiers() {
 }
 
 #[test]
-fn resources_that_are_almost_right() {
+fn near_resource_names_are_suggested() {
     let spec = "  validations:\n  - expression: object.spec.replicas > 1\n";
     for (resource, meant) in [
         ("deployments/scales", "did you mean `deployments/scale`?"),
@@ -221,7 +221,7 @@ fn resources_that_are_almost_right() {
 }
 
 #[test]
-fn an_expression_that_yaml_takes_for_a_tag() {
+fn unquoted_negation_advises_quotes() {
     let spec = "  validations:\n  - expression: !has(object.x)\n";
     let found = findings(&policy(POD, "CREATE", spec));
     let [(rule, _, help)] = &found[..] else {
@@ -232,7 +232,7 @@ fn an_expression_that_yaml_takes_for_a_tag() {
 }
 
 #[test]
-fn one_cause_is_told_once() {
+fn one_cause_gives_one_finding() {
     let rules = |spec: &str| -> Vec<String> {
         let found = findings(&policy(DEPLOYMENT, "CREATE", spec)).into_iter();
         found.map(|found| found.0).collect()
@@ -264,7 +264,7 @@ fn one_cause_is_told_once() {
 }
 
 #[test]
-fn what_is_never_in_a_list() {
+fn impossible_list_element_gives_advice() {
     let found = of_validation(DEPLOYMENT, "'app' in object.spec.template.spec.containers");
     assert_eq!(
         found[0].1,
@@ -324,7 +324,7 @@ fn functions_and_names_of_other_languages_are_suggested() {
 }
 
 #[test]
-fn what_operators_and_patterns_take_is_said() {
+fn operand_types_and_pattern_syntax_are_shown() {
     let overload = "no-matching-overload";
     for (expression, rule, advice) in [
         (
@@ -358,7 +358,7 @@ fn what_operators_and_patterns_take_is_said() {
 }
 
 #[test]
-fn a_scope_that_does_not_fit_is_what_is_told() {
+fn scope_mismatch_is_the_finding() {
     let text = policy(
         POD,
         "CREATE",

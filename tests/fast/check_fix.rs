@@ -65,7 +65,7 @@ fn check(test: &str, wrong: &str, right: &str) {
 }
 
 #[test]
-fn what_has_one_mend_is_mended() {
+fn unambiguous_fixes_are_applied() {
     let rule = |from: &str, to: &str| policy(&RULE.replace(from, to), SOUND);
     let sound = policy(RULE, SOUND);
     let with = |expression: &str| policy(RULE, &format!("expression: {expression}"));
@@ -164,7 +164,7 @@ fn what_has_one_mend_is_mended() {
 }
 
 #[test]
-fn what_has_no_single_mend_is_left() {
+fn ambiguous_fixes_are_not_applied() {
     for (n, text) in [
         // Two kinds of the same distance, and what has no suggestion.
         policy(RULE, "expression: object.spec.zzzz == 1"),
@@ -189,7 +189,7 @@ fn what_has_no_single_mend_is_left() {
 }
 
 #[test]
-fn a_file_with_a_new_finding_is_left_as_it_was() {
+fn fix_with_new_finding_is_discarded() {
     // What the misspelt key hides has a finding itself.
     let hidden = policy(RULE, "expresion: object.spec.zzzz == 1");
     let anchor = policy(&RULE.replace("operations: [CREATE]", "operations: &ops [create]"), SOUND)
@@ -226,7 +226,7 @@ fn a_file_with_a_new_finding_is_left_as_it_was() {
 }
 
 #[test]
-fn one_mend_is_made_where_another_is_not() {
+fn fixes_are_independent() {
     let text = policy(
         &RULE.replace("CREATE", "create"),
         "expresion: object.spec.zzzz == 1",
@@ -242,7 +242,7 @@ fn one_mend_is_made_where_another_is_not() {
 }
 
 #[test]
-fn what_is_not_reported_is_not_mended() {
+fn suppressed_findings_are_not_fixed() {
     let text = policy(RULE, "expression: object.spec.replica <= 50");
     let root = directory("fix-suppressed", &[("p.yaml", &text)]);
     let (_, err, _) = vap(&[
@@ -256,7 +256,7 @@ fn what_is_not_reported_is_not_mended() {
 }
 
 #[test]
-fn standard_input_is_refused_and_programs_get_the_mends() {
+fn fix_of_standard_input_fails_and_json_has_fixes() {
     for flag in ["--fix", "--diff"] {
         let (out, err, exit) = vap(&["-", flag]);
         assert_eq!((out.as_str(), exit), ("", Exit::WrongUse));
@@ -286,7 +286,7 @@ fn standard_input_is_refused_and_programs_get_the_mends() {
 
 #[cfg(unix)]
 #[test]
-fn links_and_permissions_stay() {
+fn fix_keeps_links_and_permissions() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     let text = policy(&RULE.replace("CREATE", "create"), SOUND);
     let root = directory("fix-links", &[("real/p.yaml", &text)]);
@@ -305,7 +305,7 @@ fn links_and_permissions_stay() {
 }
 
 #[test]
-fn rules_are_explained_beneath_the_findings_once() {
+fn explain_flag_shows_each_rule_once() {
     let text = policy(
         RULE,
         "expression: object.spec.replica <= 50 && object.spec.replika > 1",
@@ -440,7 +440,7 @@ fn write_scalar(
 
 /// In all styles, block and flow, each mistake is mended at its bytes, and no other byte changes.
 #[test]
-fn mends_change_nothing_else_in_any_style() {
+fn fixes_change_only_their_scalar_in_each_style() {
     let mut random = Random(23);
     let mut files: Vec<(String, String, String)> = Vec::new();
     let mut n_mends = 0;
@@ -489,7 +489,7 @@ fn mends_change_nothing_else_in_any_style() {
 
 /// The same in a file of JSON.
 #[test]
-fn mends_of_json_change_nothing_else() {
+fn json_fixes_change_only_their_value() {
     let document = |expression: &str| {
         format!(
             "{{\"apiVersion\": \"admissionregistration.k8s.io/v1\", \"kind\": \"ValidatingAdmissionPolicy\",\n\

@@ -117,7 +117,7 @@ fn flags_set_the_level_of_a_rule_and_the_exit_status_follows() {
 }
 
 #[test]
-fn what_is_refused_or_unread_is_reported_at_any_level() {
+fn rejected_and_unreadable_input_ignores_levels() {
     let refused = WRONG.replace("  validations", "  failurePolicy: Never\n  validations");
     let root = directory(
         "refused",
@@ -147,7 +147,7 @@ fn what_is_refused_or_unread_is_reported_at_any_level() {
 }
 
 #[test]
-fn levels_that_cannot_be_are_wrong_use() {
+fn invalid_levels_are_usage_errors() {
     for (args, wanted) in [
         (
             ["--allow", "undefined-feild", "--note", "all"],
@@ -175,7 +175,7 @@ fn check_text(test: &str, text: &str, args: &[&str]) -> (Vec<String>, Vec<String
 }
 
 #[test]
-fn a_comment_allows_the_finding_of_its_line_or_of_what_follows() {
+fn comment_suppresses_finding_of_its_line_or_the_next() {
     const ALLOW: &str = "# vap: allow undefined-field, a webhook adds it";
     let expression = "    expression: object.spec.replica <= 50\n";
     let allowed = (
@@ -231,7 +231,7 @@ fn a_comment_allows_the_finding_of_its_line_or_of_what_follows() {
 }
 
 #[test]
-fn comments_that_allow_nothing_are_found() {
+fn unused_comments_are_reported() {
     let warning = |rule: &str, line: usize| format!("warning {rule} {line}");
     let wrong = |line| warning("undefined-field", line);
     for (n, (comment, wanted)) in [
@@ -289,7 +289,7 @@ fn comments_that_allow_nothing_are_found() {
 }
 
 #[test]
-fn no_comment_hides_what_is_refused() {
+fn comment_does_not_suppress_rejection() {
     let text = WRONG.replace(
         "  validations:",
         "  # vap: allow invalid-value, why\n  failurePolicy: Never\n  validations:",
@@ -304,7 +304,7 @@ fn no_comment_hides_what_is_refused() {
 }
 
 #[test]
-fn a_flood_of_comments_ends_in_an_answer() {
+fn many_comments_are_bounded() {
     let comments = "# vap: allow undefined-field, again\n".repeat(50_000);
     let (found, suppressed) = check_text("flood", &format!("{WRONG}{comments}"), &[]);
     let n = |rule: &str| found.iter().filter(|found| found.contains(rule)).count();
@@ -319,7 +319,7 @@ fn a_flood_of_comments_ends_in_an_answer() {
 }
 
 #[test]
-fn suppressed_findings_are_told() {
+fn suppressed_findings_are_counted_and_listed() {
     let text = WRONG.replace(
         "<= 50",
         "<= 50 # vap: allow undefined-field, a webhook adds it",
@@ -351,7 +351,7 @@ fn suppressed_findings_are_told() {
 }
 
 #[test]
-fn a_configuration_file_is_found_above_the_paths() {
+fn configuration_is_found_in_parent_directory() {
     let levels = "levels: {undefined-field: note}\n";
     let root = directory(
         "config",
@@ -396,7 +396,7 @@ fn a_configuration_file_is_found_above_the_paths() {
 }
 
 #[test]
-fn a_configuration_file_leaves_out_paths_and_sets_defaults() {
+fn configuration_excludes_paths_and_sets_defaults() {
     let crd = fs::read_to_string("config/samples/late/replica_limit_crd.yaml").unwrap();
     let policy = fs::read_to_string("config/samples/missing_param_kind.yaml").unwrap();
     let sort = WRONG.replace("object.spec.replica <= 50", "'[1, 2].sort() == [1, 2]'");
@@ -438,7 +438,7 @@ fn a_configuration_file_leaves_out_paths_and_sets_defaults() {
 }
 
 #[test]
-fn a_wrong_configuration_file_is_wrong_use() {
+fn invalid_configuration_is_usage_error() {
     let root = directory(
         "wrong-config",
         &[(".vap.yaml", "\nlevel: {}\n"), ("p.yaml", WRONG)],
@@ -452,7 +452,7 @@ fn a_wrong_configuration_file_is_wrong_use() {
 }
 
 #[test]
-fn a_baseline_hides_what_was_there_and_tells_what_is_gone() {
+fn baseline_suppresses_old_findings_and_reports_stale_entries() {
     let root = directory(
         "baseline",
         &[
@@ -522,7 +522,7 @@ fn a_baseline_hides_what_was_there_and_tells_what_is_gone() {
 }
 
 #[test]
-fn no_baseline_hides_what_is_refused() {
+fn baseline_does_not_suppress_rejection() {
     let text = WRONG.replace("  validations", "  failurePolicy: Never\n  validations");
     let root = directory("baseline-refused", &[("p.yaml", &text)]);
     let baseline = root.join("b.json");

@@ -380,7 +380,7 @@ fn color_marks_the_states_and_keeps_the_columns() {
 }
 
 #[test]
-fn nothing_that_others_wrote_reaches_the_terminal_as_an_order() {
+fn untrusted_text_is_escaped_for_terminals() {
     let evil = "\u{1b}]0;title\u{7}\u{1b}[2J\u{202e}\r\n\u{9b}31m";
     let since = "2026-03-01T11:58:30Z";
     let mut policy = named(
@@ -420,7 +420,7 @@ fn nothing_that_others_wrote_reaches_the_terminal_as_an_order() {
 }
 
 #[test]
-fn stale_and_missing_statuses_say_so_in_full() {
+fn stale_and_missing_statuses_are_labeled() {
     let text = render::details(&PolicyReport::of(&stale()), now(), terminal(80));
     assert!(text.contains("\nReady:          Stale, Ready\n"), "{text}");
     assert!(
@@ -508,7 +508,7 @@ fn only_a_cluster_of_ready_policies_is_clean() {
 }
 
 #[test]
-fn policies_that_the_controller_leaves_alone_are_no_finding() {
+fn excluded_policies_do_not_fail_the_status() {
     let exclusion = Exclusion::new(&["untouched*".parse().unwrap()], None);
     let report = StatusReport::beside(&[sound(), untouched()], &exclusion);
     assert_eq!(report.policies.last().unwrap().state, State::Excluded);
@@ -535,7 +535,7 @@ fn policies_that_the_controller_leaves_alone_are_no_finding() {
 }
 
 #[test]
-fn the_plugin_judges_what_the_controller_has_not() {
+fn plugin_checks_policies_without_status() {
     let report = StatusReport::of(&[sound(), stale(), untouched()]);
     let unjudged: Vec<_> = report.unjudged().map(str::to_owned).collect();
     assert_eq!(unjudged, ["stale.example.com", "untouched.example.com"]);
@@ -572,7 +572,7 @@ fn the_plugin_judges_what_the_controller_has_not() {
 
 /// The promise of `-o json`: see `StatusReport`.
 #[test]
-fn programs_get_a_stable_shape() {
+fn json_has_stable_structure() {
     let report = serde_json::to_value(StatusReport::of(&[misspelt(), untouched()])).unwrap();
     let message = "1 expression has warnings: spec.validations[0].expression";
     let condition = |type_: &str| {

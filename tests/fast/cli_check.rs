@@ -54,32 +54,32 @@ fn compare(file: &str, found: &str) {
 }
 
 #[test]
-fn faults_of_schemas_are_found_where_they_are_written() {
+fn schema_errors_have_locations() {
     check("crd_schemas", Profile::Truthful, Exit::Findings);
     let report = report("tests/cli_check/crd_schemas.yaml", Profile::Truthful);
     assert!(report.findings.iter().all(|found| found.refused));
 }
 
 #[test]
-fn rules_of_crds_are_found_where_they_are_written() {
+fn crd_rule_errors_have_locations() {
     check("crd", Profile::Truthful, Exit::Findings);
     let report = report("tests/cli_check/crd.yaml", Profile::Truthful);
     assert!(report.findings.iter().all(|finding| finding.refused));
 }
 
 #[test]
-fn expressions_are_found_in_every_style() {
+fn expressions_have_locations_in_each_style() {
     check("styles", Profile::Truthful, Exit::Findings);
     check("styles", Profile::Upstream, Exit::Findings);
 }
 
 #[test]
-fn what_the_api_server_refuses() {
+fn rejected_policies_are_errors() {
     check("compile", Profile::Truthful, Exit::Findings);
 }
 
 #[test]
-fn mutating_policies_are_checked_beside_validating_ones() {
+fn mutating_policies_are_checked() {
     check("mutating", Profile::Truthful, Exit::Findings);
     let report = report("tests/cli_check/mutating.yaml", Profile::Truthful);
     let kinds: Vec<_> = report.policies.iter().map(|policy| policy.kind).collect();
@@ -87,7 +87,7 @@ fn mutating_policies_are_checked_beside_validating_ones() {
 }
 
 #[test]
-fn the_shape_of_documents() {
+fn document_structure() {
     check("structure", Profile::Truthful, Exit::Findings);
 }
 
@@ -97,7 +97,7 @@ fn resources_and_param_kinds() {
 }
 
 #[test]
-fn resources_that_no_policy_is_asked_about() {
+fn exempt_resources() {
     check("exempt", Profile::Truthful, Exit::Findings);
 }
 
@@ -149,24 +149,24 @@ fn bindings_and_old_versions() {
 }
 
 #[test]
-fn what_is_passed_over_is_named() {
+fn skipped_input_is_listed() {
     check("passed_over", Profile::Truthful, Exit::Findings);
 }
 
 #[test]
-fn one_cause_is_told_once() {
+fn one_cause_gives_one_finding() {
     check("cascades", Profile::Truthful, Exit::Findings);
 }
 
 #[test]
-fn broken_documents_cost_themselves_alone() {
+fn broken_documents_do_not_affect_others() {
     check("broken", Profile::Truthful, Exit::WrongUse);
 }
 
 /// The text marked below a line is what the line holds there: the mark is a selection of `replica`, or
 /// the letter of the misspelt name.
 #[test]
-fn marks_are_where_the_mistake_is() {
+fn markers_are_at_the_mistake() {
     let report = report("tests/cli_check/styles.yaml", Profile::Truthful);
     let mut n_marks = 0;
     for found in report
@@ -191,7 +191,7 @@ fn marks_are_where_the_mistake_is() {
 }
 
 #[test]
-fn the_samples_say_what_they_are_samples_of() {
+fn samples_have_expected_findings() {
     let report = report("config/samples", Profile::Truthful);
     let ready: Vec<_> = report
         .policies
@@ -221,7 +221,7 @@ fn the_samples_say_what_they_are_samples_of() {
 }
 
 #[test]
-fn programs_get_json() {
+fn output_json() {
     let report = report("tests/cli_check/bindings.yaml", Profile::Truthful);
     let mut json = serde_json::to_string_pretty(&report).unwrap();
     json.push('\n');
@@ -229,7 +229,7 @@ fn programs_get_json() {
 }
 
 #[test]
-fn code_hosts_get_annotations() {
+fn output_github_annotations() {
     let report = report("tests/cli_check/broken.yaml", Profile::Truthful);
     compare("broken.github.txt", &check::annotations::github(&report));
     let sarif = check::annotations::sarif(&report);
@@ -256,7 +256,7 @@ fn code_hosts_get_annotations() {
 
 /// Each mend of SARIF, made at its bytes as at its lines and columns, gives the file that `--fix` would write.
 #[test]
-fn code_hosts_get_mends() {
+fn output_sarif_has_fixes() {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("mends-of-sarif.yaml");
     let policy = "\
 apiVersion: admissionregistration.k8s.io/v1
@@ -328,7 +328,7 @@ spec:
 }
 
 #[test]
-fn color_is_added_and_nothing_else() {
+fn color_adds_only_escape_sequences() {
     let report = report("tests/cli_check/styles.yaml", Profile::Truthful);
     let terminal = Terminal {
         color: true,
@@ -345,7 +345,7 @@ fn color_is_added_and_nothing_else() {
 /// Input that was damaged at random, from a fixed seed: nothing in it may end the process, and every
 /// finding is within its file.
 #[test]
-fn damaged_input_ends_in_an_answer() {
+fn damaged_input_terminates() {
     let mut seed: u64 = 0x2545_f491_4f6c_dd1d;
     let mut random = |below: usize| {
         // Source: G. Marsaglia, "Xorshift RNGs".

@@ -54,7 +54,7 @@ fn is_silent(resource: (&str, &str, &str), expression: &str) {
 }
 
 #[test]
-fn values_that_an_enumeration_does_not_have() {
+fn impossible_enumeration_values_are_reported() {
     warns(
         SERVICE,
         "object.spec.type == 'Loadbalancer'",
@@ -85,7 +85,7 @@ fn values_that_an_enumeration_does_not_have() {
 }
 
 #[test]
-fn values_that_may_be() {
+fn possible_values_are_not_reported() {
     for expression in [
         "object.spec.restartPolicy == 'Never'",
         "object.spec.restartPolicy in ['Never', 'Always']",
@@ -128,7 +128,7 @@ fn enumerations_of_custom_resources() {
 }
 
 #[test]
-fn null_where_there_is_always_something() {
+fn null_comparison_of_required_value_is_reported() {
     let found = of_validation(DEPLOYMENT, "object.spec.replicas != null");
     assert_eq!(
         found,
@@ -165,7 +165,7 @@ fn null_where_there_is_always_something() {
 }
 
 #[test]
-fn kinds_that_are_almost_right() {
+fn near_kind_names_are_suggested() {
     warns(
         DEPLOYMENT,
         "request.kind.kind == 'Deploymnet'",

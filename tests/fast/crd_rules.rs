@@ -69,7 +69,7 @@ fn rules(rules: &[&str]) -> Value {
 }
 
 #[test]
-fn what_does_not_compile_is_refused() {
+fn uncompilable_rule_is_rejected() {
     let schema = |rule: Value| json!({"type": "object", "properties": {"size": {"type": "integer"}}, "x-kubernetes-validations": [rule]});
     let rule = ".x-kubernetes-validations[0].rule";
     refused(
@@ -122,7 +122,7 @@ fn what_does_not_compile_is_refused() {
 }
 
 #[test]
-fn a_transition_rule_needs_what_was_before() {
+fn transition_rule_needs_old_value() {
     let list = |of: Value| {
         let mut list = json!({"type": "array", "maxItems": 10, "items": {"type": "object",
             "properties": {"k": {"type": "string", "maxLength": 5}}, "required": ["k"],
@@ -172,7 +172,7 @@ fn costs_are_bounded_by_the_schema() {
 }
 
 #[test]
-fn a_version_with_its_own_schema_is_named() {
+fn errors_name_the_version() {
     let schema = |rule: &str| json!({"openAPIV3Schema": of_spec(&json!({"type": "integer", "x-kubernetes-validations": rules(&[rule])}))});
     let crd = json!({"spec": {"versions": [
         {"name": "v1", "schema": schema("self > 1")}, {"name": "v2", "schema": schema("self.x")}]}});
@@ -192,7 +192,7 @@ fn a_version_with_its_own_schema_is_named() {
 
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation_test.go`, `TestValidationExpressions`.
 #[test]
-fn values_are_of_the_types_of_their_schemas() {
+fn values_have_schema_types() {
     let integers = json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
         "x-kubernetes-validations": rules(&["self.a == 1", "self.a / 0 == 1", "[1][self.b] == 1"])});
     validated(
@@ -242,7 +242,7 @@ fn values_are_of_the_types_of_their_schemas() {
 }
 
 #[test]
-fn errors_say_what_the_rule_says() {
+fn errors_have_message_and_reason_of_rule() {
     let schema = json!({"type": "object", "properties": {"a": {"type": "string"}},
     "x-kubernetes-validations": [
         {"rule": "self.a == 'x'", "message": " is wrong ", "fieldPath": ".a", "reason": "FieldValueForbidden"},
@@ -267,7 +267,7 @@ fn errors_say_what_the_rule_says() {
 }
 
 #[test]
-fn what_is_unchanged_is_a_warning() {
+fn unchanged_value_is_a_warning() {
     let schema = json!({"type": "object", "properties": {
         "list": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
             "items": {"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "integer"}},
@@ -285,7 +285,7 @@ fn what_is_unchanged_is_a_warning() {
 }
 
 #[test]
-fn an_optional_value_before_is_there_on_creation_too() {
+fn optional_old_self_is_set_on_creation() {
     let schema = json!({"type": "integer", "x-kubernetes-validations": [
         {"rule": "oldSelf.hasValue() ? oldSelf.value() < self : self == 1", "optionalOldSelf": true}]});
     validated(&schema, &json!(1), None, &[], &[]);
@@ -309,7 +309,7 @@ fn an_optional_value_before_is_there_on_creation_too() {
 
 /// Objects in an optional are plain: a timestamp in one is the text that it is in JSON.
 #[test]
-fn an_optional_object_before_has_no_schema() {
+fn optional_old_self_object_has_no_schema() {
     let schema = json!({"type": "object", "properties": {"at": {"type": "string", "format": "date-time"}},
         "x-kubernetes-validations": [
             {"rule": "oldSelf.orValue(self) == self", "optionalOldSelf": true}]});
@@ -372,7 +372,7 @@ fn depth_is_bounded() {
 }
 
 #[test]
-fn rules_are_found_in_whatever_part_of_a_schema() {
+fn rules_are_found_anywhere_in_schema() {
     let rules = json!([{"rule": "true"}]);
     let with = json!({"type": "object", "x-kubernetes-validations": rules});
     for schema in [

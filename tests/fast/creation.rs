@@ -240,7 +240,7 @@ fn lists_with_keys_are_checked() {
 }
 
 #[test]
-fn definitions_are_checked_beside_their_schemas() {
+fn definition_fields_are_checked() {
     let with = |pointer: &str, value: Value| {
         let mut changed = definition(&json!({"type": "object"}));
         *changed.pointer_mut(pointer).unwrap() = value;
@@ -277,7 +277,7 @@ fn definitions_are_checked_beside_their_schemas() {
 }
 
 #[test]
-fn versions_that_are_not_served_are_told() {
+fn unserved_versions_are_reported() {
     let object = |kind: &str, version: &str| {
         let spec = match kind {
             "CustomResourceDefinition" => definition(&json!({"type": "object"}))["spec"].clone(),
@@ -355,7 +355,7 @@ fn unknown_keys_below_items_are_dropped() {
 }
 
 #[test]
-fn what_a_merge_key_brings_is_given_twice() {
+fn yaml_merge_key_duplicates_are_reported() {
     let policy = |spec: &str| {
         format!(
             "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: p}}\nspec:\n  \
@@ -410,7 +410,7 @@ fn check_help(expression: &str, help: &str) {
 }
 
 #[test]
-fn words_of_other_languages_are_known() {
+fn foreign_keywords_are_suggested() {
     check_help(
         "object.metadata.name != 'a' and true",
         "write `&&` for `and`",
@@ -430,7 +430,7 @@ fn words_of_other_languages_are_known() {
 }
 
 #[test]
-fn what_is_misspelt_or_of_another_type_is_named() {
+fn misspelled_and_mistyped_fields_are_named() {
     let kind = |kind: &str| {
         let object = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "p"}});
         let found = findings(&object.to_string());

@@ -55,7 +55,7 @@ fn one_rule_and_all_of_them() {
 }
 
 #[test]
-fn programs_get_json() {
+fn output_json() {
     let (out, _, _) = vap(&["-o", "json"]);
     let all: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(all["kind"], "RuleList");
@@ -71,7 +71,7 @@ fn programs_get_json() {
 }
 
 #[test]
-fn a_rule_that_there_is_not() {
+fn unknown_rule_is_usage_error() {
     let (out, err, exit) = vap(&["undefined-feild"]);
     assert_eq!((out.as_str(), exit), ("", Exit::WrongUse));
     assert_eq!(

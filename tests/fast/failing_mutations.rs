@@ -76,7 +76,7 @@ fn holds(asked: &Asked, mutation: &Value) {
 }
 
 #[test]
-fn what_is_atomic_cannot_be_applied() {
+fn atomic_lists_are_reported() {
     let atomic = "may not mutate atomic arrays, maps or structs: ";
     let tolerations =
         r#"Object{spec: Object.spec{tolerations: [Object.spec.tolerations{key: "a"}]}}"#;
@@ -101,7 +101,7 @@ fn what_is_atomic_cannot_be_applied() {
 }
 
 #[test]
-fn what_is_of_another_type_cannot_be_applied() {
+fn mistyped_apply_configuration_is_reported() {
     let text = "expected string, got &value.valueUnstructured{Value:1}";
     let name = "Object{metadata: Object.metadata{name: 1}}";
     fails(&POD, &applied(name), text);
@@ -120,7 +120,7 @@ fn what_is_of_another_type_cannot_be_applied() {
 }
 
 #[test]
-fn kinds_that_are_published_elsewhere_take_no_applied_object() {
+fn unpublished_kinds_reject_apply_configuration() {
     let scale = Asked {
         operation: "UPDATE",
         ..created("apps", "v1", "deployments/scale")
@@ -134,7 +134,7 @@ fn kinds_that_are_published_elsewhere_take_no_applied_object() {
 }
 
 #[test]
-fn patches_that_cannot_be_applied() {
+fn inapplicable_patches_are_reported() {
     for (patch, words) in [
         (
             r#"op: "ad", path: "/spec/replicas", value: 1"#,
@@ -169,7 +169,7 @@ fn patches_that_cannot_be_applied() {
 }
 
 #[test]
-fn the_request_meets_the_conditions_and_reaches_the_branch() {
+fn witness_satisfies_conditions_of_branch() {
     let asked = Asked {
         condition: "has(object.metadata.labels) && 'team' in object.metadata.labels",
         ..POD

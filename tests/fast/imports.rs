@@ -208,7 +208,7 @@ fn circles<T: Clone + Ord>(imports: &BTreeMap<T, BTreeSet<T>>) -> BTreeSet<BTree
 }
 
 #[test]
-fn imports_are_found_and_so_are_circles() {
+fn imports_and_circles_are_found() {
     let path = |text: &str| -> ModulePath { text.split('/').map(str::to_owned).collect() };
     let found = |source: &str, module: &str| -> Vec<ModulePath> {
         let imports = imports(source, &path(module)).into_iter();
@@ -267,7 +267,7 @@ fn modules(package: &str) -> BTreeMap<ModulePath, Vec<Import>> {
 /// each folder and the files in `src/controller`: between packages Cargo enforces that. Names that are exported again are
 /// not resolved.
 #[test]
-fn modules_import_each_other_one_way() {
+fn module_imports_have_no_circles() {
     let mut found = Vec::new();
     for package in PACKAGES {
         let modules = modules(package);
@@ -329,7 +329,7 @@ fn defining<'a>(
 /// the file that defines it. A declaration of a module is no import, and neither is `pub use`, unless the file uses the name
 /// itself. So a `mod.rs` that uses a module of its folder is not imported by that module.
 #[test]
-fn files_import_each_other_one_way() {
+fn file_import_circles_are_listed() {
     let mut found = BTreeSet::new();
     for package in PACKAGES {
         let modules = modules(package);

@@ -422,7 +422,7 @@ fn strings() {
 
 /// Keys that a Go map can have, and those that it panics for.
 #[test]
-fn keys_that_only_expressions_have() {
+fn non_json_map_keys() {
     let unhashable = "error: internal error: runtime error: hash of unhashable type cel.Semver";
     check(&[
         ("dyn(quantity('1')) in {dyn(quantity('1')): 1}", "false", 35),
@@ -438,7 +438,7 @@ fn keys_that_only_expressions_have() {
 
 /// A constant pattern is looked for in whatever wraps a Go string.
 #[test]
-fn patterns_on_what_is_no_string() {
+fn patterns_of_non_strings() {
     check(&[
         ("dyn(int).matches('n')", "true", 1),
         ("dyn(int).find('n')", "n", 1),
@@ -462,7 +462,7 @@ const OUT_OF_MEMORY: &str = "the evaluation needs more than 32 MiB of memory";
 const OVER_LIMIT: &str = "operation cancelled: actual cost limit exceeded";
 
 #[test]
-fn huge_quantities_are_refused() {
+fn huge_quantities_are_errors() {
     let refused = "quantity has too many digits";
     check_hostile("quantity('1e2147483648')", "", refused);
     check_hostile("isQuantity('1e2147483648')", "", refused);
@@ -486,7 +486,7 @@ fn huge_lists_and_texts_end_at_the_limit() {
 }
 
 #[test]
-fn patterns_made_to_explode_take_linear_time() {
+fn exponential_patterns_take_linear_time() {
     let text = "a".repeat(100_000);
     for pattern in [
         "^(a+)+$",

@@ -39,7 +39,7 @@ fn lockouts(manifest: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_policy_about_everything_stops_the_cluster() {
+fn wildcard_policy_is_reported() {
     for (group, resource, named) in [
         ("*", "*/*", "UPDATE of leases in kube-node-lease"),
         ("*", "*", "UPDATE of leases in kube-node-lease"),
@@ -72,7 +72,7 @@ fn a_policy_about_everything_stops_the_cluster() {
 }
 
 #[test]
-fn pods_of_the_cluster_itself_are_noted() {
+fn system_pods_are_a_note() {
     let privileged = "  validations:\n  - expression: object.spec.containers.all(c, \
                       !c.?securityContext.?privileged.orValue(false))\n";
     let found = lockouts(&bound("", "pods", privileged, DENY));
@@ -84,7 +84,7 @@ fn pods_of_the_cluster_itself_are_noted() {
 }
 
 #[test]
-fn guards_in_any_form() {
+fn guarded_policies_are_not_reported() {
     let with = |conditions: &str| format!("  matchConditions:\n{conditions}{ASKS_FOR_LABEL}");
     for spec in [
         with("  - {name: m, expression: \"!request.userInfo.username.startsWith('system:')\"}\n"),
@@ -136,7 +136,7 @@ fn guards_in_any_form() {
 }
 
 #[test]
-fn policies_about_what_users_deploy() {
+fn user_workload_policies_are_not_reported() {
     for (group, resource) in [("apps", "deployments"), ("", "configmaps"), ("batch", "*")] {
         assert_eq!(lockouts(&bound(group, resource, ASKS_FOR_LABEL, DENY)), []);
     }
@@ -167,7 +167,7 @@ fn params_of_a_custom_kind_are_needed_at_start() {
 }
 
 #[test]
-fn what_is_deleted_goes_away() {
+fn deletions_of_essential_objects() {
     // On DELETE there is no object.
     let deleted = |resource: &str, spec: &str| {
         let group = if resource == "replicasets" {
@@ -204,7 +204,7 @@ fn what_is_deleted_goes_away() {
 }
 
 #[test]
-fn params_that_each_namespace_is_to_have() {
+fn missing_namespace_params() {
     let kind =
         "  paramKind: {apiVersion: v1, kind: ConfigMap}\n  validations:\n  - expression: 'true'\n";
     let with = |resource: &str, reference: &str| {

@@ -318,7 +318,7 @@ fn a_box(spec: &Value) -> Value {
 }
 
 #[test]
-fn policies_see_what_those_before_have_made_and_defaults_after_each() {
+fn policies_see_earlier_mutations_and_defaults() {
     let first = policy(
         "first",
         &json!({"mutations": [
@@ -341,7 +341,7 @@ fn policies_see_what_those_before_have_made_and_defaults_after_each() {
 }
 
 #[test]
-fn policies_are_invoked_once_more_where_they_say_so() {
+fn reinvocation_policy_invokes_again() {
     let count = |reinvocation: &str| {
         policy(
             "count",
@@ -363,7 +363,7 @@ fn policies_are_invoked_once_more_where_they_say_so() {
 }
 
 #[test]
-fn the_failure_policy_decides_about_errors_of_mutations_and_not_about_those_of_requests() {
+fn failure_policy_applies_to_mutation_errors_only() {
     let failing = |failure_policy: &str| {
         policy(
             "p",
@@ -444,7 +444,7 @@ fn a_deletion_is_not_mutated() {
 }
 
 #[test]
-fn an_object_within_a_list_of_a_patch_is_a_panic_of_the_api_server() {
+fn object_in_patch_list_is_upstream_panic() {
     let expression =
         "[JSONPatch{op: \"add\", path: \"/spec/sides\", value: [Object.spec.sides{a: 1}]}]";
     let spec = json!({"failurePolicy": "Ignore", "mutations": [patched(expression)]});
@@ -457,7 +457,7 @@ fn an_object_within_a_list_of_a_patch_is_a_panic_of_the_api_server() {
 }
 
 #[test]
-fn a_patched_object_is_read_by_its_type() {
+fn patched_object_is_decoded_by_type() {
     let object = deployment(&json!({"name": "a"}), &json!({"replicas": 1}));
     let patch = |path: &str, value: &str| {
         let patch = format!("[JSONPatch{{op: 'add', path: '{path}', value: {value}}}]");

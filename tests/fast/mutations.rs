@@ -53,7 +53,7 @@ fn operations(patch: &Value) -> Vec<Operation> {
 }
 
 #[test]
-fn recorded_merges_come_to_what_upstream_answers() {
+fn recorded_merges_match_upstream() {
     let builtin = Builtin::load().unwrap();
     let cases = lines(MERGES);
     for case in &cases {
@@ -81,7 +81,7 @@ fn recorded_merges_come_to_what_upstream_answers() {
 }
 
 #[test]
-fn recorded_patches_come_to_what_upstream_answers() {
+fn recorded_patches_match_upstream() {
     let cases = lines(PATCHES);
     for case in &cases {
         let found = match json_patch::apply(&case["object"], &operations(&case["patch"])) {
@@ -313,7 +313,7 @@ fn the_table_of_apply_configurations() {
 }
 
 #[test]
-fn values_that_no_json_has_are_refused_in_go_s_words() {
+fn non_json_values_have_go_errors() {
     let gvk = Gvk::new("apps", "v1", "Deployment");
     let types = Types::of_builtin(&Builtin::load().unwrap(), &gvk).unwrap();
     let null = || {
@@ -393,7 +393,7 @@ fn nested(levels: usize) -> Value {
 }
 
 #[test]
-fn deep_values_are_refused() {
+fn deep_values_are_errors() {
     let deep = nested(300);
     let add = Operation::new("add", "/x").with_value(deep.clone());
     assert_eq!(
@@ -423,7 +423,7 @@ fn deep_values_are_refused() {
 }
 
 #[test]
-fn copies_end_where_the_api_server_ends_them() {
+fn patch_copies_have_upstream_limit() {
     let object = json!({"kind": "Box", "a": "x".repeat(1_000_000)});
     let copies: Vec<_> = (0..9)
         .map(|n| Operation::new("copy", &format!("/b{n}")).with_from("/a"))
@@ -437,7 +437,7 @@ fn copies_end_where_the_api_server_ends_them() {
 }
 
 #[test]
-fn large_lists_are_merged_in_good_time() {
+fn large_lists_merge_in_linear_time() {
     let crd = json!({"spec": {
         "group": "example.com", "names": {"kind": "Box", "plural": "boxes"},
         "versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {

@@ -47,7 +47,7 @@ fn written(words: &BTreeSet<&'static str>) -> BTreeMap<&'static str, usize> {
 }
 
 #[test]
-fn ids_are_written_in_their_rows_alone() {
+fn overload_ids_occur_only_in_rows() {
     let functions = base_env().library().functions();
     let rows: Vec<_> = functions
         .flat_map(|function| function.overloads.iter().map(|overload| overload.row))

@@ -81,7 +81,7 @@ fn agree(text: &str) -> bool {
 }
 
 #[test]
-fn the_peer_is_of_our_mind() {
+fn peer_parser_agrees() {
     let mut chance = Chance(0x2545_f491_4f6c_dd1d);
     let mut differing = Vec::new();
     let (mut n_accepted, mut n_refused) = (0, 0);

@@ -187,7 +187,7 @@ fn queries(panel: &Value) -> Vec<String> {
 }
 
 #[test]
-fn alerts_and_dashboard_ask_for_metrics_that_exist() {
+fn alerts_and_dashboard_use_existing_metrics() {
     let sources = metric_sources();
     let exists = |name: &str| bases(name).any(|base| sources.contains(&format!("\"{base}\"")));
     let exprs = alerts()
@@ -205,7 +205,7 @@ fn alerts_and_dashboard_ask_for_metrics_that_exist() {
 
 /// Each panel says what it shows, in what unit, and what it means that there is nothing to show.
 #[test]
-fn each_panel_of_the_dashboard_says_what_it_shows() {
+fn dashboard_panels_have_descriptions() {
     for panel in panels() {
         let title = panel["title"].as_str().unwrap();
         let defaults = &panel["fieldConfig"]["defaults"];
@@ -242,7 +242,7 @@ fn each_panel_of_the_dashboard_says_what_it_shows() {
 
 /// The number of policies that deny requests is that of the alerts that page somebody.
 #[test]
-fn the_dashboard_counts_what_critical_alerts_are_about() {
+fn dashboard_counts_subjects_of_critical_alerts() {
     let all = panels();
     let denied = all.iter().find(|it| it["title"] == "Requests denied");
     let query = queries(denied.unwrap()).concat();
@@ -261,7 +261,7 @@ fn the_dashboard_counts_what_critical_alerts_are_about() {
 
 /// No panel says zero, in green, where there is no leader that could know.
 #[test]
-fn no_panel_of_the_dashboard_is_green_without_a_leader() {
+fn dashboard_is_not_green_without_leader() {
     let mut n_stats = 0;
     for panel in panels() {
         let title = panel["title"].as_str().unwrap();
@@ -429,7 +429,7 @@ fn the_version_is_one() {
 }
 
 #[test]
-fn cluster_roles_write_statuses_and_objects_of_ours_only() {
+fn cluster_roles_write_only_statuses_and_own_objects() {
     let base = yaml("config/rbac/cluster_role.yaml");
     let followed = [
         "customresourcedefinitions",
@@ -473,7 +473,7 @@ fn cluster_roles_write_statuses_and_objects_of_ours_only() {
 }
 
 #[test]
-fn what_is_written_beside_statuses_is_limited_to_a_namespace() {
+fn other_writes_are_limited_to_a_namespace() {
     let rule = |path: &str, index: usize| documents(path)[0]["rules"][index].clone();
     let namespace = |path: &str| documents(path)[0]["metadata"]["namespace"].clone();
 
@@ -577,7 +577,7 @@ fn questions(source: &str) -> Vec<usize> {
 
 /// A noun or a verb tells in rustdoc's lists what an item is.
 #[test]
-fn doc_comments_open_with_a_noun_or_a_verb() {
+fn doc_comments_open_with_noun_or_verb() {
     let example = "//! What it is.\n\n/// A noun.\n/// Whether it wraps.\nfn a() {}\n    /// Whether it is.\n";
     assert_eq!(questions(example), [1, 6]);
     let files = all_rust_files();

@@ -67,7 +67,7 @@ fn pod(metadata: &Value) -> Value {
 }
 
 #[test]
-fn a_made_name_is_there_when_validating_policies_are_asked() {
+fn generated_name_is_set_for_validation() {
     let made = pod(&json!({"generateName": "x-", "namespace": "default"}));
     let pods = &["pods"];
     allowed(
@@ -100,7 +100,7 @@ fn a_made_name_is_there_when_validating_policies_are_asked() {
 }
 
 #[test]
-fn what_depends_on_the_end_of_a_made_name_is_not_decided() {
+fn dependence_on_generated_suffix_is_pending() {
     let made = pod(&json!({"generateName": "x-"}));
     let why = "the end of the name that the API server makes";
     for expression in [
@@ -113,7 +113,7 @@ fn what_depends_on_the_end_of_a_made_name_is_not_decided() {
 }
 
 #[test]
-fn what_a_cluster_allocates_for_a_service_is_not_decided_on() {
+fn dependence_on_allocated_service_fields_is_pending() {
     let service = |spec: Value| json!({"object": {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": spec}});
     let plain = service(json!({"ports": [{"port": 80}]}));
     let services = &["services"];
@@ -147,7 +147,7 @@ fn what_a_cluster_allocates_for_a_service_is_not_decided_on() {
 }
 
 #[test]
-fn params_have_what_is_set_where_they_are_stored() {
+fn params_have_stored_defaults() {
     let params = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "limits", "namespace": "default"},
         "data": {"max": "3"}});
     let policy = json!({
@@ -178,7 +178,7 @@ fn params_have_what_is_set_where_they_are_stored() {
 }
 
 #[test]
-fn the_selector_of_a_scale_is_known_where_it_is_told() {
+fn scale_selector_is_used_if_given() {
     let scale = |status: Value| {
         let scale = |replicas: i64| {
             json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "a"},
@@ -208,7 +208,7 @@ fn the_selector_of_a_scale_is_known_where_it_is_told() {
 }
 
 #[test]
-fn a_mutation_into_another_namespace_is_refused() {
+fn mutation_of_namespace_is_rejected() {
     let policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy",
         "metadata": {"name": "p"},
@@ -286,7 +286,7 @@ fn is_refused(spec: &Value, patch: &str, why: &str) -> bool {
 }
 
 #[test]
-fn a_mutated_custom_resource_is_held_against_its_definition() {
+fn mutated_custom_resource_is_validated() {
     let pod = json!({"pod": {"apiVersion": "v1", "kind": "Pod"}});
     for (patch, why) in [
         (

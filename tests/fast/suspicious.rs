@@ -233,7 +233,7 @@ fn conditions_and_calls() {
 }
 
 #[test]
-fn unlike_types_must_be_unlike_for_each_kind() {
+fn incomparable_types_need_all_kinds() {
     // A Deployment's replicas are a number; a Pod has none.
     let both = |text: &str| spec(&["apps", ""], &["deployments", "pods"], &["CREATE"], text);
     let cases: &[(&str, &[&str])] = &[
@@ -299,7 +299,7 @@ fn operations() {
 }
 
 #[test]
-fn names_that_are_meant_as_patterns() {
+fn literal_globs_are_reported() {
     for (name, expect) in [("*", true), ("team-*", true), ("team-a", false)] {
         for field in ["resourceRules", "excludeResourceRules"] {
             let mut spec = spec(&[""], &["pods"], &["CREATE"], "object.metadata.name != ''");
@@ -316,7 +316,7 @@ fn names_that_are_meant_as_patterns() {
 }
 
 #[test]
-fn ways_around_a_rule() {
+fn subresource_bypasses_are_reported() {
     let ephemeral = "object.spec.?ephemeralContainers.orValue([]).all(c, c.image != '')";
     let selected = "!has(object.spec.ephemeralContainers)";
     let update = |resources: &[&str], text: &str| {
@@ -344,7 +344,7 @@ fn ways_around_a_rule() {
 }
 
 #[test]
-fn labels_that_the_request_takes_away() {
+fn removable_labels_are_reported() {
     let of = |operations: &[&str], condition: &str, expression: &str| {
         let mut spec = spec(&["apps"], &["deployments"], operations, expression);
         let conditions = json!([{"name": "guarded", "expression": condition}]);
@@ -408,7 +408,7 @@ fn variables() {
 }
 
 #[test]
-fn variables_of_macros_that_hide_others() {
+fn shadowed_variables_are_reported() {
     let cases: &[(&str, &[&str])] = &[
         (
             "object.spec.template.spec.containers.all(object, object.image != '')",
@@ -434,7 +434,7 @@ fn variables_of_macros_that_hide_others() {
 }
 
 #[test]
-fn selectors_that_select_nothing() {
+fn contradictory_selectors_are_reported() {
     let of = |selector: serde_json::Value| {
         let mut spec = spec(
             &["apps"],
@@ -457,7 +457,7 @@ fn selectors_that_select_nothing() {
 }
 
 #[test]
-fn selectors_of_namespaces_for_what_has_none() {
+fn namespace_selectors_of_cluster_scoped_kinds_are_reported() {
     let of = |group: &str, resources: &[&str], selector: serde_json::Value| {
         let mut spec = spec(
             &[group],
@@ -481,7 +481,7 @@ fn selectors_of_namespaces_for_what_has_none() {
 
 /// Params of a CRD that cannot be installed while it is not there.
 #[test]
-fn params_that_keep_their_own_crd_out() {
+fn params_with_own_crd_are_reported() {
     let of = |group: &str, operations: &[&str], more: serde_json::Value| {
         let resources = ["customresourcedefinitions"];
         let mut spec = spec(
@@ -585,7 +585,7 @@ fn bindings() {
 }
 
 #[test]
-fn match_conditions_that_no_request_meets_are_told() {
+fn unsatisfiable_match_conditions_are_reported() {
     let of_condition = |expression: &str| {
         let sound = "object.metadata.name != 'a'";
         let mut spec = spec(&["apps"], &["deployments"], &["CREATE", "UPDATE"], sound);

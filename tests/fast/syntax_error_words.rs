@@ -48,7 +48,7 @@ fn offline() -> Offline {
 }
 
 #[test]
-fn findings_and_the_truthful_profile_have_our_words() {
+fn findings_and_truthful_profile_have_own_messages() {
     let policy = policy();
     let finding = &policy.findings()[0];
     assert!(finding.cause.message().contains(OURS), "{finding:?}");
@@ -59,7 +59,7 @@ fn findings_and_the_truthful_profile_have_our_words() {
 }
 
 #[test]
-fn the_upstream_profile_has_the_words_of_the_api_server() {
+fn upstream_profile_has_upstream_messages() {
     let policy = policy();
     let (schemas, mapper) = offline().finish();
     let checked = type_check(&policy, &mapper, &schemas, Profile::Upstream);
@@ -75,7 +75,7 @@ fn the_upstream_profile_has_the_words_of_the_api_server() {
 }
 
 #[test]
-fn compiling_as_the_api_server_does_has_its_words() {
+fn api_compilation_has_upstream_messages() {
     let compiled = policy().compile_with_costs(CompileMode::New, &UnknownSizes);
     let error = compiled[0].0.outcome.as_ref().unwrap_err();
     assert!(error.message().contains(UPSTREAM), "{error:?}");

@@ -47,7 +47,7 @@ fn each_element_keeps_its_type() {
 }
 
 #[test]
-fn an_element_that_does_not_fit_is_told() {
+fn mistyped_tuple_element_is_reported() {
     for (expression, wanted) in [
         (
             "variables.pairs.all(p, p[1].startsWith('a'))",

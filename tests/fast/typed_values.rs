@@ -47,7 +47,7 @@ fn evaluate(schema: &Json, l: &Json, expression: &str) -> (String, u64) {
 }
 
 #[test]
-fn joined_lists_keep_what_values_wrap() {
+fn concatenated_lists_keep_wrapped_values() {
     let schema = json!({"type": "array", "items": {"type": "integer"}});
     check(
         &schema,
@@ -105,7 +105,7 @@ fn joined_lists_keep_what_values_wrap() {
 }
 
 #[test]
-fn sets_hold_what_go_can_hash() {
+fn sets_contain_hashable_values() {
     let set =
         |items: Json| json!({"type": "array", "x-kubernetes-list-type": "set", "items": items});
     check(
@@ -183,7 +183,7 @@ fn lists_that_are_maps_have_keys_of_objects() {
 }
 
 #[test]
-fn what_has_no_type_cannot_be_asked_for_it() {
+fn untyped_value_has_no_type_error() {
     let error = "error: type conversion to 'type' not supported for values preserved by \
                  x-kubernetes-preserve-unknown-fields";
     check(
@@ -204,7 +204,7 @@ fn what_has_no_type_cannot_be_asked_for_it() {
 
 /// Source: cel-go `common/types/list.go`, `concatList.Value`; `interpreter/attributes.go`, `newQualifier`.
 #[test]
-fn short_lists_that_are_joined_are_still_joined() {
+fn concatenation_of_short_lists() {
     let set =
         json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"});
     let unhashable = "error: internal error: runtime error: hash of unhashable type";
@@ -231,7 +231,7 @@ fn short_lists_that_are_joined_are_still_joined() {
 
 /// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator.CallCost` (`_==_`).
 #[test]
-fn what_has_no_type_is_compared_at_the_cost_of_its_size() {
+fn untyped_comparison_costs_its_size() {
     let open = json!({"x-kubernetes-preserve-unknown-fields": true});
     for (expression, expected) in [
         ("l == ''", 1),

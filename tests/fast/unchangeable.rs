@@ -6,7 +6,7 @@ const CLAIM: (&str, &str, &str) = ("", "v1", "persistentvolumeclaims");
 const JOB: (&str, &str, &str) = ("batch", "v1", "jobs");
 
 #[test]
-fn what_cannot_change_is_there_if_it_was_there() {
+fn immutable_field_keeps_presence() {
     for (resource, fields) in [
         (
             CLAIM,
@@ -81,7 +81,7 @@ fn what_cannot_change_is_there_if_it_was_there() {
 }
 
 #[test]
-fn what_may_change_may_go_away() {
+fn mutable_field_can_be_removed() {
     let gone = |resource, field: &str| {
         fails(
             resource,

@@ -5,7 +5,7 @@ use crate::runtime_errors::{POD, fails, holds};
 const AUTOSCALER: (&str, &str, &str) = ("autoscaling", "v2", "horizontalpodautoscalers");
 
 #[test]
-fn one_member_of_several_may_be_another() {
+fn union_member_can_differ() {
     for (resource, expression, field) in [
         (
             AUTOSCALER,
@@ -64,7 +64,7 @@ fn one_member_of_several_may_be_another() {
 }
 
 #[test]
-fn one_member_is_there() {
+fn union_has_a_member() {
     for (resource, expression) in [
         (
             AUTOSCALER,

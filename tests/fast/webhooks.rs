@@ -94,7 +94,7 @@ fn sound_webhooks_have_no_findings() {
 }
 
 #[test]
-fn what_does_not_compile_is_refused() {
+fn uncompilable_rule_is_rejected() {
     let field = "matchConditions[1].expression";
     for (expression, rule, marked) in [
         ("object.a ==", "syntax", ""),
@@ -125,7 +125,7 @@ fn what_does_not_compile_is_refused() {
 
 /// Types are those of the kinds that the webhook's rules match; what may be absent has a request that shows it.
 #[test]
-fn types_and_absence_are_checked_by_the_rules() {
+fn types_and_absent_fields_are_checked() {
     let field = "matchConditions[0].expression";
     finds(
         ("apps", "deployments"),
@@ -151,7 +151,7 @@ fn types_and_absence_are_checked_by_the_rules() {
 }
 
 #[test]
-fn rules_that_match_nothing_are_told() {
+fn rules_without_match_are_reported() {
     finds(
         ("apps", "deployment"),
         &["true"],
@@ -179,14 +179,14 @@ fn rules_that_match_nothing_are_told() {
 
 /// Webhooks are asked about reviews, which policies are not.
 #[test]
-fn reviews_are_no_mistake() {
+fn access_reviews_are_not_reported() {
     finds(("authentication.k8s.io", "tokenreviews"), &["true"], &[]);
     finds(("'*'", "'*'"), &["true"], &[]);
 }
 
 /// Anything without the shape of a configuration is refused, and the webhooks that can be read are checked.
 #[test]
-fn unlike_shapes_are_refused() {
+fn mistyped_fields_are_rejected() {
     for (webhooks, rule) in [
         ("webhooks: 5", "invalid-object"),
         ("webhooks: [5]", "invalid-object"),

@@ -137,7 +137,7 @@ fn check_error(output: &Output, expect: &[&str]) {
 }
 
 #[test]
-fn pages_are_put_together_in_order_of_name() {
+fn pages_are_merged_in_name_order() {
     let url = serve(&[
         (LIST, 200, list(&[policy("b", "True")], "more")),
         (
@@ -222,7 +222,7 @@ fn errors_show_no_credentials_of_addresses() {
 }
 
 #[test]
-fn json_and_yaml_escape_what_terminals_obey() {
+fn json_and_yaml_escape_control_characters() {
     let name = "a\u{202e}b\u{9b}31m\u{7f}";
     let url = serve(&[(LIST, 200, list(&[policy(name, "True")], ""))]);
     let config = kubeconfig("escapes", &url);
@@ -238,7 +238,7 @@ fn json_and_yaml_escape_what_terminals_obey() {
 }
 
 #[test]
-fn findings_end_with_1_unless_told_otherwise() {
+fn findings_exit_1_by_default() {
     let url = serve(&[
         (
             LIST,
@@ -311,7 +311,7 @@ fn told_of(test: &str, answer: (u16, Value), arguments: &[&str]) -> (String, Val
 }
 
 #[test]
-fn statuses_that_may_be_old_are_said_to_be() {
+fn possibly_stale_statuses_are_labeled() {
     let (above, controller) = told_of("in-step", (200, lease(3)), &["status"]);
     assert_eq!(above, "");
     assert_eq!(controller["current"], true);
@@ -346,7 +346,7 @@ fn statuses_that_may_be_old_are_said_to_be() {
 }
 
 #[test]
-fn who_may_not_read_leases_is_not_alarmed() {
+fn missing_lease_permission_is_no_alarm() {
     let refusal = || failure(403, "Forbidden", "User \"ann\" cannot get it", None);
     let (above, controller) = told_of("lease-403", (403, refusal()), &["status"]);
     assert_eq!(above, "");
@@ -369,7 +369,7 @@ fn a_cluster_without_policies_is_clean() {
 }
 
 #[test]
-fn answers_that_refuse_are_one_line() {
+fn error_responses_are_one_line() {
     let forbidden = failure(403, "Forbidden", "User \"ann\" cannot list them", None);
     let url = serve(&[
         (LIST, 403, forbidden),
@@ -401,7 +401,7 @@ fn answers_that_refuse_are_one_line() {
 }
 
 #[test]
-fn clusters_out_of_reach_are_one_line() {
+fn unreachable_clusters_are_one_line() {
     let config = kubeconfig("reach", &closed_port());
     check_error(
         &run(&config, &["status"]),
@@ -424,7 +424,7 @@ fn clusters_out_of_reach_are_one_line() {
 }
 
 #[test]
-fn a_silent_server_is_given_up_on() {
+fn silent_server_times_out() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let output = run(
@@ -435,7 +435,7 @@ fn a_silent_server_is_given_up_on() {
 }
 
 #[test]
-fn wrong_use_is_2_and_help_tells_the_exit_statuses() {
+fn usage_error_exits_2_and_help_lists_exit_statuses() {
     let config = kubeconfig("use", &closed_port());
     for arguments in [
         &[][..],

@@ -82,7 +82,7 @@ fn exit_statuses_have_their_meaning() {
 }
 
 #[test]
-fn what_is_not_known_counts_where_it_is_asked_for() {
+fn unknown_results_fail_with_strict() {
     assert_eq!(code(&run(&[MISSING_PARAM_KIND])), 0);
     assert_eq!(code(&run(&[MISSING_PARAM_KIND, "--strict"])), 1);
     assert_eq!(
@@ -112,7 +112,7 @@ fn standard_input_is_a_file_like_any_other() {
 }
 
 #[test]
-fn nothing_to_check_is_told() {
+fn empty_input_is_reported() {
     let empty = run_with(&["-"], b"");
     assert_eq!(code(&empty), 2);
     assert!(stdout(&empty).contains("error[empty-input]: standard input holds no object"));
@@ -146,7 +146,7 @@ fn crds_and_webhooks_are_checked_alone() {
 }
 
 #[test]
-fn directories_are_read_whole_and_links_do_not_lead_in_circles() {
+fn directories_are_read_recursively_without_link_loops() {
     let root = directory("links");
     let policy = fs::read_to_string(WRONG).unwrap();
     fs::create_dir_all(root.join("a/b")).unwrap();
@@ -205,7 +205,7 @@ fn directories_are_read_whole_and_links_do_not_lead_in_circles() {
 }
 
 #[test]
-fn files_that_are_no_text_are_told() {
+fn binary_files_are_reported() {
     let root = directory("bytes");
     for (name, bytes, reason) in [
         ("latin1.yaml", &b"a: \xe9"[..], "is not UTF-8 text (byte 3)"),
@@ -244,7 +244,7 @@ fn policy(spec: &str) -> String {
 }
 
 #[test]
-fn hostile_input_ends_in_an_answer() {
+fn hostile_input_terminates() {
     let bomb = {
         let mut lines = String::from("  a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
         for n in 1..30 {

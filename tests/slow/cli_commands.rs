@@ -90,7 +90,7 @@ fn eval(arguments: &[&str], stdin: &str, status: i32) -> Value {
 }
 
 #[test]
-fn an_evaluation_says_what_decided() {
+fn eval_shows_the_deciding_expression() {
     let denied = eval(&["--object", "-"], &deployment("web", 51).to_string(), 1);
     assert_eq!(denied["verdict"], "Denied");
     assert_eq!(denied["why"], "at most 50 replicas, not 51");
@@ -129,7 +129,7 @@ fn an_evaluation_says_what_decided() {
 
 /// Nothing is asked about an object as it is written: what the API server sets is there.
 #[test]
-fn an_evaluation_completes_the_object() {
+fn eval_sets_defaults() {
     let mut object = deployment("web", 1);
     object["spec"].as_object_mut().unwrap().remove("replicas");
     let allowed = eval(&["--object", "-"], &object.to_string(), 0);
@@ -148,7 +148,7 @@ fn an_evaluation_completes_the_object() {
 }
 
 #[test]
-fn who_is_not_asked_is_told_why() {
+fn eval_explains_unmatched_policies() {
     let object = deployment("web", 51).to_string();
     let check = |arguments: &[&str], stdin: &str, verdict: &str, why: &str| {
         let found = eval(arguments, stdin, 0);
@@ -186,7 +186,7 @@ fn who_is_not_asked_is_told_why() {
 }
 
 #[test]
-fn an_admission_review_is_a_request() {
+fn eval_accepts_admission_review() {
     let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
         "uid": "1", "operation": "UPDATE", "name": "web", "namespace": "shop",
         "resource": {"group": "apps", "version": "v1", "resource": "deployments"},
@@ -204,7 +204,7 @@ fn an_admission_review_is_a_request() {
 }
 
 #[test]
-fn what_is_no_request_is_wrong_use() {
+fn eval_invalid_request_is_usage_error() {
     let check = |arguments: &[&str], stdin: &str, part: &str| {
         let arguments = [&["eval", POLICY], arguments].concat();
         let ran = vap(&arguments, stdin);
@@ -245,7 +245,7 @@ fn audit(arguments: &[&str], stdin: &str, status: i32) -> Value {
 }
 
 #[test]
-fn an_audit_counts_and_names_objects() {
+fn audit_counts_and_lists_objects() {
     let report = audit(&["-f", "docs/examples/manifests.yaml"], "", 1);
     let summary = &report["summary"];
     let count = |name: &str| summary[name].as_u64().unwrap();
@@ -343,7 +343,7 @@ fn json_lines_end_with_the_summary() {
 
 /// An audit and an evaluation of one object decide alike.
 #[test]
-fn an_audit_decides_as_an_evaluation() {
+fn audit_decides_like_eval() {
     for replicas in [1, 50, 51] {
         let object = deployment("web", replicas).to_string();
         let denied =
@@ -358,7 +358,7 @@ fn an_audit_decides_as_an_evaluation() {
 }
 
 #[test]
-fn lists_are_their_items() {
+fn audit_expands_lists() {
     let (a, b) = (deployment("a", 51), deployment("b", 1));
     let list = json!({"apiVersion": "v1", "kind": "List", "items": [a, b]});
     let nested = json!({"apiVersion": "v1", "kind": "List", "items": [list]});
@@ -386,7 +386,7 @@ fn lists_are_their_items() {
 
 /// An object that cannot be read is named, and costs nothing but itself.
 #[test]
-fn hostile_objects_are_named() {
+fn audit_lists_hostile_objects() {
     let deep = format!("{}1{}", "[".repeat(2_000), "]".repeat(2_000));
     let deep = format!(
         "{{\"apiVersion\": \"apps/v1\", \"kind\": \"Deployment\", \"metadata\": {{\"name\": \"deep\"}}, \"spec\": {deep}}}"
@@ -448,7 +448,7 @@ fn hostile_objects_are_named() {
 
 /// A large file takes little more memory than its text.
 #[test]
-fn many_objects_are_audited_in_bounded_memory() {
+fn audit_memory_is_bounded() {
     let items: Vec<String> = (0..600)
         .map(|n| deployment(&format!("app-{n}"), n % 60).to_string())
         .collect();
@@ -467,7 +467,7 @@ fn many_objects_are_audited_in_bounded_memory() {
 }
 
 #[test]
-fn an_unknown_kind_matters_where_a_rule_may_be_about_it() {
+fn unknown_kind_counts_if_a_rule_may_match() {
     let widget = |group: &str| json!({"apiVersion": format!("{group}/v1"), "kind": "Widget", "metadata": {"name": "a"}});
     let folder = directory("widgets", &[("policy.yaml", "\
 apiVersion: admissionregistration.k8s.io/v1
@@ -499,7 +499,7 @@ spec:
 }
 
 #[test]
-fn a_refused_policy_decides_nothing() {
+fn rejected_policy_decides_nothing() {
     let text = fs::read_to_string(POLICY)
         .unwrap()
         .replace("replicas <= 50", "replicas <=");
@@ -539,7 +539,7 @@ fn diff(new: &str, status: i32) -> Value {
 }
 
 #[test]
-fn differences_are_grouped_by_cause() {
+fn diff_groups_by_cause() {
     let text = fs::read_to_string(POLICY).unwrap();
     let same = diff(&text, 0);
     assert_eq!(same["summary"]["objects"], 4);
@@ -610,7 +610,7 @@ fn differences_are_grouped_by_cause() {
 }
 
 #[test]
-fn nothing_to_compare_by_is_wrong_use() {
+fn diff_without_requests_is_usage_error() {
     let ran = vap(&["diff", POLICY, POLICY], "");
     assert_eq!(ran.status, 2);
     assert!(

@@ -29,7 +29,7 @@ fn probe(spec: &str) -> String {
 const CASE: &str = "\n  cases:\n  - name: a\n    request: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}}\n    expect: {decision: Allow}\n";
 
 #[test]
-fn what_is_misspelt_in_a_probe_is_told() {
+fn misspelled_probe_fields_are_reported() {
     let table = [
         (
             format!("  polcyName: replica-limit{CASE}"),
@@ -80,7 +80,7 @@ fn what_is_misspelt_in_a_probe_is_told() {
 }
 
 #[test]
-fn keys_that_kubectl_reads_as_booleans_are_told() {
+fn boolean_yaml_keys_are_reported() {
     let case = CASE.replace("metadata: {name: a}", "metadata: {name: a, y: b}");
     let spec = format!("  policyName: replica-limit\n  bindings: Implied{case}");
     let written = fs_policy().replace("  matchConstraints", "  on: a\n  matchConstraints");
@@ -107,7 +107,7 @@ fn fs_policy() -> String {
 }
 
 #[test]
-fn who_asks_a_policy_of_nothing_is_told() {
+fn probe_of_missing_policy_is_reported() {
     let object = deployment("web", 9).to_string();
     let misspelt = fs_policy().replace("[deployments]", "[deployment]");
     assert_ne!(misspelt, fs_policy());
@@ -134,7 +134,7 @@ fn who_asks_a_policy_of_nothing_is_told() {
 }
 
 #[test]
-fn bindings_that_do_not_match_say_why() {
+fn unmatched_bindings_show_the_reason() {
     let binding = |name: &str, resources: &str| {
         format!(
             "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\
@@ -176,7 +176,7 @@ fn bindings_that_do_not_match_say_why() {
 
 /// Policies are asked about what `kubectl get -o yaml` wrote before the storage refuses it.
 #[test]
-fn policies_decide_on_an_object_that_has_a_resource_version() {
+fn stored_objects_are_evaluated() {
     let mut object = deployment("web", 200);
     object["metadata"]["resourceVersion"] = "12".into();
     let folder = directory("hints_version", &[("web.json", &object.to_string())]);
@@ -186,7 +186,7 @@ fn policies_decide_on_an_object_that_has_a_resource_version() {
 }
 
 #[test]
-fn a_policy_that_is_not_there_is_no_object() {
+fn missing_policy_is_an_error() {
     let object = deployment("web", 2).to_string();
     let folder = directory("hints_audit", &[("web.json", &object)]);
     let file = folder.join("web.json");
@@ -210,7 +210,7 @@ fn a_policy_that_is_not_there_is_no_object() {
 }
 
 #[test]
-fn a_new_version_that_is_refused_is_told() {
+fn rejected_new_version_is_reported() {
     let broken = fs_policy().replace(
         "expression: object.spec.replicas",
         "expression: (object.spec.replicas",

@@ -45,7 +45,7 @@ fn mutating(replicas: i64, label: &str) -> String {
 }
 
 #[test]
-fn an_evaluation_mutates_before_it_validates() {
+fn eval_mutates_before_validation() {
     let folder = directory("eval-mutating", &[("p.yaml", &mutating(5, "team"))]);
     let policies = folder.join("p.yaml");
     let arguments = [
@@ -106,7 +106,7 @@ fn an_evaluation_mutates_before_it_validates() {
 
 /// Two policies that overwrite each other have no outcome.
 #[test]
-fn an_evaluation_does_not_choose_an_order_of_mutating_policies() {
+fn eval_tries_both_orders_of_mutating_policies() {
     let one = mutating(5, "team");
     let other = mutating(4, "team").replace("\"limit\"", "\"other\"");
     let text = one + &other;
@@ -140,7 +140,7 @@ fn an_evaluation_does_not_choose_an_order_of_mutating_policies() {
 }
 
 #[test]
-fn an_audit_tells_what_mutating_policies_would_change() {
+fn audit_shows_mutations() {
     let folder = directory("audit-mutating", &[("p.yaml", &mutating(50, "team"))]);
     let policies = folder.join("p.yaml");
     let objects = "docs/examples/manifests.yaml";
@@ -178,7 +178,7 @@ fn an_audit_tells_what_mutating_policies_would_change() {
 }
 
 #[test]
-fn a_difference_of_mutations_is_told() {
+fn diff_shows_changed_mutations() {
     let [old, new] = [mutating(50, "team"), mutating(40, "team")];
     let folder = directory("diff-mutating", &[("old.yaml", &old), ("new.yaml", &new)]);
     let [old, new] = ["old.yaml", "new.yaml"].map(|name| folder.join(name));
@@ -233,7 +233,7 @@ fn of_subresource(resource: &str, object: &Value, mutation: &Value) -> Value {
 }
 
 #[test]
-fn objects_of_subresources_are_patched_but_have_no_type_to_apply() {
+fn subresource_objects_can_be_patched_but_not_applied() {
     let patch = |path: &str, value: &str| {
         let patch = format!("[JSONPatch{{op: 'add', path: '{path}', value: {value}}}]");
         json!({"patchType": "JSONPatch", "jsonPatch": {"expression": patch}})
@@ -282,7 +282,7 @@ fn objects_of_subresources_are_patched_but_have_no_type_to_apply() {
 }
 
 #[test]
-fn a_resource_is_named_as_kubectl_names_it() {
+fn resource_names_match_kubectl() {
     let run = |resource: &str| {
         let folder = directory("eval-resource", &[("p.yaml", &mutating(5, "team"))]);
         let policies = folder.join("p.yaml");

@@ -35,7 +35,7 @@ fn compare(file: &str, found: &str) {
 }
 
 #[test]
-fn cases_pass_fail_and_wait() {
+fn cases_pass_fail_or_stay_pending() {
     let report = report(&["tests/cli_test/files"]);
     compare("files.txt", &test::render::text(&report, PLAIN, false));
     compare(
@@ -51,7 +51,7 @@ fn cases_pass_fail_and_wait() {
 }
 
 #[test]
-fn a_request_that_no_policy_is_asked_about_is_allowed() {
+fn unmatched_request_is_allowed() {
     let report = report(&["tests/cli_test/exempt.yaml"]);
     compare("exempt.txt", &test::render::text(&report, PLAIN, false));
     compare(
@@ -64,7 +64,7 @@ fn a_request_that_no_policy_is_asked_about_is_allowed() {
 
 /// A probe of a CustomResourceDefinition says what the API server says of custom resources.
 #[test]
-fn custom_resources_are_held_against_their_definition() {
+fn custom_resources_are_validated() {
     let report = report(&["tests/cli_test/definitions.yaml"]);
     compare("definitions.txt", &test::render::text(&report, PLAIN, true));
     let summary = report.summary;
@@ -123,7 +123,7 @@ fn failing_custom_resources_show_the_rules_that_decided() {
 
 /// A definition that is refused, one that is not there, and expectations of policies.
 #[test]
-fn definitions_that_are_none_are_told() {
+fn invalid_definitions_are_reported() {
     let report = report(&["tests/cli_test/definitions_invalid.yaml"]);
     compare(
         "definitions_invalid.txt",
@@ -134,7 +134,7 @@ fn definitions_that_are_none_are_told() {
 
 /// A probe of a webhook says whether it is called.
 #[test]
-fn webhooks_are_called_or_not() {
+fn webhook_cases_expect_calls() {
     let report = report(&["tests/cli_test/webhooks.yaml"]);
     compare("webhooks.txt", &test::render::text(&report, PLAIN, true));
     let summary = report.summary;
@@ -149,7 +149,7 @@ fn webhooks_are_called_or_not() {
 
 /// A probe of a mutating policy holds the object after it against the expected one.
 #[test]
-fn mutating_policies_change_objects_as_they_must() {
+fn mutating_cases_compare_objects() {
     let report = report(&["tests/cli_test/mutating.yaml"]);
     compare("mutating.txt", &test::render::text(&report, PLAIN, false));
     let cases = report.probes.iter().flat_map(|probe| &probe.cases);
@@ -174,7 +174,7 @@ fn mutating_policies_change_objects_as_they_must() {
 
 /// Coverage and mutants are of validating policies: nothing is said of the others but that.
 #[test]
-fn mutating_policies_are_not_measured() {
+fn mutating_policies_have_no_coverage() {
     let options = Options {
         paths: vec!["tests/cli_test/mutating.yaml".into()],
         coverage: true,
@@ -197,7 +197,7 @@ fn mutating_policies_are_not_measured() {
 
 /// A probe of what is refused, or of what webhooks do not have, is none.
 #[test]
-fn probes_of_webhooks_are_held_to_what_webhooks_have() {
+fn webhook_probes_reject_policy_fields() {
     let report = report(&["tests/cli_test/webhooks_invalid.yaml"]);
     compare(
         "webhooks_invalid.txt",
@@ -210,7 +210,7 @@ fn probes_of_webhooks_are_held_to_what_webhooks_have() {
 
 /// A green case means that the cluster behaves so: what proves nothing fails.
 #[test]
-fn what_proves_nothing_fails() {
+fn vacuous_cases_fail() {
     let report = report(&["tests/cli_test/traps.yaml"]);
     compare("traps.txt", &test::render::text(&report, PLAIN, false));
     let cases = report.probes.iter().flat_map(|probe| &probe.cases);
@@ -271,7 +271,7 @@ fn subresources_and_options_are_completed() {
 }
 
 #[test]
-fn cases_are_written_in_several_ways() {
+fn case_forms() {
     let report = report(&["tests/cli_test/ways"]);
     compare("ways.txt", &test::render::text(&report, PLAIN, false));
     compare("ways.github.txt", &test::github::annotations(&report));
@@ -282,7 +282,7 @@ fn cases_are_written_in_several_ways() {
 /// Each way to write a request and each expectation, right and wrong: a case whose name has the word "wrong" fails, and
 /// no other does.
 #[test]
-fn each_way_says_what_it_says() {
+fn case_forms_are_equivalent() {
     let report = report(&["tests/cli_test/each_way"]);
     compare("each_way.txt", &test::render::text(&report, PLAIN, false));
     let cases = report.probes.iter().flat_map(|probe| &probe.cases);
@@ -299,7 +299,7 @@ fn each_way_says_what_it_says() {
 }
 
 #[test]
-fn coverage_and_mutants_are_told() {
+fn coverage_and_mutants_are_reported() {
     let options = Options {
         paths: vec![PathBuf::from("config/samples")],
         coverage: true,
@@ -322,7 +322,7 @@ fn coverage_and_mutants_are_told() {
 
 /// Suites of others, of our own writing: what they say, and what of it probes do not.
 #[test]
-fn suites_of_others_become_probes() {
+fn suites_are_converted_to_probes() {
     for (suite, file, counts) in [
         ("kaptest", "suites/kaptest/kaptest.yaml", (7, 2, 0)),
         ("kyverno", "suites/kyverno/kyverno-test.yaml", (4, 0, 0)),
@@ -363,7 +363,7 @@ fn suites_of_others_become_probes() {
 
 /// Kyverno's own suites name one of two groups.
 #[test]
-fn suites_of_kyverno_are_read_in_either_group() {
+fn kyverno_suites_are_read_in_both_groups() {
     let read = |suite: PathBuf| {
         let options = test::convert::ConvertOptions {
             suite,
@@ -395,7 +395,7 @@ fn suites_of_kyverno_are_read_in_either_group() {
 
 /// Probes that `init` writes pass, and have an allowed and a denied request for each validation.
 #[test]
-fn probes_are_made_for_policies() {
+fn init_generates_probes() {
     let policy = "tests/cli_test/ways/policies.yaml";
     let options = Options {
         paths: vec![PathBuf::from(policy)],
@@ -419,7 +419,7 @@ fn probes_are_made_for_policies() {
 
 /// The denied requests that `init` writes are those that a policy is asked of.
 #[test]
-fn probes_have_requests_that_validation_takes() {
+fn init_requests_are_valid() {
     let denied = |resource: &str, expression: &str| {
         let (group, resource) = resource.split_once('/').unwrap();
         let policy = format!(
@@ -486,7 +486,7 @@ fn probes_have_requests_that_validation_takes() {
 }
 
 #[test]
-fn what_the_api_server_refuses_is_refused() {
+fn rejected_policy_fails_all_cases() {
     let report = report(&["tests/cli_test/invalid.yaml"]);
     compare("invalid.txt", &test::render::text(&report, PLAIN, false));
     compare("invalid.xml", &test::junit::xml(&report));
@@ -592,7 +592,7 @@ fn exit_statuses_have_their_meaning() {
 
 /// Damaged input ends in an answer, whatever it is.
 #[test]
-fn damaged_input_ends_in_an_answer() {
+fn damaged_input_terminates() {
     let mut seed: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut random = |below: usize| {
         // Source: G. Marsaglia, "Xorshift RNGs".

@@ -27,7 +27,7 @@ fn case<'a>(report: &'a TestReport, name: &str) -> &'a CaseReport {
 }
 
 #[test]
-fn failing_cases_show_what_decided_and_where() {
+fn failing_cases_show_deciding_expression() {
     let report = report();
     let text = test::render::text(&report, PLAIN, false);
     golden::compare("tests/cli_test/traces.txt", &text);
@@ -38,7 +38,7 @@ fn failing_cases_show_what_decided_and_where() {
 }
 
 #[test]
-fn elements_of_each_level_are_named() {
+fn trace_shows_element_of_each_level() {
     let report = report();
     let trace = &case(&report, "elements of each level").trace[0];
     let elements: Vec<&str> = trace
@@ -53,7 +53,7 @@ fn elements_of_each_level_are_named() {
 }
 
 #[test]
-fn ways_and_parts_that_are_not_shown_are_counted() {
+fn omitted_alternatives_and_subexpressions_are_counted() {
     let report = report();
     let trace = &case(&report, "more ways than are told").trace[0];
     let changes = trace.changes.as_ref().unwrap();
@@ -74,7 +74,7 @@ fn ways_and_parts_that_are_not_shown_are_counted() {
 }
 
 #[test]
-fn rows_of_a_table_have_places_of_their_own() {
+fn table_rows_have_locations() {
     let report = report();
     let text = std::fs::read_to_string("tests/cli_test/traces.yaml").unwrap();
     let at = |line: usize, column: usize| {
@@ -90,7 +90,7 @@ fn rows_of_a_table_have_places_of_their_own() {
 }
 
 #[test]
-fn audit_annotations_are_shown_where_they_fail_the_case() {
+fn failing_audit_annotations_are_shown() {
     let report = report();
     for (name, field) in [
         ("another value", "spec.auditAnnotations[0].valueExpression"),
@@ -110,7 +110,7 @@ fn audit_annotations_are_shown_where_they_fail_the_case() {
 }
 
 #[test]
-fn what_does_not_match_is_named() {
+fn unmatched_expectations_are_named() {
     let report = report();
     for (name, part) in [
         (

@@ -20,7 +20,7 @@ fn causes(errors: &[FieldError]) -> Value {
 }
 
 #[test]
-fn requests_are_answered_as_upstream_does() {
+fn custom_resource_errors_match_upstream() {
     let text = std::fs::read_to_string("tests/golden/custom_resources.jsonl").unwrap();
     let (mut n, mut n_refused) = (0, 0);
     for line in text.lines() {
@@ -67,7 +67,7 @@ fn check(schema: &Value, spec: &Value, expected: &[&str]) {
 }
 
 #[test]
-fn values_are_held_against_keywords() {
+fn values_are_validated_by_keywords() {
     check(
         &json!({"type": "string", "format": "ipv4", "maxLength": 3}),
         &json!("host"),
@@ -146,7 +146,7 @@ fn changes_are_counted() {
 ///
 /// Source: a real API server v1.36.3, `./dev custom-resources 2000 9`.
 #[test]
-fn what_is_not_changed_is_equal_to_what_was() {
+fn unchanged_values_are_ratcheted() {
     let mut of_root = definition(&json!({"type": "integer"}));
     of_root["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"] =
         json!([{"rule": "self == oldSelf"}]);
@@ -164,7 +164,7 @@ fn what_is_not_changed_is_equal_to_what_was() {
 
 /// Objects that would take the API server minutes end here with an error.
 #[test]
-fn too_much_work_ends_with_an_error() {
+fn work_limit_is_an_error() {
     let alternatives: Vec<Value> = (0..5_000)
         .map(|n| json!({"items": {"pattern": format!("^{n}$")}}))
         .collect();
@@ -185,7 +185,7 @@ fn too_much_work_ends_with_an_error() {
 }
 
 #[test]
-fn deep_objects_and_schemas_are_refused() {
+fn deep_objects_and_schemas_are_errors() {
     let mut deep = json!({});
     for _ in 0..300 {
         deep = json!({"a": deep});
@@ -204,7 +204,7 @@ fn deep_objects_and_schemas_are_refused() {
 }
 
 #[test]
-fn broken_definitions_are_no_panic() {
+fn broken_definitions_do_not_panic() {
     for odd in [
         json!(null),
         json!([]),

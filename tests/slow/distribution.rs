@@ -114,7 +114,7 @@ fn check_krew(manifest: &Value) {
 }
 
 #[test]
-fn the_manifest_for_krew_has_the_archives_that_are_there() {
+fn krew_manifest_lists_existing_archives() {
     let archives = directory("krew");
     let version = env!("CARGO_PKG_VERSION");
     let krew = || {
@@ -157,7 +157,7 @@ fn the_manifest_for_krew_has_the_archives_that_are_there() {
 }
 
 #[test]
-fn a_platform_that_cannot_be_built_here_is_refused_with_what_it_needs() {
+fn unsupported_platform_names_requirements() {
     let archive = |target: &str| {
         let command = Command::new(root().join("dev"))
             .args(["archive", target])
@@ -255,7 +255,7 @@ fn the_action_builds_its_source_with_its_own_toolchain() {
 }
 
 #[test]
-fn the_action_checks_and_says_how_it_went() {
+fn action_check_sets_outputs() {
     let folder = directory("action");
     fs::create_dir(folder.join("with space")).unwrap();
     fs::write(folder.join("with space/policy.yaml"), POLICY).unwrap();
@@ -321,7 +321,7 @@ fn the_action_checks_and_says_how_it_went() {
 }
 
 #[test]
-fn the_action_installs_an_archive_of_the_right_sum_alone() {
+fn action_install_verifies_checksum() {
     let folder = directory("install");
     let plugin = folder.join("kubectl-vap");
     fs::copy(env!("CARGO_BIN_EXE_kubectl-vap"), &plugin).unwrap();

@@ -99,7 +99,7 @@ fn offline(command: &str) -> Option<Vec<&str>> {
 }
 
 #[test]
-fn console_sessions_show_what_is_printed() {
+fn console_sessions_match_output() {
     let (mut n_run, mut n_of_cluster) = (0, 0);
     for block in pages().iter().flat_map(|page| blocks(page)) {
         let place = &block.place;
@@ -139,7 +139,7 @@ fn console_sessions_show_what_is_printed() {
 }
 
 #[test]
-fn nothing_shown_is_wider_than_a_page() {
+fn console_sessions_fit_the_page() {
     let mut n_lines = 0;
     for page in pages() {
         for block in blocks(&page) {

@@ -62,7 +62,7 @@ fn nesting_ends_at_the_limit() {
 }
 
 #[test]
-fn what_is_allowed_at_the_limit_is_judged() {
+fn policy_at_the_limits_is_checked() {
     for expression in [
         format!("{}true{}", "(".repeat(200), ")".repeat(200)),
         format!("object{} == 1", ".a".repeat(240)),
@@ -84,7 +84,7 @@ fn long_texts_end_at_the_limit() {
 }
 
 #[test]
-fn copies_that_double_are_unsupported() {
+fn doubling_copies_are_unsupported() {
     let chain = ".optMap(x, x)".repeat(40);
     let compiled = with_expression(&format!("optional.of(1){chain}.hasValue()"));
     let [finding] = compiled.findings() else {
@@ -94,7 +94,7 @@ fn copies_that_double_are_unsupported() {
 }
 
 #[test]
-fn constants_that_double_are_followed_in_bounds() {
+fn doubling_constants_are_bounded() {
     let variables: Vec<Value> = (0..200)
         .map(|n: u32| {
             let before = n.saturating_sub(1);
@@ -124,7 +124,7 @@ fn constants_that_double_are_followed_in_bounds() {
 }
 
 #[test]
-fn types_that_double_are_bounded() {
+fn doubling_types_are_bounded() {
     // Each variable is a map of the one before it to itself.
     let mut variables = vec![json!({"name": "v0", "expression": "{'a': 1}"})];
     for n in 1..60 {
@@ -189,7 +189,7 @@ fn with_many_findings(n_validations: usize, n_kinds: usize) -> CompiledPolicy {
 }
 
 #[test]
-fn findings_take_bounded_room() {
+fn findings_memory_is_bounded() {
     let compiled = with_many_findings(600, 1);
     assert_eq!(compiled.findings().len(), 600);
     let n_bytes: usize = compiled
@@ -207,7 +207,7 @@ fn findings_take_bounded_room() {
 }
 
 #[test]
-fn kinds_beyond_the_work_for_a_policy_are_named() {
+fn kinds_beyond_work_limit_are_listed() {
     let mut offline = Offline::default();
     for n in 0..4 {
         let kind = json!({"group": "example.com", "version": "v1", "kind": format!("Widget{n}")});
@@ -265,7 +265,7 @@ fn many_deep_expressions_are_compiled() {
 }
 
 #[test]
-fn a_variable_that_reads_itself_is_unsafe() {
+fn self_reading_variable_is_unsafe() {
     let compiled = CompiledPolicy::new(&policy(json!({
         "variables": [
             {"name": "v", "expression": "'text'"},
@@ -310,7 +310,7 @@ fn check_document(document: &[u8], expression: &str) -> TypeCheck {
 }
 
 #[test]
-fn open_objects_are_judged() {
+fn open_objects_are_checked() {
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "additionalProperties": true}}});
     let checked = check_against(schema, json!({}), "object.spec.anything == 1");
     assert_eq!(checked.checked.len(), 1);
@@ -318,7 +318,7 @@ fn open_objects_are_judged() {
 }
 
 #[test]
-fn references_that_lead_back_end() {
+fn circular_references_terminate() {
     let schema =
         json!({"type": "object", "properties": {"spec": {"$ref": "#/components/schemas/Node"}}});
     let node = json!({"Node": {"type": "object", "properties": {
@@ -329,7 +329,7 @@ fn references_that_lead_back_end() {
 }
 
 #[test]
-fn references_that_double_stay_small() {
+fn doubling_references_are_bounded() {
     let mut others = json!({});
     for n in 0..40 {
         let next = format!("#/components/schemas/N{}", n + 1);
@@ -344,7 +344,7 @@ fn references_that_double_stay_small() {
 }
 
 #[test]
-fn invalid_utf8_in_a_description_does_no_harm() {
+fn invalid_utf8_in_description_is_accepted() {
     let text = r#"{"paths": {"/apis/example.com/v1/widgets": {"get": {"x-kubernetes-group-version-kind":
         {"group": "example.com", "version": "v1", "kind": "Widget"}}}}, "components": {"schemas": {"Widget": {
         "type": "object", "description": "DESCRIPTION", "properties": {"spec": {"type": "integer"}},
@@ -358,7 +358,7 @@ fn invalid_utf8_in_a_description_does_no_harm() {
 }
 
 #[test]
-fn a_schema_of_ten_megabytes_is_read() {
+fn ten_megabyte_schema_is_read() {
     let mut properties = String::new();
     for n in 0..60_000 {
         let _ = write!(

@@ -90,7 +90,7 @@ fn comprehensions_end_at_the_cost_limit() {
 }
 
 #[test]
-fn a_comprehension_of_a_million_turns_is_linear() {
+fn million_iterations_are_linear() {
     // Terms that are not evaluated are looked for among the steps of earlier iterations.
     check_limit(
         "l.all(x, true || x == 1 || x == 2) && l.all(x, x < 0 || x >= 0)",
@@ -99,7 +99,7 @@ fn a_comprehension_of_a_million_turns_is_linear() {
 }
 
 #[test]
-fn chains_as_long_as_the_parser_allows() {
+fn longest_chains() {
     let mut sum = "1".to_owned();
     let mut ands = "x == 1".to_owned();
     let mut fields = "o".to_owned();
@@ -122,7 +122,7 @@ fn chains_as_long_as_the_parser_allows() {
 }
 
 #[test]
-fn brackets_as_deep_as_the_parser_allows() {
+fn deepest_brackets() {
     let n = 200;
     let text = format!("dyn({}1{}) == [1]", "[".repeat(n), "]".repeat(n));
     check_bool(&text, &[], false);
@@ -142,7 +142,7 @@ fn nested(n: u32, list: &str) -> String {
 }
 
 #[test]
-fn nested_comprehensions_as_deep_as_the_parser_allows() {
+fn deepest_comprehensions() {
     let is_too_deep = |n: &u32| syntax::parse(&nested(*n, "[1]")).0.is_none();
     let n = (1..250).find(is_too_deep).unwrap() - 1;
     assert!(n >= 30, "{n}");
@@ -171,7 +171,7 @@ fn chains_of_five_thousand() {
 }
 
 #[test]
-fn patterns_made_to_explode() {
+fn exponential_patterns() {
     let text = Value::from("x".repeat(3_000));
     let bound = [("s", text)];
     for pattern in [
@@ -290,7 +290,7 @@ fn values_nested_a_hundred_thousand_deep() {
 }
 
 #[test]
-fn lists_joined_to_themselves() {
+fn lists_concatenated_to_themselves() {
     let mut text = "l".to_owned();
     for level in 0..60 {
         text = format!("[{text}].map(x{level}, x{level} + x{level})[0]");
@@ -304,7 +304,7 @@ fn lists_joined_to_themselves() {
 }
 
 #[test]
-fn a_list_cannot_come_to_hold_itself() {
+fn list_cannot_contain_itself() {
     check_bool(
         "optional.of(dyn([])).optMap(x, x + [x] + [x]).orValue([]).size() == 2",
         &[],
@@ -403,7 +403,7 @@ fn comparisons_are_bounded_together() {
 }
 
 #[test]
-fn counting_what_doubles_is_bounded() {
+fn counting_doubling_values_is_bounded() {
     let bindings = [("a", doubling(40))];
     for text in ["[a].indexOf(1) == 0", "[a].lastIndexOf(1) == 0"] {
         let error = eval(text, &bindings).result.unwrap_err();
@@ -417,7 +417,7 @@ fn counting_what_doubles_is_bounded() {
 
 /// The cost of a call follows from its text alone, so that a text that is too long is not processed.
 #[test]
-fn texts_are_not_taken_apart_beyond_the_limit() {
+fn split_strings_are_bounded() {
     let text = Value::from("a".repeat(10_000_000));
     for call in ["s.findAll('a')", "s.split('')", "s.replace('a', 'bb')"] {
         let bound: Bindings = [("s".to_owned(), text.clone())].into_iter().collect();

@@ -124,7 +124,7 @@ fn aliases_do_not_multiply_objects() {
 }
 
 #[test]
-fn small_objects_take_little_room() {
+fn small_objects_take_little_memory() {
     let n = 10_000;
     let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n---\n".repeat(n);
     // Most of it is what the objects are as JSON.
@@ -143,7 +143,7 @@ fn documents_of_a_file_are_bounded() {
 }
 
 #[test]
-fn depth_is_told() {
+fn depth_limit_is_reported() {
     let text = format!("a: {}1{}", "[".repeat(10_000), "]".repeat(10_000));
     let (report, _) = check_within(20 * MIB, &text);
     let message = &report.findings[0].message;
@@ -151,7 +151,7 @@ fn depth_is_told() {
 }
 
 #[test]
-fn places_in_a_file_of_one_line_are_found() {
+fn locations_in_one_line_files() {
     let validations: Vec<_> = (0..10_000)
         .map(|_| json!({"expression": "'é' +"}))
         .collect();
@@ -176,7 +176,7 @@ fn findings_for_many_kinds_are_bounded_together() {
 }
 
 #[test]
-fn thousands_of_validations_for_all_kinds_are_judged_in_bounds() {
+fn many_validations_for_all_kinds_are_bounded() {
     let validations: Vec<_> = (0..3_000)
         .map(|n| json!({"expression": format!("object.spec.replicaz <= {n}")}))
         .collect();

@@ -14,7 +14,7 @@ use vap_status_controller::schema::resolver::{Resolution, SchemaResolver as _};
 use vap_status_controller::schema::{Builtin, DeclKind, DeclType, GroupVersion, Gvk, RestMapper};
 
 #[test]
-fn warnings_are_those_of_the_type_checker() {
+fn warnings_match_the_type_checker() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let policies = [
         "config/samples",
@@ -22,7 +22,7 @@ fn warnings_are_those_of_the_type_checker() {
         "parity/oracle/testdata/policies",
     ];
     let crds = ["config/samples", "parity/oracle/testdata/crds"];
-    checks::warnings_are_those_of_the_type_checker(
+    checks::warnings_match_the_type_checker(
         &policies.map(|path| root.join(path)),
         &crds.map(|path| root.join(path)),
         70,
@@ -30,7 +30,7 @@ fn warnings_are_those_of_the_type_checker() {
 }
 
 #[test]
-fn the_built_in_schemas_say_what_the_documents_say() {
+fn built_in_schemas_match_documents() {
     let directory = support::openapi_dir();
     let mut offline = Offline::default();
     for (name, bytes) in support::documents(&directory) {

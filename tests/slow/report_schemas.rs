@@ -11,7 +11,7 @@ use crate::json_schema::faults;
 use vap_status_controller::cli::report_schema;
 
 #[test]
-fn the_schemas_in_the_documents_are_those_of_the_types() {
+fn documented_schemas_match_types() {
     for (path, schema) in [
         ("docs/check-report.schema.json", report_schema::of_check()),
         ("docs/test-report.schema.json", report_schema::of_test()),
@@ -28,7 +28,7 @@ fn check(schema: &Value, what: &str, printed: &Value) {
 }
 
 #[test]
-fn recorded_reports_meet_their_schemas() {
+fn recorded_reports_are_valid() {
     for (path, schema) in [
         ("tests/cli_check/bindings.json", report_schema::of_check()),
         ("tests/cli_test/files.json", report_schema::of_test()),
@@ -39,7 +39,7 @@ fn recorded_reports_meet_their_schemas() {
 }
 
 #[test]
-fn reports_of_all_sorts_meet_their_schemas() {
+fn all_report_kinds_are_valid() {
     let schema = report_schema::of_check();
     let checks: [&[&str]; 4] = [
         &["check", "tests/cli_check", "-o", "json"],
@@ -89,7 +89,7 @@ fn reports_of_all_sorts_meet_their_schemas() {
 
 /// A check that cannot fail would prove nothing.
 #[test]
-fn what_does_not_meet_a_schema_is_found() {
+fn schema_violations_are_found() {
     let schema = report_schema::of_test();
     let sound: Value =
         serde_json::from_str(&std::fs::read_to_string("tests/cli_test/files.json").unwrap())

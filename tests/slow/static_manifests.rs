@@ -60,12 +60,12 @@ fn check(files: &[(&str, &str)], parts: &[&str]) {
 }
 
 #[test]
-fn a_whole_set_is_loaded() {
+fn complete_set_is_loaded() {
     check(&[("a.yaml", POLICY), ("b.yaml", BINDING)], &[]);
 }
 
 #[test]
-fn what_keeps_a_set_from_being_loaded() {
+fn invalid_sets_are_reported() {
     let plain = POLICY.replace("a.static.k8s.io", "a");
     check(&[("a.yaml", &plain)], &["ends in `.static.k8s.io`"]);
     check(

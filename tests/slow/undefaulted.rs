@@ -58,7 +58,7 @@ const WHY: &str = "the policy reads `object.spec.conversion`, which the API serv
                    apiextensions.k8s.io/v1 CustomResourceDefinition are not known";
 
 #[test]
-fn a_definition_is_decided_where_defaults_do_not_matter() {
+fn definition_without_relevant_defaults_is_decided() {
     let text = policy("versions", OF_VERSIONS).to_string();
     let folder = directory("undefaulted", &[("policy.yaml", &text)]);
     let policy = folder.join("policy.yaml");
@@ -86,7 +86,7 @@ fn a_definition_is_decided_where_defaults_do_not_matter() {
 }
 
 #[test]
-fn what_defaults_decide_is_not_decided_and_not_counted() {
+fn cases_depending_on_unknown_defaults_are_pending() {
     let text = [
         policy("conversion", OF_CONVERSION).to_string(),
         policy("versions", OF_VERSIONS).to_string(),
@@ -157,7 +157,7 @@ fn what_defaults_decide_is_not_decided_and_not_counted() {
 }
 
 #[test]
-fn a_case_about_such_an_object_says_which_field_it_is() {
+fn pending_case_names_the_field() {
     let probe = |policy: &str, expect: Value| {
         json!({"apiVersion": "vap-status.dev/v1alpha1", "kind": "PolicyProbe", "metadata": {"name": policy},
             "spec": {"policyName": policy, "bindings": "Implied", "cases": [

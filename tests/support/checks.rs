@@ -14,7 +14,7 @@ use vap_status_controller::status::warnings::warnings;
 use crate::support;
 
 /// Checks the files of `policies`, of which there are `at_least` so many, by both ways and in both profiles.
-pub(crate) fn warnings_are_those_of_the_type_checker(
+pub(crate) fn warnings_match_the_type_checker(
     policies: &[PathBuf],
     crds: &[PathBuf],
     at_least: usize,

@@ -229,7 +229,7 @@ fn guards_by_presence() {
 }
 
 #[test]
-fn values_of_unlike_types() {
+fn values_of_different_types() {
     check_false("object.spec.replicas == null");
     check_false("object.spec.replicas != 'one'");
     check_false("object.metadata.name in [1, 2]");
@@ -238,7 +238,7 @@ fn values_of_unlike_types() {
 }
 
 #[test]
-fn lists_of_unlike_elements() {
+fn lists_of_mixed_types() {
     check_false(
         "object.kind != 'Pod' || size(object.spec.containers + object.spec.initContainers) > 0",
     );
@@ -299,7 +299,7 @@ fn check_false_to_us(expression: &str) {
 }
 
 #[test]
-fn what_fails_ends_the_evaluation() {
+fn failure_ends_the_evaluation() {
     let check = |expression: &str, wanted: &[&str]| {
         let spec = json!({
             "variables": [{"name": "tls", "expression": "object.spec.tls"}],
@@ -461,7 +461,7 @@ fn subresources_have_kinds_of_their_own() {
 }
 
 #[test]
-fn a_wildcard_means_any_kind() {
+fn wildcard_means_any_kind() {
     let wild = json!({"apiGroups": ["*"], "resources": ["*"], "operations": ["*"]});
     check_on(&wild, "object.spec.hostNetwork == true", &[]);
     check_on(
@@ -507,7 +507,7 @@ fn excluded_resources_are_not_checked() {
 }
 
 #[test]
-fn tests_for_a_field_that_no_kind_has() {
+fn has_of_unknown_field_is_a_warning() {
     let pods = json!({"resources": ["pods"]});
     let vain = &[
         "Kind=Pod: WARNING: <input>:1:4: undefined field 'template'",
@@ -529,7 +529,7 @@ fn tests_for_a_field_that_no_kind_has() {
 }
 
 #[test]
-fn what_is_required_is_there() {
+fn required_fields_are_present() {
     // `template` is required of deployments, so that the other branch is for pods only.
     check_false("has(object.spec.template) ? true : object.spec.hostNetwork == true");
     check_false_to_us(
@@ -548,7 +548,7 @@ fn errors_that_are_absorbed() {
 /// Expressions that the API server cannot plan are refused, in whichever branch they stand; upstream's
 /// type checker does not plan, and says nothing.
 #[test]
-fn what_cannot_be_planned() {
+fn planning_errors() {
     let check = |expression: &str, wanted: &str| {
         let spec = json!({"validations": [{"expression": expression}]});
         let compiled = compiled(json!({"resources": ["deployments"]}), &spec);
@@ -591,7 +591,7 @@ fn values_of_requests() {
 }
 
 #[test]
-fn optionals_that_are_none() {
+fn empty_optionals() {
     check_false("object.spec.volumes.orValue([]).all(v, v != '') || true");
     check_false("object.spec.replicas.orValue(1) == 1");
     check_true("object.spec.replicas.hasValue()");
@@ -601,7 +601,7 @@ fn optionals_that_are_none() {
 }
 
 #[test]
-fn messages_are_evaluated_where_the_validation_fails() {
+fn messages_are_evaluated_after_failures() {
     let check = |expression: &str, wanted: usize| {
         let spec = json!({"validations": [{
             "expression": expression,
@@ -674,7 +674,7 @@ fn match_conditions_see_no_namespace() {
 
 /// A validation that does not compile denies nothing, so that its message is not asked for.
 #[test]
-fn messages_of_refused_validations() {
+fn messages_of_uncompiled_validations_are_skipped() {
     let spec = json!({"validations": [
         {"expression": "'a'", "messageExpression": "object.spec.nothing + ''"},
     ]});

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn calls_of_constants_guard_as_well() {
+fn constant_calls_are_guards() {
     check_false("object.kind.matches('^Deployment$') || object.spec.hostNetwork == true");
     check_false("object.kind.size() != 3 || object.spec.hostNetwork == true");
     check_false("object.?kind != optional.of('Pod') || object.spec.hostNetwork == true");
@@ -109,7 +109,7 @@ fn conditions_narrow_values() {
 }
 
 #[test]
-fn what_is_absent_has_no_value() {
+fn absent_value_is_bottom() {
     check_false(
         "has(object.spec.paused) || object.kind != 'Pod' || object.spec.paused > 1 || true",
     );
@@ -136,7 +136,7 @@ fn what_is_absent_has_no_value() {
 
 /// Lists and maps that are written out are gone through: `exists` ends with the first that holds.
 #[test]
-fn elements_that_are_written_out() {
+fn literal_elements_are_interpreted() {
     let pods = json!({"resources": ["pods"]});
     check_on(&pods, "[{'a': 1}, {'b': 2}].exists(x, x.a == 1)", &[]);
     check_on(
