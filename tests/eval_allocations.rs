@@ -13,7 +13,7 @@ use vap_status_controller::cel::value::Value;
 use vap_status_controller::library::environment::base_env;
 use vap_status_controller::library::runtime::KubernetesRuntime;
 
-/// How many blocks are allocated in evaluating `text`, whose value must be true.
+/// Returns the number of blocks that the evaluation of `text` allocates. Its value must be true.
 fn n_blocks(text: &str, object: &Value) -> u64 {
     let env = base_env().extend([Variable::new("object", Type::Dyn)]);
     let (ast, found) = syntax::parse(text);
@@ -35,7 +35,7 @@ fn n_blocks(text: &str, object: &Value) -> u64 {
 #[test]
 fn simple_comparisons_allocate_nothing() {
     let mut fields = vec![r#""spec":{"replicas":3,"paused":false,"name":"web"}"#.to_owned()];
-    // What an expression does not touch costs nothing.
+    // Parts of the object that the expression does not read cost nothing.
     fields.extend((0..20_000).map(|n| format!(r#""annotation-{n}":"some text that is not read""#)));
     let object: Value = serde_json::from_str(&format!("{{{}}}", fields.join(","))).unwrap();
     for text in [

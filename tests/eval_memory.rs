@@ -41,7 +41,7 @@ const OUT_OF_SMALL_BUDGET: &str = "the evaluation needs more than 524288 bytes o
 
 const OUT_OF_MEMORY: &str = "the evaluation needs more than 32 MiB of memory";
 
-/// A large value of the type that a signature names, as an expression over the variables of `bindings`.
+/// Returns a large value of a type in a signature, as an expression over the variables of `bindings`.
 fn large(sig: &Sig) -> Option<&'static str> {
     Some(match sig {
         Sig::Dyn | Sig::Any | Sig::Param(_) | Sig::String => "text",
@@ -100,7 +100,7 @@ fn bindings() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// A call of the overload with large arguments; `None` if it cannot be written.
+/// Returns a call of the overload with large arguments. `None` if no such call can be written.
 fn call(row: &OverloadRow) -> Option<String> {
     let args = row.args.iter().map(large).collect::<Option<Vec<_>>>()?;
     let operator = row.function.trim_matches('_');
@@ -127,7 +127,7 @@ fn call(row: &OverloadRow) -> Option<String> {
     })
 }
 
-/// The result of an expression, or `None` if it does not compile. Memory has been used at most within the limit.
+/// Returns the result of an expression, `None` if it does not compile. Asserts that memory stays within the limit.
 #[track_caller]
 fn evaluate(
     text: &str,
@@ -185,7 +185,7 @@ fn evaluate(
     result
 }
 
-/// Calls each overload so often that the results exceed the budget if they are of any size.
+/// Calls each overload until its results exceed the budget, if they have any size.
 #[test]
 fn every_overload_result_counts() {
     let (mut n_checked, mut n_exceeded) = (0, 0);
@@ -196,7 +196,7 @@ fn every_overload_result_counts() {
             let Some(call) = call(row) else {
                 continue;
             };
-            // A search for a long pattern that costs 1 takes seconds.
+            // A search with cost 1 for a long pattern takes seconds.
             let n_calls = if row.function == "matches" { 1 } else { 20 };
             let text = format!("lists.range({n_calls}).map(i, dyn({call})).size() >= 0");
             let budget = EvalBudget::new(10_000_000, SMALL_BUDGET);
@@ -213,7 +213,7 @@ fn every_overload_result_counts() {
     assert!(n_exceeded > 25, "{n_exceeded}");
 }
 
-/// Expressions that the review of one policy found, or variants of them.
+/// Growing expressions of one policy, and variants of them.
 #[test]
 fn doubling_ends_out_of_memory() {
     for text in [
@@ -352,7 +352,7 @@ impl Growth {
     }
 }
 
-/// Reviews of 250 policies with four expressions each: each ends in time and within its memory, and without a decision
+/// Reviews 250 policies with four expressions each. Each review ends in time and within its memory, without a decision
 /// if the memory does not suffice.
 #[test]
 fn generated_policies_stay_within_memory() {

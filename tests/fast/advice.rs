@@ -1,4 +1,4 @@
-//! Advice in the help of `kubectl vap check`: that it is about the mistake, and that what it says compiles.
+//! Advice in the help of `kubectl vap check`: it fits the mistake, and the advised expression compiles.
 
 #![allow(
     clippy::indexing_slicing,
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::manifest;
 use crate::runtime_errors::{DEPLOYMENT, POD, policy};
 
-/// The findings about `manifest`: rule, message and help.
+/// Returns the findings for `manifest`: rule, message and help.
 fn findings(manifest: &str) -> Vec<(String, String, String)> {
     let text = |found: &Value, name: &str| found[name].as_str().unwrap_or_default().to_owned();
     let found = manifest::findings(manifest, &[]);
@@ -34,7 +34,7 @@ fn of_validation(resource: (&str, &str, &str), expression: &str) -> Vec<(String,
     findings(&policy(resource, "CREATE", &spec))
 }
 
-/// There is one finding about `expression`, of the rule, with the advice.
+/// Asserts that `expression` has one finding, with this rule and advice.
 #[track_caller]
 fn advises(resource: (&str, &str, &str), expression: &str, (rule, advice): (&str, &str)) {
     let found = of_validation(resource, expression);
@@ -45,7 +45,7 @@ fn advises(resource: (&str, &str, &str), expression: &str, (rule, advice): (&str
     assert!(help.contains(advice), "{expression}: {help}");
 }
 
-/// The part of `help` behind `before` that is in backticks.
+/// Returns the part of `help` in backticks after `before`.
 fn advised<'a>(help: &'a str, before: &str) -> &'a str {
     let (_, rest) = help.split_once(before).unwrap();
     rest.split('`').nth(1).unwrap()
@@ -66,7 +66,7 @@ fn boolean_field_as_condition_advises_comparison() {
     );
 }
 
-/// The guarded expression that is advised compiles, and is guarded.
+/// Asserts that the advised guarded expression compiles and has no finding.
 #[test]
 fn advised_chain_replacement_compiles() {
     for (chain, rest) in [
@@ -237,7 +237,7 @@ fn one_cause_gives_one_finding() {
         let found = findings(&policy(DEPLOYMENT, "CREATE", spec)).into_iter();
         found.map(|found| found.0).collect()
     };
-    // A variable that reads a later one, and what reads that.
+    // A variable that reads a later one, and a variable that reads the former.
     let later = "  variables:\n  - {name: a, expression: variables.b}\n  - {name: b, expression: 'true'}\n  validations:\n  - \
                  expression: variables.a\n";
     assert_eq!(rules(later), ["undefined-field"]);
@@ -248,13 +248,13 @@ fn one_cause_gives_one_finding() {
         found[0].2.contains("a variable cannot read itself"),
         "{found:#?}"
     );
-    // The types of the kind add nothing to what is refused without them.
+    // The types of the kind add nothing to an error without types.
     let validation = |text: &str| format!("  validations:\n  - expression: {}\n", json!(text));
     assert_eq!(
         rules(&validation("object.metadata.name in 'abc'")),
         ["no-matching-overload"]
     );
-    // Nor does a guard for a chain that leads nowhere.
+    // A guard adds nothing to a chain of undefined fields.
     assert_eq!(
         rules(&validation(
             "object.spec.template.spec.affinity.nodeAfinity.x == 'a'"
@@ -310,7 +310,7 @@ fn functions_and_names_of_other_languages_are_suggested() {
             "{expression}: {found:#?}"
         );
     }
-    // Functions are no advice about a variable, and no name is advice about itself.
+    // A function is not suggested for a variable, and no name is suggested for itself.
     for expression in ["names == 'a'", "resourcee == 'a'", "name('a') == 'a'"] {
         let found = of_validation(DEPLOYMENT, expression);
         assert!(!found.is_empty());

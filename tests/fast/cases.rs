@@ -1,23 +1,23 @@
-//! Cases of the language as Markdown: `tests/cases/<pass>/<topic>.md`. Those of whole policies are in
-//! `tests/fast/policies.rs`, those of costs in `tests/fast/costs.rs`.
+//! Cases of the language as Markdown: `tests/cases/<pass>/<topic>.md`. `tests/fast/policies.rs` has the cases of whole
+//! policies, `tests/fast/costs.rs` those of costs.
 //!
-//! A block of language `vars` declares variables (`name: type`) for the blocks below it, one of language
-//! `functions` functions of a case's own (`id: name(type) -> type`), one of language `types` object types
-//! (`name { field: type; ... }`) and constants (`name = number`). A block of language `cel` holds cases
-//! parted by blank lines: an expression, then what must be said of it, each as a comment of its own line.
-//! In a block of language `cel-json` the expression is a JSON string, for characters that no editor keeps.
-//! With the word `plain` behind the language the environment is cel-go's standard library alone, and the
-//! validators of Kubernetes, which follow the checker, do not run; with the word `same-type` numbers of unlike
+//! A block of language `vars` declares variables (`name: type`) for the blocks below it, `functions` declares functions
+//! (`id: name(type) -> type`), and `types` declares object types
+//! (`name { field: type; ... }`) and constants (`name = number`). A block of language `cel` contains cases
+//! separated by blank lines: an expression, then the expected results, each as a comment on its own line.
+//! In a block of language `cel-json` the expression is a JSON string, for characters that editors change.
+//! With `plain` after the language, the environment is only cel-go's standard library, and
+//! Kubernetes' validators do not run. With `same-type`, numbers of different
 //! types do not compare.
 //!
-//! | comment | what must hold |
+//! | comment | expected result |
 //! |---|---|
-//! | `// type: T` | the expression is sound and of the type |
-//! | `// error: LINE:COLUMN: TEXT` | a finding; all are written, in the order of their places |
-//! | `// syntax error: LINE:COLUMN, ...` | the expression does not parse, for findings at these places |
-//! | `// upstream error: LINE:COLUMN: TEXT` | a finding of the parser in the API server's words; all are written, in the order of their places |
+//! | `// type: T` | the expression compiles and has the type |
+//! | `// error: LINE:COLUMN: TEXT` | a finding; all are listed, in the order of their locations |
+//! | `// syntax error: LINE:COLUMN, ...` | the expression does not parse, with findings at these locations |
+//! | `// upstream error: LINE:COLUMN: TEXT` | a finding of the parser with upstream's text; all are listed, in the order of their locations |
 //! | `// tree: TREE` | the parsed tree, as cel-go's tests print it, without white space |
-//! | `// places: TREE` | the same with the places |
+//! | `// places: TREE` | the same with locations |
 //! | `// checked: TREE` | the same with types and overloads |
 
 #![allow(
@@ -50,7 +50,7 @@ mod tree;
 
 use notation::Objects;
 
-/// Declarations for the cases of a block, and how they are judged.
+/// Declarations for the cases of a block, and the checking mode.
 #[derive(Default)]
 struct Setting {
     objects: Objects,
@@ -60,7 +60,7 @@ struct Setting {
     same_type: bool,
 }
 
-/// Reports whether `row` orders numbers of two different types.
+/// Returns true if `row` orders numbers of two different types.
 ///
 /// Source: cel-go `checker/env.go`, `crossTypeNumericComparisonOverloads`.
 fn is_cross_type(row: &OverloadRow) -> bool {
@@ -187,7 +187,7 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
     blocks
 }
 
-/// The comments that say what is expected; the first two belong together.
+/// The comments with expected results; the first two belong together.
 const KINDS: [&str; 7] = [
     "type",
     "error",

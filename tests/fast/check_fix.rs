@@ -1,4 +1,4 @@
-//! `kubectl vap check --fix`: what it writes, what it leaves, and that it changes nothing else in any style of text.
+//! `kubectl vap check --fix`: the applied and the omitted fixes, in all styles of scalars.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -16,7 +16,7 @@ use crate::check_management::{directory, json, vap};
 use crate::random::Random;
 use vap_status_controller::cli::exit::Exit;
 
-/// A policy with the rest of its rule's fields, and of its validation's.
+/// Returns a policy with the given other fields of its rule and its validation.
 fn policy(rule: &str, validation: &str) -> String {
     format!(
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: p}}\n\
@@ -32,7 +32,7 @@ fn with(root: &std::path::Path, name: &str) -> String {
     fs::read_to_string(root.join(name)).unwrap()
 }
 
-/// Checks what `--fix` makes of a file, and that nothing is left to find.
+/// Asserts the result of `--fix`, and that the fixed file has no findings.
 #[track_caller]
 fn check(test: &str, wrong: &str, right: &str) {
     let root = directory(&format!("fix-{test}"), &[("p.yaml", wrong)]);
@@ -47,7 +47,7 @@ fn check(test: &str, wrong: &str, right: &str) {
     let (out, err, exit) = vap(&[path, "--fix"]);
     assert_eq!(with(&root, "p.yaml"), right, "{out}{err}");
     assert!(err.contains(" made\n") && exit == Exit::Clean, "{out}{err}");
-    // Each line of the diff is a line of one of the texts.
+    // Each line of the diff is a line of one of the two texts.
     let lines = |sign: char| {
         diff.lines()
             .skip(2)
@@ -70,7 +70,7 @@ fn unambiguous_fixes_are_applied() {
     let sound = policy(RULE, SOUND);
     let with = |expression: &str| policy(RULE, &format!("expression: {expression}"));
     check("operation", &rule("CREATE", "create"), &sound);
-    // Of what is read then there is a note.
+    // The guarded field has a note.
     check(
         "operations",
         &rule("CREATE", "create, 'update'"),
@@ -166,13 +166,13 @@ fn unambiguous_fixes_are_applied() {
 #[test]
 fn ambiguous_fixes_are_not_applied() {
     for (n, text) in [
-        // Two kinds of the same distance, and what has no suggestion.
+        // Two kinds with the same distance, and a kind without a suggestion.
         policy(RULE, "expression: object.spec.zzzz == 1"),
-        // The version of the group is none of the rule.
+        // The version in the group is not the version of the rule.
         policy(&RULE.replace("[apps]", "[apps/v1beta1]"), SOUND),
-        // A guard is one of several mends.
+        // A guard is one of several fixes.
         policy(RULE, "expression: object.spec.paused == true"),
-        // A name may be known elsewhere.
+        // A name may be known in another environment.
         policy(RULE, SOUND).replace("name: p}", "name: P}"),
     ]
     .iter()
@@ -190,7 +190,7 @@ fn ambiguous_fixes_are_not_applied() {
 
 #[test]
 fn fix_with_new_finding_is_discarded() {
-    // What the misspelt key hides has a finding itself.
+    // The value of the misspelled key has its own finding.
     let hidden = policy(RULE, "expresion: object.spec.zzzz == 1");
     let anchor = policy(&RULE.replace("operations: [CREATE]", "operations: &ops [create]"), SOUND)
         .replace("  validations", "    excludeResourceRules:\n    - {apiGroups: [apps], apiVersions: [v1], operations: *ops, resources: [deployments]}\n  validations");
@@ -214,7 +214,7 @@ fn fix_with_new_finding_is_discarded() {
         "{err}"
     );
     assert_eq!(with(&root, "a.yaml"), anchor);
-    // Another file is mended all the same.
+    // Another file is fixed.
     let (_, err, exit) = vap(&[root.to_str().unwrap(), "--fix"]);
     assert!(err.contains("s.yaml: 1 mend made"), "{err}");
     assert_eq!(exit, Exit::Findings);
@@ -337,7 +337,7 @@ const STYLES: [Style; 5] = [
     Style::Folded,
 ];
 
-/// Mistakes with their mends, in expressions that are sound otherwise.
+/// Mistakes with their fixes, in expressions that are valid otherwise.
 const MISTAKES: [(&str, &str, &str); 6] = [
     ("object.spec.", "replicaz", "replicas"),
     ("", "objekt", "object"),
@@ -359,7 +359,7 @@ const MISTAKES: [(&str, &str, &str); 6] = [
     ),
 ];
 
-/// The text behind each mistake.
+/// The text after each mistake.
 fn rest(token: &str) -> &'static str {
     match token {
         "objekt" | "objct" => ".spec.replicas > 1 && object.metadata.name != 'x'",
@@ -368,7 +368,7 @@ fn rest(token: &str) -> &'static str {
     }
 }
 
-/// Writes an expression in a style; returns the bytes of the mistake.
+/// Writes an expression in a style. Returns the bytes of the mistake.
 fn write_scalar(
     text: &mut String,
     random: &mut Random,
@@ -385,7 +385,7 @@ fn write_scalar(
         }
         Style::Single => text.push('\''),
         Style::Double => text.push('"'),
-        // What begins with a sign or a quote cannot be plain.
+        // A text that begins with a sign or a quote cannot be a plain scalar.
         Style::Plain => {}
     }
     let mut bytes = 0..0;
@@ -438,7 +438,7 @@ fn write_scalar(
     bytes
 }
 
-/// In all styles, block and flow, each mistake is mended at its bytes, and no other byte changes.
+/// In all block and flow styles, each mistake is fixed at its bytes, and no other byte changes.
 #[test]
 fn fixes_change_only_their_scalar_in_each_style() {
     let mut random = Random(23);
@@ -487,7 +487,7 @@ fn fixes_change_only_their_scalar_in_each_style() {
     assert_eq!(n_mends, 400);
 }
 
-/// The same in a file of JSON.
+/// The same in a JSON file.
 #[test]
 fn json_fixes_change_only_their_value() {
     let document = |expression: &str| {
@@ -506,7 +506,7 @@ fn json_fixes_change_only_their_value() {
     );
 }
 
-/// No output has a character that a terminal obeys, whatever files and policies are named.
+/// No output contains terminal control characters from names of files and policies.
 #[cfg(unix)]
 #[test]
 fn output_escapes_names_and_messages() {

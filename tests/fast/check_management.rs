@@ -30,7 +30,7 @@ spec:
     expression: object.spec.replica <= 50
 ";
 
-/// Runs `check`; returns its output, its complaints, and its exit status.
+/// Runs `check`. Returns standard output, standard error and the exit status.
 pub(crate) fn vap(args: &[&str]) -> (String, String, Exit) {
     let parsed = Args::try_parse_from([&["kubectl-vap", "check"], args].concat());
     let parsed = match parsed {
@@ -43,7 +43,7 @@ pub(crate) fn vap(args: &[&str]) -> (String, String, Exit) {
     (text(out), text(err), exit)
 }
 
-/// A new directory with a file for each of `files`.
+/// Creates a directory with `files`.
 pub(crate) fn directory(test: &str, files: &[(&str, &str)]) -> PathBuf {
     let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("management-{test}"));
     let _ = fs::remove_dir_all(&root);
@@ -56,14 +56,14 @@ pub(crate) fn directory(test: &str, files: &[(&str, &str)]) -> PathBuf {
     root
 }
 
-/// The report on `path` as JSON, and the exit status.
+/// Returns the JSON report for `path`, and the exit status.
 pub(crate) fn json(path: &Path, args: &[&str]) -> (Value, Exit) {
     let (out, err, exit) = vap(&[&[path.to_str().unwrap(), "-o", "json"], args].concat());
     let report = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{err}{out}"));
     (report, exit)
 }
 
-/// The findings of a report: severity, rule and line.
+/// Returns the findings of a report: severity, rule and line.
 fn findings(report: &Value) -> Vec<String> {
     let found = report["findings"].as_array().unwrap().iter();
     found
@@ -74,7 +74,7 @@ fn findings(report: &Value) -> Vec<String> {
         .collect()
 }
 
-/// The suppressed findings of a report: what suppresses them, and the rule.
+/// Returns the suppressed findings of a report: the kind of suppression, and the rule.
 fn suppressed(report: &Value) -> Vec<String> {
     let found = report["suppressed"].as_array().unwrap().iter();
     found
@@ -166,7 +166,7 @@ fn invalid_levels_are_usage_errors() {
     }
 }
 
-/// Checks `text` with flags; returns the findings and what is suppressed.
+/// Checks `text` with flags. Returns the reported and the suppressed findings.
 #[track_caller]
 fn check_text(test: &str, text: &str, args: &[&str]) -> (Vec<String>, Vec<String>) {
     let root = directory(test, &[("p.yaml", text)]);
@@ -220,7 +220,7 @@ fn comment_suppresses_finding_of_its_line_or_the_next() {
             allowed,
             "{text}"
         );
-        // The level of the rule does not make the comment useless.
+        // The level of the rule does not make the comment unused.
         let (found, _) = check_text(
             &format!("comment-{n}"),
             &text,
@@ -265,7 +265,7 @@ fn unused_comments_are_reported() {
         let (found, _) = check_text(&format!("unused-{n}"), &text, &[]);
         assert_eq!(found, wanted, "{comment}");
     }
-    // What is text allows nothing, and is no comment that could be unused.
+    // A `#` in a scalar is not a comment: it suppresses nothing and is not reported as unused.
     for expression in [
         "'# vap: allow undefined-field, a' != object.spec.replica",
         "|\n      // vap: allow undefined-field, a\n      object.spec.replica == 1\n      # vap: allow absent-key, a",
@@ -372,7 +372,7 @@ fn configuration_is_found_in_parent_directory() {
     assert_eq!(told("a/b/p.yaml", &[]), with("note", Exit::Clean));
     assert_eq!(told("a", &[]), with("note", Exit::Clean));
     assert_eq!(told("c/p.yaml", &[]), with("error", Exit::Findings));
-    // The root of a repository ends the search.
+    // The search ends at the root of a repository.
     assert_eq!(told("d", &[]), with("warning", Exit::Findings));
     let flag = ["--no-config"];
     assert_eq!(told("c", &flag), with("warning", Exit::Findings));
@@ -420,7 +420,7 @@ fn configuration_excludes_paths_and_sets_defaults() {
             .unwrap()
             .ends_with(".vap.yaml")
     );
-    // Also where it is named.
+    // An explicitly named file is excluded too.
     let (report, _) = json(&root.join("p/w.gen.yaml"), &[]);
     assert_eq!(report["summary"]["excluded"], 1);
     let (out, _, _) = vap(&[root.join("p").to_str().unwrap()]);
@@ -428,7 +428,7 @@ fn configuration_excludes_paths_and_sets_defaults() {
         out.contains("1 policy in 1 file (2 excluded) checked"),
         "{out}"
     );
-    // Strict: without the CRD the note counts.
+    // With --strict the note about the missing CRD counts.
     fs::remove_file(root.join("crds/crd.yaml")).unwrap();
     assert_eq!(json(&root.join("p"), &[]).1, Exit::Findings);
     let (report, _) = json(&root.join("q"), &[]);
@@ -479,7 +479,7 @@ fn baseline_suppresses_old_findings_and_reports_stale_entries() {
     };
     let known = |n: usize| vec!["baseline undefined-field".to_owned(); n];
     assert_eq!(told(&all), (Vec::new(), known(2), Exit::Clean));
-    // Lines move, and a finding of the same rule comes; another is mended.
+    // Lines move, a second finding of the same rule is added, and another one is fixed.
     let moved = WRONG
         .replace("spec:\n  match", "spec:\n\n  # more\n  match")
         .replace(
@@ -499,7 +499,7 @@ fn baseline_suppresses_old_findings_and_reports_stale_entries() {
         "warning undefined-field 11".to_owned(),
     ];
     assert_eq!(told(&all), (wanted, known(1), Exit::Findings));
-    // Of files that are not checked nothing is said, but for those that are gone.
+    // Entries of unchecked files are kept. Entries of deleted files are stale.
     let (found, _, _) = told(&root.join("p/p.yaml"));
     assert_eq!(found, ["warning undefined-field 11"]);
     fs::remove_file(root.join("p/q.yaml")).unwrap();
@@ -532,7 +532,7 @@ fn baseline_does_not_suppress_rejection() {
     assert_eq!(exit, Exit::Findings);
     let text = fs::read_to_string(baseline).unwrap();
     assert!(!text.contains("invalid-value"), "{text}");
-    // Neither does one that was written by hand.
+    // A baseline that was written by hand does not suppress it either.
     let fingerprint = report["findings"][0]["fingerprint"].as_str().unwrap();
     let entry = format!(
         "{{\"file\": \"p.yaml\", \"rule\": \"invalid-value\", \"fingerprint\": \"{fingerprint}\", \"message\": \"\"}}"

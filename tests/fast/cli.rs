@@ -1,5 +1,5 @@
-//! Output of `kubectl vap status`: the table at 80 and at 200 columns, one policy in full, the shape
-//! for programs, and the exit status.
+//! Output of `kubectl vap status`: the table at 80 and at 200 columns, one policy in detail, JSON,
+//! and the exit status.
 #![expect(
     clippy::needless_pass_by_value,
     clippy::unwrap_used,
@@ -16,7 +16,7 @@ use vap_status_controller::cli::terminal::Terminal;
 use vap_status_controller::status::compute::DesiredStatus;
 use vap_status_controller::status::exclusion::Exclusion;
 
-/// The present moment of all tests.
+/// The current time of all tests.
 const NOW: &str = "2026-03-01T12:00:00Z";
 
 const WARNING: &str = "apps/v1, Kind=Deployment: ERROR: <input>:1:12: undefined field 'replica'\n | object.spec.replica <= 5\n | ...........^\n";
@@ -101,7 +101,7 @@ fn stale() -> ValidatingAdmissionPolicy {
     let mut policy = sound();
     policy.metadata.name = Some("stale.example.com".to_owned());
     policy.metadata.generation = Some(3);
-    // As upstream's controller leaves it: it has looked at generation 3, ours has not.
+    // As upstream's controller leaves it: it observed generation 3, and this controller has not.
     policy.status.as_mut().unwrap().observed_generation = Some(3);
     policy
 }
@@ -147,7 +147,7 @@ fn check(text: &str, expect: &str) {
     assert!(text == expect, "--- got\n{text}--- want\n{expect}--- end");
 }
 
-/// No line is wider than the terminal, and none ends in white space.
+/// Asserts that no line is wider than the terminal or ends in white space.
 #[track_caller]
 fn check_shape(text: &str, width: usize) {
     for line in text.lines() {
@@ -481,7 +481,7 @@ fn the_state_follows_the_condition_and_its_generation() {
             State::NoStatus
         ]
     );
-    // A condition that tells no generation is as fresh as the status around it.
+    // A condition without a generation is as current as its status.
     let mut policy = sound();
     policy.metadata.generation = Some(2);
     for condition in policy.status.as_mut().unwrap().conditions.as_mut().unwrap() {
@@ -526,7 +526,7 @@ fn excluded_policies_do_not_fail_the_status() {
         text.ends_with("\n2 policies: 1 Ready, 1 excluded\n"),
         "{text}"
     );
-    // One that has a status still, or that other options leave alone, is judged by what is there.
+    // A policy with a status, or one that other options exclude, is evaluated by its stored status.
     let exclusion = Exclusion::new(&["*".parse().unwrap()], None);
     let report = StatusReport::beside(&[misspelt()], &exclusion);
     assert_eq!(report.exit(), Exit::Findings);
@@ -564,13 +564,13 @@ fn plugin_checks_policies_without_status() {
         text.contains("\n1 policy was judged by kubectl vap, "),
         "{text}"
     );
-    // What could not be read for it is no finding, but a failure.
+    // A failed read is not a finding, but an error.
     let mut report = report;
     report.gaps.push("bindings".to_owned());
     assert_eq!(report.exit(), Exit::WrongUse);
 }
 
-/// The promise of `-o json`: see `StatusReport`.
+/// The structure of `-o json`, which is a promise: see `StatusReport`.
 #[test]
 fn json_has_stable_structure() {
     let report = serde_json::to_value(StatusReport::of(&[misspelt(), untouched()])).unwrap();

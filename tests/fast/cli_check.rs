@@ -1,7 +1,7 @@
-//! Output of `kubectl vap check` for small policies of our own, in all its forms.
+//! Output of `kubectl vap check` for small policies, in all formats.
 //!
-//! The expected texts lie beside the policies in `tests/cli_check`. `VAP_UPDATE=1 cargo test --test
-//! all cli_check` remakes them; read the difference before it is committed.
+//! The expected texts are in `tests/cli_check`, next to the policies. `VAP_UPDATE=1 cargo test --test
+//! all cli_check` regenerates them; review the difference before the commit.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -33,7 +33,7 @@ fn report(path: &str, profile: Profile) -> CheckReport {
     check::run(&options, &mut std::io::empty()).unwrap()
 }
 
-/// Holds the text about a file against the text beside it.
+/// Compares the output for a file with the text next to it.
 #[track_caller]
 fn check(name: &str, profile: Profile, exit: Exit) {
     let report = report(&format!("tests/cli_check/{name}.yaml"), profile);
@@ -112,7 +112,7 @@ fn costs_near_a_limit() {
     );
 }
 
-/// Each finding of an expression that can fail has its consequence as data, which its help says too.
+/// Each finding of an expression that can fail has its consequence as data and in its help.
 #[test]
 fn consequences_are_data() {
     let mut ids = BTreeSet::new();
@@ -135,7 +135,7 @@ fn consequences_are_data() {
             ids.insert(id.to_owned());
         }
     }
-    // What nothing reads is never evaluated, and has no findings.
+    // An unused variable is never evaluated, and has no findings.
     let all = Consequence::ALL
         .iter()
         .filter(|known| **known != Consequence::Unread);
@@ -163,8 +163,8 @@ fn broken_documents_do_not_affect_others() {
     check("broken", Profile::Truthful, Exit::WrongUse);
 }
 
-/// The text marked below a line is what the line holds there: the mark is a selection of `replica`, or
-/// the letter of the misspelt name.
+/// The text marked below a line is the line's text at that location: a selection of `replica`, or
+/// the letter of the misspelled name.
 #[test]
 fn markers_are_at_the_mistake() {
     let report = report("tests/cli_check/styles.yaml", Profile::Truthful);
@@ -208,7 +208,7 @@ fn samples_have_expected_findings() {
     assert_eq!(
         ready,
         [
-            // The CRD that it lacks in the demo is in `late`, below the same directory.
+            // The CRD that is missing in the demo is in `late`, below the same directory.
             ("sample-missing-param-kind", "True", "Ready"),
             ("sample-misspelt-field", "False", "ExpressionWarnings"),
             ("sample-no-such-resource", "False", "NoServedResources"),
@@ -254,7 +254,7 @@ fn output_github_annotations() {
     }
 }
 
-/// Each mend of SARIF, made at its bytes as at its lines and columns, gives the file that `--fix` would write.
+/// Each fix in SARIF, applied by bytes and by lines and columns, gives the file that `--fix` writes.
 #[test]
 fn output_sarif_has_fixes() {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("mends-of-sarif.yaml");
@@ -342,7 +342,7 @@ fn color_adds_only_escape_sequences() {
     assert_eq!(colored, check::render::text(&report, PLAIN));
 }
 
-/// Input that was damaged at random, from a fixed seed: nothing in it may end the process, and every
+/// Input that was damaged randomly, from a fixed seed, does not end the process, and each
 /// finding is within its file.
 #[test]
 fn damaged_input_terminates() {

@@ -1,4 +1,4 @@
-//! Findings of `kubectl vap check` about comparisons that the schemas decide, and names that are almost right.
+//! Findings of `kubectl vap check` for comparisons that are constant by the schemas, and for near names.
 
 #![allow(
     clippy::indexing_slicing,
@@ -14,7 +14,7 @@ use crate::runtime_errors::{DEPLOYMENT, POD, policy};
 
 const SERVICE: (&str, &str, &str) = ("", "v1", "services");
 
-/// The findings about `manifest` of the two rules: severity, and message with the help.
+/// Returns the findings of the two rules for `manifest`: severity, and message with help.
 fn findings(manifest: &str) -> Vec<(String, String)> {
     let found = manifest::findings(manifest, &[]);
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
@@ -92,13 +92,13 @@ fn possible_values_are_not_reported() {
         "object.spec.restartPolicy.lowerAscii() == 'never'",
         "object.spec.?hostname.orValue('none') == 'none'",
         "object.spec.restartPolicy == ''",
-        // A value of a later version may be anything.
+        // A later version may add values.
         "object.spec.dnsPolicy == 'SomethingElse'",
         "object.metadata.name == 'always'",
     ] {
         is_silent(POD, expression);
     }
-    // Another kind may have the value.
+    // Another kind has the value.
     let spec = "  validations:\n  - expression: object.spec.type == 'Loadbalancer'\n";
     let text = policy(SERVICE, "CREATE", spec)
         .replace("['services']", "['*']")
@@ -176,7 +176,7 @@ fn near_kind_names_are_suggested() {
         "request.resource.resource != 'deploymnets'",
         &["did you mean `deployments`?"],
     );
-    // That is another kind.
+    // This name belongs to another kind.
     is_silent(
         ("", "v1", "endpoints"),
         "object.kind != 'Endpoints' && object.kind != 'EndpointSlice'",

@@ -3,20 +3,20 @@
 //! A block of language `vars` declares variables (`name: type`) for the blocks below it; `name: type {field:
 //! type, …}` declares an object type. One of language `sizes` bounds the sizes of these variables (`path:
 //! size`, or `type NAME: size` for all values of a type). One of language `schema` is the schema of `self` and
-//! `oldSelf`, in JSON, as in a rule of a CRD. A block of language `cel` holds cases parted by blank lines: an
-//! expression, which is checked by the types alone, whatever literals it mixes, then what must be said of it,
-//! each as a comment of its own line.
+//! `oldSelf`, in JSON, as in a rule of a CRD. A block of language `cel` contains cases separated by blank lines: an
+//! expression, which is checked only by types, whatever literals it mixes, then the expected results,
+//! each as a comment on its own line.
 //!
-//! | comment | what must hold |
+//! | comment | expected result |
 //! |---|---|
 //! | `// cost: MIN..MAX` | the estimate of the API server, where `has()` is free |
-//! | `// cost if has() has one: MIN..MAX` | the estimate of the language's own model |
+//! | `// cost if has() has one: MIN..MAX` | the estimate of the language's model |
 //! | `// greatest cost: MAX` | the upper end of the API server's estimate |
-//! | `// greatest cost above: MAX` | that is greater |
-//! | `// given: {…}` | the values of the variables with which the cost was measured |
-//! | `// measured: COST` | what an evaluation without constant folding costs; no more than the estimate |
+//! | `// greatest cost above: MAX` | a lower limit of that upper end |
+//! | `// given: {…}` | the values of the variables for the measured cost |
+//! | `// measured: COST` | the cost of an evaluation without constant folding, at most the estimate |
 //!
-//! What is measured is so with an authorizer that allows everything, and with `has()` costing one.
+//! Measurements use an authorizer that allows everything, and count 1 for `has()`.
 
 #![allow(
     clippy::indexing_slicing,
@@ -84,7 +84,7 @@ fn costs() {
     assert!(failures.is_empty(), "\n{failures}");
 }
 
-/// The blocks of a Markdown text, each with its language.
+/// Returns the blocks of a Markdown text, each with its language.
 fn blocks(text: &str) -> Vec<(&str, Vec<&str>)> {
     let mut blocks = Vec::new();
     let mut open: Option<(&str, Vec<&str>)> = None;
@@ -114,7 +114,7 @@ fn check_case(case: &[&str], context: &Context) -> Result<(), String> {
     check(&checked, context, &expected).map_err(|difference| format!("{text}\n  {difference}"))
 }
 
-/// Declarations in the blocks above a case.
+/// Declarations in the blocks before a case.
 struct Context {
     variables: Vec<Variable>,
     types: HashMap<String, Type>,
@@ -165,7 +165,7 @@ impl Context {
     }
 }
 
-/// The API server's costs, with nothing computed ahead.
+/// The API server's costs, without constant folding.
 #[derive(Debug)]
 struct Unfolded;
 
@@ -208,7 +208,7 @@ impl Context {
     }
 }
 
-/// The value that `json` has in a variable of `type_`: keys of maps are texts in JSON.
+/// Converts `json` to a value of `type_`. Keys of maps are strings in JSON.
 fn value_of(json: &Json, type_: &Type) -> Value {
     match (json, type_) {
         (Json::Array(elements), Type::List(of)) => {
@@ -232,7 +232,7 @@ fn value_of(json: &Json, type_: &Type) -> Value {
 struct Fields(Vec<(String, Type)>);
 
 impl Fields {
-    /// Reads `{name: type, …}`.
+    /// Parses `{name: type, …}`.
     fn parse(text: &str, types: &HashMap<String, Type>) -> Self {
         let inner = text
             .strip_prefix('{')
@@ -284,11 +284,11 @@ fn parse_type(text: &str, types: &HashMap<String, Type>) -> Type {
     }
 }
 
-/// Who knows the sizes of the variables of a case.
+/// The source of the sizes of a case's variables.
 enum Sizes {
-    /// Sizes written in a block of language `sizes`.
+    /// Sizes in a block of language `sizes`.
     Hints(Vec<(String, u64)>),
-    /// Those of the type of `self`, by a block of language `schema`.
+    /// Sizes of the type of `self`, from a block of language `schema`.
     OfRule(DeclaredSizes),
 }
 
@@ -319,7 +319,7 @@ impl SizeEstimator for Sizes {
     }
 }
 
-/// The type of values whose schema the lines are.
+/// Returns the type of values with the schema in `lines`.
 fn self_type(lines: &[&str]) -> Arc<DeclType> {
     let schema: serde_json::Value = serde_json::from_str(&lines.join("\n")).unwrap();
     let document = json!({"openapi": "3.0.0", "components": {"schemas": {"test": {
@@ -333,7 +333,7 @@ fn self_type(lines: &[&str]) -> Arc<DeclType> {
     Arc::clone(&root.field("self").unwrap().type_)
 }
 
-/// Expectations of a case on costs.
+/// Expected costs of a case.
 const EXPECTATIONS: [&str; 6] = [
     "// cost: ",
     "// cost if has() has one: ",
@@ -343,7 +343,7 @@ const EXPECTATIONS: [&str; 6] = [
     "// measured: ",
 ];
 
-/// Reports whether the line is an expectation on costs.
+/// Returns true if the line is an expected cost.
 fn is_expectation(line: &str) -> bool {
     EXPECTATIONS.iter().any(|start| line.starts_with(start))
 }
@@ -365,7 +365,7 @@ fn check(checked: &CheckedAst, context: &Context, expected: &[&str]) -> Result<(
             "// cost if has() has one" => (with_has == range(value), with_has),
             "// greatest cost" => (ours.max == number(value), ours),
             "// greatest cost above" => (ours.max >= number(value), ours),
-            // Some functions are estimated too high, even at least.
+            // Some functions are estimated too high, also their minimum.
             "// measured" => {
                 let cost = context.measure(checked, given.unwrap_or("{}"))?;
                 if cost != number(value) {
@@ -373,7 +373,7 @@ fn check(checked: &CheckedAst, context: &Context, expected: &[&str]) -> Result<(
                 }
                 (number(value) <= with_has.max, with_has)
             }
-            // The values of variables, with which that is measured.
+            // The values of the variables of the measurement.
             "// given" => continue,
             other => panic!("an expectation {other:?}"),
         };

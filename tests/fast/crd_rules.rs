@@ -1,6 +1,6 @@
-//! Validation rules of CustomResourceDefinitions: the verdict at creation, and objects held against them.
+//! Validation rules of CustomResourceDefinitions: the result at creation, and validated objects.
 //!
-//! That the answers are upstream's is what `./dev parity` shows; here are cases of each kind of answer, most of them
+//! `./dev parity` compares with upstream. These are cases of each kind of result, most of them
 //! from upstream's tables.
 
 #![allow(
@@ -16,12 +16,12 @@ fn definition(schema: &Value) -> Value {
     json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}})
 }
 
-/// The schema of objects whose `spec` is of `schema`.
+/// Returns the schema of objects with a `spec` of `schema`.
 fn of_spec(schema: &Value) -> Value {
     json!({"type": "object", "properties": {"spec": schema}})
 }
 
-/// The refusals of a definition whose `spec` is of `schema`: of each error the path below `spec`, and the reason.
+/// Returns the errors of a definition with a `spec` of `schema`: the path below `spec`, and the reason.
 #[track_caller]
 fn refused(schema: &Value, expect: &[(&str, &str)]) {
     let verdict = judge(&definition(&of_spec(schema)));
@@ -41,7 +41,7 @@ fn refused(schema: &Value, expect: &[(&str, &str)]) {
     assert_eq!(found, expect);
 }
 
-/// The errors and the warnings of `spec`, which was `before`.
+/// Returns the errors and the warnings for an update from `before` to `spec`.
 #[track_caller]
 fn validated(
     schema: &Value,
@@ -307,7 +307,7 @@ fn optional_old_self_is_set_on_creation() {
     );
 }
 
-/// Objects in an optional are plain: a timestamp in one is the text that it is in JSON.
+/// Objects in an optional are plain: a timestamp in one is its JSON string.
 #[test]
 fn optional_old_self_object_has_no_schema() {
     let schema = json!({"type": "object", "properties": {"at": {"type": "string", "format": "date-time"}},
@@ -336,7 +336,7 @@ fn a_rule_that_costs_too_much_ends_the_validation() {
     );
 }
 
-/// Sets of many elements are compared at once, and not each with each.
+/// Large sets are not compared pairwise.
 #[test]
 fn large_sets_are_compared_fast() {
     let schema = json!({"type": "object", "properties": {
@@ -350,7 +350,7 @@ fn large_sets_are_compared_fast() {
     assert!(begin.elapsed().as_secs() < 20, "{:?}", begin.elapsed());
 }
 
-/// Schemas and objects that nest too deeply are told, and those as deep as JSON is read are walked.
+/// Schemas and objects that nest too deeply are errors, and those as deep as the JSON limit are walked.
 #[test]
 fn depth_is_bounded() {
     let mut schema = json!({"type": "integer", "x-kubernetes-validations": rules(&["self > 0"])});
@@ -384,7 +384,7 @@ fn rules_are_found_anywhere_in_schema() {
     ] {
         assert!(has_rules(&definition(&schema)), "{schema}");
     }
-    // Also where no version with a rule is served.
+    // Also if no version with a rule is served.
     let versions = json!([{"name": "v1", "served": true, "schema": {"openAPIV3Schema": {"type": "object"}}},
         {"name": "v0", "served": false, "schema": {"openAPIV3Schema": with}}]);
     assert!(has_rules(&json!({"spec": {"versions": versions}})));
@@ -392,7 +392,7 @@ fn rules_are_found_anywhere_in_schema() {
         json!({"type": "object"}),
         json!({"type": "object", "x-kubernetes-validations": []}),
         json!({"type": "object", "x-kubernetes-validations": null}),
-        // A field of that name, and what an object may hold.
+        // A field with that name, and a key of an object.
         json!({"type": "object", "properties": {"x-kubernetes-validations": {"type": "array"}}}),
         json!({"type": "object", "default": {"x-kubernetes-validations": rules}}),
         json!(7),

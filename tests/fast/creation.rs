@@ -1,5 +1,5 @@
-//! Findings of `kubectl vap check` about what an API server refuses, or accepts and cannot evaluate, at the creation of an
-//! object.
+//! Findings of `kubectl vap check` for objects that an API server rejects, or accepts and cannot evaluate, at their
+//! creation.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
 
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ fn findings(text: &str) -> Vec<Finding> {
     report.findings
 }
 
-/// The rules, messages and severities of what is found, without notes.
+/// Returns the rules, messages and severities of the findings, without notes.
 fn told(text: &str) -> Vec<(String, bool)> {
     let found = findings(text).into_iter();
     let found = found.filter(|found| found.severity != Severity::Note);
@@ -324,7 +324,7 @@ fn unserved_versions_are_reported() {
     assert!(of("CustomResourceDefinition", "apiextensions.k8s.io/v1").is_empty());
 }
 
-/// Tried on an API server of 1.36.3: it takes the three, and refuses the first.
+/// Tested with an API server of 1.36.3: it accepts the last three, and rejects the first.
 #[test]
 fn unknown_keys_below_items_are_dropped() {
     let of = |schema: serde_json::Value| {
@@ -384,7 +384,7 @@ fn yaml_merge_key_duplicates_are_reported() {
     }));
 }
 
-/// The policy with the validation `expression`, as YAML.
+/// Returns the policy with the validation `expression`, as YAML.
 fn validating(expression: &str) -> String {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
@@ -459,7 +459,7 @@ fn misspelled_and_mistyped_fields_are_named() {
             .any(|help| help.contains("write `Fail` or `Ignore`")),
         "{helps:?}"
     );
-    // The policy is there, though it is refused.
+    // The binding finds the policy, although it is rejected.
     assert!(
         found.iter().all(|it| it.rule != Rule::UnknownPolicy),
         "{found:?}"

@@ -1,7 +1,7 @@
-//! The rules of `kubectl vap check`: their page, and that each example is a case of its rule.
+//! The rules of `kubectl vap check`: their page, and their examples.
 //!
-//! `VAP_UPDATE=1 cargo test --test all explain` remakes `docs/rules.md`, `docs/vap.schema.json` and the texts
-//! beside this file.
+//! `VAP_UPDATE=1 cargo test --test all explain` regenerates `docs/rules.md`, `docs/vap.schema.json` and the texts in
+//! `tests/cli_explain`.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -20,7 +20,7 @@ use vap_status_controller::cli::exit::Exit;
 use vap_status_controller::cli::{explain, run};
 use vap_status_controller::policy::rule::{Example, Rule};
 
-/// Runs the command and returns its output, its complaints, and its exit status.
+/// Runs the command. Returns standard output, standard error and the exit status.
 fn vap(args: &[&str]) -> (String, String, Exit) {
     let args = Args::parse_from([&["kubectl-vap", "explain"], args].concat());
     let (mut out, mut err) = (Vec::new(), Vec::new());
@@ -85,13 +85,13 @@ fn unknown_rule_is_usage_error() {
     );
 }
 
-/// The rules that a check of `file` finds.
+/// Returns the rules of the findings for `file`.
 fn rules_of(file: &str) -> BTreeSet<Rule> {
     let report = manifest::report(file, &[]);
     report.findings.iter().map(|found| found.rule).collect()
 }
 
-/// A policy on Deployments with the fields `spec`, and others that a policy needs.
+/// Returns a policy for Deployments with the fields `spec` and the required ones.
 fn policy(spec: &str) -> String {
     let mut fields = spec.to_owned();
     let constraints = "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    \

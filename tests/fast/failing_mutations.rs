@@ -1,5 +1,5 @@
-//! Findings of `kubectl vap check` about mutations that cannot be applied: in the API server's words, at the place in
-//! the expression, and none about those that can.
+//! Findings of `kubectl vap check` for mutations that cannot be applied: upstream's texts, at the location in
+//! the expression, and none for valid mutations.
 #![allow(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -58,7 +58,7 @@ fn patched(expression: &str) -> Value {
     json!({"patchType": "JSONPatch", "jsonPatch": {"expression": expression}})
 }
 
-/// Expects a warning whose message has `words`, with a request.
+/// Asserts a warning with a request whose message contains `words`.
 #[track_caller]
 fn fails(asked: &Asked, mutation: &Value, words: &str) {
     let found = findings(asked, mutation);
@@ -94,7 +94,7 @@ fn atomic_lists_are_reported() {
     );
     let selector = r#"Object{spec: Object.spec{selector: {"x": "y"}}}"#;
     fails(&created("", "v1", "services"), &applied(selector), atomic);
-    // A list with keys is merged.
+    // A list with keys can be merged.
     let containers =
         r#"Object{spec: Object.spec{containers: [Object.spec.containers{name: "a", image: "b"}]}}"#;
     holds(&POD, &applied(containers));

@@ -24,8 +24,8 @@ const PACKAGES: [&str; 9] = [
     "parity/src",
 ];
 
-/// The circles of files that are left, each a paragraph. The list may only shrink: a circle that is not in it fails the test,
-/// and so does one of the list that is gone.
+/// The remaining circles of files, each a paragraph. The list may only shrink: an unlisted circle fails the test,
+/// and so does a listed one that no longer exists.
 const KNOWN_CIRCLES: &str = "tests/import_circles.txt";
 
 /// The path of a module or an item below the root of its package.
@@ -35,7 +35,7 @@ type ModulePath = Vec<String>;
 #[derive(Debug)]
 struct Import {
     path: ModulePath,
-    /// The name that the code has for it, if a `use` declares it.
+    /// The name in the code, if a `use` declares it.
     name: Option<String>,
     /// True if the file exports the name again and does not use it.
     is_reexport: bool,
@@ -116,7 +116,7 @@ fn imports(source: &str, module: &[String]) -> Vec<Import> {
     let mut found = Vec::new();
     let mut end = 0;
     for (at, begin) in starts {
-        // A part of the group before.
+        // A part of the preceding group.
         if at < end {
             continue;
         }
@@ -144,7 +144,7 @@ fn imports(source: &str, module: &[String]) -> Vec<Import> {
     found
 }
 
-/// Adds the paths of `text`, of one path or a group of paths below `base`, each with its name; returns the rest of the
+/// Adds the paths of `text` (one path, or a group of paths below `base`) with their names. Returns the rest of the
 /// text.
 fn add_paths<'a>(text: &'a str, base: &[String], found: &mut Vec<(ModulePath, String)>) -> &'a str {
     let text = text.trim_start();

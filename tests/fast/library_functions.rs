@@ -1,6 +1,6 @@
 //! The functions of the Kubernetes libraries and of the extensions: values, errors and costs.
 //!
-//! The expectations are the API server's own answers, among them its oddities.
+//! The expected results are the API server's, including its oddities.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -33,7 +33,7 @@ fn evaluate(expression: &str, text: &str) -> Evaluation {
     program.eval(&bindings, Limits::of_cost(LIMIT))
 }
 
-/// Expressions, what they are evaluated to, and at what cost.
+/// Expressions with their results and costs.
 #[track_caller]
 fn check(rows: &[(&str, &str, u64)]) {
     for (expression, expected, cost) in rows {
@@ -420,7 +420,7 @@ fn strings() {
     ]);
 }
 
-/// Keys that a Go map can have, and those that it panics for.
+/// Keys that a Go map supports, and keys that cause a panic.
 #[test]
 fn non_json_map_keys() {
     let unhashable = "error: internal error: runtime error: hash of unhashable type cel.Semver";
@@ -436,7 +436,7 @@ fn non_json_map_keys() {
     ]);
 }
 
-/// A constant pattern is looked for in whatever wraps a Go string.
+/// A constant pattern is precompiled for each value that wraps a Go string.
 #[test]
 fn patterns_of_non_strings() {
     check(&[
@@ -447,7 +447,7 @@ fn patterns_of_non_strings() {
     ]);
 }
 
-/// `expression` ends soon with an error of the text `expected`.
+/// Asserts that `expression` ends soon with the error `expected`.
 #[track_caller]
 fn check_hostile(expression: &str, text: &str, expected: &str) {
     let timer = crate::processor::Timer::begin();
@@ -480,7 +480,7 @@ fn huge_lists_and_texts_end_at_the_limit() {
     let both = "sets.equivalent(text.split(','), text.split(','))";
     check_hostile(both, &text, OUT_OF_MEMORY);
     check_hostile("text.replace('', text)", &text, OUT_OF_MEMORY);
-    // It costs a fifth of the text's length, which is known before.
+    // It costs a fifth of the text's length, which is known in advance.
     let thrice = "['', ''].map(x, text).join(text).replace('', text)";
     check_hostile(thrice, &text, OVER_LIMIT);
 }

@@ -1,4 +1,4 @@
-//! Findings of `kubectl vap check` about policies that deny what the cluster itself needs.
+//! Findings of `kubectl vap check` for policies that deny requests of the cluster itself.
 
 #![allow(
     clippy::indexing_slicing,
@@ -9,7 +9,7 @@
 
 use crate::manifest;
 
-/// A policy with the rest of its spec, and its binding.
+/// Returns a policy with these fields of its spec, and its binding.
 fn bound(group: &str, resource: &str, spec: &str, binding: &str) -> String {
     format!(
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: p}}\nspec:\n  \
@@ -23,7 +23,7 @@ const DENY: &str = "  validationActions: [Deny]\n";
 const ASKS_FOR_LABEL: &str =
     "  validations:\n  - expression: \"'team' in object.metadata.?labels.orValue({})\"\n";
 
-/// The lock-outs: severity and message.
+/// Returns the severity and message of the findings of the rule.
 fn lockouts(manifest: &str) -> Vec<(String, String)> {
     let found = manifest::findings(manifest, &[]);
     assert!(
@@ -66,7 +66,7 @@ fn wildcard_policy_is_reported() {
         assert!(message.contains(named), "{message}");
         assert!(message.contains("under the binding `b`"), "{message}");
     }
-    // What fails is denied too.
+    // Failures are denied too.
     let fails = "  validations:\n  - expression: object.metadata.annotations['a'] == 'b'\n";
     assert_eq!(lockouts(&bound("*", "*", fails, DENY)).len(), 1);
 }
@@ -101,7 +101,7 @@ fn guarded_policies_are_not_reported() {
     ] {
         assert_eq!(lockouts(&bound("*", "*/*", &spec, DENY)), [], "{spec}");
     }
-    // A selector of namespaces, in the policy or the binding, and one of objects.
+    // A namespace selector in the policy or the binding, and an object selector.
     let selector = "namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: \
                     [kube-system, kube-node-lease]}]}\n";
     let of_binding = format!("{DENY}  matchResources:\n    {selector}");
@@ -142,7 +142,7 @@ fn user_workload_policies_are_not_reported() {
     }
     let images = "  validations:\n  - expression: object.spec.containers.all(c, !c.image.endsWith(':latest'))\n";
     assert_eq!(lockouts(&bound("", "pods", images, DENY)), []);
-    // Whom an authorizer lets do something is not known.
+    // The authorizer's responses are unknown.
     let asks = "  validations:\n  - expression: authorizer.group('').resource('nodes').check('get').allowed()\n";
     assert_eq!(lockouts(&bound("*", "*", asks, DENY)), []);
 }
@@ -158,7 +158,7 @@ fn params_of_a_custom_kind_are_needed_at_start() {
     assert_eq!(lockouts(&bound("apps", "*", kind, binding)), []);
     let ignored = format!("  failurePolicy: Ignore\n{kind}");
     assert_eq!(lockouts(&bound("*", "*", &ignored, binding)), []);
-    // What is in a ConfigMap is not known.
+    // The content of a ConfigMap is unknown.
     let config = kind
         .replace("example.com/v1, kind: Limit", "v1, kind: ConfigMap")
         .replace("'true'", "has(params.data)");
@@ -193,7 +193,7 @@ fn deletions_of_essential_objects() {
         found[0].1.contains("generic-garbage-collector"),
         "{found:#?}"
     );
-    // What is about marked objects only stands in nobody's way.
+    // A policy for marked objects blocks nothing.
     let protected = "  validations:\n  - expression: \"!('protected' in oldObject.metadata.?labels.orValue({}))\"\n";
     for resource in ["pods", "replicasets", "*"] {
         assert_eq!(lockouts(&deleted(resource, protected)), [], "{resource}");
@@ -212,7 +212,7 @@ fn missing_namespace_params() {
         lockouts(&bound("*", resource, kind, &binding))
     };
     let deny = "{name: a, parameterNotFoundAction: Deny}";
-    // The namespaces of the cluster's own parts may have them.
+    // The system namespaces may have the params.
     let found = with("leases", deny);
     let [(severity, message)] = &found[..] else {
         panic!("{found:#?}")
@@ -223,7 +223,7 @@ fn missing_namespace_params() {
         "{message}"
     );
     assert!(message.contains("no params found"), "{message}");
-    // What has no namespace cannot.
+    // Cluster-scoped objects cannot.
     let found = with("*", deny);
     assert_eq!(found[0].0, "warning", "{found:#?}");
     assert!(found[0].1.contains("CREATE of nodes"), "{found:#?}");

@@ -1,6 +1,6 @@
-//! The fast tests of the engine, the command line and the repository's files as one program: to link a program
-//! takes longer than to run its tests. `tests/slow` has those that start programs or take seconds, and those
-//! that measure a whole process have files of their own; `repository` asserts that each file belongs to a program.
+//! The fast tests of the engine, the command line and the repository's files as one program, because linking a program
+//! takes longer than running its tests. `tests/slow` has the tests that start programs or take seconds. Tests
+//! that measure a whole process have their own files. `repository` asserts that each file belongs to a program.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 

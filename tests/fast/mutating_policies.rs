@@ -1,6 +1,6 @@
-//! Requests through mutating policies: the object after them, or the refusal.
+//! Requests with mutating policies: the resulting object, or the rejection.
 //!
-//! Upstream's tables have no defaults after a mutation, and so have most cases here.
+//! Upstream's tables apply no defaults after a mutation, and neither do most cases here.
 
 #![allow(
     clippy::indexing_slicing,
@@ -125,7 +125,7 @@ fn run(
     mutate(&request, Some(object), &bound, &context)
 }
 
-/// The object after one mutation, or the message of the refusal.
+/// Returns the object after one mutation, or the error message.
 fn mutated(mutation: &Value, object: &Value, old: Option<&Value>) -> Result<Value, String> {
     let policies = [policy(
         "p",
@@ -306,7 +306,7 @@ fn the_table_of_apply_configurations_by_expressions() {
         refused("Object.spec.metadata{}"),
         "must evaluate to Object but got Object.spec.metadata"
     );
-    // A null of an expression is none of JSON.
+    // A null of CEL is not a null of JSON.
     assert_eq!(
         refused("Object{spec: Object.spec{replicas: null}}"),
         "error applying patch: failed to convert patch object to typed object: .spec.replicas: expected numeric (int or float), got structpb.NullValue"
@@ -386,7 +386,7 @@ fn failure_policy_applies_to_mutation_errors_only() {
         status.message,
         "policy 'p' with binding 'b' denied request: error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: .spec.sides"
     );
-    // What the patched object is read into is the request's own trouble.
+    // A failed decoding of the patched object is an error of the request.
     let broken = json!({"failurePolicy": "Ignore", "mutations": [patched("[JSONPatch{op: \"remove\", path: \"/kind\"}]")]});
     let status = run(&kinds(), &[policy("p", &broken)], &a_box(&json!({})), None)
         .denial

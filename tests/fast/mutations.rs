@@ -1,7 +1,7 @@
-//! Objects that are merged and patched: recorded cases with upstream's answers, upstream's own tables, and input that
-//! means harm.
+//! Merged and patched objects: recorded cases with upstream's results, upstream's own tables, and
+//! hostile input.
 //!
-//! `./dev parity` compares on cases made anew; it makes the recorded ones too (`parity mutations --record`).
+//! `./dev parity` compares generated cases. `parity mutations --record` records the ones here.
 
 #![allow(
     clippy::indexing_slicing,
@@ -455,7 +455,7 @@ fn large_lists_merge_in_linear_time() {
     let applied = items(&mut (0..20_000).rev());
     let merged = merge::apply(&types, &gvk, &live, &Applied::from(&applied)).unwrap();
     assert_eq!(merged["items"], applied["items"]);
-    // The same key again and again, whose errors are long.
+    // The same key repeatedly, with long errors.
     let name = "x".repeat(10_000);
     let doubled: Vec<_> = (0..5_000).map(|_| json!({"name": name})).collect();
     let refused = merge::apply(

@@ -1,4 +1,4 @@
-//! Nothing but its row knows of an overload by its id.
+//! The id of an overload occurs only in its row.
 
 #![allow(
     missing_docs,
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use vap_status_controller::library::environment::base_env;
 
-/// The source files below `dir` that are no tests.
+/// Returns the source files below `dir`, without tests.
 fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
@@ -25,7 +25,7 @@ fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// How often each of `words` is written as a string in the product's sources, outside of tests.
+/// Returns how often each of `words` occurs as a string literal in the product's sources.
 fn written(words: &BTreeSet<&'static str>) -> BTreeMap<&'static str, usize> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
@@ -52,7 +52,7 @@ fn overload_ids_occur_only_in_rows() {
     let rows: Vec<_> = functions
         .flat_map(|function| function.overloads.iter().map(|overload| overload.row))
         .collect();
-    // A few ids are names of functions too.
+    // A few ids are also names of functions.
     let names: BTreeSet<_> = rows.iter().map(|row| row.function).collect();
     let ids: BTreeSet<_> = rows.iter().map(|row| row.id).collect();
     let ids: BTreeSet<_> = ids.difference(&names).copied().collect();

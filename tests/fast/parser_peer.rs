@@ -1,7 +1,7 @@
-//! Our parser beside that of the `cel` crate: both accept a text, or both refuse it.
+//! Comparison of the parser with the `cel` crate's: both accept a text, or both reject it.
 //!
-//! The crate's parser is made from the same grammar by other hands. Expressions are changed by a fixed
-//! sequence of chance, so that most of them are nearly right.
+//! Both implement the same grammar independently. Expressions are changed by a fixed
+//! random sequence, so that most of them are nearly valid.
 
 #![allow(
     clippy::indexing_slicing,
@@ -34,7 +34,7 @@ const PIECES: &[&str] = &[
     "A{", "//",
 ];
 
-/// A sequence that is the same each time.
+/// A random sequence with a fixed seed.
 struct Chance(u64);
 
 impl Chance {
@@ -64,7 +64,7 @@ impl Chance {
     }
 }
 
-/// Reports whether both agree; a text that is rejected only for a macro or a limit is no question.
+/// Returns true if both parsers agree. Texts that are rejected only because of a macro or a limit are skipped.
 fn agree(text: &str) -> bool {
     let (_, found) = parse(text);
     let is_beyond = |code| {

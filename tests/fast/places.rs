@@ -1,5 +1,5 @@
-//! Places of findings over all ways to write a text in YAML: each is that of the offending token, exact to the
-//! character. Expressions and styles are from a seed.
+//! Locations of findings in all YAML styles: each is exactly that of the offending
+//! token. Expressions and styles are generated from a seed.
 
 #![allow(
     clippy::indexing_slicing,
@@ -45,7 +45,7 @@ const STYLES: [Style; 8] = [
     Style::FlowDouble,
 ];
 
-/// The words of an expression with one mistake, with the token that it is about and where that begins in
+/// The words of an expression with one mistake, with the offending token and its offset in
 /// its word.
 fn expression(random: &mut Random) -> (Vec<String>, usize, &'static str) {
     const SOUND: [&str; 6] = [
@@ -75,7 +75,7 @@ fn expression(random: &mut Random) -> (Vec<String>, usize, &'static str) {
         } else {
             SOUND[random.below(SOUND.len())]
         };
-        // What begins a plain scalar must not be a quote, nor a tag.
+        // The first character of a plain scalar must not be a quote or a tag.
         let part = if n == 0 && part.starts_with(['\'', '!']) {
             format!("({part})")
         } else {
@@ -87,7 +87,7 @@ fn expression(random: &mut Random) -> (Vec<String>, usize, &'static str) {
     (words, holder, token)
 }
 
-/// Writes the words in a style; gives the byte at which the token is written, and whether it is written
+/// Writes the words in a style. Returns the byte offset of the token, and whether it is written
 /// without escapes.
 fn write_scalar(
     text: &mut String,
@@ -143,7 +143,7 @@ fn write_scalar(
     (at, is_plain)
 }
 
-/// Writes what is a space between two words, or another white space, which means the same.
+/// Writes a space between two words, or equivalent white space.
 fn separate(text: &mut String, random: &mut Random, style: Style, column: usize) {
     let pad = |n: usize| " ".repeat(n);
     let is_folded_here = random.below(4) == 0;
@@ -217,7 +217,7 @@ fn findings_are_at_the_offending_token_in_all_styles() {
             .findings
             .iter()
             .filter(|found| {
-                // The expressions have other faults besides, which are no matter here.
+                // Other errors of the expressions are ignored.
                 matches!(found.rule, Rule::UndefinedField | Rule::UndeclaredReference)
                     && found.owner == Owner::Policy(name.clone())
                     && found.field_ref.as_ref() == Some(&field_ref)

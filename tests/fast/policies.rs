@@ -1,20 +1,20 @@
 //! Cases of whole policies as Markdown: `tests/cases/policy/<topic>.md`.
 //!
-//! Each block of language `yaml` is a case: a policy, the schema of all its kinds, and what must be said of
-//! it in the profile `upstream`; or expressions, compiled one by one.
+//! Each block of language `yaml` is a case: a policy, the schema of all its kinds, and the expected results
+//! with the profile `upstream`; or expressions, compiled one by one.
 //!
 //! | key | meaning |
 //! |---|---|
 //! | `name` | the name of the case |
 //! | `spec` | the policy |
-//! | `schema` | the schema of every kind, that of the params too; without it none is found |
+//! | `schema` | the schema of each kind, including params; without it no schema is found |
 //! | `kinds` | the kinds that are checked, as `group/version Kind` |
 //! | `warnings` | the fields that have a warning, in order, each with a part of its text |
 //! | `accepted` | expressions that compile as a validation and, in `string(...)`, as an audit annotation |
-//! | `refused` | expressions that do not, each with a part of the message |
+//! | `refused` | expressions that do not compile, each with a part of the message |
 //! | `params` | whether these have params |
-//! | `message` | compile them as a messageExpression alone, in `string(...)` |
-//! | `variables` | the variables that these may name |
+//! | `message` | compile them only as a messageExpression, in `string(...)` |
+//! | `variables` | the declared variables |
 
 #![allow(
     clippy::indexing_slicing,
@@ -78,7 +78,7 @@ fn policies() {
     assert!(n_cases > 80, "only {n_cases} expectations");
 }
 
-/// Checks a case; gives the number of its expectations.
+/// Checks a case. Returns the number of its expectations.
 fn check(case: &Case, failures: &mut String) -> usize {
     let mut n = 0;
     let mut expect = |is_met: bool, difference: &str| {
@@ -124,7 +124,7 @@ fn compiled(spec: &Value) -> CompiledPolicy {
     CompiledPolicy::new(&policy)
 }
 
-/// The outcome of `text` in each of the fields where it is tried.
+/// Returns the result of `text` in each field.
 fn compile(case: &Case, text: &str) -> Vec<Option<String>> {
     let as_string = format!("string({text})");
     let mut spec = if case.message {
