@@ -25,7 +25,7 @@ fn yaml(path: &str) -> Value {
     serde_norway::from_str(&read(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The documents of a YAML file that holds several.
+/// Returns the documents of a YAML file.
 fn documents(path: &str) -> Vec<Value> {
     let parse = |text: &str| -> Value {
         serde_norway::from_str(text).unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -33,7 +33,7 @@ fn documents(path: &str) -> Vec<Value> {
     read(path).split("\n---\n").map(parse).collect()
 }
 
-/// The strings of a YAML list, or none where it is missing.
+/// Returns the strings of a YAML list, none if it is missing.
 fn strings(value: &Value) -> Vec<String> {
     let items = value.as_sequence().map(Vec::as_slice).unwrap_or_default();
     items
@@ -54,7 +54,7 @@ fn prometheus_rule_carries_the_tested_rules() {
     );
 }
 
-/// All alerts, as `config/alerts/rules.yaml` has them.
+/// Returns all alerts of `config/alerts/rules.yaml`.
 fn alerts() -> Vec<Value> {
     let rules = yaml("config/alerts/rules.yaml");
     let groups = rules["groups"].as_sequence().unwrap();
@@ -121,7 +121,7 @@ fn every_alert_has_a_runbook_and_a_row_in_the_list() {
     assert_eq!(pages, names, "a page without an alert");
 }
 
-/// The names of metrics in a query.
+/// Returns the names of metrics in a query.
 fn metric_names(query: &str) -> BTreeSet<String> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     query
@@ -131,14 +131,14 @@ fn metric_names(query: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The code that names metrics.
+/// Returns the code that registers metrics.
 fn metric_sources() -> String {
     let files = ["mod", "policies", "scrape"];
     let files = files.map(|name| read(&format!("src/telemetry/metrics/{name}.rs")));
     files.concat()
 }
 
-/// The names under which a metric may be registered that is exposed as `name`.
+/// Returns the names of registration of a metric that is exposed as `name`.
 fn bases(name: &str) -> impl Iterator<Item = &str> {
     let name = name.strip_prefix("vap_").unwrap();
     let suffixes = ["", "_total", "_bucket", "_info"];
@@ -150,7 +150,7 @@ fn bases(name: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn the_page_of_metrics_lists_those_that_exist() {
     let sources = metric_sources();
-    // A metric is registered by a call of several lines, the first argument on a line of its own.
+    // A metric is registered by a call of several lines, with the first argument on its own line.
     let registered: BTreeSet<_> = sources
         .lines()
         .filter_map(|line| line.trim().strip_prefix('"')?.strip_suffix("\","))
@@ -171,7 +171,7 @@ fn the_page_of_metrics_lists_those_that_exist() {
     }
 }
 
-/// The panels of the dashboard, without the headings of its rows.
+/// Returns the panels of the dashboard, without the headings of its rows.
 fn panels() -> Vec<Value> {
     let dashboard = yaml("config/dashboards/vap-status-controller.json");
     let all = dashboard["panels"].as_sequence().unwrap();
@@ -179,7 +179,7 @@ fn panels() -> Vec<Value> {
     panels.cloned().collect()
 }
 
-/// The queries of a panel of the dashboard.
+/// Returns the queries of a panel.
 fn queries(panel: &Value) -> Vec<String> {
     let targets = panel["targets"].as_sequence().unwrap();
     let exprs = targets.iter().map(|target| target["expr"].as_str());
@@ -203,7 +203,7 @@ fn alerts_and_dashboard_use_existing_metrics() {
     assert!(n_names > 50);
 }
 
-/// Each panel says what it shows, in what unit, and what it means that there is nothing to show.
+/// Each panel has a description, a unit, and a text for missing data.
 #[test]
 fn dashboard_panels_have_descriptions() {
     for panel in panels() {
@@ -217,7 +217,7 @@ fn dashboard_panels_have_descriptions() {
         for text in texts {
             assert!(text.as_str().is_some_and(|it| !it.is_empty()), "{title}");
         }
-        // A longer title is cut where the window is 1280 pixels wide.
+        // A longer title is truncated if the window is 1280 pixels wide.
         let width = panel["gridPos"]["w"].as_u64().unwrap();
         assert!(
             title.len() as u64 + 9 <= 13 * width / 2,
@@ -240,7 +240,7 @@ fn dashboard_panels_have_descriptions() {
     assert_eq!(interval.as_str(), Some("30s"));
 }
 
-/// The number of policies that deny requests is that of the alerts that page somebody.
+/// The number of policies that deny requests is that of the paging alerts.
 #[test]
 fn dashboard_counts_subjects_of_critical_alerts() {
     let all = panels();
@@ -259,7 +259,7 @@ fn dashboard_counts_subjects_of_critical_alerts() {
     assert_eq!(query.matches(" or max by ").count(), 2);
 }
 
-/// No panel says zero, in green, where there is no leader that could know.
+/// No panel shows a green zero if there is no leader to report it.
 #[test]
 fn dashboard_is_not_green_without_leader() {
     let mut n_stats = 0;
@@ -305,7 +305,7 @@ fn panels_of_the_dashboard_fill_their_grid() {
     assert_eq!(cells, all, "holes, or panels beyond column 24");
 }
 
-/// An alert that wakes somebody looks at the bindings: without one no request is affected.
+/// A paging alert requires a binding, since a policy without one affects no request.
 #[test]
 fn critical_alerts_are_about_bound_policies() {
     for alert in alerts() {
@@ -320,7 +320,7 @@ fn critical_alerts_are_about_bound_policies() {
     }
 }
 
-/// Cargo finds no tests by itself here, so that a file that no program names would never run.
+/// Cargo's test discovery is off, so a file that no program includes would never run.
 #[test]
 fn each_file_of_tests_is_in_a_program() {
     let mut files = Vec::new();
@@ -381,7 +381,7 @@ fn all_go_modules_take_the_same_kubernetes() {
     };
     let built = version("e2e/controlplane/kubernetes");
     assert_eq!(version("e2e/kubernetes"), built);
-    // v1.36.3 of Kubernetes is made of modules of v0.36.3.
+    // Kubernetes v1.36.3 uses modules of v0.36.3.
     assert_eq!(format!("v1{}", staging("parity/oracle")), built);
 }
 
@@ -485,16 +485,16 @@ fn other_writes_are_limited_to_a_namespace() {
     assert_eq!(strings(&held["verbs"]), ["get", "update"]);
     assert!(rule(lease, 2).is_null());
 
-    // Source: `k8s.io/client-go` `tools/events/event_recorder.go`, `makeEvent`: what has no namespace has its
-    // events in `default`.
+    // Source: `k8s.io/client-go` `tools/events/event_recorder.go`, `makeEvent`: events of cluster-scoped objects
+    // are in `default`.
     let events = "config/rbac/events.yaml";
     assert_eq!(namespace(events).as_str(), Some("default"));
     assert_eq!(strings(&rule(events, 0)["verbs"]), ["create", "patch"]);
     assert!(rule(events, 1).is_null());
 }
 
-/// Requirements of the restricted pod security standard; the namespace's labels make the API server
-/// enforce them too.
+/// Requirements of the restricted pod security standard, which the namespace's labels
+/// also enforce.
 ///
 /// Source: Kubernetes documentation, "Pod Security Standards", Restricted.
 #[test]
@@ -521,7 +521,7 @@ fn is_restricted(pod: &Value) {
     }
 }
 
-/// The Rust files below a directory, by their paths from the root of the repository.
+/// Returns the Rust files below a directory, by their paths from the root of the repository.
 pub(crate) fn rust_files(directory: &str, files: &mut Vec<String>) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for entry in std::fs::read_dir(root.join(directory)).unwrap() {
@@ -536,7 +536,7 @@ pub(crate) fn rust_files(directory: &str, files: &mut Vec<String>) {
     }
 }
 
-/// All Rust files, sorted.
+/// Returns all Rust files, sorted.
 pub(crate) fn all_rust_files() -> Vec<String> {
     let directories = [
         "src",
@@ -556,7 +556,7 @@ pub(crate) fn all_rust_files() -> Vec<String> {
     files
 }
 
-/// The numbers of the lines on which a doc comment opens with a question word.
+/// Returns the lines on which a doc comment opens with a question word.
 fn questions(source: &str) -> Vec<usize> {
     let mut within = false;
     let mut found = Vec::new();
@@ -575,7 +575,7 @@ fn questions(source: &str) -> Vec<usize> {
     found
 }
 
-/// A noun or a verb tells in rustdoc's lists what an item is.
+/// The first word of a doc comment is a noun or a verb, as rustdoc's lists need.
 #[test]
 fn doc_comments_open_with_noun_or_verb() {
     let example = "//! What it is.\n\n/// A noun.\n/// Whether it wraps.\nfn a() {}\n    /// Whether it is.\n";
@@ -592,10 +592,10 @@ fn doc_comments_open_with_noun_or_verb() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// The most lines of a file that is no table.
+/// The maximum number of lines of a file that is not a table.
 const MAX_LINES: usize = 800;
 
-/// Files of tables, which may have more.
+/// Files with tables, which may be longer.
 const TABLES: [&str; 1] = ["crates/regexp/src/unicode_tables.rs"];
 
 #[test]

@@ -1,4 +1,4 @@
-//! Requests as an API server makes them before it asks policies: made names, allocated addresses, what params have.
+//! Requests as an API server completes them before admission: generated names, allocated addresses, stored params.
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use vap_status_controller::cli::test::{self, Options};
 use vap_status_controller::probe::api::CaseOutcome;
 
-/// The outcome of a case about `request`, which a policy with the validation `expression` must allow, and the difference.
+/// Returns the outcome of a case with `request`, for a policy with the validation `expression` that must allow it.
 fn outcome(resources: &[&str], expression: &str, request: &Value) -> (CaseOutcome, String) {
     let policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
@@ -29,7 +29,7 @@ fn outcome(resources: &[&str], expression: &str, request: &Value) -> (CaseOutcom
     first(&[policy, probe])
 }
 
-/// The outcome of the first case of `documents`, and the difference.
+/// Returns the outcome of the first case of `documents`, and the difference.
 fn first(documents: &[Value]) -> (CaseOutcome, String) {
     let documents: Vec<String> = documents.iter().map(Value::to_string).collect();
     let options = Options {
@@ -88,9 +88,9 @@ fn generated_name_is_set_for_validation() {
         "request.name.matches('^x-[bcdfghjklmnpqrstvwxz2456789]{5}$')",
         &made,
     );
-    // A name by chance is as good as none.
+    // A random name equals no name.
     denied(pods, "request.name == 'x-abcde'", &made);
-    // The request has no namespace then, as its handler takes it from the name that is written.
+    // The request has no namespace then, as its handler reads it from the written name.
     let namespace = json!({"object": {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "x-"}}});
     allowed(
         &["namespaces"],
@@ -240,7 +240,7 @@ fn mutation_of_namespace_is_rejected() {
     );
 }
 
-/// Reports whether the API server refuses a widget that a JSON patch has changed, with `why`.
+/// Returns true if the API server rejects a widget after a JSON patch, with the error `why`.
 fn is_refused(spec: &Value, patch: &str, why: &str) -> bool {
     let policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy",
@@ -308,7 +308,7 @@ fn mutated_custom_resource_is_validated() {
     ] {
         assert!(is_refused(&pod, patch, why));
     }
-    // A list passes for a text that has a format.
+    // A list is valid where a formatted string is required.
     assert!(!is_refused(
         &pod,
         "op: 'add', path: '/spec/date', value: []",

@@ -1,5 +1,5 @@
-//! Findings of `kubectl vap check` about runtime errors: which expressions fail, and that each witness makes
-//! them fail.
+//! Findings of `kubectl vap check` for runtime errors: the failing expressions, and their
+//! witnesses.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -43,7 +43,7 @@ pub(crate) fn runtime_errors(manifest: &str, crds: &[PathBuf]) -> Vec<Value> {
     findings.into_iter().filter(is_runtime_error).collect()
 }
 
-/// A policy of `resource` in group and version, with `operations` and the rest of its spec.
+/// Returns a policy for `resource` in group and version, with `operations` and the rest of its spec.
 pub(crate) fn policy(
     (group, version, resource): (&str, &str, &str),
     operations: &str,
@@ -161,7 +161,7 @@ fn misplaced_guards_are_reported() {
         "object.spec.nodeName == 'a' && has(object.spec.nodeName) || object.spec.nodeName != 'b'",
         &["absent-field object.spec.nodeName"],
     );
-    // Another validation is no guard.
+    // Another validation is not a guard.
     let spec = "  validations:\n  - expression: has(object.metadata.labels)\n  - expression: \"'a' in object.metadata.labels\"\n";
     let found = runtime_errors(&policy(POD, "CREATE", spec), &[]);
     assert_eq!(shown(&found), ["absent-field object.metadata.labels"]);
@@ -265,7 +265,7 @@ fn severity_follows_failure_policy() {
     let message = "  validations:\n  - expression: object.metadata.name != 'a'\n    messageExpression: \
                    string(object.spec.nodeName)\n";
     assert_eq!(severity(message), ["note"]);
-    // The message of a validation that always holds is never evaluated.
+    // The message of an always-true validation is never evaluated.
     let never = "  validations:\n  - expression: 'true'\n    messageExpression: string(object.spec.nodeName)\n";
     assert_eq!(severity(never), [""; 0]);
 }
@@ -316,7 +316,7 @@ fn witness_matches_selectors() {
         ),
         ("objectSelector: {matchLabels: {team: a}}", "default"),
     ] {
-        // Of the policy, and of the binding.
+        // Selectors of the policy and of the binding.
         let spec = "  validations:\n  - expression: object.metadata.annotations.a == ''\n";
         let manifest = policy(DEPLOYMENT, "CREATE", spec);
         let manifest = manifest.replace(
@@ -491,7 +491,7 @@ fn witnesses_of_repository_policies_fail() {
     assert!(n_tried > 10, "{n_tried}");
 }
 
-/// The witness and the mark of the warning `rule` about a validation of Deployments.
+/// Returns the witness and the marked text of the warning `rule` for a validation of Deployments.
 #[track_caller]
 fn proof(rule: &str, expression: &str) -> (Value, bool) {
     let spec = format!("  validations:\n  - expression: {}\n", json!(expression));
@@ -511,7 +511,7 @@ fn type_error_has_witness() {
     assert_eq!(proof(rule, "object.spec.replicas <= '5'"), overload);
     // Set by the API server.
     assert_eq!(proof(rule, "object.metadata.generation <= '5'"), overload);
-    // Of an object whose fields are all optional.
+    // In an object with only optional fields.
     let compared = (json!("no such overload: _<_"), false);
     let sized = "size(object.spec.strategy) == 0 || object.spec.strategy < b'x'";
     assert_eq!(proof(rule, sized), compared);
@@ -526,7 +526,7 @@ fn type_error_has_witness() {
     assert_eq!(proof(rule, within), overload);
     let absent = (json!("no such key: replica"), false);
     assert_eq!(proof("undefined-field", "object.spec.replica < 5"), absent);
-    // What is no condition, in a macro, an operand and a list to go over.
+    // A value that is not a condition: in a macro, an operand and a range.
     let counted = "object.metadata.?annotations.orValue({}).existsOne(k, v, v)";
     assert_eq!(proof(rule, counted), overload);
     let operand = "object.spec.replicas == 1 || object.spec.template.spec.containers[0].name";
@@ -536,7 +536,7 @@ fn type_error_has_witness() {
         proof("not-a-range", "object.spec.replicas.all(r, r > 1)"),
         range
     );
-    // Behind conditions on the kind.
+    // After conditions on the kind.
     let by_kind = "['Pod', 'Job', 'CronJob', 'DaemonSet', 'ReplicaSet'].exists(k, k == object.kind) ? \
                    object.spec.containers.all(c, c.name != '') : (object.kind == 'Pod' ? object.spec.containers : \
                    object.kind == 'CronJob' ? object.spec.jobTemplate.spec.template.spec.containers : object.kind in \
@@ -603,7 +603,7 @@ fn guard_of_negation_is_inside() {
             "object.spec.containers.all(c, !c.securityContext.privileged)",
             "guard it within the `!`: `!(has(c.securityContext) && has(c.securityContext.privileged) && ...)`",
         ),
-        // As with orValue([]), all of nothing hold.
+        // As with orValue([]), `all` of an empty list is true.
         (
             "object.spec.volumes.all(v, !has(v.hostPath))",
             "guard it: `(!has(object.spec.volumes) || ...)`, or write `object.spec.?volumes.orValue([])`",
@@ -626,7 +626,7 @@ fn guard_of_negation_is_inside() {
     }
 }
 
-/// The findings of `wildcard-kinds` about a validation on `resources` of the group apps, with the kind of the witness.
+/// Returns the findings of `wildcard-kinds` for a validation of `resources` in the group apps, with the witness kind.
 fn of_wildcards(resources: &str, spec: &str, expression: &str) -> Vec<String> {
     let spec = format!(
         "{spec}  validations:\n  - expression: {}\n",
@@ -668,7 +668,7 @@ fn failing_wildcard_kinds_are_reported() {
     let narrowed =
         "  matchConditions:\n  - {name: a, expression: 'object.kind == \"Deployment\"'}\n";
     assert!(of_wildcards("*", narrowed, "object.spec.replicas > 1").is_empty());
-    // A rule that names the kind means it, and what fails for all kinds is a warning.
+    // A rule that names the kind means it, and a failure for all kinds is a warning.
     assert!(of_wildcards("deployments", "", "object.spec.replicas > 1").is_empty());
     assert!(of_wildcards("*", "", "object.spec.replica > 1").is_empty());
 }

@@ -65,7 +65,7 @@ fn server_set_fields_are_present() {
             ("apiregistration.k8s.io", "v1", "apiservices"),
             "!has(object.spec.service) || object.spec.service.port == 443",
         ),
-        // By another field.
+        // Set because of another field.
         (
             POD,
             "!object.spec.?hostNetwork.orValue(false) || object.spec.containers.all(c, !has(c.ports) || \
@@ -82,7 +82,7 @@ fn server_set_fields_are_present() {
     ] {
         holds(resource, "CREATE", expression);
     }
-    // A change may leave out what only creation sets.
+    // An update can omit a field that only creation sets.
     fails(
         VOLUME,
         "UPDATE",
@@ -186,7 +186,7 @@ fn scale_of_zero_lacks_replicas() {
     }
 }
 
-/// The help of the only finding about a validation.
+/// Returns the help of the only finding for a validation.
 fn help(resource: (&str, &str, &str), expression: &str) -> String {
     let spec = format!("  validations:\n  - expression: {}\n", json!(expression));
     let found = runtime_errors(&policy(resource, "CREATE, UPDATE", &spec), &[]);
@@ -227,14 +227,14 @@ fn guard_passes_absent_values() {
             help.contains(&format!("guard it: `{guard}`")),
             "{expression}: {help}"
         );
-        // Nothing stands in for null.
+        // No replacement for null.
         let is_of_null = expression.contains("null");
         assert_eq!(
             help.contains("orValue"),
             !is_of_null,
             "{expression}: {help}"
         );
-        // What is offered mends it.
+        // The advice fixes the error.
         holds(POD, "CREATE, UPDATE", &guard.replace("...", expression));
     }
     // A Pod always has a container.
@@ -271,7 +271,7 @@ spec:
               plain: {type: string}
 ";
 
-/// The findings about a validation of a Gadget: rule, what it is about, and help.
+/// Returns the findings for a validation of a Gadget: rule, marked text and help.
 fn of_gadget(expression: &str) -> Vec<[String; 3]> {
     let guarded = format!("has(object.spec) && {expression}");
     let spec = format!("  validations:\n  - expression: {}\n", json!(guarded));
@@ -331,7 +331,7 @@ fn number_may_be_int_or_double() {
     for sound in [
         "has(object.spec.ratio) && double(object.spec.ratio) + 1.0 > 0.5",
         "has(object.spec.ratio) && object.spec.ratio < 2",
-        // No whole number is within its limits.
+        // No integer is within its limits.
         "has(object.spec.share) && object.spec.share + 1.0 > 0.5",
     ] {
         assert_eq!(of_gadget(sound), <[[String; 3]; 0]>::default());

@@ -1,4 +1,4 @@
-//! Findings about what can hardly be meant, and none about what is meant.
+//! Findings of the lints, and valid code without findings.
 #![allow(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -13,7 +13,7 @@ use vap_status_controller::policy::rule::Rule;
 
 use crate::manifest;
 
-/// The rules of this sort that a check of `policy` finds, with the severity and the text at the place.
+/// Returns the lints that a check of `policy` reports, with the severity and the marked text.
 fn found(spec: &serde_json::Value) -> Vec<String> {
     const RULES: [Rule; 15] = [
         Rule::ConstantCondition,
@@ -54,7 +54,7 @@ fn found(spec: &serde_json::Value) -> Vec<String> {
     shown.collect()
 }
 
-/// A spec for requests to `resources` of the groups `groups`.
+/// Returns a spec for requests to `resources` of the groups `groups`.
 fn spec(
     groups: &[&str],
     resources: &[&str],
@@ -195,7 +195,7 @@ fn conditions_and_calls() {
         ("1 == 1", &["note constant-condition at =="]),
         ("true", &[]),
         ("false", &[]),
-        // Texts that stand for numbers.
+        // Strings with numbers.
         ("object.metadata.name < '10'", &["warning text-order at <"]),
         (
             "'512Mi' >= object.metadata.name",
@@ -208,7 +208,7 @@ fn conditions_and_calls() {
         ("object.metadata.name >= 'm'", &[]),
         ("object.metadata.name == '10'", &[]),
         ("object.metadata.name >= '2024-01-01'", &[]),
-        // Calls of literals.
+        // Calls with literals.
         (
             "quantity('512MB').isLessThan(quantity(object.metadata.name))",
             &["warning failing-call at '512MB'"],
@@ -234,14 +234,14 @@ fn conditions_and_calls() {
 
 #[test]
 fn incomparable_types_need_all_kinds() {
-    // A Deployment's replicas are a number; a Pod has none.
+    // A Deployment's replicas are a number. A Pod has none.
     let both = |text: &str| spec(&["apps", ""], &["deployments", "pods"], &["CREATE"], text);
     let cases: &[(&str, &[&str])] = &[
         (
             "object.kind == 'Deployment' ? object.spec.replicas == '1' : true",
             &["warning unlike-types at =="],
         ),
-        // The host of a Pod is a text, `template` an object.
+        // The host of a Pod is a string, `template` an object.
         ("object.spec.?hostname.orValue('') == ''", &[]),
     ];
     check_all(cases, both);
@@ -361,7 +361,7 @@ fn removable_labels_are_reported() {
     let found = of(&["*"], optional, guarded);
     assert_eq!(found, ["note removable-label at .?annotations"]);
     let silent: &[(&[&str], &str, &str)] = &[
-        // Nothing that was there before is guarded.
+        // No existing object is guarded.
         (&["UPDATE"], guard, "object.spec.template.spec.hostNetwork"),
         (&["CREATE"], guard, guarded),
         (&["UPDATE"], "has(oldObject.metadata.labels)", guarded),
@@ -422,7 +422,7 @@ fn shadowed_variables_are_reported() {
             "object.spec.template.spec.containers.all(c, c.image != '')",
             &[],
         ),
-        // Without a paramKind there are no params that could be hidden.
+        // Without a paramKind there are no params to shadow.
         (
             "object.spec.template.spec.containers.all(params, params.image != '')",
             &[],
@@ -479,7 +479,7 @@ fn namespace_selectors_of_cluster_scoped_kinds_are_reported() {
     assert!(!of("example.com", &["widgets"], labels()));
 }
 
-/// Params of a CRD that cannot be installed while it is not there.
+/// Params of a CRD that cannot be installed without the params.
 #[test]
 fn params_with_own_crd_are_reported() {
     let of = |group: &str, operations: &[&str], more: serde_json::Value| {

@@ -1,6 +1,6 @@
-//! In whose words syntax errors are told: the API server's where its text is compared, ours elsewhere.
+//! Messages of syntax errors: the API server's where its text is compared, own ones elsewhere.
 //!
-//! What the API server says of single texts is in `tests/cases/check/syntax_errors.md`.
+//! `tests/cases/check/syntax_errors.md` has the API server's messages for single texts.
 
 #![allow(
     clippy::indexing_slicing,

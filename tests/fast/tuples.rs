@@ -1,4 +1,4 @@
-//! Lists that are written out are used as tuples: each element keeps its type, through macros and variables.
+//! Literal lists are tuples: each element keeps its type, through macros and variables.
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 use serde_json::json;
@@ -6,7 +6,7 @@ use vap_status_controller::cli::check::finding::Severity;
 
 use crate::manifest;
 
-/// The messages of the warnings about `expression`.
+/// Returns the messages of the warnings for `expression`.
 fn warnings(expression: &str) -> Vec<String> {
     let pairs = "object.spec.template.spec.containers.map(c, [c.name, c.?args.orValue([])])";
     let policy = json!({

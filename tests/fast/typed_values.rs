@@ -1,6 +1,6 @@
-//! Values with a schema, as the rules of CustomResourceDefinitions see them: joining and equality of lists.
+//! Values with a schema, as rules of CustomResourceDefinitions see them: concatenation and equality of lists.
 //!
-//! The expectations are answers of `parity/oracle eval` with `typedValues`.
+//! Expected results are those of `parity/oracle eval` with `typedValues`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -17,7 +17,7 @@ use vap_status_controller::cel::value::Value;
 use vap_status_controller::library::environment::base_env;
 use vap_status_controller::library::runtime::KubernetesRuntime;
 
-/// Evaluates with `l` of `schema`, and `j` without one; both are `dyn` to the check.
+/// Evaluates with `l` of `schema`, and `j` without a schema. Both are `dyn` for the checker.
 #[track_caller]
 fn check(schema: &Json, l: &Json, rows: &[(&str, &str)]) {
     for (expression, expected) in rows {
@@ -26,7 +26,7 @@ fn check(schema: &Json, l: &Json, rows: &[(&str, &str)]) {
     }
 }
 
-/// The result, as a text, and the cost.
+/// Returns the result as a string, and the cost.
 #[track_caller]
 fn evaluate(schema: &Json, l: &Json, expression: &str) -> (String, u64) {
     let variables = ["l", "j"].map(|name| Variable::new(name, Type::Dyn));
@@ -134,7 +134,7 @@ fn sets_contain_hashable_values() {
         &json!(["1h"]),
         &[("l == l", "false"), ("l == []", "false")],
     );
-    // What is joined to a set is taken to be in it from then on.
+    // A concatenated element belongs to the set afterwards.
     check(
         &set(json!({"type": "number"})),
         &json!([1, 1.5]),
@@ -152,12 +152,12 @@ fn lists_that_are_maps_have_keys_of_objects() {
         &[
             ("(l + l).size()", "2"),
             ("l == l", "true"),
-            // What the expression makes is no object of Go's.
+            // The expression constructs no Go object.
             ("(l + [{'k': 'a', 'v': 3}]).size()", "3"),
             ("'%s'.format([l[0]])", "{\"k\":\"a\", \"v\":1}"),
         ],
     );
-    // Elements that are no objects have keys like no other.
+    // Elements that are not objects have unique keys.
     check(
         &list(json!(["k"]), json!({"type": "integer"})),
         &json!([1, 1]),

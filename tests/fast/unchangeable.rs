@@ -1,4 +1,4 @@
-//! Findings of `kubectl vap check` about changes: what validation forbids is no witness.
+//! Findings of `kubectl vap check` for updates: an update that validation rejects is not a witness.
 
 use crate::runtime_errors::{DEPLOYMENT, POD, fails, holds};
 
@@ -97,13 +97,13 @@ fn mutable_field_can_be_removed() {
     gone(DEPLOYMENT, "spec.template.spec.nodeSelector");
     gone(("", "v1", "configmaps"), "immutable");
     gone(("", "v1", "persistentvolumes"), "spec.claimRef");
-    // Of a claim that is bound.
+    // Of a bound claim.
     gone(CLAIM, "spec.volumeAttributesClassName");
-    // Of a job that is suspended.
+    // Of a suspended job.
     gone(JOB, "spec.template.spec.nodeSelector");
     gone(JOB, "spec.activeDeadlineSeconds");
     gone(POD, "metadata.labels");
-    // It may come, though it may not go away.
+    // It can be added, but not removed.
     fails(
         CLAIM,
         "UPDATE",

@@ -1,4 +1,4 @@
-//! Findings of `kubectl vap check` about values for which a call fails: invalid strings, derived lists that are too
+//! Findings of `kubectl vap check` for values for which a call fails: invalid strings, derived lists that are too
 //! short, zero divisors. Each finding has its witness.
 
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::runtime_errors::{DEPLOYMENT, POD, fails, holds, policy, runtime_error
 const SERVICE: (&str, &str, &str) = ("", "v1", "services");
 const CONFIG_MAP: (&str, &str, &str) = ("", "v1", "configmaps");
 
-/// Returns the findings about a validation after a match condition that requires a label.
+/// Returns the findings for a validation after a match condition that requires a label.
 fn with_label(expression: &str) -> Vec<String> {
     let spec = format!(
         "  matchConditions:\n  - {{name: m, expression: \"'n' in object.metadata.?labels.orValue({{}})\"}}\n  \

@@ -1,4 +1,4 @@
-//! Findings of `kubectl vap check` about types of which one member of several is there.
+//! Findings of `kubectl vap check` for unions, types with exactly one of several members.
 
 use crate::runtime_errors::{POD, fails, holds};
 

@@ -1,4 +1,4 @@
-//! `kubectl vap check` on configurations of webhooks: their match conditions are checked as those of a policy are.
+//! `kubectl vap check` for webhook configurations: their match conditions are checked like those of policies.
 
 #![allow(
     clippy::indexing_slicing,
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use vap_status_controller::cli::check::{self, Options};
 
-/// A configuration with one webhook on `resource`, which has these match conditions.
+/// Returns a configuration with one webhook for `resource` and these match conditions.
 fn configuration(kind: &str, resource: (&str, &str), conditions: &[&str]) -> String {
     let conditions = conditions.iter().enumerate();
     let conditions: Vec<String> = conditions
@@ -38,7 +38,7 @@ fn report(manifest: &str) -> Value {
     serde_json::to_value(report).unwrap()
 }
 
-/// The findings that are no notes: rule, whether the API server refuses it, field, and what is marked.
+/// Returns the findings without notes: rule, rejection, field and marked text.
 fn findings(manifest: &str) -> Vec<(String, bool, String, String)> {
     let report = report(manifest);
     let found = report["findings"].as_array().unwrap().iter();
@@ -123,7 +123,7 @@ fn uncompilable_rule_is_rejected() {
     }
 }
 
-/// Types are those of the kinds that the webhook's rules match; what may be absent has a request that shows it.
+/// Types are those of the kinds that the rules match. An absent field has a witness.
 #[test]
 fn types_and_absent_fields_are_checked() {
     let field = "matchConditions[0].expression";
@@ -177,14 +177,14 @@ fn rules_without_match_are_reported() {
     );
 }
 
-/// Webhooks are asked about reviews, which policies are not.
+/// Webhooks are called for access reviews, and policies are not.
 #[test]
 fn access_reviews_are_not_reported() {
     finds(("authentication.k8s.io", "tokenreviews"), &["true"], &[]);
     finds(("'*'", "'*'"), &["true"], &[]);
 }
 
-/// Anything without the shape of a configuration is refused, and the webhooks that can be read are checked.
+/// An invalid configuration is rejected, and its readable webhooks are checked.
 #[test]
 fn mistyped_fields_are_rejected() {
     for (webhooks, rule) in [
@@ -229,7 +229,7 @@ fn mistyped_fields_are_rejected() {
             "{webhooks}: {found:#?}"
         );
     }
-    // Null is as good as left out.
+    // Null is equivalent to an absent field.
     let manifest = "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nmetadata: {name: \
                     hooks}\nwebhooks: null\n";
     assert_eq!(report(manifest)["findings"], json!([]));

@@ -1,4 +1,4 @@
-//! Lists and watches with damaged bytes: an object costs itself alone, and no chunk changes the result.
+//! Lists and watches with damaged bytes: an object affects only itself, and chunk boundaries do not change the result.
 
 use serde_json::{Value, json};
 use vap_status_controller::controller::fuzzing::{

@@ -1,8 +1,8 @@
-//! The `truthful` profile: one pair of cases for each of its rules, what upstream warns of without cause and
-//! what is trouble all the same.
+//! The `truthful` profile: a pair of cases for each of its rules, a false warning of upstream and
+//! a similar real failure.
 //!
-//! That the API server evaluates the expressions of the first kind without error was seen with
-//! `parity/oracle admit`.
+//! `parity/oracle admit` evaluates the expressions of the first kind without
+//! an error.
 
 #![allow(
     clippy::indexing_slicing,
@@ -39,7 +39,7 @@ fn kind(kind: &str, spec: Value) -> Value {
     })
 }
 
-/// The document of pods, deployments and the scale of deployments; the last is a kind of its own.
+/// Returns the document of pods, deployments and the scale of deployments, which has its own kind.
 fn document() -> Vec<u8> {
     let container = json!({"type": "object", "properties": {
         "image": {"type": "string"},
@@ -91,7 +91,7 @@ fn document() -> Vec<u8> {
     document.to_string().into_bytes()
 }
 
-/// The outcomes for a policy on what `rule` says: in the upstream profile, and in ours.
+/// Returns the results for a policy with `rule`, in the upstream profile and in the truthful one.
 fn outcomes(rule: Value, spec: &Value) -> (TypeCheck, TypeCheck) {
     let compiled = compiled(rule, spec);
     assert_eq!(compiled.findings(), []);
@@ -121,13 +121,13 @@ fn outcomes_of(compiled: &CompiledPolicy) -> (TypeCheck, TypeCheck) {
     (check(Profile::Upstream), check(Profile::Truthful))
 }
 
-/// The warnings of a policy on pods and deployments: in the upstream profile, and in ours.
+/// Returns the warnings of a policy for pods and deployments, in the upstream profile and in the truthful one.
 fn n_warnings(spec: &Value) -> (usize, usize) {
     let (upstream, truthful) = outcomes(json!({"resources": ["pods", "deployments"]}), spec);
     (upstream.findings.len(), truthful.findings.len())
 }
 
-/// Our warnings of one validation on what `rule` says.
+/// Returns the truthful warnings of one validation for `rule`.
 fn warnings_of(rule: Value, expression: &str) -> Vec<String> {
     let spec = json!({"validations": [{"expression": expression}]});
     let (_, truthful) = outcomes(rule, &spec);
@@ -276,12 +276,12 @@ fn the_resource_of_the_request_can_be_authorized() {
 
 #[test]
 fn values_that_may_be_of_several_types() {
-    // `secretRef` is there in some requests: then the conjunction fails.
+    // Requests with `secretRef` exist. For these the conjunction fails.
     check_true("object.kind != 'Pod' || object.spec.containers.all(c, c.?secretRef.orValue(true))");
     check_false_to_us(
         "object.kind != 'Pod' || object.spec.containers.all(c, c.?secretRef.?name.orValue(1) != 2)",
     );
-    // What stands in for an absent value is no matter of types.
+    // The replacement of an absent value is not checked by type.
     check_false_to_us("object.spec.?replicas.orValue('') > 1");
     check_true("object.spec.?replicas.orValue('').startsWith('a')");
     check_false_to_us("(has(object.spec.replicas) ? object.spec.replicas : 'none') > 1 || true");
@@ -291,7 +291,7 @@ fn values_that_may_be_of_several_types() {
     check_false_to_us("type(object.spec) == map || object.spec.startsWith('a')");
 }
 
-/// No warning of ours, whatever upstream says.
+/// Asserts that the truthful profile has no warning, whatever upstream reports.
 #[track_caller]
 fn check_false_to_us(expression: &str) {
     let (_, truthful) = n_warnings(&json!({"validations": [{"expression": expression}]}));
@@ -317,7 +317,7 @@ fn failure_ends_the_evaluation() {
         "spec.validations[0].expression",
         "spec.variables[0].expression",
     );
-    // A variable that is only read where a list is gone over that is not there, or in a branch.
+    // A variable that is only read while iterating over an absent list, or in a branch.
     check(
         "object.rules.all(r, variables.tls.exists(t, t == r))",
         &[validation],
@@ -327,7 +327,7 @@ fn failure_ends_the_evaluation() {
         &[validation],
     );
     check("object.rules ? variables.tls == 'a' : true", &[validation]);
-    // The other operand is evaluated, and may decide.
+    // The other operand is evaluated, and can decide.
     check(
         "object.rules.all(r, r == 'a') || variables.tls == 'b'",
         &[variable, validation],
@@ -397,7 +397,7 @@ fn operations() {
     );
     check_on(&all, "object == null || object.spec.x == 1", failing);
     check_on(&all, "oldObject == null || oldObject.spec.x == 1", failing);
-    // It fails for DELETE, and not for the others.
+    // It fails for DELETE only.
     check_on(&all, "object.spec.replicas > 0", &[]);
     let create = json!({"resources": ["deployments"], "operations": ["CREATE"]});
     check_on(&create, "oldObject == null || oldObject.spec.x == 1", &[]);
@@ -477,7 +477,7 @@ fn wildcard_means_any_kind() {
     let (_, outcome) = outcomes(wild, &json!({"validations": [{"expression": "true"}]}));
     assert_eq!(outcome.checked, []);
     assert_eq!(outcome.by_wildcard.checked.len(), 2);
-    // A kind that is named too is meant.
+    // A kind that is also named is meant.
     let named = json!({"resources": ["*", "deployments"]});
     check_on(
         &named,
@@ -530,7 +530,7 @@ fn has_of_unknown_field_is_a_warning() {
 
 #[test]
 fn required_fields_are_present() {
-    // `template` is required of deployments, so that the other branch is for pods only.
+    // Deployments require `template`, so the other branch is for pods only.
     check_false("has(object.spec.template) ? true : object.spec.hostNetwork == true");
     check_false_to_us(
         "(!has(object.spec.template) && object.spec.hostNetwork) || has(object.spec.template)",
@@ -545,8 +545,8 @@ fn errors_that_are_absorbed() {
     check_true("object.spec.hostNetwork || object.metadata.name == 'a'");
 }
 
-/// Expressions that the API server cannot plan are refused, in whichever branch they stand; upstream's
-/// type checker does not plan, and says nothing.
+/// Expressions that the API server cannot plan are rejected in each branch. Upstream's
+/// type checker does not plan, and reports nothing.
 #[test]
 fn planning_errors() {
     let check = |expression: &str, wanted: &str| {
@@ -645,7 +645,7 @@ fn hostile_expressions_end() {
 
 /// Upstream evaluates match conditions without the namespace.
 ///
-/// Source: `matchconditions/matcher.go`, `Match`; seen with `oracle admit`.
+/// Source: `matchconditions/matcher.go`, `Match`; observed with `oracle admit`.
 #[test]
 fn match_conditions_see_no_namespace() {
     let check = |condition: &str, expression: &str| {
@@ -660,7 +660,7 @@ fn match_conditions_see_no_namespace() {
     let name = "namespaceObject.metadata.name != 'a'";
     assert_eq!(check(name, "true"), ["spec.matchConditions[0].expression"]);
     assert_eq!(check("true", name), [""; 0]);
-    // A condition that never holds keeps the rest from being evaluated.
+    // An always-false condition prevents the evaluation of the rest.
     assert_eq!(
         check("namespaceObject != null", "object.spec.x == 1"),
         [""; 0]
@@ -672,7 +672,7 @@ fn match_conditions_see_no_namespace() {
     );
 }
 
-/// A validation that does not compile denies nothing, so that its message is not asked for.
+/// A validation that does not compile denies nothing, so its message is not evaluated.
 #[test]
 fn messages_of_uncompiled_validations_are_skipped() {
     let spec = json!({"validations": [
@@ -682,7 +682,7 @@ fn messages_of_uncompiled_validations_are_skipped() {
     assert_eq!(truthful.findings, []);
 }
 
-/// Findings on only some kinds of a wildcard are reported where all of these fail.
+/// Findings for some kinds of a wildcard are reported if all of these fail.
 #[test]
 fn wildcards_and_guards() {
     let wild = json!({"apiGroups": ["*"], "resources": ["*"], "operations": ["*"]});
@@ -707,7 +707,7 @@ fn wildcards_and_guards() {
     let [warning] = &*warnings else {
         panic!("{warnings:?}")
     };
-    // The place in the source is shown for the first kind, and above what is said of all.
+    // The source location is shown for the first kind, before the common text.
     assert_eq!(warning.matches("ERROR: ").count(), 2, "{warning}");
     assert!(
         warning.ends_with("^\nnone of the 2 kinds that the wildcards match can be evaluated so\n"),

@@ -1,4 +1,4 @@
-//! Values as far as they are known: constants, decoded objects, conditions that narrow them, alternatives.
+//! Abstract values: constants, decoded objects, refinement by conditions, alternatives.
 
 use super::*;
 
@@ -23,10 +23,10 @@ fn values_are_those_of_decoded_objects() {
         &container("c.memory < 5"),
         &["applied to '(string, int)'"],
     );
-    // An object without properties is empty, but for one that a type of its own stands for.
+    // An object without properties is empty, unless it denotes a named type.
     check_on(&pods, "object.spec.extension.a == 1", &[]);
     check_on(&pods, "object.spec.sealed.a == 1", &["undefined field 'a'"]);
-    // What has a default is never left out.
+    // A field with a default is always present.
     check_on(&pods, &container("has(c.protocol) || c.nothing == 1"), &[]);
     check_on(&pods, &container("c['if'] == 'a'"), &[]);
     check_on(
@@ -36,7 +36,7 @@ fn values_are_those_of_decoded_objects() {
     );
 }
 
-/// A condition tells which of the shapes that a value may have are left.
+/// A condition determines which types of a value remain.
 #[test]
 fn conditions_narrow_values() {
     let pods = json!({"resources": ["pods"]});
@@ -77,7 +77,7 @@ fn conditions_narrow_values() {
         &format!("{filtered}.all(x, x.b == 1)"),
         &["undefined field 'b'"],
     );
-    // By a field that is a constant, by null and by type.
+    // By a constant field, by null and by type.
     let by_kind = "[{'kind': dyn('a'), 'n': dyn(1)}, {'kind': dyn('b'), 'text': dyn('x')}]";
     check_on(
         &pods,
@@ -100,7 +100,7 @@ fn conditions_narrow_values() {
         &format!("{mixed}.all(x, type(x) == list ? x.startsWith('a') : true)"),
         &["startsWith"],
     );
-    // A name that stands for another value tells nothing.
+    // A variable with the same value refines nothing.
     check_on(
         &pods,
         &format!("{of_both}.all(x, has(x.a) ? {of_both}.all(x, x.a == 1) : true)"),
@@ -115,7 +115,7 @@ fn absent_value_is_bottom() {
     );
     check_false_to_us("!has(object.metadata.labels) && object.metadata.labels <= 1");
     check_true("has(object.metadata.labels) && object.metadata.labels <= 1");
-    // No request for the resource itself has a subresource.
+    // A request for the resource itself has no subresource.
     let pods = json!({"resources": ["pods"]});
     check_on(
         &pods,
@@ -134,7 +134,7 @@ fn absent_value_is_bottom() {
     );
 }
 
-/// Lists and maps that are written out are gone through: `exists` ends with the first that holds.
+/// Literal lists and maps are interpreted by element: `exists` ends with the first true one.
 #[test]
 fn literal_elements_are_interpreted() {
     let pods = json!({"resources": ["pods"]});
@@ -171,7 +171,7 @@ fn literal_elements_are_interpreted() {
     );
 }
 
-/// A value that is a number or a text fails only where neither fits.
+/// A value that is a number or a string fails only if both fail.
 #[test]
 fn values_of_one_of_two_types() {
     let pods = json!({"resources": ["pods"]});
