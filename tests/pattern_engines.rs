@@ -1,4 +1,4 @@
-//! Memory of the engines of regular expressions: none for a check, and bounded when patterns are evaluated.
+//! Memory of regular expression engines: none for a check, bounded for evaluated patterns.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -25,14 +25,14 @@ use vap_status_controller::library::environment::base_env;
 use vap_status_controller::library::runtime::KubernetesRuntime;
 use vap_status_controller::policy::analysis::Profile;
 
-/// The counters belong to the process, so the tests run one after the other.
+/// The counters are process-wide, so the tests run one after another.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A policy with one validation of `n_terms` terms in each of `n_expressions` expressions.
+/// Returns a policy with one validation of `n_terms` terms in each of `n_expressions` expressions.
 fn policy(pattern: &str, n_terms: usize, n_expressions: usize) -> String {
     let mut text = String::from(
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\n\
@@ -48,7 +48,7 @@ fn policy(pattern: &str, n_terms: usize, n_expressions: usize) -> String {
     text
 }
 
-/// Checks `policy` with all analyses. Returns the greatest number of bytes that were allocated at a time.
+/// Checks `policy` with all analyses. Returns the peak number of allocated bytes.
 #[track_caller]
 fn check_builds_no_engine(policy: &str) -> u64 {
     let options = || Options {
@@ -118,7 +118,7 @@ fn engine_of_a_planned_pattern_is_built_once_and_released() {
     assert_eq!(engine_bytes(), before);
 }
 
-/// Parts that make large engines, or slow ones.
+/// Fragments of large or slow patterns.
 const PARTS: [&str; 24] = [
     "a",
     "x*",
@@ -146,7 +146,7 @@ const PARTS: [&str; 24] = [
     r"(?i:\pL{3})",
 ];
 
-/// A pattern made of parts, within Go's limits.
+/// Returns a pattern made of fragments, within Go's limits.
 fn hostile_pattern(random: &mut Random) -> String {
     loop {
         let mut pattern = String::new();

@@ -1,6 +1,6 @@
-//! Properties of every expression, checked on expressions made at random from a seed.
+//! Properties of all expressions, checked on randomly generated ones.
 //!
-//! `VAP_PROPERTY_CASES` sets how many there are, `VAP_PROPERTY_SEED` the seed.
+//! `VAP_PROPERTY_CASES` sets their number, `VAP_PROPERTY_SEED` the seed.
 
 #![allow(
     clippy::panic,
@@ -21,7 +21,7 @@ use properties::unparse::unparse;
 use properties::{Verdict, World};
 use vap_status_controller::cel::syntax::parse;
 
-/// Failures that fuzzers once found.
+/// Failures that fuzzers found.
 #[test]
 fn properties_hold_for_recorded_cases() {
     let world = World::new();
@@ -29,7 +29,7 @@ fn properties_hold_for_recorded_cases() {
         // For one of the inputs the selector is an error, which counts for one code point.
         "authorizer.group('').resource('pods').fieldSelector('a-b').fieldSelector((self.on ? '' : ''))",
         "authorizer.group('').resource('pods').labelSelector((self.on ? '' : ''))",
-        // Upstream checks it, and then knows no such overload.
+        // Upstream's checker accepts it, and the evaluator has no such overload.
         "null == null && null < null",
     ] {
         if let Err(why) = world.check(text) {
@@ -56,7 +56,7 @@ fn properties_hold() {
     for n in 0..n_cases {
         let choices = Choices::Seeded(first_seed.wrapping_mul(1 << 32).wrapping_add(n));
         let mut generator = Generator::new(&world.material, choices, n % 3 == 0);
-        // Every overload has its turns; the other expressions are of any type.
+        // Each overload is generated several times; the other expressions have any type.
         let depth = 1 + u32::try_from(n % 3).unwrap();
         let text = match n % 2 {
             0 => generator.call_of(usize::try_from(n / 2).unwrap(), depth),
@@ -103,7 +103,7 @@ fn properties_hold() {
         println!("{refusals:#?}\n{missing:#?}");
     }
     assert!(failures.is_empty(), "{n_failures} failures\n{failures}");
-    // What is refused shows nothing, and neither do errors alone.
+    // Rejected expressions, and those with only errors, prove nothing.
     assert!(
         n_evaluated * 10 > n_cases * 7,
         "{n_refused} of {n_cases} are refused"

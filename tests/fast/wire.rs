@@ -7,7 +7,7 @@ use vap_status_controller::controller::fuzzing::{
 
 use crate::random::Random;
 
-/// Inputs that are damaged, each some times.
+/// Inputs to damage.
 const N_DAMAGED: usize = 2_000;
 
 fn policy_object() -> Value {

@@ -5,20 +5,20 @@ use std::fmt::Write as _;
 
 use crate::repository::{all_rust_files, read};
 
-/// The counts that are left, each with its key. A lower count goes into the file; a higher one is a new offender.
+/// The remaining counts. A lower count must be recorded in the file. A higher one means a new offender.
 const COUNTS: &str = "tests/wording.txt";
 
-/// Words of speech, courts and furniture that plain terms replace.
+/// Words that plain terms replace.
 const WORDS: [&str; 22] = [
     "anybody", "apart", "beside", "behind", "judge", "judged", "judges", "mend", "mended", "mends",
     "nobody", "refusal", "refuse", "refused", "refuses", "said", "somebody", "tell", "tells",
     "told", "trouble", "whoever",
 ];
 
-/// Words with which no sentence begins.
+/// Words that must not begin a sentence.
 const OPENERS: [&str; 7] = ["Nothing", "Of", "That", "Those", "What", "Where", "Who"];
 
-/// Prefixes of functions that are no terms.
+/// Prefixes of functions that are not terms.
 const NAMES: [&str; 7] = [
     "nobody_",
     "nothing_",

@@ -1,6 +1,6 @@
-//! The binary `kubectl-vap` as a shell sees it: output, complaints, exit status.
+//! The binary `kubectl-vap` in a shell: standard output, standard error, exit status.
 //!
-//! The API server is a thread that answers with prepared text on the loopback interface.
+//! The API server is a thread that returns prepared responses on the loopback interface.
 #![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 const LIST: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 
-/// A server that ends with the test's process. Paths are looked up without `limit=`.
+/// A server that ends with the test process. Paths are looked up without `limit=`.
 fn serve(answers: &[(&str, u16, Value)]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -71,7 +71,7 @@ fn kubeconfig(test: &str, url: &str) -> PathBuf {
     path
 }
 
-/// An address that nobody listens at.
+/// Returns an address without a listener.
 fn closed_port() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     format!("http://{}", listener.local_addr().unwrap())
@@ -122,7 +122,7 @@ fn failure(code: u16, reason: &str, message: &str, name: Option<&str>) -> Value 
            "code": code, "reason": reason, "message": message, "details": details})
 }
 
-/// Wrong use or an unusable cluster: exit status 2, nothing on standard output, one line that has
+/// Asserts a usage error or an unusable cluster: exit status 2, nothing on standard output, and one line that contains
 /// all of `expect`.
 #[track_caller]
 fn check_error(output: &Output, expect: &[&str]) {
@@ -281,7 +281,7 @@ fn findings_exit_1_by_default() {
 const LEASE: &str =
     "/apis/coordination.k8s.io/v1/namespaces/vap-status-system/leases/vap-status-controller";
 
-/// The Lease of a controller that was in step so many seconds ago, and renews it.
+/// Returns the Lease of a controller that was in sync so many seconds ago, and renews it.
 fn lease(seconds_ago: i64) -> Value {
     let now = jiff::Timestamp::now();
     let then = jiff::Timestamp::from_second(now.as_second() - seconds_ago).unwrap();
@@ -292,7 +292,7 @@ fn lease(seconds_ago: i64) -> Value {
                     "leaseDurationSeconds": 15}})
 }
 
-/// The line above the table, and what `-o json` says of the controller.
+/// Returns the line above the table, and the controller in `-o json`.
 fn told_of(test: &str, answer: (u16, Value), arguments: &[&str]) -> (String, Value) {
     let url = serve(&[
         (LIST, 200, list(&[policy("a", "True")], "")),
@@ -339,7 +339,7 @@ fn possibly_stale_statuses_are_labeled() {
         "{above}"
     );
     assert_eq!(controller["current"], Value::Null);
-    // Another controller's may be named.
+    // Flags name the Lease of another controller.
     let named = ["status", "--controller-namespace=a", "--lease-name=b"];
     let (above, _) = told_of("other-lease", (200, lease(3)), &named);
     assert!(above.contains("there is no Lease a/b,"), "{above}");

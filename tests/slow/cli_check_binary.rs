@@ -1,5 +1,5 @@
-//! `kubectl vap check` as a shell sees it: standard input, exit statuses, complaints; and input that
-//! is made to hurt.
+//! `kubectl vap check` in a shell: standard input and error, exit statuses, and
+//! hostile input.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -32,7 +32,7 @@ fn run_with(arguments: &[&str], stdin: &[u8]) -> Output {
         .unwrap();
     let mut pipe = child.stdin.take().unwrap();
     let bytes = stdin.to_vec();
-    // The program may end before it has read all.
+    // The program may end before it has read everything.
     let writer = thread::spawn(move || {
         let _ = pipe.write_all(&bytes);
     });
@@ -57,7 +57,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// A new directory for one test.
+/// Creates a directory for one test.
 fn directory(test: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("check-{test}"));
     let _ = fs::remove_dir_all(&path);
@@ -129,7 +129,7 @@ fn empty_input_is_reported() {
     assert!(stderr(&other).contains("no ValidatingAdmissionPolicy among the input"));
 }
 
-/// CRDs and webhook configurations are something to check without a policy beside them.
+/// CRDs and webhook configurations are checked without a policy.
 #[test]
 fn crds_and_webhooks_are_checked_alone() {
     let crd = run(&["config/samples/late"]);
@@ -234,7 +234,7 @@ fn binary_files_are_reported() {
     fs::remove_file(&path).unwrap();
 }
 
-/// A policy with these lines as its spec, beside its rules.
+/// Returns a policy with these lines in its spec, in addition to its rules.
 fn policy(spec: &str) -> String {
     format!(
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: \

@@ -1,5 +1,5 @@
-//! `kubectl vap eval`, `audit` and `diff` on files: what they decide, what they say of input that is wrong or hostile,
-//! and their exit statuses.
+//! `kubectl vap eval`, `audit` and `diff` on files: decisions, messages for wrong or hostile input,
+//! and exit statuses.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -30,7 +30,7 @@ impl Ran {
     }
 }
 
-/// Runs the plugin; `stdin` is what it reads there.
+/// Runs the plugin with `stdin` as standard input.
 #[track_caller]
 pub(crate) fn vap(arguments: &[&str], stdin: &str) -> Ran {
     let mut child = Command::new(env!("CARGO_BIN_EXE_kubectl-vap"))
@@ -41,7 +41,7 @@ pub(crate) fn vap(arguments: &[&str], stdin: &str) -> Ran {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A command that does not read it may be gone.
+    // A command that does not read it may have ended.
     let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
     let output = child.wait_with_output().unwrap();
     Ran {
@@ -51,7 +51,7 @@ pub(crate) fn vap(arguments: &[&str], stdin: &str) -> Ran {
     }
 }
 
-/// A directory of its own with these files.
+/// Creates a directory with these files.
 pub(crate) fn directory(name: &str, files: &[(&str, &str)]) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
         .join("cli_commands")
@@ -80,7 +80,7 @@ pub(crate) fn deployment(name: &str, replicas: i64) -> Value {
     })
 }
 
-/// The one policy of an evaluation.
+/// Returns the only policy of an evaluation.
 #[track_caller]
 fn eval(arguments: &[&str], stdin: &str, status: i32) -> Value {
     let arguments = [&["eval", POLICY, "-o", "json"], arguments].concat();
@@ -127,7 +127,7 @@ fn eval_shows_the_deciding_expression() {
     assert_eq!(allowed["verdict"], "Allowed");
 }
 
-/// Nothing is asked about an object as it is written: what the API server sets is there.
+/// Policies see the object with the API server's defaults.
 #[test]
 fn eval_sets_defaults() {
     let mut object = deployment("web", 1);
@@ -341,7 +341,7 @@ fn json_lines_end_with_the_summary() {
     assert_eq!(lines[2]["summary"]["violating"], 2);
 }
 
-/// An audit and an evaluation of one object decide alike.
+/// `audit` and `eval` decide the same for one object.
 #[test]
 fn audit_decides_like_eval() {
     for replicas in [1, 50, 51] {
@@ -366,7 +366,7 @@ fn audit_expands_lists() {
     for field in ["apiVersion", "kind"] {
         bare.as_object_mut().unwrap().remove(field);
     }
-    // As the API server answers: the items do not say what they are.
+    // As in the API server's responses, the items have no kind.
     let typed = json!({"apiVersion": "apps/v1", "kind": "DeploymentList", "metadata": {}, "items": [bare, b]});
     let lines = format!("{a}\n{b}\n");
     let yaml = format!("apiVersion: v1\nkind: List\nitems:\n- {a}\n- {b}\n");
@@ -384,7 +384,7 @@ fn audit_expands_lists() {
     }
 }
 
-/// An object that cannot be read is named, and costs nothing but itself.
+/// An object that cannot be decoded is listed, and affects only itself.
 #[test]
 fn audit_lists_hostile_objects() {
     let deep = format!("{}1{}", "[".repeat(2_000), "]".repeat(2_000));
@@ -409,7 +409,7 @@ fn audit_lists_hostile_objects() {
     let report = audit(&["-f", "-"], &list, 2);
     assert_eq!(report["summary"]["objects"], 9, "{report}");
     assert_eq!(report["summary"]["violating"], 1);
-    // A Deployment without a spec is one for the policy to fail for.
+    // The policy fails for a Deployment without a spec.
     let count = |name: &str| report["summary"][name].as_u64().unwrap();
     assert!(count("unread") >= 7, "{report}");
     assert_eq!(count("unread") + count("failing") + count("violating"), 9);
@@ -446,7 +446,7 @@ fn audit_lists_hostile_objects() {
     assert_eq!(missing["summary"]["unread"], 1);
 }
 
-/// A large file takes little more memory than its text.
+/// A large file takes little more memory than its size.
 #[test]
 fn audit_memory_is_bounded() {
     let items: Vec<String> = (0..600)
@@ -567,7 +567,7 @@ fn diff_groups_by_cause() {
         (kind.to_owned(), field.to_owned(), denied, allowed, same)
     };
     let first = "spec.validations[0].expression";
-    // The text of the message is another one for the object that is denied in both.
+    // The message differs for the object that both versions deny.
     let stricter = fs::read_to_string("docs/examples/replica-limit-new.yaml").unwrap();
     assert_eq!(
         groups(&stricter),
@@ -632,7 +632,7 @@ fn diff_without_requests_is_usage_error() {
     assert!(ran.out.contains("4 cases"), "{}", ran.out);
 }
 
-/// GitHub shows ten annotations of a step: the last one counts the others, which are lines of the log.
+/// GitHub shows ten annotations per step. The last one counts the others, which are in the log.
 #[test]
 fn failed_cases_keep_to_the_limits_of_github() {
     let cases: Vec<Value> = (0..15)

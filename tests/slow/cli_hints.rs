@@ -1,4 +1,4 @@
-//! Hints about input that is written wrong: the word that was probably meant, and why something decides nothing.
+//! Hints for wrong input: the probably intended word, and the reason why a policy decides nothing.
 #![allow(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -19,7 +19,7 @@ fn says(arguments: &[&str], texts: &[&str]) {
     }
 }
 
-/// A probe of the policy `replica-limit`.
+/// Returns a probe of the policy `replica-limit`.
 fn probe(spec: &str) -> String {
     format!(
         "apiVersion: vap-status.dev/v1alpha1\nkind: PolicyProbe\nmetadata: {{name: a}}\nspec:\n{spec}"
@@ -152,7 +152,7 @@ fn unmatched_bindings_show_the_reason() {
         "  policyName: replica-limit\n  cases:\n  - name: a\n    request: {{object: {object}}}\n    \
          expect: {{applies: true}}\n"
     );
-    // The example brings a binding of its own.
+    // The example has its own binding.
     let policy = fs_policy();
     let policy = policy.split("---").next().unwrap().to_owned();
     let files = [
@@ -174,7 +174,7 @@ fn unmatched_bindings_show_the_reason() {
     says(&["test", &policy, &bindings, &file("probe.yaml")], &[why]);
 }
 
-/// Policies are asked about what `kubectl get -o yaml` wrote before the storage refuses it.
+/// Policies see an object as `kubectl get -o yaml` wrote it, before the storage rejects it.
 #[test]
 fn stored_objects_are_evaluated() {
     let mut object = deployment("web", 200);

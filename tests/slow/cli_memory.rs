@@ -1,5 +1,5 @@
-//! Commands with a policy whose evaluation needs too much memory: no decision, the reason, and an exit status that is
-//! not 0.
+//! Commands with a policy whose evaluation exceeds the memory budget: no decision, the reason, and an exit status other
+//! than 0.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -26,13 +26,13 @@ fn policy(failure_policy: &str, expression: &str) -> Value {
     })
 }
 
-/// Expression of a policy that doubles a text 31 times.
+/// An expression that doubles a string 31 times.
 fn doubling() -> String {
     let steps = ".map(x, x + x)".repeat(31);
     format!("[dyn(object.metadata.name)]{steps}.all(x, x.size() > 0)")
 }
 
-/// A probe with one case for each expected decision, and one that expects an error.
+/// A probe with one case for each decision, and one that expects an error.
 fn probe() -> Value {
     let case = |name: &str, expect: Value| {
         json!({

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::cli_commands::{deployment, directory, vap};
 
-/// A mutating policy that limits replicas and names the team, and a validating one that wants both.
+/// A mutating policy that limits replicas and sets the team, and a validating one that requires both.
 fn mutating(replicas: i64, label: &str) -> String {
     let rules = json!({"resourceRules": [{"apiGroups": ["apps"], "apiVersions": ["v1"],
         "operations": ["CREATE", "UPDATE"], "resources": ["deployments"]}]});
@@ -84,7 +84,7 @@ fn eval_mutates_before_validation() {
         (&json!(1), &json!(1))
     );
 
-    // One that cannot be evaluated leaves the decision open.
+    // A policy that cannot be evaluated leaves the decision unknown.
     let broken = mutating(5, "team").replace("'team': object", "'team': objet");
     let folder = directory("eval-mutating-broken", &[("p.yaml", &broken)]);
     let policies = folder.join("p.yaml");
@@ -104,7 +104,7 @@ fn eval_mutates_before_validation() {
     assert!(why.contains("mutating policy limit"), "{why}");
 }
 
-/// Two policies that overwrite each other have no outcome.
+/// Two policies that overwrite each other have an undefined result.
 #[test]
 fn eval_tries_both_orders_of_mutating_policies() {
     let one = mutating(5, "team");
@@ -121,7 +121,7 @@ fn eval_tries_both_orders_of_mutating_policies() {
         "json",
     ];
     let ran = vap(&arguments, &deployment("web", 9).to_string());
-    // 5 and then 4, or 4: the object is the same.
+    // 5 and then 4, or only 4: the object is the same.
     assert_eq!(ran.json()["mutated"]["object"]["spec"]["replicas"], 4);
     let text = text.replace("value: 4", "value: 6");
     let folder = directory("eval-orders-differ", &[("p.yaml", &text)]);
@@ -204,7 +204,7 @@ fn diff_shows_changed_mutations() {
     );
 }
 
-/// The report of `eval` about an object of a subresource of `resource` under one mutation.
+/// Returns the report of `eval` for an object of a subresource of `resource` with one mutation.
 fn of_subresource(resource: &str, object: &Value, mutation: &Value) -> Value {
     let (resource, subresource) = resource.split_once('/').unwrap();
     let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy",

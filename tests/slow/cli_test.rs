@@ -1,7 +1,7 @@
-//! Output of `kubectl vap test` for probes of our own, in all its forms, and its exit status.
+//! Output of `kubectl vap test` for small probes, in all formats, and its exit status.
 //!
-//! The expected texts lie beside the probes in `tests/cli_test`. `VAP_UPDATE=1 cargo test --test
-//! slow cli_test` remakes them; read the difference before it is committed.
+//! The expected texts are in `tests/cli_test`, next to the probes. `VAP_UPDATE=1 cargo test --test
+//! slow cli_test` regenerates them; review the difference before the commit.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -62,7 +62,7 @@ fn unmatched_request_is_allowed() {
     assert_eq!((summary.passed, summary.failed, summary.pending), (2, 3, 0));
 }
 
-/// A probe of a CustomResourceDefinition says what the API server says of custom resources.
+/// A probe of a CustomResourceDefinition has the API server's errors for custom resources.
 #[test]
 fn custom_resources_are_validated() {
     let report = report(&["tests/cli_test/definitions.yaml"]);
@@ -83,7 +83,7 @@ fn custom_resources_are_validated() {
     assert_eq!(case["errors"].as_array().unwrap().len(), 3);
 }
 
-/// A failing case shows the rule at its place in the definition, with the values of its parts, and its errors one a
+/// A failing case shows the rule at its location in the definition, the values of its subexpressions, and one error per
 /// line.
 #[test]
 fn failing_custom_resources_show_the_rules_that_decided() {
@@ -121,7 +121,7 @@ fn failing_custom_resources_show_the_rules_that_decided() {
     assert_eq!(difference.lines().count(), 4, "{difference}");
 }
 
-/// A definition that is refused, one that is not there, and expectations of policies.
+/// A rejected definition, a missing one, and expectations that only policies have.
 #[test]
 fn invalid_definitions_are_reported() {
     let report = report(&["tests/cli_test/definitions_invalid.yaml"]);
@@ -132,7 +132,7 @@ fn invalid_definitions_are_reported() {
     assert_eq!(report.exit(), Exit::WrongUse);
 }
 
-/// A probe of a webhook says whether it is called.
+/// A probe of a webhook states whether it is called.
 #[test]
 fn webhook_cases_expect_calls() {
     let report = report(&["tests/cli_test/webhooks.yaml"]);
@@ -147,7 +147,7 @@ fn webhook_cases_expect_calls() {
     assert_eq!(field, "webhooks[0].matchConditions[0].expression");
 }
 
-/// A probe of a mutating policy holds the object after it against the expected one.
+/// A probe of a mutating policy compares the resulting object with the expected one.
 #[test]
 fn mutating_cases_compare_objects() {
     let report = report(&["tests/cli_test/mutating.yaml"]);
@@ -172,7 +172,7 @@ fn mutating_cases_compare_objects() {
     assert_eq!(report.exit(), Exit::WrongUse);
 }
 
-/// Coverage and mutants are of validating policies: nothing is said of the others but that.
+/// Only validating policies have coverage and mutants. The report lists the others.
 #[test]
 fn mutating_policies_have_no_coverage() {
     let options = Options {
@@ -195,7 +195,7 @@ fn mutating_policies_have_no_coverage() {
     );
 }
 
-/// A probe of what is refused, or of what webhooks do not have, is none.
+/// Probes of rejected configurations, or with fields that webhooks lack, are invalid.
 #[test]
 fn webhook_probes_reject_policy_fields() {
     let report = report(&["tests/cli_test/webhooks_invalid.yaml"]);
@@ -208,7 +208,7 @@ fn webhook_probes_reject_policy_fields() {
     assert_eq!(report.exit(), Exit::WrongUse);
 }
 
-/// A green case means that the cluster behaves so: what proves nothing fails.
+/// A case passes only if the cluster behaves so. Vacuous cases fail.
 #[test]
 fn vacuous_cases_fail() {
     let report = report(&["tests/cli_test/traps.yaml"]);
@@ -231,7 +231,7 @@ fn vacuous_cases_fail() {
     assert_eq!(report.exit(), Exit::WrongUse);
 }
 
-/// Policies are asked about what the API server makes of a sample, not about the sample.
+/// Policies see a sample with the API server's defaults.
 #[test]
 fn samples_are_completed_and_converted() {
     let report = report(&["tests/cli_test/defaults.yaml"]);
@@ -240,7 +240,7 @@ fn samples_are_completed_and_converted() {
     assert_eq!((summary.passed, summary.failed, summary.pending), (8, 0, 1));
 }
 
-/// Events are served under two groups, with other fields: what is not converted here is not decided.
+/// Events are served in two groups with different fields. A case that needs a conversion is pending.
 #[test]
 fn events_of_the_other_group_are_pending() {
     let report = report(&["tests/cli_test/events.yaml"]);
@@ -257,7 +257,7 @@ fn events_of_the_other_group_are_pending() {
     );
 }
 
-/// Objects of subresources, and the options of requests, are those of the API server.
+/// Objects of subresources and request options have the API server's defaults.
 #[test]
 fn subresources_and_options_are_completed() {
     let report = report(&["tests/cli_test/subresources.yaml"]);
@@ -279,8 +279,8 @@ fn case_forms() {
     assert_eq!((summary.passed, summary.failed, summary.errors), (7, 1, 3));
 }
 
-/// Each way to write a request and each expectation, right and wrong: a case whose name has the word "wrong" fails, and
-/// no other does.
+/// Each form of a request and each expectation, right and wrong. Exactly the cases with "wrong" in their names
+/// fail.
 #[test]
 fn case_forms_are_equivalent() {
     let report = report(&["tests/cli_test/each_way"]);
@@ -320,7 +320,7 @@ fn coverage_and_mutants_are_reported() {
     );
 }
 
-/// Suites of others, of our own writing: what they say, and what of it probes do not.
+/// Small suites of other tools, their probes, and the notes of the conversion.
 #[test]
 fn suites_are_converted_to_probes() {
     for (suite, file, counts) in [
@@ -361,7 +361,7 @@ fn suites_are_converted_to_probes() {
     assert!(none.complaints()[0].contains("is no suite of kaptest"));
 }
 
-/// Kyverno's own suites name one of two groups.
+/// Kyverno's own suites use one of two groups.
 #[test]
 fn kyverno_suites_are_read_in_both_groups() {
     let read = |suite: PathBuf| {
@@ -393,7 +393,7 @@ fn kyverno_suites_are_read_in_both_groups() {
     assert_eq!(read(copy.join(name)), n_probes);
 }
 
-/// Probes that `init` writes pass, and have an allowed and a denied request for each validation.
+/// Probes of `init` pass, and have an allowed and a denied request for each validation.
 #[test]
 fn init_generates_probes() {
     let policy = "tests/cli_test/ways/policies.yaml";
@@ -417,7 +417,7 @@ fn init_generates_probes() {
     assert!(mutants.caught * 2 > mutants.total, "{mutants:?}");
 }
 
-/// The denied requests that `init` writes are those that a policy is asked of.
+/// The API server sends the denied requests of `init` to policies.
 #[test]
 fn init_requests_are_valid() {
     let denied = |resource: &str, expression: &str| {
@@ -478,7 +478,7 @@ fn init_requests_are_valid() {
         object["spec"]["containers"][0]["securityContext"]["runAsUser"],
         0
     );
-    // Nobody can create such a Pod.
+    // Such a Pod cannot be created.
     assert_eq!(
         denied("/pods", "!has(object.spec.ephemeralContainers)"),
         None
@@ -505,7 +505,7 @@ fn the_samples_pass() {
     assert_eq!((report.summary.probes, report.summary.passed), (2, 7));
 }
 
-/// The order of files does not matter to what is decided, and colour changes nothing but colour.
+/// The order of files does not change decisions, and color changes only escape sequences.
 #[test]
 fn output_depends_on_nothing_else() {
     let files = ["probes", "objects", "policies"];
@@ -538,7 +538,7 @@ fn run(arguments: &[&str], stdin: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The program may end before it has read all.
+    // The program may end before it has read everything.
     let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
     child.wait_with_output().unwrap()
 }
@@ -590,7 +590,7 @@ fn exit_statuses_have_their_meaning() {
     assert!(text.contains("no params found"), "{text}");
 }
 
-/// Damaged input ends in an answer, whatever it is.
+/// Damaged input terminates with a valid exit status.
 #[test]
 fn damaged_input_terminates() {
     let mut seed: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -1,4 +1,4 @@
-//! Traces and places of failing cases of `kubectl vap test`.
+//! Traces and locations of failing cases of `kubectl vap test`.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,

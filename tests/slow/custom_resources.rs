@@ -1,5 +1,5 @@
-//! Requests for custom resources with upstream's answers, as `./dev record-custom-resources` has written them; and
-//! definitions and objects that would take too long.
+//! Requests for custom resources with upstream's results, as recorded by `./dev record-custom-resources`, and
+//! expensive definitions and objects.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -76,7 +76,7 @@ fn values_are_validated_by_keywords() {
             "spec: Invalid value: \"host\": spec in body must be of type ipv4: \"host\"",
         ],
     );
-    // Two characters of more bytes.
+    // Two multibyte characters.
     check(
         &json!({"type": "string", "maxLength": 2, "minLength": 2}),
         &json!("\u{1f600}\u{e4}"),
@@ -125,7 +125,7 @@ fn values_are_validated_by_keywords() {
     );
 }
 
-/// A generation of 0 is none.
+/// A generation of 0 is treated as absent.
 ///
 /// Source: apimachinery `pkg/apis/meta/v1/unstructured/unstructured.go` (`SetGeneration`).
 #[test]
@@ -142,7 +142,7 @@ fn changes_are_counted() {
     assert_eq!(generation(-1, 2), Value::Null);
 }
 
-/// An object that is sent as it is stored is the one that rules see before, with all that the API server keeps.
+/// An unchanged object is its own `oldSelf`, with all fields that the API server preserves.
 ///
 /// Source: a real API server v1.36.3, `./dev custom-resources 2000 9`.
 #[test]
@@ -162,7 +162,7 @@ fn unchanged_values_are_ratcheted() {
     assert_eq!(n_errors(2), 1);
 }
 
-/// Objects that would take the API server minutes end here with an error.
+/// Objects for which the API server would need minutes end with an error.
 #[test]
 fn work_limit_is_an_error() {
     let alternatives: Vec<Value> = (0..5_000)

@@ -1,5 +1,5 @@
-//! The ways by which the plugin reaches people: the manifest for krew, the GitHub Action, the pre-commit hook, and
-//! completion scripts. What they run is run here, as far as it goes without their hosts.
+//! Distribution of the plugin: the krew manifest, the GitHub Action, the pre-commit hook, and
+//! completion scripts. Their scripts run here without their hosts.
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -33,7 +33,7 @@ fn yaml(path: &str) -> Value {
     serde_norway::from_str(&fs::read_to_string(root().join(path)).unwrap()).unwrap()
 }
 
-/// An empty directory of a test.
+/// Creates an empty directory for a test.
 fn directory(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("distribution-{name}"));
     let _ = fs::remove_dir_all(&path);
@@ -41,7 +41,7 @@ fn directory(name: &str) -> PathBuf {
     path
 }
 
-/// PATH with the plugin on it.
+/// Returns PATH with the directory of the plugin.
 fn path() -> String {
     let plugin = Path::new(env!("CARGO_BIN_EXE_kubectl-vap"))
         .parent()
@@ -58,7 +58,7 @@ fn keys(value: &Value) -> BTreeSet<String> {
     keys.map(|key| key.as_str().unwrap().to_owned()).collect()
 }
 
-/// Fails where krew would refuse the manifest.
+/// Asserts that krew accepts the manifest.
 ///
 /// Source: krew `internal/index/validation/validate.go`, `ValidatePlugin`, `validatePlatform`; `pkg/constants`.
 fn check_krew(manifest: &Value) {
@@ -144,12 +144,12 @@ fn krew_manifest_lists_existing_archives() {
         platforms[0]["uri"],
         format!("https://example.com/v1/kubectl-vap_v{version}_linux_amd64.tar.gz").as_str()
     );
-    // Of "a".
+    // The checksum of "a".
     assert_eq!(
         platforms[0]["sha256"],
         "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"
     );
-    // What is left out is said.
+    // Omitted platforms are listed.
     assert!(
         text(&output.stderr).contains("no kubectl-vap_v"),
         "{output:?}"
@@ -200,7 +200,7 @@ fn the_action_uses_the_inputs_that_it_declares() {
     }
     assert_eq!(action["runs"]["using"], "composite");
     for step in action["runs"]["steps"].as_sequence().unwrap() {
-        // No input is a part of a script: it could end it.
+        // Inputs are not interpolated into scripts, since they could inject code.
         assert!(!step["run"].as_str().unwrap().contains("${{"), "{step:?}");
         let script = step["run"].as_str().unwrap().trim_matches('"');
         let script = script.strip_prefix("$GITHUB_ACTION_PATH/").unwrap();
@@ -208,7 +208,7 @@ fn the_action_uses_the_inputs_that_it_declares() {
     }
 }
 
-/// Runs a script of the action as its step would.
+/// Runs a script of the action in the environment of its step.
 fn step(script: &str, folder: &Path, inputs: &[(&str, &str)]) -> Output {
     let mut command = Command::new(root().join(".github/actions").join(script));
     command.current_dir(folder).env("PATH", path());
@@ -224,7 +224,7 @@ fn step(script: &str, folder: &Path, inputs: &[(&str, &str)]) -> Output {
 #[test]
 fn the_action_builds_its_source_with_its_own_toolchain() {
     let folder = directory("action-build");
-    // The checked repository may ask for another one.
+    // The checked repository may request another toolchain.
     fs::write(
         folder.join("rust-toolchain.toml"),
         "[toolchain]\nchannel = \"1.0\"\n",
@@ -379,7 +379,7 @@ fn the_hooks_check_a_repository() {
                 .output();
             command.unwrap().status.code()
         };
-        // YAML that is no manifest is none of its business.
+        // YAML that is not a manifest is ignored.
         let _ = fs::remove_file(folder.join("policy.yaml"));
         assert_eq!(run(), Some(0));
         fs::write(folder.join("policy.yaml"), POLICY).unwrap();
@@ -416,7 +416,7 @@ fn completion_scripts_are_valid_shell() {
         .env("PATH", path())
         .output();
     assert!(text(&script.unwrap().stdout).starts_with("--no-headers\t"));
-    // Bash itself asks the function for the words behind the program.
+    // Bash calls the function for the words after the program.
     let words = "source ./bash; COMP_WORDS=(kubectl-vap che); COMP_CWORD=1; _kubectl-vap kubectl-vap che kubectl-vap; \
                  echo \"${COMPREPLY[@]}\"";
     let bash = Command::new("bash")

@@ -1,8 +1,8 @@
-//! README.md and the pages below docs: their console sessions are run again, their links lead somewhere, and
-//! nothing that they show is wider than a page.
+//! README.md and the pages of docs: their console sessions run again, their links resolve, and
+//! their blocks are not wider than a page.
 //!
-//! A session of `kubectl vap check`, `test`, `explain`, `eval`, `audit` or `diff` is run. Any other is of a cluster, and
-//! has the mark `<!-- cluster: COMMAND -->` on the line before its block, with the command that shows it.
+//! A session of `kubectl vap check`, `test`, `explain`, `eval`, `audit` or `diff` runs. Other sessions need a cluster, and
+//! have the mark `<!-- cluster: COMMAND -->` on the line before the block, with the command to run.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -15,14 +15,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The columns of the widest line that a page shows as it is, and of the terminal that sessions are run in.
+/// The maximum width of a preformatted line, and the terminal width of sessions, in columns.
 const MAX_COLUMNS: usize = 120;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All Markdown files below `folder`, in order.
+/// Returns all Markdown files below `folder`, in order.
 fn pages_below(folder: &Path, found: &mut BTreeSet<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -34,7 +34,7 @@ fn pages_below(folder: &Path, found: &mut BTreeSet<PathBuf>) {
     }
 }
 
-/// The pages of docs, and those at the root that readers begin with.
+/// Returns the pages of docs, and the pages in the root.
 fn pages() -> BTreeSet<PathBuf> {
     let names = ["README", "ARCHITECTURE", "CONTRIBUTING", "SECURITY"];
     let mut found = BTreeSet::from(names.map(|name| root().join(format!("{name}.md"))));
@@ -50,7 +50,7 @@ struct Block {
 }
 
 impl Block {
-    /// Each command with what it printed.
+    /// Returns each command with its output.
     fn commands(&self) -> Vec<(&str, String)> {
         let mut commands: Vec<(&str, String)> = Vec::new();
         for line in &self.lines {
@@ -90,7 +90,7 @@ fn blocks(path: &Path) -> Vec<Block> {
     blocks
 }
 
-/// The arguments of a command that needs no cluster, where it is one.
+/// Returns the arguments of a command that needs no cluster. `None` for other commands.
 fn offline(command: &str) -> Option<Vec<&str>> {
     let arguments: Vec<_> = command.strip_prefix("kubectl vap ")?.split(' ').collect();
     ["check", "test", "explain", "eval", "audit", "diff"]
@@ -133,7 +133,7 @@ fn console_sessions_match_output() {
             n_run += 1;
         }
     }
-    // A session that a mark takes out of this test is a change of the second number.
+    // A session that gets a mark changes the second number.
     assert!(n_run >= 5, "only {n_run} sessions were run");
     assert_eq!(n_of_cluster, 7, "sessions of a cluster");
 }
@@ -160,7 +160,7 @@ fn console_sessions_fit_the_page() {
     }
 }
 
-/// The targets of `](…)` and `{{#include …}}` in a page, without anchors and addresses elsewhere.
+/// Returns the targets of `](…)` and `{{#include …}}` in a page, without anchors and external addresses.
 fn targets(text: &str) -> Vec<&str> {
     let links = text.split("](").skip(1).filter_map(|rest| {
         let (target, _) = rest.split_once(')')?;
@@ -200,7 +200,7 @@ fn each_page_is_in_the_summary() {
     for page in pages {
         let name = page.strip_prefix(root().join("docs")).unwrap();
         let name = name.to_str().unwrap();
-        // Decisions are for readers of the repository, and are no pages of the site.
+        // Decisions are not part of the site.
         if name == "SUMMARY.md" || name.starts_with("adr/") {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Hostile policies and schemas: a finding or an unknown, never a crash, a hang or a stack overflow.
+//! Hostile policies and schemas: a finding or an unknown result, never a crash, a hang or a stack overflow.
 
 #![allow(
     clippy::indexing_slicing,
@@ -125,7 +125,7 @@ fn doubling_constants_are_bounded() {
 
 #[test]
 fn doubling_types_are_bounded() {
-    // Each variable is a map of the one before it to itself.
+    // Each variable is a map of the preceding one to itself.
     let mut variables = vec![json!({"name": "v0", "expression": "{'a': 1}"})];
     for n in 1..60 {
         let before = n - 1;
@@ -172,7 +172,7 @@ fn copies_in_many_expressions_have_one_bound() {
     );
 }
 
-/// Validations that name a hundred things that are not there, in a line of a kilobyte and a half.
+/// Returns validations with a hundred undefined names in a line of 1.5 KB.
 fn with_many_findings(n_validations: usize, n_kinds: usize) -> CompiledPolicy {
     let expression = format!("[{}]", ["undeclared_name"; 100].join(","));
     let validations: Vec<_> = (0..n_validations)
@@ -234,7 +234,7 @@ fn kinds_beyond_work_limit_are_listed() {
     assert_eq!((upstream.checked.len(), upstream.unchecked.len()), (2, 2));
     let reason = &upstream.unchecked[1].reason;
     assert!(reason.contains("too large"), "{reason}");
-    // The truthful profile stops at the first trouble of an expression, which takes less.
+    // The truthful profile stops at the first error of an expression, which takes less memory.
     let truthful = type_check(&many, &mapper, &schemas, Profile::Truthful);
     assert_eq!((truthful.checked.len(), truthful.unchecked.len()), (4, 0));
 }
@@ -279,7 +279,7 @@ fn self_reading_variable_is_unsafe() {
     assert_eq!(finding.kind, CompileFindingKind::Unsafe);
 }
 
-/// A document that serves widgets of this schema.
+/// Returns an OpenAPI document with widgets of this schema.
 fn widgets(schema: Value, others: Value) -> Value {
     let mut schemas = others;
     schemas["Widget"] = schema;

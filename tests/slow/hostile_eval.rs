@@ -1,4 +1,4 @@
-//! Expressions and values made to exhaust time, memory or the stack: each ends soon, within bounds.
+//! Expressions and values that could exhaust time, memory or the stack: each ends soon, within bounds.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -91,7 +91,7 @@ fn comprehensions_end_at_the_cost_limit() {
 
 #[test]
 fn million_iterations_are_linear() {
-    // Terms that are not evaluated are looked for among the steps of earlier iterations.
+    // Terms that were not evaluated are searched among the steps of earlier iterations.
     check_limit(
         "l.all(x, true || x == 1 || x == 2) && l.all(x, x < 0 || x >= 0)",
         &[("l", numbers(400_000))],
@@ -130,7 +130,7 @@ fn deepest_brackets() {
     check_bool(&format!("{nested} == 1"), &[("x", Value::Int(1))], true);
 }
 
-/// Comprehensions over `list`, each in the one before.
+/// Returns nested comprehensions over `list`.
 fn nested(n: u32, list: &str) -> String {
     let mut text = String::new();
     for level in 0..n {
@@ -147,7 +147,7 @@ fn deepest_comprehensions() {
     let n = (1..250).find(is_too_deep).unwrap() - 1;
     assert!(n >= 30, "{n}");
     check_bool(&nested(n, "[1]"), &[], true);
-    // Two to the power of that many iterations.
+    // Two to that power iterations.
     check_limit(&nested(n, "[1, 1]"), &[]);
 }
 
@@ -187,7 +187,7 @@ fn exponential_patterns() {
         check_bool(&format!("s.matches('{pattern}')"), &bound, false);
         check_bool(&format!("s.findAll('{pattern}').size() == 0"), &bound, true);
     }
-    // Too large for Go, and so for us.
+    // Too large for Go, and therefore an error here.
     for pattern in ["((x{100}){100}){100}", "x{1001}", "(x{1000}){1000}"] {
         let (text, names) = (format!("s.matches(dyn('{pattern}'))"), ["s"]);
         let env = base_env();
@@ -198,7 +198,7 @@ fn exponential_patterns() {
     }
 }
 
-/// Patterns of about `n_bytes`, of many pieces.
+/// Returns patterns of about `n_bytes` with many fragments.
 fn long_patterns(n_bytes: usize) -> Vec<String> {
     let pieces = [
         "a",
@@ -223,7 +223,7 @@ fn long_patterns_for_long_texts_end_at_the_limit() {
         check_limit("s.matches(p)", &bound);
         check_limit("s.find(p) == ''", &bound);
         check_limit("s.findAll(p, 3).size() == 0", &bound);
-        // They are not even read.
+        // They are not parsed.
         assert!(started.elapsed() < Duration::from_secs(5));
     }
 }
@@ -286,7 +286,7 @@ fn values_nested_a_hundred_thousand_deep() {
         assert_eq!(error.message(), "value is nested too deeply to be compared");
     }
     assert!(optional.equals(&other_optional).is_err());
-    // All of them are dropped here, on the stack of a test.
+    // All of them are dropped here, on the stack of the test.
 }
 
 #[test]
@@ -367,14 +367,14 @@ fn evaluation_is_deterministic() {
     }
 }
 
-/// A list that holds another twice, which holds another twice, and so on.
+/// Returns a list that contains another list twice, recursively.
 fn doubling(levels: usize) -> Value {
     (0..levels).fold(Value::Int(1), |below, _| {
         Value::list(vec![below.clone(), below])
     })
 }
 
-/// Each of these comparisons ends by itself; together they would take hours.
+/// Each of these comparisons ends alone; together they would take hours.
 #[test]
 fn comparisons_are_bounded_together() {
     let bindings = [("a", doubling(12)), ("b", doubling(12))];
@@ -415,7 +415,7 @@ fn counting_doubling_values_is_bounded() {
     }
 }
 
-/// The cost of a call follows from its text alone, so that a text that is too long is not processed.
+/// The cost of a call depends only on its string, so a string that is too long is not processed.
 #[test]
 fn split_strings_are_bounded() {
     let text = Value::from("a".repeat(10_000_000));

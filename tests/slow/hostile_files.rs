@@ -1,5 +1,5 @@
-//! Files and policies made to exhaust the plugin: each ends soon, in bounded memory, with an answer that says
-//! what is too large.
+//! Files and policies that could exhaust the plugin: each ends soon, in bounded memory, with an error about the
+//! exceeded limit.
 
 #![allow(
     clippy::indexing_slicing,
@@ -26,7 +26,7 @@ const SOON: Duration = Duration::from_secs(60);
 
 const MIB: u64 = 1024 * 1024;
 
-/// Checks a text in at most `max_bytes`; the findings, and the text about them.
+/// Checks a text in at most `max_bytes`. Returns the findings and their output.
 #[track_caller]
 fn check_within(max_bytes: u64, text: &str) -> (CheckReport, String) {
     let started = Instant::now();
@@ -99,7 +99,7 @@ fn aliases_do_not_multiply_texts() {
         "{message}"
     );
 
-    // Nor do many documents together.
+    // Neither do many documents.
     let aliases = vec!["*a"; 500].join(",");
     let document = format!(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: x}}\na: &a \"{}\"\nb: [{aliases}]\n---\n",
@@ -127,7 +127,7 @@ fn aliases_do_not_multiply_objects() {
 fn small_objects_take_little_memory() {
     let n = 10_000;
     let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n---\n".repeat(n);
-    // Most of it is what the objects are as JSON.
+    // Most of it is the objects as JSON.
     test_within(3_000 * u64::try_from(n).unwrap(), &text);
 }
 

@@ -1,4 +1,4 @@
-//! The tests that start programs, read all of Kubernetes' schemas or take floods of input, as one program.
+//! The tests that start programs, read all of Kubernetes' schemas or take large input, as one program.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
 

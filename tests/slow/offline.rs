@@ -1,7 +1,7 @@
 //! Comparison of the built-in data with its sources.
 //!
-//! The built-in schemas say what Kubernetes' OpenAPI documents say; and over policies in files,
-//! `kubectl vap check` gives the warnings that the type checker gives over the documents.
+//! The built-in schemas equal Kubernetes' OpenAPI documents. For policies in files,
+//! `kubectl vap check` returns the warnings of the type checker with the documents.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
 
 use std::collections::BTreeSet;
@@ -61,7 +61,7 @@ fn built_in_schemas_match_documents() {
 
 type Pair = (*const DeclType, *const DeclType);
 
-/// Reports whether two types are the same; `known` are the pairs that are.
+/// Returns true if two types are equal. `known` are the pairs that were compared.
 fn is_same(a: &Arc<DeclType>, b: &Arc<DeclType>, known: &mut BTreeSet<Pair>) -> bool {
     let pair = (Arc::as_ptr(a), Arc::as_ptr(b));
     if known.contains(&pair) {

@@ -1,6 +1,6 @@
-//! JSON Schemas of what is printed with `-o json`: up to date, and met by what is printed.
+//! JSON Schemas of `-o json`: they are up to date, and the output satisfies them.
 //!
-//! `VAP_UPDATE=1 cargo test --test slow report_schemas` remakes them.
+//! `VAP_UPDATE=1 cargo test --test slow report_schemas` regenerates them.
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Declared types of whole clusters, kind by kind, against those that upstream makes of the same
+//! Declared types of whole clusters, compared by kind with upstream's types of the same
 //! documents (`oracle decl --summary`, recipes in the first lines of `tests/golden/schema`).
 
 #![allow(
@@ -30,7 +30,7 @@ struct Expected {
     digest: String,
 }
 
-/// Compares all kinds of the golden file `name`, and gives their number.
+/// Compares all kinds of the golden file `name`. Returns their number.
 fn compare(name: &str, schemas: &SchemaSet, but: &[&str]) -> usize {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/golden/schema")
@@ -69,7 +69,7 @@ fn built_in_kinds() {
     let (schemas, mapper) = offline.finish();
     assert_eq!(compare("built-in.jsonl", &schemas, &[]), 259);
     assert_eq!(schemas.kinds().count(), 259);
-    // Only what a connection takes has no schema: `pods/exec`, `services/proxy`.
+    // Only connection subresources have no schema: `pods/exec`, `services/proxy`.
     for served in &mapper.resources {
         let is_found = matches!(schemas.resolve(&served.gvk), Resolution::Found(_));
         let is_connection = served.gvr.is_subresource() && served.gvk.kind.ends_with("Options");
@@ -77,7 +77,7 @@ fn built_in_kinds() {
     }
 }
 
-/// The types of all CustomResourceDefinitions in a directory and those below it.
+/// Returns the types of all CustomResourceDefinitions below a directory.
 fn crds(directory: &Path) -> SchemaSet {
     let mut offline = Offline::default();
     for path in support::files(directory) {
@@ -95,7 +95,7 @@ fn crds(directory: &Path) -> SchemaSet {
 #[test]
 fn custom_resources() {
     let schemas = crds(&Path::new(env!("CARGO_MANIFEST_DIR")).join("parity/oracle/testdata/crds"));
-    // The oracle reads YAML 1.1, where the property `n` of this kind is called `false`.
+    // The oracle reads YAML 1.1, in which the property `n` of this kind is `false`.
     let compared = compare("crds.jsonl", &schemas, &["NumKind7", "NumKind7List"]);
     assert_eq!(compared, 26);
 }

@@ -1,4 +1,4 @@
-//! Findings of `kubectl vap check --static` about a directory of manifests that an API server loads when it starts.
+//! Findings of `kubectl vap check --static` for a directory of manifests that an API server loads at its start.
 
 #![allow(
     clippy::indexing_slicing,
@@ -21,7 +21,7 @@ const POLICY: &str = "apiVersion: admissionregistration.k8s.io/v1\nkind: Validat
 const BINDING: &str = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {name: \
                        b.static.k8s.io}\nspec:\n  policyName: a.static.k8s.io\n  validationActions: [Deny]\n";
 
-/// The findings of the rule about a directory with the files: message and severity.
+/// Returns the findings of the rule for a directory with the files: message and severity.
 fn findings(dir: &Path, files: &[(&str, &str)]) -> Vec<(String, String)> {
     for (name, text) in files {
         let path = dir.join(name);

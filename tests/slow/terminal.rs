@@ -1,4 +1,4 @@
-//! The plugin in a terminal: its width is respected, also where the terminal does not tell how high it is.
+//! The plugin in a terminal: output fits the width, also if the terminal reports no height.
 #![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 
 use std::fs::{File, OpenOptions};
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// The output of a command in a terminal of this size.
+/// Returns the output of a command in a terminal of this size.
 fn in_terminal(columns: u16, rows: u16, arguments: &[&str]) -> String {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
@@ -33,12 +33,12 @@ fn in_terminal(columns: u16, rows: u16, arguments: &[&str]) -> String {
         .env("NO_COLOR", "1")
         .env_remove("COLUMNS");
     let mut child = command.stdout(Stdio::from(terminal)).spawn().unwrap();
-    // The command holds the terminal too, which ends with the last who has it.
+    // The command also holds the terminal, which closes with its last holder.
     drop(command);
     let mut output = Vec::new();
     let mut master = File::from(master);
     let mut piece = [0; 4096];
-    // A terminal that nobody holds any more fails to be read.
+    // Reading a closed terminal fails.
     while let Ok(n) = master.read(&mut piece) {
         output.extend_from_slice(piece.get(..n).unwrap());
     }
@@ -63,6 +63,6 @@ fn lines_are_as_wide_as_the_terminal() {
             );
         }
     }
-    // A terminal that tells nothing has no limit.
+    // A terminal that reports no width has no limit.
     assert!(widest(0, 0) > 100);
 }

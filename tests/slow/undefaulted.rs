@@ -1,5 +1,5 @@
-//! Objects of kinds whose defaults are not known: `eval`, `test`, `audit` and `diff` decide alike, where defaults do not
-//! matter for what the policy reads, and count what they do not decide.
+//! Objects of kinds with unknown defaults: `eval`, `test`, `audit` and `diff` decide if the policy reads no field with
+//! defaults, and count the other cases.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::cli_commands::{directory, vap};
 
-/// A policy about CustomResourceDefinitions with one validation, as that of Gateway API is about them.
+/// Returns a policy for CustomResourceDefinitions with one validation, similar to Gateway API's.
 fn policy(name: &str, validation: &str) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -43,17 +43,17 @@ fn definition() -> Value {
     })
 }
 
-/// Reads nothing that the API server may set.
+/// Reads no field that the API server may set.
 const OF_VERSIONS: &str = "object.spec.group != 'gateway.networking.k8s.io' || \
     (has(object.metadata.annotations) && \
      !object.metadata.annotations['gateway.networking.k8s.io/bundle-version'].matches('v1.[0-4].\\\\d+') && \
      oldObject == null)";
 
-/// Reads what it sets where it is absent.
+/// Reads a field that the API server sets if it is absent.
 const OF_CONVERSION: &str =
     "has(object.spec.conversion) && object.spec.conversion.strategy == 'None'";
 
-/// The words that say so.
+/// The message for unknown defaults.
 const WHY: &str = "the policy reads `object.spec.conversion`, which the API server may set: the defaults of \
                    apiextensions.k8s.io/v1 CustomResourceDefinition are not known";
 
@@ -73,7 +73,7 @@ fn definition_without_relevant_defaults_is_decided() {
         [&summary["audited"], &summary["denied"], &summary["unread"]],
         [1, 1, 0]
     );
-    // With a validation that says yes.
+    // With a true validation.
     let other = text.replace("v1.[0-4]", "v0.[0-4]");
     let folder = directory("undefaulted-other", &[("policy.yaml", &other)]);
     let other = folder.join("policy.yaml");
@@ -143,7 +143,7 @@ fn cases_depending_on_unknown_defaults_are_pending() {
         (2, &json!(1))
     );
 
-    // What is given is decided on.
+    // A given field is decided.
     let mut given = definition();
     given["spec"]["conversion"] = json!({"strategy": "None"});
     let ran = vap(

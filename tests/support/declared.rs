@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use vap_status_controller::schema::{DeclKind, DeclType};
 
-/// How many exposed types there are in `type_`, and the digest of their lines.
+/// Returns the number of exposed types in `type_`, and the digest of their lines.
 pub(crate) fn summary(type_: &Arc<DeclType>) -> (usize, String) {
     let mut lines = Vec::new();
     if type_.is_exposed() {
@@ -13,7 +13,7 @@ pub(crate) fn summary(type_: &Arc<DeclType>) -> (usize, String) {
     (lines.len(), format!("{:016x}", fnv1a(&lines)))
 }
 
-/// Writes the exposed types below `type_`, one a line, as `oracle decl` digests them.
+/// Writes the exposed types below `type_`, one per line, as `oracle decl` hashes them.
 fn write_lines(lines: &mut Vec<String>, path: &str, type_: &Arc<DeclType>, required: bool) {
     let name = match &type_.kind {
         DeclKind::Bool => "bool",
@@ -27,7 +27,7 @@ fn write_lines(lines: &mut Vec<String>, path: &str, type_: &Arc<DeclType>, requi
         DeclKind::List(_) => "list",
         DeclKind::Map(_) => "map",
         DeclKind::Object(_) => "object",
-        // The oracle lists no others, so that the digests differ.
+        // The oracle lists no others, so the digests would differ.
         _ => "other",
     };
     let (max, min) = (type_.max_elements, type_.min_serialized_size);

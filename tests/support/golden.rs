@@ -1,16 +1,16 @@
-//! Texts for people, held against the files that say what they should be.
+//! Comparison of output with golden files.
 
 use std::fs;
 
 use vap_status_controller::cli::terminal::Terminal;
 
-/// A terminal of a known width, without colours.
+/// A terminal of a known width, without colors.
 pub(crate) const PLAIN: Terminal = Terminal {
     width: Some(100),
     color: false,
 };
 
-/// Holds `found` against the text at `path`; with `VAP_UPDATE=1` it becomes that text.
+/// Compares `found` with the text at `path`. With `VAP_UPDATE=1`, writes the text.
 #[track_caller]
 pub(crate) fn compare(path: &str, found: &str) {
     if std::env::var_os("VAP_UPDATE").is_some() {

@@ -1,4 +1,4 @@
-//! Values held against a JSON Schema, as far as the schemas of this project go; an unknown keyword fails.
+//! Validation by a JSON Schema, with the keywords of this project's schemas. An unknown keyword fails.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use vap_status_controller::cel::types::Type;
 use vap_status_controller::cel::value::Value;
 use vap_status_controller::cel::{checker, stdlib, syntax};
 
-/// Keywords that say nothing of values, or of formats that types imply.
+/// Keywords that do not restrict values, and formats that types imply.
 const SILENT: [&str; 12] = [
     "$schema",
     "id",
@@ -27,7 +27,7 @@ const SILENT: [&str; 12] = [
     "readOnly",
 ];
 
-/// The faults of `value`, each with its place. With `is_closed`, a field that no schema names is a fault.
+/// Returns the errors of `value`, each with its path. With `is_closed`, an undeclared field is an error.
 pub(crate) fn faults(schema: &Json, value: &Json, is_closed: bool) -> Vec<String> {
     let mut walk = Walk {
         root: schema,
@@ -171,7 +171,7 @@ fn faults_below(root: &Json, schema: &Json, value: &Json, is_closed: bool) -> Ve
     walk.found
 }
 
-/// Reports whether `pattern` matches a part of `text`.
+/// Returns true if `pattern` matches a part of `text`.
 fn matches(pattern: &str, text: &str) -> bool {
     const EXPRESSION: &str = "t.matches(p)";
     let variables = ["t", "p"].map(|name| Variable::new(name, Type::String));

@@ -1,4 +1,4 @@
-//! Checks of manifests that are written in tests.
+//! Checks of manifests in tests.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use vap_status_controller::cli::check::report::CheckReport;
 use vap_status_controller::cli::check::{self, Options};
 
-/// The report about `manifest`, with the CRDs of files.
+/// Returns the report for `manifest`, with the CRDs of files.
 pub(crate) fn report(manifest: &str, crds: &[PathBuf]) -> CheckReport {
     let options = Options {
         paths: vec![PathBuf::from("-")],
@@ -16,14 +16,14 @@ pub(crate) fn report(manifest: &str, crds: &[PathBuf]) -> CheckReport {
     check::run(&options, &mut manifest.as_bytes()).unwrap()
 }
 
-/// The findings of [`report`] as JSON.
+/// Returns the findings of [`report`] as JSON.
 pub(crate) fn findings(manifest: &str, crds: &[PathBuf]) -> Vec<Value> {
     let report = serde_json::to_value(report(manifest, crds)).unwrap();
     let findings = report.get("findings").and_then(Value::as_array);
     findings.unwrap().clone()
 }
 
-/// A CRD of the kind `Lim` in `ex.io/v1`, whose spec has these fields, all of them required.
+/// Returns a CRD of the kind `Lim` in `ex.io/v1`, whose spec has these fields, all of them required.
 pub(crate) fn crd(fields: &Value) -> Value {
     let required: Vec<&String> = fields.as_object().unwrap().keys().collect();
     json!({

@@ -1,4 +1,4 @@
-//! Types, variables and functions as the cases write them: in the form that the API server prints.
+//! The notation of types, variables and functions in the cases, which is that of the API server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) fn variable(line: &str, objects: &Objects) -> Variable {
     Variable::new(name, objects.parse_type(type_))
 }
 
-/// The object types and constants of a case's own.
+/// The object types and constants of a case.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Objects {
     fields: Arc<BTreeMap<String, BTreeMap<String, String>>>,
@@ -25,7 +25,7 @@ pub(crate) struct Objects {
 }
 
 impl Objects {
-    /// Lines of the form `name { field: type; ... }` and `name = number`.
+    /// Parses lines of the form `name { field: type; ... }` and `name = number`.
     #[track_caller]
     pub(crate) fn read(lines: &[&str]) -> Self {
         let mut fields = BTreeMap::new();
@@ -49,14 +49,14 @@ impl Objects {
         }
     }
 
-    /// The constants, as those of enumerations.
+    /// Returns the constants, as those of enumerations.
     pub(crate) fn add_to(&self, library: &mut Library) {
         for (name, value) in &self.constants {
             library.add_constant(name, *value);
         }
     }
 
-    /// The types by their names.
+    /// Returns the types by name.
     pub(crate) fn types(&self) -> Vec<(Arc<str>, Type)> {
         let names = self.fields.keys();
         names
@@ -68,8 +68,8 @@ impl Objects {
         Type::Struct(StructType::new(name, Arc::new(self.clone())))
     }
 
-    /// Reads a type: an object type by its name, one that is only named by `object` and its name, any other
-    /// name as that of an opaque type.
+    /// Parses a type: an object type by its name, `object` and a name for an undeclared one, any other
+    /// name for an opaque type.
     pub(crate) fn parse_type(&self, text: &str) -> Type {
         parse_type_with(text, &|name| {
             let object = self.fields.contains_key(name).then(|| self.object(name));
@@ -88,9 +88,9 @@ impl FieldTypes for Objects {
     }
 }
 
-/// `id: function(type, ...) -> type`; before a member stands `member`, and its receiver is the first argument.
+/// Parses `id: function(type, ...) -> type`. A member has the prefix `member`, and its receiver is the first argument.
 ///
-/// Type parameters are written `<T>`. A signature lives for ever, as those of the libraries do.
+/// Type parameters are written `<T>`. A signature is leaked, since those of the libraries are static.
 #[track_caller]
 pub(crate) fn overload(line: &str, objects: &Objects) -> Overload {
     let (id, rest) = line.split_once(": ").unwrap();
@@ -137,7 +137,7 @@ fn collect_params(type_: &Type, names: &mut Vec<&'static str>) {
     }
 }
 
-/// The parts of a list of types: what is between the commas outside of parentheses.
+/// Splits a list of types at the commas outside of parentheses.
 fn parts(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let (mut depth, mut start) = (0, 0);
@@ -159,7 +159,7 @@ fn parts(text: &str) -> Vec<&str> {
     found
 }
 
-/// Reads a type; names that are none of the language's are for `other`.
+/// Parses a type. `other` resolves names that the language does not define.
 fn parse_type_with(text: &str, other: &dyn Fn(&str) -> Type) -> Type {
     let text = text.trim();
     if let Some(name) = text.strip_prefix("object ") {

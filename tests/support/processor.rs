@@ -1,8 +1,8 @@
-//! Processor time of a test, by which one that never ends is told from one that others keep waiting.
+//! Processor time of a test, which distinguishes an endless one from one that waits for others.
 
 use std::time::Duration;
 
-/// The processor time of the current thread since a beginning.
+/// The processor time of the current thread since a start.
 pub(crate) struct Timer(Duration);
 
 impl Timer {
@@ -15,7 +15,7 @@ impl Timer {
     }
 }
 
-/// The time that the current thread was on a processor.
+/// Returns the processor time of the current thread.
 ///
 /// Source: Linux, `Documentation/scheduler/sched-stats.rst`, `/proc/<pid>/schedstat`: the first number, nanoseconds.
 #[cfg(target_os = "linux")]
@@ -25,7 +25,7 @@ fn time() -> Duration {
     Duration::from_nanos(nanoseconds.parse().unwrap())
 }
 
-/// The time since the first call, where the system does not tell more.
+/// Returns the time since the first call, if the system does not report processor time.
 #[cfg(not(target_os = "linux"))]
 fn time() -> Duration {
     static BEGIN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();

@@ -1,16 +1,16 @@
-//! Where a generator's choices come from: a seed, or the bytes of a fuzzer.
+//! Sources of a generator's choices: a seed, or the bytes of a fuzzer.
 
 /// A sequence of choices.
 #[derive(Clone, Debug)]
 pub(crate) enum Choices<'a> {
-    /// Endless, from a seed.
+    /// Endless choices from a seed.
     Seeded(u64),
-    /// Those that the bytes are, then always the first.
+    /// Choices from bytes, and the first alternative afterwards.
     Bytes(&'a [u8]),
 }
 
 impl Choices<'_> {
-    /// A number less than `n`, which is not zero.
+    /// Returns a number less than `n`, which is not zero.
     pub(crate) fn below(&mut self, n: usize) -> usize {
         match self {
             // Source: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators" (SplitMix64).
@@ -31,17 +31,17 @@ impl Choices<'_> {
         }
     }
 
-    /// True in `percent` of a hundred cases.
+    /// Returns true in `percent` of a hundred cases.
     pub(crate) fn chance(&mut self, percent: usize) -> bool {
         self.below(100) >= 100 - percent
     }
 
-    /// One of `items`, of which there is one at least.
+    /// Returns one of `items`, which is not empty.
     pub(crate) fn pick<'t, T: ?Sized>(&mut self, items: &[&'t T]) -> &'t T {
         items[self.below(items.len())]
     }
 
-    /// Reports whether all choices are made.
+    /// Returns true if all choices are used.
     pub(crate) fn is_exhausted(&self) -> bool {
         matches!(self, Self::Bytes([]))
     }

@@ -1,16 +1,16 @@
-//! Where upstream breaks what should hold, and we with it: by rule, each seen by running upstream.
+//! Exceptions from the properties in upstream, which this project reproduces. Each was observed by running upstream.
 
 use vap_status_controller::cel::ast::{Expr, ExprId};
 use vap_status_controller::cel::checker::{CheckedAst, Reference};
 use vap_status_controller::cel::types::Type;
 
-/// Overloads whose cost upstream's estimate may have too low.
+/// Overloads whose cost upstream's estimate can underestimate.
 ///
-/// - flattened lists: the result is taken to be as long as the outer list (cel-go `ext/lists.go`,
+/// - flattened lists: the result is assumed to be as long as the outer list (cel-go `ext/lists.go`,
 ///   `estimateListFlatten`);
-/// - distinct strings: the comparison of texts is counted by the evaluation alone (`estimateListDistinct`,
+/// - distinct strings: only the evaluation counts the comparison of strings (`estimateListDistinct`,
 ///   `trackListDistinct`);
-/// - all matches in a text: an empty text has one, and is taken to have none at most (k8s.io/apiserver
+/// - all matches in a string: an empty one has one match, and is assumed to have none (k8s.io/apiserver
 ///   `pkg/cel/library/cost.go`, `CostEstimator.EstimateCallCost` of `findAll`);
 /// - prefixes and suffixes: the estimate is by the text that is looked for, the cost by the one that is looked
 ///   in (cel-go `checker/cost.go`, `interpreter/runtimecost.go`, both for `StartsWithString`);
