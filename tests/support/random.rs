@@ -1,10 +1,10 @@
-//! Numbers by a seed, the same ones in each run.
+//! Pseudorandom numbers from a seed.
 
-/// Numbers by a seed.
+/// A pseudorandom sequence.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    /// A number below `n`.
+    /// Returns a number below `n`.
     pub(crate) fn below(&mut self, n: usize) -> usize {
         self.0 = self
             .0
@@ -13,7 +13,7 @@ impl Random {
         usize::try_from(self.0 >> 33).unwrap() % n
     }
 
-    /// True one time in `n`.
+    /// Returns true one time in `n`.
     pub(crate) fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }

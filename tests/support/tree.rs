@@ -1,4 +1,4 @@
-//! Prints a tree as cel-go's tests do, without white space, with what a pass knows of each node.
+//! Prints a tree as cel-go's tests do, without white space, with the results of a pass for each node.
 //!
 //! Source: cel-go `common/debug/debug.go`, `checker/printer.go`.
 
@@ -8,12 +8,12 @@ use vap_status_controller::cel::ast::{Ast, Expr, ExprId, Literal};
 use vap_status_controller::cel::checker::{CheckedAst, Reference};
 use vap_status_controller::cel::source::SourceMap;
 
-/// The tree alone.
+/// Prints only the tree.
 pub(crate) fn plain(ast: &Ast) -> String {
     print(ast, &|_| String::new(), &|_| None)
 }
 
-/// The tree with the type of each node and what it was resolved to.
+/// Prints the tree with the type and the resolved reference of each node.
 pub(crate) fn checked(checked: &CheckedAst) -> String {
     let adorn = |id: ExprId| {
         let mut text = String::new();
@@ -33,7 +33,7 @@ pub(crate) fn checked(checked: &CheckedAst) -> String {
         }
         text
     };
-    // A name that is resolved is replaced by its full name.
+    // A resolved name is replaced by its full name.
     let resolved = |id: ExprId| match (checked.ast().expr(id), checked.reference(id)) {
         (Expr::Ident(_) | Expr::Select { .. }, Some(Reference::Ident(name))) => {
             Some(name.to_string())
@@ -43,7 +43,7 @@ pub(crate) fn checked(checked: &CheckedAst) -> String {
     print(checked.ast(), &adorn, &resolved)
 }
 
-/// The tree with the place of each node: its line from 1 and its column from 0.
+/// Prints the tree with the location of each node: line from 1, column from 0.
 pub(crate) fn places(ast: &Ast, text: &str) -> String {
     let source = SourceMap::new(text);
     let adorn = |id: ExprId| {
@@ -203,7 +203,7 @@ impl Printer<'_> {
     }
 }
 
-/// A `double` as Go's verb `%v` has it.
+/// Formats a `double` as Go's verb `%v`.
 fn double(value: f64) -> String {
     let text = format!("{value:e}");
     let (mantissa, exponent) = text.split_once('e').unwrap();
@@ -215,7 +215,7 @@ fn double(value: f64) -> String {
     format!("{mantissa}e{sign}{:02}", exponent.abs())
 }
 
-/// A text as Go's `strconv.Quote` has it.
+/// Formats a string as Go's `strconv.Quote`.
 fn quote(bytes: &[u8]) -> String {
     let mut text = String::from("\"");
     for chunk in bytes.utf8_chunks() {

@@ -12,10 +12,10 @@ use vap_status_controller::cel::types::Type;
 ///   `trackListDistinct`);
 /// - all matches in a string: an empty one has one match, and is assumed to have none (k8s.io/apiserver
 ///   `pkg/cel/library/cost.go`, `CostEstimator.EstimateCallCost` of `findAll`);
-/// - prefixes and suffixes: the estimate is by the text that is looked for, the cost by the one that is looked
-///   in (cel-go `checker/cost.go`, `interpreter/runtimecost.go`, both for `StartsWithString`);
-/// - formats: an empty text is taken to cost nothing, and costs what the pattern does (both of `validate`);
-/// - positions in lists: elements of type `dyn` are taken to be of size one (`CostEstimator` of `indexOf`).
+/// - prefixes and suffixes: the estimate uses the searched string, the cost the receiver
+///   (cel-go `checker/cost.go`, `interpreter/runtimecost.go`, both for `StartsWithString`);
+/// - formats: an empty string is assumed to cost nothing, and costs as much as the pattern (both of `validate`);
+/// - indices in lists: elements of type `dyn` are assumed to have size one (`CostEstimator` of `indexOf`).
 const UNDERESTIMATED: [&str; 10] = [
     "list_flatten",
     "list_flatten_int",
@@ -29,21 +29,21 @@ const UNDERESTIMATED: [&str; 10] = [
     "list_a_last_index_of_int",
 ];
 
-/// Overloads that lose the error of a text that is none of an address, and say that there is no overload.
+/// Overloads that drop the error of an invalid address and report a missing overload.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cidr.go`, `cidrContainsIP`, `cidrContainsCIDR`.
 const NO_OVERLOAD_FOR_A_BAD_TEXT: [&str; 2] =
     ["cidr_contains_ip_string", "cidr_contains_cidr_string"];
 
-/// Reports whether the estimate of `checked` may be too low.
+/// Returns true if the estimate of `checked` may be too low.
 pub(super) fn may_cost_more(checked: &CheckedAst) -> bool {
     has_relative_attribute(checked) || calls(checked, &UNDERESTIMATED)
 }
 
-/// How much more than estimated an expression may cost if it ends in an error: an error that a call is given
-/// counts as a value of size one, where the estimate may know that there is nothing.
+/// Returns the cost above the estimate of an expression that ends in an error: an error as an argument
+/// counts as a value of size one, for which the estimate may assume zero.
 ///
-/// A selector of authorization costs so much for one code point: one for reading it, and one requirement.
+/// A selector of authorization costs 2 for one code point: one for parsing it, and one requirement.
 ///
 /// Source: cel-go `interpreter/runtimecost.go`, `actualSize`; k8s.io/apiserver `pkg/cel/library/cost.go`,
 /// `selectorCostEstimate`.
@@ -58,7 +58,7 @@ pub(super) fn cost_of_errors(checked: &CheckedAst) -> u64 {
     u64::try_from(cost).unwrap_or(u64::MAX)
 }
 
-/// Reports whether an overload may be missing although all types are known, or a value may be of
+/// Returns true if an overload may be missing although all types are known, or if a value may have
 /// another type.
 pub(super) fn may_lose_values(checked: &CheckedAst) -> bool {
     has_odd_optionals(checked)
@@ -66,8 +66,8 @@ pub(super) fn may_lose_values(checked: &CheckedAst) -> bool {
         || computes_with_null(checked)
 }
 
-/// Reports whether null is given to a function that takes a duration, a timestamp or another type that
-/// may be null: the checker passes `null < null`, and the evaluator knows no such overload.
+/// Returns true if null is an argument of a function for a duration, a timestamp or another type that
+/// may be null: the checker accepts `null < null`, and the evaluator has no such overload.
 ///
 /// Source: cel-go `checker/types.go`, `internalIsAssignable`, `isLegacyNullable`.
 fn computes_with_null(checked: &CheckedAst) -> bool {
@@ -90,9 +90,9 @@ fn computes_with_null(checked: &CheckedAst) -> bool {
     })
 }
 
-/// Reports whether there is an index or a field of an operand that is neither a variable nor below one.
+/// Returns true if there is an index or a field of an operand that is neither a variable nor below one.
 ///
-/// The estimate leaves out the step that the evaluation counts for it: of `[1, x][0]` the estimate is 13,
+/// The estimate omits one step of the evaluation: for `[1, x][0]` the estimate is 13,
 /// and the cost is 14.
 ///
 /// Source: cel-go `checker/cost.go`, `costSelect`; `interpreter/attributes.go`, `relativeAttribute`;
@@ -133,12 +133,12 @@ fn calls(checked: &CheckedAst, ids: &[&str]) -> bool {
         })
 }
 
-/// Reports whether there is an optional of an optional, of a type, or of a value that the language does
-/// not know.
+/// Returns true if there is an optional of an optional, of a type, or of a value of a foreign
+/// type.
 ///
-/// A conditional, also that of `optMap`, makes a native value of an optional and back: of nested optionals
-/// one is left, of a type its name, and values of foreign types are lost. An index of a list or map of optionals gives
-/// the optional that is there.
+/// A conditional, also that of `optMap`, converts an optional to a native value and back: of nested optionals
+/// one remains, of a type its name, and foreign values are lost. An index of a list or map of optionals returns
+/// the contained optional.
 ///
 /// Source: cel-go `interpreter/attributes.go`, `conditionalAttribute.Resolve`; `common/types/optional.go`,
 /// `Optional.Value`.

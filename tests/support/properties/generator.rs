@@ -1,8 +1,8 @@
-//! Expressions made at random from the types that are wanted: every overload of an environment, its
+//! Randomly generated expressions of given types: all overloads of an environment, its
 //! operators, the macros, optionals, literals, variables and their fields.
 //!
-//! What is made passes the check as a rule. It may fail when it is evaluated, for reasons that types do not
-//! tell: texts that cannot be read, keys that are missing, numbers that overflow.
+//! Generated expressions usually pass the checker. Their evaluation may fail for reasons other than
+//! types: invalid strings, missing keys, overflows.
 
 use std::collections::HashMap;
 
@@ -13,21 +13,21 @@ use vap_status_controller::cel::types::{OPTIONAL_TYPE, Type, TypeParam};
 use super::choices::Choices;
 use super::texts;
 
-/// Functions that no text calls, and those that upstream declares as disabled.
+/// Functions without a syntax, and those that upstream declares as disabled.
 const NOT_CALLED: [&str; 4] = ["_in_", "in", "__not_strictly_false__", "_?._"];
 
 const NAMES: [&str; 6] = ["x", "y", "k", "item", "this", "e"];
 
-/// Material that expressions are made of.
+/// The building blocks of expressions.
 #[derive(Debug)]
 pub(crate) struct Material {
     pub(crate) overloads: Vec<Overload>,
-    /// Expressions that stand for themselves, with their types: variables and what is below them.
+    /// Variables and their fields, with their types.
     pub(crate) places: Vec<(String, Type)>,
 }
 
 impl Material {
-    /// All overloads of `env`, and the variables `variables` of it with their fields.
+    /// Collects all overloads of `env`, and `variables` with their fields.
     pub(crate) fn new(env: &Env, variables: &[(&str, Type)]) -> Self {
         let functions = env.library().functions();
         let mut overloads: Vec<Overload> = functions
@@ -45,13 +45,13 @@ impl Material {
         Self { overloads, places }
     }
 
-    /// The ids of all overloads that an expression may call.
+    /// Returns the ids of all overloads that an expression may call.
     pub(crate) fn overload_ids(&self) -> impl Iterator<Item = &'static str> {
         self.overloads.iter().map(|overload| overload.row.id)
     }
 }
 
-/// Adds `text`, which is of `type_`, and the fields below it.
+/// Adds `text` of type `type_`, and its fields.
 fn add_places(text: String, type_: &Type, depth: u32, places: &mut Vec<(String, Type)>) {
     if let (Type::Struct(object), true) = (type_, depth > 0)
         && let Some(fields) = &object.fields
@@ -65,13 +65,13 @@ fn add_places(text: String, type_: &Type, depth: u32, places: &mut Vec<(String, 
     places.push((text, type_.clone()));
 }
 
-/// Makes an expression.
+/// A generator of expressions.
 #[derive(Debug)]
 pub(crate) struct Generator<'a> {
     material: &'a Material,
     choices: Choices<'a>,
     scope: Vec<(String, Type)>,
-    /// True if values may be of types that only the evaluation knows.
+    /// True if values may have types that only the evaluation knows.
     may_be_dyn: bool,
 }
 
@@ -89,7 +89,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// An expression of any type, `depth` calls deep at most.
+    /// Returns an expression of any type, at most `depth` calls deep.
     pub(crate) fn any(&mut self, depth: u32) -> String {
         let type_ = match self.choices.below(4) {
             0 => Type::Bool,
@@ -99,7 +99,7 @@ impl<'a> Generator<'a> {
         self.expr(&type_, depth)
     }
 
-    /// The type of the result of some overload.
+    /// Returns the result type of some overload.
     fn result_type(&mut self) -> Type {
         let n = self.choices.below(self.material.overloads.len());
         let overload = self.material.overloads[n].clone();
@@ -144,7 +144,7 @@ impl<'a> Generator<'a> {
         .clone()
     }
 
-    /// An expression of `type_`, `depth` calls deep at most.
+    /// Returns an expression of `type_`, at most `depth` calls deep.
     pub(crate) fn expr(&mut self, type_: &Type, depth: u32) -> String {
         if type_.is_dyn() {
             return self.dynamic(depth);
@@ -198,7 +198,7 @@ impl<'a> Generator<'a> {
         format!("dyn({})", self.expr(&of, depth.saturating_sub(1)))
     }
 
-    /// A variable, or a field of one, that is of `type_`.
+    /// Returns a variable, or a field of a variable, of `type_`.
     fn place(&mut self, type_: &Type) -> Option<String> {
         let mut in_scope = Vec::new();
         for (name, of) in &self.scope {
@@ -228,7 +228,7 @@ impl<'a> Generator<'a> {
         literal + "'"
     }
 
-    /// The length of a list. Empty ones are rare: alone they are of type `list(dyn)`.
+    /// Returns the length of a list. Empty lists are rare, since their type is `list(dyn)`.
     fn length(&mut self) -> usize {
         if self.choices.chance(10) {
             return 0;
@@ -240,7 +240,7 @@ impl<'a> Generator<'a> {
         self.choices.below(5).to_string()
     }
 
-    /// The shortest expression of `type_`.
+    /// Returns the shortest expression of `type_`.
     fn literal(&mut self, type_: &Type) -> String {
         match type_ {
             Type::Bool => self.choices.pick(&["true", "false"]).to_owned(),
@@ -304,7 +304,7 @@ impl<'a> Generator<'a> {
         self.text(texts::of_argument(id, 0).unwrap_or(texts::ANY))
     }
 
-    /// The shortest expression of a type that no literal has.
+    /// Returns the shortest expression of a type without literals.
     fn abstract_literal(&mut self, type_: &Type) -> String {
         if let Some(value) = type_.optional_value() {
             let value = self.literal(value);
@@ -387,7 +387,7 @@ impl<'a> Generator<'a> {
         self.call(overload, bound, depth)
     }
 
-    /// An element of a list, now and then an optional one.
+    /// Returns an element of a list, sometimes an optional one.
     fn element(&mut self, type_: &Type, depth: u32) -> String {
         if self.choices.chance(10) {
             return format!("?{}", self.expr(&Type::optional(type_.clone()), depth));
@@ -395,7 +395,7 @@ impl<'a> Generator<'a> {
         self.expr(type_, depth)
     }
 
-    /// A call of the overload `n` of all.
+    /// Returns a call of the overload with index `n`.
     pub(crate) fn call_of(&mut self, n: usize, depth: u32) -> String {
         let overloads = &self.material.overloads;
         self.call(&overloads[n % overloads.len()], HashMap::new(), depth)
@@ -427,7 +427,7 @@ impl<'a> Generator<'a> {
         write_call(overload, &args)
     }
 
-    /// An argument; one that may be of any type is of a certain one.
+    /// Returns an argument. A parameter of any type gets a concrete one.
     fn argument(&mut self, type_: &Type, depth: u32) -> String {
         match type_ {
             Type::Dyn if !self.may_be_dyn || self.choices.chance(70) => {
@@ -444,7 +444,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// `body` with `variables` in scope.
+    /// Generates `body` with `variables` in scope.
     fn within(
         &mut self,
         variables: &[(&str, &Type)],
@@ -465,7 +465,7 @@ impl<'a> Generator<'a> {
         NAMES[n % NAMES.len()]
     }
 
-    /// A list of something, and the type of its elements.
+    /// Returns a list and the type of its elements.
     fn range(&mut self, depth: u32) -> (String, Type) {
         let places = self.material.places.iter();
         let lists: Vec<&(String, Type)> = places
@@ -482,7 +482,7 @@ impl<'a> Generator<'a> {
         (list, element)
     }
 
-    /// A call of a macro, if one gives `type_`.
+    /// Returns a macro call, if a macro returns `type_`.
     fn by_macro(&mut self, type_: &Type, depth: u32) -> Option<String> {
         let name = self.name();
         match type_ {
@@ -564,8 +564,8 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// A map or list for macros of two variables, with the types of these. A map has one entry, since
-    /// upstream's have no order.
+    /// Returns a map or list for macros of two variables, with their types. A map has one entry, since
+    /// upstream's maps have no order.
     fn entries(&mut self, depth: u32) -> (String, Type, Type) {
         if self.choices.chance(50) {
             let (list, element) = self.range(depth);
@@ -586,7 +586,7 @@ impl<'a> Generator<'a> {
     }
 }
 
-/// Writes a call as operators, members and functions are written.
+/// Writes a call as an operator, member call or function call.
 pub(crate) fn write_call(overload: &Overload, args: &[String]) -> String {
     match (overload.row.function, args) {
         ("!_", [operand]) => format!("!({operand})"),
@@ -605,7 +605,7 @@ pub(crate) fn write_call(overload: &Overload, args: &[String]) -> String {
     }
 }
 
-/// Reports whether `pattern` is `wanted` with types for its parameters, which are added to `bound`.
+/// Returns true if `pattern` equals `wanted` with types for its parameters, which are added to `bound`.
 fn unify(pattern: &Type, wanted: &Type, bound: &mut HashMap<&'static str, Type>) -> bool {
     match (pattern, wanted) {
         (Type::Param(TypeParam::Declared(name)), _) => match bound.get(name) {

@@ -1,10 +1,10 @@
-//! Properties of every expression that the check accepts, and the expressions to check them on.
+//! Properties of all expressions that the checker accepts, and expressions for their tests.
 //!
-//! - The same evaluation comes to the same value, error and cost, also when it is planned again.
-//! - So does the expression that is written anew from its tree.
-//! - The value is of the type that the check found.
-//! - No overload is missing, unless something in the expression is of a type that only the evaluation knows.
-//! - The cost is not above the estimate's maximum.
+//! - A repeated evaluation, also of a new plan, has the same value, error and cost.
+//! - So has the expression that is printed from its tree.
+//! - The value has the checked type.
+//! - No overload is missing, unless some type is only known during evaluation.
+//! - The cost is at most the estimated maximum.
 
 #![allow(
     clippy::expect_used,
@@ -45,29 +45,29 @@ use vap_status_controller::schema::{DeclaredSizes, OpenApiDocument};
 use generator::Material;
 use unparse::unparse;
 
-/// Result of an evaluation, as it is compared: the value or the error, and the cost.
+/// The compared result of an evaluation: the value or the error, and the cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Outcome {
     result: Result<String, String>,
     cost: u64,
 }
 
-/// Fate of an expression.
+/// The outcome for an expression.
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    /// The check does not accept it.
+    /// The checker rejects it.
     Refused(String),
     /// It cannot be planned.
     NotPlanned(String),
-    /// It was evaluated; with how many inputs it came to a value, and the overloads that it calls.
+    /// It was evaluated.
     Evaluated {
-        /// How many of the inputs gave a value.
+        /// The number of inputs with a value.
         n_values: usize,
-        /// True if something in it is of a type that only the evaluation knows.
+        /// True if some type is only known during evaluation.
         is_dyn: bool,
-        /// True if the estimate has a maximum that no cost may exceed.
+        /// True if the estimate has a maximum.
         is_bounded: bool,
-        /// The ids of the overloads that the check found.
+        /// The ids of the called overloads.
         overloads: Vec<&'static str>,
     },
 }
@@ -78,13 +78,13 @@ pub(crate) struct World {
     env: Env,
     inputs: Vec<Bindings>,
     sizes: Sizes,
-    /// Material that expressions are made of.
+    /// The building blocks of expressions.
     pub(crate) material: Material,
-    /// The greatest cost of an evaluation.
+    /// The cost limit of an evaluation.
     pub(crate) cost_limit: u64,
 }
 
-/// The sizes of `self` and what is below it; of other variables nothing is known.
+/// The sizes of `self` and its fields. Sizes of other variables are unknown.
 #[derive(Debug)]
 struct Sizes(DeclaredSizes);
 
@@ -95,7 +95,7 @@ impl SizeEstimator for Sizes {
             .steps()
             .first()
             .is_some_and(|step| step.as_str() == "self");
-        // Of a number upstream says that its greatest size is zero, and the evaluation that its size is one.
+        // Upstream's maximum size of a number is zero, and the evaluation uses one.
         let has_size = matches!(
             node.type_(),
             Type::String | Type::Bytes | Type::List(_) | Type::Map(_)
@@ -108,7 +108,7 @@ impl SizeEstimator for Sizes {
     }
 }
 
-/// The values of `self`, of the schema below.
+/// Returns values of `self`, of the schema below.
 const SELVES: [&str; 3] = [
     r#"{"name":"web","count":3,"ratio":0.5,"on":true,"tags":["a","bb","a"],"labels":{"app":"web"},
         "since":"2024-02-29T12:34:56.789Z","wait":"1h30m","raw":"aGVsbG8=","port":"http",
@@ -173,10 +173,10 @@ impl World {
         }
     }
 
-    /// Holds the expression `text` against everything that must hold of it.
+    /// Checks all properties of the expression `text`.
     ///
     /// # Errors
-    /// Says what does not hold.
+    /// Returns the violated property.
     pub(crate) fn check(&self, text: &str) -> Result<Verdict, String> {
         let checked = match self.checked(text) {
             Ok(checked) => checked,
@@ -259,12 +259,12 @@ impl World {
         Program::plan(checked, &self.env, &KubernetesRuntime).map_err(|error| error.to_string())
     }
 
-    /// The expression written anew parses to what is written so, and comes to the same.
+    /// The printed expression parses to the same tree, with the same result.
     fn check_unparsed(&self, checked: &CheckedAst) -> Result<(), String> {
         let text = unparse(checked.ast(), checked.ast().root());
         let again = match self.checked(&text) {
             Ok(again) => again,
-            // Escapes are longer than what they stand for, and parentheses nest.
+            // Escapes are longer than their characters, and parentheses nest.
             Err(why) if why.contains("limit") || why.contains("recursion") => return Ok(()),
             Err(why) => return Err(format!("unparsed to {text}, which is refused: {why}")),
         };
@@ -349,10 +349,10 @@ fn mentions_dyn(type_: &Type) -> bool {
     }
 }
 
-/// Reports whether `value` is of `type_`, all that it holds included.
+/// Returns true if `value` has `type_`, including its elements.
 fn is_value_of(value: &Value, type_: &Type) -> bool {
     match (value, type_) {
-        // Objects with a schema are of a type without a name at run time.
+        // Objects with a schema have an unnamed type at run time.
         (_, Type::Dyn | Type::Any | Type::Param(_)) | (Value::Map(_), Type::Struct(_)) => true,
         (Value::Null, _) => matches!(
             type_,

@@ -1,4 +1,4 @@
-//! Texts that the functions of the environment read; the last of each are wrong.
+//! Strings that functions of the environment parse; the last ones of each list are invalid.
 
 const QUANTITY: &[&str] = &[
     "1",
@@ -90,7 +90,7 @@ const NAME: &[&str] = &[
     "web", "pods", "apps", "get", "a-b", "default", "", "Bad_Name", "/healthz",
 ];
 
-/// Texts without a purpose.
+/// Strings without a format.
 pub(super) const ANY: &[&str] = &[
     "",
     "a",
@@ -109,7 +109,7 @@ pub(super) const ANY: &[&str] = &[
     "x-y_z.w",
 ];
 
-/// Returns texts that the argument `n` of the overload `id` can be read from.
+/// Returns strings for the argument `n` of the overload `id`.
 pub(super) fn of_argument(id: &str, n: usize) -> Option<&'static [&'static str]> {
     Some(match (id, n) {
         ("string_to_quantity" | "is_quantity_string", 0) => QUANTITY,
@@ -151,7 +151,7 @@ pub(super) fn of_argument(id: &str, n: usize) -> Option<&'static [&'static str]>
     })
 }
 
-/// Reports whether the argument `n` of the overload `id` is a number that should be small.
+/// Returns true if the argument `n` of the overload `id` is a number that should be small.
 pub(super) fn is_small(id: &str, n: usize) -> bool {
     match id {
         "lists_range" => n == 0,

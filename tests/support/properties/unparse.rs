@@ -1,27 +1,27 @@
-//! From [`Ast`] back to text: what parses to the same tree.
+//! Printer of an [`Ast`]: the text parses to the same tree.
 //!
-//! Takes any tree that `parse` gave, and any expression of it. Macros are written as macros,
-//! and parentheses only where the grammar needs them. How the text was written is not kept: spaces, quotes,
-//! needless parentheses, comments, and which of two spellings of a macro it was.
+//! Prints any tree of `parse`, and any of its expressions. Macros are printed as macros,
+//! and parentheses only if the grammar needs them. The original spelling is lost: spaces, quotes,
+//! redundant parentheses, comments, and alternative spellings of a macro.
 //!
-//! Source: cel-go `parser/unparser.go` has the same task; there macro calls are kept beside the tree, here
-//! they are told by the form of what they were expanded to.
+//! Source: cel-go `parser/unparser.go` has the same task. It stores macro calls with the tree;
+//! here they are recognized by their expansions.
 
 use std::fmt::Write as _;
 
 use vap_status_controller::cel::ast::{Ast, Comprehension, Expr, ExprId, Literal, is_optional};
 use vap_status_controller::cel::stack::{SHALLOW_DEPTH, run_on_deep_stack};
 
-/// The accumulator of the macros.
+/// The accumulator variable of macros.
 const ACCUMULATOR: &str = "@result";
 
-/// The variable of a macro that has none.
+/// The variable of a macro without one.
 const UNUSED_ITER_VAR: &str = "#unused";
 
 /// The variable that `sortBy` binds.
 const SORT_BY_INPUT: &str = "@__sortBy_input__";
 
-/// The text of the expression `id` of `ast`.
+/// Returns the text of the expression `id` of `ast`.
 pub(crate) fn unparse(ast: &Ast, id: ExprId) -> String {
     run_on_deep_stack(ast.depth() > SHALLOW_DEPTH, || {
         let mut printer = Printer {
@@ -33,7 +33,7 @@ pub(crate) fn unparse(ast: &Ast, id: ExprId) -> String {
     })
 }
 
-/// How tightly an expression binds, from the loosest.
+/// Precedence of an expression, from the lowest.
 ///
 /// Source: cel-go `parser/gen/CEL.g4`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,7 +49,7 @@ enum Level {
 }
 
 impl Level {
-    /// The level of an operand on the right of an operator of this level.
+    /// Returns the precedence of the right operand of an operator of this level.
     fn tighter(self) -> Self {
         match self {
             Self::Conditional => Self::Or,
@@ -63,7 +63,7 @@ impl Level {
     }
 }
 
-/// The operator that is the function `function`, with its level.
+/// Returns the operator of `function`, with its precedence.
 fn binary_operator(function: &str) -> Option<(&'static str, Level)> {
     Some(match function {
         "_||_" => ("||", Level::Or),
@@ -84,7 +84,7 @@ fn binary_operator(function: &str) -> Option<(&'static str, Level)> {
     })
 }
 
-/// A macro's call: on what, its name, its variables, the arguments behind them.
+/// A macro call: receiver, name, variables, further arguments.
 struct MacroCall<'a> {
     range: ExprId,
     name: &'static str,
@@ -102,7 +102,7 @@ impl<'a> Printer<'a> {
         self.text.push_str(text);
     }
 
-    /// Writes `id`, in parentheses if it binds less tightly than `at_least`.
+    /// Writes `id`, in parentheses if its precedence is lower than `at_least`.
     fn expr(&mut self, id: ExprId, at_least: Level) {
         if self.level(id) < at_least {
             self.push("(");
@@ -115,7 +115,7 @@ impl<'a> Printer<'a> {
 
     fn level(&self, id: ExprId) -> Level {
         match self.ast.expr(id) {
-            // `-1.a` and `--1` would be read otherwise.
+            // `-1.a` and `--1` would parse differently.
             Expr::Literal(Literal::Int(_) | Literal::Uint(_) | Literal::Double(_)) => Level::Unary,
             Expr::Call { function, args, .. } => match (&**function, args.len()) {
                 ("_?_:_", 3) if self.macro_call(id).is_none() => Level::Conditional,
@@ -193,7 +193,7 @@ impl<'a> Printer<'a> {
                 }
                 self.push("}");
             }
-            // No text makes a fold that is not a macro's.
+            // Only macros create folds.
             Expr::Comprehension(fold) => self.expr(fold.iter_range, Level::Member),
         }
     }
@@ -211,7 +211,7 @@ impl<'a> Printer<'a> {
         self.push(")");
     }
 
-    /// A call without a receiver: an operator, or a function.
+    /// Writes a call without a receiver: an operator or a function.
     fn call(&mut self, id: ExprId, function: &str, args: &[ExprId]) {
         match (function, args) {
             ("_?_:_", [condition, yes, no]) => {
@@ -257,7 +257,7 @@ impl<'a> Printer<'a> {
             let _ = write!(self.text, " {operator} ");
             return self.expr(right, level.tighter());
         }
-        // The parser makes a balanced tree of a chain of these.
+        // The parser builds a balanced tree of a chain of these.
         let mut terms = Vec::new();
         self.terms(id, function, &mut terms);
         if !self.is_balanced(id, function, &terms) {
@@ -271,7 +271,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// The operands of `id` and of the calls of the same function that are its operands, in order.
+    /// Returns the operands of `id` and of nested calls of the same function, in order.
     fn terms(&self, id: ExprId, function: &str, terms: &mut Vec<ExprId>) {
         match self.operands(id, function) {
             Some((left, right)) => {
@@ -296,7 +296,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Reports whether `id` is the tree that the parser builds from the chain of `terms`.
+    /// Returns true if `id` is the tree that the parser builds from the chain of `terms`.
     ///
     /// Source: cel-go `parser/helper.go`, `logicManager.balancedTree`.
     fn is_balanced(&self, id: ExprId, function: &str, terms: &[ExprId]) -> bool {
@@ -306,7 +306,7 @@ impl<'a> Printer<'a> {
         let Some((left, right)) = self.operands(id, function) else {
             return false;
         };
-        // Of the operators 0..n the one in the middle is on top.
+        // Of the operators 0..n the middle one is the root.
         let n_left = terms.len().div_ceil(2);
         let Some((before, behind)) = terms.split_at_checked(n_left) else {
             return false;
@@ -327,7 +327,7 @@ impl<'a> Printer<'a> {
         self.push(")");
     }
 
-    /// The macro's call that `id` is the expansion of.
+    /// Returns the macro call with the expansion `id`.
     fn macro_call(&self, id: ExprId) -> Option<MacroCall<'a>> {
         let ast = self.ast;
         match ast.expr(id) {
