@@ -63,7 +63,7 @@ fn check_builds_no_engine(policy: &str) -> u64 {
     let n_before = n_engines_built();
     let allocated = allocation_counter::measure(|| {
         let report = check::run(&options(), &mut policy.as_bytes()).unwrap();
-        assert!(report.findings.iter().all(|found| !found.refused));
+        assert!(report.findings.iter().all(|finding| !finding.refused));
     });
     assert_eq!(n_engines_built(), n_before);
     allocated.bytes_max
@@ -196,12 +196,16 @@ fn hostile_patterns_stay_within_all_bounds() {
         let program = Program::within(&pattern, owner).unwrap();
         let on_machine = Program::on_machine(&pattern).unwrap();
         for text in texts.iter().copied().chain([long.as_str()]) {
-            let found = program.find_all(text, Some(20), &MemoryLimit);
+            let findings = program.find_all(text, Some(20), &MemoryLimit);
             let expected = on_machine.find_all(text, Some(20), &MemoryLimit);
-            if let (Ok(found), Ok(expected)) = (&found, &expected) {
-                assert_eq!(found, expected, "{pattern:?} in {text:?}");
+            if let (Ok(findings), Ok(expected)) = (&findings, &expected) {
+                assert_eq!(findings, expected, "{pattern:?} in {text:?}");
                 let is_match = program.is_match(text, &MemoryLimit);
-                assert_eq!(is_match, Ok(!found.is_empty()), "{pattern:?} in {text:?}");
+                assert_eq!(
+                    is_match,
+                    Ok(!findings.is_empty()),
+                    "{pattern:?} in {text:?}"
+                );
                 n_compared += 1;
             }
         }

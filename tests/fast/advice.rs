@@ -14,22 +14,25 @@ use crate::runtime_errors::{DEPLOYMENT, POD, policy};
 
 /// Returns the findings for `manifest`: rule, message and help.
 fn findings(manifest: &str) -> Vec<(String, String, String)> {
-    let text = |found: &Value, name: &str| found[name].as_str().unwrap_or_default().to_owned();
-    let found = manifest::findings(manifest, &[]);
-    found
+    let text = |finding: &Value, name: &str| finding[name].as_str().unwrap_or_default().to_owned();
+    let actual = manifest::findings(manifest, &[]);
+    actual
         .iter()
-        .filter(|found| found["severity"] != "note")
-        .map(|found| {
+        .filter(|finding| finding["severity"] != "note")
+        .map(|finding| {
             (
-                text(found, "rule"),
-                text(found, "message"),
-                text(found, "help"),
+                text(finding, "rule"),
+                text(finding, "message"),
+                text(finding, "help"),
             )
         })
         .collect()
 }
 
-fn of_validation(resource: (&str, &str, &str), expression: &str) -> Vec<(String, String, String)> {
+fn validation_findings(
+    resource: (&str, &str, &str),
+    expression: &str,
+) -> Vec<(String, String, String)> {
     let spec = format!("  validations:\n  - expression: {}\n", json!(expression));
     findings(&policy(resource, "CREATE", &spec))
 }
@@ -37,9 +40,9 @@ fn of_validation(resource: (&str, &str, &str), expression: &str) -> Vec<(String,
 /// Asserts that `expression` has one finding, with this rule and advice.
 #[track_caller]
 fn advises(resource: (&str, &str, &str), expression: &str, (rule, advice): (&str, &str)) {
-    let found = of_validation(resource, expression);
-    let [(of, _, help)] = &found[..] else {
-        panic!("{expression}: {found:#?}")
+    let findings = validation_findings(resource, expression);
+    let [(of, _, help)] = &findings[..] else {
+        panic!("{expression}: {findings:#?}")
     };
     assert_eq!(of, rule, "{expression}");
     assert!(help.contains(advice), "{expression}: {help}");
@@ -58,7 +61,10 @@ fn boolean_field_as_condition_advises_comparison() {
     advises(DEPLOYMENT, plain, ("result-type", &whole));
     let misplaced = "object.spec.template.spec.securityContext.runAsNonRoot.orValue(false)";
     advises(DEPLOYMENT, misplaced, ("absent-field", &whole));
-    assert_eq!(of_validation(DEPLOYMENT, &format!("{plain} == true")), []);
+    assert_eq!(
+        validation_findings(DEPLOYMENT, &format!("{plain} == true")),
+        []
+    );
     advises(
         DEPLOYMENT,
         "object.spec.template.spec.containers.all(c, !(c.?securityContext.?privileged))",
@@ -88,15 +94,15 @@ fn advised_chain_replacement_compiles() {
         ("request.userInfo.extra['a'][0]", " == 'b'"),
         ("object.spec.selector.matchExpressions", ".size() == 0"),
     ] {
-        let found = of_validation(DEPLOYMENT, &format!("{chain}{rest}"));
-        let [(rule, _, help)] = &found[..] else {
-            panic!("{chain}{rest}: {found:#?}")
+        let findings = validation_findings(DEPLOYMENT, &format!("{chain}{rest}"));
+        let [(rule, _, help)] = &findings[..] else {
+            panic!("{chain}{rest}: {findings:#?}")
         };
         assert!(rule.starts_with("absent-"), "{rule}");
         let rest = rest.strip_prefix(".orValue(false)").unwrap_or(rest);
         let rest = rest.strip_prefix(".orValue('')").unwrap_or(rest);
         let better = format!("{}{rest}", advised(help, "or write "));
-        assert_eq!(of_validation(DEPLOYMENT, &better), [], "{better}");
+        assert_eq!(validation_findings(DEPLOYMENT, &better), [], "{better}");
     }
 }
 
@@ -137,10 +143,10 @@ fn quantity_operators_give_advice() {
     );
     let spec = "  variables:\n  - {name: v, expression: \"semver('1.2.3')\"}\n  validations:\n  - expression: variables.v > \
                 variables.v\n";
-    let found = findings(&policy(POD, "CREATE", spec));
+    let findings = findings(&policy(POD, "CREATE", spec));
     assert!(
-        found[0].2.contains("semver(a).compareTo(semver(b)) > 0"),
-        "{found:#?}"
+        findings[0].2.contains("semver(a).compareTo(semver(b)) > 0"),
+        "{findings:#?}"
     );
     advises(
         DEPLOYMENT,
@@ -199,8 +205,8 @@ fn non_identifier_names_advise_index() {
             "{}---\n{crd}\n",
             policy(("ex.io", "v1", "lims"), "CREATE", &spec)
         );
-        let found = findings(&manifest);
-        let helps: Vec<&str> = found.iter().map(|found| found.2.as_str()).collect();
+        let findings = findings(&manifest);
+        let helps: Vec<&str> = findings.iter().map(|finding| finding.2.as_str()).collect();
         assert!(helps.iter().all(|help| help.contains(advice)), "{helps:?}");
         assert_eq!(helps.is_empty(), advice.is_empty(), "{helps:?}");
     }
@@ -214,18 +220,21 @@ fn near_resource_names_are_suggested() {
         ("deploymnets", "did you mean `deployments`?"),
         ("deployments/stattus", "did you mean `deployments/status`?"),
     ] {
-        let found = findings(&policy(("apps", "v1", resource), "UPDATE", spec));
-        let helps: Vec<&str> = found.iter().map(|found| found.2.as_str()).collect();
-        assert!(helps.iter().any(|help| help.contains(meant)), "{found:#?}");
+        let findings = findings(&policy(("apps", "v1", resource), "UPDATE", spec));
+        let helps: Vec<&str> = findings.iter().map(|finding| finding.2.as_str()).collect();
+        assert!(
+            helps.iter().any(|help| help.contains(meant)),
+            "{findings:#?}"
+        );
     }
 }
 
 #[test]
 fn unquoted_negation_advises_quotes() {
     let spec = "  validations:\n  - expression: !has(object.x)\n";
-    let found = findings(&policy(POD, "CREATE", spec));
-    let [(rule, _, help)] = &found[..] else {
-        panic!("{found:#?}")
+    let findings = findings(&policy(POD, "CREATE", spec));
+    let [(rule, _, help)] = &findings[..] else {
+        panic!("{findings:#?}")
     };
     assert_eq!(rule, "required");
     assert!(help.contains("`!` begins a tag in YAML"), "{help}");
@@ -234,19 +243,19 @@ fn unquoted_negation_advises_quotes() {
 #[test]
 fn one_cause_gives_one_finding() {
     let rules = |spec: &str| -> Vec<String> {
-        let found = findings(&policy(DEPLOYMENT, "CREATE", spec)).into_iter();
-        found.map(|found| found.0).collect()
+        let actual = findings(&policy(DEPLOYMENT, "CREATE", spec)).into_iter();
+        actual.map(|finding| finding.0).collect()
     };
     // A variable that reads a later one, and a variable that reads the former.
     let later = "  variables:\n  - {name: a, expression: variables.b}\n  - {name: b, expression: 'true'}\n  validations:\n  - \
                  expression: variables.a\n";
     assert_eq!(rules(later), ["undefined-field"]);
     let own = "  variables:\n  - {name: a, expression: variables.a && true}\n  validations:\n  - expression: variables.a\n";
-    let found = findings(&policy(DEPLOYMENT, "CREATE", own));
-    assert_eq!(found.len(), 1, "{found:#?}");
+    let actual = findings(&policy(DEPLOYMENT, "CREATE", own));
+    assert_eq!(actual.len(), 1, "{actual:#?}");
     assert!(
-        found[0].2.contains("a variable cannot read itself"),
-        "{found:#?}"
+        actual[0].2.contains("a variable cannot read itself"),
+        "{actual:#?}"
     );
     // The types of the kind add nothing to an error without types.
     let validation = |text: &str| format!("  validations:\n  - expression: {}\n", json!(text));
@@ -265,14 +274,14 @@ fn one_cause_gives_one_finding() {
 
 #[test]
 fn impossible_list_element_gives_advice() {
-    let found = of_validation(DEPLOYMENT, "'app' in object.spec.template.spec.containers");
+    let findings = validation_findings(DEPLOYMENT, "'app' in object.spec.template.spec.containers");
     assert_eq!(
-        found[0].1,
+        findings[0].1,
         "a string is never in a list of maps: this is always false"
     );
-    let found = of_validation(DEPLOYMENT, "object.spec.replicas in ['1', '2']");
+    let findings = validation_findings(DEPLOYMENT, "object.spec.replicas in ['1', '2']");
     assert_eq!(
-        found[0].1,
+        findings[0].1,
         "a number is never in a list of strings: this is always false"
     );
 }
@@ -304,21 +313,21 @@ fn functions_and_names_of_other_languages_are_suggested() {
         ),
         ("object.spec.paused == True", "write `true`"),
     ] {
-        let found = of_validation(DEPLOYMENT, expression);
+        let findings = validation_findings(DEPLOYMENT, expression);
         assert!(
-            found.iter().any(|(_, _, help)| help.contains(advice)),
-            "{expression}: {found:#?}"
+            findings.iter().any(|(_, _, help)| help.contains(advice)),
+            "{expression}: {findings:#?}"
         );
     }
     // A function is not suggested for a variable, and no name is suggested for itself.
     for expression in ["names == 'a'", "resourcee == 'a'", "name('a') == 'a'"] {
-        let found = of_validation(DEPLOYMENT, expression);
-        assert!(!found.is_empty());
+        let findings = validation_findings(DEPLOYMENT, expression);
+        assert!(!findings.is_empty());
         assert!(
-            found
+            findings
                 .iter()
                 .all(|(_, _, help)| !help.contains("did you mean")),
-            "{expression}: {found:#?}"
+            "{expression}: {findings:#?}"
         );
     }
 }
@@ -370,9 +379,9 @@ fn scope_mismatch_is_the_finding() {
         1,
     );
     assert!(text.contains("scope: Cluster"), "{text}");
-    let found = findings(&text);
-    let [(rule, _, help)] = &found[..] else {
-        panic!("{found:#?}")
+    let findings = findings(&text);
+    let [(rule, _, help)] = &findings[..] else {
+        panic!("{findings:#?}")
     };
     assert_eq!(rule, "unserved-resource");
     assert!(help.contains("did you mean `scope: Namespaced`?"), "{help}");

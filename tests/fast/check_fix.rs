@@ -481,8 +481,8 @@ fn fixes_change_only_their_scalar_in_each_style() {
     let (out, err, exit) = vap(&[root.to_str().unwrap(), "--fix"]);
     assert_eq!(exit, Exit::Clean, "{err}{out}");
     for (name, text, wanted) in &files {
-        let found = with(&root, name);
-        assert!(found == *wanted, "{name}\n{text}\n{found}\n{err}");
+        let findings = with(&root, name);
+        assert!(findings == *wanted, "{name}\n{text}\n{findings}\n{err}");
     }
     assert_eq!(n_mends, 400);
 }

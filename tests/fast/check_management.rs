@@ -65,19 +65,19 @@ pub(crate) fn json(path: &Path, args: &[&str]) -> (Value, Exit) {
 
 /// Returns the findings of a report: severity, rule and line.
 fn findings(report: &Value) -> Vec<String> {
-    let found = report["findings"].as_array().unwrap().iter();
-    found
-        .map(|found| {
-            let text = |name: &str| found[name].as_str().unwrap();
-            format!("{} {} {}", text("severity"), text("rule"), found["line"])
+    let actual = report["findings"].as_array().unwrap().iter();
+    actual
+        .map(|finding| {
+            let text = |name: &str| finding[name].as_str().unwrap();
+            format!("{} {} {}", text("severity"), text("rule"), finding["line"])
         })
         .collect()
 }
 
 /// Returns the suppressed findings of a report: the kind of suppression, and the rule.
 fn suppressed(report: &Value) -> Vec<String> {
-    let found = report["suppressed"].as_array().unwrap().iter();
-    found
+    let findings = report["suppressed"].as_array().unwrap().iter();
+    findings
         .map(|of| {
             let rule = of["finding"]["rule"].as_str().unwrap();
             format!("{} {rule}", of["by"].as_str().unwrap())
@@ -92,13 +92,16 @@ fn flags_set_the_level_of_a_rule_and_the_exit_status_follows() {
         let (report, exit) = json(&root, args);
         (findings(&report), suppressed(&report), exit)
     };
-    let told = |severity: &str| vec![format!("{severity} undefined-field 10")];
+    let expected = |severity: &str| vec![format!("{severity} undefined-field 10")];
     let none = Vec::<String>::new();
-    assert_eq!(check(&[]), (told("warning"), none.clone(), Exit::Findings));
+    assert_eq!(
+        check(&[]),
+        (expected("warning"), none.clone(), Exit::Findings)
+    );
     let raised = check(&["--error", "undefined-field"]);
-    assert_eq!(raised, (told("error"), none.clone(), Exit::Findings));
+    assert_eq!(raised, (expected("error"), none.clone(), Exit::Findings));
     let lowered = check(&["--note", "undefined-field"]);
-    assert_eq!(lowered, (told("note"), none.clone(), Exit::Clean));
+    assert_eq!(lowered, (expected("note"), none.clone(), Exit::Clean));
     let hidden = (
         none.clone(),
         vec!["level undefined-field".to_owned()],
@@ -107,7 +110,7 @@ fn flags_set_the_level_of_a_rule_and_the_exit_status_follows() {
     assert_eq!(check(&["--allow", "absent-key,undefined-field"]), hidden);
     assert_eq!(check(&["--allow", "all"]), hidden);
     let but_one = check(&["--allow", "all", "--warn", "undefined-field"]);
-    assert_eq!(but_one, (told("warning"), none, Exit::Findings));
+    assert_eq!(but_one, (expected("warning"), none, Exit::Findings));
 
     let (out, _, _) = vap(&[root.to_str().unwrap(), "--allow", "all"]);
     assert_eq!(
@@ -128,14 +131,14 @@ fn rejected_and_unreadable_input_ignores_levels() {
     );
     for level in ["--allow", "--note", "--warn"] {
         let (report, exit) = json(&root, &[level, "all", level, "invalid-value"]);
-        let found = findings(&report);
+        let actual = findings(&report);
         assert!(
-            found.contains(&"error invalid-value 8".to_owned()),
-            "{found:?}"
+            actual.contains(&"error invalid-value 8".to_owned()),
+            "{actual:?}"
         );
         assert!(
-            found.contains(&"error invalid-yaml 2".to_owned()),
-            "{found:?}"
+            actual.contains(&"error invalid-yaml 2".to_owned()),
+            "{actual:?}"
         );
         assert_eq!(exit, Exit::WrongUse);
     }
@@ -281,7 +284,7 @@ fn unused_comments_are_reported() {
         };
         let (found, suppressed) = check_text("text", &text, &[]);
         assert!(
-            found.iter().all(|found| !found.contains("suppression")),
+            found.iter().all(|finding| !finding.contains("suppression")),
             "{found:?}"
         );
         assert!(suppressed.is_empty() && !found.is_empty());
@@ -307,7 +310,12 @@ fn comment_does_not_suppress_rejection() {
 fn many_comments_are_bounded() {
     let comments = "# vap: allow undefined-field, again\n".repeat(50_000);
     let (found, suppressed) = check_text("flood", &format!("{WRONG}{comments}"), &[]);
-    let n = |rule: &str| found.iter().filter(|found| found.contains(rule)).count();
+    let n = |rule: &str| {
+        found
+            .iter()
+            .filter(|finding| finding.contains(rule))
+            .count()
+    };
     assert_eq!(
         (n("unused-suppression"), n("invalid-suppression")),
         (1_000, 1)
@@ -364,24 +372,24 @@ fn configuration_is_found_in_parent_directory() {
             ("d/p.yaml", WRONG),
         ],
     );
-    let told = |path: &str, args: &[&str]| {
+    let result = |path: &str, args: &[&str]| {
         let (report, exit) = json(&root.join(path), args);
         (findings(&report).join(","), exit)
     };
     let with = |severity: &str, exit: Exit| (format!("{severity} undefined-field 10"), exit);
-    assert_eq!(told("a/b/p.yaml", &[]), with("note", Exit::Clean));
-    assert_eq!(told("a", &[]), with("note", Exit::Clean));
-    assert_eq!(told("c/p.yaml", &[]), with("error", Exit::Findings));
+    assert_eq!(result("a/b/p.yaml", &[]), with("note", Exit::Clean));
+    assert_eq!(result("a", &[]), with("note", Exit::Clean));
+    assert_eq!(result("c/p.yaml", &[]), with("error", Exit::Findings));
     // The search ends at the root of a repository.
-    assert_eq!(told("d", &[]), with("warning", Exit::Findings));
+    assert_eq!(result("d", &[]), with("warning", Exit::Findings));
     let flag = ["--no-config"];
-    assert_eq!(told("c", &flag), with("warning", Exit::Findings));
+    assert_eq!(result("c", &flag), with("warning", Exit::Findings));
     let config = root.join("c/.vap.yaml");
     let config = config.to_str().unwrap();
     let flag = ["--config", config];
-    assert_eq!(told("a", &flag), with("error", Exit::Findings));
+    assert_eq!(result("a", &flag), with("error", Exit::Findings));
     let over = ["--config", config, "--allow", "all"];
-    assert_eq!(told("a", &over), (String::new(), Exit::Clean));
+    assert_eq!(result("a", &over), (String::new(), Exit::Clean));
 
     let path = |name: &str| root.join(name).to_str().unwrap().to_owned();
     let (_, err, exit) = vap(&[&path("a"), &path("c")]);
@@ -473,12 +481,12 @@ fn baseline_suppresses_old_findings_and_reports_stale_entries() {
     let written = fs::read_to_string(baseline).unwrap();
     assert!(written.contains("\"file\": \"p/p.yaml\""), "{written}");
 
-    let told = |path: &Path| {
+    let result = |path: &Path| {
         let (report, exit) = json(path, &["--baseline", baseline]);
         (findings(&report), suppressed(&report), exit)
     };
-    let known = |n: usize| vec!["baseline undefined-field".to_owned(); n];
-    assert_eq!(told(&all), (Vec::new(), known(2), Exit::Clean));
+    let baseline_entries = |n: usize| vec!["baseline undefined-field".to_owned(); n];
+    assert_eq!(result(&all), (Vec::new(), baseline_entries(2), Exit::Clean));
     // Lines move, a second finding of the same rule is added, and another one is fixed.
     let moved = WRONG
         .replace("spec:\n  match", "spec:\n\n  # more\n  match")
@@ -498,14 +506,14 @@ fn baseline_suppresses_old_findings_and_reports_stale_entries() {
         "note stale-baseline null".to_owned(),
         "warning undefined-field 11".to_owned(),
     ];
-    assert_eq!(told(&all), (wanted, known(1), Exit::Findings));
+    assert_eq!(result(&all), (wanted, baseline_entries(1), Exit::Findings));
     // Entries of unchecked files are kept. Entries of deleted files are stale.
-    let (found, _, _) = told(&root.join("p/p.yaml"));
+    let (found, _, _) = result(&root.join("p/p.yaml"));
     assert_eq!(found, ["warning undefined-field 11"]);
     fs::remove_file(root.join("p/q.yaml")).unwrap();
-    let (found, _, _) = told(&root.join("p/p.yaml"));
+    let (found, _, _) = result(&root.join("p/p.yaml"));
     assert_eq!(found.len(), 2);
-    let (found, _, _) = told(&root.join("p/p.yaml"));
+    let (found, _, _) = result(&root.join("p/p.yaml"));
     assert!(found[0].starts_with("note stale-baseline"));
     let (_, exit) = json(
         &all,

@@ -16,30 +16,30 @@ const SERVICE: (&str, &str, &str) = ("", "v1", "services");
 
 /// Returns the findings of the two rules for `manifest`: severity, and message with help.
 fn findings(manifest: &str) -> Vec<(String, String)> {
-    let found = manifest::findings(manifest, &[]);
+    let actual = manifest::findings(manifest, &[]);
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-    found
+    actual
         .iter()
-        .filter(|found| {
-            found["rule"] == "impossible-value" || found["rule"] == "constant-condition"
+        .filter(|finding| {
+            finding["rule"] == "impossible-value" || finding["rule"] == "constant-condition"
         })
-        .map(|found| {
-            let (message, help) = (text(&found["message"]), text(&found["help"]));
-            (text(&found["severity"]), format!("{message}; {help}"))
+        .map(|finding| {
+            let (message, help) = (text(&finding["message"]), text(&finding["help"]));
+            (text(&finding["severity"]), format!("{message}; {help}"))
         })
         .collect()
 }
 
-fn of_validation(resource: (&str, &str, &str), expression: &str) -> Vec<(String, String)> {
+fn validation_findings(resource: (&str, &str, &str), expression: &str) -> Vec<(String, String)> {
     let spec = format!("  validations:\n  - expression: {}\n", json!(expression));
     findings(&policy(resource, "CREATE", &spec))
 }
 
 #[track_caller]
 fn warns(resource: (&str, &str, &str), expression: &str, parts: &[&str]) {
-    let found = of_validation(resource, expression);
-    let [(severity, text)] = &found[..] else {
-        panic!("{expression}: {found:#?}")
+    let findings = validation_findings(resource, expression);
+    let [(severity, text)] = &findings[..] else {
+        panic!("{expression}: {findings:#?}")
     };
     assert_eq!(severity, "warning", "{expression}");
     for part in parts {
@@ -49,8 +49,8 @@ fn warns(resource: (&str, &str, &str), expression: &str, parts: &[&str]) {
 
 #[track_caller]
 fn is_silent(resource: (&str, &str, &str), expression: &str) {
-    let found = of_validation(resource, expression);
-    assert_eq!(found, [], "{expression}");
+    let findings = validation_findings(resource, expression);
+    assert_eq!(findings, [], "{expression}");
 }
 
 #[test]
@@ -80,8 +80,11 @@ fn impossible_enumeration_values_are_reported() {
     );
     let spec = "  variables:\n  - {name: p, expression: 'object.spec.?restartPolicy.orValue(\"\")'}\n  validations:\n  - \
                 expression: variables.p == 'never'\n";
-    let found = findings(&policy(POD, "CREATE", spec));
-    assert!(found[0].1.contains("did you mean `Never`?"), "{found:#?}");
+    let findings = findings(&policy(POD, "CREATE", spec));
+    assert!(
+        findings[0].1.contains("did you mean `Never`?"),
+        "{findings:#?}"
+    );
 }
 
 #[test]
@@ -115,38 +118,38 @@ fn enumerations_of_custom_resources() {
         ("slow", ""),
     ] {
         let spec = format!("  validations:\n  - expression: object.spec.mode == '{value}'\n");
-        let found = findings(&format!(
+        let findings = findings(&format!(
             "{}---\n{crd}\n",
             policy(("ex.io", "v1", "lims"), "CREATE", &spec)
         ));
-        assert_eq!(found.is_empty(), meant.is_empty(), "{found:#?}");
+        assert_eq!(findings.is_empty(), meant.is_empty(), "{findings:#?}");
         assert!(
-            found.iter().all(|found| found.1.contains(meant)),
-            "{found:#?}"
+            findings.iter().all(|finding| finding.1.contains(meant)),
+            "{findings:#?}"
         );
     }
 }
 
 #[test]
 fn null_comparison_of_required_value_is_reported() {
-    let found = of_validation(DEPLOYMENT, "object.spec.replicas != null");
+    let findings = validation_findings(DEPLOYMENT, "object.spec.replicas != null");
     assert_eq!(
-        found,
+        findings,
         [(
             "note".to_owned(),
             "`object.spec.replicas` is never null, so that this is always true; leave it out"
                 .to_owned()
         )]
     );
-    let found = of_validation(
+    let findings = validation_findings(
         DEPLOYMENT,
         "object.spec.template.spec.containers.all(c, c.image == null)",
     );
     assert!(
-        found[0]
+        findings[0]
             .1
             .contains("is never null, so that this is always false"),
-        "{found:#?}"
+        "{findings:#?}"
     );
     // The API server writes an empty list of rules as null.
     let role = ("rbac.authorization.k8s.io", "v1", "clusterroles");

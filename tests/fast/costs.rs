@@ -65,9 +65,9 @@ fn costs() {
         let mut context = Context::empty();
         for (language, lines) in blocks(&text) {
             match language {
-                "vars" => context = Context::of_variables(&lines),
+                "vars" => context = Context::from_variables(&lines),
                 "sizes" => context.sizes = Sizes::hints(&lines),
-                "schema" => context = Context::of_schema(&lines),
+                "schema" => context = Context::from_schema(&lines),
                 "cel" => {
                     for case in lines.split(|line| line.trim().is_empty()) {
                         n_cases += 1;
@@ -130,7 +130,7 @@ impl Context {
         }
     }
 
-    fn of_variables(lines: &[&str]) -> Self {
+    fn from_variables(lines: &[&str]) -> Self {
         let mut context = Self::empty();
         for line in lines {
             let (name, type_) = line.split_once(": ").unwrap();
@@ -146,7 +146,7 @@ impl Context {
         context
     }
 
-    fn of_schema(lines: &[&str]) -> Self {
+    fn from_schema(lines: &[&str]) -> Self {
         let declared = self_type(lines);
         let type_ = declared.cel_type("Self");
         let mut context = Self::empty();

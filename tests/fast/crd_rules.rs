@@ -17,28 +17,28 @@ fn definition(schema: &Value) -> Value {
 }
 
 /// Returns the schema of objects with a `spec` of `schema`.
-fn of_spec(schema: &Value) -> Value {
+fn with_spec(schema: &Value) -> Value {
     json!({"type": "object", "properties": {"spec": schema}})
 }
 
 /// Returns the errors of a definition with a `spec` of `schema`: the path below `spec`, and the reason.
 #[track_caller]
 fn refused(schema: &Value, expect: &[(&str, &str)]) {
-    let verdict = judge(&definition(&of_spec(schema)));
-    let found = verdict.errors.iter().map(|found| {
-        let path = found.error.field.split_once(".properties[spec]");
-        let detail = found.error.detail.lines().next().unwrap();
+    let verdict = judge(&definition(&with_spec(schema)));
+    let findings = verdict.errors.iter().map(|finding| {
+        let path = finding.error.field.split_once(".properties[spec]");
+        let detail = finding.error.detail.lines().next().unwrap();
         (
             path.map_or("", |(_, below)| below).to_owned(),
             detail.to_owned(),
         )
     });
-    let found: Vec<_> = found.collect();
-    let found: Vec<_> = found
+    let findings: Vec<_> = findings.collect();
+    let findings: Vec<_> = findings
         .iter()
         .map(|(path, detail)| (path.as_str(), detail.as_str()))
         .collect();
-    assert_eq!(found, expect);
+    assert_eq!(findings, expect);
 }
 
 /// Returns the errors and the warnings for an update from `before` to `spec`.
@@ -50,7 +50,7 @@ fn validated(
     errors: &[&str],
     warnings: &[&str],
 ) {
-    let validator = Validator::new(&of_spec(schema)).unwrap();
+    let validator = Validator::new(&with_spec(schema)).unwrap();
     let object =
         |spec: &Value| json!({"apiVersion": "example.com/v1", "kind": "Box", "spec": spec});
     let outcome = validator.validate(&object(spec), before.map(object).as_ref());
@@ -151,11 +151,11 @@ fn costs_are_bounded_by_the_schema() {
             "x-kubernetes-validations": [{"rule": "self.all(a, self.exists_one(b, a == b))"}]})
     };
     refused(&schema(json!(10)), &[]);
-    let verdict = judge(&definition(&of_spec(&schema(Value::Null))));
+    let verdict = judge(&definition(&with_spec(&schema(Value::Null))));
     let details: Vec<_> = verdict
         .errors
         .iter()
-        .map(|found| found.error.detail.as_str())
+        .map(|finding| finding.error.detail.as_str())
         .collect();
     assert!(
         details[0].starts_with("estimated rule cost exceeds budget by factor of more than 100x"),
@@ -173,14 +173,14 @@ fn costs_are_bounded_by_the_schema() {
 
 #[test]
 fn errors_name_the_version() {
-    let schema = |rule: &str| json!({"openAPIV3Schema": of_spec(&json!({"type": "integer", "x-kubernetes-validations": rules(&[rule])}))});
+    let schema = |rule: &str| json!({"openAPIV3Schema": with_spec(&json!({"type": "integer", "x-kubernetes-validations": rules(&[rule])}))});
     let crd = json!({"spec": {"versions": [
         {"name": "v1", "schema": schema("self > 1")}, {"name": "v2", "schema": schema("self.x")}]}});
     let verdict = judge(&crd);
     let fields: Vec<_> = verdict
         .errors
         .iter()
-        .map(|found| found.error.field.as_str())
+        .map(|finding| finding.error.field.as_str())
         .collect();
     assert_eq!(
         fields,
@@ -377,10 +377,10 @@ fn rules_are_found_anywhere_in_schema() {
     let with = json!({"type": "object", "x-kubernetes-validations": rules});
     for schema in [
         with.clone(),
-        of_spec(&with),
-        of_spec(&json!({"type": "array", "items": with})),
-        of_spec(&json!({"type": "object", "additionalProperties": with})),
-        of_spec(&json!({"type": "object", "anyOf": [{"type": "object"}, with]})),
+        with_spec(&with),
+        with_spec(&json!({"type": "array", "items": with})),
+        with_spec(&json!({"type": "object", "additionalProperties": with})),
+        with_spec(&json!({"type": "object", "anyOf": [{"type": "object"}, with]})),
     ] {
         assert!(has_rules(&definition(&schema)), "{schema}");
     }

@@ -23,15 +23,15 @@ fn findings(text: &str) -> Vec<Finding> {
 
 /// Returns the rules, messages and severities of the findings, without notes.
 fn told(text: &str) -> Vec<(String, bool)> {
-    let found = findings(text).into_iter();
-    let found = found.filter(|found| found.severity != Severity::Note);
-    let told = found.map(|found| {
+    let findings = findings(text).into_iter();
+    let findings = findings.filter(|finding| finding.severity != Severity::Note);
+    let reported = findings.map(|finding| {
         (
-            format!("{} {}", found.rule.id(), found.message),
-            found.refused,
+            format!("{} {}", finding.rule.id(), finding.message),
+            finding.refused,
         )
     });
-    told.collect()
+    reported.collect()
 }
 
 fn mutating(expression: &str) -> String {
@@ -52,23 +52,23 @@ fn mutating(expression: &str) -> String {
 fn check_panic(value: &str, type_: Option<&str>) {
     let expression =
         format!("[JSONPatch{{op: 'add', path: '/spec/containers/0/env', value: {value}}}]");
-    let found = findings(&mutating(&expression));
-    let unsafe_ = found
+    let findings = findings(&mutating(&expression));
+    let unsafe_ = findings
         .iter()
-        .find(|found| found.rule == Rule::UnsafeExpression);
+        .find(|finding| finding.rule == Rule::UnsafeExpression);
     match (unsafe_, type_) {
         (None, None) => {}
-        (Some(found), Some(type_)) => {
+        (Some(findings), Some(type_)) => {
             assert!(
-                found
+                findings
                     .message
                     .starts_with(&format!("`{type_}` stands within")),
                 "{}",
-                found.message
+                findings.message
             );
-            assert!(found.severity == Severity::Error && !found.refused);
+            assert!(findings.severity == Severity::Error && !findings.refused);
         }
-        (found, _) => panic!("{value}: {found:?}"),
+        (findings, _) => panic!("{value}: {findings:?}"),
     }
 }
 
@@ -113,10 +113,10 @@ fn check_schema(schema: &Value, expect: &[&str]) {
 
 #[track_caller]
 fn check_definition(definition: &Value, expect: &[&str]) {
-    let found = told(&definition.to_string());
-    let texts: Vec<&str> = found.iter().map(|(text, _)| text.as_str()).collect();
+    let findings = told(&definition.to_string());
+    let texts: Vec<&str> = findings.iter().map(|(text, _)| text.as_str()).collect();
     assert_eq!(texts, expect, "{definition}");
-    assert!(found.iter().all(|(_, is_refused)| *is_refused));
+    assert!(findings.iter().all(|(_, is_refused)| *is_refused));
 }
 
 #[test]
@@ -293,9 +293,9 @@ fn unserved_versions_are_reported() {
         json!({"apiVersion": version, "kind": kind, "metadata": {"name": "boxes.example.com"}, "spec": spec})
     };
     let of = |kind: &str, version: &str| {
-        let found = findings(&object(kind, version).to_string()).into_iter();
-        found
-            .filter(|found| found.rule == Rule::OldVersion)
+        let findings = findings(&object(kind, version).to_string()).into_iter();
+        findings
+            .filter(|finding| finding.rule == Rule::OldVersion)
             .collect::<Vec<_>>()
     };
     let group = "admissionregistration.k8s.io";
@@ -309,18 +309,24 @@ fn unserved_versions_are_reported() {
         ("MutatingAdmissionPolicyBinding", "v1beta1", true),
         ("MutatingAdmissionPolicyBinding", "v1alpha1", true),
     ] {
-        let found = of(kind, &format!("{group}/{version}"));
-        let told: Vec<_> = found.iter().map(|it| (it.severity, it.refused)).collect();
-        assert_eq!(told, [(Severity::Warning, false)], "{kind} {version}");
-        let is_told = found
+        let findings = of(kind, &format!("{group}/{version}"));
+        let reported: Vec<_> = findings
+            .iter()
+            .map(|it| (it.severity, it.refused))
+            .collect();
+        assert_eq!(reported, [(Severity::Warning, false)], "{kind} {version}");
+        let is_told = findings
             .iter()
             .all(|it| it.message.contains("only where that is switched on"));
-        assert_eq!(is_told, is_optional, "{kind} {version}: {found:?}");
+        assert_eq!(is_told, is_optional, "{kind} {version}: {findings:?}");
         assert!(of(kind, &format!("{group}/v1")).is_empty());
     }
-    let found = of("CustomResourceDefinition", "apiextensions.k8s.io/v1beta1");
-    let told: Vec<_> = found.iter().map(|it| (it.severity, it.refused)).collect();
-    assert_eq!(told, [(Severity::Error, true)]);
+    let findings = of("CustomResourceDefinition", "apiextensions.k8s.io/v1beta1");
+    let reported: Vec<_> = findings
+        .iter()
+        .map(|it| (it.severity, it.refused))
+        .collect();
+    assert_eq!(reported, [(Severity::Error, true)]);
     assert!(of("CustomResourceDefinition", "apiextensions.k8s.io/v1").is_empty());
 }
 
@@ -335,10 +341,10 @@ fn unknown_keys_below_items_are_dropped() {
                      "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
                          "type": "object", "properties": {"items": schema}}}}]},
         });
-        let found = findings(&definition.to_string()).into_iter();
-        let unknown = found.filter(|found| found.rule == Rule::UnknownField);
+        let findings = findings(&definition.to_string()).into_iter();
+        let unknown = findings.filter(|finding| finding.rule == Rule::UnknownField);
         unknown
-            .map(|found| (found.severity, found.refused))
+            .map(|finding| (finding.severity, finding.refused))
             .collect::<Vec<_>>()
     };
     let number = json!({"type": "integer", "foo": 1});
@@ -366,9 +372,9 @@ fn yaml_merge_key_duplicates_are_reported() {
     let base = "  - &v\n    expression: object.metadata.name != 'a'\n    message: a\n";
     let merged = policy(&format!("{base}  - <<: *v\n    message: b\n"));
     let twice = |text: &str| {
-        let found = findings(text).into_iter();
-        found
-            .filter(|found| found.rule == Rule::DuplicateKey)
+        let findings = findings(text).into_iter();
+        findings
+            .filter(|finding| finding.rule == Rule::DuplicateKey)
             .collect::<Vec<_>>()
     };
     assert_eq!(twice(&merged).len(), 1);
@@ -400,13 +406,15 @@ fn validating(expression: &str) -> String {
 
 #[track_caller]
 fn check_help(expression: &str, help: &str) {
-    let found = findings(&validating(expression)).into_iter();
-    let found: Vec<_> = found.filter(|it| it.severity != Severity::Note).collect();
-    let [only] = &*found else {
-        panic!("{expression}: {found:?}")
+    let findings = findings(&validating(expression)).into_iter();
+    let findings: Vec<_> = findings
+        .filter(|it| it.severity != Severity::Note)
+        .collect();
+    let [only] = &*findings else {
+        panic!("{expression}: {findings:?}")
     };
-    let told = only.help.as_deref().unwrap_or_default();
-    assert!(told.contains(help), "{expression}: {told}");
+    let reported = only.help.as_deref().unwrap_or_default();
+    assert!(reported.contains(help), "{expression}: {reported}");
 }
 
 #[test]
@@ -433,10 +441,10 @@ fn foreign_keywords_are_suggested() {
 fn misspelled_and_mistyped_fields_are_named() {
     let kind = |kind: &str| {
         let object = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "p"}});
-        let found = findings(&object.to_string());
-        found
+        let actual = findings(&object.to_string());
+        actual
             .iter()
-            .filter_map(|found| found.help.clone())
+            .filter_map(|finding| finding.help.clone())
             .collect::<Vec<_>>()
             .join(" ")
     };
@@ -451,8 +459,8 @@ fn misspelled_and_mistyped_fields_are_named() {
         .insert("failurePolicy".to_owned(), json!(true));
     let binding = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
         "metadata": {"name": "p"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}});
-    let found = findings(&format!("{policy}\n---\n{binding}"));
-    let helps: Vec<_> = found.iter().filter_map(|it| it.help.as_deref()).collect();
+    let actual = findings(&format!("{policy}\n---\n{binding}"));
+    let helps: Vec<_> = actual.iter().filter_map(|it| it.help.as_deref()).collect();
     assert!(
         helps
             .iter()
@@ -461,8 +469,8 @@ fn misspelled_and_mistyped_fields_are_named() {
     );
     // The binding finds the policy, although it is rejected.
     assert!(
-        found.iter().all(|it| it.rule != Rule::UnknownPolicy),
-        "{found:?}"
+        actual.iter().all(|it| it.rule != Rule::UnknownPolicy),
+        "{actual:?}"
     );
     let log = validating("true").replace("\"pods\"", "\"pods/log\"");
     assert!(

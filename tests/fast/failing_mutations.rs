@@ -44,9 +44,9 @@ fn findings(asked: &Asked, mutation: &Value) -> Vec<Value> {
             "mutations": [mutation]
         }
     });
-    let found = manifest::findings(&policy.to_string(), &[]).into_iter();
-    found
-        .filter(|found| found["rule"] == "failing-mutation")
+    let actual = manifest::findings(&policy.to_string(), &[]).into_iter();
+    actual
+        .filter(|finding| finding["rule"] == "failing-mutation")
         .collect()
 }
 
@@ -61,18 +61,18 @@ fn patched(expression: &str) -> Value {
 /// Asserts a warning with a request whose message contains `words`.
 #[track_caller]
 fn fails(asked: &Asked, mutation: &Value, words: &str) {
-    let found = findings(asked, mutation);
-    assert_eq!(found.len(), 1, "{mutation}: {found:#?}");
-    assert_eq!(found[0]["severity"], "warning", "{mutation}");
-    let message = found[0]["message"].as_str().unwrap();
+    let findings = findings(asked, mutation);
+    assert_eq!(findings.len(), 1, "{mutation}: {findings:#?}");
+    assert_eq!(findings[0]["severity"], "warning", "{mutation}");
+    let message = findings[0]["message"].as_str().unwrap();
     assert!(message.contains(words), "{mutation}: {message}");
-    assert!(found[0]["witness"]["request"].is_object(), "{mutation}");
+    assert!(findings[0]["witness"]["request"].is_object(), "{mutation}");
 }
 
 #[track_caller]
 fn holds(asked: &Asked, mutation: &Value) {
-    let found = findings(asked, mutation);
-    assert!(found.is_empty(), "{mutation}: {found:#?}");
+    let findings = findings(asked, mutation);
+    assert!(findings.is_empty(), "{mutation}: {findings:#?}");
 }
 
 #[test]
@@ -177,9 +177,9 @@ fn witness_satisfies_conditions_of_branch() {
     let add = r#"[JSONPatch{op: "add", path: "/metadata/labels/x", value: "3"}]"#;
     holds(&asked, &patched(add));
     let branch = r#"has(object.spec.nodeName) ? Object{spec: Object.spec{nodeSelector: {"a": "b"}}} : Object{}"#;
-    let found = findings(&asked, &applied(branch));
-    assert_eq!(found.len(), 1, "{found:#?}");
-    let object = &found[0]["witness"]["request"]["object"];
+    let findings = findings(&asked, &applied(branch));
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    let object = &findings[0]["witness"]["request"]["object"];
     assert!(object["metadata"]["labels"]["team"].is_string(), "{object}");
     assert!(object["spec"]["nodeName"].is_string(), "{object}");
 }

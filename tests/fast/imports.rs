@@ -109,8 +109,12 @@ fn imports(source: &str, module: &[String]) -> Vec<Import> {
     let mut starts: Vec<(usize, &str)> = Vec::new();
     for begin in &begins {
         let path = format!("{begin}::");
-        let found = code.match_indices(&path).map(|(at, _)| at);
-        starts.extend(found.filter(|at| is_word_at(*at)).map(|at| (at, &**begin)));
+        let matches = code.match_indices(&path).map(|(at, _)| at);
+        starts.extend(
+            matches
+                .filter(|at| is_word_at(*at))
+                .map(|at| (at, &**begin)),
+        );
     }
     starts.sort_unstable();
     let mut found = Vec::new();
@@ -210,22 +214,22 @@ fn circles<T: Clone + Ord>(imports: &BTreeMap<T, BTreeSet<T>>) -> BTreeSet<BTree
 #[test]
 fn imports_and_circles_are_found() {
     let path = |text: &str| -> ModulePath { text.split('/').map(str::to_owned).collect() };
-    let found = |source: &str, module: &str| -> Vec<ModulePath> {
+    let import_paths = |source: &str, module: &str| -> Vec<ModulePath> {
         let imports = imports(source, &path(module)).into_iter();
-        let found: BTreeSet<_> = imports.map(|import| import.path).collect();
-        found.into_iter().collect()
+        let paths: BTreeSet<_> = imports.map(|import| import.path).collect();
+        paths.into_iter().collect()
     };
     let source = "mod p;\nuse crate::a::B;\nuse crate::{c as i, d::{self, E, f}, g};\n#[cfg(test)]\nuse crate::nor_this;\n\
                   fn x() { super::h::y(); z::crate::no(); p::q(); }\nuse self::k;\n// use crate::not_this;\n\
                   #[cfg(test)]\nmod tests {\nuse crate::nor_that;\n";
     let wanted = ["a/B", "c", "d", "d/E", "d/f", "g", "h/y", "m/k", "m/p/q"];
-    assert_eq!(found(source, "m"), wanted.map(path));
+    assert_eq!(import_paths(source, "m"), wanted.map(path));
     let source = "use super::super::a;\nuse super::{b, super::c};";
-    assert_eq!(found(source, "m/n"), ["a", "c", "m/b"].map(path));
+    assert_eq!(import_paths(source, "m/n"), ["a", "c", "m/b"].map(path));
 
     let source = "pub(crate) use self::a::{B, C as D};\nuse self::e::F;\nfn f(_: D) {}\n";
-    let found = imports(source, &path("m"));
-    let names: Vec<_> = found
+    let named = imports(source, &path("m"));
+    let names: Vec<_> = named
         .iter()
         .map(|import| (import.name.as_deref().unwrap(), import.is_reexport))
         .collect();
@@ -350,12 +354,12 @@ fn file_import_circles_are_listed() {
         }
     }
     let list = read(KNOWN_CIRCLES);
-    let known = list
+    let listed = list
         .split("\n\n")
         .map(|circle| format!("{}\n", circle.trim_end()));
-    let known: BTreeSet<_> = known.collect();
-    let new: Vec<_> = found.difference(&known).cloned().collect();
-    let gone: Vec<_> = known.difference(&found).cloned().collect();
+    let listed: BTreeSet<_> = listed.collect();
+    let new: Vec<_> = found.difference(&listed).cloned().collect();
+    let gone: Vec<_> = listed.difference(&found).cloned().collect();
     assert!(
         new.is_empty() && gone.is_empty(),
         "circles that are not in {KNOWN_CIRCLES}:\n\n{}\ncircles that are to be removed from it:\n\n{}",

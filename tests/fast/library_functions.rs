@@ -38,11 +38,11 @@ fn evaluate(expression: &str, text: &str) -> Evaluation {
 fn check(rows: &[(&str, &str, u64)]) {
     for (expression, expected, cost) in rows {
         let evaluation = evaluate(expression, "");
-        let found = match evaluation.result {
+        let findings = match evaluation.result {
             Ok(value) => value.to_go_string(),
             Err(error) => format!("error: {error}"),
         };
-        assert_eq!(found, *expected, "{expression}");
+        assert_eq!(findings, *expected, "{expression}");
         assert_eq!(evaluation.cost, *cost, "{expression}");
     }
 }

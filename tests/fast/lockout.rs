@@ -25,16 +25,16 @@ const ASKS_FOR_LABEL: &str =
 
 /// Returns the severity and message of the findings of the rule.
 fn lockouts(manifest: &str) -> Vec<(String, String)> {
-    let found = manifest::findings(manifest, &[]);
+    let actual = manifest::findings(manifest, &[]);
     assert!(
-        found.iter().all(|found| found["severity"] != "error"),
-        "{found:#?}"
+        actual.iter().all(|finding| finding["severity"] != "error"),
+        "{actual:#?}"
     );
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-    found
+    actual
         .into_iter()
-        .filter(|found| found["rule"] == "lock-out")
-        .map(|found| (text(&found["severity"]), text(&found["message"])))
+        .filter(|finding| finding["rule"] == "lock-out")
+        .map(|finding| (text(&finding["severity"]), text(&finding["message"])))
         .collect()
 }
 
@@ -58,9 +58,9 @@ fn wildcard_policy_is_reported() {
             "UPDATE of endpointslices",
         ),
     ] {
-        let found = lockouts(&bound(group, resource, ASKS_FOR_LABEL, DENY));
-        let [(severity, message)] = &found[..] else {
-            panic!("{group} {resource}: {found:#?}")
+        let findings = lockouts(&bound(group, resource, ASKS_FOR_LABEL, DENY));
+        let [(severity, message)] = &findings[..] else {
+            panic!("{group} {resource}: {findings:#?}")
         };
         assert_eq!(severity, "warning", "{message}");
         assert!(message.contains(named), "{message}");
@@ -75,11 +75,11 @@ fn wildcard_policy_is_reported() {
 fn system_pods_are_a_note() {
     let privileged = "  validations:\n  - expression: object.spec.containers.all(c, \
                       !c.?securityContext.?privileged.orValue(false))\n";
-    let found = lockouts(&bound("", "pods", privileged, DENY));
-    assert_eq!(found[0].0, "note", "{found:#?}");
+    let findings = lockouts(&bound("", "pods", privileged, DENY));
+    assert_eq!(findings[0].0, "note", "{findings:#?}");
     assert!(
-        found[0].1.contains("CREATE of pods in kube-system"),
-        "{found:#?}"
+        findings[0].1.contains("CREATE of pods in kube-system"),
+        "{findings:#?}"
     );
 }
 
@@ -152,9 +152,9 @@ fn params_of_a_custom_kind_are_needed_at_start() {
     let kind = "  paramKind: {apiVersion: example.com/v1, kind: Limit}\n  validations:\n  - expression: 'true'\n";
     let binding =
         "  validationActions: [Deny]\n  paramRef: {name: a, parameterNotFoundAction: Allow}\n";
-    let found = lockouts(&bound("*", "*", kind, binding));
-    assert_eq!(found.len(), 1, "{found:#?}");
-    assert_eq!(found[0].0, "note");
+    let findings = lockouts(&bound("*", "*", kind, binding));
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    assert_eq!(findings[0].0, "note");
     assert_eq!(lockouts(&bound("apps", "*", kind, binding)), []);
     let ignored = format!("  failurePolicy: Ignore\n{kind}");
     assert_eq!(lockouts(&bound("*", "*", &ignored, binding)), []);
@@ -178,20 +178,20 @@ fn deletions_of_essential_objects() {
         bound(group, resource, spec, DENY).replace("[CREATE, UPDATE]", "[DELETE]")
     };
     let reads_object = "  validations:\n  - expression: \"!has(object.metadata.finalizers)\"\n";
-    let found = lockouts(&deleted("pods", reads_object));
-    let [(severity, message)] = &found[..] else {
-        panic!("{found:#?}")
+    let findings = lockouts(&deleted("pods", reads_object));
+    let [(severity, message)] = &findings[..] else {
+        panic!("{findings:#?}")
     };
     assert_eq!(severity, "warning");
     assert!(
         message.contains("DELETE of pods by its kubelet"),
         "{message}"
     );
-    let found = lockouts(&deleted("replicasets", reads_object));
-    assert_eq!(found[0].0, "note", "{found:#?}");
+    let findings = lockouts(&deleted("replicasets", reads_object));
+    assert_eq!(findings[0].0, "note", "{findings:#?}");
     assert!(
-        found[0].1.contains("generic-garbage-collector"),
-        "{found:#?}"
+        findings[0].1.contains("generic-garbage-collector"),
+        "{findings:#?}"
     );
     // A policy for marked objects blocks nothing.
     let protected = "  validations:\n  - expression: \"!('protected' in oldObject.metadata.?labels.orValue({}))\"\n";
@@ -213,9 +213,9 @@ fn missing_namespace_params() {
     };
     let deny = "{name: a, parameterNotFoundAction: Deny}";
     // The system namespaces may have the params.
-    let found = with("leases", deny);
-    let [(severity, message)] = &found[..] else {
-        panic!("{found:#?}")
+    let findings = with("leases", deny);
+    let [(severity, message)] = &findings[..] else {
+        panic!("{findings:#?}")
     };
     assert_eq!(severity, "note");
     assert!(
@@ -224,9 +224,9 @@ fn missing_namespace_params() {
     );
     assert!(message.contains("no params found"), "{message}");
     // Cluster-scoped objects cannot.
-    let found = with("*", deny);
-    assert_eq!(found[0].0, "warning", "{found:#?}");
-    assert!(found[0].1.contains("CREATE of nodes"), "{found:#?}");
+    let findings = with("*", deny);
+    assert_eq!(findings[0].0, "warning", "{findings:#?}");
+    assert!(findings[0].1.contains("CREATE of nodes"), "{findings:#?}");
     for reference in [
         "{name: a, parameterNotFoundAction: Allow}",
         "{name: a, namespace: default, parameterNotFoundAction: Deny}",

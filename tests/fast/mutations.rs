@@ -33,7 +33,7 @@ fn gvk_of(case: &Value) -> Gvk {
     Gvk::new(group, version, kind)
 }
 
-fn of_crd(crd: &Value) -> Types {
+fn crd_types(crd: &Value) -> Types {
     let crd = Crd::from_value(crd).unwrap();
     Types::of_crd(&crd, &crd.versions[0]).unwrap()
 }
@@ -59,23 +59,23 @@ fn recorded_merges_match_upstream() {
     for case in &cases {
         let gvk = gvk_of(case);
         let types = match case.get("crd") {
-            Some(crd) => of_crd(crd),
+            Some(crd) => crd_types(crd),
             None => Types::of_builtin(&builtin, &gvk).unwrap(),
         };
-        let found = merge::apply(
+        let findings = merge::apply(
             &types,
             &gvk,
             &case["live"],
             &Applied::from(&case["applied"]),
         );
-        let found = found
+        let findings = findings
             .map(|merged| go_json::to_text(&merged))
             .map_err(|error| error.to_string());
         let expected = match case.get("error") {
             Some(error) => Err(error.as_str().unwrap().to_owned()),
             None => Ok(case["result"].as_str().unwrap().to_owned()),
         };
-        assert_eq!(found, expected, "{case}");
+        assert_eq!(findings, expected, "{case}");
     }
     assert!(cases.len() >= 100, "{}", cases.len());
 }
@@ -84,7 +84,7 @@ fn recorded_merges_match_upstream() {
 fn recorded_patches_match_upstream() {
     let cases = lines(PATCHES);
     for case in &cases {
-        let found = match json_patch::apply(&case["object"], &operations(&case["patch"])) {
+        let findings = match json_patch::apply(&case["object"], &operations(&case["patch"])) {
             Ok(patched) => json_patch::decoded(patched)
                 .map(|patched| go_json::to_text(&patched))
                 .map_err(|error| format!("Internal error occurred: {error}")),
@@ -97,7 +97,7 @@ fn recorded_patches_match_upstream() {
             Some(error) => Err(error),
             None => Ok(text("result").unwrap()),
         };
-        assert_eq!(found, expected, "{case}");
+        assert_eq!(findings, expected, "{case}");
     }
     assert!(cases.len() >= 300, "{}", cases.len());
 }
@@ -106,7 +106,7 @@ fn deployment(metadata: &Value, spec: &Value) -> Value {
     json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
 }
 
-fn of_containers(containers: &Value) -> Value {
+fn with_containers(containers: &Value) -> Value {
     json!({"template": {"spec": {"containers": containers}}})
 }
 
@@ -120,7 +120,7 @@ fn the_table_of_json_patches() {
     let spec = |spec: Value| deployment(&json!({}), &spec);
     let containers = |names: &[&str]| {
         let containers = names.iter().map(|name| json!({"name": name})).collect();
-        spec(of_containers(&containers))
+        spec(with_containers(&containers))
     };
     let replace_after_test = |value| json!([{"op": "test", "path": "/spec/replicas", "value": value}, {"op": "replace", "path": "/spec/replicas", "value": 3}]);
     let one = |op: &str, path: &str| json!([{"op": op, "path": path}]);
@@ -222,11 +222,11 @@ fn the_table_of_json_patches() {
         ),
     ];
     for (object, patch, expected) in cases {
-        let found = match json_patch::apply(&object, &operations(&patch)) {
+        let findings = match json_patch::apply(&object, &operations(&patch)) {
             Err(PatchError::TestFailed(_)) => object,
             other => other.unwrap(),
         };
-        assert_eq!(found, expected, "{patch}");
+        assert_eq!(findings, expected, "{patch}");
     }
     let patch = set("replace", &at("-"), x());
     let error = json_patch::apply(&containers(&["a"]), &operations(&patch)).unwrap_err();
@@ -256,7 +256,7 @@ fn the_table_of_apply_configurations() {
     };
     let volumes = |volumes: Value| json!({"template": {"spec": {"volumes": volumes}}});
     let path = json!({"name": "y", "hostPath": {"path": "a"}});
-    let env = |env: Value| of_containers(&json!([{"name": "nginx", "env": env}]));
+    let env = |env: Value| with_containers(&json!([{"name": "nginx", "env": env}]));
     let doubled = json!([{"name": "test", "value": "a"}, {"name": "test", "value": "b"}]);
     let with_replicas = |mut spec: Value, replicas: i64| {
         spec["replicas"] = json!(replicas);
@@ -445,7 +445,7 @@ fn large_lists_merge_in_linear_time() {
                 "items": {"type": "object", "properties": {"name": {"type": "string"}}}},
         }}}}],
     }});
-    let types = of_crd(&crd);
+    let types = crd_types(&crd);
     let gvk = Gvk::new("example.com", "v1", "Box");
     let items = |names: &mut dyn Iterator<Item = u32>| -> Value {
         json!({"items": names.map(|n| json!({"name": n.to_string()})).collect::<Vec<_>>()})

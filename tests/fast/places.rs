@@ -213,18 +213,20 @@ fn findings_are_at_the_offending_token_in_all_styles() {
     for (policy, n, style, at, is_plain, token) in &wanted {
         let name = format!("p{policy}");
         let field_ref = format!("spec.validations[{n}].expression");
-        let found: Vec<_> = report
+        let findings: Vec<_> = report
             .findings
             .iter()
-            .filter(|found| {
+            .filter(|finding| {
                 // Other errors of the expressions are ignored.
-                matches!(found.rule, Rule::UndefinedField | Rule::UndeclaredReference)
-                    && found.owner == Owner::Policy(name.clone())
-                    && found.field_ref.as_ref() == Some(&field_ref)
+                matches!(
+                    finding.rule,
+                    Rule::UndefinedField | Rule::UndeclaredReference
+                ) && finding.owner == Owner::Policy(name.clone())
+                    && finding.field_ref.as_ref() == Some(&field_ref)
             })
             .collect();
-        let [found] = &found[..] else {
-            panic!("{field_ref} of {name}, {style:?}: {found:?}\n{text}")
+        let [findings] = &findings[..] else {
+            panic!("{field_ref} of {name}, {style:?}: {findings:?}\n{text}")
         };
         let before = &text[..*at];
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
@@ -234,10 +236,10 @@ fn findings_are_at_the_offending_token_in_all_styles() {
         };
         let written = &text[*at..];
         let line = written.lines().next().unwrap();
-        assert_eq!(found.location.place, Some(exact), "{style:?}, {line:?}");
+        assert_eq!(findings.location.place, Some(exact), "{style:?}, {line:?}");
         if *is_plain {
             assert!(written.starts_with(token), "{style:?}, {line:?}");
-            assert_eq!(found.location.length, token.chars().count(), "{line:?}");
+            assert_eq!(findings.location.length, token.chars().count(), "{line:?}");
         }
         styles.insert(*style);
     }

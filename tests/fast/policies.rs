@@ -103,16 +103,19 @@ fn check(case: &Case, failures: &mut String) -> usize {
         expect(is_met, &format!("warnings {warnings:?}"));
     }
     for text in &case.accepted {
-        let found = compile(case, text);
+        let findings = compile(case, text);
         expect(
-            found.iter().all(Option::is_none),
-            &format!("{text}: {found:?}"),
+            findings.iter().all(Option::is_none),
+            &format!("{text}: {findings:?}"),
         );
     }
     for (text, part) in &case.refused {
-        let found = compile(case, text);
+        let findings = compile(case, text);
         let is_refused = |error: &Option<String>| error.as_ref().is_some_and(|e| e.contains(part));
-        expect(found.iter().all(is_refused), &format!("{text}: {found:?}"));
+        expect(
+            findings.iter().all(is_refused),
+            &format!("{text}: {findings:?}"),
+        );
     }
     assert!(n > 0, "{}: nothing is expected", case.name);
     n

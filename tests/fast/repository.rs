@@ -559,7 +559,7 @@ pub(crate) fn all_rust_files() -> Vec<String> {
 /// Returns the lines on which a doc comment opens with a question word.
 fn questions(source: &str) -> Vec<usize> {
     let mut within = false;
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     for (n, line) in source.lines().enumerate() {
         let line = line.trim_start();
         let text = line
@@ -569,10 +569,10 @@ fn questions(source: &str) -> Vec<usize> {
         within = text.is_some();
         let text = text.unwrap_or_default();
         if opens && (text.starts_with(" What ") || text.starts_with(" Whether ")) {
-            found.push(n + 1);
+            findings.push(n + 1);
         }
     }
-    found
+    findings
 }
 
 /// The first word of a doc comment is a noun or a verb, as rustdoc's lists need.
@@ -582,14 +582,14 @@ fn doc_comments_open_with_noun_or_verb() {
     assert_eq!(questions(example), [1, 6]);
     let files = all_rust_files();
     assert!(files.len() > 300, "{}", files.len());
-    let found: Vec<_> = files
+    let findings: Vec<_> = files
         .iter()
         .flat_map(|file| {
             let lines = questions(&read(file));
             lines.into_iter().map(move |line| format!("{file}:{line}"))
         })
         .collect();
-    assert!(found.is_empty(), "{}", found.join("\n"));
+    assert!(findings.is_empty(), "{}", findings.join("\n"));
 }
 
 /// The maximum number of lines of a file that is not a table.
@@ -617,6 +617,6 @@ fn modules_of_folders_are_mod_files() {
         let folder = file.replace(".rs", "/");
         files.iter().any(|other| other.starts_with(&folder))
     };
-    let found: Vec<_> = files.iter().filter(has_folder).collect();
-    assert!(found.is_empty(), "move to x/mod.rs: {found:?}");
+    let findings: Vec<_> = files.iter().filter(has_folder).collect();
+    assert!(findings.is_empty(), "move to x/mod.rs: {findings:?}");
 }

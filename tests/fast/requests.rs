@@ -44,14 +44,24 @@ fn first(documents: &[Value]) -> (CaseOutcome, String) {
 
 #[track_caller]
 fn allowed(resources: &[&str], expression: &str, request: &Value) {
-    let found = outcome(resources, expression, request);
-    assert_eq!(found.0, CaseOutcome::Passed, "{expression}: {}", found.1);
+    let findings = outcome(resources, expression, request);
+    assert_eq!(
+        findings.0,
+        CaseOutcome::Passed,
+        "{expression}: {}",
+        findings.1
+    );
 }
 
 #[track_caller]
 fn denied(resources: &[&str], expression: &str, request: &Value) {
-    let found = outcome(resources, expression, request);
-    assert_eq!(found.0, CaseOutcome::Failed, "{expression}: {}", found.1);
+    let findings = outcome(resources, expression, request);
+    assert_eq!(
+        findings.0,
+        CaseOutcome::Failed,
+        "{expression}: {}",
+        findings.1
+    );
 }
 
 #[track_caller]
@@ -68,16 +78,16 @@ fn pod(metadata: &Value) -> Value {
 
 #[test]
 fn generated_name_is_set_for_validation() {
-    let made = pod(&json!({"generateName": "x-", "namespace": "default"}));
+    let generated = pod(&json!({"generateName": "x-", "namespace": "default"}));
     let pods = &["pods"];
     allowed(
         pods,
         "request.name.startsWith('x-') && request.name.size() == 7",
-        &made,
+        &generated,
     );
-    allowed(pods, "request.name == object.metadata.name", &made);
-    allowed(pods, "object.metadata.generateName == 'x-'", &made);
-    denied(pods, "!has(request.name)", &made);
+    allowed(pods, "request.name == object.metadata.name", &generated);
+    allowed(pods, "object.metadata.generateName == 'x-'", &generated);
+    denied(pods, "!has(request.name)", &generated);
     allowed(
         pods,
         "request.name == 'y'",
@@ -86,10 +96,10 @@ fn generated_name_is_set_for_validation() {
     allowed(
         pods,
         "request.name.matches('^x-[bcdfghjklmnpqrstvwxz2456789]{5}$')",
-        &made,
+        &generated,
     );
     // A random name equals no name.
-    denied(pods, "request.name == 'x-abcde'", &made);
+    denied(pods, "request.name == 'x-abcde'", &generated);
     // The request has no namespace then, as its handler reads it from the written name.
     let namespace = json!({"object": {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "x-"}}});
     allowed(
@@ -101,14 +111,14 @@ fn generated_name_is_set_for_validation() {
 
 #[test]
 fn dependence_on_generated_suffix_is_pending() {
-    let made = pod(&json!({"generateName": "x-"}));
+    let generated = pod(&json!({"generateName": "x-"}));
     let why = "the end of the name that the API server makes";
     for expression in [
         "request.name.matches('^x-[a-z]+$')",
         "object.metadata.name.matches('[0-9]$')",
         "!object.metadata.name.endsWith('x')",
     ] {
-        unknown(&["pods"], expression, &made, why);
+        unknown(&["pods"], expression, &generated, why);
     }
 }
 

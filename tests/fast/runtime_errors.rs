@@ -27,18 +27,20 @@ use crate::manifest;
 pub(crate) fn runtime_errors(manifest: &str, crds: &[PathBuf]) -> Vec<Value> {
     let findings = manifest::findings(manifest, crds);
     assert!(
-        findings.iter().all(|found| found["severity"] != "error"),
+        findings
+            .iter()
+            .all(|finding| finding["severity"] != "error"),
         "{findings:#?}"
     );
-    let is_runtime_error = |found: &Value| {
-        let rule = found["rule"].as_str().unwrap();
+    let is_runtime_error = |finding: &Value| {
+        let rule = finding["rule"].as_str().unwrap();
         let others = [
             "param-scope",
             "failing-conversion",
             "division-by-zero",
             "int-or-string",
         ];
-        found["witness"].is_object() && (rule.starts_with("absent-") || others.contains(&rule))
+        finding["witness"].is_object() && (rule.starts_with("absent-") || others.contains(&rule))
     };
     findings.into_iter().filter(is_runtime_error).collect()
 }
@@ -60,7 +62,7 @@ pub(crate) const POD: (&str, &str, &str) = ("", "v1", "pods");
 pub(crate) const DEPLOYMENT: (&str, &str, &str) = ("apps", "v1", "deployments");
 
 /// Returns the rule and the path of each finding about a validation.
-pub(crate) fn of_validation(
+pub(crate) fn validation_findings(
     resource: (&str, &str, &str),
     operations: &str,
     expression: &str,
@@ -70,10 +72,10 @@ pub(crate) fn of_validation(
 }
 
 pub(crate) fn shown(findings: &[Value]) -> Vec<String> {
-    let text = |found: &Value| {
-        let message = found["message"].as_str().unwrap();
+    let text = |finding: &Value| {
+        let message = finding["message"].as_str().unwrap();
         let subject = message.split('`').nth(1).unwrap();
-        format!("{} {subject}", found["rule"].as_str().unwrap())
+        format!("{} {subject}", finding["rule"].as_str().unwrap())
     };
     findings.iter().map(text).collect()
 }
@@ -85,8 +87,8 @@ pub(crate) fn fails(
     expression: &str,
     expected: &[&str],
 ) {
-    let found = of_validation(resource, operations, expression);
-    assert_eq!(found, expected, "{expression}");
+    let findings = validation_findings(resource, operations, expression);
+    assert_eq!(findings, expected, "{expression}");
 }
 
 #[track_caller]
@@ -163,8 +165,8 @@ fn misplaced_guards_are_reported() {
     );
     // Another validation is not a guard.
     let spec = "  validations:\n  - expression: has(object.metadata.labels)\n  - expression: \"'a' in object.metadata.labels\"\n";
-    let found = runtime_errors(&policy(POD, "CREATE", spec), &[]);
-    assert_eq!(shown(&found), ["absent-field object.metadata.labels"]);
+    let findings = runtime_errors(&policy(POD, "CREATE", spec), &[]);
+    assert_eq!(shown(&findings), ["absent-field object.metadata.labels"]);
 }
 
 #[test]
@@ -241,9 +243,9 @@ fn null_roots_are_reported_by_operation() {
 fn one_cause_is_reported_once() {
     let spec = "  validations:\n  - expression: object.metadata.name != 'a'\n  - expression: object.metadata.name != 'b'\n  \
                 - expression: object.metadata.name != 'c'\n";
-    let found = runtime_errors(&policy(POD, "CREATE, DELETE", spec), &[]);
-    let [only] = &found[..] else {
-        panic!("{found:#?}")
+    let findings = runtime_errors(&policy(POD, "CREATE, DELETE", spec), &[]);
+    let [only] = &findings[..] else {
+        panic!("{findings:#?}")
     };
     let help = only["help"].as_str().unwrap();
     assert!(help.contains("so do 2 other expressions"), "{help}");
@@ -252,9 +254,9 @@ fn one_cause_is_reported_once() {
 #[test]
 fn severity_follows_failure_policy() {
     let severity = |spec: &str| {
-        let found = runtime_errors(&policy(POD, "CREATE", spec), &[]);
-        let severity = |found: &Value| found["severity"].as_str().unwrap().to_owned();
-        found.iter().map(severity).collect::<Vec<_>>()
+        let findings = runtime_errors(&policy(POD, "CREATE", spec), &[]);
+        let severity = |finding: &Value| finding["severity"].as_str().unwrap().to_owned();
+        findings.iter().map(severity).collect::<Vec<_>>()
     };
     let validation = "  validations:\n  - expression: object.spec.nodeName != 'a'\n";
     assert_eq!(severity(validation), ["warning"]);
@@ -280,8 +282,8 @@ fn absent_params_are_reported() {
             policy(POD, "CREATE", spec)
         )
     };
-    let found = runtime_errors(&binding(""), &[]);
-    assert_eq!(shown(&found), [""; 0], "has() of null is false");
+    let findings = runtime_errors(&binding(""), &[]);
+    assert_eq!(shown(&findings), [""; 0], "has() of null is false");
     let spec_read = binding("").replace("has(params.data)", "params.metadata.name != ''");
     assert_eq!(
         shown(&runtime_errors(&spec_read, &[])),
@@ -291,11 +293,11 @@ fn absent_params_are_reported() {
     assert_eq!(shown(&runtime_errors(&binding(named), &[])), [""; 0]);
     let cluster = binding(named).replace("kind: ConfigMap", "kind: Namespace");
     let cluster = cluster.replace("has(params.data)", "has(params.metadata)");
-    let found = runtime_errors(&cluster, &[]);
-    assert_eq!(found.len(), 1, "{found:#?}");
-    assert_eq!(found[0]["rule"], "param-scope");
+    let findings = runtime_errors(&cluster, &[]);
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    assert_eq!(findings[0]["rule"], "param-scope");
     assert_eq!(
-        found[0]["witness"]["error"],
+        findings[0]["witness"]["error"],
         "paramRef.namespace must not be provided for a cluster-scoped `paramKind`"
     );
 }
@@ -323,30 +325,30 @@ fn witness_matches_selectors() {
             "  matchConstraints:\n",
             &format!("  matchConstraints:\n    {selector}\n"),
         );
-        let found = runtime_errors(&manifest, &[]);
-        let namespace = &found[0]["witness"]["namespaceObject"]["metadata"];
-        assert_eq!(namespace["name"], name, "{selector}: {found:#?}");
+        let findings = runtime_errors(&manifest, &[]);
+        let namespace = &findings[0]["witness"]["namespaceObject"]["metadata"];
+        assert_eq!(namespace["name"], name, "{selector}: {findings:#?}");
         assert_eq!(namespace["labels"]["kubernetes.io/metadata.name"], name);
-        assert_eq!(found[0]["witness"]["request"]["namespace"], name);
+        assert_eq!(findings[0]["witness"]["request"]["namespace"], name);
         let binding = format!(
             "---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {{name: b}}\n\
              spec:\n  policyName: p\n  validationActions: [Deny]\n  matchResources: {{{selector}}}\n  paramRef: \
              {{name: a, namespace: a, parameterNotFoundAction: Allow}}\n"
         );
         let manifest = format!("{}{binding}", policy(DEPLOYMENT, "CREATE", kind));
-        let found = runtime_errors(&manifest, &[]);
-        assert_eq!(found.len(), 1, "{selector}: {found:#?}");
-        assert_eq!(found[0]["rule"], "param-scope");
-        let namespace = &found[0]["witness"]["namespaceObject"]["metadata"];
-        assert_eq!(namespace["name"], name, "{found:#?}");
+        let findings = runtime_errors(&manifest, &[]);
+        assert_eq!(findings.len(), 1, "{selector}: {findings:#?}");
+        assert_eq!(findings[0]["rule"], "param-scope");
+        let namespace = &findings[0]["witness"]["namespaceObject"]["metadata"];
+        assert_eq!(namespace["name"], name, "{findings:#?}");
     }
 }
 
 #[test]
 fn report_has_witness_and_guard() {
     let spec = "  validations:\n  - expression: object.metadata.labels.team != ''\n";
-    let found = runtime_errors(&policy(POD, "CREATE", spec), &[]);
-    let witness = &found[0]["witness"];
+    let findings = runtime_errors(&policy(POD, "CREATE", spec), &[]);
+    let witness = &findings[0]["witness"];
     assert_eq!(witness["error"], "no such key: labels");
     assert_eq!(witness["request"]["operation"], "CREATE");
     assert_eq!(witness["request"]["oldObject"], Value::Null);
@@ -356,10 +358,10 @@ fn report_has_witness_and_guard() {
     );
     assert_eq!(witness["namespaceObject"]["metadata"]["name"], "default");
     assert_eq!(
-        found[0]["message"],
+        findings[0]["message"],
         "`object.metadata.labels` may be absent: CREATE of a Pod without metadata.labels fails with `no such key: labels`"
     );
-    let help = found[0]["help"].as_str().unwrap();
+    let help = findings[0]["help"].as_str().unwrap();
     assert!(
         help.contains("`has(object.metadata.labels) && has(object.metadata.labels.team) && ...`"),
         "{help}"
@@ -380,9 +382,9 @@ fn costly_expressions_stay_within_budget() {
     let nested = format!(
         "[{numbers}].all(a, [{numbers}].all(b, [{numbers}].all(c, a + b + c >= 0))) && object.spec.nodeName == ''"
     );
-    assert_eq!(of_validation(POD, "CREATE", &nested), [""; 0]);
+    assert_eq!(validation_findings(POD, "CREATE", &nested), [""; 0]);
     let many = vec!["(has(object.spec.nodeName) || object.spec.hostname == 'a')"; 200].join(" && ");
-    assert!(of_validation(POD, "CREATE", &many).len() <= 1);
+    assert!(validation_findings(POD, "CREATE", &many).len() <= 1);
     let doubled: Vec<_> = (1..60)
         .map(|n| {
             format!(
@@ -396,8 +398,8 @@ fn costly_expressions_stay_within_budget() {
         "  variables:\n  - {{name: v0, expression: object.spec.hostNetwork}}\n{doubled}  validations:\n  - expression: \
          variables.v59\n"
     );
-    let found = runtime_errors(&policy(POD, "CREATE", &spec), &[]);
-    assert_eq!(shown(&found), ["absent-field object.spec.hostNetwork"]);
+    let findings = runtime_errors(&policy(POD, "CREATE", &spec), &[]);
+    assert_eq!(shown(&findings), ["absent-field object.spec.hostNetwork"]);
 }
 
 /// Returns true if an expression failed in `evaluation`.
@@ -496,11 +498,13 @@ fn witnesses_of_repository_policies_fail() {
 fn proof(rule: &str, expression: &str) -> (Value, bool) {
     let spec = format!("  validations:\n  - expression: {}\n", json!(expression));
     let findings = manifest::findings(&policy(DEPLOYMENT, "CREATE", &spec), &[]);
-    let mut of_rule = findings.iter().filter(|found| found["rule"] == json!(rule));
-    let found = of_rule.next().unwrap_or_else(|| panic!("{findings:#?}"));
+    let mut of_rule = findings
+        .iter()
+        .filter(|finding| finding["rule"] == json!(rule));
+    let actual = of_rule.next().unwrap_or_else(|| panic!("{findings:#?}"));
     (
-        found["witness"]["error"].clone(),
-        found["unproven"] == json!(true),
+        actual["witness"]["error"].clone(),
+        actual["unproven"] == json!(true),
     )
 }
 
@@ -557,8 +561,8 @@ fn help_on(expression: &str) -> String {
         "  matchConditions:\n  - name: a\n    expression: {}\n  validations:\n  - expression: 'true'\n",
         json!(expression)
     );
-    let found = runtime_errors(&policy(POD, "CREATE", &spec), &[]);
-    found[0]["help"].as_str().unwrap().to_owned()
+    let findings = runtime_errors(&policy(POD, "CREATE", &spec), &[]);
+    findings[0]["help"].as_str().unwrap().to_owned()
 }
 
 #[test]
@@ -627,7 +631,7 @@ fn guard_of_negation_is_inside() {
 }
 
 /// Returns the findings of `wildcard-kinds` for a validation of `resources` in the group apps, with the witness kind.
-fn of_wildcards(resources: &str, spec: &str, expression: &str) -> Vec<String> {
+fn wildcard_findings(resources: &str, spec: &str, expression: &str) -> Vec<String> {
     let spec = format!(
         "{spec}  validations:\n  - expression: {}\n",
         json!(expression)
@@ -635,14 +639,14 @@ fn of_wildcards(resources: &str, spec: &str, expression: &str) -> Vec<String> {
     let findings = manifest::findings(&policy(("apps", "v1", resources), "CREATE", &spec), &[]);
     let partial = findings
         .iter()
-        .filter(|found| found["rule"] == "wildcard-kinds");
-    let shown = partial.map(|found| {
-        assert_eq!(found["severity"], "note", "{found}");
-        let kind = &found["witness"]["request"]["kind"]["kind"];
+        .filter(|finding| finding["rule"] == "wildcard-kinds");
+    let shown = partial.map(|finding| {
+        assert_eq!(finding["severity"], "note", "{finding}");
+        let kind = &finding["witness"]["request"]["kind"]["kind"];
         format!(
             "{}: {}",
             kind.as_str().unwrap(),
-            found["message"].as_str().unwrap()
+            finding["message"].as_str().unwrap()
         )
     });
     shown.collect()
@@ -650,25 +654,25 @@ fn of_wildcards(resources: &str, spec: &str, expression: &str) -> Vec<String> {
 
 #[test]
 fn failing_wildcard_kinds_are_reported() {
-    let found = of_wildcards("*", "", "object.spec.replicas > 1");
+    let findings = wildcard_findings("*", "", "object.spec.replicas > 1");
     let said = "the expression fails for 2 of the 5 kinds that the rules match by wildcards";
-    assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].ends_with(said), "{found:?}");
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert!(findings[0].ends_with(said), "{findings:?}");
     assert!(
-        found[0].starts_with("ControllerRevision: ") || found[0].starts_with("DaemonSet: "),
-        "{found:?}"
+        findings[0].starts_with("ControllerRevision: ") || findings[0].starts_with("DaemonSet: "),
+        "{findings:?}"
     );
     for sound in [
         "!has(object.spec) || !has(object.spec.replicas) || object.spec.replicas > 1",
         "object.kind in ['ControllerRevision', 'DaemonSet'] || object.spec.replicas > 1",
         "object.metadata.name != 'a'",
     ] {
-        assert!(of_wildcards("*", "", sound).is_empty(), "{sound}");
+        assert!(wildcard_findings("*", "", sound).is_empty(), "{sound}");
     }
     let narrowed =
         "  matchConditions:\n  - {name: a, expression: 'object.kind == \"Deployment\"'}\n";
-    assert!(of_wildcards("*", narrowed, "object.spec.replicas > 1").is_empty());
+    assert!(wildcard_findings("*", narrowed, "object.spec.replicas > 1").is_empty());
     // A rule that names the kind means it, and a failure for all kinds is a warning.
-    assert!(of_wildcards("deployments", "", "object.spec.replicas > 1").is_empty());
-    assert!(of_wildcards("*", "", "object.spec.replica > 1").is_empty());
+    assert!(wildcard_findings("deployments", "", "object.spec.replicas > 1").is_empty());
+    assert!(wildcard_findings("*", "", "object.spec.replica > 1").is_empty());
 }

@@ -189,9 +189,9 @@ fn scale_of_zero_lacks_replicas() {
 /// Returns the help of the only finding for a validation.
 fn help(resource: (&str, &str, &str), expression: &str) -> String {
     let spec = format!("  validations:\n  - expression: {}\n", json!(expression));
-    let found = runtime_errors(&policy(resource, "CREATE, UPDATE", &spec), &[]);
-    assert_eq!(found.len(), 1, "{found:#?}");
-    found[0]["help"].as_str().unwrap().to_owned()
+    let findings = runtime_errors(&policy(resource, "CREATE, UPDATE", &spec), &[]);
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    findings[0]["help"].as_str().unwrap().to_owned()
 }
 
 #[test]
@@ -272,20 +272,21 @@ spec:
 ";
 
 /// Returns the findings for a validation of a Gadget: rule, marked text and help.
-fn of_gadget(expression: &str) -> Vec<[String; 3]> {
+fn gadget_findings(expression: &str) -> Vec<[String; 3]> {
     let guarded = format!("has(object.spec) && {expression}");
     let spec = format!("  validations:\n  - expression: {}\n", json!(guarded));
     let manifest = policy(GADGETS, "CREATE", &spec) + GADGET;
-    let found = crate::manifest::findings(&manifest, &[]).into_iter();
-    let found = found.filter(|found| found["witness"].is_object());
-    let text = |found: &serde_json::Value, field: &str| found[field].as_str().unwrap().to_owned();
-    found
-        .map(|found| {
-            let message = text(&found, "message");
+    let actual = crate::manifest::findings(&manifest, &[]).into_iter();
+    let actual = actual.filter(|finding| finding["witness"].is_object());
+    let text =
+        |finding: &serde_json::Value, field: &str| finding[field].as_str().unwrap().to_owned();
+    actual
+        .map(|finding| {
+            let message = text(&finding, "message");
             let subject = message.split(':').next().unwrap().to_owned();
-            let help = text(&found, "help");
+            let help = text(&finding, "help");
             let help = help.split(';').next().unwrap().to_owned();
-            [text(&found, "rule"), subject, help]
+            [text(&finding, "rule"), subject, help]
         })
         .collect()
 }
@@ -293,7 +294,7 @@ fn of_gadget(expression: &str) -> Vec<[String; 3]> {
 #[test]
 fn nullable_crd_fields_may_be_null() {
     assert_eq!(
-        of_gadget("has(object.spec.note) && object.spec.note.size() > 0"),
+        gadget_findings("has(object.spec.note) && object.spec.note.size() > 0"),
         [[
             "absent-field",
             "`object.spec.note` may be null",
@@ -304,7 +305,7 @@ fn nullable_crd_fields_may_be_null() {
         "has(object.spec.note) && object.spec.note != null && object.spec.note.size() > 0",
         "has(object.spec.plain) && object.spec.plain.size() > 0",
     ] {
-        assert_eq!(of_gadget(guarded), <[[String; 3]; 0]>::default());
+        assert_eq!(gadget_findings(guarded), <[[String; 3]; 0]>::default());
     }
 }
 
@@ -313,7 +314,7 @@ fn number_may_be_int_or_double() {
     let rule = "no-matching-overload";
     let help = "convert it: `double(object.spec.ratio)`, beside doubles such as `1.0`";
     assert_eq!(
-        of_gadget("has(object.spec.ratio) && object.spec.ratio + 1.0 > 0.5"),
+        gadget_findings("has(object.spec.ratio) && object.spec.ratio + 1.0 > 0.5"),
         [[
             rule,
             "`object.spec.ratio` may be whole, and then is an int",
@@ -321,7 +322,7 @@ fn number_may_be_int_or_double() {
         ]]
     );
     assert_eq!(
-        of_gadget("has(object.spec.ratio) && object.spec.ratio * 2 > 0"),
+        gadget_findings("has(object.spec.ratio) && object.spec.ratio * 2 > 0"),
         [[
             rule,
             "`object.spec.ratio` may be a fraction, and then is a double",
@@ -334,6 +335,6 @@ fn number_may_be_int_or_double() {
         // No integer is within its limits.
         "has(object.spec.share) && object.spec.share + 1.0 > 0.5",
     ] {
-        assert_eq!(of_gadget(sound), <[[String; 3]; 0]>::default());
+        assert_eq!(gadget_findings(sound), <[[String; 3]; 0]>::default());
     }
 }

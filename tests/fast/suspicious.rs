@@ -41,15 +41,19 @@ fn found(spec: &serde_json::Value) -> Vec<String> {
     let of_rules = report
         .findings
         .iter()
-        .filter(|found| RULES.contains(&found.rule));
-    let shown = of_rules.map(|found| {
-        let place = found.location.place.unwrap();
+        .filter(|finding| RULES.contains(&finding.rule));
+    let shown = of_rules.map(|finding| {
+        let place = finding.location.place.unwrap();
         let at: String = text
             .chars()
             .skip(place.column - 1)
-            .take(found.location.length)
+            .take(finding.location.length)
             .collect();
-        format!("{} {} at {at}", found.severity.as_str(), found.rule.id())
+        format!(
+            "{} {} at {at}",
+            finding.severity.as_str(),
+            finding.rule.id()
+        )
     });
     shown.collect()
 }
@@ -72,9 +76,9 @@ fn spec(
 fn check_all(cases: &[(&str, &[&str])], of: impl Fn(&str) -> serde_json::Value) {
     let mut wrong = String::new();
     for (text, expect) in cases {
-        let found = found(&of(text));
-        if found != *expect {
-            writeln!(wrong, "{text}: {found:?}").unwrap();
+        let findings = found(&of(text));
+        if findings != *expect {
+            writeln!(wrong, "{text}: {findings:?}").unwrap();
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
@@ -306,11 +310,11 @@ fn literal_globs_are_reported() {
             let mut rule = spec["matchConstraints"]["resourceRules"][0].clone();
             rule["resourceNames"] = json!([name]);
             spec["matchConstraints"][field] = json!([rule]);
-            let found = found(&spec);
-            let is_found = found
+            let findings = found(&spec);
+            let is_found = findings
                 .iter()
-                .any(|found| found.starts_with("warning impossible-value"));
-            assert_eq!(is_found, expect, "{field} {name}: {found:?}");
+                .any(|finding| finding.starts_with("warning impossible-value"));
+            assert_eq!(is_found, expect, "{field} {name}: {findings:?}");
         }
     }
 }
@@ -355,11 +359,11 @@ fn removable_labels_are_reported() {
     };
     let guard = "has(object.metadata.labels) && 'frozen' in object.metadata.labels";
     let guarded = "object.spec.template == oldObject.spec.template";
-    let found = of(&["UPDATE"], guard, guarded);
-    assert_eq!(found, ["note removable-label at .labels"]);
+    let findings = of(&["UPDATE"], guard, guarded);
+    assert_eq!(findings, ["note removable-label at .labels"]);
     let optional = "object.metadata.?annotations[?'a'].orValue('') == 'b'";
-    let found = of(&["*"], optional, guarded);
-    assert_eq!(found, ["note removable-label at .?annotations"]);
+    let findings = of(&["*"], optional, guarded);
+    assert_eq!(findings, ["note removable-label at .?annotations"]);
     let silent: &[(&[&str], &str, &str)] = &[
         // No existing object is guarded.
         (&["UPDATE"], guard, "object.spec.template.spec.hostNetwork"),
@@ -447,7 +451,7 @@ fn contradictory_selectors_are_reported() {
         constraints.insert("namespaceSelector".to_owned(), selector);
         found(&spec)
             .iter()
-            .map(|found| found.split(" at ").next().unwrap().to_owned())
+            .map(|finding| finding.split(" at ").next().unwrap().to_owned())
             .collect::<Vec<_>>()
     };
     let both = json!({"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]});
@@ -468,7 +472,7 @@ fn namespace_selectors_of_cluster_scoped_kinds_are_reported() {
         spec["matchConstraints"]["namespaceSelector"] = selector;
         found(&spec)
             .iter()
-            .any(|found| found.starts_with("warning ineffective-selector"))
+            .any(|finding| finding.starts_with("warning ineffective-selector"))
     };
     let labels = || json!({"matchLabels": {"a": "b"}});
     assert!(of("", &["persistentvolumes", "nodes"], labels()));
@@ -500,7 +504,7 @@ fn params_with_own_crd_are_reported() {
         }
         found(&spec)
             .iter()
-            .filter(|found| found.contains("lock-out"))
+            .filter(|finding| finding.contains("lock-out"))
             .count()
     };
     assert_eq!(of("ex.io/v1", &["CREATE"], json!({})), 1);
@@ -578,8 +582,8 @@ fn bindings() {
         let of_binding = report
             .findings
             .iter()
-            .filter(|found| matches!(found.owner, Owner::Binding(_)));
-        let rules: Vec<_> = of_binding.map(|found| found.rule.id()).collect();
+            .filter(|finding| matches!(finding.owner, Owner::Binding(_)));
+        let rules: Vec<_> = of_binding.map(|finding| finding.rule.id()).collect();
         assert_eq!(rules, expect, "{text}");
     }
 }
@@ -599,10 +603,10 @@ fn unsatisfiable_match_conditions_are_reported() {
         "request.kind.version == 'v2'",
         "request.kind.kind in ['Pod', 'Job']",
     ] {
-        let found = of_condition(expression);
-        assert_eq!(found.len(), 1, "{expression}: {found:?}");
-        let is_it = found[0].starts_with("note constant-condition");
-        assert!(is_it, "{expression}: {found:?}");
+        let findings = of_condition(expression);
+        assert_eq!(findings.len(), 1, "{expression}: {findings:?}");
+        let is_it = findings[0].starts_with("note constant-condition");
+        assert!(is_it, "{expression}: {findings:?}");
     }
     for sound in [
         "object.kind != 'Pod' || object.metadata.name == 'a'",

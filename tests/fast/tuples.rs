@@ -23,8 +23,8 @@ fn warnings(expression: &str) -> Vec<String> {
     let warnings = report
         .findings
         .into_iter()
-        .filter(|found| found.severity == Severity::Warning);
-    warnings.map(|found| found.message).collect()
+        .filter(|finding| finding.severity == Severity::Warning);
+    warnings.map(|finding| finding.message).collect()
 }
 
 #[test]
@@ -37,12 +37,12 @@ fn each_element_keeps_its_type() {
         "[dyn(object.metadata.name), dyn(5)][1] > 3",
         "(object.metadata.name == 'a' ? [dyn('x'), dyn(1)] : [dyn('y'), dyn(2)])[0].startsWith('x')",
     ] {
-        let found = warnings(expression);
-        let found: Vec<_> = found
+        let findings = warnings(expression);
+        let findings: Vec<_> = findings
             .iter()
             .filter(|message| message.contains("overload"))
             .collect();
-        assert!(found.is_empty(), "{expression}: {found:?}");
+        assert!(findings.is_empty(), "{expression}: {findings:?}");
     }
 }
 
@@ -58,10 +58,10 @@ fn mistyped_tuple_element_is_reported() {
             "found no matching overload for '_+_' applied to '(string, int)'",
         ),
     ] {
-        let found = warnings(expression);
+        let findings = warnings(expression);
         assert!(
-            found.iter().any(|message| message == wanted),
-            "{expression}: {found:?}"
+            findings.iter().any(|message| message == wanted),
+            "{expression}: {findings:?}"
         );
     }
 }

@@ -32,18 +32,18 @@ fn evaluate(schema: &Json, l: &Json, expression: &str) -> (String, u64) {
     let variables = ["l", "j"].map(|name| Variable::new(name, Type::Dyn));
     let env = base_env().extend(variables);
     let (ast, _) = syntax::parse(expression);
-    let (checked, found) = checker::check(&Arc::new(ast.unwrap()), expression, &env);
-    assert!(found.is_empty(), "{}", found.render(expression));
+    let (checked, findings) = checker::check(&Arc::new(ast.unwrap()), expression, &env);
+    assert!(findings.is_empty(), "{}", findings.render(expression));
     let program = Program::plan(&checked, &env, &KubernetesRuntime).unwrap();
     let mut bindings = Bindings::default();
     bindings.bind("l", typed(&Value::from(l), &ValueSchema::new(schema)));
     bindings.bind("j", Value::from(&json!([[5]])));
     let evaluation = program.eval(&bindings, Limits::of_cost(1_000_000));
-    let found = match evaluation.result {
+    let findings = match evaluation.result {
         Ok(value) => value.to_go_string(),
         Err(error) => format!("error: {error}"),
     };
-    (found, evaluation.cost)
+    (findings, evaluation.cost)
 }
 
 #[test]

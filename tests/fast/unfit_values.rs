@@ -37,8 +37,8 @@ fn conversions_of_free_strings_are_reported() {
     }
     let annotation =
         "object.metadata.?annotations[?'q'].optMap(q, quantity(q).isInteger()).orValue(true)";
-    let found = ["failing-conversion object.metadata.annotations.q"];
-    fails(POD, "CREATE", annotation, &found);
+    let findings = ["failing-conversion object.metadata.annotations.q"];
+    fails(POD, "CREATE", annotation, &findings);
     fails(
         CONFIG_MAP,
         "CREATE",
@@ -79,8 +79,8 @@ fn guarded_or_formatted_strings_are_not_reported() {
 fn values_of_params_are_not_reported() {
     let spec = "  paramKind: {apiVersion: v1, kind: ConfigMap}\n  validations:\n  - expression: \
                 \"!has(params.data) || !('max' in params.data) || object.spec.replicas <= int(params.data['max'])\"\n";
-    let found = runtime_errors(&policy(DEPLOYMENT, "CREATE", spec), &[]);
-    assert_eq!(shown(&found), [""; 0]);
+    let findings = runtime_errors(&policy(DEPLOYMENT, "CREATE", spec), &[]);
+    assert_eq!(shown(&findings), [""; 0]);
 }
 
 /// Calls that accept only integers or only strings, with a value that the API server accepts.
@@ -88,7 +88,7 @@ fn values_of_params_are_not_reported() {
 fn int_or_string_values_are_reported() {
     const UNAVAILABLE: &str = "object.spec.strategy.rollingUpdate.maxUnavailable";
     let guard = "!has(object.spec.strategy.rollingUpdate) || ";
-    let found = ["int-or-string object.spec.strategy.rollingUpdate.maxUnavailable"];
+    let findings = ["int-or-string object.spec.strategy.rollingUpdate.maxUnavailable"];
     for call in [
         "X <= 1",
         "X + 1 < 3",
@@ -99,7 +99,7 @@ fn int_or_string_values_are_reported() {
         "quantity(X).isInteger()",
     ] {
         let expression = format!("{guard}{}", call.replace('X', UNAVAILABLE));
-        fails(DEPLOYMENT, "CREATE", &expression, &found);
+        fails(DEPLOYMENT, "CREATE", &expression, &findings);
     }
     for call in [
         "type(X) == int && X <= 1",
@@ -114,8 +114,8 @@ fn int_or_string_values_are_reported() {
     }
     let port = "object.spec.containers.all(c, !has(c.livenessProbe) || !has(c.livenessProbe.httpGet) || \
                 c.livenessProbe.httpGet.port > 1024)";
-    let found = ["int-or-string object.spec.containers[0].livenessProbe.httpGet.port"];
-    fails(POD, "CREATE", port, &found);
+    let findings = ["int-or-string object.spec.containers[0].livenessProbe.httpGet.port"];
+    fails(POD, "CREATE", port, &findings);
 }
 
 #[test]
@@ -182,8 +182,8 @@ fn zero_divisors_are_reported() {
         "100 % object.spec.replicas == 0",
         "object.spec.replicas >= 0 && 10 / object.spec.replicas > 1",
     ] {
-        let found = ["division-by-zero object.spec.replicas"];
-        fails(DEPLOYMENT, "CREATE", expression, &found);
+        let findings = ["division-by-zero object.spec.replicas"];
+        fails(DEPLOYMENT, "CREATE", expression, &findings);
     }
     fails(
         DEPLOYMENT,
@@ -248,8 +248,8 @@ fn arguments_of_the_authorizer() {
         "authorizer.group('').resource('x').name(object.metadata.labels['a']).check('get').allowed()",
         "authorizer.group('').resource('x').check('get').allowed() || object.metadata.labels['a'] == 'b'",
     ] {
-        let found = ["absent-field object.metadata.labels"];
-        fails(POD, "CREATE", expression, &found);
+        let findings = ["absent-field object.metadata.labels"];
+        fails(POD, "CREATE", expression, &findings);
     }
     fails(
         DEPLOYMENT,
@@ -269,18 +269,18 @@ fn arguments_of_the_authorizer() {
 #[test]
 fn witness_has_failing_value() {
     let spec = "  validations:\n  - expression: 10 / object.spec.replicas > 1\n";
-    let found = runtime_errors(&policy(DEPLOYMENT, "CREATE", spec), &[]);
+    let findings = runtime_errors(&policy(DEPLOYMENT, "CREATE", spec), &[]);
     assert_eq!(
-        found[0]["message"],
+        findings[0]["message"],
         "`object.spec.replicas` may be 0: CREATE of a Deployment with 0 as spec.replicas fails with `division by zero`"
     );
-    let help = found[0]["help"].as_str().unwrap();
+    let help = findings[0]["help"].as_str().unwrap();
     assert!(
         help.contains("`object.spec.replicas != 0 && ...`"),
         "{help}"
     );
     assert_eq!(
-        found[0]["witness"]["request"]["object"]["spec"]["replicas"],
+        findings[0]["witness"]["request"]["object"]["spec"]["replicas"],
         0
     );
 }

@@ -41,21 +41,21 @@ fn report(manifest: &str) -> Value {
 /// Returns the findings without notes: rule, rejection, field and marked text.
 fn findings(manifest: &str) -> Vec<(String, bool, String, String)> {
     let report = report(manifest);
-    let found = report["findings"].as_array().unwrap().iter();
-    let text = |found: &Value, name: &str| found[name].as_str().unwrap_or_default().to_owned();
+    let actual = report["findings"].as_array().unwrap().iter();
+    let text = |finding: &Value, name: &str| finding[name].as_str().unwrap_or_default().to_owned();
     let number =
-        |found: &Value, name: &str| usize::try_from(found[name].as_u64().unwrap()).unwrap();
-    let found = found.filter(|found| found["severity"] != "note");
-    found
-        .map(|found| {
-            assert_eq!(found["webhook"], "second.example.com", "{found}");
-            let line = manifest.lines().nth(number(found, "line") - 1).unwrap();
-            let marked = line.chars().skip(number(found, "column") - 1);
-            let marked = marked.take(number(found, "endColumn") - number(found, "column"));
+        |finding: &Value, name: &str| usize::try_from(finding[name].as_u64().unwrap()).unwrap();
+    let actual = actual.filter(|finding| finding["severity"] != "note");
+    actual
+        .map(|finding| {
+            assert_eq!(finding["webhook"], "second.example.com", "{finding}");
+            let line = manifest.lines().nth(number(finding, "line") - 1).unwrap();
+            let marked = line.chars().skip(number(finding, "column") - 1);
+            let marked = marked.take(number(finding, "endColumn") - number(finding, "column"));
             (
-                text(found, "rule"),
-                found["refused"] == true,
-                text(found, "fieldRef"),
+                text(finding, "rule"),
+                finding["refused"] == true,
+                text(finding, "fieldRef"),
                 marked.collect(),
             )
         })
@@ -68,7 +68,7 @@ fn finds(resource: (&str, &str), conditions: &[&str], wanted: &[(&str, bool, &st
         "ValidatingWebhookConfiguration",
         "MutatingWebhookConfiguration",
     ] {
-        let found = findings(&configuration(kind, resource, conditions));
+        let findings = findings(&configuration(kind, resource, conditions));
         let wanted = wanted.iter();
         let wanted: Vec<_> = wanted
             .map(|(rule, refused, field, marked)| {
@@ -76,7 +76,7 @@ fn finds(resource: (&str, &str), conditions: &[&str], wanted: &[(&str, bool, &st
                 ((*rule).to_owned(), *refused, field, (*marked).to_owned())
             })
             .collect();
-        assert_eq!(found, wanted, "{kind}");
+        assert_eq!(findings, wanted, "{kind}");
     }
 }
 
@@ -107,13 +107,13 @@ fn uncompilable_rule_is_rejected() {
         ("variables.a", "undeclared-reference", "variables"),
         ("'a'", "result-type", "'a'"),
     ] {
-        let found = findings(&configuration(
+        let findings = findings(&configuration(
             "ValidatingWebhookConfiguration",
             ("apps", "deployments"),
             &["true", expression],
         ));
-        let [(of, refused, at, text), ..] = &found[..] else {
-            panic!("{expression}: {found:#?}")
+        let [(of, refused, at, text), ..] = &findings[..] else {
+            panic!("{expression}: {findings:#?}")
         };
         assert_eq!(
             (of.as_str(), *refused, at.as_str()),
@@ -142,12 +142,12 @@ fn types_and_absent_fields_are_checked() {
         ("apps", "deployments"),
         &["object.metadata.namespace != 'kube-system'"],
     );
-    let found = &report(&manifest)["findings"][0];
+    let findings = &report(&manifest)["findings"][0];
     assert_eq!(
-        found["witness"]["request"]["operation"], "DELETE",
-        "{found}"
+        findings["witness"]["request"]["operation"], "DELETE",
+        "{findings}"
     );
-    assert_eq!(found["consequence"]["id"], "denied");
+    assert_eq!(findings["consequence"]["id"], "denied");
 }
 
 #[test]
@@ -222,11 +222,11 @@ fn mistyped_fields_are_rejected() {
              hooks}}\n{webhooks}\n"
         );
         let report = report(&manifest);
-        let found = report["findings"].as_array().unwrap();
-        let mut refused = found.iter().filter(|found| found["refused"] == true);
+        let findings = report["findings"].as_array().unwrap();
+        let mut refused = findings.iter().filter(|finding| finding["refused"] == true);
         assert!(
-            refused.any(|found| found["rule"] == rule),
-            "{webhooks}: {found:#?}"
+            refused.any(|finding| finding["rule"] == rule),
+            "{webhooks}: {findings:#?}"
         );
     }
     // Null is equivalent to an absent field.

@@ -97,9 +97,9 @@ fn standard_input_is_a_file_like_any_other() {
     let policy = fs::read(WRONG).unwrap();
     let output = run_with(&["-"], &policy);
     assert_eq!(code(&output), 1);
-    let found = stdout(&output);
-    assert!(found.contains("--> <stdin>:19:28"), "{found}");
-    assert!(!found.contains('\u{1b}'), "colour in a pipe: {found}");
+    let findings = stdout(&output);
+    assert!(findings.contains("--> <stdin>:19:28"), "{findings}");
+    assert!(!findings.contains('\u{1b}'), "colour in a pipe: {findings}");
 
     let json: Value =
         serde_json::from_slice(&run_with(&["-", "-o", "json"], &policy).stdout).unwrap();
@@ -179,7 +179,7 @@ fn directories_are_read_recursively_without_link_loops() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|found| found["rule"].as_str().unwrap())
+        .map(|finding| finding["rule"].as_str().unwrap())
         .collect();
     if cfg!(unix) {
         assert_eq!(files, ["policy.YML", "link.yaml"]);

@@ -151,9 +151,9 @@ fn eval_sets_defaults() {
 fn eval_explains_unmatched_policies() {
     let object = deployment("web", 51).to_string();
     let check = |arguments: &[&str], stdin: &str, verdict: &str, why: &str| {
-        let found = eval(arguments, stdin, 0);
+        let findings = eval(arguments, stdin, 0);
         assert_eq!(
-            (found["verdict"].as_str(), found["why"].as_str()),
+            (findings["verdict"].as_str(), findings["why"].as_str()),
             (Some(verdict), Some(why))
         );
     };
@@ -193,14 +193,14 @@ fn eval_accepts_admission_review() {
         "userInfo": {"username": "ann", "groups": ["operators"]},
         "object": deployment("web", 60), "oldObject": deployment("web", 2), "options": null,
     }});
-    let found = eval(&["--request", "-"], &review.to_string(), 0);
-    assert_eq!(found["verdict"], "Excluded");
-    let found = eval(
+    let findings = eval(&["--request", "-"], &review.to_string(), 0);
+    assert_eq!(findings["verdict"], "Excluded");
+    let findings = eval(
         &["--request", "-", "--request-user", "ann"],
         &review.to_string(),
         1,
     );
-    assert_eq!(found["verdict"], "Denied");
+    assert_eq!(findings["verdict"], "Denied");
 }
 
 #[test]

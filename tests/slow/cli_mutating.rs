@@ -205,7 +205,7 @@ fn diff_shows_changed_mutations() {
 }
 
 /// Returns the report of `eval` for an object of a subresource of `resource` with one mutation.
-fn of_subresource(resource: &str, object: &Value, mutation: &Value) -> Value {
+fn subresource_report(resource: &str, object: &Value, mutation: &Value) -> Value {
     let (resource, subresource) = resource.split_once('/').unwrap();
     let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy",
         "metadata": {"name": "p"}, "spec": {"failurePolicy": "Fail", "reinvocationPolicy": "Never",
@@ -265,11 +265,11 @@ fn subresource_objects_can_be_patched_but_not_applied() {
             json!({"gracePeriodSeconds": 5}),
         ),
     ] {
-        let report = of_subresource(resource, object, &patch(path, value));
+        let report = subresource_report(resource, object, &patch(path, value));
         assert_eq!(report["decision"], "Allow", "{report:#}");
         let mutated = &report["mutated"]["object"];
         assert_eq!(mutated.pointer(path), Some(&expected), "{report:#}");
-        let report = of_subresource(resource, object, &apply);
+        let report = subresource_report(resource, object, &apply);
         assert_eq!(report["decision"], "Deny", "{report:#}");
         let why = report["policies"][0]["why"].as_str().unwrap();
         let kind = object["kind"].as_str().unwrap();

@@ -349,8 +349,8 @@ fn suites_are_converted_to_probes() {
         let text = test::render::text(&report, PLAIN, false);
         compare(&format!("suites/{suite}.test.txt"), &text);
         let summary = report.summary;
-        let found = (summary.passed, summary.failed, summary.pending);
-        assert_eq!(found, counts, "{suite}: {text}");
+        let findings = (summary.passed, summary.failed, summary.pending);
+        assert_eq!(findings, counts, "{suite}: {text}");
     }
     let none = test::convert::ConvertOptions {
         suite: PathBuf::from("tests/cli_test/suites/policy.yaml"),
@@ -401,9 +401,14 @@ fn init_generates_probes() {
         paths: vec![PathBuf::from(policy)],
         ..Options::default()
     };
-    let made = test::init::run(&options, &mut std::io::empty()).unwrap();
-    assert_eq!(made.exit(), Exit::Clean, "{:?}", made.complaints());
-    let yaml = made.yaml().unwrap();
+    let generated = test::init::run(&options, &mut std::io::empty()).unwrap();
+    assert_eq!(
+        generated.exit(),
+        Exit::Clean,
+        "{:?}",
+        generated.complaints()
+    );
+    let yaml = generated.yaml().unwrap();
     compare("init.yaml", &yaml);
     let both = Options {
         paths: vec![PathBuf::from(policy), PathBuf::from("-")],
@@ -432,8 +437,8 @@ fn init_requests_are_valid() {
             paths: vec![PathBuf::from("-")],
             ..Options::default()
         };
-        let made = test::init::run(&options, &mut policy.as_bytes()).unwrap();
-        let cases = made
+        let generated = test::init::run(&options, &mut policy.as_bytes()).unwrap();
+        let cases = generated
             .probes
             .first()
             .map_or(&serde_json::Value::Null, |probe| &probe["spec"]["cases"]);
@@ -584,9 +589,9 @@ fn exit_statuses_have_their_meaning() {
         text.contains("name its CustomResourceDefinition with --crds"),
         "{text}"
     );
-    let known = run(&["-", policy, crds[0], crds[1]], &without);
-    assert_eq!(code(&known), 1);
-    let text = String::from_utf8(known.stdout).unwrap();
+    let complete = run(&["-", policy, crds[0], crds[1]], &without);
+    assert_eq!(code(&complete), 1);
+    let text = String::from_utf8(complete.stdout).unwrap();
     assert!(text.contains("no params found"), "{text}");
 }
 

@@ -84,8 +84,8 @@ fn check_krew(manifest: &Value) {
     assert!(!platforms.is_empty());
     let mut seen = BTreeSet::new();
     for platform in platforms {
-        let known = ["selector", "uri", "sha256", "bin"].map(str::to_owned);
-        assert_eq!(keys(platform), known.into());
+        let fields = ["selector", "uri", "sha256", "bin"].map(str::to_owned);
+        assert_eq!(keys(platform), fields.into());
         let labels = &platform["selector"]["matchLabels"];
         let (os, arch) = (
             labels["os"].as_str().unwrap(),

@@ -37,9 +37,9 @@ fn pages_below(folder: &Path, found: &mut BTreeSet<PathBuf>) {
 /// Returns the pages of docs, and the pages in the root.
 fn pages() -> BTreeSet<PathBuf> {
     let names = ["README", "ARCHITECTURE", "CONTRIBUTING", "SECURITY"];
-    let mut found = BTreeSet::from(names.map(|name| root().join(format!("{name}.md"))));
-    pages_below(&root().join("docs"), &mut found);
-    found
+    let mut findings = BTreeSet::from(names.map(|name| root().join(format!("{name}.md"))));
+    pages_below(&root().join("docs"), &mut findings);
+    findings
 }
 
 /// A ```` ```console ```` block of a page.

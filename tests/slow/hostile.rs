@@ -37,8 +37,8 @@ fn check_message(expression: &str, message: &str) {
     let [finding] = compiled.findings() else {
         panic!("{:?}", compiled.findings())
     };
-    let found = finding.cause.message();
-    assert!(found.contains(message), "{found}");
+    let findings = finding.cause.message();
+    assert!(findings.contains(message), "{findings}");
 }
 
 #[test]

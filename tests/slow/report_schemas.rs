@@ -23,8 +23,8 @@ fn documented_schemas_match_types() {
 
 #[track_caller]
 fn check(schema: &Value, what: &str, printed: &Value) {
-    let found = faults(schema, printed, true);
-    assert!(found.is_empty(), "{what}: {found:#?}");
+    let findings = faults(schema, printed, true);
+    assert!(findings.is_empty(), "{what}: {findings:#?}");
 }
 
 #[test]

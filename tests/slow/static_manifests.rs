@@ -36,10 +36,10 @@ fn findings(dir: &Path, files: &[(&str, &str)]) -> Vec<(String, String)> {
     let report: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let found = report["findings"].as_array().unwrap().iter();
-    found
-        .filter(|found| found["rule"] == "static-manifest")
-        .map(|found| (text(&found["message"]), text(&found["severity"])))
+    let actual = report["findings"].as_array().unwrap().iter();
+    actual
+        .filter(|finding| finding["rule"] == "static-manifest")
+        .map(|finding| (text(&finding["message"]), text(&finding["severity"])))
         .collect()
 }
 
@@ -49,12 +49,12 @@ fn check(files: &[(&str, &str)], parts: &[&str]) {
     let n = N.fetch_add(1, Ordering::Relaxed);
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("static-manifests-{n}"));
     let _ = fs::remove_dir_all(&dir);
-    let found = findings(&dir, files);
-    assert_eq!(found.len(), parts.len(), "{found:#?}");
+    let findings = findings(&dir, files);
+    assert_eq!(findings.len(), parts.len(), "{findings:#?}");
     for part in parts {
         assert!(
-            found.iter().any(|(message, _)| message.contains(part)),
-            "{part}: {found:#?}"
+            findings.iter().any(|(message, _)| message.contains(part)),
+            "{part}: {findings:#?}"
         );
     }
 }

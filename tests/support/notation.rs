@@ -139,14 +139,14 @@ fn collect_params(type_: &Type, names: &mut Vec<&'static str>) {
 
 /// Splits a list of types at the commas outside of parentheses.
 fn parts(text: &str) -> Vec<&str> {
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     let (mut depth, mut start) = (0, 0);
     for (index, c) in text.char_indices() {
         match c {
             '(' => depth += 1,
             ')' => depth -= 1,
             ',' if depth == 0 => {
-                found.push(text[start..index].trim());
+                findings.push(text[start..index].trim());
                 start = index + 1;
             }
             _ => {}
@@ -154,9 +154,9 @@ fn parts(text: &str) -> Vec<&str> {
     }
     let last = text[start..].trim();
     if !last.is_empty() {
-        found.push(last);
+        findings.push(last);
     }
-    found
+    findings
 }
 
 /// Parses a type. `other` resolves names that the language does not define.

@@ -309,7 +309,7 @@ fn failure_ends_the_evaluation() {
         let fields: Vec<_> = truthful
             .findings
             .iter()
-            .map(|found| &*found.field_ref)
+            .map(|finding| &*finding.field_ref)
             .collect();
         assert_eq!(fields, wanted, "{expression}");
     };
@@ -654,8 +654,10 @@ fn match_conditions_see_no_namespace() {
             "validations": [{"expression": expression}],
         });
         let (_, truthful) = outcomes(json!({"resources": ["pods"]}), &spec);
-        let found = truthful.findings.into_iter();
-        found.map(|warning| warning.field_ref).collect::<Vec<_>>()
+        let findings = truthful.findings.into_iter();
+        findings
+            .map(|warning| warning.field_ref)
+            .collect::<Vec<_>>()
     };
     let name = "namespaceObject.metadata.name != 'a'";
     assert_eq!(check(name, "true"), ["spec.matchConditions[0].expression"]);

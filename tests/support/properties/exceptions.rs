@@ -143,8 +143,8 @@ fn calls(checked: &CheckedAst, ids: &[&str]) -> bool {
 /// Source: cel-go `interpreter/attributes.go`, `conditionalAttribute.Resolve`; `common/types/optional.go`,
 /// `Optional.Value`.
 fn has_odd_optionals(checked: &CheckedAst) -> bool {
-    let known = checked.ast().iter();
-    known
+    let known_types = checked.ast().iter();
+    known_types
         .filter_map(|(id, _)| checked.known_type(id))
         .any(is_odd)
 }

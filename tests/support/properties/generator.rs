@@ -280,8 +280,8 @@ impl<'a> Generator<'a> {
                 .pick(&["b''", "b'abc'", "b'\\xff\\x00'", "b'é'"])
                 .to_owned(),
             Type::Null => "null".to_owned(),
-            Type::Duration => format!("duration({})", self.of_overload("string_to_duration")),
-            Type::Timestamp => format!("timestamp({})", self.of_overload("string_to_timestamp")),
+            Type::Duration => format!("duration({})", self.overload_call("string_to_duration")),
+            Type::Timestamp => format!("timestamp({})", self.overload_call("string_to_timestamp")),
             Type::List(element) => {
                 let n = self.length();
                 let elements: Vec<String> = (0..n).map(|_| self.literal(element)).collect();
@@ -300,8 +300,8 @@ impl<'a> Generator<'a> {
         }
     }
 
-    fn of_overload(&mut self, id: &str) -> String {
-        self.text(texts::of_argument(id, 0).unwrap_or(texts::ANY))
+    fn overload_call(&mut self, id: &str) -> String {
+        self.text(texts::argument_texts(id, 0).unwrap_or(texts::ANY))
     }
 
     /// Returns the shortest expression of a type without literals.
@@ -322,7 +322,7 @@ impl<'a> Generator<'a> {
             ("kubernetes.URL", "url", "string_to_url"),
         ] {
             if is_type(type_, name) {
-                return format!("{function}({})", self.of_overload(id));
+                return format!("{function}({})", self.overload_call(id));
             }
         }
         let path = "authorizer.path('/healthz')";
@@ -412,7 +412,7 @@ impl<'a> Generator<'a> {
         let mut args = Vec::new();
         for (n, arg) in overload.args.iter().enumerate() {
             let type_ = substitute(arg, &bound);
-            args.push(match texts::of_argument(id, n) {
+            args.push(match texts::argument_texts(id, n) {
                 Some(of) if self.choices.chance(85) => self.text(of),
                 _ if matches!(type_, Type::Int | Type::Uint)
                     && texts::is_small(id, n)
@@ -455,9 +455,9 @@ impl<'a> Generator<'a> {
             .iter()
             .map(|(name, type_)| ((*name).to_owned(), (*type_).clone()));
         self.scope.extend(named);
-        let made = body(self);
+        let expression = body(self);
         self.scope.truncate(n);
-        made
+        expression
     }
 
     fn name(&mut self) -> &'static str {
@@ -512,10 +512,10 @@ impl<'a> Generator<'a> {
                 if of_key {
                     return Some(format!("{list}.transformMap(i, v, {body})"));
                 }
-                let made = self.expr(&key, depth);
+                let expression = self.expr(&key, depth);
                 let test = self.within(&variables, |this| this.expr(&Type::Bool, depth));
                 Some(format!(
-                    "{list}.transformMapEntry(i, v, {test}, {{{made}: {body}}})"
+                    "{list}.transformMapEntry(i, v, {test}, {{{expression}: {body}}})"
                 ))
             }
             _ => {

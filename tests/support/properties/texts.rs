@@ -110,7 +110,7 @@ pub(super) const ANY: &[&str] = &[
 ];
 
 /// Returns strings for the argument `n` of the overload `id`.
-pub(super) fn of_argument(id: &str, n: usize) -> Option<&'static [&'static str]> {
+pub(super) fn argument_texts(id: &str, n: usize) -> Option<&'static [&'static str]> {
     Some(match (id, n) {
         ("string_to_quantity" | "is_quantity_string", 0) => QUANTITY,
         (
