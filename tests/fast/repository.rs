@@ -521,19 +521,43 @@ fn is_restricted(pod: &Value) {
     }
 }
 
-/// Returns the Rust files below a directory, by their paths from the root of the repository.
-pub(crate) fn rust_files(directory: &str, files: &mut Vec<String>) {
+/// Adds the files with an extension below a directory, by their paths from the root of the repository.
+fn add_files(directory: &str, extension: &str, files: &mut Vec<String>) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for entry in std::fs::read_dir(root.join(directory)).unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name().into_string().unwrap();
         let path = format!("{directory}/{name}");
         if entry.file_type().unwrap().is_dir() {
-            rust_files(&path, files);
-        } else if Path::new(&name).extension() == Some("rs".as_ref()) {
+            add_files(&path, extension, files);
+        } else if Path::new(&name).extension() == Some(extension.as_ref()) {
             files.push(path);
         }
     }
+}
+
+/// Returns the Rust files below a directory, by their paths from the root of the repository.
+pub(crate) fn rust_files(directory: &str, files: &mut Vec<String>) {
+    add_files(directory, "rs", files);
+}
+
+/// Returns the files with an extension in the directories of the project and its root, sorted.
+pub(crate) fn files_with_extension(extension: &str) -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let entries = std::fs::read_dir(root).unwrap().map(Result::unwrap);
+    let names = entries.map(|entry| entry.file_name().into_string().unwrap());
+    let mut files: Vec<String> = names
+        .filter(|name| Path::new(name).extension() == Some(extension.as_ref()))
+        .collect();
+    for directory in [
+        ".github", "charts", "config", "crates", "crds", "docs", "e2e", "fuzz", "parity", "src",
+        "tests",
+    ] {
+        add_files(directory, extension, &mut files);
+    }
+    files.retain(|file| !file.contains("/target/"));
+    files.sort();
+    files
 }
 
 /// Returns all Rust files, sorted.
