@@ -1,4 +1,4 @@
-//! Advice about an expression that the API server refuses, read off the expression itself.
+//! Hints about expressions that the API server rejects, derived from the expression's syntax.
 
 use crate::cel::ast::{Ast, Expr, ExprId, Literal};
 use crate::cel::source::{Location, SourceMap};
@@ -8,16 +8,16 @@ use crate::policy::expressions::{PolicyExpression, Role};
 use crate::policy::reads::variable;
 use crate::policy::rule::Rule;
 
-/// The longest text that is shown in a piece of advice, in bytes.
+/// Maximum length of source text quoted in a hint, in bytes.
 const MAX_SHOWN: usize = 100;
 
-/// The most nodes of a call of `has()` that are looked at.
+/// Maximum number of syntax nodes to parse in an argument of `has()`.
 const MAX_NODES: usize = 1_000;
 
-/// The most calls of `has()` before a place that are looked at.
+/// Maximum number of `has(` occurrences to examine before a location.
 const MAX_CALLS: usize = 20;
 
-/// The advice about a finding of `rule` at `location` of `expression`.
+/// Returns the hint for a finding of `rule` at `location` of `expression`.
 pub(super) fn about(
     policy: &CompiledPolicy,
     expression: &PolicyExpression,
@@ -44,7 +44,7 @@ pub(super) fn about(
     }
 }
 
-/// An operator of another language at a place where the text cannot be read on.
+/// Suggests a CEL operator for another language's operator at a syntax error.
 fn of_word(text: &str, location: Location) -> Option<String> {
     let byte = SourceMap::new(text).byte(location)?;
     let (before, after) = (text.get(..byte)?, text.get(byte..)?);
@@ -67,7 +67,9 @@ fn of_word(text: &str, location: Location) -> Option<String> {
     Some(written.to_owned())
 }
 
-/// A key with a dash behind a dot, of which the part before the name at `location` is taken for a value of its own.
+/// Suggests index syntax for a key with a dash after a dot, which CEL parses as a subtraction.
+///
+/// `name` is the operand at `location`, the part of the key after its first dash.
 pub(super) fn of_dash(text: &str, location: Location, name: &str) -> Option<String> {
     let byte = SourceMap::new(text).byte(location)?;
     let first = text.get(..byte)?.strip_suffix('-')?;
@@ -83,7 +85,7 @@ pub(super) fn of_dash(text: &str, location: Location, name: &str) -> Option<Stri
         .then(|| format!("write `['{first}-{name}{more}']` for a key with a dash"))
 }
 
-/// A test of a key or of membership that stands in `has()`.
+/// Suggests a replacement for a call of `has()` whose argument is not a field selection.
 fn of_has(text: &str, location: Location) -> Option<String> {
     let byte = SourceMap::new(text).byte(location)?;
     let argument = argument_of_has(text, byte)?;
@@ -115,7 +117,7 @@ fn of_has(text: &str, location: Location) -> Option<String> {
             target: None,
             ..
         } if &**function == "@in" => Some(format!(
-            "leave has() out: `{}` is the test",
+            "remove has(): `{}` is a test by itself",
             argument.trim()
         )),
         Expr::Call {
@@ -125,16 +127,16 @@ fn of_has(text: &str, location: Location) -> Option<String> {
         } if matches!(&**function, "_?._" | "_[?_]") => {
             Some(format!("write `{}.hasValue()`", argument.trim()))
         }
-        Expr::Ident(name) => Some(format!("has() asks for a field: write `{name} != null`")),
+        Expr::Ident(name) => Some(format!("has() requires a field selection: write `{name} != null`")),
         _ => None,
     }
 }
 
-/// The argument of the innermost call of `has()` in `text` that the byte `at` is in, where it is not long.
+/// Returns the argument of the innermost call of `has()` that contains byte `at`. `None` if it is too long.
 fn argument_of_has(text: &str, at: usize) -> Option<&str> {
     const CALL: &str = "has(";
     let mut before = text.get(..at)?;
-    // What opens last may be closed before.
+    // The nearest call to the left may be closed before `at`.
     for _ in 0..MAX_CALLS {
         let open = before.rfind(CALL)? + CALL.len();
         if at - open > MAX_SHOWN {
@@ -149,7 +151,7 @@ fn argument_of_has(text: &str, at: usize) -> Option<&str> {
     None
 }
 
-/// The byte at which the parenthesis closes that opens before `open`.
+/// Returns the byte offset of the parenthesis that closes the one before `open`.
 fn end_of_argument(text: &str, open: usize) -> Option<usize> {
     let mut depth = 0_usize;
     let mut quote = None;
@@ -177,7 +179,7 @@ fn byte_of(text: &str, offset: u32) -> Option<usize> {
     text.char_indices().nth(n).map(|(byte, _)| byte)
 }
 
-/// An operator on values that have functions for it, and a call on optionals.
+/// Suggests functions in place of operators on quantities, versions and optionals.
 fn of_call(policy: &CompiledPolicy, ast: &Ast, expr: &Expr) -> Option<String> {
     let Expr::Call {
         function,
@@ -200,13 +202,13 @@ fn of_call(policy: &CompiledPolicy, ast: &Ast, expr: &Expr) -> Option<String> {
             Some(format!("write `quantity(a).{name}(quantity(b))`"))
         }
         "_?_:_" | "!_" | "_&&_" | "_||_" if operands.any(|id| is_optional(ast, *id)) => {
-            Some("an optional is no bool: give it a value with `.orValue(false)`".to_owned())
+            Some("an optional is not a bool: unwrap it with `.orValue(false)`".to_owned())
         }
         operator => of_operator(operator),
     }
 }
 
-/// The operands that an operator takes.
+/// Returns a hint with the operand types that an operator accepts.
 fn of_operator(operator: &str) -> Option<String> {
     let written = match operator {
         "_+_" => "+",
@@ -214,28 +216,28 @@ fn of_operator(operator: &str) -> Option<String> {
         "_*_" => "*",
         "_/_" => "/",
         "_%_" => {
-            let advice = "`%` takes two values of `int`, or two of `uint`: convert them, as in `int(a) % int(b)`";
+            let advice = "`%` accepts two values of type `int`, or two of type `uint`: convert them, as in `int(a) % int(b)`";
             return Some(advice.to_owned());
         }
         "@in" => {
-            let advice = "`in` looks for an item of a list, or a key of a map; for a part of a text write `a.contains(b)`";
+            let advice = "`in` searches the items of a list or the keys of a map; to search a string, write `a.contains(b)`";
             return Some(advice.to_owned());
         }
         "_[_]" => {
-            let advice = "`[]` takes a list with an index, or a map with a key; of a text write `charAt()` or `substring()`";
+            let advice = "`[]` accepts a list and an index, or a map and a key; for a string, use `charAt()` or `substring()`";
             return Some(advice.to_owned());
         }
         "_&&_" | "_||_" | "!_" => {
-            return Some("`&&`, `||` and `!` take bools: compare, as in `a != ''`".to_owned());
+            return Some("`&&`, `||` and `!` accept only bools: add a comparison, as in `a != ''`".to_owned());
         }
         _ => return None,
     };
     Some(format!(
-        "`{written}` takes values of one type: convert one, as in `string(a)`, `int(a)` or `double(a)`"
+        "`{written}` requires operands of the same type: convert one, as in `string(a)`, `int(a)` or `double(a)`"
     ))
 }
 
-/// Why the pattern at `offset` is refused.
+/// Returns the syntax error of the regular expression at `offset`.
 fn of_pattern(ast: &Ast, offset: usize) -> Option<String> {
     let mut at_place = ast
         .iter()
@@ -253,7 +255,7 @@ fn of_pattern(ast: &Ast, offset: usize) -> Option<String> {
     });
     let error = is_of_matches.then(|| regexp::parse(pattern).err())??;
     let part: String = error.expr.chars().take(MAX_SHOWN).collect();
-    let syntax = "patterns are of RE2, without lookaround and back references";
+    let syntax = "patterns use RE2 syntax, which has no lookaround or backreferences";
     Some(format!("{}: `{part}`; {syntax}", error.code))
 }
 
@@ -267,7 +269,7 @@ fn comparison(function: &str) -> Option<&'static str> {
     })
 }
 
-/// The function that makes the value of `id`, where its values are compared by functions.
+/// Returns the constructor of the value of `id` if such values are compared by functions, not operators.
 fn comparable(policy: &CompiledPolicy, ast: &Ast, id: ExprId) -> Option<&'static str> {
     match ast.expr(id) {
         Expr::Call {
@@ -299,7 +301,7 @@ fn is_optional(ast: &Ast, id: ExprId) -> bool {
     matches!(ast.expr(id), Expr::Call { function, .. } if matches!(&**function, "_?._" | "_[?_]"))
 }
 
-/// A condition that is a part of an object: its type is known when it is evaluated.
+/// Suggests a comparison for a condition whose type is not bool at compile time.
 fn of_result(expression: &PolicyExpression, ast: &Ast) -> Option<String> {
     if !matches!(expression.role, Role::Validation | Role::MatchCondition) {
         return None;
@@ -316,20 +318,20 @@ fn of_result(expression: &PolicyExpression, ast: &Ast) -> Option<String> {
             let text = expression.text.trim();
             Some(if text.len() <= MAX_SHOWN && !text.contains('\n') {
                 format!(
-                    "what an object holds is of no type before it is evaluated: write `{text} == true`"
+                    "the type of an object's field is unknown until it is evaluated: write `{text} == true`"
                 )
             } else {
-                "what an object holds is of no type before it is evaluated: write `== true` behind it".to_owned()
+                "the type of an object's field is unknown until it is evaluated: append `== true`".to_owned()
             })
         }
         _ if is_optional(ast, ast.root()) => {
-            Some("write `.orValue(false) == true` behind it".to_owned())
+            Some("append `.orValue(false) == true`".to_owned())
         }
         Expr::Select {
             test_only: false, ..
         }
         | Expr::Ident(_) => Some(
-            "a condition is a bool: compare it, as in `a == true` or `a != ''`, or ask for it by has()"
+            "a condition must be a bool: compare the value, as in `a == true` or `a != ''`, or test it with has()"
                 .to_owned(),
         ),
         _ => None,

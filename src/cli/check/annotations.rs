@@ -1,4 +1,4 @@
-//! A check's findings for code hosts: GitHub's workflow commands, and SARIF.
+//! Formats findings for code hosts: GitHub workflow commands and SARIF.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,21 +14,21 @@ use crate::cli::terminal::Terminal;
 use crate::cli::text::clean;
 use crate::policy::rule::Rule;
 
-/// The most annotations of each level that GitHub shows of a step.
+/// Maximum number of annotations of each level that GitHub shows per step.
 ///
 /// Source: GitHub documentation, "Workflow commands for GitHub Actions"; `actions/toolkit`, `docs/problem-matchers.md`,
 /// "Limitations".
 pub(in crate::cli) const MAX_ANNOTATIONS: usize = 10;
 
-/// The most results of a file that GitHub stores; beyond five times as many it takes nothing of the file.
+/// Maximum number of results that GitHub stores per file; it rejects a file with more than five times as many.
 ///
 /// Source: GitHub documentation, "SARIF results exceed one or more limits".
 const MAX_RESULTS: usize = 5_000;
 
-/// Workflow commands, one a line, which GitHub shows beside the lines of a pull request.
+/// Formats findings as workflow commands, one per line, which GitHub shows as annotations of a pull request.
 ///
-/// GitHub shows a few of each level. Where there are more, the last one says how many are left out, and these are
-/// lines of the log.
+/// GitHub shows a limited number of each level. If there are more, the last annotation counts the rest, which are
+/// printed to the log.
 ///
 /// Source: GitHub documentation, "Workflow commands for GitHub Actions", "Setting an error message".
 #[must_use]
@@ -56,7 +56,7 @@ pub fn github(report: &CheckReport) -> String {
             let (n_more, noun) = (n - n_shown, severity.as_str());
             let _ = writeln!(
                 out,
-                "::{command} title=kubectl vap::{n_more} more {noun}s than GitHub shows of a step; the log has them"
+                "::{command} title=kubectl vap::{n_more} more {noun}s than GitHub shows per step; see the log"
             );
             left_out.extend(of_level().skip(n_shown));
         }
@@ -113,7 +113,7 @@ fn annotation(out: &mut String, found: &Finding) {
     );
 }
 
-/// The message with what it is about.
+/// Returns the message with the kinds and the help.
 fn full_message(found: &Finding) -> String {
     let mut text = found.message.clone();
     if !found.kinds.is_empty() {
@@ -126,7 +126,7 @@ fn full_message(found: &Finding) -> String {
 }
 
 fn data(text: &str) -> String {
-    // A log is shown in a terminal of sorts.
+    // The log viewer interprets control sequences, as a terminal does.
     let text: String = text.lines().map(clean).collect::<Vec<_>>().join("\n");
     text.replace('%', "%25")
         .replace('\r', "%0D")
@@ -137,7 +137,7 @@ fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }
 
-/// SARIF 2.1.0, for code scanning.
+/// Formats findings as SARIF 2.1.0, for code scanning.
 ///
 /// Source: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0".
 #[must_use]
@@ -156,11 +156,11 @@ pub fn sarif(report: &CheckReport) -> Value {
     let mut invocation = json!({"executionSuccessful": report.summary.unreadable == 0});
     if n_left_out > 0 {
         let text = format!(
-            "{n_left_out} results are left out, the least severe ones: GitHub stores {MAX_RESULTS} of a file"
+            "{n_left_out} results are left out, the least severe first: GitHub stores {MAX_RESULTS} per file"
         );
-        let told = json!([{"level": "warning", "message": {"text": text}}]);
+        let notifications = json!([{"level": "warning", "message": {"text": text}}]);
         if let Value::Object(fields) = &mut invocation {
-            fields.insert("toolExecutionNotifications".to_owned(), told);
+            fields.insert("toolExecutionNotifications".to_owned(), notifications);
         }
     }
     json!({
@@ -179,7 +179,7 @@ pub fn sarif(report: &CheckReport) -> Value {
     })
 }
 
-/// A rule with what it means, and what to do about it.
+/// Formats a rule with its description and its remedy.
 fn sarif_rule(rule: Rule) -> Value {
     let terminal = Terminal {
         width: None,
@@ -195,8 +195,8 @@ fn sarif_rule(rule: Rule) -> Value {
     })
 }
 
-/// The address of the documentation of a rule: that of this project where the build knows it, by `VAP_DOCS_URL`, and
-/// else Kubernetes' own of what the rule is about.
+/// Returns the URL of a rule's documentation: this project's if `VAP_DOCS_URL` was set at build time, else the page of
+/// the Kubernetes documentation about the rule's subject.
 fn help_uri(rule: Rule) -> String {
     if let Some(docs) = option_env!("VAP_DOCS_URL") {
         return format!("{}/rules.md#{}", docs.trim_end_matches('/'), rule.id());
@@ -210,7 +210,7 @@ fn help_uri(rule: Rule) -> String {
     format!("https://kubernetes.io/docs/{page}")
 }
 
-/// The findings in their order, without the least severe where there are more than `max`; and how many are left out.
+/// Returns the `max` most severe findings in their original order, and the number of the others.
 fn most_severe(findings: &[Finding], max: usize) -> (Vec<&Finding>, usize) {
     let mut kept: Vec<(usize, &Finding)> = findings.iter().enumerate().collect();
     kept.sort_by_key(|(n, found)| (found.severity, *n));
@@ -223,7 +223,7 @@ fn most_severe(findings: &[Finding], max: usize) -> (Vec<&Finding>, usize) {
     )
 }
 
-/// A result with what suppresses it.
+/// Formats a suppressed finding as a result with its suppression.
 fn sarif_suppressed(suppressed: &Suppressed) -> Value {
     let kind = match suppressed.by {
         SuppressedBy::Comment => "inSource",
@@ -278,11 +278,11 @@ fn sarif_result(found: &Finding) -> Value {
     result
 }
 
-/// The one mend, whose region is to the byte that of the file.
+/// Formats the fix of a finding. Its byte offsets are relative to the start of the file.
 ///
 /// Source: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0", sections 3.30, 3.55 to 3.57.
 fn sarif_fix(edit: &Edit) -> Value {
-    // A byte order mark is of the file and not of its text.
+    // The text does not contain the byte order mark of the file.
     let n_mark = if edit.source.has_byte_order_mark() {
         '\u{feff}'.len_utf8()
     } else {
@@ -299,7 +299,7 @@ fn sarif_fix(edit: &Edit) -> Value {
         "byteLength": edit.bytes.len(),
     });
     json!({
-        "description": {"text": "the one mend, which `kubectl vap check --fix` makes"},
+        "description": {"text": "the fix that `kubectl vap check --fix` applies"},
         "artifactChanges": [{
             "artifactLocation": {"uri": uri(&edit.source.name)},
             "replacements": [{
@@ -310,7 +310,7 @@ fn sarif_fix(edit: &Edit) -> Value {
     })
 }
 
-/// A path as a URI: relative ones stay relative, so that they are found in the checkout.
+/// Returns a path as a URI. Relative paths stay relative, so that they resolve in the checkout.
 fn uri(file: &str) -> String {
     let mut out = String::new();
     if Path::new(file).is_absolute() {
@@ -338,13 +338,13 @@ mod tests {
     use crate::policy::analysis::Profile;
 
     #[test]
-    fn what_would_end_a_command_is_escaped() {
+    fn data_with_line_breaks_is_escaped() {
         assert_eq!(data("a\r\n::error::b 5%\u{1b}[m"), "a%0A::error::b 5%25␛[m");
         assert_eq!(property("a,b:c"), "a%2Cb%3Ac");
     }
 
     #[test]
-    fn paths_are_uris() {
+    fn uri_special_characters_are_escaped() {
         assert_eq!(uri("./a b/é.yaml"), "a%20b/%C3%A9.yaml");
         assert_eq!(uri("/x.yaml"), "file:///x.yaml");
     }
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn annotations_stay_within_the_limits_of_github() {
+    fn github_above_limit_logs_the_rest() {
         let all = github(&report([0, 10, 2]));
         assert_eq!(all.lines().count(), 12, "{all}");
         let text = github(&report([11, 30, 10]));
@@ -381,13 +381,13 @@ mod tests {
             text.contains("::notice title=kubectl vap::2 more notes than"),
             "{text}"
         );
-        // What is left out is told in the log, and is no command.
+        // The other findings are lines of the log, not commands.
         assert_eq!(n("  ::error::f: warning[not-checked]: "), 21, "{text}");
         assert_eq!(text.lines().count(), 30 + 21 + 2);
     }
 
     #[test]
-    fn results_stay_within_the_limits_of_github() {
+    fn sarif_above_limit_leaves_out_least_severe() {
         let sarif = sarif(&report([10, 4_990, 5]));
         let results = sarif["runs"][0]["results"].as_array().unwrap();
         assert_eq!(results.len(), MAX_RESULTS);
@@ -400,9 +400,9 @@ mod tests {
             .filter(|result| result["level"] == "note")
             .count();
         assert_eq!((n_errors, n_notes), (5, 5));
-        let told = &sarif["runs"][0]["invocations"][0]["toolExecutionNotifications"][0]["message"];
+        let message = &sarif["runs"][0]["invocations"][0]["toolExecutionNotifications"][0]["message"];
         assert!(
-            told["text"]
+            message["text"]
                 .as_str()
                 .unwrap()
                 .starts_with("5 results are left out")

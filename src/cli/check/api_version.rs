@@ -1,5 +1,4 @@
-//! The versions of their APIs as which policies, bindings and CustomResourceDefinitions are written: which of them an
-//! API server serves.
+//! Findings about policies, bindings and CustomResourceDefinitions whose `apiVersion` an API server does not serve.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/controlplane/instance.go` (`DefaultAPIResourceConfigSource`: versions that are not
 //! stable are off unless they are switched on), `pkg/registry/admissionregistration/rest/storage_apiserver.go`;
@@ -16,7 +15,7 @@ const DEFINITION: &str = "CustomResourceDefinition";
 
 const DEFINITION_VERSION: &str = "apiextensions.k8s.io/v1";
 
-/// The version of a policy or binding, where an API server serves it not at all or not by itself.
+/// Returns a finding if the `apiVersion` of a policy or binding is not served, or not by default.
 pub(super) fn of_policy<T>(object: &Object<T>, known: &Known) -> Option<Finding> {
     let api_version = object.api_version();
     let GroupVersion { group, version } = GroupVersion::parse(api_version)?;
@@ -41,19 +40,19 @@ pub(super) fn of_policy<T>(object: &Object<T>, known: &Known) -> Option<Finding>
     let kubernetes = known.kubernetes();
     let message = if !known.is_of_cluster() && optional.contains(&version.as_str()) {
         format!(
-            "Kubernetes {kubernetes} serves {kind} as {api_version} only where that is switched on"
+            "Kubernetes {kubernetes} serves {kind} as {api_version} only if that version is enabled"
         )
     } else {
         format!("Kubernetes {kubernetes} does not serve {kind} as {api_version}")
     };
     let mut found = about(object, Severity::Warning, &message, POLICY_VERSION);
     found.help = Some(format!(
-        "it was read as {POLICY_VERSION}: write that, or an API server refuses it"
+        "it was read as {POLICY_VERSION}: use that version, or API servers reject the object"
     ));
     Some(found)
 }
 
-/// The version of a CustomResourceDefinition, where no API server serves it.
+/// Returns a finding if no API server serves the `apiVersion` of a CustomResourceDefinition.
 pub(super) fn of_definition<T>(object: &Object<T>) -> Option<Finding> {
     let api_version = object.api_version();
     if object.kind() != DEFINITION || api_version == DEFINITION_VERSION {
@@ -65,10 +64,10 @@ pub(super) fn of_definition<T>(object: &Object<T>) -> Option<Finding> {
     };
     let message = format!("no Kubernetes{since} serves {DEFINITION} as {api_version}");
     let mut found = about(object, Severity::Error, &message, DEFINITION_VERSION);
-    // Another version has its schemas elsewhere.
+    // Other versions have their schemas in other fields, so that a change of the version is not enough.
     found.fix = None;
     found.help = Some(format!(
-        "write {DEFINITION_VERSION}, with a schema in each of `spec.versions`; the API server refuses it"
+        "write {DEFINITION_VERSION}, with a schema in each item of `spec.versions`; the API server rejects this version"
     ));
     found.refused = true;
     found.owner = Owner::crd(object.name());

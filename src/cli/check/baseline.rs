@@ -1,6 +1,6 @@
-//! A baseline: findings that were there when it was written, and are not reported until they are gone.
+//! Baselines: recorded findings that later checks do not report.
 //!
-//! Files are named from the directory of the baseline, so that it does not matter where a check is started.
+//! File names are relative to the directory of the baseline, so that they do not depend on the working directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,24 +17,24 @@ use crate::cli::input::files::STDIN;
 use crate::cli::write;
 use crate::policy::rule::Rule;
 
-/// The version of the file's form.
+/// The `apiVersion` of the file.
 const API_VERSION: &str = "cli.vap-status.dev/v1alpha1";
 
-/// The kind of the file.
+/// The `kind` of the file.
 const KIND: &str = "CheckBaseline";
 
-/// The most bytes of a baseline.
+/// Maximum size of a baseline, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A baseline that was read.
+/// A baseline read from a file.
 #[derive(Clone, Debug)]
 pub struct Baseline {
-    /// The file, as it was named.
+    /// The path as the user gave it.
     path: PathBuf,
     entries: BTreeSet<Entry>,
 }
 
-/// The file.
+/// The contents of a baseline file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Contents {
@@ -50,11 +50,11 @@ struct Entry {
     file: String,
     rule: String,
     fingerprint: String,
-    /// For those who read the file.
+    /// For human readers; it does not identify the finding.
     message: String,
 }
 
-/// The parts that tell findings apart.
+/// The identity of a finding.
 type Key<'a> = (&'a str, &'a str, &'a str);
 
 impl Entry {
@@ -67,22 +67,22 @@ impl Baseline {
     /// Reads a baseline.
     ///
     /// # Errors
-    /// It cannot be read, or is none.
+    /// Returns an error if the file cannot be read or is not a baseline.
     pub(super) fn read(path: &Path) -> Result<Self, CliError> {
         let name = path.display();
-        let fault = |reason: String| {
+        let failure = |reason: String| {
             CliError::Baseline(format!("cannot read the baseline {name}: {reason}"))
         };
-        let length = fs::metadata(path).map_err(|error| fault(error.to_string()))?;
+        let length = fs::metadata(path).map_err(|error| failure(error.to_string()))?;
         if length.len() > MAX_BYTES {
-            return Err(fault(format!("larger than {MAX_BYTES} bytes")));
+            return Err(failure(format!("larger than {MAX_BYTES} bytes")));
         }
-        let text = fs::read(path).map_err(|error| fault(error.to_string()))?;
+        let text = fs::read(path).map_err(|error| failure(error.to_string()))?;
         let contents: Contents =
-            serde_json::from_slice(&text).map_err(|error| fault(error.to_string()))?;
+            serde_json::from_slice(&text).map_err(|error| failure(error.to_string()))?;
         if (contents.api_version.as_str(), contents.kind.as_str()) != (API_VERSION, KIND) {
-            let message = format!("it is no {API_VERSION} {KIND}; --write-baseline writes one");
-            return Err(fault(message));
+            let message = format!("not a {KIND} of {API_VERSION}; create one with --write-baseline");
+            return Err(failure(message));
         }
         Ok(Self {
             path: path.to_owned(),
@@ -90,92 +90,92 @@ impl Baseline {
         })
     }
 
-    /// Takes the findings of the baseline out; adds a finding for each of its own that there is no more in `files`.
+    /// Suppresses the findings of the baseline. Adds a finding for each baseline entry without a finding in `files`.
     pub(super) fn apply(&self, report: &mut CheckReport, files: &[String]) {
         let mut names = Names::new(&self.path);
-        let known: BTreeSet<Key<'_>> = self.entries.iter().map(Entry::key).collect();
+        let recorded: BTreeSet<Key<'_>> = self.entries.iter().map(Entry::key).collect();
         let mut seen: BTreeSet<(String, &str, String)> = BTreeSet::new();
-        // What a comment or a level suppresses is still there.
+        // Findings that a comment suppresses still match their entries.
         for found in report.suppressed.iter().map(|of| &of.finding) {
-            let file = names.of(&found.location.file);
+            let file = names.relative(&found.location.file);
             seen.insert((file, found.rule.id(), found.fingerprint.clone()));
         }
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for finding in std::mem::take(&mut report.findings) {
-            let file = names.of(&finding.location.file);
+            let file = names.relative(&finding.location.file);
             let key = (file.as_str(), finding.rule.id(), &*finding.fingerprint);
-            let is_known = known.contains(&key) && !is_fixed(&finding);
+            let is_recorded = recorded.contains(&key) && !is_fixed(&finding);
             seen.insert((file, finding.rule.id(), finding.fingerprint.clone()));
-            if is_known {
+            if is_recorded {
                 report.suppressed.push(Suppressed {
                     by: SuppressedBy::Baseline,
                     reason: None,
                     finding,
                 });
             } else {
-                told.push(finding);
+                reported.push(finding);
             }
         }
         let seen: BTreeSet<Key<'_>> = seen
             .iter()
             .map(|(file, rule, fingerprint)| (file.as_str(), *rule, fingerprint.as_str()))
             .collect();
-        let files: BTreeSet<String> = files.iter().map(|file| names.of(file)).collect();
+        let files: BTreeSet<String> = files.iter().map(|file| names.relative(file)).collect();
         for entry in &self.entries {
             let is_read = files.contains(&entry.file);
-            if !seen.contains(&entry.key()) && (is_read || names.is_gone(&entry.file)) {
-                told.push(self.stale(entry));
+            if !seen.contains(&entry.key()) && (is_read || names.is_missing(&entry.file)) {
+                reported.push(self.stale(entry));
             }
         }
-        report.findings = told;
+        report.findings = reported;
     }
 
     fn stale(&self, entry: &Entry) -> Finding {
         let message = format!(
-            "`{}` is not found any more in {}: {}",
+            "`{}` is no longer reported for {}: {}",
             entry.rule, entry.file, entry.message
         );
         let location = Location::of_file(self.path.display().to_string());
         Finding {
-            help: Some("write the baseline again, with --write-baseline".to_owned()),
+            help: Some("update the baseline with --write-baseline".to_owned()),
             fingerprint: entry.fingerprint.clone(),
             ..Finding::new(Severity::Note, Rule::StaleBaseline, message, location)
         }
     }
 }
 
-/// Writes what is reported to a baseline, and takes it out of the report; returns how many findings that were.
+/// Writes the findings of a report to a baseline and suppresses them in the report. Returns their number.
 ///
 /// # Errors
-/// The file cannot be written.
+/// Returns an error if the file cannot be written.
 pub(in crate::cli) fn write_baseline(
     path: &Path,
     report: &mut CheckReport,
 ) -> Result<usize, CliError> {
     let mut names = Names::new(path);
     let findings = std::mem::take(&mut report.findings).into_iter();
-    let (told, known): (Vec<_>, Vec<_>) = findings.partition(is_fixed);
-    report.findings = told;
+    let (reported, recorded): (Vec<_>, Vec<_>) = findings.partition(is_fixed);
+    report.findings = reported;
     let entry = |found: &Finding| Entry {
-        file: names.of(&found.location.file),
+        file: names.relative(&found.location.file),
         rule: found.rule.id().to_owned(),
         fingerprint: found.fingerprint.clone(),
         message: found.message.clone(),
     };
-    let entries: BTreeSet<Entry> = known.iter().map(entry).collect();
+    let entries: BTreeSet<Entry> = recorded.iter().map(entry).collect();
     let n_entries = entries.len();
     let contents = Contents {
         api_version: API_VERSION.to_owned(),
         kind: KIND.to_owned(),
         findings: entries.into_iter().collect(),
     };
-    let fault = |reason: String| {
+    let failure = |reason: String| {
         let name = path.display();
         CliError::Baseline(format!("cannot write the baseline {name}: {reason}"))
     };
-    let text = serde_json::to_string_pretty(&contents).map_err(|error| fault(error.to_string()))?;
-    write::atomically(path, &(text + "\n")).map_err(fault)?;
-    let suppressed = known.into_iter().map(|finding| Suppressed {
+    let text = serde_json::to_string_pretty(&contents).map_err(|error| failure(error.to_string()))?;
+    write::atomically(path, &(text + "\n")).map_err(failure)?;
+    let suppressed = recorded.into_iter().map(|finding| Suppressed {
         by: SuppressedBy::Baseline,
         reason: None,
         finding,
@@ -185,10 +185,10 @@ pub(in crate::cli) fn write_baseline(
     Ok(n_entries)
 }
 
-/// The names of files in a baseline.
+/// Converts paths to file names relative to the directory of a baseline.
 struct Names {
     directory: PathBuf,
-    known: BTreeMap<String, String>,
+    cached: BTreeMap<String, String>,
 }
 
 impl Names {
@@ -196,16 +196,16 @@ impl Names {
         let path = real(baseline).unwrap_or_else(|| baseline.to_owned());
         Self {
             directory: path.parent().unwrap_or(Path::new("")).to_owned(),
-            known: BTreeMap::new(),
+            cached: BTreeMap::new(),
         }
     }
 
-    /// The name of a file that a check names `file`.
-    fn of(&mut self, file: &str) -> String {
+    /// Returns the name in the baseline of the file at the path `file`.
+    fn relative(&mut self, file: &str) -> String {
         if file == STDIN {
             return file.to_owned();
         }
-        if let Some(name) = self.known.get(file) {
+        if let Some(name) = self.cached.get(file) {
             return name.clone();
         }
         let path = real(Path::new(file)).unwrap_or_else(|| PathBuf::from(file));
@@ -216,12 +216,12 @@ impl Names {
             }
             Err(_) => path.display().to_string(),
         };
-        self.known.insert(file.to_owned(), name.clone());
+        self.cached.insert(file.to_owned(), name.clone());
         name
     }
 
-    /// Reports whether there is no file of this name in a baseline any more.
-    fn is_gone(&self, name: &str) -> bool {
+    /// Returns true if the file of a baseline entry does not exist.
+    fn is_missing(&self, name: &str) -> bool {
         name != STDIN && !self.directory.join(name).exists()
     }
 }

@@ -1,4 +1,4 @@
-//! One cause, one finding: what only follows from something else that is told of the same object is left out.
+//! Removes findings that only follow from another finding of the same object.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use crate::policy::rule::Rule;
 /// The field that holds the rules of a policy.
 const RULES: &str = "spec.matchConstraints";
 
-/// Reports whether `unknown` is the field `meant`, misspelt.
-fn is_meant(unknown: &str, meant: &str) -> bool {
+/// Returns true if `unknown` is probably a misspelling of the field `meant`.
+fn is_misspelling(unknown: &str, meant: &str) -> bool {
     let parts = |field: &str| {
         let (parent, name) = field.rsplit_once('.').unwrap_or(("", field));
         (parent.to_owned(), name.to_owned())
@@ -21,7 +21,7 @@ fn is_meant(unknown: &str, meant: &str) -> bool {
 
 /// Removes findings that only follow from others of the same object.
 pub(super) fn without(findings: &mut Vec<Finding>) {
-    // What is wrong in shape or missing is told once.
+    // A malformed or missing field causes other findings about the same field.
     let is_cause = |found: &Finding| {
         found.refused && matches!(found.rule, Rule::Required | Rule::InvalidObject)
     };
@@ -31,14 +31,14 @@ pub(super) fn without(findings: &mut Vec<Finding>) {
     for found in findings.iter().filter(|found| is_cause(found)) {
         causes.insert(field(found));
     }
-    // No rule is complete that lacks something, or has something wrong in it.
+    // Resource rules with a missing or invalid field select the wrong resources.
     let rules: Vec<String> = findings
         .iter()
         .filter(|found| found.refused)
         .map(field)
         .filter(|field| field.starts_with(RULES))
         .collect();
-    // A misspelt field is not missing besides.
+    // A misspelled required field is not reported as missing, too.
     let unknown: Vec<String> = findings
         .iter()
         .filter(|found| found.rule == Rule::UnknownField)
@@ -46,14 +46,14 @@ pub(super) fn without(findings: &mut Vec<Finding>) {
         .collect();
     findings.retain(|found| {
         let field_ref = field(found);
-        if found.rule == Rule::Required && unknown.iter().any(|of| is_meant(of, &field_ref)) {
+        if found.rule == Rule::Required && unknown.iter().any(|of| is_misspelling(of, &field_ref)) {
             return false;
         }
         if is_cause(found) {
             return firsts.insert(field_ref);
         }
         match found.rule {
-            // The parser goes on behind the first error, and takes the rest for what it is not.
+            // After the first syntax error, the parser misreads the rest of the expression.
             Rule::Syntax => !causes.contains(&field_ref) && firsts.insert(field_ref),
             Rule::UnservedResource | Rule::ExemptResource | Rule::UnknownResource => !rules
                 .iter()

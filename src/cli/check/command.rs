@@ -1,4 +1,4 @@
-//! The settings of a check out of its flags and its configuration file.
+//! Combines the flags and the configuration file of `check`, and runs it.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -17,19 +17,19 @@ use crate::cli::live::{Asked, Served};
 use crate::cli::text::clean;
 use crate::policy::analysis::Profile;
 
-/// A check that is to be made.
+/// The options and settings of a check.
 #[derive(Debug)]
 pub(in crate::cli) struct Plan {
     pub(in crate::cli) options: Options,
     pub(in crate::cli) settings: Settings,
-    /// True if whatever could not be checked counts as a finding.
+    /// True if everything that could not be checked counts as a finding.
     pub(in crate::cli) is_strict: bool,
 }
 
-/// The check of `paths` that the flags ask for, with what the configuration file says where they say nothing.
+/// Returns the plan for a check of `paths`. The configuration file provides defaults for the flags.
 ///
 /// # Errors
-/// The configuration or the baseline cannot be read, or a level cannot be set.
+/// Returns an error if the configuration or the baseline cannot be read, or if a level cannot be set.
 pub(in crate::cli) fn plan(args: &CheckArgs, paths: &[PathBuf]) -> Result<Plan, CliError> {
     let flags = &args.findings;
     let config = match &flags.config {
@@ -77,11 +77,12 @@ pub(in crate::cli) fn plan(args: &CheckArgs, paths: &[PathBuf]) -> Result<Plan, 
     })
 }
 
-/// Makes the check of a plan, beside a cluster where `ask` has one, with the mends and the baseline that the flags ask
-/// for; returns the report, and what is to be said besides.
+/// Runs the check of a plan, with the cluster data that `ask` reads if it uses a cluster. Applies fixes and writes the
+/// baseline if the flags are set. Returns the report and additional messages.
 ///
 /// # Errors
-/// Standard input is to be mended, the cluster cannot be asked, the baseline cannot be written, or the build is broken.
+/// Returns an error if standard input would be fixed, the cluster cannot be read, the baseline cannot be written, or
+/// the built-in schemas cannot be read.
 pub(in crate::cli) fn run(
     args: &CheckArgs,
     plan: &Plan,
@@ -94,45 +95,46 @@ pub(in crate::cli) fn run(
         return Err(CliError::FixOfStdin);
     }
     let mut report = run_beside(&plan.options, &plan.settings, stdin, ask)?;
-    let mut told = Vec::new();
+    let mut messages = Vec::new();
     if is_fixing {
         if report.cluster.is_some() {
-            let what =
-                "--fix and --diff check files by the built-in schemas: leave the cluster out";
-            return Err(CliError::Usage(what.to_owned()));
+            let message = "--fix and --diff cannot be combined with a cluster: they check files with the built-in schemas";
+            return Err(CliError::Usage(message.to_owned()));
         }
         report = fix::fix(&plan.options, &plan.settings, report, flags.diff)?;
-        told = report.fixes.iter().map(|of| said(of, flags.diff)).collect();
-        if told.is_empty() {
-            told.push("no finding has a mend that --fix can make".to_owned());
+        let fixes = report.fixes.iter();
+        messages = fixes.map(|fix| fix_message(fix, flags.diff)).collect();
+        if messages.is_empty() {
+            messages.push("no finding has a fix that --fix can apply".to_owned());
         }
     }
     if let Some(path) = &flags.write_baseline {
         let n = write_baseline(path, &mut report)?;
-        told.push(format!(
+        messages.push(format!(
             "{}: {} written",
             path.display(),
             count(n, "finding")
         ));
     }
-    Ok((report, told))
+    Ok((report, messages))
 }
 
-/// The words for the mends of a file, and why there are not more.
-fn said(of: &FixReport, is_dry: bool) -> String {
-    let verb = if is_dry { "can be made" } else { "made" };
-    let left = of.left.as_deref().map(clean);
-    match (of.fixed, left) {
-        (n, None) => format!("{}: {} {verb}", clean(&of.file), count(n, "mend")),
-        (0, Some(reason)) => format!("{}: left as it is: {reason}", clean(&of.file)),
-        (n, Some(reason)) => {
-            let mends = count(n, "mend");
-            format!("{}: {mends} {verb}, and not all: {reason}", clean(&of.file))
-        }
+/// Returns the message about the fixes of a file, with the reason if some were not applied.
+fn fix_message(fix: &FixReport, is_dry: bool) -> String {
+    let verb = if is_dry { "can be applied" } else { "applied" };
+    let file = clean(&fix.file);
+    let fixes = match fix.fixed {
+        1 => "1 fix".to_owned(),
+        n => format!("{n} fixes"),
+    };
+    match (fix.fixed, fix.left.as_deref().map(clean)) {
+        (_, None) => format!("{file}: {fixes} {verb}"),
+        (0, Some(reason)) => format!("{file}: unchanged: {reason}"),
+        (_, Some(reason)) => format!("{file}: {fixes} {verb}, others skipped: {reason}"),
     }
 }
 
-/// The diffs of a report.
+/// Returns the diffs of a report's fixes.
 pub(in crate::cli) fn diffs(report: &CheckReport) -> String {
     let diffs = report.fixes.iter().filter_map(|fix| fix.diff.as_deref());
     diffs.collect()

@@ -1,4 +1,4 @@
-//! Findings that a comment allows, `# vap: allow RULE, reason`, and comments that allow none.
+//! Comments `# vap: allow RULE, reason`, which suppress findings, and findings about invalid or unused ones.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,18 +9,18 @@ use super::suggestion::nearest;
 use crate::cli::input::comments::{Comment, MAX_COMMENTS};
 use crate::policy::rule::Rule;
 
-/// The form of a comment, for advice.
+/// The syntax of a comment, as a hint.
 const FORM: &str = "write `# vap: allow RULE, reason`";
 
 /// The word that allows a rule.
 const ALLOW: &str = "allow";
 
-/// Words of other programs for the same.
+/// Equivalent words of other programs.
 const LIKE_ALLOW: [&str; 9] = [
     "disable", "expect", "exclude", "ignore", "noqa", "off", "skip", "suppress", "nolint",
 ];
 
-/// Rules of findings about what suppresses others.
+/// Rules about suppressions, which cannot be suppressed themselves.
 const ABOUT_SUPPRESSIONS: [Rule; 3] = [
     Rule::InvalidSuppression,
     Rule::StaleBaseline,
@@ -30,22 +30,22 @@ const ABOUT_SUPPRESSIONS: [Rule; 3] = [
 /// The meaning of a comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Directive {
-    /// Findings of the rule are allowed, for a reason.
+    /// Allows findings of the rule, with a reason.
     Allow(Rule, String),
-    /// It cannot be followed: why, and what to do.
-    Fault(String, String),
-    /// It is a comment like others.
+    /// Invalid, with a message and a hint.
+    Invalid(String, String),
+    /// Not a directive.
     Other,
 }
 
 fn directive(words: &str) -> Directive {
-    let fault = |message: String, help: &str| Directive::Fault(message, help.to_owned());
+    let invalid = |message: String, help: &str| Directive::Invalid(message, help.to_owned());
     let (verb, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
     if verb != ALLOW {
         let is_meant = LIKE_ALLOW.contains(&verb.to_lowercase().trim_end_matches(':'))
             || nearest(verb, std::iter::once(ALLOW)).is_some();
         return if is_meant {
-            fault(format!("`{verb}` is not known in a comment"), FORM)
+            invalid(format!("unknown word `{verb}` in a comment"), FORM)
         } else {
             Directive::Other
         };
@@ -55,34 +55,33 @@ fn directive(words: &str) -> Directive {
         None => (rest.trim(), ""),
     };
     if id.is_empty() {
-        return fault("the comment names no rule".to_owned(), FORM);
+        return invalid("the comment names no rule".to_owned(), FORM);
     }
     if id == ALL {
-        let message = "a comment allows one rule, and not all".to_owned();
-        return fault(message, "name the rule of the finding");
+        let message = "a comment can allow one rule, not all".to_owned();
+        return invalid(message, "name the rule of the finding");
     }
-    let first = id.split_whitespace().next().unwrap_or_default();
+    let first = id.split_whitespace().next().unwrap_or_deinvalid();
     let rule = match levels::rule(first) {
         Ok(rule) => rule,
         Err(error) => {
             let error = error.to_string();
             let (message, help) = error.split_once("; ").unwrap_or((&error, FORM));
-            return fault(message.to_owned(), help);
+            return invalid(message.to_owned(), help);
         }
     };
     if ABOUT_SUPPRESSIONS.contains(&rule) {
         let message = format!("no comment can allow `{first}`");
-        return fault(message, "remove what it finds, or set its level");
+        return invalid(message, "remove its cause, or set the level of the rule");
     }
     if reason.is_empty() || first != id {
-        let message = format!("a reason is missing behind `{first}`");
-        return fault(message, FORM);
+        let message = format!("a reason is missing after `{first}`");
+        return invalid(message, FORM);
     }
     Directive::Allow(rule, reason.to_owned())
 }
 
-/// Takes the findings out that a comment allows; adds a finding for each comment that allows none, or cannot be
-/// followed.
+/// Moves the findings that a comment allows to `suppressed`. Adds a finding for each invalid or unused comment.
 pub(super) fn apply(
     comments: &[Comment],
     findings: &mut Vec<Finding>,
@@ -93,7 +92,7 @@ pub(super) fn apply(
     }
     let mut of_file: HashMap<&str, Vec<usize>> = HashMap::new();
     for (n, found) in findings.iter().enumerate() {
-        let of_file = of_file.entry(&found.location.file).or_default();
+        let of_file = of_file.entry(&found.location.file).or_deinvalid();
         of_file.push(n);
     }
     let mut reasons: HashMap<usize, String> = HashMap::new();
@@ -102,21 +101,21 @@ pub(super) fn apply(
     let mut seen = BTreeSet::new();
     for comment in comments {
         let file = comment.source.name.as_str();
-        // A file may be given twice.
+        // The same file may be passed twice.
         if !seen.insert((file, comment.place)) {
             continue;
         }
-        let n_before = n_of_file.entry(file).or_default();
+        let n_before = n_of_file.entry(file).or_deinvalid();
         *n_before += 1;
         if *n_before > MAX_COMMENTS {
-            let message = format!("more than {MAX_COMMENTS} comments: from here on none counts");
+            let message = format!("more than {MAX_COMMENTS} comments: the rest are ignored");
             let help = "set the levels of rules by flags or in the configuration file";
             about_comments.push(about(comment, Rule::InvalidSuppression, message, help));
             continue;
         }
         let (rule, reason) = match directive(&comment.words) {
             Directive::Allow(rule, reason) => (rule, reason),
-            Directive::Fault(message, help) => {
+            Directive::Invalid(message, help) => {
                 about_comments.push(about(comment, Rule::InvalidSuppression, message, &help));
                 continue;
             }
@@ -143,18 +142,18 @@ pub(super) fn apply(
             let (message, help) = if is_refused {
                 (
                     format!("no comment can allow this `{}`", rule.id()),
-                    "the API server refuses the object: mend it, and remove the comment",
+                    "the API server rejects the object: fix it, and remove the comment",
                 )
             } else {
                 (
-                    format!("nothing here is found by `{}`", rule.id()),
+                    format!("`{}` has no findings here", rule.id()),
                     "remove the comment, or move it to the line of the finding, or above it",
                 )
             };
             about_comments.push(about(comment, Rule::UnusedSuppression, message, help));
         }
     }
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for (n, finding) in std::mem::take(findings).into_iter().enumerate() {
         match reasons.remove(&n) {
             Some(reason) => suppressed.push(Suppressed {
@@ -162,14 +161,14 @@ pub(super) fn apply(
                 reason: Some(reason),
                 finding,
             }),
-            None => told.push(finding),
+            None => reported.push(finding),
         }
     }
-    told.extend(about_comments);
-    *findings = told;
+    reported.extend(about_comments);
+    *findings = reported;
 }
 
-/// A finding about a comment.
+/// Returns a finding about a comment.
 fn about(comment: &Comment, rule: Rule, message: String, help: &str) -> Finding {
     let mut location = Location::of_place(&comment.source, comment.place);
     location.length = comment.length;
@@ -184,26 +183,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_comment_names_a_rule_and_a_reason() {
+    fn directive_requires_rule_and_reason() {
         let allows = Directive::Allow(Rule::UndefinedField, "a, b".to_owned());
         assert_eq!(directive("allow undefined-field, a, b"), allows);
         assert_eq!(directive("allow   undefined-field ,  a, b"), allows);
         for (words, wanted) in [
             ("allow", "the comment names no rule"),
             ("allow , why", "the comment names no rule"),
-            ("allow all, why", "a comment allows one rule, and not all"),
+            ("allow all, why", "a comment can allow one rule, not all"),
             ("allow undefined-feild, why", "no rule `undefined-feild`"),
             (
                 "allow undefined-field",
-                "a reason is missing behind `undefined-field`",
+                "a reason is missing after `undefined-field`",
             ),
             (
                 "allow undefined-field,",
-                "a reason is missing behind `undefined-field`",
+                "a reason is missing after `undefined-field`",
             ),
             (
                 "allow undefined-field for a reason",
-                "a reason is missing behind `undefined-field`",
+                "a reason is missing after `undefined-field`",
             ),
             (
                 "allow unused-suppression, why",
@@ -211,11 +210,11 @@ mod tests {
             ),
             (
                 "ignore undefined-field",
-                "`ignore` is not known in a comment",
+                "unknown word `ignore` in a comment",
             ),
-            ("alow undefined-field", "`alow` is not known in a comment"),
+            ("alow undefined-field", "unknown word `alow` in a comment"),
         ] {
-            let Directive::Fault(message, _) = directive(words) else {
+            let Directive::Invalid(message, _) = directive(words) else {
                 panic!("{words}")
             };
             assert_eq!(message, wanted);

@@ -1,6 +1,6 @@
-//! The configuration file of `check`, `.vap.yaml`: levels of rules, what is left out, and defaults of flags.
+//! The configuration file of `check`, `.vap.yaml`: levels of rules, excluded paths, and defaults of flags.
 //!
-//! It is read strictly: a key that is not known, or given twice, is an error with its place.
+//! Unknown and duplicate keys are errors with their positions.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -32,40 +32,40 @@ pub(super) const KEYS: [&str; 7] = [
     "strict",
 ];
 
-/// The most bytes of the file.
+/// Maximum size of the file, in bytes.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// A configuration.
+/// The contents of a configuration file.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
     /// The levels of rules.
     pub levels: Levels,
-    /// The paths that are left out.
+    /// The paths that are not checked.
     pub exclude: Exclude,
     /// Files and directories of CRDs.
     pub crds: Vec<PathBuf>,
-    /// The version of the API server that is to take the policies.
+    /// The version of the target API server.
     pub kubernetes_version: Option<Version>,
-    /// Whose answers.
+    /// The checking semantics.
     pub profile: Option<Profile>,
-    /// True if whatever could not be checked counts as a finding.
+    /// True if everything that could not be checked counts as a finding.
     pub strict: bool,
-    /// The findings that are not reported.
+    /// The file of findings that are not reported.
     pub baseline: Option<PathBuf>,
 }
 
-/// Paths that are left out.
+/// Patterns of paths that are not checked.
 #[derive(Clone, Debug, Default)]
 pub struct Exclude {
-    /// The directory from which they count.
+    /// The directory that the patterns are relative to.
     root: PathBuf,
     globs: Vec<Glob>,
 }
 
 impl Exclude {
-    /// Reports whether a file or directory is left out.
+    /// Returns true if a file or directory is excluded.
     #[must_use]
     pub fn has(&self, path: &Path) -> bool {
         if self.globs.is_empty() {
@@ -81,7 +81,7 @@ impl Exclude {
     }
 }
 
-/// The path without links in its directory; a link itself stays one.
+/// Resolves symbolic links in the directory of a path, but not the path's last component.
 pub(super) fn real(path: &Path) -> Option<PathBuf> {
     let Some(name) = path.file_name() else {
         return path.canonicalize().ok();
@@ -93,13 +93,14 @@ pub(super) fn real(path: &Path) -> Option<PathBuf> {
     Some(parent.canonicalize().ok()?.join(name))
 }
 
-/// The configuration for a check of `paths`: that of the directories of the paths or above them, up to the root of a
-/// repository; else that of the working directory or above it.
+/// Reads the configuration for a check of `paths`.
+///
+/// It is in a directory of the paths or above, up to the root of a repository; else in the working directory or above.
 ///
 /// # Errors
-/// The paths have several, or the file cannot be read.
+/// Returns an error if the paths have different configuration files, or if the file cannot be read.
 pub(super) fn find(paths: &[PathBuf]) -> Result<Option<Config>, CliError> {
-    let mut found = BTreeSet::new();
+    let mut files = BTreeSet::new();
     for path in paths {
         let path = if path.as_os_str() == "-" {
             Path::new(".")
@@ -114,16 +115,16 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Option<Config>, CliError> {
         } else {
             path.parent()
         };
-        found.extend(directory.and_then(upwards));
+        files.extend(directory.and_then(upwards));
     }
-    if found.is_empty() {
+    if files.is_empty() {
         let here = Path::new(".").canonicalize().ok();
-        found.extend(here.as_deref().and_then(upwards));
+        files.extend(here.as_deref().and_then(upwards));
     }
-    let mut found = found.into_iter();
-    match (found.next(), found.next()) {
+    let mut files = files.into_iter();
+    match (files.next(), files.next()) {
         (Some(first), Some(second)) => Err(CliError::Config(format!(
-            "the paths have different configuration files, {} and {}; name one with --config, or use --no-config",
+            "the paths have different configuration files, {} and {}; select one with --config, or use --no-config",
             shown(&first),
             shown(&second)
         ))),
@@ -132,7 +133,7 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Option<Config>, CliError> {
     }
 }
 
-/// The configuration file of a directory, or of one above it within its repository.
+/// Returns the configuration file in a directory, or in one above it within its repository.
 fn upwards(directory: &Path) -> Option<PathBuf> {
     for directory in directory.ancestors() {
         let path = directory.join(CONFIG_NAME);
@@ -146,7 +147,7 @@ fn upwards(directory: &Path) -> Option<PathBuf> {
     None
 }
 
-/// A path as messages have it: from the working directory, where it is below that.
+/// Formats a path for messages: relative to the working directory if it is inside.
 pub(super) fn shown(path: &Path) -> String {
     let here = Path::new(".").canonicalize().unwrap_or_default();
     let below = path.strip_prefix(&here).unwrap_or(path);
@@ -156,7 +157,7 @@ pub(super) fn shown(path: &Path) -> String {
 /// Reads a configuration file.
 ///
 /// # Errors
-/// It cannot be read, or says something that it cannot say.
+/// Returns an error if the file cannot be read or is invalid.
 pub(super) fn read(path: &Path) -> Result<Config, CliError> {
     let name = shown(path);
     let unreadable = |reason: String| CliError::Config(format!("cannot read {name}: {reason}"));
@@ -167,17 +168,17 @@ pub(super) fn read(path: &Path) -> Result<Config, CliError> {
     let text = fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
     let path = real(path).unwrap_or_else(|| path.to_owned());
     let source = SourceText::new(name, text);
-    parse(&source, &path).map_err(|fault| {
+    parse(&source, &path).map_err(|error| {
         CliError::Config(format!(
             "{}:{}:{}: {}",
-            source.name, fault.place.line, fault.place.column, fault.message
+            source.name, error.place.line, error.place.column, error.message
         ))
     })
 }
 
-/// A fault of the file.
+/// An error in the file.
 #[derive(Debug)]
-struct Fault {
+struct ParseError {
     place: Place,
     message: String,
 }
@@ -187,9 +188,9 @@ struct Reader<'a> {
     directory: &'a Path,
 }
 
-fn parse(source: &SourceText, path: &Path) -> Result<Config, Fault> {
+fn parse(source: &SourceText, path: &Path) -> Result<Config, ParseError> {
     let text = source.text();
-    let fault = |at: usize, message: &str| Fault {
+    let error_at = |at: usize, message: &str| ParseError {
         place: source.place(at),
         message: message.to_owned(),
     };
@@ -197,11 +198,11 @@ fn parse(source: &SourceText, path: &Path) -> Result<Config, Fault> {
     if documents.is_empty() {
         documents.push(0..text.len());
     }
-    let mut found: Option<(usize, Node)> = None;
+    let mut document: Option<(usize, Node)> = None;
     for bytes in documents {
         let part = text.get(bytes.clone()).unwrap_or_default();
         let read = goyaml::read(part, &mut Copies::default());
-        let read = read.map_err(|error| Fault {
+        let read = read.map_err(|error| ParseError {
             place: Place {
                 line: error.line + source.place(bytes.start).line - 1,
                 column: error.column,
@@ -210,11 +211,11 @@ fn parse(source: &SourceText, path: &Path) -> Result<Config, Fault> {
         })?;
         let read = read.filter(|node| !node.is_null());
         if let Some(node) = read {
-            if found.is_some() {
+            if document.is_some() {
                 let at = bytes.start + node.span.start;
-                return Err(fault(at, "a configuration file has one document"));
+                return Err(error_at(at, "a configuration file must have one document"));
             }
-            found = Some((bytes.start, node));
+            document = Some((bytes.start, node));
         }
     }
     let mut config = Config {
@@ -223,7 +224,7 @@ fn parse(source: &SourceText, path: &Path) -> Result<Config, Fault> {
     };
     let directory = path.parent().unwrap_or_else(|| Path::new("."));
     directory.clone_into(&mut config.exclude.root);
-    let Some((start, node)) = found else {
+    let Some((start, node)) = document else {
         return Ok(config);
     };
     let reader = Reader { source, directory };
@@ -232,20 +233,20 @@ fn parse(source: &SourceText, path: &Path) -> Result<Config, Fault> {
 }
 
 impl Reader<'_> {
-    fn config(&self, node: &Node, start: usize, config: &mut Config) -> Result<(), Fault> {
+    fn config(&self, node: &Node, start: usize, config: &mut Config) -> Result<(), ParseError> {
         let at = At { start };
         if !matches!(node.data, Data::Map(_)) {
-            return Err(self.fault(
-                at.of(&node.span),
-                "an object is expected, with keys such as `levels`",
+            return Err(self.error_at(
+                at.in_file(&node.span),
+                "expected an object with keys such as `levels`",
             ));
         }
         for (key, entry) in node.entries() {
-            self.once(at, key, entry)?;
+            self.expect_unique(at, key, entry)?;
             let value = &entry.node;
             match key {
                 "levels" => {
-                    self.is(
+                    self.expect(
                         at,
                         value,
                         matches!(value.data, Data::Map(_)),
@@ -253,44 +254,44 @@ impl Reader<'_> {
                         "an object: `undefined-field: note`",
                     )?;
                     for (id, entry) in value.entries() {
-                        self.once(at, id, entry)?;
+                        self.expect_unique(at, id, entry)?;
                         let level =
                             self.one_of(at, &entry.node, id, &Level::ALL.map(Level::name))?;
                         let level = Level::ALL.into_iter().find(|known| known.name() == level);
                         let set = level.map(|level| config.levels.set(id, level));
                         if let Some(Err(error)) = set {
-                            return Err(self.fault(at.of(&entry.key), &error.to_string()));
+                            return Err(self.error_at(at.in_file(&entry.key), &error.to_string()));
                         }
                     }
                 }
                 "exclude" => {
-                    for (pattern, span) in self.texts(at, value, key)? {
+                    for (pattern, span) in self.strings(at, value, key)? {
                         let glob = Glob::new(&pattern);
                         let glob = glob.map_err(|why| {
-                            self.fault(at.of(&span), &format!("the pattern `{pattern}` {why}"))
+                            self.error_at(at.in_file(&span), &format!("the pattern `{pattern}` {why}"))
                         })?;
                         config.exclude.globs.push(glob);
                     }
                 }
                 "crds" => {
-                    let paths = self.texts(at, value, key)?.into_iter();
+                    let paths = self.strings(at, value, key)?.into_iter();
                     config.crds = paths.map(|(path, _)| self.directory.join(path)).collect();
                 }
                 "baseline" => {
                     let path = value.as_str().filter(|path| !path.is_empty());
-                    self.is(at, value, path.is_some(), key, "a path")?;
+                    self.expect(at, value, path.is_some(), key, "a path")?;
                     config.baseline = path.map(|path| self.directory.join(path));
                 }
                 "kubernetesVersion" => {
-                    // As it is written: 1.30 is the number 1.3 to YAML.
+                    // Uses the source text, since YAML parses 1.30 as the number 1.3.
                     let written = self
                         .source
                         .text()
-                        .get(at.of(&value.span))
+                        .get(at.in_file(&value.span))
                         .unwrap_or_default();
                     let text = value.as_str().unwrap_or(written);
                     let version = versions::parse(text).map_err(|why| {
-                        self.fault(at.of(&value.span), &format!("`{key}` is no version: {why}"))
+                        self.error_at(at.in_file(&value.span), &format!("`{key}` is not a supported version: {why}"))
                     })?;
                     config.kubernetes_version = Some(version);
                 }
@@ -307,42 +308,49 @@ impl Reader<'_> {
                         Data::Scalar(Value::Bool(flag), _) => Some(*flag),
                         _ => None,
                     };
-                    self.is(at, value, flag.is_some(), key, "true or false")?;
+                    self.expect(at, value, flag.is_some(), key, "true or false")?;
                     config.strict = flag.unwrap_or_default();
                 }
                 _ => {
                     let meant = nearest(key, KEYS.into_iter());
                     let advice = match meant {
                         Some(meant) => format!("did you mean `{meant}`?"),
-                        None => format!("known are {}", KEYS.join(", ")),
+                        None => format!("valid keys: {}", KEYS.join(", ")),
                     };
                     let message = format!("unknown key `{key}`; {advice}");
-                    return Err(self.fault(at.of(&entry.key), &message));
+                    return Err(self.error_at(at.in_file(&entry.key), &message));
                 }
             }
         }
         Ok(())
     }
 
-    fn fault(&self, span: Range<usize>, message: &str) -> Fault {
-        Fault {
+    fn error_at(&self, span: Range<usize>, message: &str) -> ParseError {
+        ParseError {
             place: self.source.place(span.start),
             message: message.to_owned(),
         }
     }
 
-    fn once(&self, at: At, key: &str, entry: &Entry) -> Result<(), Fault> {
+    fn expect_unique(&self, at: At, key: &str, entry: &Entry) -> Result<(), ParseError> {
         match entry.repeats.iter().chain(&entry.merged).next() {
-            Some(_) => Err(self.fault(at.of(&entry.key), &format!("`{key}` is given twice"))),
+            Some(_) => Err(self.error_at(at.in_file(&entry.key), &format!("`{key}` is set twice"))),
             None => Ok(()),
         }
     }
 
-    fn is(&self, at: At, node: &Node, holds: bool, key: &str, wanted: &str) -> Result<(), Fault> {
+    fn expect(
+        &self,
+        at: At,
+        node: &Node,
+        holds: bool,
+        key: &str,
+        expected: &str,
+    ) -> Result<(), ParseError> {
         if holds {
             Ok(())
         } else {
-            Err(self.fault(at.of(&node.span), &format!("`{key}` must be {wanted}")))
+            Err(self.error_at(at.in_file(&node.span), &format!("`{key}` must be {expected}")))
         }
     }
 
@@ -352,7 +360,7 @@ impl Reader<'_> {
         node: &'n Node,
         key: &str,
         names: &[&str],
-    ) -> Result<&'n str, Fault> {
+    ) -> Result<&'n str, ParseError> {
         let text = node.as_str().unwrap_or_default();
         if names.contains(&text) {
             return Ok(text);
@@ -364,35 +372,41 @@ impl Reader<'_> {
             names.join(", "),
             hint.unwrap_or_default()
         );
-        Err(self.fault(at.of(&node.span), &message))
+        Err(self.error_at(at.in_file(&node.span), &message))
     }
 
-    /// The texts of a list, with their bytes.
-    fn texts(&self, at: At, node: &Node, key: &str) -> Result<Vec<(String, Range<usize>)>, Fault> {
-        self.is(
+    /// Returns the strings of a list, with their byte ranges.
+    fn strings(
+        &self,
+        at: At,
+        node: &Node,
+        key: &str,
+    ) -> Result<Vec<(String, Range<usize>)>, ParseError> {
+        self.expect(
             at,
             node,
             matches!(node.data, Data::List(_)),
             key,
-            "a list of texts",
+            "a list of strings",
         )?;
-        let text = |item: &Node| {
+        let string = |item: &Node| {
             let text = item.as_str().filter(|text| !text.is_empty());
-            self.is(at, item, text.is_some(), &format!("{key}[]"), "a text")?;
+            self.expect(at, item, text.is_some(), &format!("{key}[]"), "a string")?;
             Ok((text.unwrap_or_default().to_owned(), item.span.clone()))
         };
-        node.items().iter().map(text).collect()
+        node.items().iter().map(string).collect()
     }
 }
 
-/// Where the document begins in the file.
+/// The start of the document in the file, as a byte offset.
 #[derive(Clone, Copy, Debug)]
 struct At {
     start: usize,
 }
 
 impl At {
-    fn of(self, span: &Range<usize>) -> Range<usize> {
+    /// Converts byte offsets in the document to byte offsets in the file.
+    fn in_file(self, span: &Range<usize>) -> Range<usize> {
         self.start + span.start..self.start + span.end
     }
 }
@@ -404,14 +418,14 @@ mod tests {
     fn parsed(text: &str) -> Result<Config, String> {
         let source = SourceText::new("f".to_owned(), text.to_owned());
         let config = parse(&source, Path::new("/r/.vap.yaml"));
-        config.map_err(|fault| {
-            let Place { line, column } = fault.place;
-            format!("{line}:{column}: {}", fault.message)
+        config.map_err(|error| {
+            let Place { line, column } = error.place;
+            format!("{line}:{column}: {}", error.message)
         })
     }
 
     #[test]
-    fn a_file_sets_levels_and_defaults() {
+    fn parse_all_keys_sets_levels_and_defaults() {
         let config = parsed(
             "# ours\n---\nlevels:\n  undefined-field: note\n  all: warn\nexclude: [vendor]\ncrds: [crds]\n\
              kubernetesVersion: 1.30\nprofile: upstream\nstrict: true\nbaseline: b.json\n",
@@ -428,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_file_cannot_say_is_an_error_with_its_place() {
+    fn parse_invalid_file_fails_with_position() {
         for (text, wanted) in [
             (
                 "level: {}",
@@ -436,11 +450,11 @@ mod tests {
             ),
             (
                 "---\nqqq: 1",
-                "2:1: unknown key `qqq`; known are baseline, crds, exclude, kubernetesVersion, levels, profile, strict",
+                "2:1: unknown key `qqq`; valid keys: baseline, crds, exclude, kubernetesVersion, levels, profile, strict",
             ),
             (
                 "strict: true\nstrict: false",
-                "2:1: `strict` is given twice",
+                "2:1: `strict` is set twice",
             ),
             (
                 "levels:\n  absent-feild: note",
@@ -454,19 +468,19 @@ mod tests {
                 "levels: [a]",
                 "1:9: `levels` must be an object: `undefined-field: note`",
             ),
-            ("exclude: vendor", "1:10: `exclude` must be a list of texts"),
-            ("exclude: [a, 1]", "1:14: `exclude[]` must be a text"),
+            ("exclude: vendor", "1:10: `exclude` must be a list of strings"),
+            ("exclude: [a, 1]", "1:14: `exclude[]` must be a string"),
             (
                 "exclude: [a, '!b']",
-                "1:14: the pattern `!b` begins with `!`, which is not known here",
+                "1:14: the pattern `!b` begins with `!`, but negation is not supported",
             ),
             (
                 "kubernetesVersion: 1.29",
-                "1:20: `kubernetesVersion` is no version: known are 1.30 to 1.36",
+                "1:20: `kubernetesVersion` is not a supported version: supported are 1.30 to 1.36",
             ),
             (
                 "kubernetesVersion: [1]",
-                "1:20: `kubernetesVersion` is no version: known are 1.30 to 1.36",
+                "1:20: `kubernetesVersion` is not a supported version: supported are 1.30 to 1.36",
             ),
             ("strict: 'yes'", "1:9: `strict` must be true or false"),
             (
@@ -476,11 +490,11 @@ mod tests {
             ("baseline: ''", "1:11: `baseline` must be a path"),
             (
                 "- a",
-                "1:1: an object is expected, with keys such as `levels`",
+                "1:1: expected an object with keys such as `levels`",
             ),
             (
                 "strict: true\n---\nstrict: true",
-                "3:1: a configuration file has one document",
+                "3:1: a configuration file must have one document",
             ),
             (
                 "strict: [",

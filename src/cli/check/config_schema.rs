@@ -1,6 +1,6 @@
 //! The JSON Schema of the configuration file, for editors.
 //!
-//! It is made of the tables that the file is read by; `docs/vap.schema.json` is what it gives.
+//! It is generated from the tables of the parser, and stored as `docs/vap.schema.json`.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use crate::cel::decls::Version;
 use crate::library::version::{LATEST, OLDEST};
 use crate::policy::rule::Rule;
 
-/// The schema, of draft 7, which editors know.
+/// Returns the schema, in draft 7, which editors support.
 #[must_use]
 pub fn schema() -> Value {
     let levels = Level::ALL.map(Level::name);
@@ -21,11 +21,11 @@ pub fn schema() -> Value {
         })
         .collect();
     let about = json!({
-        "description": "all rules that have no level of their own", "enum": levels,
+        "description": "all rules without a level of their own", "enum": levels,
     });
     rules.insert("all".to_owned(), about);
     let versions = (OLDEST.minor..=LATEST.minor).map(|minor| Version::new(OLDEST.major, minor));
-    // Without quotation marks a version is a number, of which 1.30 is 1.3.
+    // An unquoted version is a number: 1.30 equals 1.3.
     let versions: Vec<String> = versions.map(|version| version.to_string()).collect();
     let numbers = versions.iter().filter_map(|text| text.parse::<f64>().ok());
     let numbers: Vec<f64> = numbers.collect();
@@ -49,7 +49,7 @@ pub fn schema() -> Value {
             "exclude": texts("paths that are not checked, as in .gitignore, from the directory of the file"),
             "crds": texts("files and directories of CustomResourceDefinitions, from the directory of the file"),
             "kubernetesVersion": {
-                "description": "the version of the API server that is to take the policies",
+                "description": "the version of the target API server",
                 "anyOf": [
                     {"enum": versions},
                     {"enum": numbers},
@@ -57,11 +57,11 @@ pub fn schema() -> Value {
                 ],
             },
             "profile": {
-                "description": "whose answers: what may fail when it is evaluated, or those of kube-controller-manager",
+                "description": "checking semantics: truthful warns of expressions that may fail when evaluated, upstream reports what kube-controller-manager reports",
                 "enum": ["truthful", "upstream"],
             },
             "strict": {
-                "description": "true if whatever could not be checked counts as a finding",
+                "description": "true if everything that could not be checked counts as a finding",
                 "type": "boolean",
             },
             "baseline": {
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_schema_has_the_keys_that_are_read() {
+    fn schema_has_the_keys_of_the_parser() {
         let schema = schema();
         let keys = schema["properties"].as_object().unwrap().keys();
         assert_eq!(keys.collect::<Vec<_>>(), KEYS);

@@ -1,5 +1,5 @@
-//! Costs of a policy's expressions: the part of the report that has all of them, and notes on those that an object
-//! of a usual size can bring near a limit.
+//! Costs of a policy's expressions: the cost section of the report, and notes on expressions whose cost for an object
+//! of typical size is near a limit.
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use schemars::JsonSchema;
@@ -16,7 +16,7 @@ use crate::policy::cost::{
 use crate::policy::rule::Rule;
 use crate::status::message;
 
-/// The cost that an expression may have, or that all expressions that share a budget may have together.
+/// The estimated cost of an expression, or of all expressions that share a budget.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CostReport {
@@ -28,19 +28,19 @@ pub struct CostReport {
     pub limit_name: &'static str,
     /// The limit, in cost units.
     pub limit: u64,
-    /// The kind for whose objects it costs most, `apps/v1 Deployment`; null where there is no estimate, and so are
-    /// the others then.
+    /// The kind whose objects cost most, `apps/v1 Deployment`. This and the following fields are null if there is no
+    /// estimate.
     pub kind: Option<String>,
-    /// The least cost.
+    /// The minimum cost.
     pub min: Option<u64>,
-    /// The greatest cost for the largest request, of 3 MiB; null where it has no bound.
+    /// The maximum cost for the largest request, of 3 MiB; null if it is unbounded.
     pub max: Option<u64>,
-    /// The part of the limit that `max` is; 1 is all of it.
+    /// The ratio of `max` to the limit.
     pub share: Option<f64>,
-    /// The greatest cost for an object of 64 KiB; null where it has no bound.
+    /// The maximum cost for an object of 64 KiB; null if it is unbounded.
     pub max_for_usual_object: Option<u64>,
-    /// The size of the largest objects that cannot reach the limit, in bytes: a power of two from 1 KiB to 2 MiB;
-    /// null where an object of 1 KiB can, or the cost has no bound.
+    /// The size of the largest objects that cannot reach the limit, in bytes: a power of two from 1 KiB to 2 MiB. It is
+    /// null if an object of 1 KiB can reach the limit, or if the cost is unbounded.
     pub object_bytes_within_limit: Option<i64>,
 }
 
@@ -65,7 +65,7 @@ impl CostReport {
     }
 }
 
-/// The part of `limit` that `cost` is, in billionths.
+/// Returns the ratio of `cost` to `limit`, rounded to billionths.
 #[expect(
     clippy::cast_precision_loss,
     reason = "both are below 2^53, and the result is rounded"
@@ -74,7 +74,7 @@ fn share(cost: u64, limit: u64) -> f64 {
     (cost as f64 / limit as f64 * 1e9).round() / 1e9
 }
 
-/// The costs of each expression, in the order of the policy's fields, and after them those of what shares a budget.
+/// Returns the costs of all expressions in the order of the policy's fields, followed by the costs of the budgets.
 pub(super) fn report(costs: &PolicyCosts) -> Vec<CostReport> {
     let limit = (ExpressionCost::LIMIT, ExpressionCost::LIMIT_NAME);
     let expressions = costs.expressions.iter();
@@ -87,8 +87,8 @@ pub(super) fn report(costs: &PolicyCosts) -> Vec<CostReport> {
     expressions.chain(stages).collect()
 }
 
-/// Adds a note on each expression that an object of a usual size can bring near its limit, or where there is none on
-/// all that share a budget.
+/// Adds a note on each expression whose cost for an object of typical size is near its limit. If there is none, adds
+/// notes on the budgets that expressions share.
 pub(super) fn notes(
     policy: &Object<ValidatingAdmissionPolicy>,
     compiled: &CompiledPolicy,
@@ -99,7 +99,7 @@ pub(super) fn notes(
     for (n, cost) in costs.expressions.iter().enumerate() {
         let consequence = compiled.consequence(n);
         let worst = cost.worst.as_ref();
-        // What no expression reads is never evaluated.
+        // An unread variable is never evaluated.
         let worst = worst.filter(|_| consequence != Consequence::Unread);
         let limit = ExpressionCost::LIMIT;
         let note =
@@ -123,12 +123,12 @@ pub(super) fn notes(
     }
 }
 
-/// The field of the policy with the expressions of `stage`.
+/// Returns the field of the policy that contains the expressions of `stage`.
 fn field_ref(stage: Stage) -> String {
     format!("spec.{}", stage.field())
 }
 
-/// The note on what costs `worst`, if that is near `limit`.
+/// Returns a note on `what` if its worst-case cost is near `limit`.
 fn note(
     policy: &Object<ValidatingAdmissionPolicy>,
     field_ref: &str,
@@ -163,7 +163,7 @@ fn kib(n_bytes: i64) -> String {
     format!("{} KiB", n_bytes / 1024)
 }
 
-/// A number with a comma after each three digits.
+/// Formats a number with commas between groups of three digits.
 fn digits(n: u64) -> String {
     let text = n.to_string();
     let mut out = String::with_capacity(text.len() * 4 / 3);
@@ -181,14 +181,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_commas() {
+    fn digits_groups_by_three() {
         let all = [0, 999, 1000, 12_345, 1_000_000].map(digits);
         assert_eq!(all, ["0", "999", "1,000", "12,345", "1,000,000"]);
     }
 
     #[test]
     #[expect(clippy::float_cmp, reason = "the results are rounded")]
-    fn a_share_is_rounded() {
+    fn share_is_rounded() {
         assert_eq!(share(3, 10_000_000), 0.000_000_3);
         assert_eq!(share(1, 3), 0.333_333_333);
         assert_eq!(share(2_500_000, 1_000_000), 2.5);

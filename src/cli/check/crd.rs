@@ -1,7 +1,5 @@
-//! CustomResourceDefinitions in files, with their schemas and rules: what the API server refuses of them when they are
-//! created, with the places in the files.
-//!
-//! Takes definitions as they are written, gives findings.
+//! Checks CustomResourceDefinitions in files, with their schemas and validation rules, for errors with which the API
+//! server rejects them.
 
 use goyaml::{Data, Node};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
@@ -27,10 +25,10 @@ use crate::validation_rules::{
     definition_errors, schema_errors,
 };
 
-/// The most findings about one definition.
+/// Maximum number of findings per definition.
 const MAX_FINDINGS: usize = 200;
 
-/// The faults of the rules of `crds`.
+/// Returns the findings about `crds`.
 #[must_use]
 pub(in crate::cli) fn check(crds: &[Object<Crd>]) -> Vec<Finding> {
     let crds: Vec<_> = crds.iter().collect();
@@ -45,8 +43,9 @@ pub(in crate::cli) fn check(crds: &[Object<Crd>]) -> Vec<Finding> {
     of_each.concat()
 }
 
-/// The faults of the rules of definitions that a cluster has: it accepted them, in this version or another, and refuses
-/// them where they are created anew.
+/// Returns the findings about definitions that are stored in a cluster.
+///
+/// The cluster accepted them, perhaps in an earlier version of Kubernetes, so that errors are only warnings.
 #[must_use]
 pub(in crate::cli) fn check_stored(crds: &[Object<Crd>]) -> Vec<Finding> {
     let mut findings = check(crds);
@@ -55,7 +54,7 @@ pub(in crate::cli) fn check_stored(crds: &[Object<Crd>]) -> Vec<Finding> {
             found.refused = false;
             found.severity = Severity::Warning;
             found.help = Some(
-                "the cluster has accepted it, and the API server refuses it in a new definition"
+                "the cluster has accepted it, but the API server rejects it in a new definition"
                     .to_owned(),
             );
         }
@@ -72,7 +71,8 @@ fn faults(crd: &Object<Crd>) -> Vec<Finding> {
     let is_undecodable = shape.iter().any(|found| found.rule == Rule::InvalidObject);
     let of_schemas = schema_errors(definition);
     let of_schemas = of_schemas.iter().map(|error| about_schema(crd, error));
-    // A fault is told once: of a value that cannot be decoded its type, of a keyword that there is not the keyword.
+    // Reports one finding per place: the shape error of a value that cannot be decoded, the schema error of a keyword
+    // that is unknown.
     let is_told = |found: &Finding| {
         let of_shape = shape.iter().filter(|it| it.rule == Rule::InvalidObject);
         let mut places = of_shape.map(|it| it.location.place);
@@ -103,15 +103,15 @@ fn faults(crd: &Object<Crd>) -> Vec<Finding> {
     }
     if verdict.is_partial && findings.is_empty() {
         let place = crd.place();
-        let message = "the rules of a schema were not compiled, which has other faults";
+        let message = "the rules of a schema were not compiled, since the schema has other errors";
         let mut found = finding(crd, Severity::Note, Rule::NotChecked, message, place);
-        found.help = Some("the API server refuses a schema that is not structural".to_owned());
+        found.help = Some("the API server rejects a schema that is not structural".to_owned());
         findings.push(found);
     }
     findings
 }
 
-/// The finding of an error of a schema.
+/// Returns the finding for an error in a schema.
 fn about_schema(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
     let root = &crd.document.node;
     let keyword = match error.place.last() {
@@ -151,8 +151,9 @@ fn about_schema(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
     found
 }
 
-/// Reports whether an unknown field at `place` of a definition is dropped: values that may be a schema or something else
-/// decode what is within them by themselves, and not strictly.
+/// Returns true if the API server drops an unknown field at `place` of a definition instead of rejecting it.
+///
+/// Fields that hold a schema or something else have their own decoders, which are not strict.
 ///
 /// Source: k8s.io/apiextensions-apiserver `pkg/apis/apiextensions/v1/marshal.go` (`JSONSchemaPropsOrBool`,
 /// `JSONSchemaPropsOrArray`); tried on an API server.
@@ -164,7 +165,7 @@ fn is_dropped(place: &[PathStep]) -> bool {
         };
         match name.as_str() {
             "items" | "additionalProperties" | "additionalItems" => return true,
-            // The next step is a name that somebody has chosen.
+            // The next step is a user-defined name.
             "properties" | "patternProperties" | "definitions" | "dependencies" => {
                 steps.next();
             }
@@ -174,11 +175,10 @@ fn is_dropped(place: &[PathStep]) -> bool {
     false
 }
 
-/// Makes the finding of an unknown field that of one that the API server drops; `meant` is the name that was probably
-/// meant.
+/// Turns the finding about an unknown field into a warning about a dropped field. `meant` is a similar known name.
 pub(super) fn dropped(found: &mut Finding, meant: Option<&str>) {
     const HELP: &str =
-        "the API server drops it without a word, below `items` and `additionalProperties`";
+        "the API server silently drops unknown fields below `items` and `additionalProperties`";
     found.refused = false;
     found.severity = Severity::Warning;
     found.help = Some(match meant {
@@ -187,7 +187,7 @@ pub(super) fn dropped(found: &mut Finding, meant: Option<&str>) {
     });
 }
 
-/// The finding of an error beside the schemas.
+/// Returns the finding for an error outside the schemas.
 fn about_definition(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
     let node = nearest(&crd.document.node, &error.place);
     let field = &error.error.field;
@@ -202,7 +202,7 @@ fn about_definition(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
     found
 }
 
-/// The findings of one error: one for each thing that is wrong with an expression.
+/// Returns the findings for an error: one for each diagnostic of an expression.
 fn about(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
     let node = nearest(&crd.document.node, &error.place);
     let whole = |severity, rule, message: &str| {
@@ -261,14 +261,14 @@ fn about(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
     found.iter().map(issue).collect()
 }
 
-/// The name that was probably meant by one that nothing declares.
+/// Returns the known name or field that resembles an undeclared one.
 fn meant(issue: &Diagnostic) -> Option<String> {
     let (name, meant) = match &issue.kind {
         DiagnosticKind::UndeclaredReference { name } => {
             let meant = nearest_name(name, ["self", "oldSelf"].into_iter());
             (name, meant.map(str::to_owned))
         }
-        // A rule has no variables, which a policy would have.
+        // A validation rule has no variables, so an empty policy is enough.
         DiagnosticKind::UndefinedField(undefined) => {
             let policy = ValidatingAdmissionPolicy::default();
             let meant = Suggestions::default().field(&policy, undefined);
@@ -279,7 +279,7 @@ fn meant(issue: &Diagnostic) -> Option<String> {
     meant.filter(|meant| **name != **meant)
 }
 
-/// The rule of an error that is not of an expression's text.
+/// Returns the rule for an error that is not a diagnostic of an expression.
 fn rule_of(error: &DefinitionError) -> Rule {
     match error.cause {
         DefinitionCause::CostLimit => return Rule::CostLimit,
@@ -300,7 +300,7 @@ fn rule_of(error: &DefinitionError) -> Rule {
     }
 }
 
-/// Marks the part of an expression that an issue is about.
+/// Sets the location of a finding to the part of an expression that an issue is about.
 fn mark(found: &mut Finding, crd: &Object<Crd>, node: &Node, text: &str, issue: &Diagnostic) {
     let Some(start) = SourceMap::new(text).byte(issue.location) else {
         return;
@@ -319,7 +319,7 @@ fn mark(found: &mut Finding, crd: &Object<Crd>, node: &Node, text: &str, issue: 
     }
 }
 
-/// The node that `steps` lead to, or the nearest before it.
+/// Returns the node at `steps`, or its nearest existing ancestor.
 pub(in crate::cli) fn nearest<'a>(root: &'a Node, steps: &[PathStep]) -> &'a Node {
     let mut node = root;
     for step in steps {
@@ -346,7 +346,7 @@ mod tests {
     use crate::cli::input::{Input, Wanted};
 
     #[test]
-    fn what_a_cluster_has_accepted_is_not_called_refused() {
+    fn check_stored_reports_errors_as_warnings() {
         let text = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
                     metadata: {name: boxes.example.com}\nspec:\n  group: example.com\n  scope: Namespaced\n  \
                     names: {kind: Box, plural: boxes}\n  versions:\n  - name: v1\n    served: true\n    \

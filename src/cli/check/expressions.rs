@@ -1,4 +1,4 @@
-//! Findings about the expressions of a policy, with their places in the file.
+//! Findings about the expressions of a policy, with their locations in the file.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,7 +23,7 @@ use crate::policy::runtime_errors::TypeErrorWitness;
 use crate::status::message;
 use crate::status::warnings;
 
-/// Adds the expressions that the API server refuses, or cannot evaluate safely.
+/// Adds findings about expressions that the API server rejects, or cannot evaluate safely.
 pub(super) fn errors(
     policy: &Object<ValidatingAdmissionPolicy>,
     answers: &Answers,
@@ -38,22 +38,22 @@ pub(super) fn errors(
             CompileFindingKind::Failed if is_refused => (
                 Severity::Error,
                 None,
-                format!("the API server refuses the {noun}"),
+                format!("the API server rejects the {noun}"),
             ),
             CompileFindingKind::Failed => (
                 Severity::Error,
                 None,
-                format!("the API server accepts the {noun}, and cannot evaluate the expression"),
+                format!("the API server accepts the {noun}, but cannot evaluate the expression"),
             ),
             CompileFindingKind::Unsafe => (
                 Severity::Error,
                 Some(Rule::UnsafeExpression),
-                format!("the API server accepts the {noun}, and may end when it evaluates it"),
+                format!("the API server accepts the {noun}, but may crash when it evaluates the expression"),
             ),
             CompileFindingKind::Unsupported => (
                 Severity::Note,
                 Some(Rule::UnsupportedExpression),
-                "whether the expression works cannot be told".to_owned(),
+                "cannot determine whether the expression works".to_owned(),
             ),
         };
         let expression = answers.expression(field_ref);
@@ -64,13 +64,13 @@ pub(super) fn errors(
         let places = policy.places_in_field(field_ref);
         for issue in cause.issues() {
             let rule = rule.unwrap_or(issue.rule);
-            // The type of a variable that does not compile is not known.
+            // The type of a variable that does not compile is unknown.
             if rule == Rule::ResultType && expression.is_some_and(|it| reads(it, &failed)) {
                 continue;
             }
             let mut message = one_line(&issue.message);
             if cause.is_dynamic_result() {
-                message.push_str(", a type that is known only when it is evaluated");
+                message.push_str(", a type that is only known at evaluation");
             }
             let mut found = finding(policy, severity, rule, &message, places.start());
             if let Some(text) = &text {
@@ -80,11 +80,11 @@ pub(super) fn errors(
             found.refused = is_refused;
             let is_match_condition =
                 expression.is_some_and(|expression| expression.role == Role::MatchCondition);
-            // The name that was probably meant, in place of the one that is there.
+            // The unknown name and its only likely correction.
             let mut only_meant = None;
             let hint = match issue.kind {
                 Some(DiagnosticKind::UndeclaredReference { name }) if is_of_mutations(name) => {
-                    Some(format!("only mutations have `{name}`"))
+                    Some(format!("`{name}` is only available in mutations"))
                 }
                 Some(DiagnosticKind::UndeclaredReference { name }) => {
                     let meant = suggestion::only_reference(name);
@@ -121,12 +121,12 @@ pub(super) fn errors(
     }
 }
 
-/// Reports whether expressions of mutations have the name.
+/// Returns true if the name is only declared for expressions of mutations.
 fn is_of_mutations(name: &str) -> bool {
     name == JSON_PATCH || name == "jsonpatch" || is_object(name)
 }
 
-/// The names of the variables that do not compile.
+/// Returns the names of the variables that do not compile.
 fn failed_variables(answers: &Answers) -> HashSet<&str> {
     let failed = answers.errors.iter().filter_map(|(field_ref, ..)| {
         let expression = answers.expression(field_ref)?;
@@ -146,13 +146,13 @@ fn reads(expression: &PolicyExpression, variables: &HashSet<&str>) -> bool {
     !variables.is_empty() && (found.may_read_all || names.any(|name| variables.contains(name)))
 }
 
-/// The advice about a value that YAML takes for a tag, since it begins with `!`.
+/// Returns a hint about a value that YAML parses as a tag, since it begins with `!`.
 fn tagged(places: &FieldPlaces<'_>) -> Option<String> {
     let is_tag = places.text_at_start().starts_with('!');
-    is_tag.then(|| "`!` begins a tag in YAML: put the expression in quotation marks".to_owned())
+    is_tag.then(|| "`!` begins a tag in YAML: quote the expression".to_owned())
 }
 
-/// Adds the expressions that may fail when they are evaluated, or hardly do what is meant.
+/// Adds findings about expressions that may fail at evaluation, or probably do not do what their author intended.
 pub(super) fn warnings(
     policy: &Object<ValidatingAdmissionPolicy>,
     answers: &Answers,
@@ -165,7 +165,7 @@ pub(super) fn warnings(
         errors_of.entry(field_ref).or_default().extend(locations);
     }
     let no_errors = HashSet::new();
-    // The expressions with a name that nothing declares.
+    // The expressions with an undeclared name.
     let undeclared = findings
         .iter()
         .filter(|found| found.rule == Rule::UndeclaredReference && found.refused);
@@ -218,7 +218,7 @@ pub(super) fn warnings(
                 let consequence = ConsequenceReport::from(found.consequence);
                 helps.push(consequence.message.to_owned());
                 shown.consequence = Some(consequence);
-                // Requests are made for what reviews evaluate, which are no mutations.
+                // The search for requests does not cover expressions of mutations.
                 let expression = answers.expression(&found.field_ref);
                 let is_mutation = expression.is_some_and(|it| it.role.is_mutation());
                 if let Some(proofs) = proofs.filter(|_| !is_mutation) {
@@ -230,7 +230,7 @@ pub(super) fn warnings(
                     shown.is_unproven = proof.is_none();
                 }
                 if shown.is_unproven {
-                    helps.push("(unproven: no request was found that shows it)".to_owned());
+                    helps.push("(unproven: no request was found for which it fails)".to_owned());
                 }
             }
             helps.extend(notes.iter().cloned());
@@ -240,7 +240,7 @@ pub(super) fn warnings(
     }
 }
 
-/// Findings of several kinds that are one.
+/// A finding that several kinds share.
 struct Group<'a> {
     severity: diagnostic::Severity,
     found: &'a diagnostic::Diagnostic,
@@ -248,13 +248,13 @@ struct Group<'a> {
     kinds: Vec<String>,
 }
 
-/// The findings, each place and message once, but for those that are said of the expression itself already,
-/// without regard to a kind.
+/// Groups the findings of all kinds by location and message. Leaves out the locations in `errors`, which are reported
+/// regardless of the kind.
 fn grouped<'a>(found: &'a ExpressionFindings, errors: &HashSet<Location>) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     let mut by_place: HashMap<(Location, String), usize> = HashMap::new();
     for (gvk, severity, found) in found.iter() {
-        // The API server reports errors of the expression itself; the kind adds nothing.
+        // Errors of the expression itself do not depend on the kind.
         let is_syntax = Rule::from(found.kind.code()) == Rule::Syntax;
         if errors.contains(&found.location) || is_syntax && !errors.is_empty() {
             continue;
@@ -278,7 +278,7 @@ fn grouped<'a>(found: &'a ExpressionFindings, errors: &HashSet<Location>) -> Vec
     groups
 }
 
-/// Facts about all findings of an expression, each in brackets.
+/// Returns notes about the findings of an expression as a whole, each in parentheses.
 fn notes(found: &ExpressionFindings) -> Vec<String> {
     let lists = found.kinds.iter().flat_map(KindFindings::by_severity);
     let left_out = lists.map(|(_, found)| found.n_left_out());
@@ -294,23 +294,23 @@ fn one_line(message: &str) -> String {
     message.lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
-/// The text of an expression, in which places are marked.
+/// Maps locations in the compiled source of an expression to code points of its field.
 struct Text<'a> {
     compiled: &'a str,
     source: SourceMap,
-    /// The number of code points of the expression before the text.
+    /// The number of code points of the expression before the compiled source.
     n_before: usize,
-    /// From where the first to where the last code point of the expression is that is not blank, in code points.
+    /// The start and the length of the expression without surrounding whitespace, in code points.
     solid: (usize, usize),
 }
 
 impl<'a> Text<'a> {
-    /// The whole text of `expression`.
+    /// Returns the mapping for the whole source of `expression`.
     fn whole(expression: &'a PolicyExpression) -> Self {
         Self::compiled(expression, &expression.text)
     }
 
-    /// The part of `expression` that was compiled: the API server trims some expressions.
+    /// Returns the mapping for `text`, the compiled source of `expression`, which the API server may have trimmed.
     fn compiled(expression: &'a PolicyExpression, text: &'a str) -> Self {
         let whole = &*expression.text;
         let blank = whole.len() - whole.trim_start().len();
@@ -327,14 +327,14 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Reports whether `location` is that of a call: its parenthesis.
+    /// Returns true if `location` is the opening parenthesis of a call.
     fn is_call(&self, location: Location) -> bool {
         let at = self.source.byte(location);
         let rest = at.and_then(|at| self.compiled.get(at..));
         rest.is_some_and(|rest| rest.starts_with('('))
     }
 
-    /// The name of a field before the colon at `at`: that is the place of a field of an object literal.
+    /// Returns the range of the field name before the colon at byte `at`, the location of a field in an object literal.
     fn field_before(&self, at: usize) -> Option<std::ops::Range<usize>> {
         let (before, rest) = (self.compiled.get(..at)?, self.compiled.get(at..)?);
         let before = before.trim_end();
@@ -344,10 +344,10 @@ impl<'a> Text<'a> {
         is_field.then_some(start..before.len())
     }
 
-    /// The code points of the expression that `location` is about: from, and how many.
+    /// Returns the start and the length of the code points of the expression to mark for `location`.
     fn marked(&self, location: Location) -> (usize, usize) {
         let Some(start) = self.source.byte(location) else {
-            // The expression as a whole.
+            // The location is the expression as a whole.
             return self.solid;
         };
         let span = self.field_before(start);
@@ -358,7 +358,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// A finding at `location` of the expression that `field_ref` holds.
+/// Returns a finding at `location` of the expression in the field `field_ref`.
 pub(super) fn finding_at(
     policy: &Object<ValidatingAdmissionPolicy>,
     answers: &Answers,
@@ -375,7 +375,7 @@ pub(super) fn finding_at(
     found
 }
 
-/// Marks in `found` what is at `location` of an expression.
+/// Sets the location of a finding to the part of an expression at `location`.
 fn mark(found: &mut Finding, text: &Text<'_>, location: Location, places: &FieldPlaces<'_>) {
     let (offset, length) = text.marked(location);
     let place = places.of(offset);

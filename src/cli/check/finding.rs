@@ -1,4 +1,4 @@
-//! Findings of the check, as data.
+//! Findings of the check, and their JSON form.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use crate::policy::consequence::Consequence;
 use crate::policy::rule::Rule;
 use crate::policy::runtime_errors::Witness;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// The API server refuses the policy, or it cannot work.
+    /// The API server rejects the policy, or the policy cannot work.
     Error,
     /// Something may fail when the policy is evaluated.
     Warning,
-    /// Worth knowing: what could not be checked.
+    /// For information, such as something that could not be checked.
     Note,
 }
 
@@ -37,56 +37,56 @@ impl Severity {
     }
 }
 
-/// A finding.
+/// A problem that the check reports.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// The rule that it belongs to, by its id.
+    /// The id of the rule.
     #[schemars(schema_with = "rule_schema")]
     pub rule: Rule,
-    /// The fault, in one line.
+    /// The problem, in one line.
     pub message: String,
     /// The consequence, or the remedy; in one line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
-    /// The fate of a request for which the expression fails; only where it can fail.
+    /// The effect of a failing expression on the request; absent if the expression cannot fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consequence: Option<ConsequenceReport>,
-    /// Where.
+    /// The location in a file.
     #[serde(flatten)]
     pub location: Location,
-    /// True if the API server refuses the object because of it when it is created.
+    /// True if the problem makes the API server reject the object when it is created.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub refused: bool,
-    /// The object that it is about.
+    /// The object that has the problem.
     #[serde(flatten)]
     pub owner: Owner,
     /// The field of the object, `spec.validations[0].expression`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field_ref: Option<String>,
-    /// The kinds that it is about, `apps/v1 Deployment`.
+    /// The kinds of the objects that cause the problem, `apps/v1 Deployment`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<String>,
     /// A request for which the expression fails.
     #[schemars(with = "Option<WitnessShape>")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub witness: Option<Box<Witness>>,
-    /// The one mend, if there is one.
+    /// The fix, if there is exactly one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<Edit>,
-    /// 16 hexadecimal digits that stay the same when lines move, and that no other finding of the file has; empty
-    /// until all findings are known.
+    /// 16 hexadecimal digits that do not change when lines move, unique in the file; empty until all findings are
+    /// complete.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub fingerprint: String,
-    /// True of a type that does not fit where no request was found for which the expression fails.
+    /// True for a type error if no request was found for which the expression fails.
     #[serde(rename = "unproven", skip_serializing_if = "std::ops::Not::not")]
     pub is_unproven: bool,
 }
 
 impl Finding {
-    /// A finding about no object in particular, without help.
+    /// Returns a finding without an object or a hint.
     #[must_use]
     pub(in crate::cli) fn new(
         severity: Severity,
@@ -112,7 +112,7 @@ impl Finding {
         }
     }
 
-    /// The finding with the consequence, also as a part of its help.
+    /// Sets the consequence and appends it to the help.
     #[must_use]
     pub(super) fn with_consequence(mut self, consequence: Consequence) -> Self {
         let consequence = ConsequenceReport::from(consequence);
@@ -126,7 +126,7 @@ impl Finding {
     }
 }
 
-/// The object that a finding is about, by name.
+/// The name of the object that a finding is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Owner {
     /// No object in particular, or one without a name.
@@ -167,7 +167,7 @@ impl Owner {
         names.map(|(noun, name)| (noun, name.as_str()))
     }
 
-    /// Sets the configuration that the owner is, or is a webhook of.
+    /// Sets the name of the webhook configuration, and keeps the webhook's.
     pub(super) fn set_configuration(&mut self, name: Option<&str>) {
         let webhook = match std::mem::take(self) {
             Self::Webhook { webhook, .. } => webhook,
@@ -179,7 +179,7 @@ impl Owner {
         };
     }
 
-    /// Returns the `CustomResourceDefinition` of this name.
+    /// Returns the owner for a `CustomResourceDefinition` of this name.
     pub(super) fn crd(name: Option<&str>) -> Self {
         name.map_or(Self::None, |name| Self::Crd(name.to_owned()))
     }
@@ -190,23 +190,23 @@ impl Owner {
     }
 }
 
-/// The form of an owner in JSON.
+/// An owner in JSON.
 #[derive(Default, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct OwnerShape<'a> {
-    /// The name of the policy.
+    /// The name of the policy, if the finding is about a policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     policy: Option<&'a str>,
-    /// The name of the binding, where it is about one.
+    /// The name of the binding, if the finding is about a binding.
     #[serde(skip_serializing_if = "Option::is_none")]
     binding: Option<&'a str>,
-    /// The name of the webhook, where it is about one.
+    /// The name of the webhook, if the finding is about a webhook.
     #[serde(skip_serializing_if = "Option::is_none")]
     webhook: Option<&'a str>,
-    /// The name of the webhook configuration, where it is about one.
+    /// The name of the webhook configuration, if the finding is about one or its webhook.
     #[serde(skip_serializing_if = "Option::is_none")]
     configuration: Option<&'a str>,
-    /// The name of the CustomResourceDefinition, where it is about one.
+    /// The name of the CustomResourceDefinition, if the finding is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     crd: Option<&'a str>,
 }
@@ -241,13 +241,13 @@ impl Serialize for Owner {
     }
 }
 
-/// The fate of a request for which an expression fails.
+/// The effect of a failing expression on the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct ConsequenceReport {
-    /// One of a closed set: `denied`, `let-through`, `no-annotation`, `other-message`, and `unread`, which no
-    /// finding has that is about an evaluation.
+    /// `denied`, `let-through`, `no-annotation`, `other-message`, or `unread`, which findings about evaluations never
+    /// have.
     pub id: &'static str,
-    /// The same as a sentence, without capital and full stop.
+    /// The effect as a sentence, without a capital letter and a full stop.
     pub message: &'static str,
 }
 
@@ -255,19 +255,19 @@ impl From<Consequence> for ConsequenceReport {
     fn from(consequence: Consequence) -> Self {
         let message = match consequence {
             Consequence::Denied => {
-                "with failurePolicy Fail, a request for which it fails is denied"
+                "with failurePolicy Fail, a request for which the expression fails is denied"
             }
             Consequence::LetThrough => {
-                "with failurePolicy Ignore, a request for which it fails is let through unchecked"
+                "with failurePolicy Ignore, a request for which the expression fails is allowed unchecked"
             }
             Consequence::NoAnnotation => {
-                "with failurePolicy Ignore, the audit annotation is left out where it fails"
+                "with failurePolicy Ignore, the audit annotation is omitted if the expression fails"
             }
             Consequence::OtherMessage => {
-                "where it fails, a denial shows the validation's message or expression instead; no request is \
-                 denied because of it"
+                "if the expression fails, a denial shows the validation's message or expression instead; no extra \
+                 request is denied"
             }
-            Consequence::Unread => "nothing reads the variable, so that it is never evaluated",
+            Consequence::Unread => "the variable is never read, and therefore never evaluated",
         };
         Self {
             id: consequence.id(),
@@ -276,21 +276,21 @@ impl From<Consequence> for ConsequenceReport {
     }
 }
 
-/// A stretch of a line of a file.
+/// A range within a line of a file, or a file as a whole.
 #[derive(Clone, Debug)]
 pub struct Location {
     /// The name of the file.
     pub file: String,
-    /// Its text, where it was read.
+    /// The text of the file, if it was read.
     pub source: Option<Arc<SourceText>>,
-    /// Where it begins; `None` where it is about the file as a whole.
+    /// The start of the range. `None` for the file as a whole.
     pub place: Option<Place>,
-    /// How many code points it has, all on one line; at least 1.
+    /// The length in code points, at least 1.
     pub length: usize,
 }
 
 impl Location {
-    /// The file of this name as a whole.
+    /// Returns the location of a file as a whole.
     pub(in crate::cli) fn of_file(file: impl Into<String>) -> Self {
         Self {
             file: file.into(),
@@ -300,7 +300,7 @@ impl Location {
         }
     }
 
-    /// The place in a text that was read.
+    /// Returns the location of one code point in a text.
     pub(super) fn of_place(source: &Arc<SourceText>, place: Place) -> Self {
         Self {
             file: source.name.clone(),
@@ -311,13 +311,13 @@ impl Location {
     }
 }
 
-/// The form of a location in JSON.
+/// A location in JSON.
 #[derive(JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct LocationShape<'a> {
     /// The name of the file.
     file: &'a str,
-    /// The line, from 1; null where it is about the file as a whole, as is what follows.
+    /// The line, from 1. This and the columns are null for the file as a whole.
     line: Option<usize>,
     /// The column in code points, from 1.
     column: Option<usize>,
@@ -335,17 +335,17 @@ impl JsonSchema for Location {
     }
 }
 
-/// The form of a witness in JSON.
+/// A witness in JSON.
 #[derive(JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Witness")]
 struct WitnessShape {
     /// The request: operation, kind, resource, name, namespace, userInfo, object, oldObject.
     request: Value,
-    /// The params, where the policy has a paramKind; null without any.
+    /// The params, if the policy has a paramKind; null if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     params: Option<Value>,
-    /// The namespace of the request, where it has one.
+    /// The namespace of the request, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     namespace_object: Option<Value>,
     /// The error of the expression.

@@ -1,13 +1,13 @@
-//! Fingerprints of findings: the same when lines move, and when other findings come and go.
+//! Fingerprints of findings, which do not change when lines move or when other findings appear or disappear.
 
 use std::collections::HashMap;
 
 use super::finding::{Finding, Owner};
 
-/// Gives each finding its fingerprint; `findings` are sorted by file and place.
+/// Sets the fingerprint of each finding. `findings` must be sorted by file and location.
 ///
-/// It is made of what is found, where in which object, and of the text that is marked, without lines and indices.
-/// Of several that are equal in one file each has its number.
+/// A fingerprint is a hash of the rule, the object, the field, the message and the marked text, without lines and
+/// indices. Equal findings of a file are numbered.
 pub(super) fn number(findings: &mut [Finding]) {
     let mut n_equal: HashMap<(String, u64), u64> = HashMap::new();
     for found in findings {
@@ -27,13 +27,13 @@ pub(super) fn number(findings: &mut [Finding]) {
     }
 }
 
-/// Gives fingerprints to those that have none yet.
+/// Sets the fingerprints of the findings that have none.
 pub(super) fn number_others(findings: &mut [Finding]) {
-    let others = |found: &Finding| found.fingerprint.is_empty();
-    let mut open: Vec<Finding> = findings.iter().filter(|it| others(it)).cloned().collect();
-    number(&mut open);
-    let mut numbered = open.into_iter();
-    for found in findings.iter_mut().filter(|found| others(found)) {
+    let is_new = |found: &Finding| found.fingerprint.is_empty();
+    let mut new: Vec<Finding> = findings.iter().filter(|it| is_new(it)).cloned().collect();
+    number(&mut new);
+    let mut numbered = new.into_iter();
+    for found in findings.iter_mut().filter(|found| is_new(found)) {
         if let Some(next) = numbered.next() {
             *found = next;
         }
@@ -43,7 +43,7 @@ pub(super) fn number_others(findings: &mut [Finding]) {
 fn base(found: &Finding) -> u64 {
     let mut hash = Hash::default();
     hash.add(found.rule.id());
-    // Fingerprints are stored: the names of a policy and of a binding count even if there are none.
+    // Baselines store fingerprints: the names of a policy and a binding are hashed even if they are empty.
     let (policy, binding) = match &found.owner {
         Owner::Policy(name) => (name.as_str(), ""),
         Owner::Binding(name) => ("", name.as_str()),
@@ -69,7 +69,7 @@ fn base(found: &Finding) -> u64 {
     hash.0
 }
 
-/// The text with `0` for each number: lines, indices and counts change with what is around.
+/// Replaces each number with `0`, since lines, indices and counts change with the rest of the file.
 pub(super) fn without_numbers(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -82,7 +82,7 @@ pub(super) fn without_numbers(text: &str) -> String {
     out
 }
 
-/// A hash that is the same in all versions and on all machines.
+/// A hash that is equal in all versions and on all platforms.
 ///
 /// Source: G. Fowler, L. C. Noll, K.-P. Vo, "FNV hash", FNV-1a of 64 bits.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +95,7 @@ impl Default for Hash {
 }
 
 impl Hash {
-    /// Adds a text, and its end.
+    /// Adds a string and a terminator.
     fn add(&mut self, text: &str) {
         for byte in text.bytes().chain([0xff]) {
             self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -112,8 +112,8 @@ mod tests {
     use crate::cli::input::{Place, SourceText};
     use crate::policy::rule::Rule;
 
-    /// The fingerprints of findings about a word: the text before it, and the message.
-    fn of(findings: &[(&str, &str)]) -> Vec<String> {
+    /// Returns the fingerprints of findings about a word, given the text before it and the message.
+    fn fingerprints(findings: &[(&str, &str)]) -> Vec<String> {
         let mut all: Vec<Finding> = findings
             .iter()
             .map(|(before, message)| {
@@ -133,21 +133,21 @@ mod tests {
     }
 
     #[test]
-    fn a_fingerprint_survives_moves_and_tells_findings_apart() {
-        let [one, other, again] = &of(&[("a: ", "m 12"), ("a: ", "n"), ("a: ", "m 12")])[..] else {
+    fn number_moved_findings_keeps_distinct_fingerprints() {
+        let [one, other, again] = &fingerprints(&[("a: ", "m 12"), ("a: ", "n"), ("a: ", "m 12")])[..] else {
             panic!()
         };
         assert!(one != other && one != again && other != again);
-        assert_eq!(&of(&[("\n\n  b: ", "m 9")])[0], one);
+        assert_eq!(&fingerprints(&[("\n\n  b: ", "m 9")])[0], one);
         assert_eq!(
-            of(&[("a: ", "m 1"), ("b: ", "m 2")]),
+            fingerprints(&[("a: ", "m 1"), ("b: ", "m 2")]),
             [one.clone(), again.clone()]
         );
         assert_eq!(one.len(), 16);
     }
 
     #[test]
-    fn a_place_beyond_its_line_is_no_trouble() {
+    fn number_location_beyond_line_succeeds() {
         let source = Arc::new(SourceText::new("f".to_owned(), String::new()));
         let location = Location::of_place(&source, Place { line: 7, column: 9 });
         let mut found = [Finding::new(Severity::Error, Rule::Syntax, "m", location)];

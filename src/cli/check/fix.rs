@@ -1,7 +1,7 @@
-//! Mends: the edits of findings that have one mend each, tried out on the check itself.
+//! Applies the fixes of findings, and checks the result.
 //!
-//! A file is written only where the check of the new text has none of the findings that were to be mended, and no
-//! error or warning that was not there before.
+//! A file is only written if the check of the new text no longer reports the fixed findings, and reports no new errors
+//! or warnings.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -23,29 +23,29 @@ use crate::cli::unified;
 use crate::cli::write;
 use crate::schema::SchemaError;
 
-/// The most mends of one file in one run: each is tried out on its document.
+/// Maximum number of fixes per file and run.
 const MAX_EDITS: usize = 200;
 
-/// The most mends that are tried one by one, where those of a file are not good together.
+/// Maximum number of fixes that are tried one by one if those of a file fail together.
 const MAX_TRIES: usize = 40;
 
-/// The outcome for a file with findings that can be mended.
+/// The result for a file with findings that have fixes.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FixReport {
     /// The name of the file.
     pub file: String,
-    /// How many mends were made, or would be.
+    /// The number of fixes that were applied, or would be.
     pub fixed: usize,
-    /// Why others were not.
+    /// The reason for which other fixes were not applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left: Option<String>,
-    /// The mends as a unified diff, where they are only shown.
+    /// The fixes as a unified diff, if they are only shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
 }
 
-/// The mends of a file.
+/// The fixes of a file.
 #[derive(Debug)]
 struct Candidate {
     source: Arc<SourceText>,
@@ -54,14 +54,14 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// The file with the mends, as it is written.
+    /// Returns the new contents of the file.
     fn text(&self) -> Option<String> {
         let text = applied(self.source.text(), &self.edits)?;
         Some(with_mark(&self.source, text))
     }
 }
 
-/// `text` with the byte order mark that the file has, if it has one.
+/// Prepends the byte order mark if the file has one.
 fn with_mark(source: &SourceText, text: String) -> String {
     if source.has_byte_order_mark() {
         format!("\u{feff}{text}")
@@ -70,10 +70,10 @@ fn with_mark(source: &SourceText, text: String) -> String {
     }
 }
 
-/// Makes the mends of a report's findings, or shows them if `is_dry`; returns the report afterwards.
+/// Applies the fixes of a report's findings, or only computes them if `is_dry`. Returns the new report.
 ///
 /// # Errors
-/// If the built-in schemas cannot be read, which is an error of the build.
+/// Returns an error if the built-in schemas cannot be read, which is a build error.
 pub(in crate::cli) fn fix(
     options: &Options,
     settings: &Settings,
@@ -101,7 +101,7 @@ pub(in crate::cli) fn fix(
             && let Err(reason) = save(&candidate)
         {
             candidate.edits.clear();
-            candidate.left = Some(format!("cannot write it: {reason}"));
+            candidate.left = Some(format!("cannot write the file: {reason}"));
             has_failed = true;
         }
         is_written |= !is_dry && !candidate.edits.is_empty();
@@ -119,7 +119,7 @@ pub(in crate::cli) fn fix(
     }
     let mut report = match after {
         Some(after) if is_written && !has_failed => after,
-        // What is in the files now, whatever was meant to be.
+        // Some files were not written as planned, so that they are checked again.
         _ if is_written => run_with(options, settings, &mut io::empty())?,
         _ => report,
     };
@@ -127,7 +127,7 @@ pub(in crate::cli) fn fix(
     Ok(report)
 }
 
-/// The mends of each file: those that change one value and no other, and are apart from each other.
+/// Returns the fixes of each file that change only their own value and do not overlap.
 fn candidates(report: &CheckReport) -> Vec<Candidate> {
     let mut by_file: BTreeMap<PathBuf, Candidate> = BTreeMap::new();
     for edit in report
@@ -142,19 +142,19 @@ fn candidates(report: &CheckReport) -> Vec<Candidate> {
             edits: Vec::new(),
             left: None,
         });
-        // A file may be given twice.
+        // The same file may be passed twice.
         let is_of_source = candidate.source.name == edit.source.name;
-        let is_known = |known: &Edit| is_same(known, edit);
-        if !is_of_source || candidate.edits.iter().any(is_known) {
+        let is_same_edit = |other: &Edit| is_same(other, edit);
+        if !is_of_source || candidate.edits.iter().any(is_same_edit) {
             continue;
         }
         if candidate.edits.len() >= MAX_EDITS {
-            candidate.left = Some(format!("more than {MAX_EDITS} mends; run it again"));
+            candidate.left = Some(format!("more than {MAX_EDITS} fixes; run --fix again"));
         } else if edit.changes_one_value() {
             candidate.edits.push(edit.clone());
         } else {
             candidate.left =
-                Some("a mend would change more than the value at its place".to_owned());
+                Some("a fix would change more than one value".to_owned());
         }
     }
     for candidate in by_file.values_mut() {
@@ -164,20 +164,20 @@ fn candidates(report: &CheckReport) -> Vec<Candidate> {
         let mut end = None;
         let n = candidate.edits.len();
         candidate.edits.retain(|edit| {
-            let is_apart = end.is_none_or(|end| edit.bytes.start >= end);
-            if is_apart {
+            let is_disjoint = end.is_none_or(|end| edit.bytes.start >= end);
+            if is_disjoint {
                 end = Some(edit.bytes.end);
             }
-            is_apart
+            is_disjoint
         });
         if candidate.edits.len() < n {
-            candidate.left = Some("two mends are about the same place".to_owned());
+            candidate.left = Some("two fixes overlap".to_owned());
         }
     }
     by_file.into_values().collect()
 }
 
-/// The parts that tell a finding from others, whatever its place is.
+/// The identity of a finding, independent of its location in the file.
 type Key = (String, &'static str, String, String, String);
 
 fn key(found: &Finding) -> Key {
@@ -190,7 +190,7 @@ fn key(found: &Finding) -> Key {
     )
 }
 
-/// Reports whether two edits are one.
+/// Returns true if two edits are the same.
 fn is_same(a: &Edit, b: &Edit) -> bool {
     a.bytes == b.bytes && a.text == b.text && a.source.name == b.source.name
 }
@@ -198,30 +198,30 @@ fn is_same(a: &Edit, b: &Edit) -> bool {
 struct Fixing<'a> {
     options: &'a Options,
     settings: &'a Settings,
-    /// The findings before anything is mended.
+    /// The findings before any fix.
     before: &'a [Finding],
-    /// How many more checks may be made.
+    /// The number of single fixes that may still be tried.
     tries_left: usize,
 }
 
-/// The reason for which mends are not good, with the file of the finding that tells.
+/// The reason for which fixes fail, with the file of the remaining or new finding.
 #[derive(Debug)]
 struct Objection {
     file: String,
     reason: String,
 }
 
-/// The report with mends, or what is wrong with them.
-type Tried = Result<CheckReport, Vec<Objection>>;
+/// The report after the fixes, or the objections to them.
+type Attempt = Result<CheckReport, Vec<Objection>>;
 
 impl Fixing<'_> {
-    /// The files with those of their mends that are good, and the report with them.
+    /// Reduces the fixes of the files to those that succeed. Returns these and the new report.
     fn all(
         &mut self,
         mut files: Vec<Candidate>,
     ) -> Result<(Vec<Candidate>, Option<CheckReport>), SchemaError> {
-        // Mostly all is well at once; else without the files in which it is not.
-        let mut aside: Vec<(usize, Vec<Edit>)> = Vec::new();
+        // Usually all fixes succeed together. If not, sets aside the files with objections.
+        let mut set_aside: Vec<(usize, Vec<Edit>)> = Vec::new();
         let mut after = loop {
             let objections = match self.check(&files)? {
                 Ok(after) => break after,
@@ -234,12 +234,12 @@ impl Fixing<'_> {
                     && !file.edits.is_empty()
                 {
                     file.left = Some(objection.reason.clone());
-                    aside.push((n, std::mem::take(&mut file.edits)));
+                    set_aside.push((n, std::mem::take(&mut file.edits)));
                     is_less = true;
                 }
             }
             if !is_less {
-                // Mends of several files that do not go together.
+                // The fixes of several files conflict.
                 for file in &mut files {
                     file.edits.clear();
                     file.left = objections.first().map(|objection| objection.reason.clone());
@@ -247,8 +247,8 @@ impl Fixing<'_> {
                 return Ok((files, None));
             }
         };
-        // One mend of a file may be good where another is not.
-        for (n, edits) in aside {
+        // Tries the fixes of these files one by one.
+        for (n, edits) in set_aside {
             if edits.len() < 2 {
                 continue;
             }
@@ -277,9 +277,10 @@ impl Fixing<'_> {
         Ok((files, Some(after)))
     }
 
-    /// Checks with the mends of files. They are not good if a finding stays that was to be mended, or if an error or a
-    /// warning comes; a note may, since the check sees more of what is mended.
-    fn check(&self, files: &[Candidate]) -> Result<Tried, SchemaError> {
+    /// Checks the files with their fixes. Objects to findings that remain, and to new errors and warnings.
+    ///
+    /// New notes are accepted, since the check covers more of a fixed object.
+    fn check(&self, files: &[Candidate]) -> Result<Attempt, SchemaError> {
         let mut settings = self.settings.clone();
         for file in files {
             let path = Path::new(&file.source.name).canonicalize();
@@ -288,14 +289,14 @@ impl Fixing<'_> {
             }
         }
         let mut open: HashMap<Key, usize> = HashMap::new();
-        let mut mended: HashSet<Key> = HashSet::new();
+        let mut fixed: HashSet<Key> = HashSet::new();
         for found in self.before {
-            let is_mended = found.fix.as_ref().is_some_and(|fix| {
+            let is_fixed = found.fix.as_ref().is_some_and(|fix| {
                 let mut edits = files.iter().flat_map(|file| &file.edits);
                 edits.any(|edit| is_same(edit, fix))
             });
-            if is_mended {
-                mended.insert(key(found));
+            if is_fixed {
+                fixed.insert(key(found));
             } else {
                 *open.entry(key(found)).or_default() += 1;
             }
@@ -309,12 +310,12 @@ impl Fixing<'_> {
                     *n -= 1;
                     continue;
                 }
-                _ if mended.contains(&key) => format!("it does not help: {}", found.message),
+                _ if fixed.contains(&key) => format!("the fix has no effect: {}", found.message),
                 _ if found.severity == Severity::Note => continue,
                 _ => {
                     let line = found.location.place.map(|place| format!(":{}", place.line));
                     format!(
-                        "there would be {}[{}] in {}{}: {}",
+                        "the fix would cause {}[{}] in {}{}: {}",
                         found.severity.as_str(),
                         found.rule.id(),
                         found.location.file,
@@ -336,13 +337,13 @@ impl Fixing<'_> {
     }
 }
 
-/// Writes a file, unless it is another one than was read.
+/// Writes a file, unless it has changed since it was read.
 fn save(candidate: &Candidate) -> Result<(), String> {
     let path = Path::new(&candidate.source.name);
     let now = fs::read_to_string(path).map_err(|error| error.to_string())?;
     if now != with_mark(&candidate.source, candidate.source.text().to_owned()) {
-        return Err("it has changed meanwhile".to_owned());
+        return Err("the file has changed since it was read".to_owned());
     }
-    let text = candidate.text().ok_or("its text is not there any more")?;
+    let text = candidate.text().ok_or("the fixes do not apply to its text")?;
     write::atomically(path, &text)
 }

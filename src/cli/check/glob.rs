@@ -3,16 +3,15 @@
 /// A pattern of paths below a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Glob {
-    /// The names, of which `**` is any number.
+    /// The components. `**` matches any number of directories.
     names: Vec<String>,
 }
 
 impl Glob {
-    /// Reads a pattern. One of a single name is about files and directories of that name wherever they are; any
-    /// other counts from the directory.
+    /// Parses a pattern. A pattern of one component matches at any depth; others are relative to the directory.
     ///
     /// # Errors
-    /// It can match nothing, with the reason.
+    /// Returns the reason if the pattern cannot match anything.
     pub(super) fn new(pattern: &str) -> Result<Self, &'static str> {
         let path = pattern.strip_prefix("./").unwrap_or(pattern);
         let path = path.strip_suffix('/').unwrap_or(path);
@@ -21,18 +20,18 @@ impl Glob {
         }
         if path.starts_with('/') {
             return Err(
-                "begins with `/`: paths count from the directory of the configuration file",
+                "begins with `/`: paths are relative to the directory of the configuration file",
             );
         }
         if path.starts_with('!') {
-            return Err("begins with `!`, which is not known here");
+            return Err("begins with `!`, but negation is not supported");
         }
         let mut names: Vec<String> = path.split('/').map(str::to_owned).collect();
         if names
             .iter()
             .any(|name| name == ".." || name == "." || name.is_empty())
         {
-            return Err("has `.`, `..` or nothing between two `/`");
+            return Err("has `.`, `..` or an empty name between two `/`");
         }
         if names.len() == 1 {
             names.insert(0, "**".to_owned());
@@ -40,9 +39,9 @@ impl Glob {
         Ok(Self { names })
     }
 
-    /// Reports whether the path of these names, or a directory above it, is meant.
+    /// Returns true if the pattern matches the path of these components, or a directory above it.
     pub(super) fn matches(&self, path: &[&str]) -> bool {
-        // Which of the names of the pattern may come next.
+        // The components of the pattern that may match the next component of the path.
         let mut open = vec![false; self.names.len() + 1];
         if let Some(first) = open.first_mut() {
             *first = true;
@@ -75,7 +74,7 @@ impl Glob {
         false
     }
 
-    /// Opens what is behind a `**` that stands for no directory; one at the end stands for one at least.
+    /// Opens the component after a `**`, which may match no directory. A final `**` matches at least one component.
     fn skip_any(&self, open: &mut [bool]) {
         for (n, pattern) in self.names.iter().enumerate() {
             let is_open = open.get(n).copied().unwrap_or(false);
@@ -87,12 +86,12 @@ impl Glob {
     }
 }
 
-/// Reports whether `name` has the form of `pattern`, in which `*` is any text and `?` any character.
+/// Returns true if `name` matches `pattern`, in which `*` matches any string and `?` any character.
 fn is_name(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), name.chars().collect());
     let (mut p, mut n) = (0, 0);
-    // Where the last `*` is, and up to where it reaches.
+    // The index of the last `*`, and the end of the characters that it matches.
     let mut star: Option<(usize, usize)> = None;
     while n < name.len() {
         match pattern.get(p) {
@@ -129,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_match_as_in_gitignore() {
+    fn matches_follows_gitignore() {
         check("vendor", "vendor/a.yaml", true);
         check("vendor", "x/vendor/y/a.yaml", true);
         check("vendor/", "vendor", true);
@@ -153,14 +152,14 @@ mod tests {
     }
 
     #[test]
-    fn patterns_that_match_nothing_are_refused() {
+    fn new_pattern_without_match_fails() {
         for pattern in ["", "./", "/a", "!a", "../a", "a//b", "a/./b"] {
             assert!(Glob::new(pattern).is_err(), "{pattern}");
         }
     }
 
     #[test]
-    fn a_long_pattern_takes_time_in_proportion() {
+    fn matches_long_pattern_takes_linear_time() {
         let stars = "*a".repeat(2_000);
         check(&stars, &"a".repeat(20_000), true);
         check(&format!("{stars}b"), &"a".repeat(20_000), false);

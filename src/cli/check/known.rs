@@ -1,7 +1,6 @@
-//! Knowledge of what is served and of its schemas: Kubernetes' own APIs or those of a cluster, and the CRDs of the
-//! input.
+//! Served APIs and their schemas: those of Kubernetes or of a cluster, and the CRDs of the input.
 //!
-//! A cluster was asked before; nothing is asked from here.
+//! The data of the cluster was read before; this module makes no requests.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
@@ -25,10 +24,10 @@ use crate::status::bindings::BindingsState;
 use crate::status::compute::{NotServed, ParamKindState, ParamsState};
 use crate::status::message;
 
-/// Why a group cannot be looked into, as a condition says it.
-const NO_CRD: &str = "no CustomResourceDefinition is among the input";
+/// The reason for which the resources of a group are unknown, as part of a condition's message.
+const NO_CRD: &str = "the input has no CustomResourceDefinition for it";
 
-/// The most versions of a rule that are told apart for each of its groups.
+/// Maximum number of versions of a rule that are recorded separately for each group.
 const MAX_VERSIONS: usize = 100;
 
 /// The schemas and resources that policies are checked against.
@@ -36,21 +35,21 @@ const MAX_VERSIONS: usize = 100;
 pub struct Known {
     builtin: Builtin,
     crds: Vec<LazyCrd>,
-    /// For each kind of a CRD the index of the first that defines it.
+    /// The index of the first CRD that defines a kind.
     crd_kinds: HashMap<Gvk, usize>,
-    /// The served resources, and the groups that a policy names and nothing is known of.
+    /// The served resources, and the unknown group versions that policies refer to.
     pub mapper: RestMapper,
-    /// The groups that are Kubernetes' own.
+    /// The built-in groups.
     complete: BTreeSet<String>,
-    /// The APIs of a cluster, which take the place of those that are built in.
+    /// The APIs of a cluster, which replace the built-in ones.
     cluster: Option<Served>,
     /// Minimal and prepared objects that the search for runtime errors shares between policies.
     pub(in crate::cli) object_cache: ObjectCache,
-    /// The types that mutations have asked for.
+    /// The types that mutations have used.
     types: Arc<KnownTypes>,
 }
 
-/// A CRD whose types are made when they are asked for: of a directory full, few are.
+/// A CRD whose schemas are built on first use, since few CRDs of a directory are used.
 #[derive(Debug)]
 struct LazyCrd {
     crd: Crd,
@@ -68,10 +67,10 @@ impl LazyCrd {
 }
 
 impl Known {
-    /// Kubernetes' own APIs and `crds`; `policies` are those that will be asked about.
+    /// Returns the built-in APIs and `crds`, with the unknown groups that `policies` refer to.
     ///
     /// # Errors
-    /// If the built-in schemas cannot be read.
+    /// Returns an error if the built-in schemas cannot be read.
     pub fn new<'a>(
         crds: impl Iterator<Item = Crd>,
         policies: impl Iterator<Item = &'a ValidatingAdmissionPolicy>,
@@ -81,10 +80,10 @@ impl Known {
         Ok(known)
     }
 
-    /// The APIs of a cluster and `crds`, which are going to be there.
+    /// Returns the APIs of a cluster and `crds`, which will be created there.
     ///
     /// # Errors
-    /// If the built-in schemas cannot be read.
+    /// Returns an error if the built-in schemas cannot be read.
     pub(in crate::cli) fn of_cluster(
         crds: impl Iterator<Item = Crd>,
         cluster: Served,
@@ -121,7 +120,7 @@ impl Known {
                 schemas: OnceLock::new(),
             });
         }
-        // Of several of one name the first counts.
+        // The first of several resources with the same name takes precedence.
         let served = cluster.as_ref().map(|cluster| &cluster.mapper.resources);
         resources.extend(served.into_iter().flatten().cloned());
         Ok(Self {
@@ -136,18 +135,18 @@ impl Known {
         })
     }
 
-    /// The kinds of Kubernetes' own APIs.
+    /// Returns the built-in APIs of Kubernetes.
     #[must_use]
     pub fn builtin(&self) -> &Builtin {
         &self.builtin
     }
 
-    /// The kinds as mutations ask of them.
+    /// Returns the types of the kinds for mutations.
     pub(super) fn kinds(&self) -> KindsOf<'_, Self> {
         KindsOf::sharing(&self.builtin, self, Arc::clone(&self.types))
     }
 
-    /// The version of Kubernetes whose APIs are meant, `1.36`: that of the cluster, or the one that is built in.
+    /// Returns the version of Kubernetes, `1.36`: that of the cluster, or that of the built-in schemas.
     #[must_use]
     pub fn kubernetes(&self) -> &str {
         if let Some(cluster) = &self.cluster {
@@ -157,8 +156,8 @@ impl Known {
         version.rsplit_once('.').map_or(version, |(minor, _)| minor)
     }
 
-    /// Reports whether all that the group serves is known: it is one of Kubernetes' own, or a cluster has told. Of
-    /// any other group there may be more CRDs than the input has.
+    /// Returns true if all resources of the group are known: the group is built in, or the cluster lists them. Other
+    /// groups may have CRDs that are not in the input.
     #[must_use]
     pub fn is_complete(&self, group: &str) -> bool {
         if self.cluster.is_none() {
@@ -168,19 +167,19 @@ impl Known {
         !unknown.any(|(of, _)| of.split_once('/').is_some_and(|(of, _)| of == group))
     }
 
-    /// Reports whether a cluster was asked.
+    /// Returns true if the APIs are those of a cluster.
     #[must_use]
     pub fn is_of_cluster(&self) -> bool {
         self.cluster.is_some()
     }
 
-    /// Reports whether the kind is one of Kubernetes' own.
+    /// Returns true if the kind is built in.
     #[must_use]
     pub fn is_builtin(&self, gvk: &Gvk) -> bool {
         self.builtin.has(gvk)
     }
 
-    /// The schema of the kind as its CRD has it.
+    /// Returns the OpenAPI schema of the kind, as its CRD or the cluster publishes it.
     #[must_use]
     pub fn written_schema(&self, gvk: &Gvk) -> Option<&Value> {
         let Some(n) = self.crd_kinds.get(gvk) else {
@@ -192,7 +191,7 @@ impl Known {
         version.schema.as_deref().filter(|_| crd.kind == gvk.kind)
     }
 
-    /// The groups of a rule of which more may be served than is known.
+    /// Returns the groups of a rule that may have unknown resources.
     pub fn open_groups<'a>(
         &'a self,
         rule: &'a NamedRuleWithOperations,
@@ -201,8 +200,7 @@ impl Known {
         groups.filter(|group| *group != "*" && !self.is_complete(group))
     }
 
-    /// The group versions that policies name something of that is not known here and may be served all
-    /// the same, each with a reason.
+    /// Returns the group versions of unknown resources and kinds that policies refer to, each with a reason.
     fn unknown_group_versions<'a>(
         &self,
         policies: impl Iterator<Item = &'a ValidatingAdmissionPolicy>,
@@ -223,7 +221,7 @@ impl Known {
                 let versions: BTreeSet<_> = rule.api_versions.iter().flatten().collect();
                 for group in self.open_groups(rule) {
                     if versions.len() > MAX_VERSIONS {
-                        // All of them.
+                        // An empty version denotes all versions.
                         unknown.insert(format!("{group}/"));
                         continue;
                     }
@@ -241,14 +239,14 @@ impl Known {
         self.cluster.as_ref()?.bound.get(name)
     }
 
-    /// The known state of the bindings of `policy`: files say nothing of those that a cluster has.
+    /// Returns the state of the bindings of `policy` in the cluster; unread without a cluster.
     #[must_use]
     pub fn bindings_state(&self, policy: &ValidatingAdmissionPolicy) -> BindingsState {
         let bound = self.bound(policy).map(|bound| bound.bindings.clone());
         bound.unwrap_or(BindingsState::Unread)
     }
 
-    /// The known state of the paramKind of `policy`.
+    /// Returns the state of the paramKind of `policy`.
     #[must_use]
     pub fn param_kind_state(&self, policy: &ValidatingAdmissionPolicy) -> ParamKindState {
         let Some(gvk) = policy::declared_param_kind(policy) else {
@@ -300,7 +298,7 @@ impl Known {
     }
 }
 
-/// The rule of the index `n`.
+/// Returns the resource rule with index `n`.
 #[must_use]
 pub fn rule(policy: &ValidatingAdmissionPolicy, n: usize) -> Option<&NamedRuleWithOperations> {
     let constraints = policy.spec.as_ref()?.match_constraints.as_ref()?;

@@ -1,6 +1,6 @@
-//! Levels of rules: how bad the findings of a rule are, by flags and the configuration file.
+//! Levels of rules: the severity of a rule's findings, set by flags and the configuration file.
 //!
-//! What the API server refuses stays an error, and what could not be read stays told, whatever the levels say.
+//! Levels neither suppress nor lower findings about rejected objects and unreadable input.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::finding::{Finding, Severity};
 use super::suggestion::nearest;
 use crate::policy::rule::Rule;
 
-/// The name that stands for all rules.
+/// The name for all rules.
 pub(super) const ALL: &str = "all";
 
 /// The level of a rule.
@@ -25,10 +25,10 @@ pub enum Level {
 }
 
 impl Level {
-    /// All, from the highest down.
+    /// All levels, the highest first.
     pub const ALL: [Self; 4] = [Self::Error, Self::Warn, Self::Note, Self::Allow];
 
-    /// The name, as flags and files have it.
+    /// Returns the name in flags and files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -39,7 +39,7 @@ impl Level {
         }
     }
 
-    /// The severity of findings; `None` where there are none.
+    /// Returns the severity of findings. `None` if they are not reported.
     const fn severity(self) -> Option<Severity> {
         match self {
             Self::Error => Some(Severity::Error),
@@ -50,7 +50,7 @@ impl Level {
     }
 }
 
-/// Why a level cannot be set.
+/// An error of setting a level.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LevelError {
     /// No rule has the id.
@@ -58,22 +58,22 @@ pub enum LevelError {
     NoSuchRule {
         /// The id.
         id: String,
-        /// The rule that was probably meant, in a question, or nothing.
+        /// A question with a similar rule, or empty.
         hint: String,
     },
-    /// A rule is given two levels in one place.
-    #[error("`{id}` is given two levels, {first} and {second}; remove one of the two")]
+    /// A rule has two levels in one source.
+    #[error("`{id}` has two levels, {first} and {second}; remove one of them")]
     Twice {
         /// The id of the rule.
         id: String,
-        /// One of them.
+        /// The first level.
         first: &'static str,
-        /// The other.
+        /// The second level.
         second: &'static str,
     },
 }
 
-/// The levels of one place: the flags, or the configuration file.
+/// The levels from one source: the flags, or the configuration file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Levels {
     all: Option<Level>,
@@ -81,10 +81,10 @@ pub struct Levels {
 }
 
 impl Levels {
-    /// Sets the level of a rule, or of all that have none of their own.
+    /// Sets the level of a rule, or of all rules without a level of their own.
     ///
     /// # Errors
-    /// There is no such rule, or it has another level already.
+    /// Returns an error if there is no such rule, or if it has another level already.
     pub fn set(&mut self, id: &str, level: Level) -> Result<(), LevelError> {
         let before = if id == ALL {
             self.all.replace(level)
@@ -101,13 +101,13 @@ impl Levels {
         }
     }
 
-    /// The level of a rule, if it is set: its own before that of all.
-    fn of(&self, rule: Rule) -> Option<Level> {
+    /// Returns the level of a rule, or else the level of all rules.
+    fn level(&self, rule: Rule) -> Option<Level> {
         self.of_rules.get(&rule).copied().or(self.all)
     }
 }
 
-/// The rule of an id.
+/// Returns the rule with an id.
 pub(super) fn rule(id: &str) -> Result<Rule, LevelError> {
     Rule::from_id(id).ok_or_else(|| {
         let ids = Rule::ALL.iter().map(|rule| rule.id()).chain([ALL]);
@@ -119,7 +119,8 @@ pub(super) fn rule(id: &str) -> Result<Rule, LevelError> {
     })
 }
 
-/// Reports whether a finding stays what it is: the API server refuses the object, or the check is not complete.
+/// Returns true if a finding cannot be suppressed or lowered: the API server rejects the object, or the check is
+/// incomplete.
 pub(super) fn is_fixed(found: &Finding) -> bool {
     found.refused
         || matches!(
@@ -128,13 +129,14 @@ pub(super) fn is_fixed(found: &Finding) -> bool {
         )
 }
 
-/// Gives a finding the level of its rule, by the first of `places` that sets one; false where that is not to
-/// report it.
-pub(super) fn apply(places: &[Levels], found: &mut Finding) -> bool {
-    let level = places.iter().find_map(|levels| levels.of(found.rule));
+/// Sets the severity of a finding to the level of its rule in the first of `sources` that sets one.
+///
+/// Returns false if the finding must not be reported.
+pub(super) fn apply(sources: &[Levels], found: &mut Finding) -> bool {
+    let level = sources.iter().find_map(|levels| levels.level(found.rule));
     let Some(level) = level else { return true };
     if is_fixed(found) {
-        // What is refused though it is only noted may be made worse.
+        // The severity can only be raised.
         if level == Level::Error {
             found.severity = Severity::Error;
         }
@@ -174,12 +176,12 @@ mod tests {
             })
             .collect();
         let mut found = finding(rule, false);
-        let is_told = apply(&places, &mut found);
-        assert_eq!(is_told.then_some(found.severity), wanted);
+        let is_reported = apply(&places, &mut found);
+        assert_eq!(is_reported.then_some(found.severity), wanted);
     }
 
     #[test]
-    fn the_first_place_decides_and_in_it_the_rule_before_all() {
+    fn apply_several_sources_prefers_first_and_rule_over_all() {
         let rule = Rule::AbsentField;
         let id = "absent-field";
         check(&[], rule, Some(Severity::Warning));
@@ -197,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_or_unread_cannot_be_lowered() {
+    fn apply_fixed_finding_keeps_severity() {
         for mut found in [
             finding(Rule::InvalidValue, true),
             finding(Rule::Unreadable, false),
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_is_of_a_rule_and_one() {
+    fn set_unknown_rule_or_second_level_fails() {
         let mut levels = Levels::default();
         let error = levels.set("absent-feild", Level::Note).unwrap_err();
         assert_eq!(
@@ -225,7 +227,7 @@ mod tests {
         let error = levels.set("absent-field", Level::Warn).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "`absent-field` is given two levels, note and warn; remove one of the two"
+            "`absent-field` has two levels, note and warn; remove one of them"
         );
     }
 }

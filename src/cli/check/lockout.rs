@@ -1,4 +1,4 @@
-//! Findings about policies that deny what the cluster itself needs.
+//! Findings about policies that deny requests of the cluster's own components.
 
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
@@ -12,10 +12,10 @@ use crate::policy::lockout::{self, ParamKind};
 use crate::policy::param_kind;
 use crate::policy::rule::Rule;
 
-/// The longest message of a denial that is shown, in characters.
+/// Maximum length of a quoted denial message, in characters.
 const MAX_SHOWN: usize = 120;
 
-/// Adds what `policy` denies of the cluster's own requests under the bindings of the input.
+/// Adds a finding if `policy` denies requests of the cluster's components under the bindings of the input.
 pub(super) fn check(
     policy: &Object<ValidatingAdmissionPolicy>,
     bindings: &[Object<ValidatingAdmissionPolicyBinding>],
@@ -23,7 +23,7 @@ pub(super) fn check(
     answers: &Answers,
     findings: &mut Vec<Finding>,
 ) {
-    // What does not compile has findings enough.
+    // Expressions that do not compile have other findings.
     if !answers.errors.is_empty() {
         return;
     }
@@ -46,23 +46,23 @@ pub(super) fn check(
         return;
     };
     let words = first.message.split_whitespace().collect::<Vec<_>>();
-    let said: String = words.join(" ").chars().take(MAX_SHOWN).collect();
+    let denial: String = words.join(" ").chars().take(MAX_SHOWN).collect();
     let others = match others.len() {
         0 => String::new(),
-        1 => ", and one more that the cluster needs".to_owned(),
-        n => format!(", and {n} more that the cluster needs"),
+        1 => ", and one other essential request".to_owned(),
+        n => format!(", and {n} other essential requests"),
     };
     let under = match first.binding.as_str() {
         "" => String::new(),
         binding => format!(" under the binding `{binding}`"),
     };
     let message = format!(
-        "denies {}, by {}{under}, with `{said}`{others}",
+        "denies {}, by {}{under}, with `{denial}`{others}",
         first.request, first.user
     );
-    // A kind of a CRD is served some time after the API server has started.
-    let is_for_good = params != Some(ParamKind::Late);
-    let severity = if found.is_vital && is_for_good && !first.is_for_params {
+    // The kind of a CRD is not served immediately after the start of the API server.
+    let is_permanent = params != Some(ParamKind::Late);
+    let severity = if found.is_vital && is_permanent && !first.is_for_params {
         Severity::Warning
     } else {
         Severity::Note
@@ -78,17 +78,17 @@ pub(super) fn check(
     );
     shown.field_ref = Some(field_ref.to_owned());
     shown.help = Some(if first.is_for_params {
-        "paramRef names no namespace, so that each namespace needs params of its own, those of the cluster's parts too: \
-         create them there, name the resources that are meant, or leave such requests out by a namespaceSelector on \
+        "paramRef has no namespace, so that every namespace needs params, including those of the cluster's components: \
+         create them there, list only the intended resources, or exclude such requests with a namespaceSelector on \
          `kubernetes.io/metadata.name`"
             .to_owned()
-    } else if is_for_good {
-        "name the resources that are meant, or leave such requests out by matchConditions on request.userInfo or a \
+    } else if is_permanent {
+        "list only the intended resources, or exclude such requests with matchConditions on request.userInfo or a \
          namespaceSelector on `kubernetes.io/metadata.name`"
             .to_owned()
     } else {
-        "until the kind of the params is served, as when the API server starts, each request that the rules match is \
-         denied, before match conditions are asked: name the resources that are meant"
+        "until the kind of the params is served, for example while the API server starts, every request that the rules \
+         match is denied, without evaluating match conditions: list only the intended resources"
             .to_owned()
     });
     findings.push(shown);

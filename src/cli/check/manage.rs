@@ -1,14 +1,14 @@
-//! Management of findings: which are reported, at which level, and the causes that suppress the others.
+//! Applies comments, the baseline and levels to the findings of a report.
 
 use super::report::{CheckReport, Suppressed, SuppressedBy};
 use super::settings::Settings;
 use super::{comment, fingerprint, levels};
 use crate::cli::input::Input;
 
-/// Gives the findings of a report their levels, and takes those out that are not to be reported.
-pub(super) fn manage(report: &mut CheckReport, settings: &Settings, input: &Input) {
+/// Sets the severities of a report's findings, and suppresses those that must not be reported.
+pub(super) fn apply(report: &mut CheckReport, settings: &Settings, input: &Input) {
     fingerprint::number(&mut report.findings);
-    // A comment is used also where a level would do.
+    // Comments come first, so that a comment counts as used even if a level would suppress the finding.
     comment::apply(
         &input.comments,
         &mut report.findings,
@@ -18,10 +18,10 @@ pub(super) fn manage(report: &mut CheckReport, settings: &Settings, input: &Inpu
     if let Some(baseline) = &settings.baseline {
         baseline.apply(report, &input.files);
     }
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for mut found in std::mem::take(&mut report.findings) {
         if levels::apply(&settings.levels, &mut found) {
-            told.push(found);
+            reported.push(found);
         } else {
             report.suppressed.push(Suppressed {
                 by: SuppressedBy::Level,
@@ -30,5 +30,5 @@ pub(super) fn manage(report: &mut CheckReport, settings: &Settings, input: &Inpu
             });
         }
     }
-    report.findings = told;
+    report.findings = reported;
 }

@@ -1,5 +1,6 @@
-//! Static manifests: policies and bindings that an API server loads from a directory when it starts. It refuses the
-//! directory as a whole where one of them does not fit.
+//! Static manifests: policies and bindings that an API server loads from a directory when it starts.
+//!
+//! The API server rejects the whole directory if one of them is invalid.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/manifest/{loader,validation}.go` (`LoadFiles`,
 //! `ValidateManifestName`), `pkg/admission/plugin/policy/manifest/loader/loader.go` (`acceptFileObject`,
@@ -13,16 +14,16 @@ use super::policy::finding;
 use crate::cli::input::{Input, Object, POLICY_VERSION, SourceText};
 use crate::policy::rule::Rule;
 
-/// The ending of the names of static policies and bindings.
+/// The suffix of the names of static policies and bindings.
 const SUFFIX: &str = ".static.k8s.io";
 
-/// The consequence of whatever does not fit.
-const REFUSED: &str = "the API server refuses the directory as a whole";
+/// The consequence of an invalid manifest.
+const CONSEQUENCE: &str = "the API server rejects the whole directory";
 
-/// The most findings of this sort.
-const MAX_FOUND: usize = 200;
+/// Maximum number of findings about static manifests.
+const MAX_FINDINGS: usize = 200;
 
-/// The findings about the objects of `input` that are in files of `dir`.
+/// Returns the findings about the objects of `input` that are in files of `dir`.
 pub(super) fn check(dir: &Path, input: &Input) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut policies = BTreeMap::new();
@@ -36,15 +37,15 @@ pub(super) fn check(dir: &Path, input: &Input) -> Vec<Finding> {
         if !is_loaded(dir, policy, &mut found) {
             continue;
         }
-        of_any(policy, "policy", &mut policies, &mut found);
+        check_common(policy, "policy", &mut policies, &mut found);
         let spec = policy.value.spec.as_ref();
         if spec.is_some_and(|spec| spec.param_kind.is_some()) {
-            let message = "a static policy has no paramKind";
+            let message = "a static policy must not have a paramKind";
             add(
                 policy,
                 "spec.paramKind",
                 message,
-                "write what it compares with into the expressions",
+                "write the values into the expressions",
                 &mut found,
             );
         }
@@ -54,13 +55,13 @@ pub(super) fn check(dir: &Path, input: &Input) -> Vec<Finding> {
         if !is_loaded(dir, binding, &mut found) {
             continue;
         }
-        of_any(binding, "binding", &mut bindings, &mut found);
+        check_common(binding, "binding", &mut bindings, &mut found);
         let spec = &binding.value.spec;
         if spec.param_ref.is_some() {
             add(
                 binding,
                 "spec.paramRef",
-                "a static binding has no paramRef",
+                "a static binding must not have a paramRef",
                 "remove it",
                 &mut found,
             );
@@ -68,7 +69,7 @@ pub(super) fn check(dir: &Path, input: &Input) -> Vec<Finding> {
         let policy = spec.policy_name.as_str();
         if !policy.ends_with(SUFFIX) {
             let message =
-                format!("a static binding binds static policies, whose names end in `{SUFFIX}`");
+                format!("a static binding must bind a static policy, whose name ends in `{SUFFIX}`");
             add(
                 binding,
                 "spec.policyName",
@@ -88,12 +89,12 @@ pub(super) fn check(dir: &Path, input: &Input) -> Vec<Finding> {
         }
     }
     for crd in input.crds.iter().filter(|crd| is_in(dir, &crd.source)) {
-        let message = "a CustomResourceDefinition is no static manifest";
+        let message = "a CustomResourceDefinition is not a static manifest";
         add(
             crd,
             "kind",
             message,
-            "keep it elsewhere, and name it with --crds",
+            "move it to another directory, and pass that with --crds",
             &mut found,
         );
     }
@@ -103,10 +104,10 @@ pub(super) fn check(dir: &Path, input: &Input) -> Vec<Finding> {
     let bindings = bindings.map(|binding| (&binding.source, binding.kind()));
     for (source, kind) in mutating.chain(bindings) {
         if is_in(dir, source) {
-            let message = format!("{kind} is none of a validating policy");
+            let message = format!("{kind} is not a kind of validating policies");
             let location = Location::of_file(source.name.as_str());
             found.push(Finding {
-                help: Some(format!("keep it in a directory of its own; {REFUSED}")),
+                help: Some(format!("move it to a separate directory; {CONSEQUENCE}")),
                 ..Finding::new(Severity::Error, Rule::StaticManifest, message, location)
             });
         }
@@ -115,29 +116,29 @@ pub(super) fn check(dir: &Path, input: &Input) -> Vec<Finding> {
         if is_in(dir, &of.source) {
             let location = Location::of_place(&of.source, of.place);
             let message =
-                format!("{api_version} {kind} is no policy and no binding of {POLICY_VERSION}");
+                format!("{api_version} {kind} is neither a policy nor a binding of {POLICY_VERSION}");
             found.push(Finding {
-                help: Some(format!("keep it elsewhere; {REFUSED}")),
+                help: Some(format!("move it to another directory; {CONSEQUENCE}")),
                 ..Finding::new(Severity::Error, Rule::StaticManifest, message, location)
             });
         }
     }
-    found.truncate(MAX_FOUND);
+    found.truncate(MAX_FINDINGS);
     found
 }
 
-/// Reports whether the file is in the directory itself: what is further below is not loaded.
+/// Returns true if the file is in the directory itself: subdirectories are not loaded.
 fn is_in(dir: &Path, source: &SourceText) -> bool {
     Path::new(&source.name).parent() == Some(dir)
 }
 
-/// Reports whether the object is loaded; adds a note where it is below the directory in vain.
+/// Returns true if the object is loaded. Adds a finding if it is in a subdirectory, which is not loaded.
 fn is_loaded<T>(dir: &Path, object: &Object<T>, found: &mut Vec<Finding>) -> bool {
     if is_in(dir, &object.source) {
         return true;
     }
     if Path::new(&object.source.name).starts_with(dir) {
-        let message = "directories in the directory are not loaded";
+        let message = "subdirectories of the directory are not loaded";
         let mut note = finding(
             object,
             Severity::Warning,
@@ -151,8 +152,8 @@ fn is_loaded<T>(dir: &Path, object: &Object<T>, found: &mut Vec<Finding>) -> boo
     false
 }
 
-/// Adds what is asked of policies and bindings alike.
-fn of_any<'a, T>(
+/// Adds the findings that apply to both policies and bindings.
+fn check_common<'a, T>(
     object: &'a Object<T>,
     noun: &str,
     known: &mut BTreeMap<&'a str, &'a str>,
@@ -160,21 +161,21 @@ fn of_any<'a, T>(
 ) {
     let name = object.name().unwrap_or_default();
     if !name.ends_with(SUFFIX) {
-        let message = format!("the name of a static {noun} ends in `{SUFFIX}`");
+        let message = format!("the name of a static {noun} must end in `{SUFFIX}`");
         let advice = format!("write `{name}{SUFFIX}`");
         add(object, "metadata.name", &message, &advice, found);
     } else if let Some(first) = known.insert(name, &object.source.name) {
-        let message = format!("the name `{name}` is in {first} too");
+        let message = format!("the name `{name}` is also used in {first}");
         add(
             object,
             "metadata.name",
             &message,
-            "give each its own",
+            "choose a unique name",
             found,
         );
     }
     if object.api_version() != POLICY_VERSION {
-        let message = format!("static manifests are read as {POLICY_VERSION} only");
+        let message = format!("static manifests must be {POLICY_VERSION}");
         add(
             object,
             "apiVersion",
@@ -203,6 +204,6 @@ fn add<T>(
     );
     error.location.length = object.length_of(node);
     error.field_ref = Some(field_ref.to_owned());
-    error.help = Some(format!("{advice}; {REFUSED}"));
+    error.help = Some(format!("{advice}; {CONSEQUENCE}"));
     found.push(error);
 }

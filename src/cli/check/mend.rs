@@ -1,4 +1,4 @@
-//! The one mend of a finding, as an edit of the file; none where there may be several.
+//! Fixes of findings, as edits of the file. A finding with several possible fixes has none.
 
 use goyaml::Node;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
@@ -12,10 +12,10 @@ use crate::cli::input::edit::Edit;
 use crate::policy::rule::Rule;
 use crate::policy::suspicious::Suspicion;
 
-/// The operations that a request may have.
+/// The operations of requests.
 const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
-/// The name `meant` in place of `name`, which ends the code points `marked` of the text of a field.
+/// Returns the edit that replaces `name` with `meant`. `name` ends the code points `marked` of the field.
 pub(super) fn name<T>(
     object: &Object<T>,
     field_ref: &str,
@@ -26,13 +26,13 @@ pub(super) fn name<T>(
     let (offset, length) = marked;
     let token: String = text.chars().skip(offset).take(length).collect();
     let n = name.chars().count();
-    // In back quotes there is another name.
+    // A name in backquotes does not end the token.
     (n > 0 && token.ends_with(name)).then_some(())?;
     let end = offset + token.chars().count();
     object.edit_text(field_ref, end - n..end, meant)
 }
 
-/// The mend of what can hardly be meant.
+/// Returns the fix of a suspicious expression or field.
 pub(super) fn suspicion(
     policy: &Object<ValidatingAdmissionPolicy>,
     answers: &Answers,
@@ -46,7 +46,7 @@ pub(super) fn suspicion(
     }
 }
 
-/// `apps` for `apps/v1`, if its rule is about that version, and the empty text for `core` and `v1`.
+/// Replaces `apps/v1` with `apps` if the rule has that version, and `core` and `v1` with the empty string.
 fn group(policy: &Object<ValidatingAdmissionPolicy>, field_ref: &str) -> Option<Edit> {
     let root = &policy.document.node;
     let node = root.nearest(field_ref);
@@ -71,7 +71,7 @@ fn group(policy: &Object<ValidatingAdmissionPolicy>, field_ref: &str) -> Option<
     policy.document.edit_value(&policy.source, node, meant)
 }
 
-/// The literal that was meant in the comparison at `location`, if only one of its literals is wrong.
+/// Corrects the literal of the comparison at `location`, if exactly one of its literals is invalid.
 fn value(
     policy: &Object<ValidatingAdmissionPolicy>,
     answers: &Answers,
@@ -127,15 +127,15 @@ fn value(
     let (offset, literal, meant) = found?;
     let byte = source.byte(source.location(offset))?;
     let token = text.get(syntax::span_at(text, byte))?;
-    // Written with an escape it is not there.
-    let (before, behind) = token.split_once(&literal)?;
-    (!behind.contains(&literal)).then_some(())?;
+    // A literal with escape sequences does not contain its value.
+    let (before, after) = token.split_once(&literal)?;
+    (!after.contains(&literal)).then_some(())?;
     let start = text.get(..byte)?.chars().count() + before.chars().count();
     let part = start..start + literal.chars().count();
     policy.edit_text(field_ref, part, meant)
 }
 
-/// The field that is selected, `operation` of `request.operation`.
+/// Returns the selected field, `operation` for `request.operation`.
 fn last_field(ast: &Ast, id: ExprId) -> Option<&str> {
     match ast.expr(id) {
         Expr::Select {
@@ -147,19 +147,19 @@ fn last_field(ast: &Ast, id: ExprId) -> Option<&str> {
     }
 }
 
-/// The arguments, or the elements of those that are lists.
+/// Returns the arguments, with lists replaced by their elements.
 fn literals(ast: &Ast, args: &[ExprId]) -> Vec<ExprId> {
-    let mut found = Vec::new();
+    let mut literals = Vec::new();
     for id in args {
         match ast.expr(*id) {
-            Expr::List { elements, .. } => found.extend(elements.iter().copied()),
-            _ => found.push(*id),
+            Expr::List { elements, .. } => literals.extend(elements.iter().copied()),
+            _ => literals.push(*id),
         }
     }
-    found
+    literals
 }
 
-/// The only name that is the same but for capitals and, unless `is_exact`, for the plural.
+/// Returns the only name that equals `text` except for case and, unless `is_exact`, for the plural.
 fn meant<'a>(names: &[&'a str], text: &str, is_exact: bool) -> Option<&'a str> {
     let plain = |name: &str| {
         let lower = name.to_lowercase();

@@ -1,7 +1,6 @@
-//! `kubectl vap check`: policies in files, checked without a cluster, or beside one that was asked before.
+//! `kubectl vap check`: checks policies in files or in a cluster.
 //!
-//! Takes manifests, gives findings with their places. The engine is that of the controller; what is
-//! served is Kubernetes' own APIs, or those of the cluster, and the CRDs of the input.
+//! It uses the engine of the controller, with the CRDs of the input, and the built-in APIs or those of a cluster.
 
 mod advice;
 pub mod annotations;
@@ -65,16 +64,16 @@ pub struct Options {
     pub paths: Vec<PathBuf>,
     /// Files and directories of CRDs.
     pub crds: Vec<PathBuf>,
-    /// Whose answers.
+    /// The checking semantics.
     pub profile: Profile,
-    /// The version of the API server that is to take the policies; the newest that is known if it is none.
+    /// The version of the target API server. `None` for the latest supported version.
     pub version: Option<Version>,
 }
 
-/// Checks all policies of the input, with the levels that rules have by default.
+/// Checks all policies of the input, with default settings.
 ///
 /// # Errors
-/// If the built-in schemas cannot be read, which is an error of the build.
+/// Returns an error if the built-in schemas cannot be read, which is a build error.
 pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, SchemaError> {
     run_with(options, &Settings::default(), stdin)
 }
@@ -82,7 +81,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, Schem
 /// Checks all policies of the input.
 ///
 /// # Errors
-/// If the built-in schemas cannot be read, which is an error of the build.
+/// Returns an error if the built-in schemas cannot be read, which is a build error.
 pub(super) fn run_with(
     options: &Options,
     settings: &Settings,
@@ -91,10 +90,10 @@ pub(super) fn run_with(
     run_beside(options, settings, stdin, |_, _| Ok(None))
 }
 
-/// Checks all policies of the input, to which `ask` adds those of a cluster, with what that serves.
+/// Checks all policies of the input, to which `ask` may add those of a cluster.
 ///
 /// # Errors
-/// If the built-in schemas cannot be read, and those of `ask`.
+/// Returns the errors of `ask`, or an error if the built-in schemas cannot be read.
 pub(super) fn run_beside<E: From<SchemaError>>(
     options: &Options,
     settings: &Settings,
@@ -157,7 +156,7 @@ pub(super) fn run_beside<E: From<SchemaError>>(
     let policies: Vec<_> = input.policies.iter().enumerate().collect();
     let outcomes = parallel::map(&policies, |(n, policy)| {
         let mut outcome = policy::check(policy, &input.bindings, &known, options.profile);
-        // What is in a cluster was accepted, and has fields that nobody may set who creates it.
+        // The API server has accepted the objects of a cluster, and has set fields that are invalid at creation.
         if *n < asked.of_files.policies {
             outcome.findings.extend(shape::check(policy));
             outcome.findings.extend(validation::policy(policy));
@@ -202,7 +201,7 @@ pub(super) fn run_beside<E: From<SchemaError>>(
     Ok(report)
 }
 
-/// The findings about a binding of either sort by itself.
+/// Returns the findings about a single validating or mutating binding.
 fn of_binding<T>(
     binding: &Object<T>,
     known: &Known,

@@ -1,4 +1,4 @@
-//! Findings about the input as a whole: objects of one name, kinds that are passed over, nothing at all.
+//! Findings about the input as a whole: duplicate names, skipped kinds, empty input.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use crate::cli::input::{Input, Object};
 use crate::policy::rule::Rule;
 use crate::schema::Crd;
 
-/// The most kinds that a note names.
+/// Maximum number of kinds that a note lists.
 const MAX_KINDS: usize = 8;
 
-/// Objects of one kind and name, of which a cluster can have one only.
+/// Returns findings about objects with the same kind and name, of which a cluster can have only one.
 pub(super) fn duplicates(input: &Input, crds: &[&Object<Crd>]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let policies: Vec<_> = input.policies.iter().collect();
     let bindings: Vec<_> = input.bindings.iter().collect();
     let of_two =
-        "`kubectl create` refuses the second, and with `kubectl apply` the last one counts";
+        "`kubectl create` rejects the second, and `kubectl apply` keeps the last";
     given_twice("policy", of_two, &policies, &mut findings);
     given_twice("binding", of_two, &bindings, &mut findings);
     let policies = input.mutating_policies.iter();
@@ -32,7 +32,7 @@ pub(super) fn duplicates(input: &Input, crds: &[&Object<Crd>]) -> Vec<Finding> {
     findings
 }
 
-/// Adds objects of the name of one before them, unless they are equal to it.
+/// Adds findings about objects with the name of an earlier object, unless the two are equal.
 fn given_twice<T>(noun: &str, help: &str, objects: &[&Object<T>], findings: &mut Vec<Finding>) {
     let mut known: BTreeMap<&str, &Object<T>> = BTreeMap::new();
     for object in objects.iter().copied() {
@@ -43,12 +43,12 @@ fn given_twice<T>(noun: &str, help: &str, objects: &[&Object<T>], findings: &mut
             known.insert(name, object);
             continue;
         };
-        // A file that is given twice, or by a link, says nothing else.
+        // The same file may be passed twice, or through a link.
         if first.document.node.to_json() == object.document.node.to_json() {
             continue;
         }
         let message = format!(
-            "the {noun} `{name}` is given twice, first in {}, line {}",
+            "the {noun} `{name}` is defined twice, first in {}, line {}",
             first.source.name,
             first.place().line
         );
@@ -67,7 +67,7 @@ fn given_twice<T>(noun: &str, help: &str, objects: &[&Object<T>], findings: &mut
     }
 }
 
-/// The note of the kinds that were passed over.
+/// Returns a note that lists the kinds that were skipped.
 pub(super) fn passed_over(kinds: &ByKind) -> Option<Finding> {
     let first = kinds
         .values()
@@ -80,9 +80,9 @@ pub(super) fn passed_over(kinds: &ByKind) -> Option<Finding> {
         0 => String::new(),
         n => format!(" and {n} more kinds"),
     };
-    let message = format!("passed over: {}{more}", names.join(", "));
+    let message = format!("skipped: {}{more}", names.join(", "));
     let help =
-        "policies, bindings, webhook configurations and CustomResourceDefinitions are checked";
+        "only policies, bindings, webhook configurations and CustomResourceDefinitions are checked";
     Some(note(first, message, help))
 }
 
@@ -94,15 +94,15 @@ fn note(first: &PassedOver, message: String, help: &str) -> Finding {
     }
 }
 
-/// The error that nothing came from standard input.
+/// Returns an error if standard input was empty.
 pub(super) fn empty_input(input: &Input, reads_stdin: bool) -> Option<Finding> {
     let is_empty = reads_stdin && input.n_objects == 0 && input.problems.is_empty();
     is_empty.then(|| Finding {
-        help: Some("most likely the command before the pipe has failed".to_owned()),
+        help: Some("the command before the pipe probably failed".to_owned()),
         ..Finding::new(
             Severity::Error,
             Rule::EmptyInput,
-            "standard input holds no object",
+            "standard input contains no object",
             Location::of_file(STDIN),
         )
     })

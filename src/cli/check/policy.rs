@@ -1,4 +1,4 @@
-//! One policy: the engine's answers about it as findings with places.
+//! Checks one policy: converts the engine's results to findings with locations.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::panic::{self, AssertUnwindSafe};
@@ -35,48 +35,48 @@ use crate::status::message;
 use crate::status::out_of_date::Staleness;
 use crate::status::probes::ProbesState;
 
-/// The conditions that files can tell, and that `Ready` is made of here.
-const TOLD: [ConditionType; 4] = [
+/// The conditions that can be computed from files, and that determine `Ready` here.
+const FILE_CONDITIONS: [ConditionType; 4] = [
     ConditionType::Compiled,
     ConditionType::ResourcesMatched,
     ConditionType::ParamsResolved,
     ConditionType::TypeChecked,
 ];
 
-/// The end of the names of policies that an API server reads out of manifests.
+/// The suffix of the names of policies that an API server loads from manifests.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/manifest/validation.go`, `StaticConfigSuffix`.
 const STATIC_SUFFIX: &str = ".static.k8s.io";
 
-/// The most groups of a rule that are named in what is said of it.
+/// Maximum number of groups of a rule that a finding lists.
 const MAX_GROUPS: usize = 5;
 
-/// The findings about one policy.
+/// The result of the check of one policy.
 #[derive(Debug)]
 pub struct PolicyCheck {
-    /// The status that the controller would give it in a cluster that serves what is known here.
+    /// The status that the controller would compute in a cluster with the known APIs.
     pub status: DesiredStatus,
-    /// The outcome of type checking.
+    /// The result of type checking.
     pub typed: TypeCheck,
-    /// The costs that its expressions may have.
+    /// The estimated costs of the expressions.
     pub costs: PolicyCosts,
     /// The findings to report about the policy.
     pub findings: Vec<Finding>,
 }
 
-/// The engine's answers about a policy.
+/// The engine's results for a policy.
 pub(super) struct Answers {
-    /// Whose expressions they are about.
+    /// The kind of object that contains the expressions.
     pub(super) subject: SubjectKind,
     compiled: CompiledPolicy,
-    /// Where in `compiled` the expression of a field is.
+    /// The index in `compiled` of the expression of a field.
     by_field: HashMap<String, usize>,
-    /// Fields that do not compile, with what kind of trouble it is and why.
+    /// Fields that do not compile, with the kind and the cause of the error.
     pub(super) errors: Vec<(String, CompileFindingKind, Cause)>,
-    /// How many of them, the first ones, are told when the policy is created.
+    /// The number of leading `errors` that the API server reports when the policy is created.
     pub(super) n_at_create: usize,
     matches: Matches,
-    /// True if it is asked about reviews, of which the rest says nothing.
+    /// True if a webhook is called for reviews, which `matches` does not cover.
     has_reviews: bool,
     pub(super) typed: TypeCheck,
     costs: PolicyCosts,
@@ -85,40 +85,40 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    /// The policy with its expressions compiled.
+    /// Returns the policy with its compiled expressions.
     pub(super) fn compiled(&self) -> &CompiledPolicy {
         &self.compiled
     }
 
-    /// The resources that the rules match.
+    /// Returns the resources that the rules match.
     pub(super) fn matched(&self) -> &[MatchedResource] {
         &self.matches.resources
     }
 
-    /// The fate of a request for which the expression that `field_ref` holds fails.
+    /// Returns the effect on the request if the expression in the field `field_ref` fails.
     pub(super) fn consequence(&self, field_ref: &str) -> Option<Consequence> {
         let n = self.by_field.get(field_ref)?;
         Some(self.compiled.consequence(*n))
     }
 
-    /// Reports whether type checking has something to tell of the same place.
-    pub(super) fn is_told(&self, suspicion: &Suspicion) -> bool {
-        let Some(place) = suspicion.location else {
+    /// Returns true if type checking has a finding at the same location.
+    pub(super) fn has_type_finding(&self, suspicion: &Suspicion) -> bool {
+        let Some(location) = suspicion.location else {
             return false;
         };
         let of_field = self.typed.findings.iter();
         let mut of_field = of_field.filter(|of| of.field_ref == suspicion.field_ref);
-        of_field.any(|of| of.iter().any(|(_, _, found)| found.location == place))
+        of_field.any(|of| of.iter().any(|(_, _, issue)| issue.location == location))
     }
 
-    /// The expression that `field_ref` holds.
+    /// Returns the expression in the field `field_ref`.
     pub(super) fn expression(&self, field_ref: &str) -> Option<&PolicyExpression> {
         let n = self.by_field.get(field_ref)?;
         self.compiled.expressions().get(*n)
     }
 }
 
-/// Checks a policy. An error of this program costs this policy, and is told.
+/// Checks a policy. An internal error becomes a finding about this policy.
 #[must_use]
 pub fn check(
     policy: &Object<ValidatingAdmissionPolicy>,
@@ -135,7 +135,7 @@ pub fn check(
     )
 }
 
-/// Checks a mutating policy. An error of this program costs this policy, and is told.
+/// Checks a mutating policy. An internal error becomes a finding about this policy.
 #[must_use]
 pub fn check_mutating(
     policy: &MutatingPolicy,
@@ -153,7 +153,7 @@ pub fn check_mutating(
     )
 }
 
-/// Checks a policy, or what is like one as far as its expressions go.
+/// Checks a policy, or a webhook converted to one.
 pub(super) fn check_as(
     subject: SubjectKind,
     policy: &Object<ValidatingAdmissionPolicy>,
@@ -229,7 +229,7 @@ fn check_whole(
     }
 }
 
-/// The status that the controller would give a policy; `None` where the check breaks off on an error of this program.
+/// Returns the status that the controller would compute for a policy. `None` after an internal error.
 #[must_use]
 pub(in crate::cli) fn status(
     policy: &ValidatingAdmissionPolicy,
@@ -267,7 +267,7 @@ fn answers(
         known.bindings_state(policy)
     };
 
-    // What the API server refuses when the policy is created, and after that what it cannot use.
+    // The errors that make the API server reject the policy come first, followed by those at evaluation.
     let refused = compiled.refused().into_iter();
     let mut errors: Vec<_> = refused
         .filter_map(|expression| {
@@ -276,12 +276,12 @@ fn answers(
         })
         .collect();
     let n_at_create = errors.len();
-    let known_errors: HashSet<_> = errors
+    let at_create: HashSet<_> = errors
         .iter()
         .map(|(field_ref, kind, _)| (field_ref.clone(), *kind))
         .collect();
     for found in compiled.findings() {
-        if !known_errors.contains(&(found.field_ref.clone(), found.kind)) {
+        if !at_create.contains(&(found.field_ref.clone(), found.kind)) {
             errors.push((found.field_ref.clone(), found.kind, found.cause.clone()));
         }
     }
@@ -291,10 +291,10 @@ fn answers(
 
     let matched = (&matches).into();
     let outcome = typed.clone().into();
-    let ready_requires: BTreeSet<_> = TOLD.into_iter().collect();
+    let ready_requires: BTreeSet<_> = FILE_CONDITIONS.into_iter().collect();
     let observed = Observed {
         policy,
-        // Only the conditions that a policy has too are read for a webhook in a file.
+        // Only conditions that policies also have are used for a webhook in a file.
         subject: if subject.is_webhooks() {
             SubjectKind::ValidatingAdmissionPolicy
         } else {
@@ -311,22 +311,22 @@ fn answers(
         }),
         params: params.clone(),
         bindings: bindings.clone(),
-        // Files say nothing of the probes that a cluster has.
+        // The probes of a cluster are not in files.
         probes: ProbesState::Unread,
         ready_requires: &ready_requires,
         staleness: Staleness::default(),
     };
     let mut status = compute::compute(&observed, Timestamp::UNIX_EPOCH);
-    let is_told = |type_: &str| {
+    let is_computed = |type_: &str| {
         ConditionType::from_name(type_).is_some_and(|type_| match type_ {
             ConditionType::Ready => true,
             ConditionType::Bound => bindings != BindingsState::Unread,
-            type_ => TOLD.contains(&type_),
+            type_ => FILE_CONDITIONS.contains(&type_),
         })
     };
     status
         .conditions
-        .retain(|condition| is_told(&condition.type_));
+        .retain(|condition| is_computed(&condition.type_));
     Answers {
         subject,
         compiled,
@@ -342,7 +342,7 @@ fn answers(
     }
 }
 
-/// Rules that name what is not served, or what nothing is known of.
+/// Adds findings about rules with resources that are not served, or unknown.
 fn resources(
     policy: &Object<ValidatingAdmissionPolicy>,
     known: &Known,
@@ -380,10 +380,10 @@ fn resources(
             let severity = match (&unserved.suggestion, never_runs) {
                 (_, true) => Severity::Error,
                 (Some(_), false) => Severity::Warning,
-                // A resource of the past beside those of today does no harm.
+                // A resource of an older version in addition to current ones is harmless.
                 (None, false) => Severity::Note,
             };
-            let message = format!("nothing serves {}", unserved.rule);
+            let message = format!("no served resource matches {}", unserved.rule);
             let mut found = finding(policy, severity, Rule::UnservedResource, &message, place);
             let hint = unserved.suggestion.as_ref();
             let hint = hint.map(|suggestion| format!("did you mean `{suggestion}`?"));
@@ -392,14 +392,14 @@ fn resources(
             found.help = (!parts.is_empty()).then(|| parts.join(" "));
             found
         } else {
-            let message = format!("nothing is known of {}", unserved.rule);
+            let message = format!("unknown resource {}", unserved.rule);
             let note = Severity::Note;
             let mut found = finding(policy, note, Rule::UnknownResource, &message, place);
             let groups = unknown.join(" and ");
             found.help = Some(if known.is_of_cluster() {
-                format!("the cluster does not tell what {groups} serves")
+                format!("the cluster does not list the resources of {groups}")
             } else {
-                format!("for CRDs of {groups} name their files with --crds, or among the input")
+                format!("to check CRDs of {groups}, pass their files with --crds or in the input")
             });
             found
         };
@@ -431,24 +431,24 @@ fn resources(
     }
 }
 
-/// Resources that rules name in vain, or by wildcards in rules that match nothing else.
+/// Adds findings about exempt resources: those that rules list, and those of wildcards if the rules match nothing else.
 fn exempt_resources(
     policy: &Object<ValidatingAdmissionPolicy>,
     answers: &Answers,
     findings: &mut Vec<Finding>,
 ) {
     let matches = &answers.matches;
-    // Policies out of manifests of the API server are asked about all resources.
+    // Policies from static manifests are evaluated for all resources.
     let name = policy.value.metadata.name.as_deref().unwrap_or_default();
     if name.ends_with(STATIC_SUFFIX) {
         return;
     }
     let never_runs = matches.resources.is_empty() && !answers.has_reviews;
-    let told = matches.exempt.iter();
-    let told = told.filter(|exempt| never_runs || !exempt.by_wildcard);
-    // One finding for each name in a rule, however many resources a wildcard stands for.
+    let reported = matches.exempt.iter();
+    let reported = reported.filter(|exempt| never_runs || !exempt.by_wildcard);
+    // One finding per name in a rule, even if a wildcard denotes several resources.
     let mut by_name: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
-    for exempt in told {
+    for exempt in reported {
         let key = (exempt.field_ref.as_str(), exempt.name.as_str());
         by_name.entry(key).or_default().push(&exempt.resource);
     }
@@ -466,7 +466,7 @@ fn exempt_resources(
             None => (policy.place_of(rule), 1),
         };
         let message = format!(
-            "no API server asks a {} about {}",
+            "API servers never call a {} for {}",
             answers.subject.row().evaluated,
             message::list(&resources)
         );
@@ -474,18 +474,16 @@ fn exempt_resources(
         let consequence = if never_runs {
             answers.subject.row().never_runs
         } else {
-            "the rule is in vain for it"
+            "the rule has no effect on it"
         };
-        found.help = Some(format!(
-            "{consequence}; who may write it is a matter of RBAC"
-        ));
+        found.help = Some(format!("{consequence}; restrict access to it with RBAC"));
         found.field_ref = Some(field_ref.to_owned());
         found.location.length = length;
         findings.push(found);
     }
 }
 
-/// The paramKind.
+/// Adds findings about the paramKind.
 fn params(
     policy: &Object<ValidatingAdmissionPolicy>,
     known: &Known,
@@ -501,13 +499,13 @@ fn params(
         }
         ParamKindState::NotRequired | ParamKindState::Served(..) => return,
         ParamKindState::Undiscovered { gvk, reason } => {
-            let message = format!("nothing is known of paramKind {}", message::kind(gvk));
+            let message = format!("unknown paramKind {}", message::kind(gvk));
             let note = Severity::Note;
             let mut found = finding(policy, note, Rule::UnknownParamKind, &message, place);
             found.help = Some(if known.is_of_cluster() {
                 format!("{reason}; `params` is not checked")
             } else {
-                "name the file of its CRD with --crds, or among the input; `params` is not checked"
+                "pass the file of its CRD with --crds or in the input; `params` is not checked"
                     .to_owned()
             });
             found
@@ -532,7 +530,7 @@ fn params(
     });
 }
 
-/// Params that bindings of a cluster refer to and that are not there.
+/// Returns findings about params that bindings of a cluster refer to and that do not exist.
 fn missing_params(
     policy: &Object<ValidatingAdmissionPolicy>,
     missing: &[MissingParams],
@@ -546,15 +544,15 @@ fn missing_params(
             ),
             (true, false) => (
                 Severity::Note,
-                "with failurePolicy Ignore the binding checks no request",
+                "with failurePolicy Ignore, the binding does not check any request",
             ),
             (false, _) => (
                 Severity::Note,
-                "parameterNotFoundAction Allow passes requests over",
+                "parameterNotFoundAction Allow skips requests",
             ),
         };
         let (what, binding) = (&missing.what, &missing.binding);
-        let message = format!("params do not exist: {what}, by binding {binding}");
+        let message = format!("params do not exist: {what}, referenced by binding {binding}");
         let place = policy.place_of_field("spec.paramKind.kind");
         let mut found = finding(policy, severity, Rule::ParamsNotFound, &message, place);
         found.help = Some(help.to_owned());
@@ -564,7 +562,7 @@ fn missing_params(
     found.collect()
 }
 
-/// Adds the findings about the parts that type checking did not see.
+/// Adds a note about the kinds that type checking did not cover.
 fn coverage(
     policy: &Object<ValidatingAdmissionPolicy>,
     known: &Known,
@@ -581,7 +579,7 @@ fn coverage(
         .chain(&typed.by_wildcard.checked)
         .chain(seen.map(|unchecked| &unchecked.gvk))
         .collect();
-    // Of some resources there is no request of the operations that the rules name: nothing is left out.
+    // Resources without requests for the operations of the rules do not count as unchecked.
     let kinds = matching::kinds(&policy.value, &known.mapper);
     let n_by_wildcard = answers
         .matches
@@ -614,7 +612,7 @@ fn coverage(
     findings.push(found);
 }
 
-/// The bindings among `bindings` that name `policy`.
+/// Returns the bindings of `policy`.
 pub(super) fn bindings_of<'a>(
     policy: &'a Object<ValidatingAdmissionPolicy>,
     bindings: &'a [Object<ValidatingAdmissionPolicyBinding>],
@@ -625,7 +623,7 @@ pub(super) fn bindings_of<'a>(
         .filter(move |binding| !name.is_empty() && binding.value.spec.policy_name == name)
 }
 
-/// A finding about a policy, or about a binding of one.
+/// Returns a finding about a policy, a binding or another object.
 pub(in crate::cli) fn finding<T>(
     object: &Object<T>,
     severity: Severity,

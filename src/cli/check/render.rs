@@ -1,6 +1,6 @@
-//! A check's findings for people: each with the line of the file and what it is about marked below.
+//! Formats findings as text: each with its source line and a mark below the location.
 //!
-//! What others wrote is made harmless and cut to fit; nothing is printed from here.
+//! Untrusted text is sanitized and truncated to the width of the terminal.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
@@ -11,13 +11,13 @@ use crate::cli::terminal::Terminal;
 use crate::cli::text::{clean, width, wrap};
 use crate::policy::rule::Rule;
 
-/// The notes of one rule that are shown; what could not be checked must not hide what is wrong.
+/// Maximum number of notes per rule, so that notes do not hide errors and warnings.
 const MAX_NOTES: usize = 5;
 
-/// The most columns of a line of a file that are shown.
+/// Maximum width of a source line, in columns.
 const MAX_EXCERPT: usize = 240;
 
-/// The kinds that are named in a line; the others are counted.
+/// Maximum number of kinds that are listed in a line; the others are counted.
 const MAX_KINDS: usize = 6;
 
 pub(in crate::cli) const RED: &str = "1;31";
@@ -26,7 +26,7 @@ pub(in crate::cli) const BLUE: &str = "1;34";
 const CYAN: &str = "1;36";
 pub(in crate::cli) const BOLD: &str = "1";
 
-/// The findings and the summary.
+/// Formats the findings and the summary.
 #[must_use]
 pub fn text(report: &CheckReport, terminal: Terminal) -> String {
     let mut out = String::new();
@@ -46,14 +46,14 @@ pub fn text(report: &CheckReport, terminal: Terminal) -> String {
         let more = n.saturating_sub(MAX_NOTES);
         if more > 0 {
             let head = painted(&format!("note[{}]", rule.id()), CYAN, terminal);
-            let _ = writeln!(out, "{head}: and {more} more; `-o json` has them all\n");
+            let _ = writeln!(out, "{head}: and {more} more; `-o json` lists all\n");
         }
     }
     let _ = writeln!(out, "{}", summary(report, terminal));
     out
 }
 
-/// One finding.
+/// Formats one finding.
 pub(in crate::cli) fn finding(out: &mut String, found: &Finding, terminal: Terminal) {
     let max = terminal.width.unwrap_or(usize::MAX);
     let color = color(found.severity);
@@ -107,7 +107,7 @@ pub(in crate::cli) fn finding(out: &mut String, found: &Finding, terminal: Termi
     }
 }
 
-/// The notes below the source: whose expression it is, on which kinds, and what to do.
+/// Returns the notes below the source line: the object, field and kinds, and the help.
 fn notes(found: &Finding) -> Vec<String> {
     let mut about: Vec<String> = Vec::new();
     let names = found.owner.names();
@@ -134,11 +134,11 @@ fn notes(found: &Finding) -> Vec<String> {
     about.into_iter().chain(help).collect()
 }
 
-/// The line of a location as it fits into `max` columns, and the columns to mark in it: from, how many.
+/// Returns the line of a location, shortened to `max` columns, and the start and the number of the columns to mark.
 fn excerpt(location: &Location, max: usize) -> Option<(String, usize, usize)> {
     let max = max.min(MAX_EXCERPT);
     let mut place = location.place?;
-    // A long line, such as that of a JSON file without line breaks, is cut before all else.
+    // Cuts a long line first, for example that of a JSON file without line breaks.
     let n_skipped = place.column.saturating_sub(2 * MAX_EXCERPT);
     let is_cut = n_skipped > 0;
     place.column -= n_skipped;
@@ -155,7 +155,7 @@ fn excerpt(location: &Location, max: usize) -> Option<(String, usize, usize)> {
     if !is_cut && width(&text(0..line.len())?) <= max {
         return Some((text(0..line.len())?, width(&text(0..start)?), marked));
     }
-    // A window around the place, with room for an ellipsis at both ends.
+    // Shows a window around the location, with room for an ellipsis at both ends.
     let room = max.saturating_sub(2).max(8);
     let widths: Vec<usize> = line
         .iter()
@@ -174,19 +174,19 @@ fn excerpt(location: &Location, max: usize) -> Option<(String, usize, usize)> {
         used += width_of(to);
         to += 1;
     }
-    let (before, behind) = (is_cut || from > 0, to < line.len());
+    let (before, after) = (is_cut || from > 0, to < line.len());
     let shown = format!(
         "{}{}{}",
         if before { "…" } else { "" },
         text(from..to)?,
-        if behind { "…" } else { "" }
+        if after { "…" } else { "" }
     );
     let offset = width(&text(from..start)?) + usize::from(before);
     let visible = room.saturating_sub(width(&text(from..start)?)).max(1);
     Some((shown, offset, marked.min(visible)))
 }
 
-/// The last line: how much was checked, and what came of it.
+/// Returns the summary line: the number of checked objects and of findings.
 fn summary(report: &CheckReport, terminal: Terminal) -> String {
     let summary = &report.summary;
     let counts: Vec<String> = [
@@ -199,19 +199,23 @@ fn summary(report: &CheckReport, terminal: Terminal) -> String {
     .map(|(n, noun, color)| painted(&count(n, noun), color, terminal))
     .collect();
     let found = if counts.is_empty() {
-        "nothing found".to_owned()
+        "no findings".to_owned()
     } else {
         counts.join(", ")
     };
-    let mut ways: BTreeMap<SuppressedBy, usize> = BTreeMap::new();
+    let mut causes: BTreeMap<SuppressedBy, usize> = BTreeMap::new();
     for suppressed in &report.suppressed {
-        *ways.entry(suppressed.by).or_default() += 1;
+        *causes.entry(suppressed.by).or_default() += 1;
     }
-    let ways: Vec<String> = ways.into_iter().map(|(by, n)| by.count(n)).collect();
-    let suppressed = if ways.is_empty() {
+    let causes: Vec<String> = causes.into_iter().map(|(by, n)| by.count(n)).collect();
+    let suppressed = if causes.is_empty() {
         String::new()
     } else {
-        format!(" ({} suppressed: {})", summary.suppressed, ways.join(", "))
+        format!(
+            " ({} suppressed: {})",
+            summary.suppressed,
+            causes.join(", ")
+        )
     };
     let policies = policies(summary.policies);
     let webhooks = (summary.webhooks > 0).then(|| count(summary.webhooks, "webhook"));
@@ -223,7 +227,7 @@ fn summary(report: &CheckReport, terminal: Terminal) -> String {
         Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
         _ => checked.concat(),
     };
-    // Policies of a cluster are in no file.
+    // The policies of a cluster are not in files.
     let of_files = match (&report.cluster, summary.files) {
         (Some(_), 0) => String::new(),
         (_, n) => format!(" in {}", count(n, "file")),
@@ -244,14 +248,14 @@ fn summary(report: &CheckReport, terminal: Terminal) -> String {
     )
 }
 
-/// `n` of something whose plural ends in s.
+/// Formats a count of a noun whose plural ends in s.
 pub(in crate::cli) fn count(n: impl Display, noun: &str) -> String {
     let n = n.to_string();
     let ending = if n == "1" { "" } else { "s" };
     format!("{n} {noun}{ending}")
 }
 
-/// `n` policies.
+/// Formats a count of policies.
 pub(in crate::cli) fn policies(n: usize) -> String {
     match n {
         1 => "1 policy".to_owned(),
@@ -259,7 +263,7 @@ pub(in crate::cli) fn policies(n: usize) -> String {
     }
 }
 
-/// Those of the counts that are not 0, each with its words, in its colour.
+/// Formats the counts that are not 0, each with its label and color.
 pub(in crate::cli) fn counts<'a>(
     parts: impl IntoIterator<Item = (u64, &'a str, &'a str)>,
     terminal: Terminal,
@@ -270,8 +274,8 @@ pub(in crate::cli) fn counts<'a>(
         .collect()
 }
 
-/// Adds a line, or as many as it takes.
-pub(in crate::cli) fn say(out: &mut String, text: &str, indent: &str, terminal: Terminal) {
+/// Writes a paragraph, wrapped to the width of the terminal.
+pub(in crate::cli) fn write_wrapped(out: &mut String, text: &str, indent: &str, terminal: Terminal) {
     let room = terminal
         .width
         .unwrap_or(usize::MAX)
@@ -290,7 +294,7 @@ fn color(severity: Severity) -> &'static str {
     }
 }
 
-/// `text` in a colour, where the terminal shows it.
+/// Colors `text` if the terminal supports it.
 pub(in crate::cli) fn painted(text: &str, code: &str, terminal: Terminal) -> String {
     if terminal.color && !text.is_empty() {
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
@@ -320,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mark_stays_under_its_place() {
+    fn excerpt_marks_the_location() {
         check("a: b.c == 1", 5, 2, 40, ("a: b.c == 1", 4, 2));
         check("a: '漢字' + b", 10, 1, 40, ("a: '漢字' + b", 11, 1));
         check("a\tb\u{1b}", 3, 1, 40, ("a b␛", 2, 1));
@@ -328,8 +332,8 @@ mod tests {
         check("0123456789abcdefghij", 1, 2, 12, ("0123456789…", 0, 2));
         check("0123456789abcdefghij", 21, 1, 12, ("…efghij", 7, 1));
         let long = format!("{}.name{}", "x".repeat(100_000), "y".repeat(100_000));
-        let (before, behind) = ("x".repeat(153), "y".repeat(80));
-        let shown = format!("…{before}.name{behind}…");
+        let (before, after) = ("x".repeat(153), "y".repeat(80));
+        let shown = format!("…{before}.name{after}…");
         check(&long, 100_001, 5, usize::MAX, (&shown, 154, 5));
     }
 }

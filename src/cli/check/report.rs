@@ -1,4 +1,4 @@
-//! The findings of all policies, and the documented shape of `-o json`.
+//! The report of a check, and the documented JSON form of `-o json`.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -27,8 +27,8 @@ use crate::status::warnings::{Warning, warnings};
 
 /// The output of `kubectl vap check -o json`.
 ///
-/// The shape is stable: fields may be added, none is removed or changes its meaning while
-/// `apiVersion` stays.
+/// The format is stable: fields may be added, but are not removed and do not change their meaning without a new
+/// `apiVersion`.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckReport {
@@ -38,10 +38,10 @@ pub struct CheckReport {
     pub kind: &'static str,
     /// The version of Kubernetes whose APIs the policies were checked against, `1.36`.
     pub kubernetes: String,
-    /// The address of the API server whose APIs they are; absent where they are those that are built in.
+    /// The address of the API server whose APIs are used; absent for the built-in APIs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
-    /// The version of Kubernetes whose functions and macros expressions may use, if one was asked for.
+    /// The version of Kubernetes whose functions and macros expressions may use, if one was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expressions: Option<String>,
     /// `truthful` or `upstream`.
@@ -49,32 +49,32 @@ pub struct CheckReport {
     /// The configuration file, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub configuration: Option<String>,
-    /// How much there was, and how much is wrong.
+    /// The counts of checked objects and of findings.
     pub summary: Summary,
-    /// The findings, sorted by file and place.
+    /// The findings, sorted by file and location.
     pub findings: Vec<Finding>,
-    /// The findings that are not reported, each with what suppresses it.
+    /// The findings that are not reported, each with the cause of its suppression.
     pub suppressed: Vec<Suppressed>,
-    /// The files with findings that were mended, or that can be; only where mends are asked for.
+    /// The files with fixed or fixable findings; only if fixes were requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fixes: Vec<FixReport>,
     /// The policies, in the order of the input.
     pub policies: Vec<PolicyReport>,
 }
 
-/// How much there was, and how much is wrong.
+/// The counts of checked objects and of findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
     /// Files read.
     pub files: usize,
-    /// Files and directories that the configuration leaves out.
+    /// Files and directories that the configuration excludes.
     pub excluded: usize,
     /// Policies checked.
     pub policies: usize,
     /// Webhooks checked.
     pub webhooks: usize,
-    /// `CustomResourceDefinitions` checked, which are those of the input.
+    /// `CustomResourceDefinitions` of the input, which are checked.
     pub crds: usize,
     /// Findings that are errors.
     pub errors: usize,
@@ -82,9 +82,9 @@ pub struct Summary {
     pub warnings: usize,
     /// Findings that are notes.
     pub notes: usize,
-    /// Findings that are not reported; they count nowhere else.
+    /// Findings that are not reported and not counted above.
     pub suppressed: usize,
-    /// Files and documents that could not be read; they count among the errors too.
+    /// Files and documents that could not be read; they are also counted as errors.
     pub unreadable: usize,
 }
 
@@ -94,14 +94,14 @@ pub struct Summary {
 pub struct Suppressed {
     /// The cause.
     pub by: SuppressedBy,
-    /// Why, where that is written.
+    /// The reason, if one is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The finding.
     pub finding: Finding,
 }
 
-/// The causes for which a finding is not reported.
+/// The cause of a suppression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SuppressedBy {
@@ -114,7 +114,7 @@ pub enum SuppressedBy {
 }
 
 impl SuppressedBy {
-    /// How many there are, in words: `2 by comments`.
+    /// Formats a count with the cause: `2 by comments`.
     #[must_use]
     pub fn count(self, n: usize) -> String {
         match self {
@@ -125,30 +125,30 @@ impl SuppressedBy {
     }
 }
 
-/// A policy, with the status that it would have in a cluster that serves what is known here.
+/// A policy, with the status that the controller would compute in a cluster with the known APIs.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyReport {
-    /// The kind, where it is not ValidatingAdmissionPolicy.
+    /// The kind, unless it is ValidatingAdmissionPolicy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<&'static str>,
     /// `metadata.name`.
     pub name: String,
     /// The name of the file.
     pub file: String,
-    /// The place of the object in its file, from 0.
+    /// The index of the object in its file, from 0.
     pub index: usize,
     /// The line of its name.
     pub line: usize,
     /// The conditions, `Ready` first.
     pub conditions: Vec<ConditionReport>,
-    /// `status.typeChecking.expressionWarnings`, in upstream's form.
+    /// `status.typeChecking.expressionWarnings`, in upstream's format.
     pub expression_warnings: Vec<WarningReport>,
     /// The kinds that were checked, `apps/v1 Deployment`.
     pub checked_kinds: Vec<String>,
-    /// The kinds that were not, each with the reason.
+    /// The kinds that were not checked, each with the reason.
     pub unchecked_kinds: Vec<UncheckedReport>,
-    /// The estimated cost of each expression, and of those that share a budget.
+    /// The estimated costs of the expressions and of their shared budgets.
     pub costs: Vec<CostReport>,
 }
 
@@ -160,9 +160,9 @@ pub struct ConditionReport {
     pub type_: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// One word in CamelCase.
+    /// The reason in CamelCase.
     pub reason: String,
-    /// Human-readable.
+    /// The human-readable message.
     pub message: String,
 }
 
@@ -172,7 +172,7 @@ pub struct ConditionReport {
 pub struct WarningReport {
     /// `spec.validations[0].expression` and the like.
     pub field_ref: String,
-    /// The fault, with the lines that point at it.
+    /// The problem, with the marked source lines.
     pub warning: String,
 }
 
@@ -181,12 +181,12 @@ pub struct WarningReport {
 pub struct UncheckedReport {
     /// The kind, `apps/v1 Deployment`.
     pub kind: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
 impl CheckReport {
-    /// A report with what could not be read of the input.
+    /// Returns a report with the problems of reading the input.
     #[must_use]
     pub fn new(kubernetes: &str, profile: Profile, input: &Input) -> Self {
         Self {
@@ -266,7 +266,7 @@ impl CheckReport {
         });
     }
 
-    /// Adds what could not be read of a cluster.
+    /// Adds findings about the data that could not be read from a cluster.
     pub(in crate::cli) fn add_cluster(&mut self, asked: Asked) {
         let Some(server) = asked.server else { return };
         for gap in asked.gaps {
@@ -285,8 +285,8 @@ impl CheckReport {
         self.cluster = Some(server);
     }
 
-    /// Notes policies without a binding and bindings without a policy, where the input has bindings, or
-    /// a cluster was asked for them.
+    /// Adds findings about policies without a binding and bindings without a policy, if the input has bindings or the
+    /// bindings of a cluster were read.
     pub(in crate::cli) fn add_bindings(&mut self, input: &Input, asked: &Asked) {
         let is_live = asked.server.is_some();
         let validating: Vec<_> = input.policies.iter().collect();
@@ -294,36 +294,36 @@ impl CheckReport {
             let of_kind = input.invalid.iter().filter(|it| it.kind() == kind);
             of_kind.filter_map(Object::name).collect()
         };
-        let around = Around {
+        let facts = BindingFacts {
             is_live,
             invalid: invalid("ValidatingAdmissionPolicy"),
             other_policies: &asked.other_policies,
             has_bindings: asked.has_bindings,
         };
-        self.add_bindings_of(&validating, &input.bindings, &around);
+        self.add_bindings_of(&validating, &input.bindings, &facts);
         if !is_live || asked.has_mutating_bindings {
             let mutating = input.mutating_policies.iter();
             let mutating: Vec<_> = mutating.map(|policy| &policy.shared).collect();
-            let around = Around {
+            let facts = BindingFacts {
                 is_live,
                 invalid: invalid("MutatingAdmissionPolicy"),
                 other_policies: &asked.other_mutating,
                 has_bindings: asked.has_mutating_bindings,
             };
-            self.add_bindings_of(&mutating, &input.mutating_bindings, &around);
+            self.add_bindings_of(&mutating, &input.mutating_bindings, &facts);
         }
     }
 
     fn add_bindings_of(
         &mut self,
-        of_sort: &[&Object<ValidatingAdmissionPolicy>],
+        all_policies: &[&Object<ValidatingAdmissionPolicy>],
         bindings: &[Object<ValidatingAdmissionPolicyBinding>],
-        around: &Around<'_>,
+        facts: &BindingFacts<'_>,
     ) {
-        let is_live = around.is_live;
+        let is_live = facts.is_live;
         let names =
             |policy: &&Object<ValidatingAdmissionPolicy>| policy.value.metadata.name.clone();
-        let policies: BTreeSet<String> = of_sort.iter().filter_map(names).collect();
+        let policies: BTreeSet<String> = all_policies.iter().filter_map(names).collect();
         let bound: BTreeSet<&str> = bindings
             .iter()
             .map(|binding| binding.value.spec.policy_name.as_str())
@@ -331,17 +331,17 @@ impl CheckReport {
         for binding in bindings {
             let name = binding.value.spec.policy_name.as_str();
             let is_there = policies.contains(name)
-                || around.other_policies.contains(name)
-                || around.invalid.contains(name);
+                || facts.other_policies.contains(name)
+                || facts.invalid.contains(name);
             if !name.is_empty() && !is_there {
                 let place = if is_live {
-                    "neither among the input nor in the cluster"
+                    "neither in the input nor in the cluster"
                 } else {
-                    "not among the input"
+                    "not in the input"
                 };
                 let message = format!("the policy `{name}` is {place}");
                 let place = binding.place_of_field("spec.policyName");
-                // Beside policies it is most likely misspelt; alone it may be bound to one of a cluster.
+                // If the input has policies, the name is probably misspelled; else the policy may be in a cluster.
                 let severity = if policies.is_empty() && !is_live {
                     Severity::Note
                 } else {
@@ -358,22 +358,18 @@ impl CheckReport {
                 let meant = nearest(name, policies.iter().map(String::as_str));
                 let meant = meant.map(|meant| format!("did you mean `{meant}`? "));
                 found.help = Some(format!(
-                    "{}while there is no such policy, the binding does nothing",
+                    "{}the binding has no effect without its policy",
                     meant.unwrap_or_default()
                 ));
                 self.findings.push(found);
             }
         }
-        for policy in of_sort.iter().copied() {
+        for policy in all_policies.iter().copied() {
             let name = policy.value.metadata.name.as_deref().unwrap_or_default();
-            let is_known = !bound.is_empty() && !is_live || around.has_bindings;
+            let is_known = !bound.is_empty() && !is_live || facts.has_bindings;
             if is_known && !bound.contains(name) {
-                let place = if is_live {
-                    "of the cluster"
-                } else {
-                    "among the input"
-                };
-                let message = format!("no binding {place} names the policy `{name}`");
+                let place = if is_live { "cluster" } else { "input" };
+                let message = format!("no binding in the {place} refers to the policy `{name}`");
                 let place = policy.place();
                 let mut found =
                     finding(policy, Severity::Note, Rule::UnboundPolicy, &message, place);
@@ -383,7 +379,7 @@ impl CheckReport {
         }
     }
 
-    /// Sorts the findings, gives them their levels, and counts them.
+    /// Sorts the findings, applies suppressions and levels, and counts them.
     pub fn finish(&mut self, settings: &Settings, input: &Input) {
         self.configuration.clone_from(&settings.config);
         self.sort();
@@ -412,18 +408,17 @@ impl CheckReport {
         });
         self.findings.dedup_by(|later, kept| {
             let place = |found: &Finding| (found.location.file.clone(), found.location.place);
-            // What the schema requires and the API server's own check asks for too, and what is so of a binding
-            // with each of several policies of one name.
-            let is_told = later.rule == Rule::Required || later.rule == Rule::IgnoredParams;
-            is_told
+            // Decoding and validation may require the same field. Several policies of the same name cause the same
+            // finding about their binding.
+            let may_repeat = later.rule == Rule::Required || later.rule == Rule::IgnoredParams;
+            may_repeat
                 && later.rule == kept.rule
                 && later.field_ref == kept.field_ref
                 && place(later) == place(kept)
         });
     }
 
-    /// The exit status that the report means to the shell; with `is_strict`, a note that something could not be
-    /// checked counts as a finding.
+    /// Returns the exit status. With `is_strict`, notes about unchecked parts count as findings.
     #[must_use]
     pub fn exit(&self, is_strict: bool) -> Exit {
         let counts = |found: &Finding| {
@@ -440,20 +435,20 @@ impl CheckReport {
     }
 }
 
-/// Facts of a cluster about one sort of policies and bindings.
+/// Facts about validating or mutating policies outside the readable input.
 #[derive(Clone)]
-struct Around<'a> {
-    /// True if a cluster was asked.
+struct BindingFacts<'a> {
+    /// True if a cluster was read.
     is_live: bool,
-    /// The policies of the input that cannot be read, of which that is told.
+    /// The names of the policies of the input that could not be decoded, which have findings.
     invalid: BTreeSet<&'a str>,
-    /// The policies that it has, and that are not among the input.
+    /// The names of the policies of the cluster that are not in the input.
     other_policies: &'a BTreeSet<String>,
-    /// True if all bindings of the policies are among the input.
+    /// True if the input includes all bindings of the cluster.
     has_bindings: bool,
 }
 
-/// The rules of notes about what could not be checked.
+/// The rules of notes about unchecked parts.
 pub const NOT_CHECKED: [Rule; 5] = [
     Rule::NotChecked,
     Rule::UnknownParamKind,
@@ -462,7 +457,7 @@ pub const NOT_CHECKED: [Rule; 5] = [
     Rule::UnsupportedExpression,
 ];
 
-/// Reports whether the check is not complete for it.
+/// Returns true if the problem makes the check incomplete.
 fn is_fatal(kind: ProblemKind) -> bool {
     matches!(
         kind,
@@ -470,24 +465,24 @@ fn is_fatal(kind: ProblemKind) -> bool {
     )
 }
 
-/// The note that the paths of `--crds` hold none, as is most likely a mistake.
+/// Returns a note if the paths of `--crds` contain no CustomResourceDefinition, which is probably a mistake.
 pub(in crate::cli) fn no_crds(paths: &[PathBuf], crds: &Input) -> Option<Finding> {
     let first = paths.first()?;
     let has_some = !(crds.crds.is_empty() && crds.invalid.is_empty() && crds.problems.is_empty());
     (!has_some).then(|| Finding {
         help: Some(
-            "name the files of CustomResourceDefinitions, or a directory with them".to_owned(),
+            "pass the files of CustomResourceDefinitions, or their directory".to_owned(),
         ),
         ..Finding::new(
             Severity::Note,
             Rule::NoCrds,
-            "no CustomResourceDefinition in what --crds names",
+            "the paths of --crds contain no CustomResourceDefinition",
             Location::of_file(first.display().to_string()),
         )
     })
 }
 
-/// The finding about what could not be read.
+/// Returns the finding about a problem of reading the input.
 pub(in crate::cli) fn unread(problem: &Problem) -> Finding {
     let (severity, rule) = match problem.kind {
         ProblemKind::Unreadable => (Severity::Error, Rule::Unreadable),
@@ -510,7 +505,7 @@ pub(in crate::cli) fn unread(problem: &Problem) -> Finding {
     }
 }
 
-/// Reports whether the API server takes nothing of what could not be read.
+/// Returns true if the API server rejects an object with the problem.
 fn is_refused(kind: ProblemKind) -> bool {
     matches!(
         kind,

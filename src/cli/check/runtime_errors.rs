@@ -40,7 +40,7 @@ pub(super) fn check(
         object_cache: &known.object_cache,
     };
     for suspicion in runtime_errors::constant_comparisons(answers.compiled(), &context) {
-        if !answers.is_told(&suspicion) {
+        if !answers.has_type_finding(&suspicion) {
             findings.push(suspicious::shown(policy, answers, &suspicion));
         }
     }
@@ -80,7 +80,7 @@ pub(super) fn check(
         found.kinds = vec![message::kind(&mismatch.gvk)];
         found.help = Some(match mismatch.consequence {
             Consequence::Denied => "with failurePolicy Fail, such a request is denied".to_owned(),
-            _ => "with failurePolicy Ignore, such a request is let through unchecked".to_owned(),
+            _ => "with failurePolicy Ignore, such a request is allowed unchecked".to_owned(),
         });
         found.witness = Some(Box::new(mismatch.witness));
         findings.push(found);
@@ -139,7 +139,7 @@ fn partial(
         let mut found = finding_at(policy, answers, place, sort, &message);
         found.kinds = partial.kinds.iter().map(message::kind).collect();
         found.help =
-            Some("name the resources, or ask for `object.kind` or the field first".to_owned());
+            Some("list the resources, or test `object.kind` or the field first".to_owned());
         found.witness = Some(Box::new(proof.witness));
         if let Some(consequence) = answers.consequence(&partial.field_ref) {
             found = found.with_consequence(consequence);

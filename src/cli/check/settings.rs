@@ -1,4 +1,4 @@
-//! Settings of a check beside what is checked: the levels of rules, and what is not reported.
+//! Settings of a check: the levels of rules, exclusions, the baseline.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -53,10 +53,10 @@ pub struct FindingArgs {
 }
 
 impl FindingArgs {
-    /// The levels that the flags set.
+    /// Returns the levels that the flags set.
     ///
     /// # Errors
-    /// A flag names no rule, or two give a rule different levels.
+    /// Returns an error if there is no such rule, or if flags set different levels for a rule.
     pub fn levels(&self) -> Result<Levels, LevelError> {
         let mut levels = Levels::default();
         let flags = [
@@ -74,10 +74,10 @@ impl FindingArgs {
     }
 }
 
-/// Settings of a check beside what is checked.
+/// Settings of a check, apart from its subject.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// The levels of rules, those that count more first.
+    /// The levels of rules, by descending precedence.
     pub levels: Vec<Levels>,
     /// The paths that are not checked.
     pub exclude: Exclude,
@@ -85,8 +85,8 @@ pub struct Settings {
     pub baseline: Option<Baseline>,
     /// The name of the configuration file, if there is one.
     pub config: Option<String>,
-    /// The directory whose manifests an API server is to load when it starts.
+    /// The directory of static manifests, which an API server loads when it starts.
     pub static_dir: Option<PathBuf>,
-    /// Texts that count instead of those of files, by their paths without links.
+    /// Texts that replace the contents of files, by canonical path.
     pub texts: HashMap<PathBuf, String>,
 }

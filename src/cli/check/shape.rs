@@ -1,8 +1,8 @@
-//! The document of a policy, binding, webhook or CustomResourceDefinition decoded as strictly as the API server does it: fields that the kind does
-//! not have, keys given twice, values of the wrong type.
+//! Strict decoding of policies, bindings, webhooks and CustomResourceDefinitions, as in the API server: unknown fields,
+//! duplicate keys, values of the wrong type.
 //!
-//! It walks what is written, so that each finding has its place; null is as good as left out. What a value that
-//! can be decoded has to be is told in [`super::validation`].
+//! It walks the YAML nodes, so that each finding has a location. A null value equals an absent one. Decoded values are
+//! validated in [`super::validation`].
 //!
 //! Source: `k8s.io/apimachinery` `pkg/runtime/serializer/json/json.go` (`Serializer.unmarshal`);
 //! `sigs.k8s.io/json`, `UnmarshalStrict`; `sigs.k8s.io/yaml`, `YAMLToJSONStrict`.
@@ -22,18 +22,18 @@ use crate::cel::temporal::{TimestampError, parse_timestamp};
 use crate::cli::input::Object;
 use crate::policy::rule::Rule;
 
-/// The most findings about the shape of one document.
+/// Maximum number of findings about the shape of one document.
 const MAX_FINDINGS: usize = 20;
 
 const CRD: &str = "CustomResourceDefinition";
 
-/// The version of CustomResourceDefinitions whose types are known.
+/// The supported version of CustomResourceDefinitions.
 const CRD_VERSION: &str = "apiextensions.k8s.io/v1";
 
-/// The longest text that advice repeats, in bytes.
+/// Maximum length of a value that a hint quotes, in bytes.
 const MAX_SHOWN: usize = 40;
 
-/// Checks the shape of a document; returns its faults.
+/// Returns the findings about the shape of a document.
 #[must_use]
 pub fn check<T>(object: &Object<T>) -> Vec<Finding> {
     let mut walk = Walk {
@@ -42,13 +42,13 @@ pub fn check<T>(object: &Object<T>) -> Vec<Finding> {
         n_lax: 0,
     };
     let is_read = object.kind() != CRD || object.api_version() == CRD_VERSION;
-    if let Some(type_) = types::of_kind(object.kind()).filter(|_| is_read) {
+    if let Some(type_) = types::type_of_kind(object.kind()).filter(|_| is_read) {
         walk.node(&object.document.node, type_, "");
     }
     walk.findings
 }
 
-/// The faults of a document that does not have the shape of its kind.
+/// Returns the findings about a document that cannot be decoded as its kind.
 #[must_use]
 pub fn invalid(object: &Object<String>) -> Vec<Finding> {
     if let Some(found) = api_version::of_definition(object) {
@@ -66,7 +66,7 @@ pub fn invalid(object: &Object<String>) -> Vec<Finding> {
     };
     let (severity, rule) = (Severity::Error, Rule::InvalidObject);
     let mut found = finding(object, severity, rule, &message, object.place());
-    // Half a definition is mostly a patch, which lies beside the whole one.
+    // An incomplete definition is usually a patch of a complete one.
     if object.kind() == CRD && message.ends_with("is missing") {
         let help = "if it is a patch of kustomize, check what `kubectl kustomize` prints, and leave this file out";
         found.help = Some(help.to_owned());
@@ -80,12 +80,12 @@ pub fn invalid(object: &Object<String>) -> Vec<Finding> {
 struct Walk<'a, T> {
     object: &'a Object<T>,
     findings: Vec<Finding>,
-    /// How many values that decode themselves are around what is looked at: there unknown fields are dropped.
+    /// The number of enclosing values with their own decoder, which drops unknown fields.
     n_lax: usize,
 }
 
 impl<T> Walk<'_, T> {
-    /// Holds `node`, at `path`, against its type. What is read nests in bounds.
+    /// Checks `node`, at `path`, against its type. The parser limits the nesting.
     fn node(&mut self, node: &Node, type_: Type, path: &str) {
         if node.is_null() {
             return;
@@ -130,7 +130,7 @@ impl<T> Walk<'_, T> {
                     self.node(&entry.node, Type::Text, &path);
                 }
             }
-            // Keys count wherever they are.
+            // Duplicate keys are errors even in untyped values.
             (Type::Any, Data::Map(entries)) => {
                 for (name, entry) in entries.iter() {
                     let path = joined(path, name);
@@ -143,7 +143,7 @@ impl<T> Walk<'_, T> {
                     self.node(node, Type::Any, &format!("{path}[{n}]"));
                 }
             }
-            // Go reads bytes out of a list of numbers too.
+            // Go also decodes bytes from a list of numbers.
             (Type::Bytes, Data::List(items)) => {
                 for (n, node) in items.iter().enumerate() {
                     self.node(node, Type::Byte, &format!("{path}[{n}]"));
@@ -154,7 +154,7 @@ impl<T> Walk<'_, T> {
         }
     }
 
-    /// Adds a field that an object with these `fields` does not have.
+    /// Adds a finding about a field that is not one of `fields`.
     fn unknown(
         &mut self,
         (name, entry): (&str, &Entry),
@@ -179,13 +179,13 @@ impl<T> Walk<'_, T> {
         self.node(&entry.node, Type::Any, path);
     }
 
-    /// Adds the repetitions of a key, also by a merge key.
+    /// Adds findings about duplicates of a key, including those from a merge key.
     ///
-    /// kubectl and all clients that send JSON take the last of them without a word (`sigs.k8s.io/yaml`, `YAMLToJSON`;
-    /// `k8s.io/cli-runtime` `pkg/resource/visitor.go`, `StreamVisitor`); the API server refuses YAML with one.
+    /// kubectl and other clients that send JSON silently keep the last duplicate (`sigs.k8s.io/yaml`, `YAMLToJSON`;
+    /// `k8s.io/cli-runtime` `pkg/resource/visitor.go`, `StreamVisitor`); the API server rejects YAML with duplicates.
     fn repeats(&mut self, entry: &Entry, name: &str, path: &str) {
         for repeat in &entry.repeats {
-            let message = format!("`{name}` is given twice");
+            let message = format!("duplicate key `{name}`");
             let place = self.object.place_of_bytes(repeat);
             self.add(
                 Rule::DuplicateKey,
@@ -195,12 +195,12 @@ impl<T> Walk<'_, T> {
                 length(repeat, name),
             );
             self.help(Some(
-                "remove one of the two: kubectl sends the last one without a word, where the API server gets the YAML"
+                "remove one of them: kubectl silently sends only the last, but other clients may send the YAML"
                     .to_owned(),
             ));
         }
         if !entry.merged.is_empty() {
-            let message = format!("`{name}` is given twice, by a merge key (`<<`) and beside it");
+            let message = format!("duplicate key `{name}`: a merge key (`<<`) also sets it");
             let place = self.object.place_of_bytes(&entry.key);
             self.add(
                 Rule::DuplicateKey,
@@ -210,23 +210,23 @@ impl<T> Walk<'_, T> {
                 length(&entry.key, name),
             );
             self.help(Some(
-                "write out what differs instead of merging it: kubectl sends what stands beside `<<`, and the API server \
-                 refuses the YAML"
+                "remove the merge key and write the fields out: kubectl sends the value next to `<<`, but other clients \
+                 may send the YAML"
                     .to_owned(),
             ));
         }
     }
 
-    /// Holds what is no object of an object type, and no list of a list type, against its type.
+    /// Checks a value against its type, unless it is an object of an object type or a list of a list type.
     fn value(&mut self, node: &Node, type_: Type, path: &str) {
-        let found = match &node.data {
+        let actual = match &node.data {
             Data::Scalar(Value::Bool(_), _) => "a boolean",
             Data::Scalar(Value::Number(_), _) => "a number",
             Data::Scalar(..) => "a string",
             Data::List(_) => "a list",
             Data::Map(_) => "an object",
         };
-        let wanted = match type_ {
+        let expected = match type_ {
             Type::Bool => "a boolean",
             Type::Int | Type::Int32 | Type::Byte | Type::Number => "a number",
             Type::Text | Type::Time | Type::Bytes => "a string",
@@ -238,54 +238,54 @@ impl<T> Walk<'_, T> {
         let length = self.object.length_of(node);
         let text = node.as_str().unwrap_or_default();
         let invalid = Rule::InvalidObject;
-        if found != wanted {
+        if actual != expected {
             let path = if path.is_empty() {
                 "the document"
             } else {
                 path
             };
-            let message = format!("`{path}` must be {wanted}, and is {found}");
+            let message = format!("`{path}` must be {expected}, but is {actual}");
             self.add(invalid, &message, place, path, length);
             let is_scalar = matches!(node.data, Data::Scalar(..));
-            self.help(match wanted {
+            self.help(match expected {
                 "a string" if is_scalar => Some(match choices(path) {
                     Some(choices) => format!("write {choices}"),
-                    None => "put it in quotation marks".to_owned(),
+                    None => "quote the value".to_owned(),
                 }),
                 "a list" if !text.is_empty() && text.len() <= MAX_SHOWN => {
                     Some(format!("write `[{text}]`"))
                 }
-                "a list" => Some("write it as an item, behind `- `".to_owned()),
+                "a list" => Some("write it as an item, after `- `".to_owned()),
                 _ => None,
             });
             return;
         }
         match (type_, &node.data) {
             (Type::Int, Data::Scalar(Value::Number(number), _)) if !is_integer(number) => {
-                let message = format!("`{path}` must be an integer of 64 bits, and is {number}");
+                let message = format!("`{path}` must be a 64-bit integer, but is {number}");
                 self.add(invalid, &message, place, path, length);
             }
             (Type::Int32, Data::Scalar(Value::Number(number), _))
                 if !is_within(number, i32::MIN, i32::MAX) =>
             {
-                let message = format!("`{path}` must be an integer of 32 bits, and is {number}");
+                let message = format!("`{path}` must be a 32-bit integer, but is {number}");
                 self.add(invalid, &message, place, path, length);
             }
             (Type::Byte, Data::Scalar(Value::Number(number), _)) if !is_within(number, 0, 255) => {
-                let message = format!("`{path}` must be an integer from 0 to 255, and is {number}");
+                let message = format!("`{path}` must be an integer from 0 to 255, but is {number}");
                 self.add(invalid, &message, place, path, length);
             }
             (Type::Bytes, Data::Scalar(Value::String(text), _))
                 if base64::decode(text).is_err() =>
             {
-                let message = format!("`{path}` is no base64");
+                let message = format!("`{path}` is not valid base64");
                 self.add(invalid, &message, place, path, length);
                 self.help(Some(
-                    "write the bytes as base64, or leave it out for a tool to fill in".to_owned(),
+                    "encode the bytes as base64, or remove the field if a tool sets it".to_owned(),
                 ));
             }
             (Type::Time, Data::Scalar(Value::String(text), _)) if !is_time(text) => {
-                let message = format!("`{path}` is no time by RFC 3339");
+                let message = format!("`{path}` is not an RFC 3339 time");
                 self.add(invalid, &message, place, path, length);
                 self.help(Some("write it as 2006-01-02T15:04:05Z".to_owned()));
             }
@@ -311,7 +311,7 @@ impl<T> Walk<'_, T> {
         }
     }
 
-    /// Adds the one name that a key can have been meant for to the last finding, which is about the key at `path`.
+    /// Sets the fix of the last finding, if it is about the key at `path`: renames the key to `meant`.
     fn rename(&mut self, key: &std::ops::Range<usize>, path: &str, meant: Option<&str>) {
         let of_key = |found: &&mut Finding| found.field_ref.as_deref() == Some(path);
         if let (Some(last), Some(meant)) = (self.findings.last_mut().filter(of_key), meant) {
@@ -320,7 +320,7 @@ impl<T> Walk<'_, T> {
         }
     }
 
-    /// Adds what to do to the last finding.
+    /// Sets the hint of the last finding.
     fn help(&mut self, advice: Option<String>) {
         if let (Some(last), Some(advice)) = (self.findings.last_mut(), advice) {
             last.help = Some(validation::help(Some(&advice)));
@@ -328,8 +328,7 @@ impl<T> Walk<'_, T> {
     }
 }
 
-/// The texts that the field at `path` takes, where it takes no others: one of them was meant, and quotation marks do not
-/// help.
+/// Returns the values of the enumeration at `path`, if it is one: quoting another value would not help.
 fn choices(path: &str) -> Option<&'static str> {
     let field = path.rsplit('.').next().unwrap_or(path);
     Some(match field.split('[').next().unwrap_or(field) {
@@ -344,19 +343,19 @@ fn choices(path: &str) -> Option<&'static str> {
     })
 }
 
-/// Reports whether a value that is no list counts as left out where a list is the other type that it may be of.
+/// Returns true if a scalar counts as absent, since the alternative type is a list.
 const fn is_left_out(other: &Type, data: &Data) -> bool {
     matches!((other, data), (Type::List(_), Data::Scalar(..)))
 }
 
-/// How many code points a key has as it is written.
+/// Returns the length of a key in the source, with its quotes, in code points.
 fn length(key: &std::ops::Range<usize>, name: &str) -> usize {
     let quotes = key.len().saturating_sub(name.len());
     let quotes = if quotes == 2 { 2 } else { 0 };
     (name.chars().count() + quotes).max(1)
 }
 
-/// Reports whether Go decodes the number, as it is written in JSON, as an `int64`.
+/// Returns true if Go decodes the JSON number as an `int64`.
 fn is_integer(number: &Number) -> bool {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     number.is_i64()
@@ -366,16 +365,16 @@ fn is_integer(number: &Number) -> bool {
                 .is_some_and(|number| number.fract() == 0.0 && (-LIMIT..LIMIT).contains(&number))
 }
 
-/// Reports whether it is an integer from `least` to `most`.
-fn is_within(number: &Number, least: i32, most: i32) -> bool {
-    let range = f64::from(least)..=f64::from(most);
+/// Returns true if the number is an integer from `min` to `max`.
+fn is_within(number: &Number, min: i32, max: i32) -> bool {
+    let range = f64::from(min)..=f64::from(max);
     is_integer(number)
         && number
             .as_f64()
             .is_some_and(|number| range.contains(&number))
 }
 
-/// Reports whether Go reads the text as a time, of whatever year.
+/// Returns true if Go parses the string as a time, regardless of the year.
 ///
 /// Source: `pkg/apis/meta/v1/time.go`, `Time.UnmarshalJSON`.
 fn is_time(text: &str) -> bool {
@@ -399,7 +398,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read_as_go_reads_them() {
+    fn is_time_follows_go() {
         for (text, wanted) in [
             ("2006-01-02T15:04:05Z", true),
             ("2006-01-02T15:04:05.123+01:00", true),
@@ -432,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_are_of_64_bits() {
+    fn is_integer_accepts_64_bits() {
         for (text, wanted) in [
             ("1", true),
             ("-9223372036854775808", true),

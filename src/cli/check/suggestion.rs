@@ -1,4 +1,4 @@
-//! Suggestions of the name that was probably meant where nothing has the name.
+//! Suggestions of similar names for unknown names.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::policy::nearest::nearest_of;
 pub(super) use crate::policy::nearest::{nearest, nearest_only};
 use crate::schema::escape::unescape;
 
-/// For how many fields of a policy a similar one is looked for.
+/// Maximum number of fields of a policy for which suggestions are searched.
 const MAX_FIELDS: u32 = 200;
 
-/// How many more fields a similar one is looked for.
+/// Searches suggestions for a limited number of fields, of which this many are left.
 #[derive(Debug)]
 pub(super) struct Suggestions(u32);
 
@@ -26,8 +26,9 @@ impl Default for Suggestions {
 }
 
 impl Suggestions {
-    /// The advice about a field that is not declared, while there is work left; and the field that was meant, if there
-    /// is only one. `variable` is the name of the expression, if it is a variable.
+    /// Returns a hint about an undeclared field, and the similar field if there is only one.
+    ///
+    /// Returns `None` after too many calls. `variable` is the name of the expression if it is a variable.
     pub(super) fn advice(
         &mut self,
         policy: &ValidatingAdmissionPolicy,
@@ -35,7 +36,7 @@ impl Suggestions {
         variable: Option<&str>,
     ) -> Option<(String, Option<String>)> {
         match self.field(policy, undefined) {
-            // Only a variable that is declared later has the name and is not found.
+            // An undeclared name that the policy declares is a variable that is declared later.
             Some((meant, _))
                 if *meant == *undefined.name
                     && matches!(undefined.candidates, Candidates::Elsewhere) =>
@@ -52,7 +53,7 @@ impl Suggestions {
                     let advice = format!("did you mean `{meant}`?");
                     return Some((advice, is_only.then_some(meant)));
                 };
-                // Policies see fields by their names, and rules of CustomResourceDefinitions alone as they are escaped.
+                // Field names are escaped only in rules of CustomResourceDefinitions, not in policies.
                 if is_name(&real) {
                     let advice =
                         format!("did you mean `{real}`? names are not escaped in policies;");
@@ -66,8 +67,8 @@ impl Suggestions {
         }
     }
 
-    /// The field that was probably meant by one that is not declared, while there is work left; and whether no other
-    /// is as near.
+    /// Returns the most similar field to an undeclared one, with true if no other is as similar. `None` after too many
+    /// calls.
     pub(super) fn field(
         &mut self,
         policy: &ValidatingAdmissionPolicy,
@@ -106,7 +107,7 @@ const NAMES: [&str; 7] = [
     "authorizer",
 ];
 
-/// The only variable that can have been meant by a name that nothing declares.
+/// Returns the only variable that is similar to an undeclared name.
 pub(super) fn only_reference(name: &str) -> Option<&'static str> {
     if NAMES.contains(&name) {
         return None;
@@ -114,7 +115,7 @@ pub(super) fn only_reference(name: &str) -> Option<&'static str> {
     nearest_only(name, NAMES.into_iter())
 }
 
-/// The advice about a name that nothing declares, of a call or of a variable.
+/// Returns a hint about an undeclared name of a function or a variable.
 pub(super) fn reference(name: &str, (is_call, is_match_condition): (bool, bool)) -> Option<String> {
     if is_call {
         let advice = function_of_other_languages(name).map(str::to_owned);
@@ -122,14 +123,14 @@ pub(super) fn reference(name: &str, (is_call, is_match_condition): (bool, bool))
             let functions = base_env().library().functions();
             let functions = functions.map(|function| function.name);
             let functions = functions.filter(|name| name.starts_with(char::is_alphabetic));
-            // The first of those that are as near is the one that is told.
+            // The first of several equally similar names is suggested.
             let names: BTreeSet<&str> = functions.chain(MACROS).collect();
             let meant = nearest(name, names.into_iter()).filter(|meant| *meant != name);
             meant.map(|meant| format!("did you mean `{meant}`?"))
         });
     }
     match name {
-        "params" => Some("`params` needs a paramKind in the spec".to_owned()),
+        "params" => Some("`params` requires a paramKind in the spec".to_owned()),
         "variables" if is_match_condition => {
             Some("matchConditions are evaluated before variables, and cannot read them".to_owned())
         }
@@ -142,7 +143,7 @@ pub(super) fn reference(name: &str, (is_call, is_match_condition): (bool, bool))
     }
 }
 
-/// The macros on lists and maps, which no declaration names.
+/// The macros on lists and maps, which have no declarations.
 const MACROS: [&str; 9] = [
     "all",
     "exists",
@@ -155,7 +156,7 @@ const MACROS: [&str; 9] = [
     "transformMapEntry",
 ];
 
-/// The advice about a function of other languages for something that CEL has too.
+/// Returns a hint with the CEL equivalent of another language's function.
 fn function_of_other_languages(name: &str) -> Option<&'static str> {
     Some(match name {
         "len" | "length" | "count" => "write `size()`",
@@ -163,17 +164,17 @@ fn function_of_other_languages(name: &str) -> Option<&'static str> {
         "toUpper" | "toUpperCase" | "upper" => "write `upperAscii()`",
         "hasPrefix" | "startswith" => "write `startsWith()`",
         "hasSuffix" | "endswith" => "write `endsWith()`",
-        "includes" => "write `contains()` for a part of a text, and `in` for an item of a list",
+        "includes" => "write `contains()` for a substring, or `in` for an item of a list",
         "any" | "some" => "write `exists()`",
         "every" => "write `all()`",
         "isEmpty" => "write `size() == 0`",
-        "now" => "an expression has no clock",
+        "now" => "expressions cannot read the current time",
         _ => return None,
     })
 }
 
-/// Reports whether `name` is the field `declared` but for how it is written in an expression: `x_dash` for `x-dash`,
-/// which has to be `x__dash__dash`.
+/// Returns true if `name` is an incorrectly escaped form of the field `declared`, such as `x_dash` for `x-dash`, which
+/// is escaped as `x__dash__dash`.
 fn is_respelt(name: &str, declared: &str) -> bool {
     let plain = |text: &str| {
         let letters = text.chars().filter(|c| c.is_alphanumeric());
@@ -182,18 +183,18 @@ fn is_respelt(name: &str, declared: &str) -> bool {
     unescape(declared).is_some_and(|real| real != declared && plain(&real) == plain(name))
 }
 
-/// Reports whether a field of the name can be written behind a dot.
+/// Returns true if a field of the name can be selected with a dot.
 fn is_name(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Fields that hold the parts of an object.
+/// Fields in which a missing field is searched.
 const PARTS: [&str; 4] = ["spec", "template", "jobTemplate", "metadata"];
 
-/// How deep a field is looked for below.
+/// Maximum depth of the search for a field.
 const MAX_DEPTH: usize = 4;
 
-/// The path to a field of the name of the one that is not declared, below the value, or what to leave out.
+/// Suggests a nested field of the undeclared name, or a path without `template.spec`.
 fn elsewhere(undefined: &UndefinedField) -> Option<String> {
     let UndefinedField {
         name,
@@ -205,7 +206,7 @@ fn elsewhere(undefined: &UndefinedField) -> Option<String> {
     if fields.field_type("", "containers").is_some()
         && matches!(&**name, "template" | "jobTemplate")
     {
-        return Some("the containers are here already: leave `template.spec` out".to_owned());
+        return Some("this object has the containers: remove `template.spec`".to_owned());
     }
     let path = below(fields, name, MAX_DEPTH)?;
     Some(format!("did you mean `{path}`?"))

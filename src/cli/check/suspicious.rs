@@ -1,4 +1,4 @@
-//! Findings about what can hardly be meant.
+//! Findings about suspicious expressions and fields, which probably do not do what their author intended.
 
 use std::collections::HashMap;
 
@@ -16,10 +16,10 @@ use crate::cli::input::Object;
 use crate::policy::rule::Rule;
 use crate::policy::suspicious::{self, Suspicion};
 
-/// The most bindings of one policy that are held against it: each takes a look at all that is served.
+/// Maximum number of bindings per policy to check: each is compared with all served resources.
 const MAX_BINDINGS: usize = 100;
 
-/// Adds what can hardly be meant in `policy`, but for places at which there is a finding already.
+/// Adds findings about suspicious parts of `policy`, unless type checking has a finding at the same location.
 pub(super) fn check(
     policy: &Object<ValidatingAdmissionPolicy>,
     known: &Known,
@@ -36,12 +36,12 @@ pub(super) fn check(
     });
     let found = suspicious::find(answers.compiled(), answers.matched(), &known.mapper);
     let all = found.into_iter().chain(unlike);
-    let told = all.filter(|suspicion| !answers.is_told(suspicion));
-    let mut told: Vec<Suspicion> = told.collect();
-    always_false(answers, &mut told);
-    // A rule of groups that cannot be is more than one of which nothing is known.
+    let suspicions = all.filter(|suspicion| !answers.has_type_finding(suspicion));
+    let mut suspicions: Vec<Suspicion> = suspicions.collect();
+    always_false(answers, &mut suspicions);
+    // Findings about impossible groups replace those about unknown resources of the same rule.
     let mut n_groups: HashMap<&str, usize> = HashMap::new();
-    for suspicion in &told {
+    for suspicion in &suspicions {
         if suspicion.rule == Rule::ImpossibleGroup
             && let Some(rule) = suspicion.field_ref.split(".apiGroups").next()
         {
@@ -60,7 +60,7 @@ pub(super) fn check(
         !matches!(found.rule, Rule::UnknownResource | Rule::UnservedResource)
             || !found.field_ref.as_deref().is_some_and(is_void)
     });
-    for suspicion in &told {
+    for suspicion in &suspicions {
         let fix = mend::suspicion(policy, answers, suspicion);
         findings.push(Finding {
             fix,
@@ -69,37 +69,37 @@ pub(super) fn check(
     }
 }
 
-/// Adds the match conditions that are false for every request, where nothing that is `told` of them says why. A
-/// validation may be meant to deny all.
-fn always_false(answers: &Answers, told: &mut Vec<Suspicion>) {
+/// Adds the match conditions that are false for every request, unless another finding explains it. Validations are not
+/// reported, since their author may intend to deny all requests.
+fn always_false(answers: &Answers, suspicions: &mut Vec<Suspicion>) {
     for n in &answers.typed.always_false {
         let Some(expression) = answers.compiled().expressions().get(*n) else {
             continue;
         };
         let field_ref = &expression.field_ref;
         let mut typed = answers.typed.findings.iter();
-        let is_told = told.iter().any(|it| it.field_ref == *field_ref);
-        if is_told || typed.any(|found| found.index == *n) {
+        let has_other = suspicions.iter().any(|it| it.field_ref == *field_ref);
+        if has_other || typed.any(|found| found.index == *n) {
             continue;
         }
         let location = expression.parsed().ok().map(|ast| {
             let offset = ast.offset(ast.root());
             SourceMap::new(&expression.text).location(offset)
         });
-        told.push(Suspicion {
+        suspicions.push(Suspicion {
             rule: Rule::ConstantCondition,
             field_ref: field_ref.clone(),
             location,
             message: "this is false for every request that the rules match, so that the policy does nothing"
                 .to_owned(),
-            mend: Some("hold it against the resources and operations of the rules".to_owned()),
-            // It may be about kinds of an older cluster.
+            mend: Some("compare it with the resources and operations of the rules".to_owned()),
+            // The condition may select kinds of older versions.
             is_harmless: true,
         });
     }
 }
 
-/// Adds what can hardly be meant in the bindings of `policy` among `bindings`.
+/// Adds findings about suspicious fields in the bindings of `policy`.
 pub(super) fn check_bindings(
     policy: &Object<ValidatingAdmissionPolicy>,
     bindings: &[Object<ValidatingAdmissionPolicyBinding>],

@@ -1,4 +1,4 @@
-//! The time limit of one check: a hostile policy ends as a finding, and the others are checked.
+//! The time limit of one check, so that an expensive policy does not prevent the check of others.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::time::{Duration, Instant};
@@ -9,13 +9,13 @@ use crate::cel::interrupt::Interrupt;
 use crate::cli::input::Object;
 use crate::policy::rule::Rule;
 
-/// The time that the check of one policy or CustomResourceDefinition may take.
+/// Time limit for the check of one policy or CustomResourceDefinition.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs the check of `object`, a `noun`, within [`TIME_LIMIT`].
 ///
 /// # Errors
-/// The finding that it took too long, or that it panicked.
+/// Returns a finding if the check exceeds the time limit or panics.
 pub(super) fn within_time_limit<T, U>(
     object: &Object<U>,
     noun: &str,
@@ -50,7 +50,7 @@ fn run<T, U>(
         }
         Err(_) => {
             let message = format!(
-                "the check of this {noun} broke off on an error of kubectl-vap; please report it"
+                "the check of this {noun} failed with an internal error in kubectl-vap; please report it"
             );
             (object.place(), message)
         }
@@ -102,7 +102,7 @@ mod tests {
         let error = run(&object, "policy", &interrupt, || -> u32 { panic!("a bug") }).unwrap_err();
         assert_eq!(
             error.message,
-            "the check of this policy broke off on an error of kubectl-vap; please report it"
+            "the check of this policy failed with an internal error in kubectl-vap; please report it"
         );
         assert_eq!(run(&object, "policy", &interrupt, || 7).unwrap(), 7);
     }

@@ -1,4 +1,4 @@
-//! The functions and macros of expressions that an older API server does not have.
+//! Findings about functions and macros that the target API server does not have.
 
 use k8s_openapi::api::admissionregistration::v1::{Mutation, ValidatingAdmissionPolicy};
 
@@ -10,20 +10,20 @@ use crate::library::version::{LATEST, OLDEST, usable_since};
 use crate::policy::compile::{CompiledPolicy, NewerCall};
 use crate::policy::rule::Rule;
 
-/// The version that `text` names, `1.33` or `v1.33`.
+/// Parses a version, `1.33` or `v1.33`.
 ///
 /// # Errors
-/// For a version that is unknown here.
+/// Returns an error if the version is not supported.
 pub fn parse(text: &str) -> Result<Version, String> {
     let number = |part: &str| part.parse::<u16>().ok();
     let parts = text.strip_prefix('v').unwrap_or(text).split_once('.');
     parts
         .and_then(|(major, minor)| Some(Version::new(number(major)?, number(minor)?)))
         .filter(|version| (OLDEST..=LATEST).contains(version))
-        .ok_or_else(|| format!("known are {OLDEST} to {LATEST}"))
+        .ok_or_else(|| format!("supported are {OLDEST} to {LATEST}"))
 }
 
-/// The faults for which an API server of `version` refuses a policy whose expressions a newer one takes.
+/// Returns findings about calls in a policy that an API server of `version` does not support, but a newer one does.
 #[must_use]
 pub fn check(
     policy: &Object<ValidatingAdmissionPolicy>,
@@ -54,7 +54,7 @@ pub fn check(
                 let mut found = finding(policy, severity, Rule::NewerFunction, &message, place);
                 found.location.length = length;
                 found.help = Some(format!(
-                    "the API server refuses the policy; Kubernetes {} takes it",
+                    "the API server rejects the policy; Kubernetes {} accepts it",
                     usable_since(call.introduced)
                 ));
                 found.refused = true;
@@ -65,8 +65,8 @@ pub fn check(
         .collect()
 }
 
-/// The place of the name of a call in `text`, and its length, in code points: a call on a receiver is at its
-/// parenthesis.
+/// Returns the start and the length of the name of a call in `text`, in code points. The offset of a receiver call is
+/// that of its parenthesis.
 fn name_place(text: &str, offset: usize, name: &str) -> (usize, usize) {
     let length = name.chars().count();
     let before: String = text.chars().take(offset).collect();
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use crate::cli::input::{Input, Wanted};
 
-    /// The messages, places and helps about a policy with the expression `text`.
+    /// Checks the messages, columns and hints for a policy with the expression `text`.
     #[track_caller]
     fn check_expression(version: &str, text: &str, expect: &[(&str, usize, &str)]) {
         let manifest = format!(
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_known_or_not() {
+    fn parse_unsupported_version_fails() {
         assert_eq!(parse("1.30"), Ok(Version::new(1, 30)));
         assert_eq!(parse("v1.36"), Ok(Version::new(1, 36)));
         for unknown in ["1.29", "1.37", "2.30", "1", "1.x", ""] {
@@ -115,30 +115,30 @@ mod tests {
     }
 
     #[test]
-    fn a_function_is_taken_from_the_version_after_its_introduction() {
+    fn check_function_is_accepted_one_version_after_introduction() {
         let sort = "[3, 1].sort() == [1, 3]";
         let refused = [(
             "Kubernetes 1.34 does not have the function `sort`",
             14,
-            "the API server refuses the policy; Kubernetes 1.35 takes it",
+            "the API server rejects the policy; Kubernetes 1.35 accepts it",
         )];
         check_expression("1.34", sort, &refused);
         check_expression("1.35", sort, &[]);
     }
 
     #[test]
-    fn functions_with_dotted_names() {
+    fn check_dotted_function_name_is_marked() {
         let refused = [(
             "Kubernetes 1.33 does not have the function `lists.range`",
             7,
-            "the API server refuses the policy; Kubernetes 1.35 takes it",
+            "the API server rejects the policy; Kubernetes 1.35 accepts it",
         )];
         check_expression("1.33", "lists.range(2) == [0, 1]", &refused);
     }
 
     #[test]
-    fn macros_are_named_and_what_they_expand_to_is_not() {
-        let help = "the API server refuses the policy; Kubernetes 1.33 takes it";
+    fn check_macro_reports_the_macro_only() {
+        let help = "the API server rejects the policy; Kubernetes 1.33 accepts it";
         check_expression(
             "1.32",
             "[1].transformMap(i, v, v)[0] == 1 && [1].all(i, v, v > i) && [1].all(v, v > 0)",
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overload_that_is_old_enough_counts() {
+    fn check_old_overload_is_accepted() {
         check_expression(
             "1.30",
             "dyn(quantity('1')).compareTo(quantity('2')) < 0",
@@ -167,12 +167,12 @@ mod tests {
                 (
                     "Kubernetes 1.30 does not have the function `ip`",
                     7,
-                    "the API server refuses the policy; Kubernetes 1.31 takes it",
+                    "the API server rejects the policy; Kubernetes 1.31 accepts it",
                 ),
                 (
                     "Kubernetes 1.30 does not have the function `family`",
                     22,
-                    "the API server refuses the policy; Kubernetes 1.31 takes it",
+                    "the API server rejects the policy; Kubernetes 1.31 accepts it",
                 ),
             ],
         );

@@ -1,8 +1,8 @@
-//! The match conditions of webhooks, checked as those of a policy are.
+//! Checks the match conditions of webhooks.
 //!
-//! A webhook asks about its match conditions what a policy asks about its own: the same variables, without params, the
-//! same limits, the same treatment of failures. So each webhook is read as a policy that has its rules, selectors and
-//! match conditions and nothing else (`input::webhook`); the findings get the names and the fields of the webhook back.
+//! They have the variables of a policy's match conditions except `params`, the same limits, and the same handling of
+//! failures. Each webhook is converted to a policy with its rules, selectors and match conditions (`input::webhook`); the
+//! findings then get the names and the fields of the webhook.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/apis/admissionregistration/validation/validation.go`, `validateMatchConditions`;
 //! `k8s.io/apiserver` `pkg/admission/plugin/webhook/accessors.go`, `GetCompiledMatcher`.
@@ -25,13 +25,13 @@ use crate::policy::subject::SubjectKind;
 
 pub(in crate::cli) use crate::policy::webhooks::of_field;
 
-/// The number of webhooks in a configuration.
+/// Returns the number of webhooks in a configuration.
 pub(super) fn count(configuration: &Object<Value>) -> usize {
     webhooks(configuration).len()
 }
 
-/// The findings about a configuration: its shape, if it is of a file, and the rules and the match conditions of its
-/// webhooks.
+/// Returns the findings about a configuration: its shape, if it is from a file, and the rules and match conditions of
+/// its webhooks.
 pub(in crate::cli) fn check(
     configuration: &Object<Value>,
     known: &Known,
@@ -41,7 +41,7 @@ pub(in crate::cli) fn check(
     let mut findings = shape::check(configuration);
     let has_shape = !findings.iter().any(|found| found.refused);
     if !is_of_file {
-        // What is in a cluster was accepted, and has fields that nobody may set who creates it.
+        // The API server has accepted the objects of a cluster, and has set fields that are invalid at creation.
         findings.clear();
     }
     let kind = configuration.value.get("kind").and_then(Value::as_str);
@@ -59,14 +59,14 @@ pub(in crate::cli) fn check(
                 &format!("cannot read this webhook: {error}"),
                 configuration.place_of(webhook),
             )),
-            // It is told what shape it does not have.
+            // The findings about the shape explain the error.
             Err(_) => {}
         }
     }
     findings
 }
 
-/// The findings about the webhook `n` of a configuration, which is read as `policy`.
+/// Returns the findings about the webhook `n` of a configuration, converted to `policy`.
 fn of_webhook(
     (kind, n): (SubjectKind, usize),
     policy: &Object<ValidatingAdmissionPolicy>,

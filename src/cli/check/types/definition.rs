@@ -1,7 +1,7 @@
 //! The types of CustomResourceDefinitions, and of the schemas in them.
 //!
-//! Source: `k8s.io/apiextensions-apiserver` `pkg/apis/apiextensions/v1/types.go`, `types_jsonschema.go`; what may be of two
-//! types, in `marshal.go`.
+//! Source: `k8s.io/apiextensions-apiserver` `pkg/apis/apiextensions/v1/types.go`, `types_jsonschema.go`; values of two
+//! types in `marshal.go`.
 
 use super::Type::{Any, Bool, Either, Int, Int32, List, Map, Number, Object, Text, Time};
 use super::{CLIENT_CONFIG, Field, OBJECT_META, TEXT_LIST, Type};
@@ -168,7 +168,7 @@ mod tests {
     use crate::validation_rules::KEYWORDS;
 
     #[test]
-    fn a_schema_has_all_keywords() {
+    fn schema_has_all_keywords() {
         let names: Vec<&str> = SCHEMA.iter().map(|(name, _)| *name).collect();
         assert_eq!(names, KEYWORDS);
     }

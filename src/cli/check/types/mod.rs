@@ -1,8 +1,6 @@
-//! The types that the API server decodes policies, bindings, webhooks and CustomResourceDefinitions into: their fields, and
-//! the values that each takes.
+//! The types into which the API server decodes policies, bindings, webhooks and CustomResourceDefinitions.
 //!
-//! It is not the published schema: what that requires, decoding does not ask for, and what it leaves open,
-//! such as times, decoding reads.
+//! They differ from the published schemas: no field is required, and formats such as times are parsed.
 //!
 //! Source: `k8s.io/api` `admissionregistration/v1/types.go`; `k8s.io/apimachinery` `pkg/apis/meta/v1/types.go`;
 //! `k8s.io/apiextensions-apiserver` `pkg/apis/apiextensions/v1/{types,types_jsonschema,marshal}.go`.
@@ -12,34 +10,34 @@ mod definition;
 /// The type of a field.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Type {
-    /// A text.
+    /// A string.
     Text,
     /// True or false.
     Bool,
-    /// An integer of 64 bits.
+    /// A 64-bit integer.
     Int,
-    /// An integer of 32 bits.
+    /// A 32-bit integer.
     Int32,
-    /// Bytes, written as base64 or as a list of numbers.
+    /// Bytes, as base64 or as a list of numbers.
     Bytes,
-    /// One of bytes that are written as a list.
+    /// An item of a list of bytes.
     Byte,
-    /// A time by RFC 3339.
+    /// An RFC 3339 time.
     Time,
-    /// Anything.
+    /// Any value.
     Any,
-    /// Texts by name.
+    /// A map of strings.
     Texts,
     /// A list.
     List(&'static Type),
-    /// An object with these fields and no others.
+    /// An object with these fields.
     Object(&'static [Field]),
     /// A number.
     Number,
-    /// Values by name.
+    /// A map of values of this type.
     Map(&'static Type),
-    /// An object with these fields, whose others are dropped, or a value of the other type. What is neither counts as
-    /// left out where that is a list.
+    /// An object with these fields, of which unknown ones are dropped, or a value of the other type. If that is a list,
+    /// scalars count as absent.
     Either(&'static [Field], &'static Type),
 }
 
@@ -48,8 +46,8 @@ pub(super) type Field = (&'static str, Type);
 
 use Type::{Any, Bool, Bytes, Int, Int32, List, Object, Text, Texts, Time};
 
-/// The type of a kind of the group, if it is one that is checked.
-pub(super) fn of_kind(kind: &str) -> Option<Type> {
+/// Returns the type of a kind. `None` if the kind is not checked.
+pub(super) fn type_of_kind(kind: &str) -> Option<Type> {
     match kind {
         "ValidatingAdmissionPolicy" => Some(Object(POLICY)),
         "ValidatingAdmissionPolicyBinding" => Some(Object(BINDING)),

@@ -1,8 +1,8 @@
-//! Refusals by the API server of a policy, binding or webhook configuration for other reasons than its expressions and its shape:
-//! names and labels, what is required, enumerations, duplicates, values that exclude each other, sizes.
+//! Validates policies, bindings and webhook configurations as the API server does, except for expressions and decoding:
+//! names and labels, required fields, enumerations, duplicates, mutually exclusive values, sizes.
 //!
-//! The rules are the rows of `table`; `walk` holds a document against them, `syntax` has the forms of names, `special`
-//! what is not told of one field alone, and `size` how large an object may be.
+//! The constraints are the rows of `table`, and `walk` checks a document against them. `syntax` has the formats of names,
+//! `special` the other constraints, and `size` the limits of objects.
 
 mod size;
 mod special;
@@ -18,37 +18,37 @@ use super::policy::finding;
 use crate::cli::input::Object;
 use crate::policy::rule::Rule;
 
-/// The consequence of what is found here.
-const REFUSED: &str = "the API server refuses it";
+/// The consequence of a violation.
+const CONSEQUENCE: &str = "the API server rejects it";
 
-/// The most findings of one rule about one document, which may have a million of faulty items.
+/// Maximum number of findings per rule and document, which may have a million invalid items.
 const MAX_FINDINGS: usize = 20;
 
-/// The faults for which the API server refuses a policy.
+/// Returns the violations for which the API server rejects a policy.
 #[must_use]
 pub fn policy<T>(policy: &Object<T>) -> Vec<Finding> {
     check(policy, table::POLICY)
 }
 
-/// The faults for which the API server refuses a binding.
+/// Returns the violations for which the API server rejects a binding.
 #[must_use]
 pub fn binding<T>(binding: &Object<T>) -> Vec<Finding> {
     check(binding, table::BINDING)
 }
 
-/// The faults for which the API server refuses a mutating policy.
+/// Returns the violations for which the API server rejects a mutating policy.
 #[must_use]
 pub fn mutating_policy<T>(policy: &Object<T>) -> Vec<Finding> {
     check(policy, table::MUTATING_POLICY)
 }
 
-/// The faults for which the API server refuses a binding of a mutating policy.
+/// Returns the violations for which the API server rejects a binding of a mutating policy.
 #[must_use]
 pub fn mutating_binding<T>(binding: &Object<T>) -> Vec<Finding> {
     check(binding, table::MUTATING_BINDING)
 }
 
-/// The faults for which the API server refuses a configuration of webhooks.
+/// Returns the violations for which the API server rejects a webhook configuration.
 #[must_use]
 pub fn webhooks<T>(configuration: &Object<T>) -> Vec<Finding> {
     check(configuration, table::WEBHOOKS)
@@ -62,24 +62,24 @@ fn check<T>(object: &Object<T>, rows: &[table::Row]) -> Vec<Finding> {
     faults.map(|fault| shown(object, fault)).collect()
 }
 
-/// A fault of a field.
+/// A violated constraint of a field.
 #[derive(Clone, Debug)]
 struct Fault {
-    /// How bad it is: an error, unless it is one only if the object is created.
+    /// The severity: an error, or a note for a violation that only matters at creation.
     severity: Severity,
     rule: Rule,
-    /// The field.
+    /// The reference to the field.
     field_ref: String,
-    /// The key of a map that it is about, rather than the value.
+    /// The byte range of the invalid key of a map. `None` for an invalid value.
     key: Option<std::ops::Range<usize>>,
     message: String,
-    /// The mend.
+    /// A hint.
     advice: Option<String>,
-    /// The text in place of the value, where it is the one mend.
+    /// The replacement for the value, if there is exactly one fix.
     meant: Option<String>,
 }
 
-/// Collects faults, of each rule not too many.
+/// Collects violations, up to a limit per rule.
 #[derive(Debug, Default)]
 struct Faults(Vec<Fault>);
 
@@ -96,7 +96,7 @@ impl Faults {
         });
     }
 
-    /// Adds the text that is the one mend to the last fault, which is about `field_ref`.
+    /// Sets the fix of the last violation if it is about `field_ref`.
     fn set_meant(&mut self, field_ref: &str, meant: Option<&str>) {
         let last = self.0.last_mut();
         if let Some(last) = last.filter(|last| last.field_ref == field_ref) {
@@ -111,13 +111,13 @@ impl Faults {
         }
     }
 
-    /// Reports whether something is wrong with the field itself.
+    /// Returns true if the field has a violation.
     fn has(&self, field_ref: &str) -> bool {
         self.0.iter().any(|fault| fault.field_ref == field_ref)
     }
 }
 
-/// A fault with its place.
+/// Returns the finding for a violation.
 fn shown<T>(object: &Object<T>, fault: Fault) -> Finding {
     let node = object.document.node.nearest(&fault.field_ref);
     let (place, length) = match &fault.key {
@@ -134,16 +134,16 @@ fn shown<T>(object: &Object<T>, fault: Fault) -> Finding {
     found
 }
 
-/// The mend, and the consequence.
+/// Combines a hint with the consequence.
 pub(super) fn help(advice: Option<&str>) -> String {
     match advice {
-        Some(advice) if advice.ends_with('?') => format!("{advice} {REFUSED}"),
-        Some(advice) => format!("{advice}; {REFUSED}"),
-        None => REFUSED.to_owned(),
+        Some(advice) if advice.ends_with('?') => format!("{advice} {CONSEQUENCE}"),
+        Some(advice) => format!("{advice}; {CONSEQUENCE}"),
+        None => CONSEQUENCE.to_owned(),
     }
 }
 
-/// Length of the mark: something missing is marked where it might stand, at the beginning of what is nearest to it.
+/// Returns the length of the mark. A missing field is marked at the start of its nearest ancestor.
 fn length<T>(object: &Object<T>, node: &Node, rule: Rule) -> usize {
     if rule == Rule::Required && node.as_str().is_none() {
         1

@@ -6,34 +6,34 @@ use serde_json::Value;
 use super::Faults;
 use crate::policy::rule::Rule;
 
-/// The most bytes of a request.
+/// Maximum size of a request, in bytes.
 ///
 /// Source: `k8s.io/apiserver` `pkg/server/config.go`, `NewConfig`, `MaxRequestBodyBytes`.
 const MAX_REQUEST: usize = 3 * 1024 * 1024;
 
-/// The most bytes that etcd takes, unless it is told otherwise.
+/// Maximum size of an object in etcd by default, in bytes.
 ///
 /// Source: etcd `server/embed/config.go`, `DefaultMaxRequestBytes`.
 const MAX_STORED: usize = 1536 * 1024;
 
-/// Adds a fault where an object is too large to be sent, or to be stored.
+/// Adds a violation if an object is too large to send or to store.
 pub(super) fn check(root: &Node, faults: &mut Faults) {
     let n = sent(root);
     if n > MAX_REQUEST {
         let message =
-            format!("a request has at most {MAX_REQUEST} bytes, and this object takes {n}");
+            format!("a request must not exceed {MAX_REQUEST} bytes, but this object has {n}");
         add(faults, message);
         return;
     }
     let metadata = root.get("metadata").map_or(0, |metadata| {
         let entries = metadata.entries();
-        // The API server stores an object without them where it is too large with them.
+        // The API server drops managed fields if the object is too large with them.
         let kept = entries.filter(|(name, _)| *name != "managedFields");
         kept.map(|(_, entry)| stored(&entry.node)).sum()
     });
     let n = metadata + root.get("spec").map_or(0, stored);
     if n > MAX_STORED {
-        let message = format!("etcd takes at most {MAX_STORED} bytes, and this object has {n}");
+        let message = format!("an object in etcd must not exceed {MAX_STORED} bytes, but this object has {n}");
         add(faults, message);
     }
 }
@@ -43,7 +43,7 @@ fn add(faults: &mut Faults, message: String) {
     faults.add(Rule::TooLarge, "", message, Some(advice));
 }
 
-/// How many bytes of JSON a value is.
+/// Returns the size of a value in JSON, in bytes.
 fn sent(node: &Node) -> usize {
     match &node.data {
         Data::Scalar(Value::String(text), _) => text.len() + 2,
@@ -57,7 +57,7 @@ fn sent(node: &Node) -> usize {
     }
 }
 
-/// How many bytes of protocol buffers a value is: a tag and a length before each, no names of fields.
+/// Returns the size of a value in protocol buffers, in bytes: values have a tag and a length, but no field names.
 fn stored(node: &Node) -> usize {
     let framed = |n: usize| 1 + n.checked_ilog2().map_or(1, |bits| bits as usize / 7 + 1) + n;
     match &node.data {

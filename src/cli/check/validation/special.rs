@@ -1,4 +1,4 @@
-//! Demands of the API server that are not told of one field alone, or not by one of the common forms.
+//! Constraints that involve several fields, or that no common constraint expresses.
 
 use std::collections::BTreeSet;
 
@@ -11,17 +11,17 @@ use crate::cli::check::finding::Severity;
 use crate::library::format::validation::without_trailing_dash;
 use crate::policy::rule::Rule;
 
-/// The most bytes of the keys and values of all annotations.
+/// Maximum total size of the keys and values of annotations, in bytes.
 ///
 /// Source: `objectmeta.go`, `TotalAnnotationSizeLimitB`.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 
-/// The most bytes of `generateName` that a name begins with.
+/// Maximum length of the prefix from `generateName`, in bytes.
 ///
 /// Source: `k8s.io/apiserver` `pkg/storage/names/generate.go`, `MaxGeneratedNameLength`.
 const MAX_GENERATED: usize = 58;
 
-/// A name, or one to be made, is required.
+/// Requires a name or `generateName`.
 ///
 /// Source: `ValidateObjectMetaAccessor`.
 pub(super) fn name(spot: &Spot<'_>, faults: &mut Faults) {
@@ -30,12 +30,12 @@ pub(super) fn name(spot: &Spot<'_>, faults: &mut Faults) {
     let is_empty = spot.node.is_none_or(|node| node.as_str() == Some(""));
     if is_empty && !is_generated {
         let message = "`metadata.name` is required".to_owned();
-        let advice = "write a name, or `generateName` to have one made".to_owned();
+        let advice = "set a name, or `generateName` for a generated one".to_owned();
         faults.add(Rule::Required, spot.field_ref, message, Some(advice));
     }
 }
 
-/// The beginning of a name has its form, but for a hyphen at its end, and so has the name that is made of it.
+/// Validates the format of `generateName`, except for a trailing hyphen, and of a name that is generated from it.
 ///
 /// Source: `ValidateObjectMetaAccessor`, `maskTrailingDash`; `names/generate.go`, `GenerateName`.
 pub(super) fn generate_name(spot: &Spot<'_>, faults: &mut Faults) {
@@ -47,13 +47,13 @@ pub(super) fn generate_name(spot: &Spot<'_>, faults: &mut Faults) {
     let masked = String::from_utf8_lossy(&masked);
     let metadata = spot.root.get("metadata");
     let has_name = !text(metadata.and_then(|metadata| metadata.get("name"))).is_empty();
-    let mut made = base.to_owned();
-    while made.len() > MAX_GENERATED {
-        made.pop();
+    let mut generated = base.to_owned();
+    while generated.len() > MAX_GENERATED {
+        generated.pop();
     }
-    made.push_str("xxxxx");
+    generated.push_str("xxxxx");
     let fault = Form::Subdomain.violated(&masked);
-    let fault = fault.or_else(|| Form::Subdomain.violated(&made).filter(|_| !has_name));
+    let fault = fault.or_else(|| Form::Subdomain.violated(&generated).filter(|_| !has_name));
     if let Some(fault) = fault {
         let message = violation(spot.field_ref, base, &fault);
         let meant = Form::Subdomain.meant(base);
@@ -62,7 +62,7 @@ pub(super) fn generate_name(spot: &Spot<'_>, faults: &mut Faults) {
     }
 }
 
-/// Checks that there is no version yet, as of all that is to be created.
+/// Rejects a resource version, which an object must not have when it is created.
 ///
 /// Source: `k8s.io/apiserver` `pkg/storage/etcd3/store.go`, `store.Create`.
 pub(super) fn resource_version(spot: &Spot<'_>, faults: &mut Faults) {
@@ -70,10 +70,10 @@ pub(super) fn resource_version(spot: &Spot<'_>, faults: &mut Faults) {
     let is_number = !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit());
     if is_number && version.parse::<u64>().is_ok_and(|version| version != 0) {
         let message = format!(
-            "`{}` must not be set on what is to be created",
+            "`{}` must not be set on an object to be created",
             spot.field_ref
         );
-        // What was read from a cluster is there already, and mostly not to be created again.
+        // An object that was read from a cluster exists already, and is usually not created again.
         let metadata = spot.root.get("metadata");
         let is_read = !text(metadata.and_then(|metadata| metadata.get("uid"))).is_empty();
         faults.push(Fault {
@@ -86,13 +86,13 @@ pub(super) fn resource_version(spot: &Spot<'_>, faults: &mut Faults) {
             field_ref: spot.field_ref.to_owned(),
             key: None,
             message,
-            advice: Some("to create the object, remove what a cluster has set".to_owned()),
+            advice: Some("to create the object, remove the fields that a cluster has set".to_owned()),
             meant: None,
         });
     }
 }
 
-/// Each entry of a map of texts: its name, its value, the bytes of its key.
+/// Returns the entries of a map of strings: the name, the value, and the byte range of the key.
 fn entries<'a>(
     spot: &Spot<'a>,
 ) -> impl Iterator<Item = (&'a str, &'a Node, std::ops::Range<usize>)> {
@@ -117,7 +117,7 @@ fn keys(spot: &Spot<'_>, form: Form, noun: &str, faults: &mut Faults) {
     }
 }
 
-/// Keys and values of labels.
+/// Validates the keys and values of labels.
 ///
 /// Source: `ValidateLabels`.
 pub(super) fn labels(spot: &Spot<'_>, faults: &mut Faults) {
@@ -133,7 +133,7 @@ pub(super) fn labels(spot: &Spot<'_>, faults: &mut Faults) {
     }
 }
 
-/// Keys of annotations, and how much they are together.
+/// Validates the keys and the total size of annotations.
 ///
 /// Source: `ValidateAnnotations`, `ValidateAnnotationsSize`.
 pub(super) fn annotations(spot: &Spot<'_>, faults: &mut Faults) {
@@ -142,12 +142,12 @@ pub(super) fn annotations(spot: &Spot<'_>, faults: &mut Faults) {
     let n: usize = n.sum();
     if n > MAX_ANNOTATIONS {
         let message =
-            format!("annotations must not have more than {MAX_ANNOTATIONS} bytes together: {n}");
+            format!("annotations must not exceed {MAX_ANNOTATIONS} bytes in total, but have {n}");
         faults.add(Rule::TooLarge, spot.field_ref, message, None);
     }
 }
 
-/// Owners are complete, and one of them controls at most. Those that are equal count once.
+/// Requires complete owner references, and at most one controller. Equal references count once.
 ///
 /// Source: `ValidateOwnerReferences`, `validateOwnerReference`, `BannedOwners`; `k8s.io/apiserver`
 /// `pkg/endpoints/handlers/rest.go`, `dedupOwnerReferences`.
@@ -201,18 +201,18 @@ pub(super) fn owner_references(spot: &Spot<'_>, faults: &mut Faults) {
     }
 }
 
-/// Two finalizers exclude each other.
+/// Rejects mutually exclusive finalizers.
 ///
 /// Source: `ValidateFinalizers`.
 pub(super) fn finalizers(spot: &Spot<'_>, faults: &mut Faults) {
     let has = |name: &str| spot.items().iter().any(|item| item.as_str() == Some(name));
     if has("orphan") && has("foregroundDeletion") {
-        let message = "`orphan` and `foregroundDeletion` exclude each other".to_owned();
+        let message = "`orphan` and `foregroundDeletion` are mutually exclusive".to_owned();
         faults.add(Rule::InvalidValue, spot.field_ref, message, None);
     }
 }
 
-/// The name of a variable is there, and an identifier of CEL.
+/// Requires the name of a variable, which must be a CEL identifier.
 ///
 /// Source: `validateVariable`.
 pub(super) fn variable_name(spot: &Spot<'_>, faults: &mut Faults) {
@@ -221,14 +221,14 @@ pub(super) fn variable_name(spot: &Spot<'_>, faults: &mut Faults) {
     }
     if spot.text().trim().is_empty() {
         let message = format!("`{}` is required", spot.field_ref);
-        let advice = "give it a name, by which expressions read it".to_owned();
+        let advice = "set the name by which expressions read the variable".to_owned();
         faults.add(Rule::Required, spot.field_ref, message, Some(advice));
     } else {
         form(spot, Form::Identifier, faults);
     }
 }
 
-/// The expression of a variable is not empty.
+/// Requires the expression of a variable.
 ///
 /// Source: `validateVariable`.
 pub(super) fn not_only_blank(spot: &Spot<'_>, faults: &mut Faults) {
@@ -240,7 +240,7 @@ pub(super) fn not_only_blank(spot: &Spot<'_>, faults: &mut Faults) {
     }
 }
 
-/// A policy validates something, or writes something to the audit log.
+/// Requires a validation or an audit annotation.
 ///
 /// Source: `validateValidatingAdmissionPolicySpec`.
 pub(super) fn validations_or_annotations(spot: &Spot<'_>, faults: &mut Faults) {
@@ -252,12 +252,12 @@ pub(super) fn validations_or_annotations(spot: &Spot<'_>, faults: &mut Faults) {
     if is_empty("validations") && is_empty("auditAnnotations") {
         let field_ref = format!("{}.validations", spot.field_ref);
         let message = "validations or auditAnnotations must contain at least one item".to_owned();
-        let advice = "write `validations` with an expression that is true for what is allowed";
+        let advice = "add `validations` with an expression that is true for allowed objects";
         faults.add(Rule::Required, &field_ref, message, Some(advice.to_owned()));
     }
 }
 
-/// A paramRef names a param or selects some.
+/// Requires exactly one of `name` and `selector`.
 ///
 /// Source: `validateParamRef`.
 pub(super) fn param_ref(spot: &Spot<'_>, faults: &mut Faults) {
@@ -268,7 +268,7 @@ pub(super) fn param_ref(spot: &Spot<'_>, faults: &mut Faults) {
         (true, true) => {
             let field_ref = format!("{}.name", spot.field_ref);
             let message = format!(
-                "`name` and `selector` of `{}` exclude each other",
+                "`name` and `selector` of `{}` are mutually exclusive",
                 spot.field_ref
             );
             let advice = "remove one of the two".to_owned();
@@ -277,7 +277,7 @@ pub(super) fn param_ref(spot: &Spot<'_>, faults: &mut Faults) {
         (false, false) => {
             let message = "one of `name` and `selector` must be specified".to_owned();
             let advice =
-                "name a param, or select some by their labels (`selector: {}` selects all)";
+                "set the name of the params, or a label selector (`selector: {}` selects all)";
             let advice = Some(advice.to_owned());
             faults.add(Rule::Required, spot.field_ref, message, advice);
         }
@@ -285,19 +285,19 @@ pub(super) fn param_ref(spot: &Spot<'_>, faults: &mut Faults) {
     }
 }
 
-/// A violation is denied or warned of.
+/// Rejects Deny together with Warn.
 ///
 /// Source: `validateValidationActions`.
 pub(super) fn deny_and_warn(spot: &Spot<'_>, faults: &mut Faults) {
     let has = |name: &str| spot.items().iter().any(|item| item.as_str() == Some(name));
     if has("Deny") && has("Warn") {
         let message = format!("`{}` must not contain both Deny and Warn", spot.field_ref);
-        let advice = "remove Warn: a denial says as much".to_owned();
+        let advice = "remove Warn: a denial shows the same message".to_owned();
         faults.add(Rule::InvalidValue, spot.field_ref, message, Some(advice));
     }
 }
 
-/// Values go with some operators of a selector, and not with others.
+/// Requires or rejects the values of a selector, depending on the operator.
 ///
 /// Source: `ValidateLabelSelectorRequirement`.
 pub(super) fn requirement(spot: &Spot<'_>, faults: &mut Faults) {
@@ -306,19 +306,19 @@ pub(super) fn requirement(spot: &Spot<'_>, faults: &mut Faults) {
     match text(spot.get("operator")) {
         operator @ ("In" | "NotIn") if n_values == 0 => {
             let message = format!("`{field_ref}` is required with the operator {operator}");
-            let advice = "write the values, or Exists or DoesNotExist as the operator".to_owned();
+            let advice = "add values, or use the operator Exists or DoesNotExist".to_owned();
             faults.add(Rule::Required, &field_ref, message, Some(advice));
         }
         operator @ ("Exists" | "DoesNotExist") if n_values > 0 => {
-            let message = format!("`{field_ref}` must be left out with the operator {operator}");
-            let advice = "remove the values, or write In or NotIn as the operator".to_owned();
+            let message = format!("`{field_ref}` must not be set with the operator {operator}");
+            let advice = "remove the values, or use the operator In or NotIn".to_owned();
             faults.add(Rule::InvalidValue, &field_ref, message, Some(advice));
         }
         _ => {}
     }
 }
 
-/// Wildcards among resources exclude others.
+/// Rejects resources that a wildcard includes.
 ///
 /// Source: `validateResources`.
 pub(super) fn resources(spot: &Spot<'_>, faults: &mut Faults) {
@@ -326,22 +326,22 @@ pub(super) fn resources(spot: &Spot<'_>, faults: &mut Faults) {
     let has = |wanted: &str| names.contains(&wanted);
     if names.len() > 1 && has("*/*") {
         let message = format!(
-            "`{}` has `*/*`, and must then have no other items",
+            "`{}` has `*/*`, and must not have other items",
             spot.field_ref
         );
         let advice = "remove `*/*`, or all other items".to_owned();
         faults.add(Rule::InvalidValue, spot.field_ref, message, Some(advice));
     }
-    // Upstream looks at the last resource without a subresource.
+    // Upstream checks only the last resource without a subresource.
     let last = names
         .iter()
         .rfind(|name| !name.is_empty() && !name.contains('/'));
     if has("*") && last.is_some_and(|last| *last != "*") {
         let message = format!(
-            "`{}` has `*`, and must then have no other resources without subresources",
+            "`{}` has `*`, and must not have other resources without subresources",
             spot.field_ref
         );
-        let advice = "remove `*`, or the resources that it comprises".to_owned();
+        let advice = "remove `*`, or the resources that it includes".to_owned();
         faults.add(Rule::InvalidValue, spot.field_ref, message, Some(advice));
     }
     let mut all_of_resource = BTreeSet::new();
@@ -350,17 +350,17 @@ pub(super) fn resources(spot: &Spot<'_>, faults: &mut Faults) {
         let Some((resource, subresource)) = name.split_once('/') else {
             continue;
         };
-        let comprised = if all_of_resource.contains(resource) {
+        let wildcard = if all_of_resource.contains(resource) {
             Some(format!("{resource}/*"))
         } else if of_all_resources.contains(subresource) {
             Some(format!("*/{subresource}"))
         } else {
             None
         };
-        // Of all of everything it is told above.
-        if let Some(by) = comprised.filter(|by| by != "*/*") {
+        // `*/*` is reported above.
+        if let Some(by) = wildcard.filter(|by| by != "*/*") {
             let item = format!("{}[{n}]", spot.field_ref);
-            let message = format!("`{by}`, which is present, comprises `{name}`");
+            let message = format!("`{by}` already includes `{name}`");
             let advice = "remove one of the two".to_owned();
             faults.add(Rule::InvalidValue, &item, message, Some(advice));
         }
@@ -373,7 +373,7 @@ pub(super) fn resources(spot: &Spot<'_>, faults: &mut Faults) {
     }
 }
 
-/// A mutation has the field of its type, and not that of the other.
+/// Requires the field of the patch type, and rejects the field of the other type.
 ///
 /// Source: `validateMutation`.
 pub(super) fn mutation(spot: &Spot<'_>, faults: &mut Faults) {
@@ -385,13 +385,13 @@ pub(super) fn mutation(spot: &Spot<'_>, faults: &mut Faults) {
     let (of, own) = own;
     if spot.get(own).is_none() {
         let field_ref = format!("{}.{own}", spot.field_ref);
-        let message = format!("`{field_ref}` is required where the patchType is {of}");
-        let advice = format!("write the expression into `{own}`, or correct the patchType");
+        let message = format!("`{field_ref}` is required if the patchType is {of}");
+        let advice = format!("move the expression to `{own}`, or correct the patchType");
         faults.add(Rule::Required, &field_ref, message, Some(advice));
     }
     if spot.get(other).is_some() {
         let field_ref = format!("{}.{other}", spot.field_ref);
-        let message = format!("`{field_ref}` must be left out where the patchType is {of}");
+        let message = format!("`{field_ref}` must not be set if the patchType is {of}");
         let advice = format!("remove `{other}`, or correct the patchType");
         faults.add(Rule::InvalidValue, &field_ref, message, Some(advice));
     }

@@ -1,4 +1,4 @@
-//! The forms that Kubernetes asks of names, keys and values.
+//! Formats of names, keys and values in Kubernetes.
 //!
 //! Lengths are counted in bytes.
 //!
@@ -8,14 +8,14 @@
 use crate::library::format::validation as format;
 use crate::schema::escape;
 
-/// A form of a text.
+/// A format of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// A name of an object: a DNS subdomain.
     ///
     /// Source: `NameIsDNSSubdomain`, `IsDNS1123Subdomain`.
     Subdomain,
-    /// A DNS subdomain of three parts at least.
+    /// A DNS subdomain of at least three parts.
     ///
     /// Source: `IsFullyQualifiedName`.
     Domain,
@@ -31,15 +31,15 @@ pub(super) enum Form {
     ///
     /// Source: `validation.go`, `validateParamKind`; `IsDNS1035Label`.
     Kind,
-    /// A key of a label: a name, with or without a DNS subdomain and a slash before it.
+    /// A key of a label: a name with an optional prefix of a DNS subdomain and a slash.
     ///
     /// Source: `IsLabelKey`.
     LabelKey,
-    /// A key of an annotation, in which capitals count as small letters.
+    /// A key of an annotation: a key of a label, but case-insensitive.
     ///
     /// Source: `objectmeta.go`, `ValidateAnnotations`.
     AnnotationKey,
-    /// The part behind the slash of a key.
+    /// The part of a key after the slash.
     ///
     /// Source: `validation.go`, `validateAuditAnnotation`; `IsLabelKey`.
     KeyName,
@@ -51,7 +51,7 @@ pub(super) enum Form {
     ///
     /// Source: `IsPathSegmentName`.
     PathSegment,
-    /// A name that expressions can use.
+    /// A CEL identifier.
     ///
     /// Source: `validation.go`, `isCELIdentifier`.
     Identifier,
@@ -65,13 +65,13 @@ const SUBDOMAIN: &str = "lower-case letters, digits, `-` and `.`, with a letter 
 const NAME: &str = "letters, digits, `-`, `_` and `.`, with a letter or digit at both ends";
 
 impl Form {
-    /// The words for what `text` violates of the form, behind "must".
+    /// Returns the requirement that `text` violates, to follow "must".
     pub(super) fn violated(self, text: &str) -> Option<String> {
         match self {
             Self::Subdomain => subdomain(text),
             Self::Domain => subdomain(text).or_else(|| {
                 let n_parts = text.split('.').count();
-                (n_parts < 3).then(|| "have three parts between dots at least".to_owned())
+                (n_parts < 3).then(|| "have at least three parts separated by dots".to_owned())
             }),
             Self::Label => (!is_dns_1035_label(text)).then(|| {
                 let form = "lower-case letters, digits and `-`, with a letter first and no `-` last";
@@ -89,12 +89,12 @@ impl Form {
                 _ => None,
             },
             Self::Identifier => (!is_identifier(text)).then(|| {
-                "be an identifier of CEL: letters, digits and `_`, no digit first, and no reserved word".to_owned()
+                "be a CEL identifier: letters, digits and `_`, not starting with a digit, and not a reserved word".to_owned()
             }),
         }
     }
 
-    /// A text of the form that may have been meant by `text`.
+    /// Returns a similar string of the format.
     pub(super) fn meant(self, text: &str) -> Option<String> {
         let (is_allowed, filler, max): (fn(char) -> bool, char, usize) = match self {
             Self::Subdomain | Self::Domain => (
@@ -134,7 +134,7 @@ impl Form {
     }
 }
 
-/// Lower case as Go has it, character by character.
+/// Converts a string to lower case character by character, as Go does.
 ///
 /// Source: Go's `strings.ToLower`.
 fn lower(text: &str) -> String {
@@ -144,7 +144,7 @@ fn lower(text: &str) -> String {
 
 fn too_long(text: &str, max: usize) -> Option<String> {
     let n = text.len();
-    (n > max).then(|| format!("have at most {max} bytes, and has {n}"))
+    (n > max).then(|| format!("have at most {max} bytes, but has {n}"))
 }
 
 fn subdomain(text: &str) -> Option<String> {
@@ -155,7 +155,7 @@ fn subdomain(text: &str) -> Option<String> {
     })
 }
 
-/// Group and version of an `apiVersion`, if there are no more parts.
+/// Splits an `apiVersion` into group and version. `None` if there are more parts.
 ///
 /// Source: `validation.go`, `parseGroupVersion`.
 pub(super) fn split_group_version(text: &str) -> Option<(&str, &str)> {
@@ -174,10 +174,10 @@ fn group_version(text: &str) -> Option<String> {
     if !group.is_empty()
         && let Some(fault) = subdomain(group)
     {
-        return Some(format!("have a group in it, which must {fault}"));
+        return Some(format!("have a valid group: it must {fault}"));
     }
     if version.is_empty() {
-        return Some("have a version behind the `/`".to_owned());
+        return Some("have a version after the `/`".to_owned());
     }
     (!is_dns_1035_label(version)).then(|| {
         "end in a version such as v1: lower-case letters, digits and `-`, with a letter first"
@@ -209,15 +209,15 @@ fn key_name(text: &str) -> Option<String> {
 fn label_key(text: &str) -> Option<String> {
     let (prefix, name) = match text.split_once('/') {
         None => (None, text),
-        Some((_, name)) if name.contains('/') => return Some("have one `/` at most".to_owned()),
+        Some((_, name)) if name.contains('/') => return Some("have at most one `/`".to_owned()),
         Some((prefix, name)) => (Some(prefix), name),
     };
     if let Some(fault) = prefix.and_then(subdomain) {
-        return Some(format!("have a prefix before the `/` that must {fault}"));
+        return Some(format!("have a valid prefix before the `/`: it must {fault}"));
     }
     let fault = key_name(name)?;
     Some(match prefix {
-        Some(_) => format!("have a name behind the `/` that must {fault}"),
+        Some(_) => format!("have a valid name after the `/`: it must {fault}"),
         None => fault,
     })
 }
@@ -239,7 +239,7 @@ fn is_identifier(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Checks which of the texts have the form.
+    /// Checks which strings have the format.
     #[track_caller]
     fn check(form: Form, right: &[&str], wrong: &[&str]) {
         for text in right {
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_are_those_of_upstream() {
+    fn violated_follows_upstream() {
         let (n63, n64) = ("a".repeat(63), "a".repeat(64));
         let (n253, n254) = ("a".repeat(253), "a".repeat(254));
         check(
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_meant_has_the_form() {
+    fn meant_returns_similar_valid_string() {
         for (form, text, meant) in [
             (Form::Subdomain, "My_Policy", Some("my-policy")),
             (

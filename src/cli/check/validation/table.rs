@@ -1,9 +1,9 @@
-//! The rules by which the API server refuses policies and bindings, a row for each: the field, what it asks of it,
-//! and the function of upstream that does.
+//! The constraints of the API server on policies, bindings and webhooks, one per row: the field, the constraint, and the
+//! upstream function.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/apis/admissionregistration/validation/validation.go`, and of
 //! `k8s.io/apimachinery` `pkg/api/validation/objectmeta.go` and `pkg/apis/meta/v1/validation/validation.go`.
-//! The expressions are compiled elsewhere, which tells too where one is empty.
+//! Expressions are compiled elsewhere, which also reports empty ones.
 
 use super::Faults;
 use super::special;
@@ -14,47 +14,46 @@ use crate::library::limits::{
     MAX_AUDIT_ANNOTATION_VALUE_EXPRESSION_LENGTH, MAX_AUDIT_ANNOTATIONS, MAX_MATCH_CONDITIONS,
 };
 
-/// A demand of the API server on a field.
+/// A constraint of the API server on a field.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
-    /// The field, from the object or from the field of the row that this one belongs to; `[]` stands for each item
-    /// of a list.
+    /// The path of the field, from the object or from the field of the enclosing row. `[]` denotes each item of a list.
     pub(super) field: &'static str,
-    /// The demand.
+    /// The constraint.
     pub(super) asks: Ask,
-    /// The function of upstream.
-    #[cfg_attr(not(test), expect(dead_code, reason = "a note, which a test reads"))]
+    /// The upstream function.
+    #[cfg_attr(not(test), expect(dead_code, reason = "a reference, read by a test"))]
     pub(super) source: &'static str,
 }
 
-/// A demand on a field. All but [`Ask::Required`] are met where there is none, as null is none.
+/// A constraint on a field. All except [`Ask::Required`] hold for an absent field. A null value is absent.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ask {
-    /// It is there, and not empty; with advice.
+    /// The field must be present and not empty. The string is a hint.
     Required(&'static str),
-    /// It is none of those that are not empty and only white space.
+    /// The string must be empty or contain more than white space.
     NotBlank,
-    /// It has no line breaks within.
+    /// The string must not contain line breaks, except at its ends.
     OneLine,
-    /// It is one of these.
+    /// The string must be one of these.
     OneOf(&'static [&'static str]),
-    /// It has the form, where it is not empty.
+    /// The string must have the format or be empty.
     Form(Form),
-    /// It has the form also where it is empty.
+    /// The string must have the format, even if it is empty.
     FormOrEmpty(Form),
-    /// It has so many items at most.
+    /// The list must not have more items.
     AtMost(usize),
-    /// It has so many bytes at most, white space around it apart.
+    /// The string must not have more bytes, without surrounding white space.
     AtMostBytes(usize),
-    /// Its items differ.
+    /// The items must be distinct.
     Distinct,
-    /// The texts that its items have in this field differ.
+    /// The values of this field of the items must be distinct.
     DistinctBy(&'static str),
-    /// It has no other item beside this one.
+    /// If the list contains this item, it must not contain others.
     Alone(&'static str),
-    /// It meets these demands, if it is there.
+    /// The constraints on the fields of the value, if it is present.
     Rows(&'static [Row]),
-    /// It stands this test.
+    /// A function that checks the field.
     Special(fn(&Spot<'_>, &mut Faults)),
 }
 
@@ -71,7 +70,7 @@ use Ask::{
     Required, Rows, Special,
 };
 
-/// The rules of a policy.
+/// The constraints on a policy.
 pub(super) const POLICY: &[Row] = &[
     row("metadata", Rows(METADATA), "ValidateObjectMeta"),
     row(
@@ -81,7 +80,7 @@ pub(super) const POLICY: &[Row] = &[
     ),
 ];
 
-/// The rules of a binding.
+/// The constraints on a binding.
 pub(super) const BINDING: &[Row] = &[
     row("metadata", Rows(METADATA), "ValidateObjectMeta"),
     row(
@@ -91,7 +90,7 @@ pub(super) const BINDING: &[Row] = &[
     ),
 ];
 
-/// The rules of a mutating policy.
+/// The constraints on a mutating policy.
 pub(super) const MUTATING_POLICY: &[Row] = &[
     row("metadata", Rows(METADATA), "ValidateObjectMeta"),
     row(
@@ -101,7 +100,7 @@ pub(super) const MUTATING_POLICY: &[Row] = &[
     ),
 ];
 
-/// The rules of a binding of a mutating policy.
+/// The constraints on a binding of a mutating policy.
 pub(super) const MUTATING_BINDING: &[Row] = &[
     row("metadata", Rows(METADATA), "ValidateObjectMeta"),
     row(
@@ -111,7 +110,7 @@ pub(super) const MUTATING_BINDING: &[Row] = &[
     ),
 ];
 
-/// The rules of a configuration of webhooks, validating or mutating.
+/// The constraints on a validating or mutating webhook configuration.
 pub(super) const WEBHOOKS: &[Row] = &[
     row("metadata", Rows(METADATA), "ValidateObjectMeta"),
     row(
@@ -126,8 +125,8 @@ pub(super) const WEBHOOKS: &[Row] = &[
     ),
 ];
 
-/// The rules of the metadata of an object that has no namespace. The API server overwrites or drops what is not
-/// here: `namespace`, `generation`, `uid`, the times, `managedFields`.
+/// The constraints on the metadata of a cluster-scoped object. The API server overwrites or drops the other fields:
+/// `namespace`, `generation`, `uid`, the times, `managedFields`.
 const METADATA: &[Row] = &[
     row("name", Special(special::name), "ValidateObjectMetaAccessor"),
     row("name", Ask::Form(Form::Subdomain), "NameIsDNSSubdomain"),
@@ -203,7 +202,7 @@ const POLICY_SPEC: &[Row] = &[
     ),
     row(
         "auditAnnotations[].key",
-        Required("give it a key; the audit log has it behind the name of the policy and a slash"),
+        Required("set the key, which the audit log shows after the name of the policy and a slash"),
         "validateAuditAnnotation",
     ),
     row(
@@ -218,7 +217,7 @@ const POLICY_SPEC: &[Row] = &[
     ),
 ];
 
-/// The rules of policies of either sort.
+/// The constraints on validating and mutating policies.
 const SHARED_SPEC: &[Row] = &[
     row(
         "failurePolicy",
@@ -228,7 +227,7 @@ const SHARED_SPEC: &[Row] = &[
     row("paramKind", Rows(PARAM_KIND), "validateParamKind"),
     row(
         "matchConstraints",
-        Required("name the resources and operations that the policy is about"),
+        Required("set the resources and operations to which the policy applies"),
         "validateValidatingAdmissionPolicySpec",
     ),
     row(
@@ -238,7 +237,7 @@ const SHARED_SPEC: &[Row] = &[
     ),
     row(
         "matchConstraints.resourceRules",
-        Required("name the resources and operations that the policy is about"),
+        Required("set the resources and operations to which the policy applies"),
         "validateValidatingAdmissionPolicySpec",
     ),
     row("", Rows(MATCH_CONDITIONS), "validateMatchConditions"),
@@ -263,13 +262,13 @@ const MUTATING_SPEC: &[Row] = &[
     ),
     row(
         "mutations",
-        Required("write what is to be changed"),
+        Required("add a mutation"),
         "validateMutatingAdmissionPolicySpec",
     ),
     row("mutations[]", Rows(MUTATION), "validateMutation"),
     row(
         "reinvocationPolicy",
-        Required("write Never, or IfNeeded to be asked again after changes by others"),
+        Required("write Never, or IfNeeded to run again after changes by other mutations"),
         "validateMutatingAdmissionPolicySpec",
     ),
     row(
@@ -279,7 +278,7 @@ const MUTATING_SPEC: &[Row] = &[
     ),
 ];
 
-/// The operations with an object that can be changed.
+/// The operations whose objects can be mutated.
 const MUTATING_OPERATIONS: &[&str] = &["*", "CREATE", "UPDATE", "CONNECT"];
 
 const MUTATION: &[Row] = &[
@@ -309,7 +308,7 @@ const MUTATING_BINDING_SPEC: &[Row] = &[
     ),
 ];
 
-/// The match conditions of a policy and of a webhook.
+/// The constraints on the match conditions of a policy or a webhook.
 const MATCH_CONDITIONS: &[Row] = &[
     row(
         "matchConditions",
@@ -323,7 +322,7 @@ const MATCH_CONDITIONS: &[Row] = &[
     ),
     row(
         "matchConditions[].name",
-        Required("give it a name, which audit and errors show"),
+        Required("set a name, which errors and the audit log show"),
         "validateMatchCondition",
     ),
     row(
@@ -336,7 +335,7 @@ const MATCH_CONDITIONS: &[Row] = &[
 const WEBHOOK: &[Row] = &[
     row(
         "name",
-        Required("give it a name of three parts, such as check.pods.example.com"),
+        Required("set a name of at least three parts, such as check.pods.example.com"),
         "IsFullyQualifiedName",
     ),
     row("name", Ask::Form(Form::Domain), "IsFullyQualifiedName"),
@@ -349,7 +348,7 @@ const WEBHOOK: &[Row] = &[
     row("", Rows(SELECTION), "validateValidatingWebhook"),
     row(
         "sideEffects",
-        Required("write None, or NoneOnDryRun where a dry run is told apart"),
+        Required("write None, or NoneOnDryRun if the webhook respects dry runs"),
         "validateValidatingWebhook",
     ),
     row(
@@ -398,7 +397,7 @@ const WEBHOOK: &[Row] = &[
 const PARAM_KIND: &[Row] = &[
     row(
         "apiVersion",
-        Required("write group and version of the params' kind"),
+        Required("set the group and version of the params' kind"),
         "validateParamKind",
     ),
     row(
@@ -408,7 +407,7 @@ const PARAM_KIND: &[Row] = &[
     ),
     row(
         "kind",
-        Required("write the params' kind"),
+        Required("set the params' kind"),
         "validateParamKind",
     ),
     row(
@@ -418,11 +417,11 @@ const PARAM_KIND: &[Row] = &[
     ),
 ];
 
-/// The rules of bindings of either sort.
+/// The constraints on validating and mutating bindings.
 const SHARED_BINDING_SPEC: &[Row] = &[
     row(
         "policyName",
-        Required("write the name of the policy to bind"),
+        Required("set the name of the policy to bind"),
         "validateValidatingAdmissionPolicyBindingSpec",
     ),
     row(
@@ -447,7 +446,7 @@ const BINDING_SPEC: &[Row] = &[
     ),
     row(
         "validationActions",
-        Required("write [Deny], or [Warn] or [Audit] to try it"),
+        Required("write [Deny], or [Warn] or [Audit] for a trial"),
         "validateValidationActions",
     ),
     row(
@@ -468,7 +467,7 @@ const PARAM_REF: &[Row] = &[
     row("selector", Rows(LABEL_SELECTOR), "ValidateLabelSelector"),
     row(
         "parameterNotFoundAction",
-        Required("write Deny or Allow: what becomes of requests for which there are no params"),
+        Required("write Deny or Allow: the action for requests without params"),
         "validateParamRef",
     ),
     row(
@@ -478,7 +477,7 @@ const PARAM_REF: &[Row] = &[
     ),
 ];
 
-/// The matching of versions and labels, of rules and of a webhook.
+/// The constraints on the match policy and the selectors of match resources and webhooks.
 const SELECTION: &[Row] = &[
     row(
         "matchPolicy",
@@ -520,7 +519,7 @@ const RULE: &[Row] = &[
     row("resourceNames", Distinct, "validateNamedRuleWithOperations"),
     row(
         "operations",
-        Required("write those of CREATE, UPDATE, DELETE and CONNECT that are meant, or [\"*\"]"),
+        Required("write some of CREATE, UPDATE, DELETE and CONNECT, or [\"*\"]"),
         "validateRuleWithOperations",
     ),
     row(
@@ -591,7 +590,7 @@ const LABEL_SELECTOR: &[Row] = &[
     ),
     row(
         "matchExpressions[].key",
-        Required("write the key of a label"),
+        Required("set the key of a label"),
         "ValidateLabelName",
     ),
     row(

@@ -1,5 +1,5 @@
-//! Holds a document against the rows of [`super::table`], as Go would see it: what is null is left out, and an
-//! item that is null is the empty one.
+//! Checks a document against the rows of [`super::table`]. As in Go, a null field is absent, and a null item is the empty
+//! value.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use super::table::{Ask, Row};
 use crate::cli::check::suggestion::{nearest, nearest_only};
 use crate::policy::rule::Rule;
 
-/// The objects that are there also where a document leaves them out.
+/// The objects that Go always creates, even if a document omits them.
 const ALWAYS: [&str; 2] = ["metadata", "spec"];
 
-/// The most characters of a value that a message shows.
+/// Maximum length of a value in a message, in characters.
 const MAX_SHOWN: usize = 80;
 
 /// A field of a document.
@@ -22,40 +22,40 @@ const MAX_SHOWN: usize = 80;
 pub(super) struct Spot<'a> {
     /// The reference to the field.
     pub(super) field_ref: &'a str,
-    /// The value, `None` where there is none.
+    /// The value. `None` if it is absent.
     pub(super) node: Option<&'a Node>,
     /// The document.
     pub(super) root: &'a Node,
 }
 
 impl<'a> Spot<'a> {
-    /// The value of a field of it.
+    /// Returns the value of a nested field.
     pub(super) fn get(&self, name: &str) -> Option<&'a Node> {
         present(self.node?.get(name))
     }
 
-    /// The items, if it is a list.
+    /// Returns the items of a list.
     pub(super) fn items(&self) -> &'a [Node] {
         self.node.map_or(&[], Node::items)
     }
 
-    /// The text; empty where there is none.
+    /// Returns the string value, or the empty string.
     pub(super) fn text(&self) -> &'a str {
         text(self.node)
     }
 }
 
-/// A value other than null.
+/// Returns the value unless it is null.
 pub(super) fn present(node: Option<&Node>) -> Option<&Node> {
     node.filter(|node| !node.is_null())
 }
 
-/// The text of a value; empty where it has none.
+/// Returns the string of a value, or the empty string.
 pub(super) fn text(node: Option<&Node>) -> &str {
     node.and_then(Node::as_str).unwrap_or_default()
 }
 
-/// A value as a message shows it.
+/// Quotes and shortens a value for a message.
 pub(super) fn quoted(text: &str) -> String {
     let mut chars = text.chars();
     let shown: String = chars.by_ref().take(MAX_SHOWN).collect();
@@ -64,7 +64,7 @@ pub(super) fn quoted(text: &str) -> String {
     format!("`{}{rest}`", lines.join(" "))
 }
 
-/// Adds the faults of a document.
+/// Adds the violations of a document.
 pub(super) fn walk(root: &Node, rows: &[Row], faults: &mut Faults) {
     self::rows(root, Some(root), "", rows, faults);
 }
@@ -77,7 +77,7 @@ fn rows(root: &Node, node: Option<&Node>, path: &str, rows: &[Row], faults: &mut
     }
 }
 
-/// Hands on the fields that `rest` stands for below `node`.
+/// Calls `visit` for each field at the path `rest` below `node`.
 fn each<'a>(
     root: &'a Node,
     node: Option<&'a Node>,
@@ -127,14 +127,14 @@ fn check(spot: &Spot<'_>, asks: Ask, faults: &mut Faults) {
             let text = spot.text();
             if !text.is_empty() && text.trim().is_empty() {
                 let message = format!("`{}` must not be blank", spot.field_ref);
-                let advice = Some("write something, or leave it out".to_owned());
+                let advice = Some("set a value, or remove the field".to_owned());
                 faults.add(Rule::InvalidValue, spot.field_ref, message, advice);
             }
         }
         Ask::OneLine => {
             if spot.text().trim().contains(['\n', '\r']) {
                 let message = format!("`{}` must not contain line breaks", spot.field_ref);
-                let advice = Some("write it in one line, with `>-` for one".to_owned());
+                let advice = Some("write it on one line, or as a YAML block with `>-`".to_owned());
                 faults.add(Rule::InvalidValue, spot.field_ref, message, advice);
             }
         }
@@ -148,14 +148,14 @@ fn check(spot: &Spot<'_>, asks: Ask, faults: &mut Faults) {
         Ask::AtMost(max) => {
             let n = spot.items().len();
             if n > max {
-                let message = format!("`{}` has more than {max} items: {n}", spot.field_ref);
+                let message = format!("`{}` must have at most {max} items, but has {n}", spot.field_ref);
                 faults.add(Rule::TooLarge, spot.field_ref, message, None);
             }
         }
         Ask::AtMostBytes(max) => {
             let n = spot.text().trim().len();
             if n > max {
-                let message = format!("`{}` is longer than {max} bytes: {n}", spot.field_ref);
+                let message = format!("`{}` must have at most {max} bytes, but has {n}", spot.field_ref);
                 let advice = Some("move a part of it to `spec.variables`".to_owned());
                 faults.add(Rule::TooLarge, spot.field_ref, message, advice);
             }
@@ -166,7 +166,7 @@ fn check(spot: &Spot<'_>, asks: Ask, faults: &mut Faults) {
             let items = spot.items();
             if items.len() > 1 && items.iter().any(|item| item.as_str() == Some(wildcard)) {
                 let message = format!(
-                    "`{}` has `{wildcard}`, and must then have no other items",
+                    "`{}` has `{wildcard}`, and must not have other items",
                     spot.field_ref
                 );
                 let advice = Some(format!("remove `{wildcard}`, or all other items"));
@@ -185,7 +185,7 @@ fn check(spot: &Spot<'_>, asks: Ask, faults: &mut Faults) {
     }
 }
 
-/// Reports whether a required field is as good as left out.
+/// Returns true if a required field is absent or empty.
 fn is_empty(node: Option<&Node>) -> bool {
     use goyaml::Data;
     match node.map(|node| &node.data) {
@@ -196,20 +196,20 @@ fn is_empty(node: Option<&Node>) -> bool {
     }
 }
 
-/// An item that is null is an empty text, which is none of those that are allowed.
+/// Adds a violation unless the string is one of `allowed`. A null item is the empty string, which is not allowed.
 fn one_of(spot: &Spot<'_>, allowed: &[&str], faults: &mut Faults) {
     let is_item = spot.field_ref.ends_with(']');
     let text = match spot.node {
         None if !is_item => return,
         node => text(node),
     };
-    // Of the required ones it is told already that they are empty; what is no text is told of the shape.
+    // An empty required field has a violation already. A value of another type has a finding about its shape.
     let is_other = spot.node.is_some_and(|node| node.as_str().is_none());
     if allowed.contains(&text) || is_other || faults.has(spot.field_ref) {
         return;
     }
     let message = format!(
-        "`{}` is {}, and must be one of {}",
+        "`{}` is {}, but must be one of {}",
         spot.field_ref,
         if text.is_empty() {
             "empty".to_owned()
@@ -225,7 +225,7 @@ fn one_of(spot: &Spot<'_>, allowed: &[&str], faults: &mut Faults) {
     faults.set_meant(spot.field_ref, meant);
 }
 
-/// Adds a fault where the text does not have a form.
+/// Adds a violation if the string does not have a format.
 pub(super) fn form(spot: &Spot<'_>, form: Form, faults: &mut Faults) {
     if spot.node.is_some_and(|node| node.as_str().is_none()) {
         return;
@@ -239,12 +239,12 @@ pub(super) fn form(spot: &Spot<'_>, form: Form, faults: &mut Faults) {
     }
 }
 
-/// The words for a text that does not have a form.
+/// Returns the message for a string that does not have a format.
 pub(super) fn violation(what: &str, text: &str, fault: &str) -> String {
     if text.is_empty() {
-        format!("`{what}` is empty, and must {fault}")
+        format!("`{what}` is empty, but must {fault}")
     } else {
-        format!("`{what}` is {}, and must {fault}", quoted(text))
+        format!("`{what}` is {}, but must {fault}", quoted(text))
     }
 }
 
@@ -256,17 +256,17 @@ fn distinct(spot: &Spot<'_>, field: Option<&str>, faults: &mut Faults) {
             None => Some(item),
         };
         let value = text(value);
-        // Of two that are empty it is told that each is, where that is wrong.
+        // Empty values have their own violations if they are invalid.
         let counts = field.is_none() || !value.is_empty();
         if counts && !seen.insert(value) {
             let field_ref = match field {
                 Some(field) => format!("{}[{n}].{field}", spot.field_ref),
                 None => format!("{}[{n}]", spot.field_ref),
             };
-            let message = format!("{} is given twice in `{}`", quoted(value), spot.field_ref);
+            let message = format!("duplicate {} in `{}`", quoted(value), spot.field_ref);
             let advice = Some(match field {
-                Some(_) => "rename one of the two".to_owned(),
-                None => "remove one of the two".to_owned(),
+                Some(_) => "rename one of them".to_owned(),
+                None => "remove one of them".to_owned(),
             });
             faults.add(Rule::DuplicateValue, &field_ref, message, advice);
         }

@@ -1,4 +1,4 @@
-//! Demands of the API server on webhooks that are not told by one of the common forms.
+//! Constraints on webhooks that no common constraint expresses.
 
 use goyaml::{Data, Node};
 
@@ -13,12 +13,12 @@ use crate::policy::rule::Rule;
 /// Source: `AcceptedAdmissionReviewVersions`.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
-/// The longest that an API server may wait, in seconds.
+/// Maximum timeout of a webhook, in seconds.
 const MAX_TIMEOUT: i64 = 30;
 
 fn number(node: Option<&Node>) -> Option<i64> {
     match node.map(|node| &node.data) {
-        // Go reads `1e1` as an integer too.
+        // Go also decodes `1e1` as an integer.
         Some(Data::Scalar(value, _)) => {
             let number = value.as_f64().filter(|number| number.fract() == 0.0)?;
             format!("{number}").parse().ok()
@@ -27,21 +27,21 @@ fn number(node: Option<&Node>) -> Option<i64> {
     }
 }
 
-/// The time is from 1 to 30 seconds.
+/// Requires a timeout from 1 to 30 seconds.
 ///
 /// Source: `validateValidatingWebhook`.
 pub(super) fn timeout(spot: &Spot<'_>, faults: &mut Faults) {
     let is_other = |seconds: &i64| !(1..=MAX_TIMEOUT).contains(seconds);
     if let Some(seconds) = number(spot.node).filter(is_other) {
         let message = format!(
-            "`{}` is {seconds}, and must be from 1 to {MAX_TIMEOUT}",
+            "`{}` is {seconds}, but must be from 1 to {MAX_TIMEOUT}",
             spot.field_ref
         );
         faults.add(Rule::InvalidValue, spot.field_ref, message, None);
     }
 }
 
-/// One of the versions is one that an API server can send.
+/// Requires a version that an API server can send.
 ///
 /// Source: `validateAdmissionReviewVersions`.
 pub(super) fn has_known_version(spot: &Spot<'_>, faults: &mut Faults) {
@@ -58,7 +58,7 @@ pub(super) fn has_known_version(spot: &Spot<'_>, faults: &mut Faults) {
     }
 }
 
-/// The webhook is at a URL or behind a service, and not both.
+/// Requires exactly one of `url` and `service`.
 ///
 /// Source: `validateValidatingWebhook`.
 pub(super) fn client_config(spot: &Spot<'_>, faults: &mut Faults) {
@@ -68,7 +68,7 @@ pub(super) fn client_config(spot: &Spot<'_>, faults: &mut Faults) {
                 "`{}` must have exactly one of `url` and `service`",
                 spot.field_ref
             );
-            let advice = "name the service that answers, or the URL where it is outside".to_owned();
+            let advice = "set the service of the webhook, or the URL if it runs outside the cluster".to_owned();
             faults.add(Rule::Required, spot.field_ref, message, Some(advice));
         }
         (Some(address), None) => url(&format!("{}.url", spot.field_ref), address, faults),
@@ -83,9 +83,9 @@ fn url(field_ref: &str, node: &Node, faults: &mut Faults) {
     let Some(address) = node.as_str() else { return };
     let fault = match Url::parse(address) {
         Ok(url) if url.scheme() != "https" => "begin with https://",
-        Ok(url) if url.host().is_empty() => "name a host",
-        Ok(url) if url.has_user() => "name no user",
-        Ok(url) if url.has_fragment_or_query() => "have no query and no fragment",
+        Ok(url) if url.host().is_empty() => "have a host",
+        Ok(url) if url.has_user() => "not have a user",
+        Ok(url) if url.has_fragment_or_query() => "not have a query or a fragment",
         Ok(_) => return,
         Err(_) => "be a URL such as https://example.com/path",
     };
@@ -100,25 +100,25 @@ fn service(field_ref: &str, node: &Node, faults: &mut Faults) {
         if value.is_none_or(|value| value.as_str() == Some("")) {
             let field_ref = format!("{field_ref}.{name}");
             let message = format!("`{field_ref}` is required");
-            let advice = format!("write the {name} of the service");
+            let advice = format!("set the {name} of the service");
             faults.add(Rule::Required, &field_ref, message, Some(advice));
         }
     }
     let port = number(present(node.get("port")));
     if let Some(port) = port.filter(|port| !(1..=65_535).contains(port)) {
         let field_ref = format!("{field_ref}.port");
-        let message = format!("`{field_ref}` is {port}, and must be from 1 to 65535");
+        let message = format!("`{field_ref}` is {port}, but must be from 1 to 65535");
         faults.add(Rule::InvalidValue, &field_ref, message, None);
     }
     let path = text(present(node.get("path")));
     if let Some(fault) = path_fault(path) {
         let field_ref = format!("{field_ref}.path");
-        let message = format!("`{field_ref}` is {}, and must {fault}", quoted(path));
+        let message = format!("`{field_ref}` is {}, but must {fault}", quoted(path));
         faults.add(Rule::InvalidValue, &field_ref, message, None);
     }
 }
 
-/// The words for what is wrong with the path of a service, behind "must".
+/// Returns the requirement that the path of a service violates, to follow "must".
 fn path_fault(path: &str) -> Option<String> {
     if path.is_empty() || path == "/" {
         return None;
@@ -130,7 +130,7 @@ fn path_fault(path: &str) -> Option<String> {
     segments.split('/').find_map(|segment| {
         let fault = Form::Subdomain.violated(segment)?;
         Some(if segment.is_empty() {
-            "have no empty part between slashes".to_owned()
+            "not have an empty part between slashes".to_owned()
         } else {
             format!("have parts between slashes that {fault}")
         })

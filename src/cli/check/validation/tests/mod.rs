@@ -1,4 +1,4 @@
-//! Each row of the table is violated by a case, and each case gives the faults that are expected of it.
+//! Tests that each case has the expected violations, and that each row of the table is violated by a case.
 
 mod cases;
 
@@ -12,7 +12,7 @@ use super::{Faults, walk};
 use crate::cli::check::finding::Severity;
 use crate::cli::input::{Input, Wanted};
 
-/// The kinds of objects that there are rules of.
+/// The kinds of objects with constraints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Of {
     Policy,
@@ -34,8 +34,8 @@ impl Of {
     }
 }
 
-/// Reads an object of JSON, and gives what `what` says of it.
-fn read<T>(of: Of, object: &Value, what: impl FnOnce(&goyaml::Node) -> T) -> T {
+/// Reads a JSON object and calls `check` with its node.
+fn read<T>(of: Of, object: &Value, check: impl FnOnce(&goyaml::Node) -> T) -> T {
     let text = object.to_string();
     let paths = [PathBuf::from("-")];
     let input = Input::load(&paths, Wanted::Policies, &mut text.as_bytes());
@@ -52,7 +52,7 @@ fn read<T>(of: Of, object: &Value, what: impl FnOnce(&goyaml::Node) -> T) -> T {
         }
         Of::Webhooks => input.webhooks.first().map(|webhooks| &webhooks.document),
     };
-    what(
+    check(
         &document
             .unwrap_or_else(|| panic!("{text}: {:?}", input.invalid))
             .node,
@@ -60,7 +60,7 @@ fn read<T>(of: Of, object: &Value, what: impl FnOnce(&goyaml::Node) -> T) -> T {
 }
 
 #[test]
-fn faults_are_those_of_upstream() {
+fn walk_invalid_object_reports_violations_of_upstream() {
     for (of, object, expect) in cases() {
         let found = read(of, &object, |node| {
             let mut faults = Faults::default();
@@ -75,7 +75,7 @@ fn faults_are_those_of_upstream() {
     }
 }
 
-/// The rows that hold no others, with the whole path of their field.
+/// Returns the rows without nested rows, with the full path of their field.
 fn leaves(rows: &[Row], path: &str) -> Vec<Row> {
     let mut found = Vec::new();
     for row in rows {
@@ -95,7 +95,7 @@ fn leaves(rows: &[Row], path: &str) -> Vec<Row> {
 }
 
 #[test]
-fn each_row_is_violated_by_a_case() {
+fn cases_violate_each_row() {
     let cases = cases();
     for kind in [
         Of::Policy,
@@ -106,7 +106,7 @@ fn each_row_is_violated_by_a_case() {
     ] {
         let mut leaves = leaves(kind.rows(), "");
         if kind == Of::Webhooks {
-            // Rules and selectors have the rows of policies.
+            // Rules and selectors share the rows of policies.
             let is_shared = |field: &str| field.contains("rules[].") || field.contains("Selector.");
             leaves.retain(|leaf| !is_shared(leaf.field));
         }
@@ -126,9 +126,9 @@ fn each_row_is_violated_by_a_case() {
     }
 }
 
-/// The text that a finding marks is the value, the key, or where it might stand.
+/// Checks that a finding marks the value, the key, or the ancestor of a missing field.
 #[test]
-fn faults_are_marked_where_they_are_written() {
+fn policy_violations_mark_the_source() {
     let text = "\
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -184,9 +184,9 @@ spec:
     );
 }
 
-/// An object that was read from a cluster is refused when it is created, and that is no mistake.
+/// Checks that the resource version of an object with a uid, which was read from a cluster, is only a note.
 #[test]
-fn objects_of_a_cluster_are_told_apart() {
+fn binding_with_uid_and_resource_version_has_note() {
     for (uid, severity) in [("", Severity::Error), (", uid: u", Severity::Note)] {
         let text = format!(
             "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: \

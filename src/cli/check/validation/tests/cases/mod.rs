@@ -1,4 +1,4 @@
-//! Policies, bindings and webhooks with a mistake, and the faults that upstream finds in them.
+//! Policies, bindings and webhooks with one invalid field, and the violations that upstream reports.
 
 #![expect(clippy::too_many_lines, reason = "tables of cases")]
 
@@ -40,7 +40,7 @@ fn match_resources() -> Value {
     })
 }
 
-/// A sound policy with all fields.
+/// Returns a valid policy with all fields.
 fn policy() -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": metadata(),
@@ -54,7 +54,7 @@ fn policy() -> Value {
     })
 }
 
-/// A sound binding with all fields.
+/// Returns a valid binding with all fields.
 fn binding() -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": metadata(),
@@ -65,10 +65,10 @@ fn binding() -> Value {
     })
 }
 
-/// A case: the field that is set, its value, and the faults, `rule field` each.
+/// A case: the field to set, its value, and the violations, each as `rule field`.
 type Case = (&'static str, Value, &'static [&'static str]);
 
-fn of_metadata() -> Vec<Case> {
+fn metadata_cases() -> Vec<Case> {
     let owner = |field: &str, value: Value| {
         let mut owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "w"});
         owner[field] = value;
@@ -172,8 +172,8 @@ fn of_metadata() -> Vec<Case> {
     ]
 }
 
-/// The cases of the rules and selectors below `path`.
-fn of_match_resources(path: &'static str) -> Vec<(String, Value, Vec<String>)> {
+/// Returns the cases for the rules and selectors below `path`.
+fn match_resource_cases(path: &'static str) -> Vec<(String, Value, Vec<String>)> {
     let cases: Vec<Case> = vec![
         (
             "matchPolicy",
@@ -326,7 +326,7 @@ fn of_match_resources(path: &'static str) -> Vec<(String, Value, Vec<String>)> {
     all
 }
 
-fn of_policy() -> Vec<Case> {
+fn policy_cases() -> Vec<Case> {
     let many = |n: usize, name: &str, of: &str| {
         let items = (0..n).map(|n| json!({name: format!("n{n}"), of: "'a' == 'a'"}));
         Value::Array(items.collect())
@@ -475,7 +475,7 @@ fn of_policy() -> Vec<Case> {
     ]
 }
 
-fn of_binding() -> Vec<Case> {
+fn binding_cases() -> Vec<Case> {
     vec![
         (
             "spec",
@@ -571,7 +571,7 @@ fn set(object: &Value, field: &str, value: &Value) -> Value {
     changed
 }
 
-/// All cases: the object, and the faults.
+/// Returns all cases: the kind, the object, and the violations.
 pub(super) fn cases() -> Vec<(Of, Value, Vec<String>)> {
     let texts = |faults: &[&str]| faults.iter().map(ToString::to_string).collect::<Vec<_>>();
     let mut cases = Vec::new();
@@ -579,27 +579,27 @@ pub(super) fn cases() -> Vec<(Of, Value, Vec<String>)> {
         (
             Of::Policy,
             policy(),
-            of_policy(),
+            policy_cases(),
             Some("spec.matchConstraints"),
         ),
         (
             Of::Binding,
             binding(),
-            of_binding(),
+            binding_cases(),
             Some("spec.matchResources"),
         ),
         (
             Of::MutatingPolicy,
             mutating::mutating_policy(),
-            [mutating::shared(of_policy()), mutating::of_mutations()].concat(),
+            [mutating::shared(policy_cases()), mutating::mutation_cases()].concat(),
             Some("spec.matchConstraints"),
         ),
         (
             Of::MutatingBinding,
             mutating::mutating_binding(),
             [
-                mutating::shared(of_binding()),
-                mutating::of_mutating_binding(),
+                mutating::shared(binding_cases()),
+                mutating::mutating_binding_cases(),
             ]
             .concat(),
             Some("spec.matchResources"),
@@ -607,15 +607,15 @@ pub(super) fn cases() -> Vec<(Of, Value, Vec<String>)> {
         (
             Of::Webhooks,
             webhooks::webhooks(),
-            webhooks::of_webhooks(),
+            webhooks::webhook_cases(),
             None,
         ),
     ] {
         cases.push((of, sound.clone(), Vec::new()));
-        for (field, value, faults) in of_metadata().into_iter().chain(of_kind) {
+        for (field, value, faults) in metadata_cases().into_iter().chain(of_kind) {
             cases.push((of, set(&sound, field, &value), texts(faults)));
         }
-        for (field, value, faults) in path.map(of_match_resources).into_iter().flatten() {
+        for (field, value, faults) in path.map(match_resource_cases).into_iter().flatten() {
             cases.push((of, set(&sound, &field, &value), faults));
         }
     }

@@ -1,10 +1,10 @@
-//! Mutating policies and their bindings with a mistake.
+//! Mutating policies and their bindings with one invalid field.
 
 use serde_json::{Value, json};
 
 use super::{Case, binding, policy};
 
-/// A sound mutating policy with all fields.
+/// Returns a valid mutating policy with all fields.
 pub(super) fn mutating_policy() -> Value {
     let mut policy = policy();
     policy["kind"] = json!("MutatingAdmissionPolicy");
@@ -20,7 +20,7 @@ pub(super) fn mutating_policy() -> Value {
     policy
 }
 
-/// A sound binding of a mutating policy with all fields.
+/// Returns a valid binding of a mutating policy with all fields.
 pub(super) fn mutating_binding() -> Value {
     let mut binding = binding();
     binding["kind"] = json!("MutatingAdmissionPolicyBinding");
@@ -30,7 +30,7 @@ pub(super) fn mutating_binding() -> Value {
     binding
 }
 
-pub(super) fn of_mutations() -> Vec<Case> {
+pub(super) fn mutation_cases() -> Vec<Case> {
     vec![
         (
             "spec.matchConstraints",
@@ -85,7 +85,7 @@ pub(super) fn of_mutations() -> Vec<Case> {
     ]
 }
 
-pub(super) fn of_mutating_binding() -> Vec<Case> {
+pub(super) fn mutating_binding_cases() -> Vec<Case> {
     vec![(
         "spec.matchResources.resourceRules[0].operations",
         json!(["CREATE", "DELETE"]),
@@ -93,7 +93,7 @@ pub(super) fn of_mutating_binding() -> Vec<Case> {
     )]
 }
 
-/// The cases of a validating object that one that mutates has too.
+/// Returns the cases of validating objects that also apply to mutating ones.
 pub(super) fn shared(cases: Vec<Case>) -> Vec<Case> {
     const OWN: [&str; 3] = ["validations", "auditAnnotations", "validationActions"];
     let is_own = |(field, value, faults): &Case| {

@@ -1,10 +1,10 @@
-//! Configurations of webhooks with a mistake.
+//! Webhook configurations with one invalid field.
 
 use serde_json::{Value, json};
 
 use super::{Case, metadata, rule, selector};
 
-/// A sound configuration of webhooks with all fields.
+/// Returns a valid webhook configuration with all fields.
 pub(super) fn webhooks() -> Value {
     let mut rule = rule();
     if let Some(fields) = rule.as_object_mut() {
@@ -27,13 +27,13 @@ pub(super) fn webhooks() -> Value {
     })
 }
 
-pub(super) fn of_webhooks() -> Vec<Case> {
+pub(super) fn webhook_cases() -> Vec<Case> {
     const NAME: &str = "webhooks[0].name";
     const CONFIG: &str = "webhooks[0].clientConfig";
     const SERVICE: &str = "webhooks[0].clientConfig.service";
     const URL: &str = "webhooks[1].clientConfig.url";
     const VERSIONS: &str = "webhooks[0].admissionReviewVersions";
-    const REFUSED_URL: &[&str] = &["invalid-value webhooks[1].clientConfig.url"];
+    const INVALID_URL: &[&str] = &["invalid-value webhooks[1].clientConfig.url"];
     vec![
         ("webhooks", json!(null), &[]),
         ("webhooks", json!([]), &[]),
@@ -144,13 +144,13 @@ pub(super) fn of_webhooks() -> Vec<Case> {
             json!({"namespace": "n", "name": "s", "path": "/"}),
             &[],
         ),
-        (URL, json!("http://example.com"), REFUSED_URL),
-        (URL, json!("https:///path"), REFUSED_URL),
-        (URL, json!("https://user@example.com"), REFUSED_URL),
-        (URL, json!("https://example.com?a=b"), REFUSED_URL),
-        (URL, json!("https://example.com#a"), REFUSED_URL),
-        (URL, json!("example.com/path"), REFUSED_URL),
-        (URL, json!("https://exa mple.com"), REFUSED_URL),
+        (URL, json!("http://example.com"), INVALID_URL),
+        (URL, json!("https:///path"), INVALID_URL),
+        (URL, json!("https://user@example.com"), INVALID_URL),
+        (URL, json!("https://example.com?a=b"), INVALID_URL),
+        (URL, json!("https://example.com#a"), INVALID_URL),
+        (URL, json!("example.com/path"), INVALID_URL),
+        (URL, json!("https://exa mple.com"), INVALID_URL),
         (
             "webhooks[0].matchConditions",
             (0..65)
