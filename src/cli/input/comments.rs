@@ -1,4 +1,4 @@
-//! Comments of files that are meant for a program, `# vap: …`, with the lines that each is about.
+//! Directive comments in files, `# vap: …`, with the lines to which they apply.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -8,36 +8,36 @@ use goyaml::About;
 use super::object::yaml_documents;
 use super::place::{Place, SourceText};
 
-/// The mark of a comment that is meant for a program.
+/// The prefix of a directive comment.
 const MARK: &str = "vap:";
 
-/// The most comments of one file that count; one more is read.
+/// Maximum number of directive comments per file. One more is read, so that the excess can be reported.
 pub const MAX_COMMENTS: usize = 1_000;
 
-/// A comment that is meant for a program.
+/// A directive comment.
 #[derive(Clone, Debug)]
 pub struct Comment {
     /// The file.
     pub source: Arc<SourceText>,
     /// The place of its `#`.
     pub place: Place,
-    /// How many code points it has.
+    /// The length in code points.
     pub length: usize,
-    /// The words behind `vap:`.
+    /// The text after `vap:`.
     pub words: String,
-    /// The lines that it is about, from 1; of nothing none.
+    /// The lines to which it applies, from 1; empty if there are none.
     pub lines: RangeInclusive<usize>,
 }
 
-/// The comments of a file that are meant for a program.
+/// Returns the directive comments of a file.
 #[must_use]
 pub fn comments(source: &Arc<SourceText>) -> Vec<Comment> {
     let mut found = Vec::new();
-    // Few files have any.
+    // Fast path: few files have directive comments.
     if !source.text().contains(MARK) {
         return found;
     }
-    // Comments above `---` are about the document behind it, unless there is one above them.
+    // Comments before `---` apply to the next document, unless they follow one.
     let mut open = 0;
     for bytes in yaml_documents(source) {
         let text = source.text().get(bytes.clone()).unwrap_or_default();
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_of_all_documents_are_found_with_their_lines() {
+    fn comments_of_several_documents_have_their_lines() {
         check(
             "# vap: a\na: 1\nb: 2\n---\nc: 1\n# vap: b  \nd:\n  e: 1\n---\nf: 1 #vap:c",
             &[("a", 1, 1..=3), ("b", 6, 7..=8), ("c", 10, 10..=10)],
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_above_a_separator_are_about_the_next_document() {
+    fn comments_before_separator_apply_to_next_document() {
         check("# vap: a\n---\na: 1\nb: 2\n", &[("a", 1, 3..=4)]);
         let empty = RangeInclusive::new(1, 0);
         check("a: 1\n# vap: a\n---\nb: 2", &[("a", 2, empty)]);

@@ -1,5 +1,4 @@
-//! API objects out of JSON, as Go decodes them: what is null is as good as left out, and a policy has
-//! the API server's defaults.
+//! Decodes API objects from JSON as Go does: null fields are absent, and the API server's defaults are set.
 
 use k8s_openapi::api::admissionregistration::v1::{
     MatchResources, MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding,
@@ -8,13 +7,13 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Map, Value};
 
-/// The version that policies and bindings of all versions are read as; they share their fields.
+/// The version to which policies and bindings of all versions are converted; they have the same fields.
 const V1: &str = "admissionregistration.k8s.io/v1";
 
-/// A policy of any version as v1, with the API server's defaults.
+/// Decodes a policy of any version as v1, with the API server's defaults.
 ///
 /// # Errors
-/// If it does not have the shape of a policy.
+/// Returns an error if the value cannot be decoded.
 pub fn policy(value: Value) -> Result<ValidatingAdmissionPolicy, serde_json::Error> {
     let mut policy: ValidatingAdmissionPolicy = serde_json::from_value(as_v1(value))?;
     let spec = policy.spec.get_or_insert_default();
@@ -25,10 +24,10 @@ pub fn policy(value: Value) -> Result<ValidatingAdmissionPolicy, serde_json::Err
     Ok(policy)
 }
 
-/// A binding of any version as v1, with the API server's defaults.
+/// Decodes a binding of any version as v1, with the API server's defaults.
 ///
 /// # Errors
-/// If it does not have the shape of a binding.
+/// Returns an error if the value cannot be decoded.
 pub fn binding(value: Value) -> Result<ValidatingAdmissionPolicyBinding, serde_json::Error> {
     let mut binding: ValidatingAdmissionPolicyBinding = serde_json::from_value(as_v1(value))?;
     if let Some(resources) = &mut binding.spec.match_resources {
@@ -37,10 +36,10 @@ pub fn binding(value: Value) -> Result<ValidatingAdmissionPolicyBinding, serde_j
     Ok(binding)
 }
 
-/// A mutating policy of any version as v1, with the API server's defaults.
+/// Decodes a mutating policy of any version as v1, with the API server's defaults.
 ///
 /// # Errors
-/// If it does not have the shape of a mutating policy.
+/// Returns an error if the value cannot be decoded.
 pub fn mutating_policy(value: Value) -> Result<MutatingAdmissionPolicy, serde_json::Error> {
     let mut policy: MutatingAdmissionPolicy = serde_json::from_value(as_v1(value))?;
     let spec = policy.spec.get_or_insert_default();
@@ -51,10 +50,10 @@ pub fn mutating_policy(value: Value) -> Result<MutatingAdmissionPolicy, serde_js
     Ok(policy)
 }
 
-/// A binding of a mutating policy, of any version as v1, with the API server's defaults.
+/// Decodes a binding of a mutating policy, of any version as v1, with the API server's defaults.
 ///
 /// # Errors
-/// If it does not have the shape of such a binding.
+/// Returns an error if the value cannot be decoded.
 pub fn mutating_binding(value: Value) -> Result<MutatingAdmissionPolicyBinding, serde_json::Error> {
     let mut binding: MutatingAdmissionPolicyBinding = serde_json::from_value(as_v1(value))?;
     let spec = binding.spec.get_or_insert_default();
@@ -73,7 +72,7 @@ fn as_v1(mut value: Value) -> Value {
     value
 }
 
-/// Lists whose items are objects, where null is an empty object and not an empty string.
+/// Lists of objects, in which a null item is an empty object instead of an empty string.
 const OBJECT_LISTS: [&str; 12] = [
     "auditAnnotations",
     "conditions",
@@ -89,8 +88,7 @@ const OBJECT_LISTS: [&str; 12] = [
     "variables",
 ];
 
-/// Reads null as Go does: a field that is null is as good as left out, and an item that is null is
-/// the empty one.
+/// Replaces nulls as Go does: a null field is absent, and a null item is the empty value.
 fn drop_nulls(value: &mut Value) {
     let Value::Object(fields) = value else { return };
     fields.retain(|_, field| !field.is_null());
@@ -112,7 +110,7 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// Gives the conditions of a status a date, which Go does not ask for and our types do.
+/// Adds fields that our types require to the conditions of a status. Go does not require them.
 fn date_conditions(value: &mut Value) {
     let conditions = value
         .pointer_mut("/status/conditions")

@@ -1,7 +1,6 @@
-//! Edits of a file: other words at the place of a value, of a key or of a part of a text, written in the style that
-//! the place has.
+//! Edits of a YAML or JSON file: replacements of a value, a key or a part of a string, in the style of the original.
 //!
-//! An edit is a proposal: [`Edit::changes_one_value`] says whether the file means what is wanted afterwards.
+//! [`Edit::changes_one_value`] checks that an edit has only the intended effect.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -20,37 +19,36 @@ use super::place::{SourceText, locate};
 pub struct Edit {
     /// The file.
     pub source: Arc<SourceText>,
-    /// The bytes that are replaced.
+    /// The bytes to replace.
     pub bytes: Range<usize>,
-    /// The text in place of them.
+    /// The replacement.
     pub text: String,
-    /// The value that changes, as it is meant to be then.
+    /// The intended change of the document.
     wanted: Wanted,
 }
 
-/// The outcome that an edit is to have.
+/// The intended effect of an edit on the document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Wanted {
-    /// A value is this text.
+    /// A value becomes this string.
     Value(String),
-    /// A key has this name.
+    /// A key is renamed to this name.
     Key(String),
 }
 
-/// The place and the text.
-/// The form of an edit in JSON.
+/// An edit in JSON.
 #[derive(JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Shape<'a> {
-    /// The line at which what is replaced begins, from 1.
+    /// The line of the start of the replaced range, from 1.
     line: usize,
-    /// The column, in code points from 1.
+    /// The column of the start, in code points from 1.
     column: usize,
-    /// The line at which it ends.
+    /// The line of the end of the range.
     end_line: usize,
-    /// The column after it.
+    /// The column after the end.
     end_column: usize,
-    /// The text in its place.
+    /// The replacement.
     text: &'a str,
 }
 
@@ -80,20 +78,20 @@ impl Serialize for Edit {
 }
 
 impl Edit {
-    /// The text of the file with the edit.
+    /// Returns the text of the file after the edit.
     #[must_use]
     pub fn applied(&self) -> Option<String> {
         applied(self.source.text(), std::slice::from_ref(self))
     }
 
-    /// Reports whether the edit changes one value or one key of its document, and nothing else.
+    /// Returns true if the edit changes one value or one key of its document, and nothing else.
     #[must_use]
     pub fn changes_one_value(&self) -> bool {
         let old = self.source.text();
         let Some(new) = self.applied() else {
             return false;
         };
-        // Of a file of many documents one is enough.
+        // Parses only the edited document of the file.
         let document = yaml_documents(&self.source)
             .into_iter()
             .find(|bytes| bytes.start <= self.bytes.start && self.bytes.end <= bytes.end);
@@ -123,7 +121,7 @@ impl Edit {
     }
 }
 
-/// `text` with edits, which are sorted and apart from each other.
+/// Applies edits, which must be sorted and disjoint, to `text`.
 #[must_use]
 pub fn applied(text: &str, edits: &[Edit]) -> Option<String> {
     let mut out = String::with_capacity(text.len());
@@ -137,7 +135,7 @@ pub fn applied(text: &str, edits: &[Edit]) -> Option<String> {
     Some(out)
 }
 
-/// Adds what differs; `None` for what an edit cannot be meant to do.
+/// Adds the differences between two values. `None` denotes a difference that no edit intends.
 fn differences(old: &Value, new: &Value, changes: &mut Vec<Option<Wanted>>) {
     match (old, new) {
         (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
@@ -151,10 +149,10 @@ fn differences(old: &Value, new: &Value, changes: &mut Vec<Option<Wanted>>) {
                     differences(old, new, changes);
                 }
             }
-            let gone = old.iter().filter(|(name, _)| !new.contains_key(*name));
-            let come = new.iter().filter(|(name, _)| !old.contains_key(*name));
-            let (gone, come): (Vec<_>, Vec<_>) = (gone.collect(), come.collect());
-            match (gone.as_slice(), come.as_slice()) {
+            let removed = old.iter().filter(|(name, _)| !new.contains_key(*name));
+            let added = new.iter().filter(|(name, _)| !old.contains_key(*name));
+            let (removed, added): (Vec<_>, Vec<_>) = (removed.collect(), added.collect());
+            match (removed.as_slice(), added.as_slice()) {
                 ([], []) => {}
                 ([(_, old)], [(name, new)]) if old == new => {
                     changes.push(Some(Wanted::Key((*name).clone())));
@@ -169,7 +167,7 @@ fn differences(old: &Value, new: &Value, changes: &mut Vec<Option<Wanted>>) {
 }
 
 impl Document {
-    /// Another text in place of the value `node`.
+    /// Returns an edit that replaces the value `node` with `new`.
     #[must_use]
     pub fn edit_value(&self, source: &Arc<SourceText>, node: &Node, new: &str) -> Option<Edit> {
         let bytes = self.bytes(&node.span);
@@ -204,7 +202,7 @@ impl Document {
         })
     }
 
-    /// Another name in place of the key that takes `key`.
+    /// Returns an edit that renames the key at the bytes `key`.
     #[must_use]
     pub fn edit_key(
         &self,
@@ -233,7 +231,7 @@ impl Document {
 }
 
 impl<T> Object<T> {
-    /// Another text in place of code points of the text that the field `field_ref` holds.
+    /// Returns an edit that replaces the code points `part` of the string in the field `field_ref`.
     #[must_use]
     pub fn edit_text(&self, field_ref: &str, part: Range<usize>, new: &str) -> Option<Edit> {
         let node = self.document.node.nearest(field_ref);
@@ -248,17 +246,17 @@ impl<T> Object<T> {
         let bytes = first..last + written_len(source.text().get(last..)?, *style)?;
         (bytes.start < bytes.end && bytes.end <= span.end).then_some(())?;
         let before = value.chars().take(part.start);
-        let behind = value.chars().skip(part.end);
+        let after = value.chars().skip(part.end);
         Some(Edit {
             source: Arc::clone(source),
             bytes,
             text: within_style(*style, new)?,
-            wanted: Wanted::Value(before.chain(new.chars()).chain(behind).collect()),
+            wanted: Wanted::Value(before.chain(new.chars()).chain(after).collect()),
         })
     }
 }
 
-/// How many bytes the character takes as which `text` begins, in a scalar of a style.
+/// Returns the length in bytes of the first, possibly escaped, character of `text` in a scalar of a style.
 fn written_len(text: &str, style: Style) -> Option<usize> {
     let mut chars = text.chars();
     let first = chars.next()?;
@@ -268,7 +266,7 @@ fn written_len(text: &str, style: Style) -> Option<usize> {
         (Style::DoubleQuoted | Style::Json, '\\', Some(escape)) => match escape {
             'x' if style == Style::DoubleQuoted => 4,
             'U' if style == Style::DoubleQuoted => 10,
-            // A character beyond the first plane takes two in JSON.
+            // JSON escapes a character outside the basic multilingual plane as a surrogate pair.
             'u' if style == Style::Json && is_surrogate(text) => 12,
             'u' => 6,
             other => 1 + other.len_utf8(),
@@ -283,7 +281,7 @@ fn is_surrogate(text: &str) -> bool {
     number.is_some_and(|number| (0xd800..0xdc00).contains(&number))
 }
 
-/// `new` as a part of a scalar of a style; `None` where it cannot be.
+/// Escapes `new` for a scalar of a style. `None` if the style cannot represent it.
 fn within_style(style: Style, new: &str) -> Option<String> {
     if new.chars().any(char::is_control) {
         return None;
@@ -296,7 +294,7 @@ fn within_style(style: Style, new: &str) -> Option<String> {
     })
 }
 
-/// `new` as a scalar of its own: without quotes, where it means the same then.
+/// Formats `new` as a scalar, with quotes only if it needs them.
 fn plain(new: &str) -> String {
     let is_plain = [format!("[{new}]"), format!("- {new}\n")]
         .iter()
@@ -326,7 +324,7 @@ mod tests {
         Object::new(found.pop().unwrap(), &source, ())
     }
 
-    /// Checks the text of a file in which the value of `a` becomes `new`.
+    /// Checks the text of a file after the value of `a` is replaced with `new`.
     #[track_caller]
     fn check_value(text: &str, new: &str, wanted: Option<&str>) {
         let object = object(text);
@@ -338,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_replaced_in_its_style() {
+    fn edit_value_keeps_style() {
         check_value("a: core # x\nb: 1", "", Some("a: \"\" # x\nb: 1"));
         check_value("a: core", "true", Some("a: \"true\""));
         check_value("a: core", "apps", Some("a: apps"));
@@ -356,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_change_more_is_not_done() {
+    fn edit_value_with_other_effects_is_rejected() {
         check_value("a: |\n  core\n  b\n", "apps", None);
         check_value("a: |-\n  core\n", "", None);
         check_value("a: &x core\nb: *x", "apps", None);
@@ -365,7 +363,7 @@ mod tests {
         check_value("a: core", "x\ny", None);
     }
 
-    /// Checks the text of a file in which `wrong` in the value of `a` becomes `right`.
+    /// Checks the text of a file after `wrong` in the value of `a` is replaced with `right`.
     #[track_caller]
     fn check_text(text: &str, wrong: &str, right: &str, wanted: Option<&str>) {
         let object = object(text);
@@ -380,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_text_is_replaced_in_its_style() {
+    fn edit_text_keeps_style() {
         check_text("a: x == b  # c", "b", "c", Some("a: x == c  # c"));
         check_text("a: é\n    b", "b", "c", Some("a: é\n    c"));
         check_text(
@@ -417,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_replaced_in_its_style() {
+    fn edit_key_keeps_style() {
         for (text, wanted) in [
             ("a: 1\nb: 2", Some("x: 1\nb: 2")),
             ("{'a': 1, b: 2}", Some("{'x': 1, b: 2}")),

@@ -1,42 +1,41 @@
-//! Reads files, what is below directories, and standard input: the only file of `input` that touches
-//! the file system.
+//! Reads files, directories and standard input. No other module of `input` accesses the file system.
 //!
-//! Files are handed on one by one, so that a large tree is not in memory as a whole. What cannot be
-//! read is told, and the rest is read all the same.
+//! Files are passed to the caller one by one to limit memory use. A file that cannot be read is reported, and does not
+//! prevent reading the others.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// The most bytes of one file.
+/// Maximum size of a file, in bytes.
 pub const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The name of standard input in messages.
 pub const STDIN: &str = "<stdin>";
 
-/// The name of the configuration file of `check`, which is no manifest.
+/// The name of the configuration file of `check`, which is not read as a manifest.
 pub const CONFIG_NAME: &str = ".vap.yaml";
 
-/// The endings of files that are read below a directory.
-const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
+/// The extensions of files that are read in directories.
+const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// A file that was read.
+/// A file and its contents.
 #[derive(Debug)]
 pub struct ReadFile {
     /// The name for messages.
     pub name: String,
-    /// True if it was named itself, rather than found below a directory.
+    /// True if the user named the file itself, instead of a directory that contains it.
     pub is_given: bool,
-    /// Contents, or the reason why they cannot be read.
+    /// The contents, or the reason for which they cannot be read.
     pub text: Result<String, String>,
 }
 
-/// The way in which paths are read.
+/// Options of reading paths.
 #[derive(Clone, Copy)]
 pub struct Reading<'a> {
-    /// Reports whether a file or directory is left out.
+    /// Returns true if a file or directory is excluded.
     pub is_excluded: &'a dyn Fn(&Path) -> bool,
-    /// The text that counts instead of that of a file, if there is one.
+    /// Returns the text that replaces the contents of a file, if there is one.
     pub text_of: &'a dyn Fn(&Path) -> Option<String>,
 }
 
@@ -55,13 +54,12 @@ impl std::fmt::Debug for Reading<'_> {
     }
 }
 
-/// Reads what `paths` name, in their order, and what is below a directory in the order of names; each
-/// file goes to `each`.
+/// Reads files and directories, and calls `each` for every file. Returns the number of excluded files and directories.
 ///
-/// `-` is standard input. Below a directory, files that end in `.yaml`, `.yml` or `.json` are read;
-/// `.git` is passed over, and so are the copies, named `..` and a date, that a mounted `ConfigMap`
-/// keeps beside its links. Links to directories are followed only where they are
-/// given, so that no circle of links has a way in. Returns how many files and directories were left out.
+/// Paths are read in their order, the files of a directory in the order of their names. `-` is standard input. In
+/// directories, files with the extensions `.yaml`, `.yml` and `.json` are read. `.git` is skipped, and so are the
+/// copies, named `..` and a date, in the directory of a mounted `ConfigMap`. Links to directories are only followed if
+/// they are in `paths`, to avoid cycles.
 pub fn read_all(
     paths: &[PathBuf],
     stdin: &mut dyn Read,
@@ -91,7 +89,7 @@ pub fn read_all(
     n_excluded
 }
 
-/// Hands on what is below `root`; returns how many files and directories were left out.
+/// Reads the files in the directory `root`. Returns the number of excluded files and directories.
 fn walk(root: &Path, reading: &Reading<'_>, each: &mut dyn FnMut(ReadFile)) -> usize {
     let mut n_excluded = 0;
     let mut open_paths = vec![root.to_owned()];
@@ -104,8 +102,8 @@ fn walk(root: &Path, reading: &Reading<'_>, each: &mut dyn FnMut(ReadFile)) -> u
             path == root || fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_dir());
         let name = path.display().to_string();
         if !is_directory {
-            // A link to a directory is not followed; one to a file is read, as is the file of a
-            // mounted ConfigMap; what is neither, a socket for one, would block.
+            // Links to files are read, as in a mounted ConfigMap, but links to directories are not followed. Reading
+            // other entries, such as sockets, could block.
             let text = match fs::metadata(&path) {
                 Ok(metadata) if !metadata.is_file() => continue,
                 Ok(_) => text_of(&path, reading),
@@ -119,7 +117,7 @@ fn walk(root: &Path, reading: &Reading<'_>, each: &mut dyn FnMut(ReadFile)) -> u
             continue;
         }
         match names(&path) {
-            // Last in, first out.
+            // Reversed, since the stack is last in, first out.
             Ok(names) => open_paths.extend(names.into_iter().rev()),
             Err(error) => each(ReadFile {
                 name,
@@ -131,7 +129,7 @@ fn walk(root: &Path, reading: &Reading<'_>, each: &mut dyn FnMut(ReadFile)) -> u
     n_excluded
 }
 
-/// The paths within a directory that may be of interest, sorted.
+/// Returns the subdirectories and manifests of a directory, sorted.
 fn names(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(directory)? {
@@ -141,10 +139,10 @@ fn names(directory: &Path) -> io::Result<Vec<PathBuf>> {
         let is_internal = file_name == ".git"
             || file_name == CONFIG_NAME
             || file_name.to_string_lossy().starts_with("..");
-        let is_manifest = path.extension().is_some_and(|ending| {
-            ENDINGS
+        let is_manifest = path.extension().is_some_and(|extension| {
+            EXTENSIONS
                 .iter()
-                .any(|known| ending.eq_ignore_ascii_case(known))
+                .any(|known| extension.eq_ignore_ascii_case(known))
         });
         let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
         if !is_internal && (is_directory || is_manifest) {
@@ -155,7 +153,7 @@ fn names(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// The text of a file, or the one that counts instead of it.
+/// Returns the text of a file, or its replacement.
 fn text_of(path: &Path, reading: &Reading<'_>) -> Result<String, String> {
     match (reading.text_of)(path) {
         Some(text) => Ok(text),
@@ -167,7 +165,7 @@ fn open(path: &Path) -> Result<File, String> {
     File::open(path).map_err(|error| reason(&error))
 }
 
-/// The text of a reader, which may be endless.
+/// Reads a text up to the maximum size: the reader may be endless.
 fn read(reader: &mut dyn Read) -> Result<String, String> {
     let mut bytes = Vec::new();
     reader
@@ -190,7 +188,7 @@ fn read(reader: &mut dyn Read) -> Result<String, String> {
     Ok(text)
 }
 
-/// An error of the system in words, without its number.
+/// Formats a system error without its number.
 fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "no such file or directory".to_owned(),

@@ -1,8 +1,7 @@
-//! Manifests out of files, directories and standard input: policies, bindings, probes, params, CRDs
-//! and namespaces, each with its place.
+//! Reads manifests from files, directories and standard input: policies, bindings, probes, params, CRDs and
+//! namespaces, each with its location.
 //!
-//! Takes paths, gives API objects and a list of what could not be read. One bad document costs itself
-//! alone. It knows nothing of what becomes of the objects.
+//! A document that cannot be read becomes a problem, and does not affect the others.
 
 pub mod comments;
 pub mod decode;
@@ -32,9 +31,9 @@ use object::{Document, documents};
 pub use object::{FieldPlaces, Object, values};
 pub use place::{Place, SourceText};
 
-/// The version that policies and bindings are read as.
+/// The version to which policies and bindings are converted.
 pub const POLICY_VERSION: &str = "admissionregistration.k8s.io/v1";
-/// The versions that policies and bindings have had.
+/// All versions of policies and bindings.
 const POLICY_VERSIONS: [&str; 3] = [
     POLICY_VERSION,
     "admissionregistration.k8s.io/v1beta1",
@@ -47,90 +46,90 @@ const CRD_GROUP: &str = "apiextensions.k8s.io";
 /// The group of probes.
 const PROBE_GROUP: &str = "vap-status.dev";
 
-/// The most documents, or items of lists, of one file: each takes 2 KiB or more.
+/// Maximum number of documents and list items per file: each uses at least 2 KiB of memory.
 const MAX_DOCUMENTS: usize = 100_000;
 
-/// Which objects are of interest; others are dropped as they are read.
+/// The kinds of objects to read; others are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// Policies, bindings and CRDs.
     Policies,
-    /// CRDs alone.
+    /// Only CRDs.
     Crds,
-    /// Everything, which is what tests need: any object may be a param.
+    /// All objects, for tests: any object may be a param.
     All,
 }
 
 /// Objects read from the input.
 #[derive(Debug, Default)]
 pub struct Input {
-    /// The policies, of all versions as v1.
+    /// The policies, converted to v1.
     pub policies: Vec<Object<ValidatingAdmissionPolicy>>,
-    /// The bindings, of all versions as v1.
+    /// The bindings, converted to v1.
     pub bindings: Vec<Object<ValidatingAdmissionPolicyBinding>>,
-    /// The mutating policies, of all versions as v1.
+    /// The mutating policies, converted to v1.
     pub mutating_policies: Vec<MutatingPolicy>,
-    /// The bindings of mutating policies, of all versions as v1, as those of validating ones.
+    /// The bindings of mutating policies, converted to bindings of validating policies.
     pub mutating_bindings: Vec<Object<ValidatingAdmissionPolicyBinding>>,
-    /// The configurations of webhooks, of either sort.
+    /// The validating and mutating webhook configurations.
     pub webhooks: Vec<Object<Value>>,
     /// The CustomResourceDefinitions.
     pub crds: Vec<Object<Crd>>,
-    /// The policies, bindings and CRDs that do not have the shape of their kind, with the reason.
+    /// The policies, bindings and CRDs that cannot be decoded, with the reason.
     pub invalid: Vec<Object<String>>,
     /// The probes, `PolicyProbe` of `vap-status.dev`, as written.
     pub probes: Vec<Object<Value>>,
     /// The namespaces, as written.
     pub namespaces: Vec<Object<Value>>,
-    /// All other objects, as written: params may be among them.
+    /// All other objects, as written, including params.
     pub others: Vec<Object<Value>>,
     /// The objects of other kinds that were dropped.
     pub dropped: passed_over::ByKind,
-    /// Comments that are meant for a program.
+    /// The directive comments.
     pub comments: Vec<Comment>,
-    /// How many files and directories were left out.
+    /// The number of excluded files and directories.
     pub n_excluded: usize,
     /// The names of the files that were read.
     pub files: Vec<String>,
     /// Problems in the input, in order.
     pub problems: Vec<Problem>,
-    /// How many files were read, standard input among them.
+    /// The number of files that were read, including standard input.
     pub n_files: usize,
-    /// How many objects were in them, wanted or not.
+    /// The number of objects in the files, including dropped ones.
     pub n_objects: usize,
-    /// How many documents that are no Kubernetes objects were passed over below directories.
+    /// The number of documents in directories that were skipped, since they are not Kubernetes objects.
     pub n_passed_over: usize,
-    /// How much aliases may still copy, in all files together.
+    /// The remaining budget for copies by YAML aliases, for all files together.
     copies: goyaml::Copies,
 }
 
 /// A mutating policy.
 #[derive(Debug)]
 pub struct MutatingPolicy {
-    /// The part that it shares with validating policies, with its own document.
+    /// The fields that validating policies also have, with the document of the mutating policy.
     pub shared: Object<ValidatingAdmissionPolicy>,
-    /// Its mutations.
+    /// The mutations.
     pub mutations: Vec<Mutation>,
-    /// Its reinvocationPolicy.
+    /// The reinvocationPolicy.
     pub reinvocation: Option<String>,
 }
 
-/// Something that could not be read.
+/// A problem of reading the input.
 #[derive(Clone, Debug)]
 pub struct Problem {
-    /// Kind of the problem.
+    /// The kind of the problem.
     pub kind: ProblemKind,
     /// The name of the file.
     pub file: String,
-    /// Its text, where it has some.
+    /// The text of the file, if it was read.
     pub source: Option<Arc<SourceText>>,
-    /// Where in the file.
+    /// The place in the file.
     pub place: Option<Place>,
-    /// Description of the problem.
+    /// The message.
     pub message: String,
-    /// Advice.
+    /// A hint.
     pub help: Option<String>,
-    /// The one mend.
+    /// The fix, if there is exactly one.
     pub fix: Option<Box<Edit>>,
 }
 
@@ -147,31 +146,31 @@ fn unreadable(file: String, reason: &str) -> Problem {
     }
 }
 
-/// The kinds of trouble with input.
+/// The kinds of problems with the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProblemKind {
     /// A file or directory that cannot be read.
     Unreadable,
-    /// A document that is no YAML.
+    /// A document that is not valid YAML.
     InvalidYaml,
-    /// A document that may have nothing to do with policies, found below a directory, is no YAML.
+    /// A document in a directory that is not valid YAML, and probably unrelated to policies.
     Doubtful,
-    /// A document that is no Kubernetes object.
+    /// A document that is not a Kubernetes object.
     NotAnObject,
-    /// A policy or binding under the apiVersion of another API.
+    /// A policy or binding with the apiVersion of another API.
     WrongApiVersion,
-    /// An object of the group of policies, of a kind that the group does not have.
+    /// An object of the group of policies with an unknown kind.
     UnknownKind,
 }
 
 impl Input {
-    /// Reads all of `paths`; `-` is `stdin`.
+    /// Reads `paths`; `-` is `stdin`.
     #[must_use]
     pub fn load(paths: &[PathBuf], wanted: Wanted, stdin: &mut dyn Read) -> Self {
         Self::load_with(paths, wanted, stdin, &Reading::default())
     }
 
-    /// Reads of `paths` what is not left out; `-` is `stdin`.
+    /// Reads `paths` with options; `-` is `stdin`.
     #[must_use]
     pub fn load_with(
         paths: &[PathBuf],
@@ -185,16 +184,16 @@ impl Input {
         input
     }
 
-    /// The policies of either sort; of mutating ones the part that they share with validating ones.
+    /// Returns the validating policies and the shared parts of the mutating policies.
     pub fn all_policies(&self) -> impl Iterator<Item = &ValidatingAdmissionPolicy> + Clone {
         let mutating = self.mutating_policies.iter().map(|policy| &policy.shared);
         let all = self.policies.iter().chain(mutating);
         all.map(|policy| &policy.value)
     }
 
-    /// The objects of a kind that is none of those with a list of their own: params, for one.
+    /// Returns the namespaces or other objects of a kind, such as params.
     ///
-    /// Objects are there where [`Wanted::All`] was asked for; namespaces count too.
+    /// It requires that the input was loaded with [`Wanted::All`].
     pub fn objects_of_kind(&self, gvk: &Gvk) -> impl Iterator<Item = &Object<Value>> {
         let is_of_kind = |object: &&Object<Value>| {
             object.api_version() == gvk.api_version() && object.kind() == gvk.kind
@@ -205,14 +204,14 @@ impl Input {
             .filter(is_of_kind)
     }
 
-    /// Adds an object of a cluster, which counts as no file.
+    /// Adds an object of a cluster, which does not count as a file.
     pub(in crate::cli) fn add_live(&mut self, file: ReadFile, wanted: Wanted) {
         let n_files = self.n_files;
         self.add_file(file, wanted);
         self.n_files = n_files;
     }
 
-    /// Adds what is in a file.
+    /// Adds the objects of a file.
     fn add_file(&mut self, file: ReadFile, wanted: Wanted) {
         let text = match file.text {
             Ok(text) => text,
@@ -277,9 +276,9 @@ impl Input {
                 file: source.name.clone(),
                 place: Some(document.place(source, &document.node)),
                 source: Some(Arc::clone(source)),
-                message: format!("no Kubernetes object: {missing} missing"),
+                message: format!("not a Kubernetes object: {missing} missing"),
                 help: Some(
-                    "name only manifests, or a directory, below which others are passed over"
+                    "pass only manifests, or a directory, in which other files are skipped"
                         .to_owned(),
                 ),
                 fix: None,
@@ -321,7 +320,7 @@ impl Input {
                 if wanted != Wanted::Crds =>
             {
                 let node = document.node.get("apiVersion");
-                let message = format!("no API has kind {kind} under apiVersion `{api_version}`");
+                let message = format!("no API has kind {kind} with apiVersion `{api_version}`");
                 self.problems.push(Problem {
                     kind: ProblemKind::WrongApiVersion,
                     file: source.name.clone(),
@@ -358,7 +357,7 @@ impl Input {
         }
     }
 
-    /// Counts an object of another kind, or tells that there is no such kind.
+    /// Counts an object of another kind, or adds a problem if no API has the kind.
     fn pass_over(
         &mut self,
         (api_version, kind): (String, String),
@@ -375,9 +374,9 @@ impl Input {
                 file: source.name.clone(),
                 place: Some(place),
                 source: Some(Arc::clone(source)),
-                message: format!("no API has kind `{kind}` under apiVersion `{api_version}`"),
+                message: format!("no API has kind `{kind}` with apiVersion `{api_version}`"),
                 help: Some(format!(
-                    "{}the API server refuses it",
+                    "{}the API server rejects it",
                     advice.unwrap_or_default()
                 )),
                 fix: fix.map(Box::new),
@@ -479,7 +478,7 @@ spec:
     }
 
     #[test]
-    fn objects_are_sorted_by_kind() {
+    fn load_groups_objects_by_kind() {
         assert_eq!(counts(&load(Wanted::All)), [1, 1, 1, 1, 1, 1]);
         assert_eq!(counts(&load(Wanted::Policies)), [1, 1, 1, 0, 0, 0]);
         assert_eq!(counts(&load(Wanted::Crds)), [0, 0, 1, 0, 0, 0]);
@@ -487,7 +486,7 @@ spec:
     }
 
     #[test]
-    fn params_are_found_by_their_kind() {
+    fn objects_of_kind_returns_params() {
         let input = load(Wanted::All);
         let config_map = Gvk::new("", "v1", "ConfigMap");
         let params: Vec<_> = input.objects_of_kind(&config_map).collect();
@@ -511,7 +510,7 @@ spec:
     }
 
     #[test]
-    fn a_probe_is_decoded_where_its_type_is_known() {
+    fn decode_probe_returns_typed_object() {
         #[derive(Debug, serde::Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Probe {

@@ -1,4 +1,4 @@
-//! The documents of a file, cut and read as kubectl does, and the objects in them.
+//! Splits files into documents as kubectl does, and reads the objects in them.
 //!
 //! Source: apimachinery `pkg/util/yaml/decoder.go` (`YAMLReader.Read`).
 
@@ -12,22 +12,22 @@ use serde_json::Value;
 use super::place::{Place, SourceText, locate};
 use super::{Problem, ProblemKind};
 
-/// The deepest nesting of lists in lists that is taken apart.
+/// Maximum nesting of lists in lists.
 const MAX_LIST_DEPTH: usize = 8;
 
-/// An object as it is written: a document, or an item of a list.
+/// The YAML or JSON of an object: a document, or an item of a list.
 #[derive(Debug)]
 pub struct Document {
-    /// Content, with places from the beginning of the text that was cut out of the file.
+    /// The root node. Its spans are relative to the document's text in the file.
     pub node: Node,
-    /// Where that text begins in the file, in bytes.
+    /// The start of that text in the file, as a byte offset.
     base: usize,
-    /// The place of the object in its file, from 0.
+    /// The index of the object in its file, from 0.
     pub index: usize,
 }
 
 impl Document {
-    /// A document with another content, made of parts of this one, whose places stay theirs.
+    /// Returns a document with another root node that consists of parts of this document.
     pub(in crate::cli) fn with(&self, node: Node) -> Self {
         Self {
             node,
@@ -36,26 +36,26 @@ impl Document {
         }
     }
 
-    /// Where `node`, a part of the document, begins.
+    /// Returns the start of `node`, a part of the document.
     #[must_use]
     pub fn place(&self, source: &SourceText, node: &Node) -> Place {
         source.place(self.base + node.span.start)
     }
 
-    /// The bytes of the file that `span` of the document is.
+    /// Converts a span of the document to bytes of the file.
     pub(super) fn bytes(&self, span: &Range<usize>) -> Range<usize> {
         self.base + span.start..self.base + span.end
     }
 }
 
-/// An object with the place where it is written.
+/// An object with its source.
 #[derive(Debug)]
 pub struct Object<T> {
-    /// The object.
+    /// The decoded object.
     pub value: T,
     /// The file.
     pub source: Arc<SourceText>,
-    /// As it is written.
+    /// The document in the file.
     pub document: Document,
 }
 
@@ -68,34 +68,34 @@ impl<T> Object<T> {
         }
     }
 
-    /// The `apiVersion`, as written.
+    /// Returns the `apiVersion`, as written.
     #[must_use]
     pub fn api_version(&self) -> &str {
         let node = self.document.node.get("apiVersion");
         node.and_then(Node::as_str).unwrap_or_default()
     }
 
-    /// The `kind`, as written.
+    /// Returns the `kind`, as written.
     #[must_use]
     pub fn kind(&self) -> &str {
         let node = self.document.node.get("kind");
         node.and_then(Node::as_str).unwrap_or_default()
     }
 
-    /// The `metadata.name`, where there is one.
+    /// Returns the `metadata.name`, if there is one.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.document.node.get("metadata")?.get("name")?.as_str()
     }
 
-    /// The `metadata.namespace`, where there is one.
+    /// Returns the `metadata.namespace`, if there is one.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
         let metadata = self.document.node.get("metadata")?;
         metadata.get("namespace")?.as_str()
     }
 
-    /// The place of the name, or of the object where it has none.
+    /// Returns the place of the name, or of the object if it has no name.
     #[must_use]
     pub fn place(&self) -> Place {
         let node = self.document.node.get("metadata");
@@ -103,20 +103,20 @@ impl<T> Object<T> {
         self.place_of(node.unwrap_or(&self.document.node))
     }
 
-    /// Where a part of the object begins.
+    /// Returns the start of a part of the object.
     #[must_use]
     pub fn place_of(&self, node: &Node) -> Place {
         self.document.place(&self.source, node)
     }
 
-    /// Where bytes of the document begin, such as those of a key.
+    /// Returns the start of a byte range of the document, such as a key.
     #[must_use]
     pub fn place_of_bytes(&self, bytes: &Range<usize>) -> Place {
         self.source.place(self.document.base + bytes.start)
     }
 
-    /// How many code points a part of the object takes on the line on which it begins; 1 where it is a collection
-    /// of several lines.
+    /// Returns the length of a part of the object on its first line, in code points; 1 for a collection of several
+    /// lines.
     #[must_use]
     pub fn length_of(&self, node: &Node) -> usize {
         let bytes = self.document.base + node.span.start..self.document.base + node.span.end;
@@ -130,14 +130,15 @@ impl<T> Object<T> {
         }
     }
 
-    /// The place of the field that `field_ref` names, or of what is nearest to it.
+    /// Returns the place of the field `field_ref`, or of its nearest ancestor.
     #[must_use]
     pub fn place_of_field(&self, field_ref: &str) -> Place {
         self.place_of(self.document.node.nearest(field_ref))
     }
 
-    /// The advice about a field whose key kubectl reads as a boolean, since YAML 1.1 has `y`, `on` and others for that;
-    /// `None` where the key is a text, or says `true` or `false` as it is.
+    /// Returns a hint about a field whose key kubectl parses as a boolean, such as `y` or `on` in YAML 1.1.
+    ///
+    /// Returns `None` if the key is a string, or literally `true` or `false`.
     #[must_use]
     pub fn advice_on_key(&self, field_ref: &str) -> Option<String> {
         let (parent, name) = field_ref.rsplit_once('.').unwrap_or(("", field_ref));
@@ -155,7 +156,7 @@ impl<T> Object<T> {
         self.advice_on_key_at(&entries.get(name)?.key, name)
     }
 
-    /// The same for a key at `bytes` of the document, which is read as `name`.
+    /// Returns the hint of [`Self::advice_on_key`] for a key at `bytes` of the document, which was parsed as `name`.
     #[must_use]
     pub fn advice_on_key_at(&self, bytes: &Range<usize>, name: &str) -> Option<String> {
         let bytes = self.document.base + bytes.start..self.document.base + bytes.end;
@@ -163,19 +164,18 @@ impl<T> Object<T> {
         let is_word = !written.is_empty() && written.chars().all(|it| it.is_ascii_alphabetic());
         (is_word && written != name && matches!(name, "true" | "false")).then(|| {
             format!(
-                "kubectl reads the key `{written}` as the boolean {name}, as YAML 1.1 has it: write '{written}' in \
-                 quotation marks"
+                "kubectl parses the key `{written}` as the boolean {name}, as in YAML 1.1: quote it, as in '{written}'"
             )
         })
     }
 
-    /// The places of what is in the text that the field `field_ref` holds.
+    /// Returns the places of the code points of the string in the field `field_ref`.
     #[must_use]
     pub fn places_in_field(&self, field_ref: &str) -> FieldPlaces<'_> {
         self.places_in_node(self.document.node.nearest(field_ref))
     }
 
-    /// The places of what is in the text of a part of the object.
+    /// Returns the places of the code points of a string node.
     #[must_use]
     pub fn places_in_node(&self, node: &Node) -> FieldPlaces<'_> {
         let start = self.document.base + node.span.start;
@@ -194,29 +194,29 @@ impl<T> Object<T> {
     }
 }
 
-/// Where the code points of the text of a field are written.
+/// The places in the source of the code points of a string field.
 #[derive(Debug)]
 pub struct FieldPlaces<'a> {
     source: &'a SourceText,
     start: usize,
-    /// By the index of the code point, from the beginning of the field.
+    /// The byte offsets of the code points, from the beginning of the field.
     bytes: Vec<usize>,
 }
 
 impl FieldPlaces<'_> {
-    /// The place of the field.
+    /// Returns the place of the field.
     #[must_use]
     pub fn start(&self) -> Place {
         self.source.place(self.start)
     }
 
-    /// The source from the beginning of the field on.
+    /// Returns the source from the beginning of the field.
     #[must_use]
     pub fn text_at_start(&self) -> &str {
         self.source.text().get(self.start..).unwrap_or_default()
     }
 
-    /// The place of the code point `offset`; that of the field where it is not told by the text as written.
+    /// Returns the place of the code point `offset`, or of the field if the source does not determine it.
     #[must_use]
     pub fn of(&self, offset: usize) -> Place {
         let byte = self.bytes.get(offset).copied().unwrap_or(0);
@@ -225,10 +225,10 @@ impl FieldPlaces<'_> {
 }
 
 impl Object<Value> {
-    /// The object as a type of its kind.
+    /// Decodes the object as a type.
     ///
     /// # Errors
-    /// If it does not have the shape: the object, with the reason as its value.
+    /// Returns the object with the error as its value if it cannot be decoded.
     pub fn decode<T: DeserializeOwned>(self) -> Result<Object<T>, Object<String>> {
         let Self {
             value,
@@ -250,8 +250,8 @@ impl Object<Value> {
     }
 }
 
-/// Hands on the objects of a file, and what is no document, in order and one by one: read, they take
-/// many times the room of their text.
+/// Calls `each` for the objects and problems of a file in order, one by one to limit memory use: parsed documents are
+/// much larger than their text.
 pub(in crate::cli) fn documents(
     source: &Arc<SourceText>,
     copies: &mut Copies,
@@ -273,7 +273,7 @@ pub(in crate::cli) fn documents(
     }
 }
 
-/// The bytes of the YAML documents of a file, but for those of JSON.
+/// Returns the byte ranges of the YAML documents of a file. JSON documents are left out.
 pub(in crate::cli) fn yaml_documents(source: &SourceText) -> Vec<Range<usize>> {
     let pieces = pieces(source.text(), source.has_byte_order_mark()).into_iter();
     pieces
@@ -284,8 +284,9 @@ pub(in crate::cli) fn yaml_documents(source: &SourceText) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// The values of the documents of a text, and why others are none, as kubectl reads them, or as it would
-/// behind a document that it refuses.
+/// Returns the values of the documents of a text as kubectl reads them, or the problems of invalid ones.
+///
+/// Unlike kubectl, it continues after an invalid document.
 #[must_use]
 pub fn values(text: &str) -> Vec<Result<Value, Problem>> {
     let source = Arc::new(SourceText::new(String::new(), text.to_owned()));
@@ -295,7 +296,7 @@ pub fn values(text: &str) -> Vec<Result<Value, Problem>> {
         .peekable();
     let mut found = Vec::new();
     while let Some(piece) = pieces.next() {
-        // kubectl loses what is above a line that it cannot read.
+        // kubectl loses the document before an invalid separator line.
         let is_lost = match (&piece, pieces.peek()) {
             (Ok(Piece::Yaml(bytes)), Some(Err(at))) => bytes.end == *at,
             _ => false,
@@ -311,8 +312,8 @@ pub fn values(text: &str) -> Vec<Result<Value, Problem>> {
         .collect()
 }
 
-/// The document of a piece, with the byte from which its places count; `None` where there is none, or null,
-/// which kubectl passes over.
+/// Reads the document of a piece. Returns it with the byte offset to which its spans are relative. `None` for an empty
+/// or null document, which kubectl skips.
 fn read(
     source: &Arc<SourceText>,
     piece: Result<Piece, usize>,
@@ -335,7 +336,7 @@ fn read(
             let problem = problem(
                 source,
                 source.place(at),
-                "what follows `---` on its line is not read by kubectl",
+                "kubectl ignores text after `---` on the same line",
                 Some("begin a new line after `---`".to_owned()),
             );
             (Err(problem), at)
@@ -345,7 +346,7 @@ fn read(
     (read, base)
 }
 
-/// The problem in `text`, which begins at the byte `base` of the file.
+/// Returns the problem for a YAML error in `text`, which begins at byte `base` of the file.
 fn at_line_of(
     source: &Arc<SourceText>,
     base: usize,
@@ -372,7 +373,7 @@ fn problem(source: &Arc<SourceText>, place: Place, message: &str, help: Option<S
     }
 }
 
-/// Returns advice about a text that is not YAML.
+/// Returns a hint about invalid YAML.
 fn help(text: &str) -> Option<String> {
     text.contains("{{").then(|| {
         "this looks like a template; render it first, as in \
@@ -381,19 +382,17 @@ fn help(text: &str) -> Option<String> {
     })
 }
 
-/// A part of a file that is one document.
+/// A part of a file with one document.
 enum Piece {
-    /// The bytes of YAML.
+    /// The byte range of a YAML document.
     Yaml(Range<usize>),
-    /// The byte at which a document of JSON begins, which is read when it is its turn; or why it is none,
-    /// behind several that are.
+    /// The start of a JSON document as a byte offset, or the error of an invalid document after several valid ones.
     Json(Result<usize, goyaml::YamlError>),
 }
 
-/// The documents of a text, or the place of a line that begins with `---` and says more.
+/// Splits a text into documents. `Err` is the byte offset of a separator line `---` with other text.
 ///
-/// A text that begins with `{` is JSON, one document behind another, as far as that can be read; what follows
-/// one of them may be YAML.
+/// A text that begins with `{` is a sequence of JSON documents, which YAML may follow.
 fn pieces(text: &str, has_byte_order_mark: bool) -> Vec<Result<Piece, usize>> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -409,7 +408,7 @@ fn pieces(text: &str, has_byte_order_mark: bool) -> Vec<Result<Piece, usize>> {
                     found.push(Ok(Piece::Json(Err(error))));
                     return found;
                 }
-                Err(error) => match behind_json(text, start) {
+                Err(error) => match yaml_after_json(text, start) {
                     Some(next) => {
                         start = next;
                         break;
@@ -427,11 +426,12 @@ fn pieces(text: &str, has_byte_order_mark: bool) -> Vec<Result<Piece, usize>> {
     found
 }
 
-/// Where YAML begins in what is behind JSON, or in place of it: behind white space and the first line break;
-/// `None` where kubectl does not come so far, since it looks at four bytes at a time.
+/// Returns the start of YAML after JSON documents or in their place, after white space and the first line break.
+///
+/// Returns `None` if kubectl does not get there, since it peeks at four bytes at a time.
 ///
 /// Source: apimachinery `pkg/util/yaml/decoder.go` (`YAMLOrJSONDecoder.consumeWhitespace`).
-fn behind_json(text: &str, start: usize) -> Option<usize> {
+fn yaml_after_json(text: &str, start: usize) -> Option<usize> {
     const LOOKAHEAD: usize = 4;
     let rest = text.get(start..)?;
     for (at, character) in rest.char_indices() {
@@ -448,8 +448,9 @@ fn behind_json(text: &str, start: usize) -> Option<usize> {
     None
 }
 
-/// The bytes of the YAML documents of a text, cut at the lines that begin with `---`, whatever is above
-/// them; or the place of such a line that says more.
+/// Splits a text at the lines that begin with `---` into byte ranges of YAML documents.
+///
+/// `Err` is the byte offset of such a line with other text.
 fn yaml_pieces(
     text: &str,
     start: usize,
@@ -481,7 +482,7 @@ fn yaml_pieces(
     found
 }
 
-/// The items of a list, lists in it taken apart as well, and otherwise the document itself.
+/// Returns the items of a list and of nested lists, or else the document itself.
 fn items(mut node: Node, depth: usize) -> Vec<Node> {
     let text = |name| node.get(name).and_then(Node::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion").to_owned(), text("kind").to_owned());
@@ -495,7 +496,7 @@ fn items(mut node: Node, depth: usize) -> Vec<Node> {
         && let Some(Data::List(listed)) = entries.remove("items").map(|entry| entry.node.data)
     {
         let typed = listed.into_iter().map(|mut item| {
-            // The API server leaves out what the kind of the list says.
+            // The API server omits the kind of items, which follows from the kind of the list.
             if !item_kind.is_empty() && item.get("kind").is_none() {
                 item.set_text("apiVersion", &api_version);
                 item.set_text("kind", item_kind);
@@ -521,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_cut_at_separator_lines_and_counted() {
+    fn documents_are_split_at_separators_and_numbered() {
         let documents = read_all(
             "# above\n--- # first\na: 1\n---   \n# nothing but a comment\n---\nkind: FooList\n\
              apiVersion: v1\nitems: [{b: 2}, {kind: Bar}]\n---\nc: [\n---\nd: |\n  x\n---\n  e: 1",
@@ -551,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn a_separator_with_content_is_a_problem_of_its_own() {
+    fn documents_separator_with_text_is_a_problem() {
         let [Ok(first), Err(problem), Ok(last)] = &read_all("a: 1\n--- b: 2\nc: 3\n")[..] else {
             panic!("three parts")
         };
@@ -561,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn json_may_be_indented_by_tabs() {
+    fn documents_json_with_tabs_is_read() {
         let text = "{\n\t\"a\": [\n\t\t\"b\"\n\t]\n}";
         let source = SourceText::new("f.json".to_owned(), text.to_owned());
         let [Ok(document)] = &read_all(text)[..] else {
@@ -569,7 +570,7 @@ mod tests {
         };
         let place = document.place(&source, document.node.nearest("a[0]"));
         assert_eq!(place, Place { line: 3, column: 3 });
-        // YAML does not know surrogates; then everything is where the document is.
+        // YAML has no surrogate pairs, JSON does.
         let [Ok(document)] = &read_all("{\"a\": \"\\ud83d\\ude00\"}")[..] else {
             panic!("one document")
         };
@@ -577,7 +578,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_are_told() {
+    fn documents_template_has_hint() {
         let [Err(problem)] = &read_all("a: {{ .Values.x }}\nb: {{- y\n")[..] else {
             panic!("one problem")
         };

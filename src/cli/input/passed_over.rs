@@ -1,4 +1,4 @@
-//! Objects that a check passes over, by kind, and the kinds that are misspelt.
+//! Objects that a check skips, by kind, and misspelled kinds.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,30 +26,30 @@ const OTHERS: [&str; 2] = [
     "ValidatingWebhookConfiguration",
 ];
 
-/// How many objects of a kind were passed over, and where the first is.
+/// A skipped kind: the number of objects and the place of the first.
 #[derive(Clone, Debug)]
 pub struct PassedOver {
     /// The number of objects.
     pub n: usize,
-    /// The file of the first.
+    /// The file of the first object.
     pub source: Arc<SourceText>,
-    /// Its place.
+    /// The place of the first object.
     pub place: Place,
 }
 
-/// The objects that were passed over, by `apiVersion` and `kind`.
+/// The skipped objects, by `apiVersion` and `kind`.
 pub type ByKind = BTreeMap<(String, String), PassedOver>;
 
-/// The sort of a kind that is not checked.
+/// A classification of kinds that are not checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// One of another API, or one of the group that is not checked.
+    /// A kind of another API, or a kind of the group that is not checked.
     Other,
-    /// None that an API has, with the one that was meant if there is one like it.
+    /// A kind that no API has, with a similar known kind if there is one.
     Unknown(Option<&'static str>),
 }
 
-/// Tells kinds that no API has from those that are not checked.
+/// Classifies a kind that is not checked.
 pub(super) fn kind_of(api_version: &str, kind: &str) -> Kind {
     let (group, _) = GroupVersion::split(api_version);
     let item = kind.strip_suffix("List").unwrap_or(kind);
@@ -58,7 +58,7 @@ pub(super) fn kind_of(api_version: &str, kind: &str) -> Kind {
     }
     let meant = nearest(kind, CHECKED.into_iter().chain(OTHERS));
     let is_binding = kind.to_lowercase().contains("binding");
-    // Without `Policy` the name of a binding is nearer to that of a policy.
+    // Without `Policy`, the name of a binding is more similar to that of a policy.
     let meant = meant.map(|meant| match meant {
         "ValidatingAdmissionPolicy" if is_binding => "ValidatingAdmissionPolicyBinding",
         "MutatingAdmissionPolicy" if is_binding => "MutatingAdmissionPolicyBinding",
@@ -67,7 +67,7 @@ pub(super) fn kind_of(api_version: &str, kind: &str) -> Kind {
     if group == GROUP {
         return Kind::Unknown(meant);
     }
-    // Other groups have kinds of their own, unless group and kind are both misspelt.
+    // Other groups have their own kinds, unless both group and kind are misspelled.
     let is_near = group.is_empty() || nearest(group, std::iter::once(GROUP)).is_some();
     let meant = meant.filter(|meant| CHECKED.contains(meant) && is_near);
     match meant {
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn misspelt_kinds_are_told_from_others() {
+    fn kind_of_misspelled_kind_is_unknown() {
         let v1 = "admissionregistration.k8s.io/v1";
         let policy = Kind::Unknown(Some("ValidatingAdmissionPolicy"));
         assert_eq!(kind_of(v1, "ValidatingAdmisionPolicy"), policy);

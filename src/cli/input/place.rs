@@ -1,5 +1,4 @@
-//! Places in files: lines and columns of bytes, and of the code points of a text that is written as a
-//! YAML scalar.
+//! Places in files: lines and columns of bytes, and of the code points of YAML scalars.
 
 use std::ops::Range;
 
@@ -22,28 +21,27 @@ impl Place {
 /// The text of a file, by lines.
 #[derive(Debug)]
 pub struct SourceText {
-    /// The name, as its path was given or found; `<stdin>` for standard input.
+    /// The path of the file; `<stdin>` for standard input.
     pub name: String,
     text: String,
     has_byte_order_mark: bool,
-    /// True if each code point is a byte.
+    /// True if the text is ASCII, so that code points are bytes.
     is_ascii: bool,
     line_starts: Vec<usize>,
-    /// How many code points begin before each block of bytes: a file may have one line only, and thousands
-    /// of places in it.
+    /// The number of code points before each block of bytes, for files with a single long line and thousands of places.
     before_block: Vec<usize>,
 }
 
-/// The bytes after which code points are counted.
+/// The size of a block, in bytes.
 const BLOCK: usize = 1024;
 
-/// Reports whether a code point begins with the byte.
+/// Returns true if the byte starts a code point.
 fn is_start(byte: u8) -> bool {
     byte & 0b1100_0000 != 0b1000_0000
 }
 
 impl SourceText {
-    /// Indexes `text`; a byte order mark at its beginning is no part of it.
+    /// Indexes `text`, without its byte order mark.
     #[must_use]
     pub fn new(name: String, text: String) -> Self {
         let (text, has_byte_order_mark) = match text.strip_prefix('\u{feff}') {
@@ -75,19 +73,19 @@ impl SourceText {
         }
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Reports whether a byte order mark was before the text.
+    /// Returns true if the file has a byte order mark.
     #[must_use]
     pub fn has_byte_order_mark(&self) -> bool {
         self.has_byte_order_mark
     }
 
-    /// The place of the byte `byte`; what is beyond the end is at the end.
+    /// Returns the place of a byte offset, or the end if the offset is larger.
     #[must_use]
     pub fn place(&self, byte: usize) -> Place {
         let line = self.line_starts.partition_point(|start| *start <= byte);
@@ -103,7 +101,7 @@ impl SourceText {
         }
     }
 
-    /// How many code points begin before the byte `byte`.
+    /// Returns the number of code points before a byte offset.
     fn n_before(&self, byte: usize) -> usize {
         let byte = byte.min(self.text.len());
         if self.is_ascii {
@@ -116,10 +114,10 @@ impl SourceText {
         n_before + starts.count()
     }
 
-    /// The byte at which the code point `n` of the text begins; the end where there is none.
+    /// Returns the byte offset of the code point `n`, or the end of the text.
     fn byte_of(&self, n: usize) -> usize {
-        let behind = self.before_block.partition_point(|before| *before <= n);
-        let block = behind.saturating_sub(1);
+        let next_block = self.before_block.partition_point(|before| *before <= n);
+        let block = next_block.saturating_sub(1);
         let n_before = self.before_block.get(block).copied().unwrap_or(0);
         let rest = self.text.as_bytes().get(block * BLOCK..);
         let mut starts = rest.unwrap_or_default().iter().enumerate();
@@ -128,8 +126,9 @@ impl SourceText {
         found.map_or(self.text.len(), |(at, _)| block * BLOCK + at)
     }
 
-    /// The line `line`, from 1, without its line break: `max` code points of it, from the one at `skipped`
-    /// on.
+    /// Returns up to `max` code points of the line `line`, from 1, starting at the code point `skipped`.
+    ///
+    /// The result does not include the line break.
     #[must_use]
     pub fn part_of_line(&self, line: usize, skipped: usize, max: usize) -> &str {
         let start = line.checked_sub(1);
@@ -146,18 +145,18 @@ impl SourceText {
         part.strip_suffix('\r').unwrap_or(part)
     }
 
-    /// The line `line`, from 1, without its line break.
+    /// Returns the line `line`, from 1, without its line break.
     #[must_use]
     pub fn line(&self, line: usize) -> &str {
         self.part_of_line(line, 0, usize::MAX)
     }
 }
 
-/// The bytes at which the characters of `value` are written, from the beginning of the scalar in the bytes
-/// `span` of `source`, and that of its end.
+/// Returns the byte offsets of the characters of `value` and of its end, relative to the start of the scalar at `span`
+/// of `source`.
 ///
-/// A space that a line break is folded to is at that line break. The end is before the line breaks that
-/// end the text. Nothing is told of a text that is not written there.
+/// A space from a folded line break has the offset of the line break. The end is before trailing line breaks. The
+/// result is empty if the scalar at `span` is not `value`.
 #[must_use]
 pub fn locate(source: &str, span: &Range<usize>, style: Style, value: &str) -> Vec<usize> {
     let mut bytes = goyaml::written(source, span.clone(), style, value);
@@ -183,7 +182,7 @@ pub fn locate(source: &str, span: &Range<usize>, style: Style, value: &str) -> V
 mod tests {
     use super::*;
 
-    /// Checks that each character of `text` that is not blank is found where it stands.
+    /// Checks that `locate` finds the characters of a value that are not white space.
     #[track_caller]
     fn check(yaml: &str, marked: &str) {
         let read = goyaml::read(yaml, &mut goyaml::Copies::default());
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_are_found_in_all_styles() {
+    fn locate_supports_all_styles() {
         check("a: x == y", "x==y");
         check("a: x ==\n    y\n\n    z\nb: 1", "x==yz");
         check("a: 'it''s  é''\n  \n   b'", "it\'sé\'b");
@@ -226,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_behind_the_last_character() {
+    fn locate_ends_after_last_character() {
         let end = |raw: &str, style, value| locate(raw, &(0..raw.len()), style, value).pop();
         let literal = Style::Literal { indent: 2 };
         assert_eq!(end("x ==", Style::Plain, "x =="), Some(4));
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn places_count_code_points() {
+    fn place_counts_code_points() {
         let source = SourceText::new("f".to_owned(), "a\né: b\r\nc".to_owned());
         assert_eq!(source.place(0), Place::START);
         assert_eq!(source.place(4), Place { line: 2, column: 2 });
@@ -248,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_long_lines_are_found() {
+    fn part_of_line_supports_long_lines() {
         let long = "aé漢😀".repeat(1_000);
         let source = SourceText::new("f".to_owned(), format!("x\n{long}\r\ny"));
         for (skipped, max) in [(0, 3), (1_021, 7), (2_047, 2_048), (3_998, 9), (4_001, 5)] {

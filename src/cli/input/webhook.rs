@@ -1,5 +1,5 @@
-//! The webhooks of a configuration, each read as a policy that has its rules, selectors and match conditions, at their
-//! places, and nothing else.
+//! Converts the webhooks of a configuration to policies with their rules, selectors and match conditions. The locations
+//! are preserved.
 
 use goyaml::{Entry, Node};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
@@ -8,21 +8,21 @@ use serde_json::{Value, json};
 use super::{Object, decode};
 use crate::policy::webhooks::{CONSTRAINTS, SPEC};
 
-/// The webhooks of a configuration as they are written.
+/// Returns the nodes of the webhooks of a configuration.
 pub(in crate::cli) fn webhooks(configuration: &Object<Value>) -> &[Node] {
     let webhooks = configuration.document.node.get("webhooks");
     webhooks.map_or(&[], Node::items)
 }
 
-/// A webhook that is read as a policy.
+/// A webhook converted to a policy.
 pub(in crate::cli) struct Webhook {
-    /// The place among the webhooks of its configuration.
+    /// The index in its configuration.
     pub(in crate::cli) n: usize,
-    /// A policy with its rules, selectors and match conditions, and with its name.
+    /// A policy with the name, rules, selectors and match conditions of the webhook.
     pub(in crate::cli) policy: Object<ValidatingAdmissionPolicy>,
 }
 
-/// The webhooks of a configuration that can be read.
+/// Converts the webhooks of a configuration. Webhooks that cannot be decoded are left out.
 pub(in crate::cli) fn as_policies(configuration: &Object<Value>) -> Vec<Webhook> {
     let webhooks = webhooks(configuration).iter().enumerate();
     let read = |(n, webhook)| {
@@ -32,7 +32,7 @@ pub(in crate::cli) fn as_policies(configuration: &Object<Value>) -> Vec<Webhook>
     webhooks.filter_map(read).collect()
 }
 
-/// A policy with the rules, selectors and match conditions of a webhook, each at its place.
+/// Converts a webhook to a policy with its rules, selectors and match conditions, with their locations.
 pub(in crate::cli) fn as_policy(
     configuration: &Object<Value>,
     webhook: &Node,
