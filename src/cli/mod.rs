@@ -89,7 +89,7 @@ fn run_check(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Exit, CliError> {
-    let subjects = live::Plan::of(args)?;
+    let subjects = live::Plan::from_args(args)?;
     let plan = command::plan(args, &subjects.paths)?;
     let (report, told) = command::run(args, &plan, &mut io::stdin(), |input, crds| {
         if !subjects.is_live {

@@ -140,7 +140,7 @@ fn unlisted(gvr: &Gvr, n: u64, error: &Error) -> Gap {
         (false, n) => format!("{n} of them were audited, and the others not"),
     };
     Gap {
-        message: format!("{name} cannot be listed: {}", live::told(error)),
+        message: format!("{name} cannot be listed: {}", live::one_line(error)),
         help,
         is_fatal: true,
     }

@@ -1,6 +1,4 @@
-//! The way to an API server: kubectl's own flags, the client that they name, and in one line what goes wrong.
-//!
-//! Takes flags, a kubeconfig or the pod's service account. It knows nothing of what is read.
+//! Connects to an API server with the flags of kubectl, a kubeconfig or the pod's service account, and explains errors.
 
 mod overrides;
 
@@ -18,15 +16,15 @@ use crate::cluster::client::command_client;
 use crate::cluster::config;
 use crate::cluster::error::{Error, within};
 
-/// For how long an answer is awaited unless the flags say otherwise.
+/// Default timeout of a request.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// For how long where the flags name no limit: a day.
+/// Timeout if the flags disable it: a day.
 const NO_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Which cluster to read, and as whom: the flags that kubectl itself has.
+/// Flags that select the cluster and the user, with the names and meanings of kubectl's flags.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = "Connection, as of kubectl")]
+#[command(next_help_heading = "Connection, as in kubectl")]
 pub struct Connection {
     /// The kubeconfig [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]
     #[arg(long, value_name = "FILE")]
@@ -81,7 +79,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Reports whether a flag names a cluster or a user.
+    /// Returns true if a flag selects a cluster or a user.
     #[must_use]
     pub fn is_given(&self) -> bool {
         let Self {
@@ -124,22 +122,22 @@ impl Connection {
             || !act_as_groups.is_empty()
     }
 
-    /// For how long an answer is awaited.
+    /// Returns the timeout of a request.
     #[must_use]
     pub fn timeout(&self) -> Duration {
         self.request_timeout.unwrap_or(DEFAULT_TIMEOUT)
     }
 
-    /// The connection that the flags, the environment or the pod name, in this order.
+    /// Returns the configuration from the flags, the environment or the pod, in this order.
     async fn config(&self) -> Result<Config, CliError> {
-        match self.of_kubeconfig().await {
+        match self.kubeconfig_config().await {
             Ok(config) => Ok(config),
-            // Outside of a pod only the kubeconfig can be meant.
-            Err(why) => self.of_pod().ok_or(CliError::Kubeconfig(why)),
+            // Outside of a pod, the error is about the kubeconfig.
+            Err(why) => self.pod_config().ok_or(CliError::Kubeconfig(why)),
         }
     }
 
-    async fn of_kubeconfig(&self) -> Result<Config, String> {
+    async fn kubeconfig_config(&self) -> Result<Config, String> {
         let read = match &self.kubeconfig {
             Some(path) => config::read_kubeconfig(path),
             None => match config::default_kubeconfig() {
@@ -155,8 +153,10 @@ impl Connection {
         loaded.map_err(|error| reason(&error))
     }
 
-    /// The connection of a pod to its own API server, unless the flags name another, or what a pod does not have.
-    fn of_pod(&self) -> Option<Config> {
+    /// Returns the configuration of a pod for its own API server.
+    ///
+    /// Returns `None` if flags select a kubeconfig, certificate authority, context, cluster, user or server.
+    fn pod_config(&self) -> Option<Config> {
         let files = [&self.kubeconfig, &self.certificate_authority];
         let texts = [&self.context, &self.cluster, &self.user, &self.server];
         let is_named =
@@ -171,10 +171,10 @@ impl Connection {
         Some(config)
     }
 
-    /// A client of the cluster.
+    /// Creates a client for the cluster. It makes no request.
     ///
     /// # Errors
-    /// If there is no usable kubeconfig, or it has credentials that cannot be used.
+    /// Returns an error if there is no usable kubeconfig, or if its credentials cannot be used.
     pub(super) async fn connect(&self) -> Result<Connected, CliError> {
         let config = self.config().await?;
         let server = redacted(&config.cluster_url.to_string());
@@ -192,22 +192,22 @@ impl Connection {
     }
 }
 
-/// A client with what is said of it.
+/// A client with its address and timeout.
 #[derive(Clone)]
 pub(super) struct Connected {
     /// The client.
     pub(super) client: Client,
-    /// The API server's address, without the slash that every URI ends in.
+    /// The API server's address, without the trailing slash.
     pub(super) server: String,
-    /// For how long an answer is awaited.
+    /// The timeout of a request.
     pub(super) timeout: Duration,
 }
 
 impl Connected {
-    /// Runs a request within the time that the flags allow.
+    /// Runs a request with the timeout of the flags.
     ///
     /// # Errors
-    /// The errors of the request, and that no answer came in time.
+    /// Returns the errors of the request, or an error after the timeout.
     pub(super) async fn within<T, E>(
         &self,
         request: impl Future<Output = Result<T, E>>,
@@ -218,7 +218,7 @@ impl Connected {
         within(self.timeout, request).await
     }
 
-    /// Explains why policies cannot be read; `name` is the one that was asked for.
+    /// Converts an error of reading policies. `name` is the requested policy, if there is one.
     pub(super) fn explain(&self, error: &Error, name: Option<&str>) -> CliError {
         let server = self.server.clone();
         let (code, message, details) = match error {
@@ -239,8 +239,7 @@ impl Connected {
         match (code, name) {
             (401, _) => CliError::Unauthorized { server, reason },
             (403, _) => CliError::Forbidden(reason),
-            // A policy that does not exist is named in the answer's details; a resource that is not
-            // served has none.
+            // The response about a missing policy has details with its name; that about an unserved resource does not.
             (404, Some(name)) if details.is_some_and(|it| it.name == name) => {
                 CliError::NotFound(name.to_owned())
             }
@@ -250,22 +249,22 @@ impl Connected {
     }
 }
 
-/// Runs what asks a cluster, on this thread.
+/// Runs a future to completion on this thread.
 ///
 /// # Errors
-/// The errors of the work, and that the asynchronous runtime does not start.
+/// Returns the errors of the future, or an error if the asynchronous runtime cannot be started.
 pub(super) fn block_on<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(CliError::Runtime)?;
     let outcome = runtime.block_on(work);
-    // A name that is being looked up must not hold up the end.
+    // A pending DNS lookup must not delay the exit.
     runtime.shutdown_background();
     outcome
 }
 
-/// Reports whether there is no kubeconfig, rather than one that cannot be read.
+/// Returns true if the kubeconfig does not exist, false if it cannot be read for another reason.
 fn is_missing(error: &KubeconfigError) -> bool {
     match error {
         KubeconfigError::FindPath => true,
@@ -274,7 +273,7 @@ fn is_missing(error: &KubeconfigError) -> bool {
     }
 }
 
-/// Why there is no kubeconfig, in one line: what kube says, where it is not the path twice.
+/// Formats the error of a kubeconfig on one line, without repeating the path.
 fn reason(error: &KubeconfigError) -> String {
     match error {
         KubeconfigError::ReadConfig(error, path) => {
@@ -284,9 +283,9 @@ fn reason(error: &KubeconfigError) -> String {
             let mut text = one_line(&config::describe(error));
             let mut cause = error.source();
             while let Some(next) = cause {
-                let words = one_line(&redacted(&next.to_string()));
-                if !text.contains(&words) {
-                    text = format!("{text}: {words}");
+                let message = one_line(&redacted(&next.to_string()));
+                if !text.contains(&message) {
+                    text = format!("{text}: {message}");
                 }
                 cause = next.source();
             }
@@ -295,7 +294,7 @@ fn reason(error: &KubeconfigError) -> String {
     }
 }
 
-/// The last cause of an error: "connection refused" and not that a service failed.
+/// Returns the innermost cause of an error, such as "connection refused".
 pub(super) fn innermost(error: &kube::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(next) = cause.source() {
@@ -304,25 +303,25 @@ pub(super) fn innermost(error: &kube::Error) -> String {
     one_line(&redacted(&cause.to_string()))
 }
 
-/// A text of others in one line.
+/// Formats a text on one line.
 pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The time that `text` names: whole seconds, or numbers with units.
+/// Parses a timeout: whole seconds, or numbers with units.
 ///
 /// Source: client-go `tools/clientcmd/overrides.go`, `FlagTimeout`; Go `time`, `ParseDuration`.
 ///
 /// # Errors
-/// If it is none.
+/// Returns an error if the text is not a duration.
 fn timeout(text: &str) -> Result<Duration, String> {
-    let wrong = || {
-        "write seconds, or numbers with units, as in 30s or 1m30s; 0 is without limit".to_owned()
+    let invalid = || {
+        "expected seconds, or numbers with units, as in 30s or 1m30s; 0 means no limit".to_owned()
     };
     let parsed = if let Ok(seconds) = text.parse::<u64>() {
         Duration::from_secs(seconds)
     } else {
-        duration(text).ok_or_else(wrong)?
+        duration(text).ok_or_else(invalid)?
     };
     Ok(match parsed {
         Duration::ZERO => NO_TIMEOUT,
@@ -335,10 +334,10 @@ fn duration(text: &str) -> Option<Duration> {
     let mut seconds = 0.0;
     while !rest.is_empty() {
         let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
-        let (number, behind) = rest.split_at_checked(end)?;
+        let (number, after) = rest.split_at_checked(end)?;
         let number: f64 = number.parse().ok()?;
-        let end = behind.find(|c: char| c.is_ascii_digit() || c == '.');
-        let (unit, behind) = behind.split_at_checked(end.unwrap_or(behind.len()))?;
+        let end = after.find(|c: char| c.is_ascii_digit() || c == '.');
+        let (unit, after) = after.split_at_checked(end.unwrap_or(after.len()))?;
         seconds += number
             * match unit {
                 "ns" => 1e-9,
@@ -349,7 +348,7 @@ fn duration(text: &str) -> Option<Duration> {
                 "h" => 3600.0,
                 _ => return None,
             };
-        rest = behind;
+        rest = after;
     }
     (!text.is_empty()).then(|| Duration::try_from_secs_f64(seconds).unwrap_or(NO_TIMEOUT))
 }
@@ -379,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_policy_is_told_from_a_missing_api() {
+    fn explain_404_distinguishes_policy_and_api() {
         let missing = Status::failure("not found", "NotFound").with_code(404);
         let details = StatusDetails {
             name: "a".to_owned(),
@@ -403,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_say_what_to_ask_for() {
+    fn explain_403_lists_missing_permissions() {
         check(
             Status::failure("user \"ann\"\ncannot list", "Forbidden").with_code(403),
             None,
@@ -413,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_those_of_kubectl() {
+    fn timeout_accepts_durations_of_kubectl() {
         let seconds = |text: &str| timeout(text).map(|time| time.as_secs_f64());
         assert_eq!(seconds("7"), Ok(7.0));
         assert_eq!(seconds("1s"), Ok(1.0));

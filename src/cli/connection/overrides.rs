@@ -1,6 +1,4 @@
-//! A kubeconfig as the flags change it: which cluster and user it has, and what of these is another.
-//!
-//! Takes a kubeconfig that has been read, gives one with a single context. It reads no file.
+//! Applies the connection flags to a kubeconfig: selects the cluster and the user, and overrides their fields.
 //!
 //! Source: client-go `tools/clientcmd/client_config.go`, `getContext`, `getCluster`, `getAuthInfo`.
 
@@ -11,25 +9,25 @@ use kube::config::{
 
 use super::{Connection, reason};
 
-/// The name of what [`resolved`] makes.
+/// The name of the context, cluster and user in the result of [`resolved`].
 const NAME: &str = "kubectl-vap";
 
-/// The kubeconfig with one context: the one that `flags` name, or the current one, changed as they say.
+/// Returns a kubeconfig with a single context: the one that `flags` select, or the current one, with their overrides.
 ///
 /// # Errors
-/// If it does not have what the flags name, or names itself what it does not have.
+/// Returns an error if the kubeconfig does not have a context, cluster or user that the flags or the context refer to.
 pub(super) fn resolved(kubeconfig: Kubeconfig, flags: &Connection) -> Result<Kubeconfig, String> {
-    let said = |error: KubeconfigError| reason(&error);
+    let describe = |error: KubeconfigError| reason(&error);
     let current = kubeconfig.current_context.filter(|name| !name.is_empty());
     let mut context = match flags.context.clone().or(current) {
         Some(name) => {
             let mut contexts = kubeconfig.contexts.into_iter();
             let found = contexts.find(|of| of.name == name);
             let found = found.and_then(|of| of.context);
-            found.ok_or_else(|| said(KubeconfigError::LoadContext(name)))?
+            found.ok_or_else(|| describe(KubeconfigError::LoadContext(name)))?
         }
         None if flags.server.is_some() || flags.cluster.is_some() => Context::default(),
-        None => return Err(said(KubeconfigError::CurrentContextNotSet)),
+        None => return Err(describe(KubeconfigError::CurrentContextNotSet)),
     };
 
     let name = flags.cluster.as_ref().unwrap_or(&context.cluster);
@@ -37,7 +35,7 @@ pub(super) fn resolved(kubeconfig: Kubeconfig, flags: &Connection) -> Result<Kub
     let mut cluster = match found.and_then(|of| of.cluster) {
         Some(cluster) => cluster,
         None if flags.cluster.is_none() && flags.server.is_some() => Cluster::default(),
-        None => return Err(said(KubeconfigError::LoadClusterOfContext(name.clone()))),
+        None => return Err(describe(KubeconfigError::LoadClusterOfContext(name.clone()))),
     };
     change_cluster(&mut cluster, flags);
 
@@ -46,7 +44,7 @@ pub(super) fn resolved(kubeconfig: Kubeconfig, flags: &Connection) -> Result<Kub
     let found = users.find(|of| Some(&of.name) == name);
     let mut user = match (found.and_then(|of| of.auth_info), &flags.user) {
         (Some(user), _) => user,
-        (None, Some(name)) => return Err(format!("it has no user `{name}`")),
+        (None, Some(name)) => return Err(format!("no user `{name}`")),
         (None, None) => AuthInfo::default(),
     };
     change_user(&mut user, flags);
@@ -54,9 +52,9 @@ pub(super) fn resolved(kubeconfig: Kubeconfig, flags: &Connection) -> Result<Kub
         user.client_certificate.is_some() || user.client_certificate_data.is_some();
     let has_key = user.client_key.is_some() || user.client_key_data.is_some();
     match (has_certificate, has_key) {
-        (true, false) => return Err("the client certificate has no key: --client-key".to_owned()),
+        (true, false) => return Err("the client certificate has no key; set --client-key".to_owned()),
         (false, true) => {
-            return Err("the client key has no certificate: --client-certificate".to_owned());
+            return Err("the client key has no certificate; set --client-certificate".to_owned());
         }
         _ => {}
     }
@@ -87,7 +85,7 @@ pub(super) fn resolved(kubeconfig: Kubeconfig, flags: &Connection) -> Result<Kub
 }
 
 fn change_cluster(cluster: &mut Cluster, flags: &Connection) {
-    // A name that belongs to the certificate of one server does not to that of another.
+    // The TLS server name of the kubeconfig does not apply to another server.
     if flags.server.is_some() || flags.tls_server_name.is_some() {
         cluster.tls_server_name.clone_from(&flags.tls_server_name);
     }
@@ -110,7 +108,7 @@ fn change_cluster(cluster: &mut Cluster, flags: &Connection) {
     }
 }
 
-/// Changes what the flags change of `user`, whether it is of a kubeconfig or of a pod.
+/// Overrides the fields of a user with the flags.
 pub(super) fn change_user(user: &mut AuthInfo, flags: &Connection) {
     if let Some(token) = &flags.token {
         user.token = Some(token.clone().into());
@@ -135,7 +133,7 @@ pub(super) fn change_user(user: &mut AuthInfo, flags: &Connection) {
     }
 }
 
-/// The address with the scheme that it leaves out: `https` where something is said of TLS.
+/// Adds the scheme to an address without one: `https` if there is a TLS setting, else `http`.
 ///
 /// Source: client-go `rest/url_utils.go`, `defaultServerUrlFor`, `DefaultServerURL`.
 fn with_scheme(server: &str, cluster: &Cluster, user: &AuthInfo) -> String {
@@ -194,9 +192,9 @@ mod tests {
         serde_json::from_value(text).unwrap()
     }
 
-    /// The cluster and the user that the flags make of the kubeconfig.
+    /// Returns the cluster and the user after applying a command line.
     #[track_caller]
-    fn of(kubeconfig: Kubeconfig, line: &str) -> (Value, Value) {
+    fn overridden(kubeconfig: Kubeconfig, line: &str) -> (Value, Value) {
         let resolved = resolved(kubeconfig, &flags(line)).unwrap();
         let cluster = serde_json::to_value(resolved.clusters[0].cluster.clone().unwrap());
         let user = serde_json::to_value(resolved.auth_infos[0].auth_info.clone().unwrap());
@@ -204,17 +202,17 @@ mod tests {
     }
 
     #[test]
-    fn clusters_are_changed_as_kubectl_changes_them() {
+    fn resolved_overrides_cluster_as_kubectl() {
         let same = json!({
             "server": "https://one:6443", "certificate-authority-data": "Y2E=", "tls-server-name": "inside",
         });
-        assert_eq!(of(kubeconfig(), "").0, same);
+        assert_eq!(overridden(kubeconfig(), "").0, same);
         assert_eq!(
-            of(kubeconfig(), "--context two").0["server"],
+            overridden(kubeconfig(), "--context two").0["server"],
             "https://two:6443"
         );
         assert_eq!(
-            of(kubeconfig(), "--context two --cluster one").0["server"],
+            overridden(kubeconfig(), "--context two --cluster one").0["server"],
             "https://one:6443"
         );
         for (line, expect) in [
@@ -242,13 +240,13 @@ mod tests {
             ),
             ("--insecure-skip-tls-verify=false", same),
         ] {
-            assert_eq!(of(kubeconfig(), line).0, expect, "{line}");
+            assert_eq!(overridden(kubeconfig(), line).0, expect, "{line}");
         }
     }
 
     #[test]
-    fn users_are_changed_as_kubectl_changes_them() {
-        let user = |line: &str| of(kubeconfig(), line).1;
+    fn resolved_overrides_user_as_kubectl() {
+        let user = |line: &str| overridden(kubeconfig(), line).1;
         let token = user("--token t");
         assert_eq!(
             token,
@@ -268,14 +266,14 @@ mod tests {
     }
 
     #[test]
-    fn a_server_needs_no_kubeconfig() {
-        let (cluster, user) = of(Kubeconfig::default(), "--server x:1 --token t");
+    fn resolved_server_without_kubeconfig_succeeds() {
+        let (cluster, user) = overridden(Kubeconfig::default(), "--server x:1 --token t");
         assert_eq!(cluster, json!({"server": "http://x:1"}));
         assert_eq!(user, json!({"token": "t"}));
     }
 
     #[test]
-    fn what_is_not_there_is_said() {
+    fn resolved_missing_entry_fails() {
         for (line, expect) in [
             ("--context three", "failed to load current context: three"),
             (
@@ -283,7 +281,7 @@ mod tests {
                 "failed to load the cluster of context: three",
             ),
             ("--context gone", "failed to load the cluster of context: x"),
-            ("--user three", "it has no user `three`"),
+            ("--user three", "no user `three`"),
         ] {
             let error = resolved(kubeconfig(), &flags(line)).unwrap_err();
             assert_eq!(error, expect, "{line}");

@@ -192,7 +192,7 @@ async fn mutating(
             Ok(listed) => listed,
             Err(error) => {
                 asked.gaps.push(Gap {
-                    message: format!("the {plural} cannot be read: {}", live::told(&error)),
+                    message: format!("the {plural} cannot be read: {}", live::one_line(&error)),
                     help: format!(
                         "ask for `list` on {plural}.admissionregistration.k8s.io; without them objects are taken as \
                          they are before mutations"
@@ -257,7 +257,7 @@ pub(in crate::cli) async fn read(
         let listed = match served.mapper.resources_of_kind(&kind).next() {
             Some(resource) => all(connected, resource)
                 .await
-                .map_err(|error| live::told(&error)),
+                .map_err(|error| live::one_line(&error)),
             None if mapper.resources_of_kind(&kind).next().is_some() => Ok(Vec::new()),
             None => Err(format!(
                 "paramKind {} {} is not served",
@@ -280,7 +280,7 @@ pub(in crate::cli) async fn read(
         match all(connected, resource).await {
             Ok(listed) => around.namespaces = listed,
             Err(error) => asked.gaps.push(Gap {
-                message: format!("the namespaces cannot be read: {}", live::told(&error)),
+                message: format!("the namespaces cannot be read: {}", live::one_line(&error)),
                 help: "ask for `list` on namespaces; of each only its name is known".to_owned(),
                 is_fatal: true,
             }),
@@ -312,7 +312,7 @@ pub(in crate::cli) async fn read(
             // An aggregated API has none.
             Err(Error::Client(kube::Error::Api(status))) if status.code == 404 => {}
             Err(error) => asked.gaps.push(Gap {
-                message: format!("the CustomResourceDefinition {name} cannot be read: {}", live::told(&error)),
+                message: format!("the CustomResourceDefinition {name} cannot be read: {}", live::one_line(&error)),
                 help: "ask for `get` on customresourcedefinitions.apiextensions.k8s.io; its defaults are not set"
                     .to_owned(),
                 is_fatal: false,

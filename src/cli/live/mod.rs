@@ -1,8 +1,6 @@
-//! Facts about a cluster for a check: its policies and bindings as objects of the input, what it serves, the schemas,
-//! and its version.
+//! Reads a cluster for a check: policies and bindings as objects of the input, served APIs, schemas, and the version.
 //!
-//! Takes a connection and the names or the selector of policies, gives facts; the engine stays pure. What cannot be
-//! read is a gap, which a report names.
+//! The engine itself makes no requests. Data that cannot be read are gaps, which the report lists.
 
 pub(super) mod objects;
 mod others;
@@ -34,27 +32,27 @@ use crate::policy;
 use crate::policy::matching;
 use crate::schema::RestMapper;
 
-/// Requests at once.
+/// Maximum number of concurrent requests.
 const CONCURRENCY: usize = 6;
 
-/// The policies that are asked for.
+/// The requested policies.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Selection {
-    /// Those of these names; all where there are none.
+    /// The names of the policies; empty for all.
     pub(super) names: Vec<String>,
-    /// Those whose labels the selector selects.
+    /// The label selector.
     pub(super) selector: Option<String>,
 }
 
 impl Selection {
-    /// The selection, where it can be made.
+    /// Validates the selection.
     ///
     /// # Errors
-    /// If there are both names and a selector.
+    /// Returns an error if there are both names and a selector.
     pub(super) fn checked(self) -> Result<Self, CliError> {
         if self.selector.is_some() && !self.names.is_empty() {
-            let what = "names and a selector do not go together";
-            return Err(CliError::Usage(what.to_owned()));
+            let message = "names and a selector cannot be combined";
+            return Err(CliError::Usage(message.to_owned()));
         }
         Ok(self)
     }
@@ -64,18 +62,18 @@ impl Selection {
     }
 }
 
-/// Something that was needed and could not be read.
+/// Required data that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Gap {
-    /// The gap in one line.
+    /// The message, on one line.
     pub(super) message: String,
-    /// The consequence, or the remedy.
+    /// The consequence or the remedy.
     pub(super) help: String,
-    /// True if the check is not complete because of it.
+    /// True if it makes the check incomplete.
     pub(super) is_fatal: bool,
 }
 
-/// How many objects of the input are of files; those of the cluster follow them.
+/// The numbers of objects of the input that are from files. The objects of the cluster follow them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OfFiles {
     pub(super) policies: usize,
@@ -87,7 +85,7 @@ pub(super) struct OfFiles {
 }
 
 impl OfFiles {
-    fn of(input: &Input) -> Self {
+    fn new(input: &Input) -> Self {
         Self {
             policies: input.policies.len(),
             bindings: input.bindings.len(),
@@ -99,7 +97,7 @@ impl OfFiles {
     }
 }
 
-/// Without a cluster, all are.
+/// Counts all objects as objects of files, for a check without a cluster.
 impl Default for OfFiles {
     fn default() -> Self {
         Self {
@@ -113,39 +111,40 @@ impl Default for OfFiles {
     }
 }
 
-/// Which objects a cluster is asked for beside policies and their bindings.
+/// The objects to read from a cluster in addition to policies and their bindings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wider {
-    /// None: they are of no use, or are read by who asks.
+    /// None: they are not needed, or the caller reads them.
     Nothing,
-    /// Mutating policies and their bindings, configurations of webhooks, and CustomResourceDefinitions with rules.
+    /// Mutating policies and their bindings, webhook configurations, and CustomResourceDefinitions with rules.
     Admission,
 }
 
-/// A cluster that was asked, apart from what it serves; without an address none was.
+/// Data of a cluster, except for its APIs. The default is for a check without a cluster.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
     /// The address of the API server.
     pub(super) server: Option<String>,
-    /// The policies of the cluster that bindings name and that were not asked for.
+    /// The names of policies of the cluster that bindings refer to and that were not requested.
     pub(super) other_policies: BTreeSet<String>,
-    /// How many objects of the input are of files.
+    /// The numbers of objects of the input that are from files.
     pub(super) of_files: OfFiles,
-    /// True if all bindings of the policies are among the input.
+    /// True if the input has all bindings of its policies.
     pub(super) has_bindings: bool,
-    /// The mutating policies of the cluster that bindings may name and that were not asked for.
+    /// The names of mutating policies of the cluster that bindings may refer to and that were not requested.
     pub(super) other_mutating: BTreeSet<String>,
-    /// True if the mutating policies of the cluster, and the bindings of those of the input, are known.
+    /// True if the mutating policies of the cluster, and the bindings of those in the input, were read.
     pub(super) has_mutating_bindings: bool,
     /// The gaps.
     pub(super) gaps: Vec<Gap>,
 }
 
-/// Reads the policies of `selection`, where there is one, with all bindings that matter, and what is asked for beside
-/// them, into `input`; then what the policies and webhooks of `input` need.
+/// Reads policies, bindings and other objects of a cluster into `input`, and the APIs that the input needs.
+///
+/// It reads the policies of `selection`, if there is one, the bindings of all policies, and the objects of `wider`.
 ///
 /// # Errors
-/// If the cluster cannot be asked at all, or has none of the policies that were named.
+/// Returns an error if the cluster cannot be reached, or has none of the named policies.
 pub(super) async fn read(
     connected: &Connected,
     selection: Option<&Selection>,
@@ -153,7 +152,7 @@ pub(super) async fn read(
     wider: Wider,
 ) -> Result<(Asked, Served), CliError> {
     let mut gaps = Vec::new();
-    let of_files = OfFiles::of(input);
+    let of_files = OfFiles::new(input);
     if let Some(selection) = selection {
         for policy in policies(connected, selection, &mut gaps).await?.items {
             add(input, Kind::Policy, policy);
@@ -194,10 +193,10 @@ pub(super) async fn read(
     Ok((asked, served))
 }
 
-/// The policies that are asked for.
+/// Reads the selected policies.
 ///
 /// # Errors
-/// If none of them can be read.
+/// Returns an error if none of them can be read.
 pub(super) async fn policies(
     connected: &Connected,
     selection: &Selection,
@@ -207,20 +206,20 @@ pub(super) async fn policies(
         let listed = objects::list(connected, Kind::Policy, selection.selector.as_deref()).await;
         return listed.map_err(|error| connected.explain(&error, None));
     }
-    let asked = selection.names.iter().map(|name| async move {
-        let found = objects::get(connected, Kind::Policy, name).await;
-        found.map_err(|error| connected.explain(&error, Some(name)))
+    let requests = selection.names.iter().map(|name| async move {
+        let policy = objects::get(connected, Kind::Policy, name).await;
+        policy.map_err(|error| connected.explain(&error, Some(name)))
     });
-    let asked: Vec<_> = asked.collect();
-    let answers: Vec<_> = futures::stream::iter(asked)
+    let requests: Vec<_> = requests.collect();
+    let responses: Vec<_> = futures::stream::iter(requests)
         .buffered(CONCURRENCY)
         .collect()
         .await;
-    let mut found = Vec::new();
+    let mut policies = Vec::new();
     let mut first = None;
-    for (answer, name) in answers.into_iter().zip(&selection.names) {
-        match answer {
-            Ok(policy) => found.push(policy),
+    for (response, name) in responses.into_iter().zip(&selection.names) {
+        match response {
+            Ok(policy) => policies.push(policy),
             Err(error @ CliError::NotFound(_)) => {
                 gaps.push(Gap {
                     message: format!("the cluster has no ValidatingAdmissionPolicy `{name}`"),
@@ -233,17 +232,18 @@ pub(super) async fn policies(
         }
     }
     match first {
-        Some(error) if found.is_empty() => Err(error),
-        // A watch of them begins with a list.
+        Some(error) if policies.is_empty() => Err(error),
+        // Without a resource version, a watch begins with a list.
         _ => Ok(Listed {
-            items: found,
+            items: policies,
             resource_version: String::new(),
         }),
     }
 }
 
-/// Adds the bindings of the policies of `input`, and all where all policies are asked for; the answer are the
-/// policies that are in the cluster and not among the input.
+/// Adds the bindings of the policies of `input`, or all bindings if all policies are selected.
+///
+/// Returns the names of the policies that bindings refer to and that are only in the cluster.
 async fn bindings(
     connected: &Connected,
     selection: Option<&Selection>,
@@ -262,25 +262,25 @@ async fn bindings(
             for binding in listed.items {
                 let policy = binding.pointer("/spec/policyName").and_then(Value::as_str);
                 let is_of_input = policy.is_some_and(|name| policies.contains(name));
-                // A file says what the binding is going to be.
+                // A binding in a file replaces the one of the cluster.
                 if (is_all || is_of_input) && !own.contains(objects::name(&binding)) {
                     add(input, Kind::Binding, binding);
                 }
             }
         }
         Err(error) => gaps.push(Gap {
-            message: format!("the bindings of the cluster cannot be read: {}", told(&error)),
-            help: "ask for `list` on validatingadmissionpolicybindings.admissionregistration.k8s.io; nothing is said \
-                   of whether policies are bound, and by which params"
+            message: format!("the bindings of the cluster cannot be read: {}", one_line(&error)),
+            help: "get the permission `list` on validatingadmissionpolicybindings.admissionregistration.k8s.io; \
+                   bindings and their params are not checked"
                 .to_owned(),
             is_fatal: true,
         }),
     }
     let policies: BTreeSet<&str> = input.policies.iter().filter_map(|it| it.name()).collect();
-    let mut asked = BTreeSet::new();
+    let mut requested = BTreeSet::new();
     for binding in &input.bindings {
         let name = binding.value.spec.policy_name.as_str();
-        if name.is_empty() || policies.contains(name) || !asked.insert(name) {
+        if name.is_empty() || policies.contains(name) || !requested.insert(name) {
             continue;
         }
         match objects::get(connected, Kind::Policy, name).await {
@@ -291,9 +291,9 @@ async fn bindings(
             Err(error) => gaps.push(Gap {
                 message: format!(
                     "the policy `{name}` of the cluster cannot be read: {}",
-                    told(&error)
+                    one_line(&error)
                 ),
-                help: "a binding names it".to_owned(),
+                help: "a binding refers to it".to_owned(),
                 is_fatal: true,
             }),
         }
@@ -301,13 +301,13 @@ async fn bindings(
     others
 }
 
-/// Adds an object to the input, as the text that `kubectl get -o yaml` shows.
+/// Adds an object to the input, as the YAML that `kubectl get -o yaml` prints.
 pub(super) fn add(input: &mut Input, kind: Kind, object: Value) {
     let [_, _, singular] = kind.names();
     add_named(input, singular, object);
 }
 
-/// [`add`] for an object of any resource, by its singular name.
+/// Adds an object of any resource to the input, with the singular name of the resource in its file name.
 pub(super) fn add_named(input: &mut Input, singular: &str, mut object: Value) {
     let name = format!("{singular}/{}", objects::name(&object));
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
@@ -322,7 +322,7 @@ pub(super) fn add_named(input: &mut Input, singular: &str, mut object: Value) {
     input.add_live(file, Wanted::Policies);
 }
 
-/// Adds the group versions that policies name and that cannot be discovered.
+/// Adds gaps for the group versions that policies match and that cannot be discovered.
 fn undiscovered<'a>(
     policies: impl Iterator<Item = &'a ValidatingAdmissionPolicy>,
     mapper: &RestMapper,
@@ -355,21 +355,21 @@ fn undiscovered<'a>(
     for (group_version, reason) in touched {
         let is_fatal = named.contains(&group_version);
         let by = if is_fatal {
-            "name"
+            "list"
         } else {
             "match by a wildcard"
         };
         gaps.push(Gap {
-            message: format!("what {group_version} serves is not known: {reason}"),
+            message: format!("the resources of {group_version} are unknown: {reason}"),
             help: format!(
-                "`kubectl get apiservices` shows its state; what policies {by} of it is not checked"
+                "`kubectl get apiservices` shows its state; resources of it that policies {by} are not checked"
             ),
             is_fatal,
         });
     }
 }
 
-/// An error in one line.
-pub(super) fn told(error: &Error) -> String {
+/// Formats an error on one line.
+pub(super) fn one_line(error: &Error) -> String {
     super::connection::one_line(&error.to_string())
 }

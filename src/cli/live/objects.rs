@@ -1,4 +1,4 @@
-//! Objects of a cluster: lists in pieces, and single ones by name, as JSON.
+//! Reads objects of a cluster as JSON: lists page by page, and single objects by name.
 
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::core::discovery::ApiResource;
@@ -9,10 +9,10 @@ use crate::cli::input::POLICY_VERSION;
 use crate::cluster::error::Error;
 use crate::schema::{GroupVersion, rest_mapper};
 
-/// Objects asked for at once, so that a large cluster is read in bounded pieces.
+/// Number of objects per page.
 const PAGE_SIZE: u32 = 500;
 
-/// A kind that is read as it is.
+/// A kind that every cluster serves in a fixed version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum Kind {
     /// ValidatingAdmissionPolicy.
@@ -24,7 +24,7 @@ pub(in crate::cli) enum Kind {
 }
 
 impl Kind {
-    /// The kind, the resource, and the singular name of the resource.
+    /// Returns the kind, the resource, and the singular name of the resource.
     pub(super) fn names(self) -> [&'static str; 3] {
         match self {
             Self::Policy => [
@@ -45,7 +45,7 @@ impl Kind {
         }
     }
 
-    /// The apiVersion.
+    /// Returns the apiVersion.
     fn api_version(self) -> &'static str {
         match self {
             Self::Policy | Self::Binding => POLICY_VERSION,
@@ -67,14 +67,14 @@ impl Kind {
         Api::all_with(connected.client.clone(), &resource)
     }
 
-    /// An object as JSON; those of a list do not say what they are.
+    /// Converts an object to JSON, with the `apiVersion` and `kind` that items of lists do not have.
     pub(in crate::cli) fn json(self, object: DynamicObject) -> Result<Value, Error> {
         let [kind, ..] = self.names();
         json((self.api_version(), kind), object)
     }
 }
 
-/// An object of that apiVersion and kind as JSON.
+/// Converts an object to JSON, with its `apiVersion` and `kind`.
 fn json((api_version, kind): (&str, &str), object: DynamicObject) -> Result<Value, Error> {
     let value = serde_json::to_value(object);
     let mut value = value.map_err(|error| Error::Decode(error.to_string()))?;
@@ -85,34 +85,34 @@ fn json((api_version, kind): (&str, &str), object: DynamicObject) -> Result<Valu
     Ok(value)
 }
 
-/// A list with the version of the cluster that it is of.
+/// A list of objects with its resource version.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Listed {
-    /// The objects, in order of name.
+    /// The objects, sorted by name.
     pub(in crate::cli) items: Vec<Value>,
-    /// Where a watch begins.
+    /// The resource version at which a watch begins.
     pub(in crate::cli) resource_version: String,
 }
 
-/// All objects of the kind that the selector selects.
+/// Lists the objects of a kind that the selector selects.
 ///
 /// # Errors
-/// If they cannot be read.
+/// Returns an error if a request fails.
 pub(in crate::cli) async fn list(
     connected: &Connected,
     kind: Kind,
     selector: Option<&str>,
 ) -> Result<Listed, Error> {
-    list_of(connected, &kind.api(connected), selector, |object| {
+    list_pages(connected, &kind.api(connected), selector, |object| {
         kind.json(object)
     })
     .await
 }
 
-/// All objects of a resource that the selector selects, in order of name.
+/// Lists the objects of a resource that the selector selects, sorted by name.
 ///
 /// # Errors
-/// If they cannot be read.
+/// Returns an error if a request fails.
 pub(super) async fn list_resource(
     connected: &Connected,
     resource: &rest_mapper::ApiResource,
@@ -127,13 +127,13 @@ pub(super) async fn list_resource(
         plural: resource.gvr.resource.clone(),
     };
     let api: Api<DynamicObject> = Api::all_with(connected.client.clone(), &of_kind);
-    let listed = list_of(connected, &api, selector, |object| {
+    let listed = list_pages(connected, &api, selector, |object| {
         json((&api_version, kind), object)
     });
     listed.await.map(|listed| listed.items)
 }
 
-async fn list_of(
+async fn list_pages(
     connected: &Connected,
     api: &Api<DynamicObject>,
     selector: Option<&str>,
@@ -163,10 +163,10 @@ async fn list_of(
     Ok(listed)
 }
 
-/// The object of that name.
+/// Reads the object of a name.
 ///
 /// # Errors
-/// If it cannot be read, or there is none.
+/// Returns an error if the request fails or the object does not exist.
 pub(in crate::cli) async fn get(
     connected: &Connected,
     kind: Kind,
@@ -177,7 +177,7 @@ pub(in crate::cli) async fn get(
     kind.json(object)
 }
 
-/// The name of an object.
+/// Returns the name of an object.
 pub(in crate::cli) fn name(object: &Value) -> &str {
     let name = object.pointer("/metadata/name");
     name.and_then(Value::as_str).unwrap_or_default()

@@ -1,14 +1,14 @@
-//! Objects of a cluster that a check reads beside validating policies and their bindings: mutating policies and theirs,
-//! configurations of webhooks, and CustomResourceDefinitions with rules.
+//! Reads mutating policies and their bindings, webhook configurations, and CustomResourceDefinitions with rules from a
+//! cluster.
 //!
-//! What may not be read costs itself alone, and is said in a note: nothing else of the check depends on it.
+//! Missing permissions for these objects are only noted, since the rest of the check does not depend on them.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use super::objects::{self, list_resource};
-use super::{Gap, Selection, add_named, told};
+use super::{Gap, Selection, add_named, one_line};
 use crate::cli::connection::Connected;
 use crate::cli::input::Input;
 use crate::schema::RestMapper;
@@ -17,11 +17,11 @@ use crate::schema::rest_mapper::ApiResource;
 const GROUP: &str = "admissionregistration.k8s.io";
 const CRD_GROUP: &str = "apiextensions.k8s.io";
 
-/// The versions that are read, the best first.
+/// The versions that can be read, by preference.
 const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
 
-/// The names of the kinds of a resource, as messages have them.
-fn kinds_of(plural: &str) -> &'static str {
+/// Returns the plural of the kind of a resource, for messages.
+fn plural_kind(plural: &str) -> &'static str {
     match plural {
         "mutatingadmissionpolicies" => "MutatingAdmissionPolicies",
         "mutatingadmissionpolicybindings" => "MutatingAdmissionPolicyBindings",
@@ -31,20 +31,21 @@ fn kinds_of(plural: &str) -> &'static str {
     }
 }
 
-/// The keyword of a schema's rules, without which a definition has nothing to be judged.
+/// The keyword of a schema's validation rules. Definitions without it need not be checked.
 const RULES: &str = "x-kubernetes-validations";
 
-/// Facts about what was read.
+/// Facts about the mutating policies of the cluster.
 #[derive(Debug, Default)]
 pub(super) struct Others {
-    /// The mutating policies of the cluster that bindings name and that are not among the input.
+    /// The names of the mutating policies of the cluster.
     pub(super) other_policies: BTreeSet<String>,
-    /// True if all mutating policies, and all bindings of those of the input, are known.
+    /// True if all mutating policies of the cluster, and all bindings of those in the input, were read.
     pub(super) is_known: bool,
 }
 
-/// Adds to `input` what `selection` selects, and the bindings that matter; where there is no selection, the bindings of
-/// the mutating policies of files.
+/// Adds the objects of `selection` and the bindings of mutating policies to `input`.
+///
+/// Without a selection, it adds only the bindings of the mutating policies in files.
 pub(super) async fn read(
     connected: &Connected,
     selection: Option<&Selection>,
@@ -57,7 +58,7 @@ pub(super) async fn read(
         mapper,
         gaps,
     };
-    // Names are those of validating policies.
+    // The names of a selection are those of validating policies.
     let selection = selection.filter(|selection| selection.names.is_empty());
     let selector = selection.and_then(|selection| selection.selector.as_deref());
     let others = reading.mutating(selection, selector, input).await;
@@ -88,7 +89,7 @@ pub(super) async fn read(
     others
 }
 
-/// Kinds and names.
+/// Returns the kinds and names of objects.
 fn names<'a>(
     objects: impl Iterator<Item = (&'a str, Option<&'a str>)>,
 ) -> BTreeSet<(String, String)> {
@@ -114,7 +115,7 @@ impl Reading<'_> {
         if selection.is_none() && !is_needed {
             return Others::default();
         }
-        // Those that are not selected may be named by bindings.
+        // Bindings may refer to policies that are not selected.
         let resource = (GROUP, "mutatingadmissionpolicies");
         let all = self.list(resource, None).await;
         let selected = match (selection, selector) {
@@ -139,7 +140,7 @@ impl Reading<'_> {
         for binding in bindings.into_iter().flatten() {
             let policy = binding.pointer("/spec/policyName").and_then(Value::as_str);
             let is_of_input = policy.is_some_and(|name| policies.contains(name));
-            // A file says what the binding is going to be.
+            // A binding in a file replaces the one of the cluster.
             if (is_all || is_of_input) && !own.contains(objects::name(&binding)) {
                 add_named(input, "mutatingadmissionpolicybinding", binding);
             }
@@ -151,8 +152,9 @@ impl Reading<'_> {
         }
     }
 
-    /// The objects of a resource in the best version that is served: none where it is not served, nothing where they
-    /// may not be read.
+    /// Lists the objects of a resource in the preferred served version.
+    ///
+    /// The list is empty if the resource is not served. Returns `None` if the request fails.
     async fn list(
         &mut self,
         (group, plural): (&str, &str),
@@ -168,13 +170,13 @@ impl Reading<'_> {
         match list_resource(self.connected, resource, selector).await {
             Ok(listed) => Some(listed),
             Err(error) => {
-                let kinds = kinds_of(plural);
+                let kinds = plural_kind(plural);
                 self.gaps.push(Gap {
                     message: format!(
                         "the {kinds} of the cluster cannot be read: {}",
-                        told(&error)
+                        one_line(&error)
                     ),
-                    help: format!("ask for `list` on {plural}.{group}; they are not checked"),
+                    help: format!("get the permission `list` on {plural}.{group}; the objects are not checked"),
                     is_fatal: false,
                 });
                 None
@@ -183,7 +185,7 @@ impl Reading<'_> {
     }
 }
 
-/// The names of the mutating policies of the input.
+/// Returns the names of the mutating policies of the input.
 fn policies(input: &Input) -> BTreeSet<String> {
     let policies = input.mutating_policies.iter();
     let names = policies.filter_map(|policy| policy.shared.name().map(str::to_owned));

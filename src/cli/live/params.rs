@@ -1,4 +1,4 @@
-//! The bindings of the policies of the input, and whether the params are there that they refer to.
+//! Reads the state of bindings and params for the policies of the input.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use kube::core::{Selector, discovery};
 use serde_json::Value;
 
 use super::objects::{self, Kind};
-use super::{Gap, told};
+use super::{Gap, one_line};
 use crate::cli::connection::Connected;
 use crate::cli::input::Input;
 use crate::cluster::error::Error;
@@ -18,16 +18,16 @@ use crate::schema::{Gvk, RestMapper};
 use crate::status::bindings::BindingsState;
 use crate::status::compute::{NotServed, ParamsState};
 
-/// How a policy is bound in a cluster.
+/// The bindings and params of a policy in a cluster.
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct Bound {
-    /// Its bindings.
+    /// The state of the bindings.
     pub(in crate::cli) bindings: BindingsState,
-    /// The params that they refer to.
+    /// The state of the params to which they refer.
     pub(in crate::cli) params: ParamsState,
 }
 
-/// Looks for the params that the bindings of each policy refer to, by the name of the policy.
+/// Reads the params of each policy's bindings. Returns the state by the name of the policy.
 pub(super) async fn bound(
     connected: &Connected,
     input: &Input,
@@ -66,7 +66,7 @@ pub(super) async fn bound(
     all
 }
 
-/// Why paramKinds of the policies that nothing serves are not served, where a CustomResourceDefinition tells.
+/// Returns the reasons for which paramKinds of the policies are not served, if a CustomResourceDefinition defines them.
 pub(super) async fn unserved(
     connected: &Connected,
     input: &Input,
@@ -81,21 +81,24 @@ pub(super) async fn unserved(
             && !incomplete.any(|(of, _)| *of == gvk.api_version())
     };
     let kinds: BTreeSet<Gvk> = kinds.filter(is_unknown).collect();
-    let mut found = BTreeMap::new();
+    let mut reasons = BTreeMap::new();
     if kinds.is_empty() {
-        return found;
+        return reasons;
     }
     let crds = match objects::list(connected, Kind::Crd, None).await {
         Ok(listed) => listed.items,
         Err(error) => {
             gaps.push(Gap {
-                message: format!("the CustomResourceDefinitions of the cluster cannot be read: {}", told(&error)),
-                help: "ask for `list` on customresourcedefinitions.apiextensions.k8s.io; whether one defines a \
-                       paramKind that is not served is not told"
+                message: format!(
+                    "the CustomResourceDefinitions of the cluster cannot be read: {}",
+                    one_line(&error)
+                ),
+                help: "get the permission `list` on customresourcedefinitions.apiextensions.k8s.io; the reason for \
+                       which a paramKind is not served is unknown"
                     .to_owned(),
                 is_fatal: true,
             });
-            return found;
+            return reasons;
         }
     };
     for gvk in kinds {
@@ -104,19 +107,19 @@ pub(super) async fn unserved(
                 && crd.pointer("/spec/names/kind").and_then(Value::as_str)
                     == Some(gvk.kind.as_str())
         };
-        // One that is established serves the kind, whatever others define.
+        // Prefers an established definition.
         let mut of_kind: Vec<&Value> = crds.iter().filter(defines).collect();
         of_kind
             .sort_by_key(|crd| condition(crd, "Established").is_none_or(|(is_true, _)| !is_true));
         if let Some(crd) = of_kind.first() {
-            let why = not_served(crd, &gvk);
-            found.insert(gvk, why);
+            let reason = not_served(crd, &gvk);
+            reasons.insert(gvk, reason);
         }
     }
-    found
+    reasons
 }
 
-/// Why the version of the kind that a CRD defines is not served.
+/// Returns the reason for which a version of a kind of a CRD is not served.
 fn not_served(crd: &Value, gvk: &Gvk) -> NotServed {
     let name = objects::name(crd).to_owned();
     let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
@@ -146,7 +149,7 @@ fn not_served(crd: &Value, gvk: &Gvk) -> NotServed {
     }
 }
 
-/// A condition of a CRD: true or not, and its message.
+/// Returns the status, true or not, and the message of a condition of a CRD.
 fn condition(crd: &Value, type_: &str) -> Option<(bool, String)> {
     let conditions = crd.pointer("/status/conditions")?.as_array()?;
     let of_type = |condition: &&Value| condition.get("type").and_then(Value::as_str) == Some(type_);
@@ -160,7 +163,7 @@ fn condition(crd: &Value, type_: &str) -> Option<(bool, String)> {
     Some((text("status") == "True", text("message").to_owned()))
 }
 
-/// The state of the params that the bindings refer to.
+/// Reads the state of the params to which the bindings refer.
 async fn params(
     connected: &Connected,
     bindings: &[&ValidatingAdmissionPolicyBinding],
@@ -180,13 +183,13 @@ async fn params(
             }
             Ok(false) => {}
             Err(error) => {
-                let reason = told(&error);
+                let reason = one_line(&error);
                 let name = binding.metadata.name.as_deref().unwrap_or_default();
                 let resource = &resource.gvr.resource;
                 gaps.push(Gap {
                     message: format!("the params of binding {name} cannot be read: {reason}"),
                     help: format!(
-                        "ask for `list` on {resource}; nothing is said of whether they exist"
+                        "get the permission `list` on {resource}; missing params are not reported"
                     ),
                     is_fatal: true,
                 });
@@ -203,7 +206,7 @@ async fn params(
     })
 }
 
-/// Reports whether there are params that the binding refers to.
+/// Returns true if params exist to which the binding refers.
 async fn has_params(
     connected: &Connected,
     binding: &ValidatingAdmissionPolicyBinding,
@@ -218,7 +221,7 @@ async fn has_params(
     }
     if let Some(selector) = &reference.selector {
         let Ok(selector) = Selector::try_from(selector.clone()) else {
-            // What the API server cannot use is told of the binding.
+            // An invalid selector has its own finding.
             return Ok(false);
         };
         params = params.labels_from(&selector);
@@ -238,7 +241,7 @@ async fn has_params(
         None => Api::all_with(client, &kind),
     };
     let mut listed = connected.within(api.list_metadata(&params)).await?;
-    // A page may be empty although more follow.
+    // An empty page may be followed by others.
     while listed.items.is_empty() {
         match listed.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => {

@@ -1,4 +1,4 @@
-//! The parts of a `check`: which files, and which policies of which cluster, if any.
+//! The input of `check`: files, and policies of a cluster.
 
 use std::path::PathBuf;
 
@@ -8,32 +8,33 @@ use crate::cli::connection::Connection;
 use crate::cli::error::CliError;
 use crate::cli::names;
 
-/// The parts of a check.
+/// The input of a check.
 #[derive(Clone, Debug, Default)]
 pub(in crate::cli) struct Plan {
     /// Files and directories.
     pub(in crate::cli) paths: Vec<PathBuf>,
-    /// True if a cluster is asked.
+    /// True if a cluster is used.
     pub(in crate::cli) is_live: bool,
-    /// The policies of the cluster that are checked, if any are.
+    /// The policies of the cluster to check, if there are any.
     pub(in crate::cli) selection: Option<Selection>,
 }
 
 impl Plan {
-    /// The parts that the arguments name.
+    /// Returns the input that the arguments select.
     ///
     /// # Errors
-    /// If they name nothing, or what does not go together.
-    pub(in crate::cli) fn of(args: &CheckArgs) -> Result<Self, CliError> {
+    /// Returns an error if the arguments select nothing or cannot be combined.
+    pub(in crate::cli) fn from_args(args: &CheckArgs) -> Result<Self, CliError> {
         let given: Vec<PathBuf> = args.paths.iter().chain(&args.static_dir).cloned().collect();
         Self::new(&given, args.selector.as_ref(), args.live, &args.connection)
     }
 
-    /// The parts that paths and names, a selector, and the flags of a connection name; the first path says whether
-    /// names without a type follow.
+    /// Returns the input that paths and names, a selector, and the flags of a connection select.
+    ///
+    /// If the first path is a resource name, the others are names of policies.
     ///
     /// # Errors
-    /// If they name nothing, or what does not go together.
+    /// Returns an error if the arguments select nothing or cannot be combined.
     pub(in crate::cli) fn new(
         given: &[PathBuf],
         selector: Option<&String>,
@@ -58,14 +59,14 @@ impl Plan {
         };
         let is_live = live || connection.is_given() || selector.is_some() || !named.is_empty();
         if paths.is_empty() && !is_live {
-            let what = "name files or directories, or write --live for the policies of a cluster";
-            return Err(CliError::Usage(what.to_owned()));
+            let message = "no input: pass files or directories, or --live for the policies of a cluster";
+            return Err(CliError::Usage(message.to_owned()));
         }
-        let takes_policies = paths.is_empty() || selector.is_some() || !named.is_empty();
+        let reads_policies = paths.is_empty() || selector.is_some() || !named.is_empty();
         Ok(Self {
             paths,
             is_live,
-            selection: takes_policies.then(|| selection.checked()).transpose()?,
+            selection: reads_policies.then(|| selection.checked()).transpose()?,
         })
     }
 }
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
     use crate::cli::args::{Args, Command};
 
-    /// The plan of a command line: files, whether a cluster is asked, names of policies, a selector.
+    /// Checks the plan of a command line: files, `live` or `offline`, names of policies, and the selector.
     #[track_caller]
     fn check(arguments: &str, expect: &str) {
         let words = ["kubectl-vap", "check"]
@@ -87,7 +88,7 @@ mod tests {
         let Command::Check(args) = &args.command else {
             panic!("{args:?}")
         };
-        let found = match Plan::of(args) {
+        let found = match Plan::from_args(args) {
             Err(error) => format!("error: {error}"),
             Ok(plan) => {
                 let paths: Vec<_> = plan
@@ -104,9 +105,9 @@ mod tests {
     }
 
     #[test]
-    fn files_are_told_from_policies_of_a_cluster() {
+    fn from_args_distinguishes_files_and_policies() {
         check("src Cargo.toml", "src Cargo.toml offline None");
-        check("", "error: name files");
+        check("", "error: no input: pass files");
         check("--live", r#" live Some(("", None))"#);
         check("--context x", r#" live Some(("", None))"#);
         check("--as ann", r#" live Some(("", None))"#);

@@ -1,4 +1,4 @@
-//! The schemas that policies need of a cluster, from the OpenAPI v3 documents that it publishes.
+//! Reads the schemas that policies need from the OpenAPI v3 documents of a cluster.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -6,7 +6,7 @@ use futures::StreamExt as _;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::Value;
 
-use super::{Bound, CONCURRENCY, Gap, told};
+use super::{Bound, CONCURRENCY, Gap, one_line};
 use crate::cel::decls::Version;
 use crate::cli::connection::Connected;
 use crate::cli::error::CliError;
@@ -21,27 +21,27 @@ use crate::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
 use crate::schema::{Builtin, Crd, GroupVersion, Gvk, Interner, RestMapper};
 use crate::status::compute::NotServed;
 
-/// The resources that a cluster serves, and the schemas of those that were asked for.
+/// The resources that a cluster serves, and the schemas of those that the input needs.
 #[derive(Debug)]
 pub(in crate::cli) struct Served {
     /// The cluster's version, `1.36`.
     pub(in crate::cli) kubernetes: String,
-    /// The version whose functions its API server has; `None` where that is not known.
+    /// The supported version closest to the cluster's. `None` if the cluster's version is unknown.
     pub(in crate::cli) version: Option<Version>,
     /// The resources.
     pub(in crate::cli) mapper: RestMapper,
-    /// How the policies of the input are bound, by name.
+    /// The bindings and params of the policies of the input, by the name of the policy.
     pub(in crate::cli) bound: BTreeMap<String, Bound>,
-    /// Why paramKinds that a CRD of the cluster defines are not served.
+    /// The reasons for which paramKinds that a CRD of the cluster defines are not served.
     pub(in crate::cli) unserved: BTreeMap<Gvk, NotServed>,
-    /// The types.
+    /// The parsed schemas.
     schemas: SchemaSet,
-    /// The schemas of custom resources as they are published.
+    /// The schemas of custom resources in JSON.
     published: HashMap<Gvk, Value>,
 }
 
 impl Served {
-    /// The schema of a custom resource as it is published, which is as it was written.
+    /// Returns the published schema of a custom resource, which equals the one in its definition.
     ///
     /// Source: apiextensions-apiserver `pkg/controller/openapi/builder/builder.go`, `BuildOpenAPIV3`.
     pub(in crate::cli) fn published(&self, gvk: &Gvk) -> Option<&Value> {
@@ -55,10 +55,10 @@ impl SchemaResolver for Served {
     }
 }
 
-/// Reads the version, the index, and the documents of what `policies` match.
+/// Reads the version of the cluster, the index of schemas, and the documents that `policies` need.
 ///
 /// # Errors
-/// If the cluster does not answer, or the built-in data are broken.
+/// Returns an error if the cluster does not respond, or if the built-in schemas cannot be read.
 pub(super) async fn read<'a>(
     connected: &Connected,
     policies: impl Iterator<Item = &'a ValidatingAdmissionPolicy> + Clone,
@@ -86,32 +86,32 @@ pub(super) async fn read<'a>(
     let index = match index {
         Ok(index) => index.unwrap_or_default(),
         Err(error) => {
-            let reason = told(&error);
+            let reason = one_line(&error);
             for group_version in needed {
                 served.schemas.add_unavailable(group_version, &*reason);
             }
             gaps.push(Gap {
-                message: format!("the index of schemas, /openapi/v3, cannot be read: {reason}"),
+                message: format!("the schema index /openapi/v3 cannot be read: {reason}"),
                 help: "no types are checked".to_owned(),
                 is_fatal: true,
             });
             return Ok(served);
         }
     };
-    let wanted: Vec<_> = needed
+    let documents: Vec<_> = needed
         .into_iter()
         .filter_map(|group_version| index.get_key_value(&group_version))
         .collect();
-    let asked = wanted
+    let requests = documents
         .into_iter()
         .map(|(group_version, address)| async move {
             (group_version, document(connected, address).await)
         });
-    let asked: Vec<_> = asked.collect();
-    let mut answers = futures::stream::iter(asked).buffered(CONCURRENCY);
+    let requests: Vec<_> = requests.collect();
+    let mut responses = futures::stream::iter(requests).buffered(CONCURRENCY);
     let mut interner = Interner::default();
-    while let Some((group_version, answer)) = answers.next().await {
-        let parsed = answer.and_then(|document| {
+    while let Some((group_version, response)) = responses.next().await {
+        let parsed = response.and_then(|document| {
             let parsed = OpenApiDocument::parse(&document.body);
             Ok((
                 parsed.map_err(|error| Error::Decode(error.to_string()))?,
@@ -127,7 +127,7 @@ pub(super) async fn read<'a>(
                 }
             }
             Err(error) => {
-                let reason = told(&error);
+                let reason = one_line(&error);
                 served
                     .schemas
                     .add_unavailable(group_version.clone(), &*reason);
@@ -142,7 +142,7 @@ pub(super) async fn read<'a>(
     Ok(served)
 }
 
-/// The resources of the cluster, those of `crds` in the place of its own.
+/// Returns the resources of the cluster, in which those of `crds` take precedence.
 pub(in crate::cli) fn with_crds<'a>(
     mapper: &RestMapper,
     crds: impl Iterator<Item = &'a Crd>,
@@ -152,16 +152,16 @@ pub(in crate::cli) fn with_crds<'a>(
     RestMapper::new(resources)
 }
 
-/// The document at `address`, or where it is now: its address has a hash of its content.
+/// Reads the document at `address`, or after a redirect the current document: addresses contain a hash of the content.
 async fn document(connected: &Connected, address: &str) -> Result<http::Document, Error> {
     let get = async |address: &str| {
         let read = http::get(&connected.client, address, "application/json", None);
         let read = connected.within(read).await?;
-        let gone = || Error::Status {
+        let not_modified = || Error::Status {
             code: 304,
             message: String::new(),
         };
-        read.ok_or_else(gone)
+        read.ok_or_else(not_modified)
     };
     match get(address).await {
         Err(Error::Status {
@@ -172,7 +172,7 @@ async fn document(connected: &Connected, address: &str) -> Result<http::Document
     }
 }
 
-/// The version of the cluster as it is shown, and that of the functions that its API server has.
+/// Reads the version of the cluster. Returns it as text, and the supported version closest to it.
 async fn version(
     connected: &Connected,
     gaps: &mut Vec<Gap>,
@@ -184,7 +184,7 @@ async fn version(
             gaps.push(Gap {
                 message: format!(
                     "the version of the cluster cannot be read: {}",
-                    told(&error)
+                    one_line(&error)
                 ),
                 help: format!("expressions are checked for {LATEST}"),
                 is_fatal: true,
@@ -193,7 +193,7 @@ async fn version(
         }
         Err(error) => return Err(connected.explain(&error, None)),
     };
-    // Some vendors write `30+`.
+    // Some vendors append a plus sign, as in `30+`.
     let number = |text: &str| {
         let end = text.find(|c: char| !c.is_ascii_digit());
         text.get(..end.unwrap_or(text.len()))?.parse::<u16>().ok()
@@ -201,7 +201,7 @@ async fn version(
     let (Some(major), Some(minor)) = (number(&info.major), number(&info.minor)) else {
         gaps.push(Gap {
             message: format!(
-                "the version of the cluster, `{}`, is not known",
+                "the version of the cluster cannot be parsed: `{}`",
                 info.git_version
             ),
             help: format!("expressions are checked for {LATEST}"),
@@ -213,7 +213,7 @@ async fn version(
     if !(OLDEST..=LATEST).contains(&version) {
         gaps.push(Gap {
             message: format!(
-                "the cluster is Kubernetes {version}, and known are {OLDEST} to {LATEST}"
+                "the cluster is Kubernetes {version}, but supported are {OLDEST} to {LATEST}"
             ),
             help: format!(
                 "expressions are checked for {}",
@@ -225,7 +225,7 @@ async fn version(
     Ok((version.to_string(), Some(version.clamp(OLDEST, LATEST))))
 }
 
-/// The group versions whose documents have the schemas of what the policies match.
+/// Returns the group versions whose documents contain the schemas that the policies need.
 fn needed<'a>(
     policies: impl Iterator<Item = &'a ValidatingAdmissionPolicy>,
     mapper: &RestMapper,
@@ -233,7 +233,7 @@ fn needed<'a>(
     let mut needed = BTreeSet::new();
     for policy in policies {
         let kinds = matching::kinds(policy, mapper);
-        // The kind of a subresource is described where the resource is: `Scale` in `apps/v1`.
+        // The kind of a subresource is in the document of the resource: `Scale` in `apps/v1`.
         let matched = matching::resolve(policy, mapper).resources.into_iter();
         let matched = matched.filter(|resource| kinds.binary_search(&resource.gvk).is_ok());
         needed.extend(matched.map(|resource| resource.gvr.group_version()));
@@ -243,10 +243,10 @@ fn needed<'a>(
     needed
 }
 
-/// Adds the schemas of a document that are not Kubernetes' own, as they are published.
+/// Adds the schemas of a document that are not built in.
 fn publish(body: &[u8], builtin: &Builtin, published: &mut HashMap<Gvk, Value>) {
     let Ok(mut document) = serde_json::from_slice::<Value>(body) else {
-        // The types of the document were read, so that this cannot be.
+        // Unreachable, since the document was parsed before.
         return;
     };
     let schemas = document.pointer_mut("/components/schemas");
@@ -256,7 +256,7 @@ fn publish(body: &[u8], builtin: &Builtin, published: &mut HashMap<Gvk, Value>) 
             .and_then(Value::as_array)
             .map_or(&[][..], Vec::as_slice)
         else {
-            // Kinds that many groups have, such as DeleteOptions.
+            // Skips kinds of many groups, such as DeleteOptions.
             continue;
         };
         let text = |key| kind.get(key).and_then(Value::as_str).unwrap_or_default();
