@@ -1,4 +1,4 @@
-//! Cells and columns of tables: what they show of a policy or a condition, in which colour, and a line of them.
+//! Cells, columns and lines of tables of policies and conditions.
 
 use std::fmt::Write as _;
 
@@ -9,12 +9,12 @@ use crate::cli::report::{ConditionReport, PolicyReport, State};
 use crate::cli::terminal::Terminal;
 use crate::cli::text::{clean, cut, width};
 
-/// Columns between two cells.
+/// Width of the gap between two cells.
 pub(super) const GAP: usize = 2;
-/// The longest reason or foreign condition type shown, in columns.
+/// Maximum width of a reason or a foreign condition type, in columns.
 const MAX_WORD: usize = 40;
 
-/// A column of the table, all but the name.
+/// A column of the table, except for the name.
 #[derive(Debug)]
 pub(super) struct Column {
     pub(super) heading: String,
@@ -23,7 +23,7 @@ pub(super) struct Column {
 }
 
 impl Column {
-    /// As wide as its widest cell.
+    /// Returns a column that is as wide as its widest cell.
     pub(super) fn new(heading: &str, cells: Vec<Cell>) -> Self {
         let widest = cells
             .iter()
@@ -38,14 +38,14 @@ impl Column {
     }
 }
 
-/// The content of one place of the table, already harmless.
+/// A cell of a table, with sanitized text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cell {
     text: String,
     paint: Paint,
 }
 
-/// The meaning of a cell, and so its colour.
+/// The meaning of a cell, which determines its color.
 #[derive(Clone, Copy, Debug, Default)]
 enum Paint {
     #[default]
@@ -56,7 +56,7 @@ enum Paint {
 }
 
 impl Cell {
-    /// A cell without a colour.
+    /// Returns a cell without a color.
     pub(super) fn plain(text: &str) -> Self {
         Self {
             text: text.to_owned(),
@@ -64,7 +64,7 @@ impl Cell {
         }
     }
 
-    /// The text, with colour where the terminal has it.
+    /// Returns the text, colored if the terminal supports it.
     pub(super) fn painted(&self, terminal: Terminal) -> String {
         let code = match self.paint {
             Paint::Plain => None,
@@ -79,7 +79,7 @@ impl Cell {
     }
 }
 
-/// One line of the table, without white space at its end.
+/// Writes one line of the table, without trailing white space.
 pub(super) fn line(
     out: &mut String,
     name: &str,
@@ -100,7 +100,7 @@ pub(super) fn line(
     out.push('\n');
 }
 
-/// The cell below READY.
+/// Returns the cell of the column READY.
 pub(super) fn state_cell(policy: &PolicyReport) -> Cell {
     match (policy.state, policy.ready()) {
         (State::Stale, _) => Cell {
@@ -115,7 +115,7 @@ pub(super) fn state_cell(policy: &PolicyReport) -> Cell {
     }
 }
 
-/// The status of a condition. True is the healthy side of every condition of ours.
+/// Returns a cell with the status of a condition. `True` is healthy, except for `Stalled`.
 pub(super) fn condition_cell(condition: &ConditionReport) -> Cell {
     let paint = match condition.status.as_str() {
         "True" if condition.is_stalled() => Paint::Bad,
@@ -129,7 +129,7 @@ pub(super) fn condition_cell(condition: &ConditionReport) -> Cell {
     }
 }
 
-/// A column of reasons.
+/// Returns a column of reasons.
 pub(super) fn reasons<'a>(
     conditions: impl Iterator<Item = Option<&'a ConditionReport>>,
 ) -> Vec<Cell> {
@@ -140,7 +140,7 @@ pub(super) fn reasons<'a>(
         .collect()
 }
 
-/// A column of the times since the last transition.
+/// Returns a column of the times since the last transition.
 pub(super) fn ages<'a>(
     conditions: impl Iterator<Item = Option<&'a ConditionReport>>,
     now: Timestamp,
@@ -150,12 +150,12 @@ pub(super) fn ages<'a>(
         .collect()
 }
 
-/// A time as the age it means.
+/// Formats a time as an age.
 pub(super) fn age(then: Option<Timestamp>, now: Timestamp) -> String {
     then.map_or_else(|| "-".to_owned(), |then| age::since(then, now))
 }
 
-/// Makes one word of moderate length of `text`, which should be one already.
+/// Sanitizes and shortens `text`, which should be a single word.
 pub(super) fn word(text: &str) -> String {
     let text = cut(&clean(text), MAX_WORD);
     if text.is_empty() {

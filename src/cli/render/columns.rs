@@ -1,4 +1,4 @@
-//! Columns of the table of all policies, as far as there is room.
+//! Columns of the table of all policies, as far as they fit.
 
 use jiff::Timestamp;
 
@@ -7,7 +7,7 @@ use crate::cli::report::{Judge, PolicyReport, State, StatusReport, place};
 use crate::cli::terminal::Terminal;
 use crate::cli::text::{clean, width};
 
-/// The columns beside the name.
+/// Returns the columns after the name.
 pub(super) fn columns(
     report: &StatusReport,
     now: Timestamp,
@@ -48,7 +48,7 @@ pub(super) fn columns(
         .map(|policy| width(&clean(&policy.shown_name())))
         .max()
         .unwrap_or(0);
-    // Where the controller has judged all, its name says nothing.
+    // Omits the column if the controller has evaluated all policies.
     let shows_judge = report.summary.judged_by_plugin > 0;
     let by = Column::new("BY", each(&|policy| Cell::plain(judge(policy))));
     let needed: usize = [&ready, &reason, &since, &old]
@@ -97,7 +97,7 @@ pub(super) fn columns(
     columns
 }
 
-/// Every condition type that some policy has, but for those that sum up the others.
+/// Returns the condition types of all policies, except for `Ready` and `Stalled`.
 fn condition_types(report: &StatusReport) -> Vec<&str> {
     let mut types: Vec<_> = report
         .policies
@@ -111,7 +111,7 @@ fn condition_types(report: &StatusReport) -> Vec<&str> {
     types
 }
 
-/// Who has judged the policy.
+/// Returns the name of the component that evaluated the policy.
 fn judge(policy: &PolicyReport) -> &'static str {
     match policy.judged_by {
         Some(Judge::Controller) => "controller",
@@ -120,7 +120,7 @@ fn judge(policy: &PolicyReport) -> &'static str {
     }
 }
 
-/// The cell below GENERATION: both, where the status is of another.
+/// Returns the cell of the column GENERATION: both generations if the status is of another one.
 fn generation_cell(policy: &PolicyReport) -> Cell {
     Cell::plain(&match policy.observed_generation {
         Some(observed) if observed != policy.generation => {

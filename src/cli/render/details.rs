@@ -1,4 +1,4 @@
-//! One policy in full: its fields, conditions and warnings.
+//! Formats one policy in full: its fields, conditions and warnings.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::cli::report::{ConditionReport, Judge, PolicyReport, State, WarningRep
 use crate::cli::terminal::Terminal;
 use crate::cli::text::{clean, point, width, wrap};
 
-/// Everything about one policy.
+/// Formats one policy in full.
 #[must_use]
 pub fn details(policy: &PolicyReport, now: Timestamp, terminal: Terminal) -> String {
     let mut out = String::new();
@@ -28,13 +28,13 @@ pub fn details(policy: &PolicyReport, now: Timestamp, terminal: Terminal) -> Str
         .as_deref()
         .map_or_else(|| "-".to_owned(), clean);
     let judged_by = match policy.judged_by {
-        Some(Judge::Plugin) => "kubectl vap, against the schemas of the cluster".to_owned(),
+        Some(Judge::Plugin) => "kubectl vap, with the schemas of the cluster".to_owned(),
         Some(Judge::Controller) | None => String::new(),
     };
     let fields = [
         ("Name", clean(&policy.shown_name())),
         ("Ready", state),
-        ("Judged by", judged_by),
+        ("Evaluated by", judged_by),
         ("Age", age(policy.created, now)),
         ("Generation", format!("{}{observed}", policy.generation)),
         ("Failure policy", clean(&policy.failure_policy)),
@@ -68,7 +68,7 @@ pub fn details(policy: &PolicyReport, now: Timestamp, terminal: Terminal) -> Str
     out
 }
 
-/// The conditions of one policy, each with its message below.
+/// Writes the conditions of one policy, each with its message below.
 fn conditions(out: &mut String, policy: &PolicyReport, now: Timestamp, terminal: Terminal) {
     let types: Vec<_> = policy.conditions.iter().map(|it| word(&it.type_)).collect();
     let types_width = types
@@ -98,13 +98,13 @@ fn conditions(out: &mut String, policy: &PolicyReport, now: Timestamp, terminal:
         });
         line(out, type_, types_width, cells, terminal);
         let max = terminal.width.unwrap_or(usize::MAX).saturating_sub(2);
-        // What sums up the others mostly repeats one of them, which then speaks for itself.
-        let sums_up = |it: &ConditionReport| it.is_ready() || it.is_stalled();
-        let is_repeated = sums_up(condition)
+        // Summary conditions usually repeat the message of another condition, which is only shown once.
+        let is_summary = |it: &ConditionReport| it.is_ready() || it.is_stalled();
+        let is_repeated = is_summary(condition)
             && policy
                 .conditions
                 .iter()
-                .any(|other| !sums_up(other) && other.message == condition.message);
+                .any(|other| !is_summary(other) && other.message == condition.message);
         let mut message = if is_repeated {
             String::new()
         } else {
@@ -123,7 +123,7 @@ fn conditions(out: &mut String, policy: &PolicyReport, now: Timestamp, terminal:
     }
 }
 
-/// One warning: the field, then upstream's text with its source and caret lines kept together.
+/// Writes one warning: the field, then upstream's text, with source and caret lines kept together.
 fn expression_warning(out: &mut String, warning: &WarningReport, max: usize) {
     let _ = writeln!(out, "  {}", clean(&warning.field_ref));
     let max = max.saturating_sub(4);
@@ -143,7 +143,7 @@ fn expression_warning(out: &mut String, warning: &WarningReport, max: usize) {
     }
 }
 
-/// The code point, from 0, that a line of dots and a caret points at.
+/// Returns the code point, from 0, at which a line of dots and a caret points.
 ///
 /// Source: cel-go `common/error.go`, `ToDisplayString`: full-width forms below wide characters.
 fn caret_column(line: &str) -> Option<usize> {

@@ -1,7 +1,6 @@
-//! A report for people: the table of all policies, and one policy in full.
+//! Formats status reports as text: the table of all policies, and one policy in full.
 //!
-//! Takes plain structs, the present moment and the terminal, gives text. What others wrote (names,
-//! reasons, messages, warnings) is made harmless and cut to fit; nothing is printed from here.
+//! Untrusted text (names, reasons, messages, warnings) is sanitized and shortened to fit.
 
 mod cells;
 mod columns;
@@ -22,20 +21,20 @@ use super::text::{clean, width, wrap};
 
 pub use self::details::details;
 
-/// Lines that one condition may take below its policy in the table; `status NAME` shows all.
+/// Maximum number of lines of a condition below its policy in the table; `status NAME` shows all.
 const MAX_MESSAGE_LINES: usize = 3;
-/// A name shorter than this is never moved to a line of its own.
+/// Minimum width of a name that is moved to its own line.
 const MIN_NAME: usize = 16;
 
-/// The table of all policies, with a line below a policy for each condition that is not True.
+/// Formats the table of all policies, with a line below a policy for each condition that is not True.
 ///
-/// Condition columns are there if they fit; with `is_wide` every column is, fitting or not.
+/// Condition columns are only shown if they fit. With `is_wide`, all columns are shown.
 #[must_use]
 pub fn table(report: &StatusReport, now: Timestamp, terminal: Terminal, is_wide: bool) -> String {
     parts(report, now, terminal, is_wide, &Parts::All)
 }
 
-/// The [`table`], or parts of it.
+/// Formats the [`table`], or parts of it.
 #[must_use]
 pub fn parts(
     report: &StatusReport,
@@ -52,7 +51,7 @@ pub fn parts(
         .map(|policy| clean(&policy.shown_name()))
         .collect();
     let others: usize = columns.iter().map(|column| column.width + GAP).sum();
-    // A script reads a row as one line.
+    // Scripts expect one line per row.
     let has_notes = !matches!(parts, Parts::Rows | Parts::ChangedRows(_));
     let limit = terminal.width.filter(|_| has_notes);
     let budget = limit.map_or(usize::MAX, |max| max.saturating_sub(others).max(MIN_NAME));
@@ -108,16 +107,16 @@ pub fn parts(
 pub enum Parts<'a> {
     /// Headings, rows, notes, and the summary.
     All,
-    /// The rows of these policies with their notes: changes below a table, in its columns.
+    /// The rows of these policies with their notes: changes after a table, in its columns.
     Changes(&'a BTreeSet<String>),
-    /// Rows alone, for scripts.
+    /// Only rows, for scripts.
     Rows,
-    /// The rows alone of these policies.
+    /// Only the rows of these policies.
     ChangedRows(&'a BTreeSet<String>),
 }
 
 impl Parts<'_> {
-    /// Reports whether the policy has a row.
+    /// Returns true if the policy has a row.
     fn has(&self, name: &str) -> bool {
         match self {
             Self::All | Self::Rows => true,
@@ -126,12 +125,12 @@ impl Parts<'_> {
     }
 }
 
-/// Who has judged, where the plugin has.
+/// Returns a note if the plugin has evaluated policies.
 fn judged_note(summary: &Summary) -> Option<String> {
     let n = summary.judged_by_plugin;
     (n > 0).then(|| {
         format!(
-            "{} judged by kubectl vap, against the schemas of the cluster: vap-status-controller has written no status \
+            "{} evaluated by kubectl vap, with the schemas of the cluster: vap-status-controller has written no status \
              of {} as {}",
             count(n, "policy was", "policies were"),
             if n == 1 { "it" } else { "them" },
@@ -140,25 +139,25 @@ fn judged_note(summary: &Summary) -> Option<String> {
     })
 }
 
-/// A paragraph above all else where the statuses may be old, or no Lease tells; that the Lease may not be read is
-/// said in the wide form only, as that is so for many people.
+/// Formats a paragraph about the controller if statuses may be outdated, or if there is no Lease. Missing permissions
+/// for the Lease, which are common, are only reported in the wide format.
 #[must_use]
 pub fn controller(report: &StatusReport, terminal: Terminal, is_wide: bool) -> String {
     let controller = report.controller.as_ref();
-    // Where the plugin has judged all, no status is old.
+    // If the plugin has evaluated all policies, no status is outdated.
     let by_plugin = |policy: &PolicyReport| policy.judged_by == Some(Judge::Plugin);
     let needs_lease = report.policies.is_empty() || !report.policies.iter().all(by_plugin);
-    let told = controller.filter(|controller| {
+    let shown = controller.filter(|controller| {
         controller.current == Some(false) || !controller.is_lease_there && needs_lease || is_wide
     });
-    let Some(note) = told.and_then(|controller| controller.note.as_ref()) else {
+    let Some(note) = shown.and_then(|controller| controller.note.as_ref()) else {
         return String::new();
     };
     let max = terminal.width.unwrap_or(usize::MAX);
     wrap(&clean(note), max, usize::MAX, "  ").join("\n") + "\n\n"
 }
 
-/// A line for each policy that was deleted, below a table whose changes are watched.
+/// Formats a line for each deleted policy, after a table whose changes are watched.
 #[must_use]
 pub fn deleted(names: &[String]) -> String {
     let lines = names
@@ -167,7 +166,7 @@ pub fn deleted(names: &[String]) -> String {
     lines.collect()
 }
 
-/// The last line of the table.
+/// Returns the summary line of the table.
 fn summary(summary: &Summary) -> String {
     let parts = [
         (summary.ready, "Ready"),

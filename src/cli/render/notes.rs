@@ -1,22 +1,20 @@
-//! Notes on a policy: why its conditions say nothing, and which are not True.
+//! Notes on a policy: its state, and the conditions that are not True.
 
 use super::cells::word;
 use crate::cli::report::{ConditionReport, Judge, PolicyReport, State};
 use crate::cli::text::clean;
 
-/// The reasons whose messages say no more than the column does, of many policies at once: what nobody bound
-/// or probed.
-const TOLD_BY_COLUMN: [&str; 2] = ["NoBindings", "NoProbes"];
+/// Common reasons whose messages add nothing to the column: policies without bindings or probes.
+const SELF_EXPLANATORY: [&str; 2] = ["NoBindings", "NoProbes"];
 
-/// The notes on a policy, a paragraph each: its state, then the conditions that are not True, those that are
-/// False first.
+/// Returns the notes on a policy, one per paragraph: its state, then the conditions that are not True, False first.
 pub(super) fn notes(policy: &PolicyReport) -> Vec<String> {
     let mut notes: Vec<_> = state_note(policy).into_iter().collect();
     let mut conditions: Vec<_> = policy
         .conditions
         .iter()
         .filter(|condition| !condition.is_ready() && condition.status != "True")
-        .filter(|condition| !TOLD_BY_COLUMN.contains(&condition.reason.as_str()))
+        .filter(|condition| !SELF_EXPLANATORY.contains(&condition.reason.as_str()))
         .collect();
     if conditions.is_empty() && policy.state != State::Ready {
         conditions.extend(policy.ready().filter(|ready| ready.status != "True"));
@@ -26,7 +24,7 @@ pub(super) fn notes(policy: &PolicyReport) -> Vec<String> {
     notes
 }
 
-/// A condition in one paragraph.
+/// Formats a condition as one paragraph.
 fn condition_note(condition: &ConditionReport) -> String {
     format!(
         "{}={} {}: {}",
@@ -37,23 +35,23 @@ fn condition_note(condition: &ConditionReport) -> String {
     )
 }
 
-/// Why the conditions, or the lack of them, say nothing about the policy as it stands.
+/// Returns the reason for which the conditions are absent or outdated.
 pub(super) fn state_note(policy: &PolicyReport) -> Option<String> {
     if policy.judged_by == Some(Judge::Plugin) {
         return None;
     }
     match policy.state {
         State::NoStatus if policy.type_checking_completed => Some(format!(
-            "no status from vap-status-controller; kube-controller-manager alone has checked types: {}",
+            "no status from vap-status-controller; only kube-controller-manager has checked types: {}",
             count(policy.expression_warnings.len(), "warning", "warnings"),
         )),
         State::NoStatus => Some("no status from vap-status-controller".to_owned()),
         State::Excluded => Some(
-            "left alone by vap-status-controller, whose --exclude-names or --exclude-selector fit"
+            "excluded from vap-status-controller by its --exclude-names or --exclude-selector"
                 .to_owned(),
         ),
         State::Stale => Some(format!(
-            "stale: the status is of generation {}, the policy is at {}",
+            "stale: the status is of generation {}, but the policy has generation {}",
             policy.observed_generation.unwrap_or(0),
             policy.generation
         )),
@@ -61,7 +59,7 @@ pub(super) fn state_note(policy: &PolicyReport) -> Option<String> {
     }
 }
 
-/// A number of things.
+/// Formats a count with a noun.
 pub(super) fn count(n_things: usize, one: &str, many: &str) -> String {
     format!("{n_things} {}", if n_things == 1 { one } else { many })
 }
