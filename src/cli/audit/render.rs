@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::decide::ObjectId;
 use super::report::{AuditReport, PolicyAudit, Tally};
 use crate::cli::check::render::{
-    BOLD, RED, YELLOW, count, counts, finding, painted, policies, say,
+    BOLD, RED, YELLOW, count, counts, finding, painted, policies, write_wrapped,
 };
 use crate::cli::terminal::Terminal;
 use crate::cli::test::render::{GREEN, diff};
@@ -24,7 +24,7 @@ pub fn text(report: &AuditReport, terminal: Terminal) -> String {
     }
     let n_unread = report.summary.unread;
     if n_unread > 0 {
-        let mut say = |text: &str, indent: &str| say(&mut out, text, indent, terminal);
+        let mut say = |text: &str, indent: &str| write_wrapped(&mut out, text, indent, terminal);
         say(&format!("{} not audited:", objects(n_unread)), "");
         for unread in report.unread.iter().take(MAX_UNREAD) {
             say(&format!("{}: {}", id(&unread.id), unread.reason), "  ");
@@ -39,7 +39,7 @@ pub fn text(report: &AuditReport, terminal: Terminal) -> String {
     }
     for policy in &report.policies {
         of_policy(policy, &mut |text, indent| {
-            say(&mut out, text, indent, terminal);
+            write_wrapped(&mut out, text, indent, terminal);
         });
         of_changes(&mut out, policy, terminal);
         out.push('\n');
@@ -116,7 +116,7 @@ fn of_policy(policy: &PolicyAudit, say: &mut dyn FnMut(&str, &str)) {
 /// The objects that a mutating policy would change, of the first the lines that change too.
 fn of_changes(out: &mut String, policy: &PolicyAudit, terminal: Terminal) {
     for (n, change) in policy.changes.iter().enumerate() {
-        say(
+        write_wrapped(
             out,
             &format!("would change {}", id(&change.id)),
             "  ",
@@ -128,7 +128,7 @@ fn of_changes(out: &mut String, policy: &PolicyAudit, terminal: Terminal) {
             diff(out, &lines.join("\n"), "    ", terminal);
         }
     }
-    let mut say = |text: &str, indent: &str| say(out, text, indent, terminal);
+    let mut say = |text: &str, indent: &str| write_wrapped(out, text, indent, terminal);
     more(&mut say, policy.changed, policy.changes.len(), "  ");
 }
 

@@ -18,34 +18,34 @@ const MAX_NODES: usize = 1_000;
 const MAX_CALLS: usize = 20;
 
 /// Returns the hint for a finding of `rule` at `location` of `expression`.
-pub(super) fn about(
+pub(super) fn advice(
     policy: &CompiledPolicy,
     expression: &PolicyExpression,
     (rule, location): (Rule, Location),
 ) -> Option<String> {
     match (rule, expression.parsed()) {
-        (Rule::InvalidMacroCall, Err(_)) => of_has(&expression.text, location),
-        (Rule::Syntax, Err(_)) => of_word(&expression.text, location),
+        (Rule::InvalidMacroCall, Err(_)) => has_advice(&expression.text, location),
+        (Rule::Syntax, Err(_)) => operator_word_advice(&expression.text, location),
         (Rule::NoMatchingOverload, Ok(ast)) => {
             let byte = SourceMap::new(&expression.text).byte(location)?;
             let offset = expression.text.get(..byte)?.chars().count();
-            let mut at_place = ast
+            let mut at_location = ast
                 .iter()
                 .filter(|(id, _)| usize::try_from(ast.offset(*id)) == Ok(offset));
-            at_place.find_map(|(_, expr)| of_call(policy, ast, expr))
+            at_location.find_map(|(_, expr)| call_advice(policy, ast, expr))
         }
-        (Rule::ResultType, Ok(ast)) => of_result(expression, ast),
+        (Rule::ResultType, Ok(ast)) => result_type_advice(expression, ast),
         (Rule::InvalidLiteral, Ok(ast)) => {
             let byte = SourceMap::new(&expression.text).byte(location)?;
             let offset = expression.text.get(..byte)?.chars().count();
-            of_pattern(ast, offset)
+            pattern_advice(ast, offset)
         }
         _ => None,
     }
 }
 
 /// Suggests a CEL operator for another language's operator at a syntax error.
-fn of_word(text: &str, location: Location) -> Option<String> {
+fn operator_word_advice(text: &str, location: Location) -> Option<String> {
     let byte = SourceMap::new(text).byte(location)?;
     let (before, after) = (text.get(..byte)?, text.get(byte..)?);
     let word = |text: &str| {
@@ -57,20 +57,20 @@ fn of_word(text: &str, location: Location) -> Option<String> {
         .trim_end()
         .rsplit(|c: char| !c.is_alphanumeric())
         .next();
-    let written = match (word(after)?.as_str(), last?.to_lowercase().as_str()) {
+    let operator_text = match (word(after)?.as_str(), last?.to_lowercase().as_str()) {
         ("and", _) => "write `&&` for `and`",
         ("or", _) => "write `||` for `or`",
         ("not", _) | (_, "not") => "write `!` for `not`",
         _ if after.starts_with('>') && before.ends_with('<') => "write `!=` for `<>`",
         _ => return None,
     };
-    Some(written.to_owned())
+    Some(operator_text.to_owned())
 }
 
 /// Suggests index syntax for a key with a dash after a dot, which CEL parses as a subtraction.
 ///
 /// `name` is the operand at `location`, the part of the key after its first dash.
-pub(super) fn of_dash(text: &str, location: Location, name: &str) -> Option<String> {
+pub(super) fn dashed_key_advice(text: &str, location: Location, name: &str) -> Option<String> {
     let byte = SourceMap::new(text).byte(location)?;
     let first = text.get(..byte)?.strip_suffix('-')?;
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
@@ -86,7 +86,7 @@ pub(super) fn of_dash(text: &str, location: Location, name: &str) -> Option<Stri
 }
 
 /// Suggests a replacement for a call of `has()` whose argument is not a field selection.
-fn of_has(text: &str, location: Location) -> Option<String> {
+fn has_advice(text: &str, location: Location) -> Option<String> {
     let byte = SourceMap::new(text).byte(location)?;
     let argument = argument_of_has(text, byte)?;
     if argument.len() > MAX_SHOWN {
@@ -180,7 +180,7 @@ fn byte_of(text: &str, offset: u32) -> Option<usize> {
 }
 
 /// Suggests functions in place of operators on quantities, versions and optionals.
-fn of_call(policy: &CompiledPolicy, ast: &Ast, expr: &Expr) -> Option<String> {
+fn call_advice(policy: &CompiledPolicy, ast: &Ast, expr: &Expr) -> Option<String> {
     let Expr::Call {
         function,
         target,
@@ -191,9 +191,9 @@ fn of_call(policy: &CompiledPolicy, ast: &Ast, expr: &Expr) -> Option<String> {
     };
     let mut operands = target.iter().chain(args);
     if let Some(operator) = comparison(function) {
-        let made = operands.find_map(|id| comparable(policy, ast, *id))?;
+        let constructor = operands.find_map(|id| comparable(policy, ast, *id))?;
         return Some(format!(
-            "write `{made}(a).compareTo({made}(b)) {operator} 0`, or isLessThan() or isGreaterThan()"
+            "write `{constructor}(a).compareTo({constructor}(b)) {operator} 0`, or isLessThan() or isGreaterThan()"
         ));
     }
     match &**function {
@@ -204,13 +204,13 @@ fn of_call(policy: &CompiledPolicy, ast: &Ast, expr: &Expr) -> Option<String> {
         "_?_:_" | "!_" | "_&&_" | "_||_" if operands.any(|id| is_optional(ast, *id)) => {
             Some("an optional is not a bool: unwrap it with `.orValue(false)`".to_owned())
         }
-        operator => of_operator(operator),
+        operator => operator_advice(operator),
     }
 }
 
 /// Returns a hint with the operand types that an operator accepts.
-fn of_operator(operator: &str) -> Option<String> {
-    let written = match operator {
+fn operator_advice(operator: &str) -> Option<String> {
+    let operator_text = match operator {
         "_+_" => "+",
         "_-_" => "-",
         "_*_" => "*",
@@ -233,27 +233,27 @@ fn of_operator(operator: &str) -> Option<String> {
         _ => return None,
     };
     Some(format!(
-        "`{written}` requires operands of the same type: convert one, as in `string(a)`, `int(a)` or `double(a)`"
+        "`{operator_text}` requires operands of the same type: convert one, as in `string(a)`, `int(a)` or `double(a)`"
     ))
 }
 
 /// Returns the syntax error of the regular expression at `offset`.
-fn of_pattern(ast: &Ast, offset: usize) -> Option<String> {
-    let mut at_place = ast
+fn pattern_advice(ast: &Ast, offset: usize) -> Option<String> {
+    let mut at_location = ast
         .iter()
         .filter(|(id, _)| usize::try_from(ast.offset(*id)) == Ok(offset));
-    let pattern = at_place.find_map(|(_, expr)| match expr {
+    let pattern = at_location.find_map(|(_, expr)| match expr {
         Expr::Literal(Literal::String(text)) => Some(text),
         _ => None,
     })?;
-    let is_of_matches = ast.iter().any(|(_, expr)| match expr {
+    let is_pattern = ast.iter().any(|(_, expr)| match expr {
         Expr::Call { function, args, .. } if &**function == "matches" => {
             let mut args = args.iter();
             args.any(|id| usize::try_from(ast.offset(*id)) == Ok(offset))
         }
         _ => false,
     });
-    let error = is_of_matches.then(|| regexp::parse(pattern).err())??;
+    let error = is_pattern.then(|| regexp::parse(pattern).err())??;
     let part: String = error.expr.chars().take(MAX_SHOWN).collect();
     let syntax = "patterns use RE2 syntax, which has no lookaround or backreferences";
     Some(format!("{}: `{part}`; {syntax}", error.code))
@@ -302,7 +302,7 @@ fn is_optional(ast: &Ast, id: ExprId) -> bool {
 }
 
 /// Suggests a comparison for a condition whose type is not bool at compile time.
-fn of_result(expression: &PolicyExpression, ast: &Ast) -> Option<String> {
+fn result_type_advice(expression: &PolicyExpression, ast: &Ast) -> Option<String> {
     if !matches!(expression.role, Role::Validation | Role::MatchCondition) {
         return None;
     }

@@ -91,7 +91,7 @@ pub(super) fn errors(
                     only_meant = meant.map(|meant| (&**name, meant.to_owned()));
                     let is_call = text.as_ref().is_some_and(|it| it.is_call(issue.location));
                     let dashed =
-                        expression.and_then(|it| advice::of_dash(&it.text, issue.location, name));
+                        expression.and_then(|it| advice::dashed_key_advice(&it.text, issue.location, name));
                     dashed.or_else(|| suggestion::reference(name, (is_call, is_match_condition)))
                 }
                 Some(DiagnosticKind::UndefinedField(undefined)) => {
@@ -104,7 +104,7 @@ pub(super) fn errors(
                 }
                 _ if rule == Rule::Required => tagged(&places),
                 _ => expression.and_then(|expression| {
-                    advice::about(answers.compiled(), expression, (rule, issue.location))
+                    advice::advice(answers.compiled(), expression, (rule, issue.location))
                 }),
             };
             if let (Some((name, meant)), Some(text)) = (&only_meant, &text) {
@@ -209,7 +209,7 @@ pub(super) fn warnings(
                 shown.fix = mend::name(policy, &found.field_ref, marked, names);
             }
             let advice = answers.expression(&found.field_ref).and_then(|expression| {
-                advice::about(answers.compiled(), expression, (rule, first.location))
+                advice::advice(answers.compiled(), expression, (rule, first.location))
             });
             let advice = advice.map(|advice| format!("{advice};"));
             let meant = meant.map(|(advice, _)| advice);

@@ -383,7 +383,7 @@ impl CheckReport {
     pub fn finish(&mut self, settings: &Settings, input: &Input) {
         self.configuration.clone_from(&settings.config);
         self.sort();
-        manage::manage(self, settings, input);
+        manage::apply(self, settings, input);
         self.sort();
         self.count();
     }

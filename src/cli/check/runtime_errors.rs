@@ -111,8 +111,8 @@ fn mutations(
     }
 }
 
-/// Adds the expressions that fail for some of the kinds of wildcards, if a request confirms it and type checking reports
-/// nothing else about the expression.
+/// Adds the expressions that fail for some of the kinds of wildcards, if a request confirms it and type checking has no
+/// other finding about the expression.
 ///
 /// They are notes: selectors, or bindings that are not in the input, may exclude the kinds for which they fail.
 fn partial(

@@ -1,8 +1,8 @@
 //! Checks the match conditions of webhooks.
 //!
 //! They have the variables of a policy's match conditions except `params`, the same limits, and the same handling of
-//! failures. Each webhook is converted to a policy with its rules, selectors and match conditions (`input::webhook`); the
-//! findings then get the names and the fields of the webhook.
+//! failures. Each webhook is converted to a policy with its rules, selectors and match conditions (`input::webhook`);
+//! the findings then get the names and the fields of the webhook.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/apis/admissionregistration/validation/validation.go`, `validateMatchConditions`;
 //! `k8s.io/apiserver` `pkg/admission/plugin/webhook/accessors.go`, `GetCompiledMatcher`.

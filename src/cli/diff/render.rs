@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::compare::{Cause, CauseKind, Effect};
 use super::report::{DiffReport, Group};
 use crate::cli::check::render::{
-    BOLD, RED, YELLOW, count, counts, finding, painted, policies, say,
+    BOLD, RED, YELLOW, count, counts, finding, painted, policies, write_wrapped,
 };
 use crate::cli::terminal::Terminal;
 use crate::cli::test::render::GREEN;
@@ -24,7 +24,7 @@ pub fn text(report: &DiffReport, terminal: Terminal) -> String {
     }
     if report.summary.unread > 0 {
         for unread in report.unread.iter().take(MAX_SUBJECTS) {
-            say(
+            write_wrapped(
                 &mut out,
                 &format!("not compared: {}: {}", unread.name, unread.reason),
                 "",
@@ -41,7 +41,7 @@ pub fn text(report: &DiffReport, terminal: Terminal) -> String {
         out.push('\n');
     }
     for one in &report.one_sided {
-        say(
+        write_wrapped(
             &mut out,
             &format!("only in {}: {}", one.version, one.policy),
             "",
@@ -65,7 +65,7 @@ pub fn text(report: &DiffReport, terminal: Terminal) -> String {
 }
 
 fn of_group(out: &mut String, group: &Group, terminal: Terminal) {
-    say(out, &cause(&group.cause), "  ", terminal);
+    write_wrapped(out, &cause(&group.cause), "  ", terminal);
     let counts = [
         (group.denied, "denied that was allowed"),
         (group.allowed, "allowed that was denied"),
@@ -73,7 +73,7 @@ fn of_group(out: &mut String, group: &Group, terminal: Terminal) {
     ];
     let counts = counts.into_iter().filter(|(n, _)| *n > 0);
     let counts: Vec<String> = counts.map(|(n, what)| format!("{n} {what}")).collect();
-    say(out, &counts.join(", "), "    ", terminal);
+    write_wrapped(out, &counts.join(", "), "    ", terminal);
     for subject in group.subjects.iter().take(MAX_SUBJECTS) {
         let sign = match subject.effect {
             Effect::Denied => "-",
@@ -82,7 +82,7 @@ fn of_group(out: &mut String, group: &Group, terminal: Terminal) {
         };
         let place = subject.place.as_deref().map(|place| format!(" ({place})"));
         let text = format!("{sign} {}{}", subject.name, place.unwrap_or_default());
-        say(out, &text, "    ", terminal);
+        write_wrapped(out, &text, "    ", terminal);
     }
     let n = group.denied + group.allowed + group.same;
     let shown = u64::try_from(group.subjects.len().min(MAX_SUBJECTS)).unwrap_or(u64::MAX);
@@ -121,7 +121,7 @@ fn cause(cause: &Cause) -> String {
 
 fn more(out: &mut String, n: u64, indent: &str, terminal: Terminal) {
     if n > 0 {
-        say(
+        write_wrapped(
             out,
             &format!("and {n} more; `-o json` names up to 100"),
             indent,

@@ -1,8 +1,8 @@
 //! Validates policies, bindings and webhook configurations as the API server does, except for expressions and decoding:
 //! names and labels, required fields, enumerations, duplicates, mutually exclusive values, sizes.
 //!
-//! The constraints are the rows of `table`, and `walk` checks a document against them. `syntax` has the formats of names,
-//! `special` the other constraints, and `size` the limits of objects.
+//! The constraints are the rows of `table`, and `walk` checks a document against them. `syntax` has the formats of
+//! names, `special` the other constraints, and `size` the limits of objects.
 
 mod size;
 mod special;

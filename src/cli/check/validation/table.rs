@@ -1,5 +1,5 @@
-//! The constraints of the API server on policies, bindings and webhooks, one per row: the field, the constraint, and the
-//! upstream function.
+//! The constraints of the API server on policies, bindings and webhooks, one per row: the field, the constraint, and
+//! the upstream function.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/apis/admissionregistration/validation/validation.go`, and of
 //! `k8s.io/apimachinery` `pkg/api/validation/objectmeta.go` and `pkg/apis/meta/v1/validation/validation.go`.

@@ -1,5 +1,5 @@
-//! Checks a document against the rows of [`super::table`]. As in Go, a null field is absent, and a null item is the empty
-//! value.
+//! Checks a document against the rows of [`super::table`]. As in Go, a null field is absent, and a null item is the
+//! empty value.
 
 use std::collections::BTreeSet;
 
