@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::decide::ObjectId;
 use super::report::{AuditReport, PolicyAudit, Tally};
 use crate::cli::check::render::{
-    BOLD, RED, YELLOW, count, counts, finding, painted, policies, write_wrapped,
+    BOLD, RED, YELLOW, count, counts, painted, policies, write_finding, write_wrapped,
 };
 use crate::cli::terminal::Terminal;
 use crate::cli::test::render::{GREEN, diff};
@@ -19,7 +19,7 @@ const MAX_UNREAD: usize = 10;
 pub fn text(report: &AuditReport, terminal: Terminal) -> String {
     let mut out = String::new();
     for found in &report.findings {
-        finding(&mut out, found, terminal);
+        write_finding(&mut out, found, terminal);
         out.push('\n');
     }
     let n_unread = report.summary.unread;

@@ -127,7 +127,9 @@ fn has_advice(text: &str, location: Location) -> Option<String> {
         } if matches!(&**function, "_?._" | "_[?_]") => {
             Some(format!("write `{}.hasValue()`", argument.trim()))
         }
-        Expr::Ident(name) => Some(format!("has() requires a field selection: write `{name} != null`")),
+        Expr::Ident(name) => Some(format!(
+            "has() requires a field selection: write `{name} != null`"
+        )),
         _ => None,
     }
 }
@@ -228,7 +230,10 @@ fn operator_advice(operator: &str) -> Option<String> {
             return Some(advice.to_owned());
         }
         "_&&_" | "_||_" | "!_" => {
-            return Some("`&&`, `||` and `!` accept only bools: add a comparison, as in `a != ''`".to_owned());
+            return Some(
+                "`&&`, `||` and `!` accept only bools: add a comparison, as in `a != ''`"
+                    .to_owned(),
+            );
         }
         _ => return None,
     };

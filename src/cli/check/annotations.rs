@@ -40,7 +40,7 @@ pub fn github(report: &CheckReport) -> String {
             report
                 .findings
                 .iter()
-                .filter(|found| found.severity == severity)
+                .filter(|finding| finding.severity == severity)
         };
         let n = of_level().count();
         let n_shown = if n > MAX_ANNOTATIONS {
@@ -48,8 +48,8 @@ pub fn github(report: &CheckReport) -> String {
         } else {
             n
         };
-        for found in of_level().take(n_shown) {
-            annotation(&mut out, found);
+        for finding in of_level().take(n_shown) {
+            annotation(&mut out, finding);
         }
         if n > n_shown {
             let command = command(severity);
@@ -61,8 +61,8 @@ pub fn github(report: &CheckReport) -> String {
             left_out.extend(of_level().skip(n_shown));
         }
     }
-    for found in left_out {
-        let location = &found.location;
+    for finding in left_out {
+        let location = &finding.location;
         let place = location
             .place
             .map(|place| format!(":{}:{}", place.line, place.column));
@@ -70,9 +70,9 @@ pub fn github(report: &CheckReport) -> String {
             "{}{}: {}[{}]: {}",
             location.file,
             place.unwrap_or_default(),
-            found.severity.as_str(),
-            found.rule.id(),
-            full_message(found)
+            finding.severity.as_str(),
+            finding.rule.id(),
+            full_message(finding)
         );
         // A line of the log that begins with `::` would be a command.
         let _ = writeln!(out, "  {}", clean(&line));
@@ -88,9 +88,9 @@ fn command(severity: Severity) -> &'static str {
     }
 }
 
-fn annotation(out: &mut String, found: &Finding) {
-    let location = &found.location;
-    let command = command(found.severity);
+fn annotation(out: &mut String, finding: &Finding) {
+    let location = &finding.location;
+    let command = command(finding.severity);
     let _ = write!(out, "::{command} file={}", property(&location.file));
     if let Some(place) = location.place {
         let end = place.column + location.length;
@@ -102,24 +102,24 @@ fn annotation(out: &mut String, found: &Finding) {
     }
     let title = format!(
         "{} ({})",
-        found.rule.id(),
-        found.owner.name().unwrap_or("kubectl vap")
+        finding.rule.id(),
+        finding.owner.name().unwrap_or("kubectl vap")
     );
     let _ = writeln!(
         out,
         ",title={}::{}",
         property(&title),
-        data(&full_message(found))
+        data(&full_message(finding))
     );
 }
 
 /// Returns the message with the kinds and the help.
-fn full_message(found: &Finding) -> String {
-    let mut text = found.message.clone();
-    if !found.kinds.is_empty() {
-        let _ = write!(text, " on {}", found.kinds.join(", "));
+fn full_message(finding: &Finding) -> String {
+    let mut text = finding.message.clone();
+    if !finding.kinds.is_empty() {
+        let _ = write!(text, " on {}", finding.kinds.join(", "));
     }
-    if let Some(help) = &found.help {
+    if let Some(help) = &finding.help {
         let _ = write!(text, "; {help}");
     }
     text
@@ -145,7 +145,7 @@ pub fn sarif(report: &CheckReport) -> Value {
     let suppressed = report.suppressed.iter();
     let all = report.findings.iter();
     let all = all.chain(suppressed.clone().map(|of| &of.finding));
-    let used: BTreeSet<Rule> = all.map(|found| found.rule).collect();
+    let used: BTreeSet<Rule> = all.map(|finding| finding.rule).collect();
     let rules: Vec<Value> = used.iter().map(|rule| sarif_rule(*rule)).collect();
     let (kept, n_left_out) = most_severe(&report.findings, MAX_RESULTS);
     let room = MAX_RESULTS - kept.len();
@@ -213,12 +213,12 @@ fn help_uri(rule: Rule) -> String {
 /// Returns the `max` most severe findings in their original order, and the number of the others.
 fn most_severe(findings: &[Finding], max: usize) -> (Vec<&Finding>, usize) {
     let mut kept: Vec<(usize, &Finding)> = findings.iter().enumerate().collect();
-    kept.sort_by_key(|(n, found)| (found.severity, *n));
+    kept.sort_by_key(|(n, finding)| (finding.severity, *n));
     kept.truncate(max);
     kept.sort_by_key(|(n, _)| *n);
     let n_left_out = findings.len() - kept.len();
     (
-        kept.into_iter().map(|(_, found)| found).collect(),
+        kept.into_iter().map(|(_, finding)| finding).collect(),
         n_left_out,
     )
 }
@@ -239,24 +239,24 @@ fn sarif_suppressed(suppressed: &Suppressed) -> Value {
     result
 }
 
-fn sarif_result(found: &Finding) -> Value {
+fn sarif_result(finding: &Finding) -> Value {
     let mut physical = Map::new();
     physical.insert(
         "artifactLocation".to_owned(),
-        json!({"uri": uri(&found.location.file)}),
+        json!({"uri": uri(&finding.location.file)}),
     );
-    if let Some(place) = found.location.place {
+    if let Some(place) = finding.location.place {
         let region = json!({
             "startLine": place.line,
             "startColumn": place.column,
-            "endColumn": place.column + found.location.length,
+            "endColumn": place.column + finding.location.length,
         });
         physical.insert("region".to_owned(), region);
     }
     let mut location = Map::new();
     location.insert("physicalLocation".to_owned(), physical.into());
-    if let Some(owner) = found.owner.name() {
-        let name = match &found.field_ref {
+    if let Some(owner) = finding.owner.name() {
+        let name = match &finding.field_ref {
             Some(field_ref) => format!("{owner}: {field_ref}"),
             None => owner.to_owned(),
         };
@@ -266,13 +266,13 @@ fn sarif_result(found: &Finding) -> Value {
         );
     }
     let mut result = json!({
-        "ruleId": found.rule.id(),
-        "level": found.severity.as_str(),
-        "message": {"text": full_message(found)},
+        "ruleId": finding.rule.id(),
+        "level": finding.severity.as_str(),
+        "message": {"text": full_message(finding)},
         "locations": [location],
-        "partialFingerprints": {"vapFinding/v1": found.fingerprint},
+        "partialFingerprints": {"vapFinding/v1": finding.fingerprint},
     });
-    if let (Some(edit), Value::Object(fields)) = (&found.fix, &mut result) {
+    if let (Some(edit), Value::Object(fields)) = (&finding.fix, &mut result) {
         fields.insert("fixes".to_owned(), json!([sarif_fix(edit)]));
     }
     result
@@ -353,11 +353,11 @@ mod tests {
         let severities = [Severity::Note, Severity::Warning, Severity::Error];
         let mut report = CheckReport::new("1.36", Profile::Truthful, &Input::default());
         for (severity, n) in severities.into_iter().zip(counts) {
-            let found = (0..n).map(|n| {
+            let findings = (0..n).map(|n| {
                 let location = Location::of_file("::error::f");
                 Finding::new(severity, Rule::NotChecked, format!("{n}"), location)
             });
-            report.findings.extend(found);
+            report.findings.extend(findings);
         }
         report
     }
@@ -400,7 +400,8 @@ mod tests {
             .filter(|result| result["level"] == "note")
             .count();
         assert_eq!((n_errors, n_notes), (5, 5));
-        let message = &sarif["runs"][0]["invocations"][0]["toolExecutionNotifications"][0]["message"];
+        let message =
+            &sarif["runs"][0]["invocations"][0]["toolExecutionNotifications"][0]["message"];
         assert!(
             message["text"]
                 .as_str()

@@ -6,7 +6,7 @@
 
 use super::finding::{Finding, Owner, Severity};
 use super::known::Known;
-use super::policy::finding;
+use super::policy::object_finding;
 use crate::cli::input::{Object, POLICY_VERSION};
 use crate::policy::rule::Rule;
 use crate::schema::{GroupVersion, Gvr};
@@ -45,11 +45,11 @@ pub(super) fn of_policy<T>(object: &Object<T>, known: &Known) -> Option<Finding>
     } else {
         format!("Kubernetes {kubernetes} does not serve {kind} as {api_version}")
     };
-    let mut found = about(object, Severity::Warning, &message, POLICY_VERSION);
-    found.help = Some(format!(
+    let mut finding = about(object, Severity::Warning, &message, POLICY_VERSION);
+    finding.help = Some(format!(
         "it was read as {POLICY_VERSION}: use that version, or API servers reject the object"
     ));
-    Some(found)
+    Some(finding)
 }
 
 /// Returns a finding if no API server serves the `apiVersion` of a CustomResourceDefinition.
@@ -63,23 +63,23 @@ pub(super) fn of_definition<T>(object: &Object<T>) -> Option<Finding> {
         _ => "",
     };
     let message = format!("no Kubernetes{since} serves {DEFINITION} as {api_version}");
-    let mut found = about(object, Severity::Error, &message, DEFINITION_VERSION);
+    let mut finding = about(object, Severity::Error, &message, DEFINITION_VERSION);
     // Other versions have their schemas in other fields, so that a change of the version is not enough.
-    found.fix = None;
-    found.help = Some(format!(
+    finding.fix = None;
+    finding.help = Some(format!(
         "write {DEFINITION_VERSION}, with a schema in each item of `spec.versions`; the API server rejects this version"
     ));
-    found.refused = true;
-    found.owner = Owner::crd(object.name());
-    Some(found)
+    finding.refused = true;
+    finding.owner = Owner::crd(object.name());
+    Some(finding)
 }
 
 fn about<T>(object: &Object<T>, severity: Severity, message: &str, meant: &str) -> Finding {
     let place = object.place_of_field("apiVersion");
-    let mut found = finding(object, severity, Rule::OldVersion, message, place);
+    let mut finding = object_finding(object, severity, Rule::OldVersion, message, place);
     let document = &object.document;
     let node = document.node.get("apiVersion");
-    found.fix = node.and_then(|node| document.edit_value(&object.source, node, meant));
-    found.field_ref = Some("apiVersion".to_owned());
-    found
+    finding.fix = node.and_then(|node| document.edit_value(&object.source, node, meant));
+    finding.field_ref = Some("apiVersion".to_owned());
+    finding
 }

@@ -81,7 +81,8 @@ impl Baseline {
         let contents: Contents =
             serde_json::from_slice(&text).map_err(|error| failure(error.to_string()))?;
         if (contents.api_version.as_str(), contents.kind.as_str()) != (API_VERSION, KIND) {
-            let message = format!("not a {KIND} of {API_VERSION}; create one with --write-baseline");
+            let message =
+                format!("not a {KIND} of {API_VERSION}; create one with --write-baseline");
             return Err(failure(message));
         }
         Ok(Self {
@@ -96,9 +97,9 @@ impl Baseline {
         let recorded: BTreeSet<Key<'_>> = self.entries.iter().map(Entry::key).collect();
         let mut seen: BTreeSet<(String, &str, String)> = BTreeSet::new();
         // Findings that a comment suppresses still match their entries.
-        for found in report.suppressed.iter().map(|of| &of.finding) {
-            let file = names.relative(&found.location.file);
-            seen.insert((file, found.rule.id(), found.fingerprint.clone()));
+        for finding in report.suppressed.iter().map(|of| &of.finding) {
+            let file = names.relative(&finding.location.file);
+            seen.insert((file, finding.rule.id(), finding.fingerprint.clone()));
         }
         let mut reported = Vec::new();
         for finding in std::mem::take(&mut report.findings) {
@@ -156,11 +157,11 @@ pub(in crate::cli) fn write_baseline(
     let findings = std::mem::take(&mut report.findings).into_iter();
     let (reported, recorded): (Vec<_>, Vec<_>) = findings.partition(is_fixed);
     report.findings = reported;
-    let entry = |found: &Finding| Entry {
-        file: names.relative(&found.location.file),
-        rule: found.rule.id().to_owned(),
-        fingerprint: found.fingerprint.clone(),
-        message: found.message.clone(),
+    let entry = |finding: &Finding| Entry {
+        file: names.relative(&finding.location.file),
+        rule: finding.rule.id().to_owned(),
+        fingerprint: finding.fingerprint.clone(),
+        message: finding.message.clone(),
     };
     let entries: BTreeSet<Entry> = recorded.iter().map(entry).collect();
     let n_entries = entries.len();
@@ -173,7 +174,8 @@ pub(in crate::cli) fn write_baseline(
         let name = path.display();
         CliError::Baseline(format!("cannot write the baseline {name}: {reason}"))
     };
-    let text = serde_json::to_string_pretty(&contents).map_err(|error| failure(error.to_string()))?;
+    let text =
+        serde_json::to_string_pretty(&contents).map_err(|error| failure(error.to_string()))?;
     write::atomically(path, &(text + "\n")).map_err(failure)?;
     let suppressed = recorded.into_iter().map(|finding| Suppressed {
         by: SuppressedBy::Baseline,

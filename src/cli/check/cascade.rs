@@ -22,37 +22,38 @@ fn is_misspelling(unknown: &str, meant: &str) -> bool {
 /// Removes findings that only follow from others of the same object.
 pub(super) fn without(findings: &mut Vec<Finding>) {
     // A malformed or missing field causes other findings about the same field.
-    let is_cause = |found: &Finding| {
-        found.refused && matches!(found.rule, Rule::Required | Rule::InvalidObject)
+    let is_cause = |finding: &Finding| {
+        finding.refused && matches!(finding.rule, Rule::Required | Rule::InvalidObject)
     };
-    let field = |found: &Finding| found.field_ref.clone().unwrap_or_default();
+    let field = |finding: &Finding| finding.field_ref.clone().unwrap_or_default();
     let mut causes = BTreeSet::new();
     let mut firsts = BTreeSet::new();
-    for found in findings.iter().filter(|found| is_cause(found)) {
-        causes.insert(field(found));
+    for finding in findings.iter().filter(|finding| is_cause(finding)) {
+        causes.insert(field(finding));
     }
     // Resource rules with a missing or invalid field select the wrong resources.
     let rules: Vec<String> = findings
         .iter()
-        .filter(|found| found.refused)
+        .filter(|finding| finding.refused)
         .map(field)
         .filter(|field| field.starts_with(RULES))
         .collect();
     // A misspelled required field is not reported as missing, too.
     let unknown: Vec<String> = findings
         .iter()
-        .filter(|found| found.rule == Rule::UnknownField)
+        .filter(|finding| finding.rule == Rule::UnknownField)
         .map(field)
         .collect();
-    findings.retain(|found| {
-        let field_ref = field(found);
-        if found.rule == Rule::Required && unknown.iter().any(|of| is_misspelling(of, &field_ref)) {
+    findings.retain(|finding| {
+        let field_ref = field(finding);
+        if finding.rule == Rule::Required && unknown.iter().any(|of| is_misspelling(of, &field_ref))
+        {
             return false;
         }
-        if is_cause(found) {
+        if is_cause(finding) {
             return firsts.insert(field_ref);
         }
-        match found.rule {
+        match finding.rule {
             // After the first syntax error, the parser misreads the rest of the expression.
             Rule::Syntax => !causes.contains(&field_ref) && firsts.insert(field_ref),
             Rule::UnservedResource | Rule::ExemptResource | Rule::UnknownResource => !rules

@@ -61,7 +61,7 @@ fn directive(words: &str) -> Directive {
         let message = "a comment can allow one rule, not all".to_owned();
         return invalid(message, "name the rule of the finding");
     }
-    let first = id.split_whitespace().next().unwrap_or_deinvalid();
+    let first = id.split_whitespace().next().unwrap_or_default();
     let rule = match levels::rule(first) {
         Ok(rule) => rule,
         Err(error) => {
@@ -91,8 +91,8 @@ pub(super) fn apply(
         return;
     }
     let mut of_file: HashMap<&str, Vec<usize>> = HashMap::new();
-    for (n, found) in findings.iter().enumerate() {
-        let of_file = of_file.entry(&found.location.file).or_deinvalid();
+    for (n, finding) in findings.iter().enumerate() {
+        let of_file = of_file.entry(&finding.location.file).or_default();
         of_file.push(n);
     }
     let mut reasons: HashMap<usize, String> = HashMap::new();
@@ -105,7 +105,7 @@ pub(super) fn apply(
         if !seen.insert((file, comment.place)) {
             continue;
         }
-        let n_before = n_of_file.entry(file).or_deinvalid();
+        let n_before = n_of_file.entry(file).or_default();
         *n_before += 1;
         if *n_before > MAX_COMMENTS {
             let message = format!("more than {MAX_COMMENTS} comments: the rest are ignored");
@@ -123,15 +123,15 @@ pub(super) fn apply(
         };
         let (mut is_used, mut is_refused) = (false, false);
         for n in of_file.get(file).into_iter().flatten().copied() {
-            let Some(found) = findings.get(n) else {
+            let Some(finding) = findings.get(n) else {
                 continue;
             };
-            let line = found.location.place.map(|place| place.line);
+            let line = finding.location.place.map(|place| place.line);
             let is_there = line.is_some_and(|line| comment.lines.contains(&line));
-            if found.rule != rule || !is_there {
+            if finding.rule != rule || !is_there {
                 continue;
             }
-            if is_fixed(found) {
+            if is_fixed(finding) {
                 is_refused = true;
                 continue;
             }

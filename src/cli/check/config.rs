@@ -268,7 +268,10 @@ impl Reader<'_> {
                     for (pattern, span) in self.strings(at, value, key)? {
                         let glob = Glob::new(&pattern);
                         let glob = glob.map_err(|why| {
-                            self.error_at(at.in_file(&span), &format!("the pattern `{pattern}` {why}"))
+                            self.error_at(
+                                at.in_file(&span),
+                                &format!("the pattern `{pattern}` {why}"),
+                            )
                         })?;
                         config.exclude.globs.push(glob);
                     }
@@ -291,7 +294,10 @@ impl Reader<'_> {
                         .unwrap_or_default();
                     let text = value.as_str().unwrap_or(written);
                     let version = versions::parse(text).map_err(|why| {
-                        self.error_at(at.in_file(&value.span), &format!("`{key}` is not a supported version: {why}"))
+                        self.error_at(
+                            at.in_file(&value.span),
+                            &format!("`{key}` is not a supported version: {why}"),
+                        )
                     })?;
                     config.kubernetes_version = Some(version);
                 }
@@ -350,7 +356,10 @@ impl Reader<'_> {
         if holds {
             Ok(())
         } else {
-            Err(self.error_at(at.in_file(&node.span), &format!("`{key}` must be {expected}")))
+            Err(self.error_at(
+                at.in_file(&node.span),
+                &format!("`{key}` must be {expected}"),
+            ))
         }
     }
 
@@ -452,10 +461,7 @@ mod tests {
                 "---\nqqq: 1",
                 "2:1: unknown key `qqq`; valid keys: baseline, crds, exclude, kubernetesVersion, levels, profile, strict",
             ),
-            (
-                "strict: true\nstrict: false",
-                "2:1: `strict` is set twice",
-            ),
+            ("strict: true\nstrict: false", "2:1: `strict` is set twice"),
             (
                 "levels:\n  absent-feild: note",
                 "2:3: no rule `absent-feild`; did you mean `absent-field`? `kubectl vap explain` lists all",
@@ -468,7 +474,10 @@ mod tests {
                 "levels: [a]",
                 "1:9: `levels` must be an object: `undefined-field: note`",
             ),
-            ("exclude: vendor", "1:10: `exclude` must be a list of strings"),
+            (
+                "exclude: vendor",
+                "1:10: `exclude` must be a list of strings",
+            ),
             ("exclude: [a, 1]", "1:14: `exclude[]` must be a string"),
             (
                 "exclude: [a, '!b']",
@@ -488,10 +497,7 @@ mod tests {
                 "1:10: `profile` must be one of truthful, upstream",
             ),
             ("baseline: ''", "1:11: `baseline` must be a path"),
-            (
-                "- a",
-                "1:1: expected an object with keys such as `levels`",
-            ),
+            ("- a", "1:1: expected an object with keys such as `levels`"),
             (
                 "strict: true\n---\nstrict: true",
                 "3:1: a configuration file must have one document",

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::finding::{Finding, Severity};
-use super::policy::finding;
+use super::policy::object_finding;
 use crate::cli::input::Object;
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::consequence::Consequence;
@@ -147,16 +147,16 @@ fn note(
         digits(limit)
     );
     let place = policy.place_of_field(field_ref);
-    let mut found = finding(policy, Severity::Note, Rule::CostNearLimit, &message, place);
-    found.field_ref = Some(field_ref.to_owned());
-    found.kinds = vec![message::kind(&worst.gvk)];
+    let mut finding = object_finding(policy, Severity::Note, Rule::CostNearLimit, &message, place);
+    finding.field_ref = Some(field_ref.to_owned());
+    finding.kinds = vec![message::kind(&worst.gvk)];
     let is_always_below = worst.max().is_some_and(|max| max < limit);
-    found.help = Some(match worst.bytes_within(limit) {
+    finding.help = Some(match worst.bytes_within(limit) {
         _ if is_always_below => "the largest requests stay below the limit".to_owned(),
         Some(n) => format!("objects of up to {} stay below the limit", kib(n)),
         None => "objects of 1 KiB may reach the limit".to_owned(),
     });
-    Some(found)
+    Some(finding)
 }
 
 fn kib(n_bytes: i64) -> String {

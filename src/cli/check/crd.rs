@@ -6,7 +6,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::api_version;
 use super::finding::{Finding, Owner, Severity};
-use super::policy::finding;
+use super::policy::object_finding;
 use super::shape;
 use super::suggestion::Suggestions;
 use super::time_limit::within_time_limit;
@@ -35,8 +35,8 @@ pub(in crate::cli) fn check(crds: &[Object<Crd>]) -> Vec<Finding> {
     let of_each = parallel::map(&crds, |crd| {
         let checked = within_time_limit(crd, "CustomResourceDefinition", || faults(crd));
         let mut findings = checked.unwrap_or_else(|error| vec![*error]);
-        for found in &mut findings {
-            found.owner = Owner::crd(crd.name());
+        for finding in &mut findings {
+            finding.owner = Owner::crd(crd.name());
         }
         findings
     });
@@ -49,11 +49,11 @@ pub(in crate::cli) fn check(crds: &[Object<Crd>]) -> Vec<Finding> {
 #[must_use]
 pub(in crate::cli) fn check_stored(crds: &[Object<Crd>]) -> Vec<Finding> {
     let mut findings = check(crds);
-    for found in &mut findings {
-        if found.refused {
-            found.refused = false;
-            found.severity = Severity::Warning;
-            found.help = Some(
+    for finding in &mut findings {
+        if finding.refused {
+            finding.refused = false;
+            finding.severity = Severity::Warning;
+            finding.help = Some(
                 "the cluster has accepted it, but the API server rejects it in a new definition"
                     .to_owned(),
             );
@@ -64,23 +64,28 @@ pub(in crate::cli) fn check_stored(crds: &[Object<Crd>]) -> Vec<Finding> {
 
 fn faults(crd: &Object<Crd>) -> Vec<Finding> {
     let definition = crd.value.definition();
-    if let Some(found) = api_version::of_definition(crd) {
-        return vec![found];
+    if let Some(finding) = api_version::of_definition(crd) {
+        return vec![finding];
     }
     let shape = shape::check(crd);
-    let is_undecodable = shape.iter().any(|found| found.rule == Rule::InvalidObject);
+    let is_undecodable = shape
+        .iter()
+        .any(|finding| finding.rule == Rule::InvalidObject);
     let of_schemas = schema_errors(definition);
     let of_schemas = of_schemas.iter().map(|error| about_schema(crd, error));
     // Reports one finding per place: the shape error of a value that cannot be decoded, the schema error of a keyword
     // that is unknown.
-    let is_told = |found: &Finding| {
+    let is_told = |finding: &Finding| {
         let of_shape = shape.iter().filter(|it| it.rule == Rule::InvalidObject);
         let mut places = of_shape.map(|it| it.location.place);
-        places.any(|place| place == found.location.place)
+        places.any(|place| place == finding.location.place)
     };
-    let mut findings: Vec<Finding> = of_schemas.filter(|found| !is_told(found)).collect();
-    let known: Vec<_> = findings.iter().map(|found| found.location.place).collect();
-    let is_new = |found: &Finding| !known.contains(&found.location.place);
+    let mut findings: Vec<Finding> = of_schemas.filter(|finding| !is_told(finding)).collect();
+    let known: Vec<_> = findings
+        .iter()
+        .map(|finding| finding.location.place)
+        .collect();
+    let is_new = |finding: &Finding| !known.contains(&finding.location.place);
     findings.extend(shape.into_iter().filter(is_new));
     findings.extend(
         definition_errors(definition)
@@ -104,9 +109,9 @@ fn faults(crd: &Object<Crd>) -> Vec<Finding> {
     if verdict.is_partial && findings.is_empty() {
         let place = crd.place();
         let message = "the rules of a schema were not compiled, since the schema has other errors";
-        let mut found = finding(crd, Severity::Note, Rule::NotChecked, message, place);
-        found.help = Some("the API server rejects a schema that is not structural".to_owned());
-        findings.push(found);
+        let mut finding = object_finding(crd, Severity::Note, Rule::NotChecked, message, place);
+        finding.help = Some("the API server rejects a schema that is not structural".to_owned());
+        findings.push(finding);
     }
     findings
 }
@@ -139,16 +144,17 @@ fn about_schema(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
     } else {
         format!("{keyword}: {}", error.error.body())
     };
-    let mut found = finding(crd, Severity::Error, rule_of(error), &message, place);
-    found.location.length = length;
-    found.field_ref = Some(error.error.field.clone());
-    found.refused = true;
+    let mut finding = object_finding(crd, Severity::Error, rule_of(error), &message, place);
+    finding.location.length = length;
+    finding.field_ref = Some(error.error.field.clone());
+    finding.refused = true;
     let meant = nearest_name(keyword, KEYWORDS.into_iter()).filter(|_| is_unknown);
-    found.help = Some(meant.map_or_else(|| help(None), |meant| format!("did you mean `{meant}`?")));
+    finding.help =
+        Some(meant.map_or_else(|| help(None), |meant| format!("did you mean `{meant}`?")));
     if is_unknown && is_dropped(&error.place) {
-        dropped(&mut found, meant);
+        dropped(&mut finding, meant);
     }
-    found
+    finding
 }
 
 /// Returns true if the API server drops an unknown field at `place` of a definition instead of rejecting it.
@@ -176,12 +182,12 @@ fn is_dropped(place: &[PathStep]) -> bool {
 }
 
 /// Turns the finding about an unknown field into a warning about a dropped field. `meant` is a similar known name.
-pub(super) fn dropped(found: &mut Finding, meant: Option<&str>) {
+pub(super) fn dropped(finding: &mut Finding, meant: Option<&str>) {
     const HELP: &str =
         "the API server silently drops unknown fields below `items` and `additionalProperties`";
-    found.refused = false;
-    found.severity = Severity::Warning;
-    found.help = Some(match meant {
+    finding.refused = false;
+    finding.severity = Severity::Warning;
+    finding.help = Some(match meant {
         Some(meant) => format!("did you mean `{meant}`? {HELP}"),
         None => HELP.to_owned(),
     });
@@ -194,24 +200,24 @@ fn about_definition(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
     let name = field.rsplit('.').next().unwrap_or(field);
     let message = format!("{name}: {}", error.error.body());
     let place = crd.place_of(node);
-    let mut found = finding(crd, Severity::Error, rule_of(error), &message, place);
-    found.location.length = crd.length_of(node);
-    found.field_ref = Some(field.clone());
-    found.refused = true;
-    found.help = Some(help(None));
-    found
+    let mut finding = object_finding(crd, Severity::Error, rule_of(error), &message, place);
+    finding.location.length = crd.length_of(node);
+    finding.field_ref = Some(field.clone());
+    finding.refused = true;
+    finding.help = Some(help(None));
+    finding
 }
 
 /// Returns the findings for an error: one for each diagnostic of an expression.
 fn about(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
     let node = nearest(&crd.document.node, &error.place);
     let whole = |severity, rule, message: &str| {
-        let mut found = finding(crd, severity, rule, message, crd.place_of(node));
-        found.location.length = crd.length_of(node);
-        found.field_ref = Some(error.error.field.clone());
-        found
+        let mut finding = object_finding(crd, severity, rule, message, crd.place_of(node));
+        finding.location.length = crd.length_of(node);
+        finding.field_ref = Some(error.error.field.clone());
+        finding
     };
-    let refused = |found: Finding| Finding {
+    let refused = |finding: Finding| Finding {
         refused: true,
         help: Some(help(None)),
         ..found
@@ -231,34 +237,42 @@ fn about(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
         Trouble::Unjudged => (Severity::Note, Some(Rule::UnsupportedExpression)),
     };
     let is_refused = expression.trouble == Trouble::Refused;
-    let found = expression.found.as_slice();
-    if found.is_empty() {
+    let issues = expression.found.as_slice();
+    if issues.is_empty() {
         let rule = rule.unwrap_or(if expression.is_result_type {
             Rule::ResultType
         } else {
             Rule::CompilationFailed
         });
-        let found = whole(severity, rule, &expression.detail);
-        return vec![if is_refused { refused(found) } else { found }];
+        let finding = whole(severity, rule, &expression.detail);
+        return vec![if is_refused {
+            refused(finding)
+        } else {
+            finding
+        }];
     }
     let text = node.as_str().unwrap_or_default();
     let issue = |issue: &Diagnostic| {
         let rule = rule.unwrap_or(issue.kind.code().into());
         let message = issue.to_string();
         let message: Vec<_> = message.lines().map(str::trim).collect();
-        let mut found = whole(severity, rule, &message.join(" "));
-        mark(&mut found, crd, node, text, issue);
-        let mut found = if is_refused { refused(found) } else { found };
+        let mut finding = whole(severity, rule, &message.join(" "));
+        mark(&mut finding, crd, node, text, issue);
+        let mut finding = if is_refused {
+            refused(finding)
+        } else {
+            finding
+        };
         if let Some(meant) = meant(issue) {
-            let help = found.help.map(|help| format!(" {help}"));
-            found.help = Some(format!(
+            let help = finding.help.map(|help| format!(" {help}"));
+            finding.help = Some(format!(
                 "did you mean `{meant}`?{}",
                 help.unwrap_or_default()
             ));
         }
-        found
+        finding
     };
-    found.iter().map(issue).collect()
+    issues.iter().map(issue).collect()
 }
 
 /// Returns the known name or field that resembles an undeclared one.
@@ -301,7 +315,7 @@ fn rule_of(error: &DefinitionError) -> Rule {
 }
 
 /// Sets the location of a finding to the part of an expression that an issue is about.
-fn mark(found: &mut Finding, crd: &Object<Crd>, node: &Node, text: &str, issue: &Diagnostic) {
+fn mark(finding: &mut Finding, crd: &Object<Crd>, node: &Node, text: &str, issue: &Diagnostic) {
     let Some(start) = SourceMap::new(text).byte(issue.location) else {
         return;
     };
@@ -312,10 +326,10 @@ fn mark(found: &mut Finding, crd: &Object<Crd>, node: &Node, text: &str, issue: 
     let places = crd.places_in_node(node);
     let place = places.of(offset);
     let last = places.of(offset.saturating_add(length).saturating_sub(1));
-    found.location.place = Some(place);
-    found.location.length = 1;
+    finding.location.place = Some(place);
+    finding.location.length = 1;
     if last.line == place.line && last.column >= place.column {
-        found.location.length = last.column.saturating_sub(place.column).saturating_add(1);
+        finding.location.length = last.column.saturating_sub(place.column).saturating_add(1);
     }
 }
 
@@ -358,12 +372,12 @@ mod tests {
         assert!(!new.is_empty() && new.len() == stored.len());
         assert!(
             new.iter()
-                .all(|found| found.refused && found.severity == Severity::Error)
+                .all(|finding| finding.refused && finding.severity == Severity::Error)
         );
-        for found in stored {
-            assert!(!found.refused && found.severity == Severity::Warning);
+        for finding in stored {
+            assert!(!finding.refused && finding.severity == Severity::Warning);
             assert!(
-                found
+                finding
                     .help
                     .is_some_and(|help| help.contains("new definition"))
             );

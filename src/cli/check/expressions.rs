@@ -7,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use super::advice;
 use super::finding::{ConsequenceReport, Finding, Severity};
 use super::mend;
-use super::policy::{Answers, finding};
+use super::policy::{Answers, object_finding};
 use super::suggestion::{self, Suggestions};
 use crate::cel::diagnostic::{self, DiagnosticKind};
 use crate::cel::source::{Location, SourceMap};
@@ -48,7 +48,9 @@ pub(super) fn errors(
             CompileFindingKind::Unsafe => (
                 Severity::Error,
                 Some(Rule::UnsafeExpression),
-                format!("the API server accepts the {noun}, but may crash when it evaluates the expression"),
+                format!(
+                    "the API server accepts the {noun}, but may crash when it evaluates the expression"
+                ),
             ),
             CompileFindingKind::Unsupported => (
                 Severity::Note,
@@ -72,12 +74,12 @@ pub(super) fn errors(
             if cause.is_dynamic_result() {
                 message.push_str(", a type that is only known at evaluation");
             }
-            let mut found = finding(policy, severity, rule, &message, places.start());
+            let mut finding = object_finding(policy, severity, rule, &message, places.start());
             if let Some(text) = &text {
-                mark(&mut found, text, issue.location, &places);
+                mark(&mut finding, text, issue.location, &places);
             }
-            found.field_ref = Some(field_ref.clone());
-            found.refused = is_refused;
+            finding.field_ref = Some(field_ref.clone());
+            finding.refused = is_refused;
             let is_match_condition =
                 expression.is_some_and(|expression| expression.role == Role::MatchCondition);
             // The unknown name and its only likely correction.
@@ -90,8 +92,8 @@ pub(super) fn errors(
                     let meant = suggestion::only_reference(name);
                     only_meant = meant.map(|meant| (&**name, meant.to_owned()));
                     let is_call = text.as_ref().is_some_and(|it| it.is_call(issue.location));
-                    let dashed =
-                        expression.and_then(|it| advice::dashed_key_advice(&it.text, issue.location, name));
+                    let dashed = expression
+                        .and_then(|it| advice::dashed_key_advice(&it.text, issue.location, name));
                     dashed.or_else(|| suggestion::reference(name, (is_call, is_match_condition)))
                 }
                 Some(DiagnosticKind::UndefinedField(undefined)) => {
@@ -109,14 +111,14 @@ pub(super) fn errors(
             };
             if let (Some((name, meant)), Some(text)) = (&only_meant, &text) {
                 let marked = text.marked(issue.location);
-                found.fix = mend::name(policy, field_ref, marked, (name, meant));
+                finding.fix = mend::name(policy, field_ref, marked, (name, meant));
             }
-            found.help = Some(match hint {
+            finding.help = Some(match hint {
                 Some(hint) if hint.ends_with(['?', ';']) => format!("{hint} {help}"),
                 Some(hint) => format!("{hint}; {help}"),
                 None => help.clone(),
             });
-            findings.push(found);
+            findings.push(finding);
         }
     }
 }
@@ -141,9 +143,9 @@ fn reads(expression: &PolicyExpression, variables: &HashSet<&str>) -> bool {
     let Ok(ast) = expression.parsed() else {
         return false;
     };
-    let found = Reads::new(ast).variables();
-    let mut names = found.names.iter();
-    !variables.is_empty() && (found.may_read_all || names.any(|name| variables.contains(name)))
+    let read = Reads::new(ast).variables();
+    let mut names = read.names.iter();
+    !variables.is_empty() && (read.may_read_all || names.any(|name| variables.contains(name)))
 }
 
 /// Returns a hint about a value that YAML parses as a tag, since it begins with `!`.
@@ -168,36 +170,36 @@ pub(super) fn warnings(
     // The expressions with an undeclared name.
     let undeclared = findings
         .iter()
-        .filter(|found| found.rule == Rule::UndeclaredReference && found.refused);
+        .filter(|finding| finding.rule == Rule::UndeclaredReference && finding.refused);
     let undeclared: HashSet<_> = undeclared
-        .filter_map(|found| found.field_ref.clone())
+        .filter_map(|finding| finding.field_ref.clone())
         .collect();
     let mut suggestions = Suggestions::default();
-    for found in &answers.typed.findings {
+    for typed in &answers.typed.findings {
         let errors = errors_of
-            .get(found.field_ref.as_str())
+            .get(typed.field_ref.as_str())
             .unwrap_or(&no_errors);
-        let notes = notes(found);
-        let text = answers.expression(&found.field_ref).map(Text::whole);
-        let places = policy.places_in_field(&found.field_ref);
-        for group in grouped(found, errors) {
+        let notes = notes(typed);
+        let text = answers.expression(&typed.field_ref).map(Text::whole);
+        let places = policy.places_in_field(&typed.field_ref);
+        for group in grouped(typed, errors) {
             let Group {
                 severity,
-                found: first,
+                diagnostic: first,
                 ..
             } = group;
-            if first.kind.follows_from_another() && undeclared.contains(&found.field_ref) {
+            if first.kind.follows_from_another() && undeclared.contains(&typed.field_ref) {
                 continue;
             }
             let rule = first.kind.code().into();
             let message = one_line(&group.message);
             let start = places.start();
-            let mut shown = finding(policy, Severity::Warning, rule, &message, start);
+            let mut finding = object_finding(policy, Severity::Warning, rule, &message, start);
             if let Some(text) = &text {
-                mark(&mut shown, text, first.location, &places);
+                mark(&mut finding, text, first.location, &places);
             }
-            shown.field_ref = Some(found.field_ref.clone());
-            shown.kinds = group.kinds;
+            finding.field_ref = Some(typed.field_ref.clone());
+            finding.kinds = group.kinds;
             let undefined = match &first.kind {
                 DiagnosticKind::UndefinedField(undefined) => Some(undefined),
                 _ => None,
@@ -206,36 +208,36 @@ pub(super) fn warnings(
             if let (Some((_, Some(meant))), Some(it), Some(text)) = (&meant, undefined, &text) {
                 let marked = text.marked(first.location);
                 let names = (&*it.name, meant.as_str());
-                shown.fix = mend::name(policy, &found.field_ref, marked, names);
+                finding.fix = mend::name(policy, &typed.field_ref, marked, names);
             }
-            let advice = answers.expression(&found.field_ref).and_then(|expression| {
+            let advice = answers.expression(&typed.field_ref).and_then(|expression| {
                 advice::advice(answers.compiled(), expression, (rule, first.location))
             });
             let advice = advice.map(|advice| format!("{advice};"));
             let meant = meant.map(|(advice, _)| advice);
             let mut helps: Vec<String> = meant.or(advice).into_iter().collect();
             if severity == diagnostic::Severity::Error {
-                let consequence = ConsequenceReport::from(found.consequence);
+                let consequence = ConsequenceReport::from(typed.consequence);
                 helps.push(consequence.message.to_owned());
-                shown.consequence = Some(consequence);
+                finding.consequence = Some(consequence);
                 // The search for requests does not cover expressions of mutations.
-                let expression = answers.expression(&found.field_ref);
+                let expression = answers.expression(&typed.field_ref);
                 let is_mutation = expression.is_some_and(|it| it.role.is_mutation());
                 if let Some(proofs) = proofs.filter(|_| !is_mutation) {
                     let is_of = |proof: &&TypeErrorWitness| {
-                        proof.index == found.index && proof.location == first.location
+                        proof.index == typed.index && proof.location == first.location
                     };
                     let proof = proofs.iter().find(is_of);
-                    shown.witness = proof.map(|proof| Box::new(proof.witness.clone()));
-                    shown.is_unproven = proof.is_none();
+                    finding.witness = proof.map(|proof| Box::new(proof.witness.clone()));
+                    finding.is_unproven = proof.is_none();
                 }
-                if shown.is_unproven {
+                if finding.is_unproven {
                     helps.push("(unproven: no request was found for which it fails)".to_owned());
                 }
             }
             helps.extend(notes.iter().cloned());
-            shown.help = (!helps.is_empty()).then(|| helps.join(" "));
-            findings.push(shown);
+            finding.help = (!helps.is_empty()).then(|| helps.join(" "));
+            findings.push(finding);
         }
     }
 }
@@ -243,29 +245,29 @@ pub(super) fn warnings(
 /// A finding that several kinds share.
 struct Group<'a> {
     severity: diagnostic::Severity,
-    found: &'a diagnostic::Diagnostic,
+    diagnostic: &'a diagnostic::Diagnostic,
     message: String,
     kinds: Vec<String>,
 }
 
 /// Groups the findings of all kinds by location and message. Leaves out the locations in `errors`, which are reported
 /// regardless of the kind.
-fn grouped<'a>(found: &'a ExpressionFindings, errors: &HashSet<Location>) -> Vec<Group<'a>> {
+fn grouped<'a>(typed: &'a ExpressionFindings, errors: &HashSet<Location>) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     let mut by_place: HashMap<(Location, String), usize> = HashMap::new();
-    for (gvk, severity, found) in found.iter() {
+    for (gvk, severity, diagnostic) in typed.iter() {
         // Errors of the expression itself do not depend on the kind.
-        let is_syntax = Rule::from(found.kind.code()) == Rule::Syntax;
-        if errors.contains(&found.location) || is_syntax && !errors.is_empty() {
+        let is_syntax = Rule::from(diagnostic.kind.code()) == Rule::Syntax;
+        if errors.contains(&diagnostic.location) || is_syntax && !errors.is_empty() {
             continue;
         }
-        let message = found.without_container();
+        let message = diagnostic.without_container();
         let n = *by_place
-            .entry((found.location, message))
+            .entry((diagnostic.location, message))
             .or_insert_with_key(|(_, message)| {
                 groups.push(Group {
                     severity,
-                    found,
+                    diagnostic,
                     message: message.clone(),
                     kinds: Vec::new(),
                 });
@@ -279,11 +281,11 @@ fn grouped<'a>(found: &'a ExpressionFindings, errors: &HashSet<Location>) -> Vec
 }
 
 /// Returns notes about the findings of an expression as a whole, each in parentheses.
-fn notes(found: &ExpressionFindings) -> Vec<String> {
-    let lists = found.kinds.iter().flat_map(KindFindings::by_severity);
-    let left_out = lists.map(|(_, found)| found.n_left_out());
+fn notes(typed: &ExpressionFindings) -> Vec<String> {
+    let lists = typed.kinds.iter().flat_map(KindFindings::by_severity);
+    let left_out = lists.map(|(_, list)| list.n_left_out());
     let left_out = left_out.filter(|n| *n > 0).map(diagnostic::left_out);
-    let notes = found.notes.iter().map(|note| warnings::note(*note));
+    let notes = typed.notes.iter().map(|note| warnings::note(*note));
     left_out
         .chain(notes)
         .map(|note| format!("({note})"))
@@ -367,21 +369,21 @@ pub(super) fn finding_at(
     message: &str,
 ) -> Finding {
     let places = policy.places_in_field(field_ref);
-    let mut found = finding(policy, severity, rule, message, places.start());
+    let mut finding = object_finding(policy, severity, rule, message, places.start());
     if let Some(expression) = answers.expression(field_ref) {
-        mark(&mut found, &Text::whole(expression), location, &places);
+        mark(&mut finding, &Text::whole(expression), location, &places);
     }
-    found.field_ref = Some(field_ref.to_owned());
-    found
+    finding.field_ref = Some(field_ref.to_owned());
+    finding
 }
 
 /// Sets the location of a finding to the part of an expression at `location`.
-fn mark(found: &mut Finding, text: &Text<'_>, location: Location, places: &FieldPlaces<'_>) {
+fn mark(finding: &mut Finding, text: &Text<'_>, location: Location, places: &FieldPlaces<'_>) {
     let (offset, length) = text.marked(location);
     let place = places.of(offset);
     let last = places.of(offset + length.saturating_sub(1));
-    found.location.place = Some(place);
+    finding.location.place = Some(place);
     if last.line == place.line && last.column >= place.column {
-        found.location.length = last.column - place.column + 1;
+        finding.location.length = last.column - place.column + 1;
     }
 }

@@ -10,10 +10,10 @@ use super::finding::{Finding, Owner};
 /// indices. Equal findings of a file are numbered.
 pub(super) fn number(findings: &mut [Finding]) {
     let mut n_equal: HashMap<(String, u64), u64> = HashMap::new();
-    for found in findings {
-        let base = base(found);
+    for finding in findings {
+        let base = base(finding);
         let n = n_equal
-            .entry((found.location.file.clone(), base))
+            .entry((finding.location.file.clone(), base))
             .or_default();
         let fingerprint = if *n == 0 {
             base
@@ -23,28 +23,28 @@ pub(super) fn number(findings: &mut [Finding]) {
             hash.0
         };
         *n += 1;
-        found.fingerprint = format!("{fingerprint:016x}");
+        finding.fingerprint = format!("{fingerprint:016x}");
     }
 }
 
 /// Sets the fingerprints of the findings that have none.
 pub(super) fn number_others(findings: &mut [Finding]) {
-    let is_new = |found: &Finding| found.fingerprint.is_empty();
+    let is_new = |finding: &Finding| finding.fingerprint.is_empty();
     let mut new: Vec<Finding> = findings.iter().filter(|it| is_new(it)).cloned().collect();
     number(&mut new);
     let mut numbered = new.into_iter();
-    for found in findings.iter_mut().filter(|found| is_new(found)) {
+    for finding in findings.iter_mut().filter(|finding| is_new(finding)) {
         if let Some(next) = numbered.next() {
-            *found = next;
+            *finding = next;
         }
     }
 }
 
-fn base(found: &Finding) -> u64 {
+fn base(finding: &Finding) -> u64 {
     let mut hash = Hash::default();
-    hash.add(found.rule.id());
+    hash.add(finding.rule.id());
     // Baselines store fingerprints: the names of a policy and a binding are hashed even if they are empty.
-    let (policy, binding) = match &found.owner {
+    let (policy, binding) = match &finding.owner {
         Owner::Policy(name) => (name.as_str(), ""),
         Owner::Binding(name) => ("", name.as_str()),
         _ => ("", ""),
@@ -54,14 +54,14 @@ fn base(found: &Finding) -> u64 {
     if let Owner::Webhook {
         webhook: Some(webhook),
         ..
-    } = &found.owner
+    } = &finding.owner
     {
         hash.add(webhook);
     }
-    let field_ref = found.field_ref.as_deref().unwrap_or_default();
+    let field_ref = finding.field_ref.as_deref().unwrap_or_default();
     hash.add(&without_numbers(field_ref));
-    hash.add(&without_numbers(&found.message));
-    let location = &found.location;
+    hash.add(&without_numbers(&finding.message));
+    let location = &finding.location;
     if let (Some(source), Some(place)) = (&location.source, location.place) {
         let marked = source.part_of_line(place.line, place.column - 1, location.length);
         hash.add(marked.trim());
@@ -129,12 +129,14 @@ mod tests {
             })
             .collect();
         number(&mut all);
-        all.into_iter().map(|found| found.fingerprint).collect()
+        all.into_iter().map(|finding| finding.fingerprint).collect()
     }
 
     #[test]
     fn number_moved_findings_keeps_distinct_fingerprints() {
-        let [one, other, again] = &fingerprints(&[("a: ", "m 12"), ("a: ", "n"), ("a: ", "m 12")])[..] else {
+        let [one, other, again] =
+            &fingerprints(&[("a: ", "m 12"), ("a: ", "n"), ("a: ", "m 12")])[..]
+        else {
             panic!()
         };
         assert!(one != other && one != again && other != again);
@@ -150,8 +152,8 @@ mod tests {
     fn number_location_beyond_line_succeeds() {
         let source = Arc::new(SourceText::new("f".to_owned(), String::new()));
         let location = Location::of_place(&source, Place { line: 7, column: 9 });
-        let mut found = [Finding::new(Severity::Error, Rule::Syntax, "m", location)];
-        number(&mut found);
-        assert_eq!(found[0].fingerprint.len(), 16);
+        let mut findings = [Finding::new(Severity::Error, Rule::Syntax, "m", location)];
+        number(&mut findings);
+        assert_eq!(findings[0].fingerprint.len(), 16);
     }
 }

@@ -133,7 +133,7 @@ fn candidates(report: &CheckReport) -> Vec<Candidate> {
     for edit in report
         .findings
         .iter()
-        .filter_map(|found| found.fix.as_ref())
+        .filter_map(|finding| finding.fix.as_ref())
     {
         let path = Path::new(&edit.source.name);
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -153,8 +153,7 @@ fn candidates(report: &CheckReport) -> Vec<Candidate> {
         } else if edit.changes_one_value() {
             candidate.edits.push(edit.clone());
         } else {
-            candidate.left =
-                Some("a fix would change more than one value".to_owned());
+            candidate.left = Some("a fix would change more than one value".to_owned());
         }
     }
     for candidate in by_file.values_mut() {
@@ -180,13 +179,13 @@ fn candidates(report: &CheckReport) -> Vec<Candidate> {
 /// The identity of a finding, independent of its location in the file.
 type Key = (String, &'static str, String, String, String);
 
-fn key(found: &Finding) -> Key {
+fn key(finding: &Finding) -> Key {
     (
-        found.location.file.clone(),
-        found.rule.id(),
-        found.owner.name().unwrap_or_default().to_owned(),
-        found.field_ref.clone().unwrap_or_default(),
-        without_numbers(&found.message),
+        finding.location.file.clone(),
+        finding.rule.id(),
+        finding.owner.name().unwrap_or_default().to_owned(),
+        finding.field_ref.clone().unwrap_or_default(),
+        without_numbers(&finding.message),
     )
 }
 
@@ -290,42 +289,45 @@ impl Fixing<'_> {
         }
         let mut open: HashMap<Key, usize> = HashMap::new();
         let mut fixed: HashSet<Key> = HashSet::new();
-        for found in self.before {
-            let is_fixed = found.fix.as_ref().is_some_and(|fix| {
+        for finding in self.before {
+            let is_fixed = finding.fix.as_ref().is_some_and(|fix| {
                 let mut edits = files.iter().flat_map(|file| &file.edits);
                 edits.any(|edit| is_same(edit, fix))
             });
             if is_fixed {
-                fixed.insert(key(found));
+                fixed.insert(key(finding));
             } else {
-                *open.entry(key(found)).or_default() += 1;
+                *open.entry(key(finding)).or_default() += 1;
             }
         }
         let report = run_with(self.options, &settings, &mut io::empty())?;
         let mut objections = Vec::new();
-        for found in &report.findings {
-            let key = key(found);
+        for finding in &report.findings {
+            let key = key(finding);
             let reason = match open.get_mut(&key) {
                 Some(n) if *n > 0 => {
                     *n -= 1;
                     continue;
                 }
-                _ if fixed.contains(&key) => format!("the fix has no effect: {}", found.message),
-                _ if found.severity == Severity::Note => continue,
+                _ if fixed.contains(&key) => format!("the fix has no effect: {}", finding.message),
+                _ if finding.severity == Severity::Note => continue,
                 _ => {
-                    let line = found.location.place.map(|place| format!(":{}", place.line));
+                    let line = finding
+                        .location
+                        .place
+                        .map(|place| format!(":{}", place.line));
                     format!(
                         "the fix would cause {}[{}] in {}{}: {}",
-                        found.severity.as_str(),
-                        found.rule.id(),
-                        found.location.file,
+                        finding.severity.as_str(),
+                        finding.rule.id(),
+                        finding.location.file,
                         line.unwrap_or_default(),
-                        found.message
+                        finding.message
                     )
                 }
             };
             objections.push(Objection {
-                file: found.location.file.clone(),
+                file: finding.location.file.clone(),
                 reason,
             });
         }
@@ -344,6 +346,8 @@ fn save(candidate: &Candidate) -> Result<(), String> {
     if now != with_mark(&candidate.source, candidate.source.text().to_owned()) {
         return Err("the file has changed since it was read".to_owned());
     }
-    let text = candidate.text().ok_or("the fixes do not apply to its text")?;
+    let text = candidate
+        .text()
+        .ok_or("the fixes do not apply to its text")?;
     write::atomically(path, &text)
 }

@@ -314,11 +314,11 @@ impl SchemaResolver for Known {
         match &self.cluster {
             Some(cluster) => match of_crds() {
                 Resolution::NotFound => cluster.resolve(gvk),
-                found => found,
+                resolution => resolution,
             },
             None => match self.builtin.resolve(gvk) {
                 Resolution::NotFound => of_crds(),
-                found => found,
+                resolution => resolution,
             },
         }
     }

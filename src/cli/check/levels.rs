@@ -121,10 +121,10 @@ pub(super) fn rule(id: &str) -> Result<Rule, LevelError> {
 
 /// Returns true if a finding cannot be suppressed or lowered: the API server rejects the object, or the check is
 /// incomplete.
-pub(super) fn is_fixed(found: &Finding) -> bool {
-    found.refused
+pub(super) fn is_fixed(finding: &Finding) -> bool {
+    finding.refused
         || matches!(
-            found.rule,
+            finding.rule,
             Rule::Unreadable | Rule::EmptyInput | Rule::BrokenCheck | Rule::UnreadCluster
         )
 }
@@ -132,19 +132,19 @@ pub(super) fn is_fixed(found: &Finding) -> bool {
 /// Sets the severity of a finding to the level of its rule in the first of `sources` that sets one.
 ///
 /// Returns false if the finding must not be reported.
-pub(super) fn apply(sources: &[Levels], found: &mut Finding) -> bool {
-    let level = sources.iter().find_map(|levels| levels.level(found.rule));
+pub(super) fn apply(sources: &[Levels], finding: &mut Finding) -> bool {
+    let level = sources.iter().find_map(|levels| levels.level(finding.rule));
     let Some(level) = level else { return true };
-    if is_fixed(found) {
+    if is_fixed(finding) {
         // The severity can only be raised.
         if level == Level::Error {
-            found.severity = Severity::Error;
+            finding.severity = Severity::Error;
         }
         return true;
     }
     match level.severity() {
         Some(severity) => {
-            found.severity = severity;
+            finding.severity = severity;
             true
         }
         None => false,
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
     use crate::cli::check::finding::Location;
 
-    fn finding(rule: Rule, refused: bool) -> Finding {
+    fn sample(rule: Rule, refused: bool) -> Finding {
         Finding {
             refused,
             ..Finding::new(Severity::Warning, rule, "m", Location::of_file("f"))
@@ -175,9 +175,9 @@ mod tests {
                 levels
             })
             .collect();
-        let mut found = finding(rule, false);
-        let is_reported = apply(&places, &mut found);
-        assert_eq!(is_reported.then_some(found.severity), wanted);
+        let mut finding = sample(rule, false);
+        let is_reported = apply(&places, &mut finding);
+        assert_eq!(is_reported.then_some(finding.severity), wanted);
     }
 
     #[test]
@@ -200,16 +200,16 @@ mod tests {
 
     #[test]
     fn apply_fixed_finding_keeps_severity() {
-        for mut found in [
-            finding(Rule::InvalidValue, true),
-            finding(Rule::Unreadable, false),
-            finding(Rule::EmptyInput, false),
+        for mut finding in [
+            sample(Rule::InvalidValue, true),
+            sample(Rule::Unreadable, false),
+            sample(Rule::EmptyInput, false),
         ] {
             for level in [Level::Note, Level::Allow] {
                 let mut levels = Levels::default();
                 levels.set(ALL, level).unwrap();
-                assert!(apply(&[levels], &mut found));
-                assert_eq!(found.severity, Severity::Warning);
+                assert!(apply(&[levels], &mut finding));
+                assert_eq!(finding.severity, Severity::Warning);
             }
         }
     }

@@ -6,7 +6,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 
 use super::finding::{Finding, Severity};
 use super::known::Known;
-use super::policy::{Answers, bindings_of, finding};
+use super::policy::{Answers, bindings_of, object_finding};
 use crate::cli::input::Object;
 use crate::policy::lockout::{self, ParamKind};
 use crate::policy::param_kind;
@@ -39,10 +39,10 @@ pub(super) fn check(
             None => ParamKind::Late,
         }
     });
-    let Some(found) = lockout::find(answers.compiled(), &of_policy, params) else {
+    let Some(lock_out) = lockout::find(answers.compiled(), &of_policy, params) else {
         return;
     };
-    let Some((first, others)) = found.denied.split_first() else {
+    let Some((first, others)) = lock_out.denied.split_first() else {
         return;
     };
     let words = first.message.split_whitespace().collect::<Vec<_>>();
@@ -62,22 +62,22 @@ pub(super) fn check(
     );
     // The kind of a CRD is not served immediately after the start of the API server.
     let is_permanent = params != Some(ParamKind::Late);
-    let severity = if found.is_vital && is_permanent && !first.is_for_params {
+    let severity = if lock_out.is_vital && is_permanent && !first.is_for_params {
         Severity::Warning
     } else {
         Severity::Note
     };
     let field_ref = "spec.matchConstraints.resourceRules";
     let node = policy.document.node.nearest(field_ref);
-    let mut shown = finding(
+    let mut finding = object_finding(
         policy,
         severity,
         Rule::LockOut,
         &message,
         policy.place_of(node),
     );
-    shown.field_ref = Some(field_ref.to_owned());
-    shown.help = Some(if first.is_for_params {
+    finding.field_ref = Some(field_ref.to_owned());
+    finding.help = Some(if first.is_for_params {
         "paramRef has no namespace, so that every namespace needs params, including those of the cluster's components: \
          create them there, list only the intended resources, or exclude such requests with a namespaceSelector on \
          `kubernetes.io/metadata.name`"
@@ -91,5 +91,5 @@ pub(super) fn check(
          match is denied, without evaluating match conditions: list only the intended resources"
             .to_owned()
     });
-    findings.push(shown);
+    findings.push(finding);
 }

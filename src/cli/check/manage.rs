@@ -19,14 +19,14 @@ pub(super) fn apply(report: &mut CheckReport, settings: &Settings, input: &Input
         baseline.apply(report, &input.files);
     }
     let mut reported = Vec::new();
-    for mut found in std::mem::take(&mut report.findings) {
-        if levels::apply(&settings.levels, &mut found) {
-            reported.push(found);
+    for mut finding in std::mem::take(&mut report.findings) {
+        if levels::apply(&settings.levels, &mut finding) {
+            reported.push(finding);
         } else {
             report.suppressed.push(Suppressed {
                 by: SuppressedBy::Level,
                 reason: None,
-                finding: found,
+                finding: finding,
             });
         }
     }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::finding::{Finding, Location, Severity};
-use super::policy::finding;
+use super::policy::object_finding;
 use crate::cli::input::{Input, Object, POLICY_VERSION, SourceText};
 use crate::policy::rule::Rule;
 
@@ -25,7 +25,7 @@ const MAX_FINDINGS: usize = 200;
 
 /// Returns the findings about the objects of `input` that are in files of `dir`.
 pub(super) fn check(dir: &Path, input: &Input) -> Vec<Finding> {
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     let mut policies = BTreeMap::new();
     let names: BTreeSet<&str> = input
         .policies
@@ -34,10 +34,10 @@ pub(super) fn check(dir: &Path, input: &Input) -> Vec<Finding> {
         .filter_map(Object::name)
         .collect();
     for policy in &input.policies {
-        if !is_loaded(dir, policy, &mut found) {
+        if !is_loaded(dir, policy, &mut findings) {
             continue;
         }
-        check_common(policy, "policy", &mut policies, &mut found);
+        check_common(policy, "policy", &mut policies, &mut findings);
         let spec = policy.value.spec.as_ref();
         if spec.is_some_and(|spec| spec.param_kind.is_some()) {
             let message = "a static policy must not have a paramKind";
@@ -46,16 +46,16 @@ pub(super) fn check(dir: &Path, input: &Input) -> Vec<Finding> {
                 "spec.paramKind",
                 message,
                 "write the values into the expressions",
-                &mut found,
+                &mut findings,
             );
         }
     }
     let mut bindings = BTreeMap::new();
     for binding in &input.bindings {
-        if !is_loaded(dir, binding, &mut found) {
+        if !is_loaded(dir, binding, &mut findings) {
             continue;
         }
-        check_common(binding, "binding", &mut bindings, &mut found);
+        check_common(binding, "binding", &mut bindings, &mut findings);
         let spec = &binding.value.spec;
         if spec.param_ref.is_some() {
             add(
@@ -63,19 +63,20 @@ pub(super) fn check(dir: &Path, input: &Input) -> Vec<Finding> {
                 "spec.paramRef",
                 "a static binding must not have a paramRef",
                 "remove it",
-                &mut found,
+                &mut findings,
             );
         }
         let policy = spec.policy_name.as_str();
         if !policy.ends_with(SUFFIX) {
-            let message =
-                format!("a static binding must bind a static policy, whose name ends in `{SUFFIX}`");
+            let message = format!(
+                "a static binding must bind a static policy, whose name ends in `{SUFFIX}`"
+            );
             add(
                 binding,
                 "spec.policyName",
                 &message,
                 "correct the policyName",
-                &mut found,
+                &mut findings,
             );
         } else if !names.contains(policy) {
             let message = format!("the policy `{policy}` is not in the directory");
@@ -84,7 +85,7 @@ pub(super) fn check(dir: &Path, input: &Input) -> Vec<Finding> {
                 "spec.policyName",
                 &message,
                 "add its file",
-                &mut found,
+                &mut findings,
             );
         }
     }
@@ -95,7 +96,7 @@ pub(super) fn check(dir: &Path, input: &Input) -> Vec<Finding> {
             "kind",
             message,
             "move it to another directory, and pass that with --crds",
-            &mut found,
+            &mut findings,
         );
     }
     let mutating = input.mutating_policies.iter();
@@ -106,7 +107,7 @@ pub(super) fn check(dir: &Path, input: &Input) -> Vec<Finding> {
         if is_in(dir, source) {
             let message = format!("{kind} is not a kind of validating policies");
             let location = Location::of_file(source.name.as_str());
-            found.push(Finding {
+            findings.push(Finding {
                 help: Some(format!("move it to a separate directory; {CONSEQUENCE}")),
                 ..Finding::new(Severity::Error, Rule::StaticManifest, message, location)
             });
@@ -115,16 +116,17 @@ pub(super) fn check(dir: &Path, input: &Input) -> Vec<Finding> {
     for ((api_version, kind), of) in &input.dropped {
         if is_in(dir, &of.source) {
             let location = Location::of_place(&of.source, of.place);
-            let message =
-                format!("{api_version} {kind} is neither a policy nor a binding of {POLICY_VERSION}");
-            found.push(Finding {
+            let message = format!(
+                "{api_version} {kind} is neither a policy nor a binding of {POLICY_VERSION}"
+            );
+            findings.push(Finding {
                 help: Some(format!("move it to another directory; {CONSEQUENCE}")),
                 ..Finding::new(Severity::Error, Rule::StaticManifest, message, location)
             });
         }
     }
-    found.truncate(MAX_FINDINGS);
-    found
+    findings.truncate(MAX_FINDINGS);
+    findings
 }
 
 /// Returns true if the file is in the directory itself: subdirectories are not loaded.
@@ -133,13 +135,13 @@ fn is_in(dir: &Path, source: &SourceText) -> bool {
 }
 
 /// Returns true if the object is loaded. Adds a finding if it is in a subdirectory, which is not loaded.
-fn is_loaded<T>(dir: &Path, object: &Object<T>, found: &mut Vec<Finding>) -> bool {
+fn is_loaded<T>(dir: &Path, object: &Object<T>, findings: &mut Vec<Finding>) -> bool {
     if is_in(dir, &object.source) {
         return true;
     }
     if Path::new(&object.source.name).starts_with(dir) {
         let message = "subdirectories of the directory are not loaded";
-        let mut note = finding(
+        let mut note = object_finding(
             object,
             Severity::Warning,
             Rule::StaticManifest,
@@ -147,7 +149,7 @@ fn is_loaded<T>(dir: &Path, object: &Object<T>, found: &mut Vec<Finding>) -> boo
             object.place(),
         );
         note.help = Some("move the file into the directory itself".to_owned());
-        found.push(note);
+        findings.push(note);
     }
     false
 }
@@ -157,13 +159,13 @@ fn check_common<'a, T>(
     object: &'a Object<T>,
     noun: &str,
     known: &mut BTreeMap<&'a str, &'a str>,
-    found: &mut Vec<Finding>,
+    findings: &mut Vec<Finding>,
 ) {
     let name = object.name().unwrap_or_default();
     if !name.ends_with(SUFFIX) {
         let message = format!("the name of a static {noun} must end in `{SUFFIX}`");
         let advice = format!("write `{name}{SUFFIX}`");
-        add(object, "metadata.name", &message, &advice, found);
+        add(object, "metadata.name", &message, &advice, findings);
     } else if let Some(first) = known.insert(name, &object.source.name) {
         let message = format!("the name `{name}` is also used in {first}");
         add(
@@ -171,7 +173,7 @@ fn check_common<'a, T>(
             "metadata.name",
             &message,
             "choose a unique name",
-            found,
+            findings,
         );
     }
     if object.api_version() != POLICY_VERSION {
@@ -181,7 +183,7 @@ fn check_common<'a, T>(
             "apiVersion",
             &message,
             &format!("write {POLICY_VERSION}"),
-            found,
+            findings,
         );
     }
 }
@@ -191,11 +193,11 @@ fn add<T>(
     field_ref: &str,
     message: &str,
     advice: &str,
-    found: &mut Vec<Finding>,
+    findings: &mut Vec<Finding>,
 ) {
     let node = object.document.node.nearest(field_ref);
     let place = object.place_of(node);
-    let mut error = finding(
+    let mut error = object_finding(
         object,
         Severity::Error,
         Rule::StaticManifest,
@@ -205,5 +207,5 @@ fn add<T>(
     error.location.length = object.length_of(node);
     error.field_ref = Some(field_ref.to_owned());
     error.help = Some(format!("{advice}; {CONSEQUENCE}"));
-    found.push(error);
+    findings.push(error);
 }

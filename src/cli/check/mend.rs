@@ -83,7 +83,7 @@ fn value(
     let ast = expression.parsed().ok()?;
     let source = SourceMap::new(text);
     let matched = answers.matched().iter();
-    let mut found = None;
+    let mut correction = None;
     for (id, expr) in ast.iter() {
         if source.location(ast.offset(id)) != location {
             continue;
@@ -117,14 +117,14 @@ fn value(
             let is_wrong = !names.contains(&&**literal);
             match meant(&names, literal, field == "operation") {
                 _ if !is_wrong => {}
-                Some(meant) if found.is_none() => {
-                    found = Some((ast.offset(id), literal.to_string(), meant));
+                Some(meant) if correction.is_none() => {
+                    correction = Some((ast.offset(id), literal.to_string(), meant));
                 }
                 _ => return None,
             }
         }
     }
-    let (offset, literal, meant) = found?;
+    let (offset, literal, meant) = correction?;
     let byte = source.byte(source.location(offset))?;
     let token = text.get(syntax::span_at(text, byte))?;
     // A literal with escape sequences does not contain its value.

@@ -179,19 +179,21 @@ pub(super) fn run_beside<E: From<SchemaError>>(
     let languages = (options.profile, version);
     check_mutating(&input, &known, languages, (asked.of_files, &mut report));
     let webhooks: Vec<_> = input.webhooks.iter().enumerate().collect();
-    let found = parallel::map(&webhooks, |(n, configuration)| {
+    let webhook_findings = parallel::map(&webhooks, |(n, configuration)| {
         let is_of_file = *n < asked.of_files.webhooks;
         let mut findings = webhook::check(configuration, &known, languages, is_of_file);
         if is_of_file {
             findings.extend(validation::webhooks(configuration));
         }
         cascade::without(&mut findings);
-        for found in &mut findings {
-            found.owner.set_configuration(configuration.name());
+        for finding in &mut findings {
+            finding.owner.set_configuration(configuration.name());
         }
         findings
     });
-    report.findings.extend(found.into_iter().flatten());
+    report
+        .findings
+        .extend(webhook_findings.into_iter().flatten());
     report.add_bindings(&input, &asked);
     report.add_cluster(asked);
     report.findings.extend(no_crds);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::finding::{Finding, Location, Severity};
-use super::policy::finding;
+use super::policy::object_finding;
 use crate::cli::input::files::STDIN;
 use crate::cli::input::passed_over::{ByKind, PassedOver};
 use crate::cli::input::{Input, Object};
@@ -18,8 +18,7 @@ pub(super) fn duplicates(input: &Input, crds: &[&Object<Crd>]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let policies: Vec<_> = input.policies.iter().collect();
     let bindings: Vec<_> = input.bindings.iter().collect();
-    let of_two =
-        "`kubectl create` rejects the second, and `kubectl apply` keeps the last";
+    let of_two = "`kubectl create` rejects the second, and `kubectl apply` keeps the last";
     given_twice("policy", of_two, &policies, &mut findings);
     given_twice("binding", of_two, &bindings, &mut findings);
     let policies = input.mutating_policies.iter();
@@ -52,18 +51,18 @@ fn given_twice<T>(noun: &str, help: &str, objects: &[&Object<T>], findings: &mut
             first.source.name,
             first.place().line
         );
-        let mut found = finding(
+        let mut finding = object_finding(
             object,
             Severity::Warning,
             Rule::DuplicateName,
             &message,
             object.place(),
         );
-        found.field_ref = Some("metadata.name".to_owned());
+        finding.field_ref = Some("metadata.name".to_owned());
         let node = object.document.node.nearest("metadata.name");
-        found.location.length = object.length_of(node);
-        found.help = Some(help.to_owned());
-        findings.push(found);
+        finding.location.length = object.length_of(node);
+        finding.help = Some(help.to_owned());
+        findings.push(finding);
     }
 }
 

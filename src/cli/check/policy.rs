@@ -280,9 +280,13 @@ fn answers(
         .iter()
         .map(|(field_ref, kind, _)| (field_ref.clone(), *kind))
         .collect();
-    for found in compiled.findings() {
-        if !at_create.contains(&(found.field_ref.clone(), found.kind)) {
-            errors.push((found.field_ref.clone(), found.kind, found.cause.clone()));
+    for finding in compiled.findings() {
+        if !at_create.contains(&(finding.field_ref.clone(), finding.kind)) {
+            errors.push((
+                finding.field_ref.clone(),
+                finding.kind,
+                finding.cause.clone(),
+            ));
         }
     }
     let expressions = compiled.expressions().iter().enumerate();
@@ -376,7 +380,7 @@ fn resources(
         } else {
             open_groups
         };
-        let mut found = if unknown.is_empty() {
+        let mut finding = if unknown.is_empty() {
             let severity = match (&unserved.suggestion, never_runs) {
                 (_, true) => Severity::Error,
                 (Some(_), false) => Severity::Warning,
@@ -384,33 +388,34 @@ fn resources(
                 (None, false) => Severity::Note,
             };
             let message = format!("no served resource matches {}", unserved.rule);
-            let mut found = finding(policy, severity, Rule::UnservedResource, &message, place);
+            let mut finding =
+                object_finding(policy, severity, Rule::UnservedResource, &message, place);
             let hint = unserved.suggestion.as_ref();
             let hint = hint.map(|suggestion| format!("did you mean `{suggestion}`?"));
             let consequence = never_runs.then(|| answers.subject.row().never_runs.to_owned());
             let parts: Vec<String> = hint.into_iter().chain(consequence).collect();
-            found.help = (!parts.is_empty()).then(|| parts.join(" "));
-            found
+            finding.help = (!parts.is_empty()).then(|| parts.join(" "));
+            finding
         } else {
             let message = format!("unknown resource {}", unserved.rule);
             let note = Severity::Note;
-            let mut found = finding(policy, note, Rule::UnknownResource, &message, place);
+            let mut finding = object_finding(policy, note, Rule::UnknownResource, &message, place);
             let groups = unknown.join(" and ");
-            found.help = Some(if known.is_of_cluster() {
+            finding.help = Some(if known.is_of_cluster() {
                 format!("the cluster does not list the resources of {groups}")
             } else {
                 format!("to check CRDs of {groups}, pass their files with --crds or in the input")
             });
-            found
+            finding
         };
         if let (Some(meant), true) = (&unserved.suggestion, unserved.is_misspelt)
             && let Some(item) = names.get(&(field_ref, unserved.name.as_str()))
         {
-            found.fix = policy.document.edit_value(&policy.source, item, meant);
+            finding.fix = policy.document.edit_value(&policy.source, item, meant);
         }
-        found.field_ref = Some(unserved.field_ref.clone());
-        found.location.length = length;
-        findings.push(found);
+        finding.field_ref = Some(unserved.field_ref.clone());
+        finding.location.length = length;
+        findings.push(finding);
     }
     exempt_resources(policy, answers, findings);
     let has_rules = known::rule(&policy.value, 0).is_some();
@@ -418,16 +423,16 @@ fn resources(
         let field_ref = "spec.matchConstraints.resourceRules";
         let place = policy.place_of_field(field_ref);
         let message = "no rule matches a served resource";
-        let mut found = finding(
+        let mut finding = object_finding(
             policy,
             Severity::Error,
             Rule::UnservedResource,
             message,
             place,
         );
-        found.field_ref = Some(field_ref.to_owned());
-        found.help = Some(answers.subject.row().never_runs.to_owned());
-        findings.push(found);
+        finding.field_ref = Some(field_ref.to_owned());
+        finding.help = Some(answers.subject.row().never_runs.to_owned());
+        findings.push(finding);
     }
 }
 
@@ -470,16 +475,16 @@ fn exempt_resources(
             answers.subject.row().evaluated,
             message::list(&resources)
         );
-        let mut found = finding(policy, severity, Rule::ExemptResource, &message, place);
+        let mut finding = object_finding(policy, severity, Rule::ExemptResource, &message, place);
         let consequence = if never_runs {
             answers.subject.row().never_runs
         } else {
             "the rule has no effect on it"
         };
-        found.help = Some(format!("{consequence}; restrict access to it with RBAC"));
-        found.field_ref = Some(field_ref.to_owned());
-        found.location.length = length;
-        findings.push(found);
+        finding.help = Some(format!("{consequence}; restrict access to it with RBAC"));
+        finding.field_ref = Some(field_ref.to_owned());
+        finding.location.length = length;
+        findings.push(finding);
     }
 }
 
@@ -492,7 +497,7 @@ fn params(
 ) {
     let field_ref = "spec.paramKind";
     let place = policy.place_of_field("spec.paramKind.kind");
-    let found = match &answers.params {
+    let finding = match &answers.params {
         ParamKindState::Served(_, ParamsState::Examined { missing, .. }) => {
             findings.extend(missing_params(policy, missing));
             return;
@@ -501,14 +506,14 @@ fn params(
         ParamKindState::Undiscovered { gvk, reason } => {
             let message = format!("unknown paramKind {}", message::kind(gvk));
             let note = Severity::Note;
-            let mut found = finding(policy, note, Rule::UnknownParamKind, &message, place);
-            found.help = Some(if known.is_of_cluster() {
+            let mut finding = object_finding(policy, note, Rule::UnknownParamKind, &message, place);
+            finding.help = Some(if known.is_of_cluster() {
                 format!("{reason}; `params` is not checked")
             } else {
                 "pass the file of its CRD with --crds or in the input; `params` is not checked"
                     .to_owned()
             });
-            found
+            finding
         }
         ParamKindState::NotFound { .. } | ParamKindState::NotServed { .. } => {
             let effect = Effect {
@@ -519,9 +524,10 @@ fn params(
                 return;
             };
             let error = Severity::Error;
-            let mut found = finding(policy, error, Rule::ParamKindNotFound, &message, place);
-            found.help = Some(help);
-            found
+            let mut finding =
+                object_finding(policy, error, Rule::ParamKindNotFound, &message, place);
+            finding.help = Some(help);
+            finding
         }
     };
     findings.push(Finding {
@@ -536,7 +542,7 @@ fn missing_params(
     missing: &[MissingParams],
 ) -> Vec<Finding> {
     let fails_closed = crate::policy::fails_closed(&policy.value);
-    let found = missing.iter().map(|missing| {
+    let findings = missing.iter().map(|missing| {
         let (severity, help) = match (missing.denies, fails_closed) {
             (true, true) => (
                 Severity::Warning,
@@ -554,12 +560,12 @@ fn missing_params(
         let (what, binding) = (&missing.what, &missing.binding);
         let message = format!("params do not exist: {what}, referenced by binding {binding}");
         let place = policy.place_of_field("spec.paramKind.kind");
-        let mut found = finding(policy, severity, Rule::ParamsNotFound, &message, place);
-        found.help = Some(help.to_owned());
-        found.field_ref = Some("spec.paramKind".to_owned());
-        found
+        let mut finding = object_finding(policy, severity, Rule::ParamsNotFound, &message, place);
+        finding.help = Some(help.to_owned());
+        finding.field_ref = Some("spec.paramKind".to_owned());
+        finding
     });
-    found.collect()
+    findings.collect()
 }
 
 /// Adds a note about the kinds that type checking did not cover.
@@ -607,9 +613,9 @@ fn coverage(
     let field_ref = "spec.matchConstraints";
     let place = policy.place_of_field("spec.matchConstraints.resourceRules");
     let message = format!("{checked}; not checked: {}", gaps.join(", "));
-    let mut found = finding(policy, Severity::Note, Rule::NotChecked, &message, place);
-    found.field_ref = Some(field_ref.to_owned());
-    findings.push(found);
+    let mut finding = object_finding(policy, Severity::Note, Rule::NotChecked, &message, place);
+    finding.field_ref = Some(field_ref.to_owned());
+    findings.push(finding);
 }
 
 /// Returns the bindings of `policy`.
@@ -624,7 +630,7 @@ pub(super) fn bindings_of<'a>(
 }
 
 /// Returns a finding about a policy, a binding or another object.
-pub(in crate::cli) fn finding<T>(
+pub(in crate::cli) fn object_finding<T>(
     object: &Object<T>,
     severity: Severity,
     rule: Rule,

@@ -31,15 +31,15 @@ pub(in crate::cli) const BOLD: &str = "1";
 pub fn text(report: &CheckReport, terminal: Terminal) -> String {
     let mut out = String::new();
     let mut n_notes: BTreeMap<Rule, usize> = BTreeMap::new();
-    for found in &report.findings {
-        if found.severity == Severity::Note {
-            let n = n_notes.entry(found.rule).or_default();
+    for finding in &report.findings {
+        if finding.severity == Severity::Note {
+            let n = n_notes.entry(finding.rule).or_default();
             *n += 1;
             if *n > MAX_NOTES {
                 continue;
             }
         }
-        finding(&mut out, found, terminal);
+        write_finding(&mut out, finding, terminal);
         out.push('\n');
     }
     for (rule, n) in n_notes {
@@ -54,11 +54,11 @@ pub fn text(report: &CheckReport, terminal: Terminal) -> String {
 }
 
 /// Formats one finding.
-pub(in crate::cli) fn finding(out: &mut String, found: &Finding, terminal: Terminal) {
+pub(in crate::cli) fn write_finding(out: &mut String, finding: &Finding, terminal: Terminal) {
     let max = terminal.width.unwrap_or(usize::MAX);
-    let color = color(found.severity);
-    let head = format!("{}[{}]", found.severity.as_str(), found.rule.id());
-    let message = clean(&found.message);
+    let color = color(finding.severity);
+    let head = format!("{}[{}]", finding.severity.as_str(), finding.rule.id());
+    let message = clean(&finding.message);
     let mut lines = wrap(&format!("{head}: {message}"), max, usize::MAX, "  ").into_iter();
     let first = lines.next().unwrap_or_default();
     let rest = first.strip_prefix(head.as_str()).unwrap_or(&first);
@@ -68,7 +68,7 @@ pub(in crate::cli) fn finding(out: &mut String, found: &Finding, terminal: Termi
         let _ = writeln!(out, "{}", painted(&line, BOLD, terminal));
     }
 
-    let location = &found.location;
+    let location = &finding.location;
     let number = location.place.map(|place| place.line.to_string());
     let gutter = number.as_ref().map_or(1, String::len);
     let indent = " ".repeat(gutter);
@@ -87,7 +87,7 @@ pub(in crate::cli) fn finding(out: &mut String, found: &Finding, terminal: Termi
         }
     }
     let bar = painted("|", BLUE, terminal);
-    if found.severity < Severity::Note
+    if finding.severity < Severity::Note
         && let Some(number) = &number
         && let Some((source, start, length)) = excerpt(location, max.saturating_sub(gutter + 3))
     {
@@ -98,7 +98,7 @@ pub(in crate::cli) fn finding(out: &mut String, found: &Finding, terminal: Termi
         let _ = writeln!(out, "{indent} {bar} {}{mark}", " ".repeat(start));
     }
     let equals = painted("=", BLUE, terminal);
-    for note in notes(found) {
+    for note in notes(finding) {
         let room = max.saturating_sub(gutter + 3);
         for (n, line) in wrap(&note, room, usize::MAX, "  ").into_iter().enumerate() {
             let sign = if n == 0 { equals.as_str() } else { " " };
@@ -108,26 +108,26 @@ pub(in crate::cli) fn finding(out: &mut String, found: &Finding, terminal: Termi
 }
 
 /// Returns the notes below the source line: the object, field and kinds, and the help.
-fn notes(found: &Finding) -> Vec<String> {
+fn notes(finding: &Finding) -> Vec<String> {
     let mut about: Vec<String> = Vec::new();
-    let names = found.owner.names();
+    let names = finding.owner.names();
     about.extend(names.map(|(noun, name)| format!("{noun} {}", clean(name))));
-    about.extend(found.field_ref.as_deref().map(clean));
-    if !found.kinds.is_empty() {
-        let shown: Vec<_> = found
+    about.extend(finding.field_ref.as_deref().map(clean));
+    if !finding.kinds.is_empty() {
+        let shown: Vec<_> = finding
             .kinds
             .iter()
             .take(MAX_KINDS)
             .map(|kind| clean(kind))
             .collect();
-        let more = match found.kinds.len().saturating_sub(shown.len()) {
+        let more = match finding.kinds.len().saturating_sub(shown.len()) {
             0 => String::new(),
             n => format!(" and {n} more"),
         };
         about.push(format!("on {}{more}", shown.join(", ")));
     }
     let about = (!about.is_empty()).then(|| format!("in: {}", about.join(", ")));
-    let help = found
+    let help = finding
         .help
         .as_deref()
         .map(|help| format!("help: {}", clean(help)));
@@ -198,7 +198,7 @@ fn summary(report: &CheckReport, terminal: Terminal) -> String {
     .filter(|(n, ..)| *n > 0)
     .map(|(n, noun, color)| painted(&count(n, noun), color, terminal))
     .collect();
-    let found = if counts.is_empty() {
+    let findings = if counts.is_empty() {
         "no findings".to_owned()
     } else {
         counts.join(", ")
@@ -241,7 +241,7 @@ fn summary(report: &CheckReport, terminal: Terminal) -> String {
         n => format!(" ({n} excluded)"),
     };
     format!(
-        "{checked}{of_files}{excluded} checked for Kubernetes {}{}{}: {found}{suppressed}",
+        "{checked}{of_files}{excluded} checked for Kubernetes {}{}{}: {findings}{suppressed}",
         report.kubernetes,
         cluster.unwrap_or_default(),
         expressions.unwrap_or_default()
@@ -275,7 +275,12 @@ pub(in crate::cli) fn counts<'a>(
 }
 
 /// Writes a paragraph, wrapped to the width of the terminal.
-pub(in crate::cli) fn write_wrapped(out: &mut String, text: &str, indent: &str, terminal: Terminal) {
+pub(in crate::cli) fn write_wrapped(
+    out: &mut String,
+    text: &str,
+    indent: &str,
+    terminal: Terminal,
+) {
     let room = terminal
         .width
         .unwrap_or(usize::MAX)

@@ -13,7 +13,7 @@ use super::costs::{self, CostReport};
 use super::finding::{Finding, Location, Severity};
 use super::fix::FixReport;
 use super::manage;
-use super::policy::{PolicyCheck, finding};
+use super::policy::{PolicyCheck, object_finding};
 use super::settings::Settings;
 use super::suggestion::{nearest, nearest_only};
 use super::webhook;
@@ -348,20 +348,20 @@ impl CheckReport {
                     Severity::Warning
                 };
                 let rule = Rule::UnknownPolicy;
-                let mut found = finding(binding, severity, rule, &message, place);
-                found.field_ref = Some("spec.policyName".to_owned());
+                let mut finding = object_finding(binding, severity, rule, &message, place);
+                finding.field_ref = Some("spec.policyName".to_owned());
                 let node = binding.document.node.nearest("spec.policyName");
-                found.location.length = binding.length_of(node);
+                finding.location.length = binding.length_of(node);
                 let only = nearest_only(name, policies.iter().map(String::as_str));
-                found.fix =
+                finding.fix =
                     only.and_then(|only| binding.document.edit_value(&binding.source, node, only));
                 let meant = nearest(name, policies.iter().map(String::as_str));
                 let meant = meant.map(|meant| format!("did you mean `{meant}`? "));
-                found.help = Some(format!(
+                finding.help = Some(format!(
                     "{}the binding has no effect without its policy",
                     meant.unwrap_or_default()
                 ));
-                self.findings.push(found);
+                self.findings.push(finding);
             }
         }
         for policy in all_policies.iter().copied() {
@@ -371,10 +371,10 @@ impl CheckReport {
                 let place = if is_live { "cluster" } else { "input" };
                 let message = format!("no binding in the {place} refers to the policy `{name}`");
                 let place = policy.place();
-                let mut found =
-                    finding(policy, Severity::Note, Rule::UnboundPolicy, &message, place);
-                found.help = Some("without a binding a policy never runs".to_owned());
-                self.findings.push(found);
+                let mut finding =
+                    object_finding(policy, Severity::Note, Rule::UnboundPolicy, &message, place);
+                finding.help = Some("without a binding a policy never runs".to_owned());
+                self.findings.push(finding);
             }
         }
     }
@@ -392,7 +392,7 @@ impl CheckReport {
     pub(super) fn count(&mut self) {
         let count = |severity| {
             let all = self.findings.iter();
-            all.filter(|found| found.severity == severity).count()
+            all.filter(|finding| finding.severity == severity).count()
         };
         self.summary.policies = self.policies.len();
         self.summary.errors = count(Severity::Error);
@@ -403,11 +403,11 @@ impl CheckReport {
 
     fn sort(&mut self) {
         self.findings.sort_by(|a, b| {
-            let key = |found: &Finding| (found.location.place, found.severity, found.rule);
+            let key = |finding: &Finding| (finding.location.place, finding.severity, finding.rule);
             (&a.location.file, key(a), &a.message).cmp(&(&b.location.file, key(b), &b.message))
         });
         self.findings.dedup_by(|later, kept| {
-            let place = |found: &Finding| (found.location.file.clone(), found.location.place);
+            let place = |finding: &Finding| (finding.location.file.clone(), finding.location.place);
             // Decoding and validation may require the same field. Several policies of the same name cause the same
             // finding about their binding.
             let may_repeat = later.rule == Rule::Required || later.rule == Rule::IgnoredParams;
@@ -421,10 +421,10 @@ impl CheckReport {
     /// Returns the exit status. With `is_strict`, notes about unchecked parts count as findings.
     #[must_use]
     pub fn exit(&self, is_strict: bool) -> Exit {
-        let counts = |found: &Finding| {
-            found.severity < Severity::Note || is_strict && NOT_CHECKED.contains(&found.rule)
+        let counts = |finding: &Finding| {
+            finding.severity < Severity::Note || is_strict && NOT_CHECKED.contains(&finding.rule)
         };
-        let is_empty = |found: &Finding| found.rule == Rule::EmptyInput;
+        let is_empty = |finding: &Finding| finding.rule == Rule::EmptyInput;
         if self.summary.unreadable > 0 || self.findings.iter().any(is_empty) {
             Exit::WrongUse
         } else if self.findings.iter().any(counts) {
@@ -470,9 +470,7 @@ pub(in crate::cli) fn no_crds(paths: &[PathBuf], crds: &Input) -> Option<Finding
     let first = paths.first()?;
     let has_some = !(crds.crds.is_empty() && crds.invalid.is_empty() && crds.problems.is_empty());
     (!has_some).then(|| Finding {
-        help: Some(
-            "pass the files of CustomResourceDefinitions, or their directory".to_owned(),
-        ),
+        help: Some("pass the files of CustomResourceDefinitions, or their directory".to_owned()),
         ..Finding::new(
             Severity::Note,
             Rule::NoCrds,

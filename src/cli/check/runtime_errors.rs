@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::expressions::finding_at;
 use super::finding::{Finding, Severity};
 use super::known::Known;
-use super::policy::{Answers, bindings_of, finding};
+use super::policy::{Answers, bindings_of, object_finding};
 use super::suspicious;
 use crate::cli::input::Object;
 use crate::policy::consequence::Consequence;
@@ -52,17 +52,17 @@ pub(super) fn check(
         };
         let place = (error.field_ref.as_str(), error.location);
         let sort = (severity, error.rule);
-        let mut found = finding_at(policy, answers, place, sort, &error.message);
-        found.kinds = vec![message::kind(&error.gvk)];
+        let mut finding = finding_at(policy, answers, place, sort, &error.message);
+        finding.kinds = vec![message::kind(&error.gvk)];
         let others = match error.n_others {
             0 => None,
             1 => Some("so does one other expression".to_owned()),
             n => Some(format!("so do {n} other expressions")),
         };
         let help: Vec<String> = error.fix.into_iter().chain(others).collect();
-        found.help = (!help.is_empty()).then(|| help.join("; "));
-        found.witness = Some(Box::new(error.witness));
-        findings.push(found.with_consequence(error.consequence));
+        finding.help = (!help.is_empty()).then(|| help.join("; "));
+        finding.witness = Some(Box::new(error.witness));
+        findings.push(finding.with_consequence(error.consequence));
     }
     mutations(policy, known, answers, &context, findings);
     for binding in with {
@@ -75,15 +75,15 @@ pub(super) fn check(
         let place = binding.place_of_field(field_ref);
         let severity = severity(mismatch.consequence);
         let rule = Rule::ParamScope;
-        let mut found = finding(binding, severity, rule, &mismatch.message, place);
-        found.field_ref = Some(field_ref.to_owned());
-        found.kinds = vec![message::kind(&mismatch.gvk)];
-        found.help = Some(match mismatch.consequence {
+        let mut finding = object_finding(binding, severity, rule, &mismatch.message, place);
+        finding.field_ref = Some(field_ref.to_owned());
+        finding.kinds = vec![message::kind(&mismatch.gvk)];
+        finding.help = Some(match mismatch.consequence {
             Consequence::Denied => "with failurePolicy Fail, such a request is denied".to_owned(),
             _ => "with failurePolicy Ignore, such a request is allowed unchecked".to_owned(),
         });
-        found.witness = Some(Box::new(mismatch.witness));
-        findings.push(found);
+        finding.witness = Some(Box::new(mismatch.witness));
+        findings.push(finding);
     }
     partial(policy, answers, &context, findings);
     runtime_errors::type_error_witnesses(answers.compiled(), &context)
@@ -103,11 +103,11 @@ fn mutations(
     for failing in runtime_errors::failing_mutations(answers.compiled(), context, &known.kinds()) {
         let place = (failing.field_ref.as_str(), failing.location);
         let sort = (severity(failing.consequence), Rule::FailingMutation);
-        let mut found = finding_at(policy, answers, place, sort, &failing.message);
-        found.kinds = vec![message::kind(&failing.gvk)];
-        found.help = failing.fix.map(str::to_owned);
-        found.witness = Some(Box::new(failing.witness));
-        findings.push(found.with_consequence(failing.consequence));
+        let mut finding = finding_at(policy, answers, place, sort, &failing.message);
+        finding.kinds = vec![message::kind(&failing.gvk)];
+        finding.help = failing.fix.map(str::to_owned);
+        finding.witness = Some(Box::new(failing.witness));
+        findings.push(finding.with_consequence(failing.consequence));
     }
 }
 
@@ -127,7 +127,7 @@ fn partial(
             continue;
         };
         let mut typed = answers.typed.findings.iter();
-        if typed.any(|found| found.index == partial.index) {
+        if typed.any(|finding| finding.index == partial.index) {
             continue;
         }
         let message = format!(
@@ -136,15 +136,15 @@ fn partial(
         );
         let place = (partial.field_ref.as_str(), partial.location);
         let sort = (Severity::Note, Rule::WildcardKinds);
-        let mut found = finding_at(policy, answers, place, sort, &message);
-        found.kinds = partial.kinds.iter().map(message::kind).collect();
-        found.help =
+        let mut finding = finding_at(policy, answers, place, sort, &message);
+        finding.kinds = partial.kinds.iter().map(message::kind).collect();
+        finding.help =
             Some("list the resources, or test `object.kind` or the field first".to_owned());
-        found.witness = Some(Box::new(proof.witness));
+        finding.witness = Some(Box::new(proof.witness));
         if let Some(consequence) = answers.consequence(&partial.field_ref) {
-            found = found.with_consequence(consequence);
+            finding = finding.with_consequence(consequence);
         }
-        findings.push(found);
+        findings.push(finding);
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Number, Value};
 use super::api_version;
 use super::crd::dropped;
 use super::finding::{Finding, Owner, Severity};
-use super::policy::finding;
+use super::policy::object_finding;
 use super::suggestion::{nearest, nearest_only};
 use super::types::{self, Type};
 use super::validation;
@@ -51,11 +51,11 @@ pub fn check<T>(object: &Object<T>) -> Vec<Finding> {
 /// Returns the findings about a document that cannot be decoded as its kind.
 #[must_use]
 pub fn invalid(object: &Object<String>) -> Vec<Finding> {
-    if let Some(found) = api_version::of_definition(object) {
-        return vec![found];
+    if let Some(finding) = api_version::of_definition(object) {
+        return vec![finding];
     }
     let findings = check(object);
-    if findings.iter().any(|found| found.refused) {
+    if findings.iter().any(|finding| finding.refused) {
         return findings;
     }
     let message = &object.value;
@@ -65,16 +65,16 @@ pub fn invalid(object: &Object<String>) -> Vec<Finding> {
         format!("cannot read this object: {message}")
     };
     let (severity, rule) = (Severity::Error, Rule::InvalidObject);
-    let mut found = finding(object, severity, rule, &message, object.place());
+    let mut finding = object_finding(object, severity, rule, &message, object.place());
     // An incomplete definition is usually a patch of a complete one.
     if object.kind() == CRD && message.ends_with("is missing") {
         let help = "if it is a patch of kustomize, check what `kubectl kustomize` prints, and leave this file out";
-        found.help = Some(help.to_owned());
+        finding.help = Some(help.to_owned());
     }
     if object.kind() == CRD {
-        found.owner = Owner::crd(object.name());
+        finding.owner = Owner::crd(object.name());
     }
-    vec![found]
+    vec![finding]
 }
 
 struct Walk<'a, T> {
@@ -174,7 +174,7 @@ impl<T> Walk<'_, T> {
         self.rename(&entry.key, path, nearest_only(name, names));
         if self.n_lax > 0 {
             let added = self.findings.iter_mut().skip(n_before);
-            added.for_each(|found| dropped(found, meant));
+            added.for_each(|finding| dropped(finding, meant));
         }
         self.node(&entry.node, Type::Any, path);
     }
@@ -302,18 +302,18 @@ impl<T> Walk<'_, T> {
         length: usize,
     ) {
         if self.findings.len() < MAX_FINDINGS {
-            let mut found = finding(self.object, Severity::Error, rule, message, place);
-            found.field_ref = Some(path.to_owned());
-            found.location.length = length;
-            found.refused = true;
-            found.help = Some(validation::help(None));
-            self.findings.push(found);
+            let mut finding = object_finding(self.object, Severity::Error, rule, message, place);
+            finding.field_ref = Some(path.to_owned());
+            finding.location.length = length;
+            finding.refused = true;
+            finding.help = Some(validation::help(None));
+            self.findings.push(finding);
         }
     }
 
     /// Sets the fix of the last finding, if it is about the key at `path`: renames the key to `meant`.
     fn rename(&mut self, key: &std::ops::Range<usize>, path: &str, meant: Option<&str>) {
-        let of_key = |found: &&mut Finding| found.field_ref.as_deref() == Some(path);
+        let of_key = |finding: &&mut Finding| finding.field_ref.as_deref() == Some(path);
         if let (Some(last), Some(meant)) = (self.findings.last_mut().filter(of_key), meant) {
             let object = self.object;
             last.fix = object.document.edit_key(&object.source, key, meant);

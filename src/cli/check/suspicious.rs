@@ -10,7 +10,7 @@ use super::expressions::finding_at;
 use super::finding::{Finding, Severity};
 use super::known::Known;
 use super::mend;
-use super::policy::{Answers, bindings_of, finding};
+use super::policy::{Answers, bindings_of, object_finding};
 use crate::cel::source::SourceMap;
 use crate::cli::input::Object;
 use crate::policy::rule::Rule;
@@ -34,8 +34,8 @@ pub(super) fn check(
         mend: None,
         is_harmless: false,
     });
-    let found = suspicious::find(answers.compiled(), answers.matched(), &known.mapper);
-    let all = found.into_iter().chain(unlike);
+    let all = suspicious::find(answers.compiled(), answers.matched(), &known.mapper);
+    let all = all.into_iter().chain(unlike);
     let suspicions = all.filter(|suspicion| !answers.has_type_finding(suspicion));
     let mut suspicions: Vec<Suspicion> = suspicions.collect();
     always_false(answers, &mut suspicions);
@@ -56,9 +56,9 @@ pub(super) fn check(
                 <= *n
         })
     };
-    findings.retain(|found| {
-        !matches!(found.rule, Rule::UnknownResource | Rule::UnservedResource)
-            || !found.field_ref.as_deref().is_some_and(is_void)
+    findings.retain(|finding| {
+        !matches!(finding.rule, Rule::UnknownResource | Rule::UnservedResource)
+            || !finding.field_ref.as_deref().is_some_and(is_void)
     });
     for suspicion in &suspicions {
         let fix = mend::suspicion(policy, answers, suspicion);
@@ -79,7 +79,7 @@ fn always_false(answers: &Answers, suspicions: &mut Vec<Suspicion>) {
         let field_ref = &expression.field_ref;
         let mut typed = answers.typed.findings.iter();
         let has_other = suspicions.iter().any(|it| it.field_ref == *field_ref);
-        if has_other || typed.any(|found| found.index == *n) {
+        if has_other || typed.any(|finding| finding.index == *n) {
             continue;
         }
         let location = expression.parsed().ok().map(|ast| {
@@ -108,15 +108,16 @@ pub(super) fn check_bindings(
     findings: &mut Vec<Finding>,
 ) {
     for binding in bindings_of(policy, bindings).take(MAX_BINDINGS) {
-        let found = suspicious::find_in_binding(answers.compiled(), &binding.value, &known.mapper);
-        for suspicion in found {
+        let suspicions =
+            suspicious::find_in_binding(answers.compiled(), &binding.value, &known.mapper);
+        for suspicion in suspicions {
             let node = binding.document.node.nearest(&suspicion.field_ref);
             let place = binding.place_of(node);
             let (severity, rule) = (Severity::Warning, suspicion.rule);
-            let mut found = finding(binding, severity, rule, &suspicion.message, place);
-            found.help = suspicion.mend;
-            found.field_ref = Some(suspicion.field_ref);
-            findings.push(found);
+            let mut finding = object_finding(binding, severity, rule, &suspicion.message, place);
+            finding.help = suspicion.mend;
+            finding.field_ref = Some(suspicion.field_ref);
+            findings.push(finding);
         }
     }
 }
@@ -132,22 +133,23 @@ pub(super) fn shown(
         Severity::Warning
     };
     let (rule, message) = (suspicion.rule, &suspicion.message);
-    let mut found = match suspicion.location {
+    let mut finding = match suspicion.location {
         Some(location) => {
             let place = (suspicion.field_ref.as_str(), location);
             finding_at(policy, answers, place, (severity, rule), message)
         }
         None => {
             let node = policy.document.node.nearest(&suspicion.field_ref);
-            let mut found = finding(policy, severity, rule, message, policy.place_of(node));
-            found.location.length = node.span.len().max(1);
-            found.field_ref = Some(suspicion.field_ref.clone());
-            found
+            let mut finding =
+                object_finding(policy, severity, rule, message, policy.place_of(node));
+            finding.location.length = node.span.len().max(1);
+            finding.field_ref = Some(suspicion.field_ref.clone());
+            finding
         }
     };
-    found.help.clone_from(&suspicion.mend);
+    finding.help.clone_from(&suspicion.mend);
     match answers.consequence(&suspicion.field_ref) {
-        Some(consequence) if rule == Rule::FailingCall => found.with_consequence(consequence),
-        _ => found,
+        Some(consequence) if rule == Rule::FailingCall => finding.with_consequence(consequence),
+        _ => finding,
     }
 }

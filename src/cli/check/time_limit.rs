@@ -4,7 +4,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::time::{Duration, Instant};
 
 use super::finding::{Finding, Severity};
-use super::policy::finding;
+use super::policy::object_finding;
 use crate::cel::interrupt::Interrupt;
 use crate::cli::input::Object;
 use crate::policy::rule::Rule;
@@ -55,7 +55,7 @@ fn run<T, U>(
             (object.place(), message)
         }
     };
-    let error = finding(object, Severity::Error, Rule::BrokenCheck, &message, place);
+    let error = object_finding(object, Severity::Error, Rule::BrokenCheck, &message, place);
     Err(Box::new(error))
 }
 

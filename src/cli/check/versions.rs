@@ -3,7 +3,7 @@
 use k8s_openapi::api::admissionregistration::v1::{Mutation, ValidatingAdmissionPolicy};
 
 use super::finding::{Finding, Severity};
-use super::policy::finding;
+use super::policy::object_finding;
 use crate::cel::decls::Version;
 use crate::cli::input::Object;
 use crate::library::version::{LATEST, OLDEST, usable_since};
@@ -31,8 +31,8 @@ pub fn check(
     version: Version,
 ) -> Vec<Finding> {
     let compiled = CompiledPolicy::of_parts(&policy.value, mutations);
-    let found = compiled.too_new(version).into_iter();
-    found
+    let calls = compiled.too_new(version).into_iter();
+    calls
         .map(
             |NewerCall {
                  field_ref,
@@ -51,15 +51,16 @@ pub fn check(
                 let (start, length) = name_place(text, offset, &call.name);
                 let place = policy.places_in_field(&field_ref).of(start);
                 let severity = Severity::Error;
-                let mut found = finding(policy, severity, Rule::NewerFunction, &message, place);
-                found.location.length = length;
-                found.help = Some(format!(
+                let mut finding =
+                    object_finding(policy, severity, Rule::NewerFunction, &message, place);
+                finding.location.length = length;
+                finding.help = Some(format!(
                     "the API server rejects the policy; Kubernetes {} accepts it",
                     usable_since(call.introduced)
                 ));
-                found.refused = true;
-                found.field_ref = Some(field_ref);
-                found
+                finding.refused = true;
+                finding.field_ref = Some(field_ref);
+                finding
             },
         )
         .collect()
@@ -94,15 +95,15 @@ mod tests {
         let [policy] = &*input.policies else {
             panic!("{:?}", input.problems)
         };
-        let found = check(policy, None, parse(version).unwrap());
-        let found: Vec<_> = found
+        let findings = check(policy, None, parse(version).unwrap());
+        let findings: Vec<_> = findings
             .iter()
             .map(|it| {
                 let column = it.location.place.map_or(0, |place| place.column);
                 (&*it.message, column, it.help.as_deref().unwrap_or_default())
             })
             .collect();
-        assert_eq!(found, expect, "{text}");
+        assert_eq!(findings, expect, "{text}");
     }
 
     #[test]

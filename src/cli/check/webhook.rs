@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::finding::{Finding, Owner, Severity};
 use super::known::Known;
-use super::policy::{self, finding};
+use super::policy::{self, object_finding};
 use super::shape;
 use super::versions;
 use crate::cel::decls::Version;
@@ -39,7 +39,7 @@ pub(in crate::cli) fn check(
     is_of_file: bool,
 ) -> Vec<Finding> {
     let mut findings = shape::check(configuration);
-    let has_shape = !findings.iter().any(|found| found.refused);
+    let has_shape = !findings.iter().any(|finding| finding.refused);
     if !is_of_file {
         // The API server has accepted the objects of a cluster, and has set fields that are invalid at creation.
         findings.clear();
@@ -52,7 +52,7 @@ pub(in crate::cli) fn check(
             Ok(policy) => {
                 findings.extend(of_webhook((kind, n), &policy, (known, profile, version)));
             }
-            Err(error) if has_shape => findings.push(finding(
+            Err(error) if has_shape => findings.push(object_finding(
                 configuration,
                 Severity::Error,
                 Rule::InvalidObject,
@@ -76,13 +76,13 @@ fn of_webhook(
     if !is_whole_in(version) {
         findings.extend(versions::check(policy, None, version));
     }
-    for found in &mut findings {
-        found.owner = Owner::Webhook {
+    for finding in &mut findings {
+        finding.owner = Owner::Webhook {
             webhook: policy.value.metadata.name.clone(),
             configuration: None,
         };
-        let field_ref = found.field_ref.take();
-        found.field_ref = field_ref.map(|field_ref| of_field(n, &field_ref));
+        let field_ref = finding.field_ref.take();
+        finding.field_ref = field_ref.map(|field_ref| of_field(n, &field_ref));
     }
     findings
 }

@@ -35,7 +35,11 @@ pub(super) fn resolved(kubeconfig: Kubeconfig, flags: &Connection) -> Result<Kub
     let mut cluster = match found.and_then(|of| of.cluster) {
         Some(cluster) => cluster,
         None if flags.cluster.is_none() && flags.server.is_some() => Cluster::default(),
-        None => return Err(describe(KubeconfigError::LoadClusterOfContext(name.clone()))),
+        None => {
+            return Err(describe(KubeconfigError::LoadClusterOfContext(
+                name.clone(),
+            )));
+        }
     };
     change_cluster(&mut cluster, flags);
 
@@ -52,7 +56,9 @@ pub(super) fn resolved(kubeconfig: Kubeconfig, flags: &Connection) -> Result<Kub
         user.client_certificate.is_some() || user.client_certificate_data.is_some();
     let has_key = user.client_key.is_some() || user.client_key_data.is_some();
     match (has_certificate, has_key) {
-        (true, false) => return Err("the client certificate has no key; set --client-key".to_owned()),
+        (true, false) => {
+            return Err("the client certificate has no key; set --client-key".to_owned());
+        }
         (false, true) => {
             return Err("the client key has no certificate; set --client-certificate".to_owned());
         }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::compare::{Cause, CauseKind, Effect};
 use super::report::{DiffReport, Group};
 use crate::cli::check::render::{
-    BOLD, RED, YELLOW, count, counts, finding, painted, policies, write_wrapped,
+    BOLD, RED, YELLOW, count, counts, painted, policies, write_finding, write_wrapped,
 };
 use crate::cli::terminal::Terminal;
 use crate::cli::test::render::GREEN;
@@ -19,7 +19,7 @@ const MAX_SUBJECTS: usize = 5;
 pub fn text(report: &DiffReport, terminal: Terminal) -> String {
     let mut out = String::new();
     for found in &report.findings {
-        finding(&mut out, found, terminal);
+        write_finding(&mut out, found, terminal);
         out.push('\n');
     }
     if report.summary.unread > 0 {

@@ -22,7 +22,7 @@ use std::sync::atomic::AtomicBool;
 use super::check;
 use super::check::finding::{Finding, Severity};
 use super::check::known::Known;
-use super::check::policy::finding;
+use super::check::policy::object_finding;
 use super::error::CliError;
 use crate::defaulting::Stage;
 use crate::policy::admission::{AdmissionRequest, Object, ParamSource};
@@ -169,7 +169,7 @@ fn hints<'a>(
             let place = binding.place_of_field("spec.policyName");
             let message = format!("the policy `{name}` is not among the input");
             let rule = Rule::UnknownPolicy;
-            let mut of_binding = finding(binding, Severity::Warning, rule, &message, place);
+            let mut of_binding = object_finding(binding, Severity::Warning, rule, &message, place);
             let meant = nearest(name, policies.iter().copied());
             of_binding.help = Some(match meant {
                 Some(meant) => format!("did you mean `{meant}`?"),

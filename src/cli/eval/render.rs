@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::report::{EvalReport, EvaluationReport, MutationReport, PolicyEval, Verdict};
 use crate::cli::check::finding::Severity;
-use crate::cli::check::render::{BOLD, RED, YELLOW, finding, painted, policies};
+use crate::cli::check::render::{BOLD, RED, YELLOW, painted, policies, write_finding};
 use crate::cli::terminal::Terminal;
 use crate::cli::test::render::{GREEN, diff, render_trace};
 use crate::cli::text::{clean, wrap};
@@ -21,7 +21,7 @@ pub fn text(report: &EvalReport, terminal: Terminal, is_verbose: bool) -> String
     for found in &report.findings {
         let is_hint = found.severity == Severity::Warning || found.rule == Rule::UnreadCluster;
         if found.severity == Severity::Error || is_hint || is_verbose {
-            finding(&mut out, found, terminal);
+            write_finding(&mut out, found, terminal);
             out.push('\n');
         }
     }

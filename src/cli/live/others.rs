@@ -176,7 +176,9 @@ impl Reading<'_> {
                         "the {kinds} of the cluster cannot be read: {}",
                         one_line(&error)
                     ),
-                    help: format!("get the permission `list` on {plural}.{group}; the objects are not checked"),
+                    help: format!(
+                        "get the permission `list` on {plural}.{group}; the objects are not checked"
+                    ),
                     is_fatal: false,
                 });
                 None

@@ -59,7 +59,8 @@ impl Plan {
         };
         let is_live = live || connection.is_given() || selector.is_some() || !named.is_empty();
         if paths.is_empty() && !is_live {
-            let message = "no input: pass files or directories, or --live for the policies of a cluster";
+            let message =
+                "no input: pass files or directories, or --live for the policies of a cluster";
             return Err(CliError::Usage(message.to_owned()));
         }
         let reads_policies = paths.is_empty() || selector.is_some() || !named.is_empty();

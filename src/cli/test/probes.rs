@@ -7,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::Value;
 
 use crate::cli::check::finding::{Finding, Severity};
-use crate::cli::check::policy::finding;
+use crate::cli::check::policy::object_finding;
 use crate::cli::input::{Object, Place};
 use crate::policy::nearest::nearest;
 use crate::policy::rule::Rule;
@@ -281,5 +281,5 @@ pub(in crate::cli) fn duplicate_policies<'a>(
 }
 
 fn error<T>(object: &Object<T>, rule: Rule, message: &str, place: Place) -> Finding {
-    finding(object, Severity::Error, rule, message, place)
+    object_finding(object, Severity::Error, rule, message, place)
 }

@@ -7,7 +7,7 @@ use super::mutants;
 use super::report::{CaseReport, ProbeReport, TestReport};
 use super::trace::{Trace, and_more};
 use crate::cli::check::finding::Severity;
-use crate::cli::check::render::{BLUE, BOLD, RED, YELLOW, count, finding, painted};
+use crate::cli::check::render::{BLUE, BOLD, RED, YELLOW, count, painted, write_finding};
 use crate::cli::terminal::Terminal;
 use crate::cli::text::{clean, wrap};
 use crate::policy::rule::Rule;
@@ -26,7 +26,7 @@ pub fn text(report: &TestReport, terminal: Terminal, is_verbose: bool) -> String
     let mut out = String::new();
     for found in &report.findings {
         if found.severity == Severity::Error || found.rule == Rule::NoCrds || is_verbose {
-            finding(&mut out, found, terminal);
+            write_finding(&mut out, found, terminal);
             out.push('\n');
         }
     }

@@ -14,7 +14,7 @@ mod webhook;
 use goyaml::Node;
 
 use super::finding::{Finding, Severity};
-use super::policy::finding;
+use super::policy::object_finding;
 use crate::cli::input::Object;
 use crate::policy::rule::Rule;
 
@@ -124,14 +124,14 @@ fn shown<T>(object: &Object<T>, fault: Fault) -> Finding {
         Some(key) => (object.place_of_bytes(key), key.len().max(1)),
         None => (object.place_of(node), length(object, node, fault.rule)),
     };
-    let mut found = finding(object, fault.severity, fault.rule, &fault.message, place);
-    found.location.length = length;
+    let mut finding = object_finding(object, fault.severity, fault.rule, &fault.message, place);
+    finding.location.length = length;
     let meant = fault.meant.as_deref();
-    found.fix = meant.and_then(|meant| object.document.edit_value(&object.source, node, meant));
-    found.field_ref = Some(fault.field_ref);
-    found.refused = true;
-    found.help = Some(help(fault.advice.as_deref()));
-    found
+    finding.fix = meant.and_then(|meant| object.document.edit_value(&object.source, node, meant));
+    finding.field_ref = Some(fault.field_ref);
+    finding.refused = true;
+    finding.help = Some(help(fault.advice.as_deref()));
+    finding
 }
 
 /// Combines a hint with the consequence.

@@ -33,7 +33,9 @@ pub(super) fn check(root: &Node, faults: &mut Faults) {
     });
     let n = metadata + root.get("spec").map_or(0, stored);
     if n > MAX_STORED {
-        let message = format!("an object in etcd must not exceed {MAX_STORED} bytes, but this object has {n}");
+        let message = format!(
+            "an object in etcd must not exceed {MAX_STORED} bytes, but this object has {n}"
+        );
         add(faults, message);
     }
 }

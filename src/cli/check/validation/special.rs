@@ -86,7 +86,9 @@ pub(super) fn resource_version(spot: &Spot<'_>, faults: &mut Faults) {
             field_ref: spot.field_ref.to_owned(),
             key: None,
             message,
-            advice: Some("to create the object, remove the fields that a cluster has set".to_owned()),
+            advice: Some(
+                "to create the object, remove the fields that a cluster has set".to_owned(),
+            ),
             meant: None,
         });
     }

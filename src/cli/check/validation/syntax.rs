@@ -213,7 +213,9 @@ fn label_key(text: &str) -> Option<String> {
         Some((prefix, name)) => (Some(prefix), name),
     };
     if let Some(fault) = prefix.and_then(subdomain) {
-        return Some(format!("have a valid prefix before the `/`: it must {fault}"));
+        return Some(format!(
+            "have a valid prefix before the `/`: it must {fault}"
+        ));
     }
     let fault = key_name(name)?;
     Some(match prefix {

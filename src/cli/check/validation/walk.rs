@@ -148,14 +148,20 @@ fn check(spot: &Spot<'_>, asks: Ask, faults: &mut Faults) {
         Ask::AtMost(max) => {
             let n = spot.items().len();
             if n > max {
-                let message = format!("`{}` must have at most {max} items, but has {n}", spot.field_ref);
+                let message = format!(
+                    "`{}` must have at most {max} items, but has {n}",
+                    spot.field_ref
+                );
                 faults.add(Rule::TooLarge, spot.field_ref, message, None);
             }
         }
         Ask::AtMostBytes(max) => {
             let n = spot.text().trim().len();
             if n > max {
-                let message = format!("`{}` must have at most {max} bytes, but has {n}", spot.field_ref);
+                let message = format!(
+                    "`{}` must have at most {max} bytes, but has {n}",
+                    spot.field_ref
+                );
                 let advice = Some("move a part of it to `spec.variables`".to_owned());
                 faults.add(Rule::TooLarge, spot.field_ref, message, advice);
             }

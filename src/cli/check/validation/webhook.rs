@@ -68,7 +68,9 @@ pub(super) fn client_config(spot: &Spot<'_>, faults: &mut Faults) {
                 "`{}` must have exactly one of `url` and `service`",
                 spot.field_ref
             );
-            let advice = "set the service of the webhook, or the URL if it runs outside the cluster".to_owned();
+            let advice =
+                "set the service of the webhook, or the URL if it runs outside the cluster"
+                    .to_owned();
             faults.add(Rule::Required, spot.field_ref, message, Some(advice));
         }
         (Some(address), None) => url(&format!("{}.url", spot.field_ref), address, faults),

@@ -62,36 +62,36 @@ fn read<T>(of: Of, object: &Value, check: impl FnOnce(&goyaml::Node) -> T) -> T 
 #[test]
 fn walk_invalid_object_reports_violations_of_upstream() {
     for (of, object, expect) in cases() {
-        let found = read(of, &object, |node| {
+        let violations = read(of, &object, |node| {
             let mut faults = Faults::default();
             walk::walk(node, of.rows(), &mut faults);
             faults.0
         });
-        let found: Vec<_> = found
+        let violations: Vec<_> = violations
             .iter()
             .map(|fault| format!("{} {}", fault.rule.id(), fault.field_ref))
             .collect();
-        assert_eq!(found, expect, "{object}");
+        assert_eq!(violations, expect, "{object}");
     }
 }
 
 /// Returns the rows without nested rows, with the full path of their field.
 fn leaves(rows: &[Row], path: &str) -> Vec<Row> {
-    let mut found = Vec::new();
+    let mut all = Vec::new();
     for row in rows {
         assert!(!row.source.is_empty(), "{}", row.field);
         let parts = [path, row.field];
         let parts = parts.into_iter().filter(|part| !part.is_empty());
         let field = parts.collect::<Vec<_>>().join(".");
         match row.asks {
-            Ask::Rows(rows) => found.extend(leaves(rows, &field)),
-            _ => found.push(Row {
+            Ask::Rows(rows) => all.extend(leaves(rows, &field)),
+            _ => all.push(Row {
                 field: Box::leak(field.into_boxed_str()),
                 ..*row
             }),
         }
     }
-    found
+    all
 }
 
 #[test]
@@ -153,18 +153,18 @@ spec:
 ";
     let paths = [PathBuf::from("-")];
     let input = Input::load(&paths, Wanted::Policies, &mut text.as_bytes());
-    let found = super::policy(&input.policies[0]);
-    let marked: Vec<_> = found
+    let findings = super::policy(&input.policies[0]);
+    let marked: Vec<_> = findings
         .iter()
-        .map(|found| {
-            let place = found.location.place.unwrap();
-            let line = found.location.source.as_ref().unwrap().line(place.line);
+        .map(|finding| {
+            let place = finding.location.place.unwrap();
+            let line = finding.location.source.as_ref().unwrap().line(place.line);
             let marked: String = line
                 .chars()
                 .skip(place.column - 1)
-                .take(found.location.length)
+                .take(finding.location.length)
                 .collect();
-            assert!(found.refused && found.help.is_some(), "{found:?}");
+            assert!(finding.refused && finding.help.is_some(), "{finding:?}");
             marked
         })
         .collect();
@@ -194,8 +194,11 @@ fn binding_with_uid_and_resource_version_has_note() {
         );
         let paths = [PathBuf::from("-")];
         let input = Input::load(&paths, Wanted::Policies, &mut text.as_bytes());
-        let found = super::binding(&input.bindings[0]);
-        let found: Vec<_> = found.iter().map(|it| (it.severity, it.refused)).collect();
-        assert_eq!(found, [(severity, true)], "{text}");
+        let findings = super::binding(&input.bindings[0]);
+        let findings: Vec<_> = findings
+            .iter()
+            .map(|it| (it.severity, it.refused))
+            .collect();
+        assert_eq!(findings, [(severity, true)], "{text}");
     }
 }
