@@ -6,7 +6,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::advice;
 use super::finding::{ConsequenceReport, Finding, Severity};
-use super::mend;
+use super::fixes;
 use super::policy::{Answers, object_finding};
 use super::suggestion::{self, Suggestions};
 use crate::cel::diagnostic::{self, DiagnosticKind};
@@ -111,7 +111,7 @@ pub(super) fn errors(
             };
             if let (Some((name, meant)), Some(text)) = (&only_meant, &text) {
                 let marked = text.marked(issue.location);
-                finding.fix = mend::name(policy, field_ref, marked, (name, meant));
+                finding.fix = fixes::replace_name(policy, field_ref, marked, (name, meant));
             }
             finding.help = Some(match hint {
                 Some(hint) if hint.ends_with(['?', ';']) => format!("{hint} {help}"),
@@ -208,7 +208,7 @@ pub(super) fn warnings(
             if let (Some((_, Some(meant))), Some(it), Some(text)) = (&meant, undefined, &text) {
                 let marked = text.marked(first.location);
                 let names = (&*it.name, meant.as_str());
-                finding.fix = mend::name(policy, &typed.field_ref, marked, names);
+                finding.fix = fixes::replace_name(policy, &typed.field_ref, marked, names);
             }
             let advice = answers.expression(&typed.field_ref).and_then(|expression| {
                 advice::advice(answers.compiled(), expression, (rule, first.location))

@@ -12,10 +12,10 @@ use serde::Serialize;
 use super::costs::{self, CostReport};
 use super::finding::{Finding, Location, Severity};
 use super::fix::FixReport;
-use super::manage;
 use super::policy::{PolicyCheck, object_finding};
 use super::settings::Settings;
 use super::suggestion::{nearest, nearest_only};
+use super::suppression;
 use super::webhook;
 use crate::cli::exit::Exit;
 use crate::cli::input::{Input, Object, Problem, ProblemKind};
@@ -383,7 +383,7 @@ impl CheckReport {
     pub fn finish(&mut self, settings: &Settings, input: &Input) {
         self.configuration.clone_from(&settings.config);
         self.sort();
-        manage::apply(self, settings, input);
+        suppression::apply(self, settings, input);
         self.sort();
         self.count();
     }

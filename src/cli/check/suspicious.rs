@@ -8,8 +8,8 @@ use k8s_openapi::api::admissionregistration::v1::{
 
 use super::expressions::finding_at;
 use super::finding::{Finding, Severity};
+use super::fixes;
 use super::known::Known;
-use super::mend;
 use super::policy::{Answers, bindings_of, object_finding};
 use crate::cel::source::SourceMap;
 use crate::cli::input::Object;
@@ -61,7 +61,7 @@ pub(super) fn check(
             || !finding.field_ref.as_deref().is_some_and(is_void)
     });
     for suspicion in &suspicions {
-        let fix = mend::suspicion(policy, answers, suspicion);
+        let fix = fixes::suspicion_fix(policy, answers, suspicion);
         findings.push(Finding {
             fix,
             ..shown(policy, answers, suspicion)

@@ -16,7 +16,7 @@ use crate::policy::suspicious::Suspicion;
 const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
 /// Returns the edit that replaces `name` with `meant`. `name` ends the code points `marked` of the field.
-pub(super) fn name<T>(
+pub(super) fn replace_name<T>(
     object: &Object<T>,
     field_ref: &str,
     marked: (usize, usize),
@@ -33,7 +33,7 @@ pub(super) fn name<T>(
 }
 
 /// Returns the fix of a suspicious expression or field.
-pub(super) fn suspicion(
+pub(super) fn suspicion_fix(
     policy: &Object<ValidatingAdmissionPolicy>,
     answers: &Answers,
     suspicion: &Suspicion,
