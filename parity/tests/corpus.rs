@@ -39,7 +39,7 @@ fn every_file_is_read() {
         .collect();
     println!(
         "{} files, {} objects, {} documents that are none",
-        input.n_files, input.n_objects, input.n_passed_over
+        input.n_files, input.n_objects, input.n_skipped
     );
     assert!(refused.is_empty(), "{refused:#?}");
     assert!(input.n_files > 0 && input.n_objects > 0);

@@ -126,7 +126,7 @@ pub(super) fn run_beside<E: From<SchemaError>>(
     input.problems.extend(crds.problems);
     let all_crds: Vec<_> = input.crds.iter().chain(&crds.crds).collect();
     let mut of_input = names::duplicates(&input, &all_crds);
-    of_input.extend(names::passed_over(&input.dropped));
+    of_input.extend(names::skipped_kinds(&input.dropped));
     let reads_stdin = options.paths.iter().any(is_stdin);
     of_input.extend(names::empty_input(&input, reads_stdin));
     if let Some(dir) = &settings.static_dir {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::finding::{Finding, Location, Severity};
 use super::policy::object_finding;
 use crate::cli::input::files::STDIN;
-use crate::cli::input::passed_over::{ByKind, PassedOver};
+use crate::cli::input::skipped::{ByKind, SkippedKind};
 use crate::cli::input::{Input, Object};
 use crate::policy::rule::Rule;
 use crate::schema::Crd;
@@ -67,7 +67,7 @@ fn given_twice<T>(noun: &str, help: &str, objects: &[&Object<T>], findings: &mut
 }
 
 /// Returns a note that lists the kinds that were skipped.
-pub(super) fn passed_over(kinds: &ByKind) -> Option<Finding> {
+pub(super) fn skipped_kinds(kinds: &ByKind) -> Option<Finding> {
     let first = kinds
         .values()
         .min_by_key(|of| (of.source.name.clone(), of.place))?;
@@ -85,7 +85,7 @@ pub(super) fn passed_over(kinds: &ByKind) -> Option<Finding> {
     Some(note(first, message, help))
 }
 
-fn note(first: &PassedOver, message: String, help: &str) -> Finding {
+fn note(first: &SkippedKind, message: String, help: &str) -> Finding {
     let location = Location::of_place(&first.source, first.place);
     Finding {
         help: Some(help.to_owned()),

@@ -8,8 +8,8 @@ pub mod decode;
 pub mod edit;
 pub mod files;
 pub mod object;
-pub mod passed_over;
 pub mod place;
+pub mod skipped;
 pub(in crate::cli) mod webhook;
 
 use std::io::Read;
@@ -84,7 +84,7 @@ pub struct Input {
     /// All other objects, as written, including params.
     pub others: Vec<Object<Value>>,
     /// The objects of other kinds that were dropped.
-    pub dropped: passed_over::ByKind,
+    pub dropped: skipped::ByKind,
     /// The directive comments.
     pub comments: Vec<Comment>,
     /// The number of excluded files and directories.
@@ -98,7 +98,7 @@ pub struct Input {
     /// The number of objects in the files, including dropped ones.
     pub n_objects: usize,
     /// The number of documents in directories that were skipped, since they are not Kubernetes objects.
-    pub n_passed_over: usize,
+    pub n_skipped: usize,
     /// The remaining budget for copies by YAML aliases, for all files together.
     copies: goyaml::Copies,
 }
@@ -263,7 +263,7 @@ impl Input {
                 ["ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"].contains(&kind)
             });
             if !is_given && !is_policy {
-                self.n_passed_over += 1;
+                self.n_skipped += 1;
                 return;
             }
             let missing = match (api_version, kind) {
@@ -351,14 +351,14 @@ impl Input {
             _ if all => self.keep(document, source, |input| &mut input.others),
             _ if wanted == Wanted::Policies => {
                 let kind = (api_version.to_owned(), kind.to_owned());
-                self.pass_over(kind, &document, source);
+                self.skip_object(kind, &document, source);
             }
             _ => {}
         }
     }
 
     /// Counts an object of another kind, or adds a problem if no API has the kind.
-    fn pass_over(
+    fn skip_object(
         &mut self,
         (api_version, kind): (String, String),
         document: &Document,
@@ -366,7 +366,7 @@ impl Input {
     ) {
         let node = document.node.nearest("kind");
         let place = document.place(source, node);
-        if let passed_over::Kind::Unknown(meant) = passed_over::kind_of(&api_version, &kind) {
+        if let skipped::Kind::Unknown(meant) = skipped::kind_of(&api_version, &kind) {
             let advice = meant.map(|meant| format!("did you mean `{meant}`? "));
             let fix = meant.and_then(|meant| document.edit_value(source, node, meant));
             self.problems.push(Problem {
@@ -384,7 +384,7 @@ impl Input {
             return;
         }
         let of_kind = self.dropped.entry((api_version, kind));
-        let of_kind = of_kind.or_insert_with(|| passed_over::PassedOver {
+        let of_kind = of_kind.or_insert_with(|| skipped::SkippedKind {
             n: 0,
             source: Arc::clone(source),
             place,

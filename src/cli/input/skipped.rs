@@ -28,7 +28,7 @@ const OTHERS: [&str; 2] = [
 
 /// A skipped kind: the number of objects and the place of the first.
 #[derive(Clone, Debug)]
-pub struct PassedOver {
+pub struct SkippedKind {
     /// The number of objects.
     pub n: usize,
     /// The file of the first object.
@@ -38,7 +38,7 @@ pub struct PassedOver {
 }
 
 /// The skipped objects, by `apiVersion` and `kind`.
-pub type ByKind = BTreeMap<(String, String), PassedOver>;
+pub type ByKind = BTreeMap<(String, String), SkippedKind>;
 
 /// A classification of kinds that are not checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
