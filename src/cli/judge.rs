@@ -9,7 +9,7 @@ use super::connection::Connected;
 use super::error::CliError;
 use super::input::Input;
 use super::live::objects::Kind;
-use super::live::{self, Gap, Wider};
+use super::live::{self, Gap, ListScope};
 use crate::status::compute::DesiredStatus;
 
 /// The statuses of policies of the cluster as the controller would write them, by name, and what could not be read;
@@ -26,7 +26,7 @@ pub(super) async fn judge(
         live::add(&mut input, Kind::Policy, policy);
     }
     let no_crds = Input::default();
-    let asked = live::read(connected, None, (&mut input, &no_crds), Wider::Nothing);
+    let asked = live::read(connected, None, (&mut input, &no_crds), ListScope::Policies);
     let (asked, served) = asked.await?;
     let known = Known::of_cluster(std::iter::empty(), served)?;
     let mut judged = BTreeMap::new();

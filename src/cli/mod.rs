@@ -98,7 +98,12 @@ fn run_check(
         connection::block_on(async {
             let connected = args.connection.connect().await?;
             let selection = subjects.selection.as_ref();
-            let asked = live::read(&connected, selection, (input, crds), live::Wider::Admission);
+            let asked = live::read(
+                &connected,
+                selection,
+                (input, crds),
+                live::ListScope::Admission,
+            );
             asked.await.map(Some)
         })
     })?;

@@ -13,7 +13,7 @@ use super::{Options, run_beside};
 use crate::cli::args::{CheckArgs, CheckProfile};
 use crate::cli::error::CliError;
 use crate::cli::input::Input;
-use crate::cli::live::{Asked, Served};
+use crate::cli::live::{ClusterData, Served};
 use crate::cli::text::clean;
 use crate::policy::analysis::Profile;
 
@@ -87,7 +87,7 @@ pub(in crate::cli) fn run(
     args: &CheckArgs,
     plan: &Plan,
     stdin: &mut dyn Read,
-    ask: impl FnOnce(&mut Input, &Input) -> Result<Option<(Asked, Served)>, CliError>,
+    ask: impl FnOnce(&mut Input, &Input) -> Result<Option<(ClusterData, Served)>, CliError>,
 ) -> Result<(CheckReport, Vec<String>), CliError> {
     let flags = &args.findings;
     let is_fixing = flags.fix || flags.diff;

@@ -50,7 +50,7 @@ use crate::schema::SchemaError;
 
 use super::input::files::Reading;
 use super::input::{Input, Object, Wanted};
-use super::live::{Asked, OfFiles, Served};
+use super::live::{ClusterData, FileCounts, Served};
 use super::parallel;
 use finding::Finding;
 use known::Known;
@@ -98,7 +98,7 @@ pub(super) fn run_beside<E: From<SchemaError>>(
     options: &Options,
     settings: &Settings,
     stdin: &mut dyn Read,
-    ask: impl FnOnce(&mut Input, &Input) -> Result<Option<(Asked, Served)>, E>,
+    ask: impl FnOnce(&mut Input, &Input) -> Result<Option<(ClusterData, Served)>, E>,
 ) -> Result<CheckReport, E> {
     let reading = Reading {
         is_excluded: &|path| settings.exclude.has(path),
@@ -118,9 +118,9 @@ pub(super) fn run_beside<E: From<SchemaError>>(
             || Input::load(&options.crds, Wanted::Crds, &mut std::io::empty()),
         )
     };
-    let (asked, served) = match ask(&mut input, &crds)? {
-        Some((asked, served)) => (asked, Some(served)),
-        None => (Asked::default(), None),
+    let (cluster, served) = match ask(&mut input, &crds)? {
+        Some((cluster, served)) => (cluster, Some(served)),
+        None => (ClusterData::default(), None),
     };
     let no_crds = report::no_crds(&options.crds, &crds);
     input.problems.extend(crds.problems);
@@ -134,7 +134,7 @@ pub(super) fn run_beside<E: From<SchemaError>>(
     }
     let mut own_crds = std::mem::take(&mut input.crds);
     let n_crds = own_crds.len();
-    let of_cluster = own_crds.split_off(asked.of_files.crds.min(n_crds));
+    let of_cluster = own_crds.split_off(cluster.file_counts.crds.min(n_crds));
     of_input.extend(crd::check(&own_crds));
     of_input.extend(crd::check_stored(&of_cluster));
     let all_crds = own_crds.into_iter().chain(crds.crds);
@@ -157,7 +157,7 @@ pub(super) fn run_beside<E: From<SchemaError>>(
     let outcomes = parallel::map(&policies, |(n, policy)| {
         let mut outcome = policy::check(policy, &input.bindings, &known, options.profile);
         // The API server has accepted the objects of a cluster, and has set fields that are invalid at creation.
-        if *n < asked.of_files.policies {
+        if *n < cluster.file_counts.policies {
             outcome.findings.extend(shape::check(policy));
             outcome.findings.extend(validation::policy(policy));
         }
@@ -172,15 +172,20 @@ pub(super) fn run_beside<E: From<SchemaError>>(
     for (policy, outcome) in input.policies.iter().zip(outcomes) {
         report.add(policy, outcome);
     }
-    for binding in input.bindings.iter().take(asked.of_files.bindings) {
+    for binding in input.bindings.iter().take(cluster.file_counts.bindings) {
         let of_binding = of_binding(binding, &known, validation::binding);
         report.findings.extend(of_binding);
     }
     let languages = (options.profile, version);
-    check_mutating(&input, &known, languages, (asked.of_files, &mut report));
+    check_mutating(
+        &input,
+        &known,
+        languages,
+        (cluster.file_counts, &mut report),
+    );
     let webhooks: Vec<_> = input.webhooks.iter().enumerate().collect();
     let webhook_findings = parallel::map(&webhooks, |(n, configuration)| {
-        let is_of_file = *n < asked.of_files.webhooks;
+        let is_of_file = *n < cluster.file_counts.webhooks;
         let mut findings = webhook::check(configuration, &known, languages, is_of_file);
         if is_of_file {
             findings.extend(validation::webhooks(configuration));
@@ -194,8 +199,8 @@ pub(super) fn run_beside<E: From<SchemaError>>(
     report
         .findings
         .extend(webhook_findings.into_iter().flatten());
-    report.add_bindings(&input, &asked);
-    report.add_cluster(asked);
+    report.add_bindings(&input, &cluster);
+    report.add_cluster(cluster);
     report.findings.extend(no_crds);
     report.findings.extend(of_input);
     input.comments.extend(crds.comments);
@@ -221,13 +226,13 @@ fn check_mutating(
     input: &Input,
     known: &Known,
     (profile, version): (Profile, Version),
-    (of_files, report): (OfFiles, &mut CheckReport),
+    (file_counts, report): (FileCounts, &mut CheckReport),
 ) {
     let policies: Vec<_> = input.mutating_policies.iter().enumerate().collect();
     let outcomes = parallel::map(&policies, |(n, policy)| {
         let (shared, bindings) = (&policy.shared, &input.mutating_bindings);
         let mut outcome = policy::check_mutating(policy, bindings, known, profile);
-        if *n < of_files.mutating_policies {
+        if *n < file_counts.mutating_policies {
             outcome.findings.extend(shape::check(shared));
             outcome.findings.extend(validation::mutating_policy(shared));
         }
@@ -245,7 +250,7 @@ fn check_mutating(
     for binding in input
         .mutating_bindings
         .iter()
-        .take(of_files.mutating_bindings)
+        .take(file_counts.mutating_bindings)
     {
         let of_binding = of_binding(binding, known, validation::mutating_binding);
         report.findings.extend(of_binding);

@@ -228,7 +228,7 @@ fn summary(report: &CheckReport, terminal: Terminal) -> String {
         _ => checked.concat(),
     };
     // The policies of a cluster are not in files.
-    let of_files = match (&report.cluster, summary.files) {
+    let file_counts = match (&report.cluster, summary.files) {
         (Some(_), 0) => String::new(),
         (_, n) => format!(" in {}", count(n, "file")),
     };
@@ -241,7 +241,7 @@ fn summary(report: &CheckReport, terminal: Terminal) -> String {
         n => format!(" ({n} excluded)"),
     };
     format!(
-        "{checked}{of_files}{excluded} checked for Kubernetes {}{}{}: {findings}{suppressed}",
+        "{checked}{file_counts}{excluded} checked for Kubernetes {}{}{}: {findings}{suppressed}",
         report.kubernetes,
         cluster.unwrap_or_default(),
         expressions.unwrap_or_default()

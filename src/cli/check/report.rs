@@ -19,7 +19,7 @@ use super::suppression;
 use super::webhook;
 use crate::cli::exit::Exit;
 use crate::cli::input::{Input, Object, Problem, ProblemKind};
-use crate::cli::live::Asked;
+use crate::cli::live::ClusterData;
 use crate::policy::analysis::Profile;
 use crate::policy::rule::Rule;
 use crate::status::message;
@@ -267,9 +267,9 @@ impl CheckReport {
     }
 
     /// Adds findings about the data that could not be read from a cluster.
-    pub(in crate::cli) fn add_cluster(&mut self, asked: Asked) {
-        let Some(server) = asked.server else { return };
-        for gap in asked.gaps {
+    pub(in crate::cli) fn add_cluster(&mut self, cluster: ClusterData) {
+        let Some(server) = cluster.server else { return };
+        for gap in cluster.gaps {
             let severity = if gap.is_fatal {
                 self.summary.unreadable += 1;
                 Severity::Error
@@ -287,8 +287,8 @@ impl CheckReport {
 
     /// Adds findings about policies without a binding and bindings without a policy, if the input has bindings or the
     /// bindings of a cluster were read.
-    pub(in crate::cli) fn add_bindings(&mut self, input: &Input, asked: &Asked) {
-        let is_live = asked.server.is_some();
+    pub(in crate::cli) fn add_bindings(&mut self, input: &Input, cluster: &ClusterData) {
+        let is_live = cluster.server.is_some();
         let validating: Vec<_> = input.policies.iter().collect();
         let invalid = |kind: &str| {
             let of_kind = input.invalid.iter().filter(|it| it.kind() == kind);
@@ -297,18 +297,18 @@ impl CheckReport {
         let facts = BindingFacts {
             is_live,
             invalid: invalid("ValidatingAdmissionPolicy"),
-            other_policies: &asked.other_policies,
-            has_bindings: asked.has_bindings,
+            other_policies: &cluster.other_policies,
+            has_bindings: cluster.has_bindings,
         };
         self.add_bindings_of(&validating, &input.bindings, &facts);
-        if !is_live || asked.has_mutating_bindings {
+        if !is_live || cluster.has_mutating_bindings {
             let mutating = input.mutating_policies.iter();
             let mutating: Vec<_> = mutating.map(|policy| &policy.shared).collect();
             let facts = BindingFacts {
                 is_live,
                 invalid: invalid("MutatingAdmissionPolicy"),
-                other_policies: &asked.other_mutating,
-                has_bindings: asked.has_mutating_bindings,
+                other_policies: &cluster.other_mutating,
+                has_bindings: cluster.has_mutating_bindings,
             };
             self.add_bindings_of(&mutating, &input.mutating_bindings, &facts);
         }

@@ -12,7 +12,9 @@ use super::world::Around;
 use crate::cli::connection::Connected;
 use crate::cli::error::CliError;
 use crate::cli::input::Input;
-use crate::cli::live::{self, Asked, Gap, Selection, Served, Wider, objects, objects::Kind};
+use crate::cli::live::{
+    self, ClusterData, Gap, ListScope, Selection, Served, objects, objects::Kind,
+};
 use crate::cluster::error::Error;
 use crate::cluster::http;
 use crate::policy;
@@ -162,7 +164,7 @@ async fn mutating(
     connected: &Connected,
     selection: Option<&Selection>,
     input: &mut Input,
-    (served, asked): (&Served, &mut Asked),
+    (served, asked): (&Served, &mut ClusterData),
 ) {
     const SORTS: [(bool, &str, &str); 2] = [
         (true, "mutatingadmissionpolicies", "mutatingadmissionpolicy"),
@@ -238,10 +240,10 @@ pub(in crate::cli) async fn read(
     input: &mut Input,
     crds: &Input,
     kinds: &BTreeSet<Gvk>,
-) -> Result<(Asked, Served, Around, Vec<Crd>), CliError> {
+) -> Result<(ClusterData, Served, Around, Vec<Crd>), CliError> {
     let n_own_policies = input.policies.len();
     let n_own_mutating = input.mutating_policies.len();
-    let asked = live::read(connected, selection, (input, crds), Wider::Nothing);
+    let asked = live::read(connected, selection, (input, crds), ListScope::Policies);
     let (mut asked, served) = asked.await?;
     mutating(connected, selection, input, (&served, &mut asked)).await;
     let mut around = Around {

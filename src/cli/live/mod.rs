@@ -75,7 +75,7 @@ pub(super) struct Gap {
 
 /// The numbers of objects of the input that are from files. The objects of the cluster follow them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct OfFiles {
+pub(super) struct FileCounts {
     pub(super) policies: usize,
     pub(super) bindings: usize,
     pub(super) mutating_policies: usize,
@@ -84,7 +84,7 @@ pub(super) struct OfFiles {
     pub(super) crds: usize,
 }
 
-impl OfFiles {
+impl FileCounts {
     fn new(input: &Input) -> Self {
         Self {
             policies: input.policies.len(),
@@ -98,7 +98,7 @@ impl OfFiles {
 }
 
 /// Counts all objects as objects of files, for a check without a cluster.
-impl Default for OfFiles {
+impl Default for FileCounts {
     fn default() -> Self {
         Self {
             policies: usize::MAX,
@@ -113,22 +113,22 @@ impl Default for OfFiles {
 
 /// The objects to read from a cluster in addition to policies and their bindings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wider {
+pub(super) enum ListScope {
     /// None: they are not needed, or the caller reads them.
-    Nothing,
+    Policies,
     /// Mutating policies and their bindings, webhook configurations, and CustomResourceDefinitions with rules.
     Admission,
 }
 
 /// Data of a cluster, except for its APIs. The default is for a check without a cluster.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct ClusterData {
     /// The address of the API server.
     pub(super) server: Option<String>,
     /// The names of policies of the cluster that bindings refer to and that were not requested.
     pub(super) other_policies: BTreeSet<String>,
     /// The numbers of objects of the input that are from files.
-    pub(super) of_files: OfFiles,
+    pub(super) file_counts: FileCounts,
     /// True if the input has all bindings of its policies.
     pub(super) has_bindings: bool,
     /// The names of mutating policies of the cluster that bindings may refer to and that were not requested.
@@ -149,10 +149,10 @@ pub(super) async fn read(
     connected: &Connected,
     selection: Option<&Selection>,
     (input, crds): (&mut Input, &Input),
-    wider: Wider,
-) -> Result<(Asked, Served), CliError> {
+    scope: ListScope,
+) -> Result<(ClusterData, Served), CliError> {
     let mut gaps = Vec::new();
-    let of_files = OfFiles::new(input);
+    let file_counts = FileCounts::new(input);
     if let Some(selection) = selection {
         for policy in policies(connected, selection, &mut gaps).await?.items {
             add(input, Kind::Policy, policy);
@@ -165,32 +165,32 @@ pub(super) async fn read(
     let mapper = connected.within(discovery.refresh(&connected.client)).await;
     let mapper = mapper.map_err(|error| connected.explain(&error, None))?;
     let mapper = mapper.unwrap_or_default();
-    let others = match wider {
-        Wider::Nothing => others::Others::default(),
-        Wider::Admission => others::read(connected, selection, input, &mapper, &mut gaps).await,
+    let others = match scope {
+        ListScope::Policies => others::Others::default(),
+        ListScope::Admission => others::read(connected, selection, input, &mapper, &mut gaps).await,
     };
     let webhooks = input.webhooks.iter().flat_map(as_policies);
     let webhooks: Vec<Webhook> = webhooks.collect();
     let webhooks = webhooks.iter().map(|webhook| &webhook.policy.value);
     let policies = input.all_policies().chain(webhooks);
     undiscovered(policies.clone(), &mapper, &mut gaps);
-    let own_crds = input.crds.iter().take(of_files.crds);
+    let own_crds = input.crds.iter().take(file_counts.crds);
     let crds = own_crds.chain(&crds.crds).map(|crd| &crd.value);
     let mut served = schemas::read(connected, policies, mapper, crds.clone(), &mut gaps).await?;
     let mut mapper = schemas::with_crds(&served.mapper, crds);
     mapper.incomplete.clone_from(&served.mapper.incomplete);
     served.unserved = params::unserved(connected, input, &mapper, &mut gaps).await;
     served.bound = params::bound(connected, input, has_bindings, &mapper, &mut gaps).await;
-    let asked = Asked {
+    let cluster = ClusterData {
         server: Some(connected.server.clone()),
         other_policies,
-        of_files,
+        file_counts,
         has_bindings,
         other_mutating: others.other_policies,
         has_mutating_bindings: others.is_known,
         gaps,
     };
-    Ok((asked, served))
+    Ok((cluster, served))
 }
 
 /// Reads the selected policies.

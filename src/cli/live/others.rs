@@ -124,9 +124,9 @@ impl Reading<'_> {
             (Some(_), Some(_)) if all.is_none() => None,
             (Some(_), Some(_)) => self.list(resource, selector).await,
         };
-        let of_files = policies(input);
+        let file_counts = policies(input);
         for object in selected.into_iter().flatten() {
-            if !of_files.contains(objects::name(&object)) {
+            if !file_counts.contains(objects::name(&object)) {
                 add_named(input, "mutatingadmissionpolicy", object);
             }
         }
