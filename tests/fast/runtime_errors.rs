@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use vap_status_controller::cli::check::{self, Options};
-use vap_status_controller::cli::input::{Input, Wanted};
+use vap_status_controller::cli::input::{Input, KindFilter};
 use vap_status_controller::policy::admission::{
     Admission, AdmissionRequest, AuditAnnotationAction, AuthorizerList, Evaluation,
     EvaluationResult, Namespace, Object, ParamList, ReviewContext, UserInfo,
@@ -420,7 +420,7 @@ fn has_error(evaluation: &Evaluation) -> bool {
 fn witnesses_of_repository_policies_fail() {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let paths = vec![root.join("parity/policies")];
-    let input = Input::load(&paths, Wanted::Policies, &mut Cursor::new(b""));
+    let input = Input::load(&paths, KindFilter::Policies, &mut Cursor::new(b""));
     let options = Options {
         paths,
         ..Options::default()

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use vap_status_controller::cli::check::{self, Options};
-use vap_status_controller::cli::input::{Input, Wanted};
+use vap_status_controller::cli::input::{Input, KindFilter};
 use vap_status_controller::policy::analysis::{Profile, type_check};
 use vap_status_controller::policy::compile::CompiledPolicy;
 use vap_status_controller::policy::rule::Rule;
@@ -25,10 +25,10 @@ pub(crate) fn warnings_match_the_type_checker(
         let own = GroupVersion::from_openapi_file_name(&name);
         offline.add_document(own.as_ref(), &bytes).unwrap();
     }
-    for crd in Input::load(crds, Wanted::Crds, &mut std::io::empty()).crds {
+    for crd in Input::load(crds, KindFilter::Crds, &mut std::io::empty()).crds {
         offline.add_crd(&crd.value);
     }
-    let input = Input::load(policies, Wanted::Policies, &mut std::io::empty());
+    let input = Input::load(policies, KindFilter::Policies, &mut std::io::empty());
     for crd in &input.crds {
         offline.add_crd(&crd.value);
     }

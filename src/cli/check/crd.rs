@@ -357,7 +357,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::cli::input::{Input, Wanted};
+    use crate::cli::input::{Input, KindFilter};
 
     #[test]
     fn check_stored_reports_errors_as_warnings() {
@@ -367,7 +367,7 @@ mod tests {
                     storage: true\n    schema:\n      openAPIV3Schema:\n        type: object\n        \
                     x-kubernetes-validations: [{rule: self.nope}]\n";
         let paths = [PathBuf::from("-")];
-        let input = Input::load(&paths, Wanted::Crds, &mut text.as_bytes());
+        let input = Input::load(&paths, KindFilter::Crds, &mut text.as_bytes());
         let (new, stored) = (check(&input.crds), check_stored(&input.crds));
         assert!(!new.is_empty() && new.len() == stored.len());
         assert!(

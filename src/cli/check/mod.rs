@@ -49,7 +49,7 @@ use crate::policy::analysis::Profile;
 use crate::schema::SchemaError;
 
 use super::input::files::Reading;
-use super::input::{Input, Object, Wanted};
+use super::input::{Input, KindFilter, Object};
 use super::live::{ClusterData, FileCounts, Served};
 use super::parallel;
 use finding::Finding;
@@ -110,12 +110,12 @@ pub(super) fn run_beside<E: From<SchemaError>>(
     };
     let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
     let (mut input, crds) = if options.crds.iter().any(is_stdin) {
-        let input = Input::load_with(&options.paths, Wanted::Policies, stdin, &reading);
-        (input, Input::load(&options.crds, Wanted::Crds, stdin))
+        let input = Input::load_with(&options.paths, KindFilter::Policies, stdin, &reading);
+        (input, Input::load(&options.crds, KindFilter::Crds, stdin))
     } else {
         parallel::both(
-            || Input::load_with(&options.paths, Wanted::Policies, stdin, &reading),
-            || Input::load(&options.crds, Wanted::Crds, &mut std::io::empty()),
+            || Input::load_with(&options.paths, KindFilter::Policies, stdin, &reading),
+            || Input::load(&options.crds, KindFilter::Crds, &mut std::io::empty()),
         )
     };
     let (cluster, served) = match ask(&mut input, &crds)? {

@@ -63,13 +63,13 @@ fn run<T, U>(
 mod tests {
     use super::*;
     use crate::cel::interrupt::{checkpoint, working_on};
-    use crate::cli::input::{Input, Wanted};
+    use crate::cli::input::{Input, KindFilter};
 
     fn object() -> Object<k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy> {
         let text = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: p}\n\
                     spec:\n  validations:\n  - expression: 'true'\n";
         let path = [std::path::PathBuf::from("-")];
-        let mut input = Input::load(&path, Wanted::Policies, &mut text.as_bytes());
+        let mut input = Input::load(&path, KindFilter::Policies, &mut text.as_bytes());
         input.policies.remove(0)
     }
 

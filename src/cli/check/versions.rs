@@ -82,7 +82,7 @@ fn name_place(text: &str, offset: usize, name: &str) -> (usize, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::input::{Input, Wanted};
+    use crate::cli::input::{Input, KindFilter};
 
     /// Checks the messages, columns and hints for a policy with the expression `text`.
     #[track_caller]
@@ -91,7 +91,11 @@ mod tests {
             "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\n\
              metadata: {{name: a}}\nspec:\n  validations:\n  - expression: |-\n      {text}\n"
         );
-        let input = Input::load(&["-".into()], Wanted::Policies, &mut manifest.as_bytes());
+        let input = Input::load(
+            &["-".into()],
+            KindFilter::Policies,
+            &mut manifest.as_bytes(),
+        );
         let [policy] = &*input.policies else {
             panic!("{:?}", input.problems)
         };

@@ -12,7 +12,7 @@ use crate::cli::check::report::{no_crds, unread};
 use crate::cli::check::shape;
 use crate::cli::connection::{self, Connection};
 use crate::cli::error::CliError;
-use crate::cli::input::{Input, Wanted};
+use crate::cli::input::{Input, KindFilter};
 use crate::cli::live::{Gap, Plan};
 use crate::policy::rule::Rule;
 use crate::schema::Gvk;
@@ -62,8 +62,8 @@ impl Setup {
             sources.live,
             sources.connection,
         )?;
-        let mut input = Input::load(&plan.paths, Wanted::All, stdin);
-        let crds = Input::load(sources.crds, Wanted::Crds, stdin);
+        let mut input = Input::load(&plan.paths, KindFilter::All, stdin);
+        let crds = Input::load(sources.crds, KindFilter::Crds, stdin);
         let mut findings: Vec<Finding> = no_crds(sources.crds, &crds).into_iter().collect();
         findings.extend(input.problems.iter().chain(&crds.problems).map(unread));
         for invalid in input.invalid.iter().chain(&crds.invalid) {

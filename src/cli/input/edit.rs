@@ -24,12 +24,12 @@ pub struct Edit {
     /// The replacement.
     pub text: String,
     /// The intended change of the document.
-    wanted: Wanted,
+    wanted: IntendedChange,
 }
 
 /// The intended effect of an edit on the document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Wanted {
+enum IntendedChange {
     /// A value becomes this string.
     Value(String),
     /// A key is renamed to this name.
@@ -136,7 +136,7 @@ pub fn applied(text: &str, edits: &[Edit]) -> Option<String> {
 }
 
 /// Adds the differences between two values. `None` denotes a difference that no edit intends.
-fn differences(old: &Value, new: &Value, changes: &mut Vec<Option<Wanted>>) {
+fn differences(old: &Value, new: &Value, changes: &mut Vec<Option<IntendedChange>>) {
     match (old, new) {
         (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
             for (old, new) in old.iter().zip(new) {
@@ -155,13 +155,13 @@ fn differences(old: &Value, new: &Value, changes: &mut Vec<Option<Wanted>>) {
             match (removed.as_slice(), added.as_slice()) {
                 ([], []) => {}
                 ([(_, old)], [(name, new)]) if old == new => {
-                    changes.push(Some(Wanted::Key((*name).clone())));
+                    changes.push(Some(IntendedChange::Key((*name).clone())));
                 }
                 _ => changes.push(None),
             }
         }
         _ if old == new => {}
-        (_, Value::String(new)) => changes.push(Some(Wanted::Value(new.clone()))),
+        (_, Value::String(new)) => changes.push(Some(IntendedChange::Value(new.clone()))),
         _ => changes.push(None),
     }
 }
@@ -198,7 +198,7 @@ impl Document {
             source: Arc::clone(source),
             bytes,
             text,
-            wanted: Wanted::Value(wanted),
+            wanted: IntendedChange::Value(wanted),
         })
     }
 
@@ -225,7 +225,7 @@ impl Document {
             source: Arc::clone(source),
             bytes,
             text,
-            wanted: Wanted::Key(new.to_owned()),
+            wanted: IntendedChange::Key(new.to_owned()),
         })
     }
 }
@@ -251,7 +251,7 @@ impl<T> Object<T> {
             source: Arc::clone(source),
             bytes,
             text: within_style(*style, new)?,
-            wanted: Wanted::Value(before.chain(new.chars()).chain(after).collect()),
+            wanted: IntendedChange::Value(before.chain(new.chars()).chain(after).collect()),
         })
     }
 }

@@ -51,7 +51,7 @@ const MAX_DOCUMENTS: usize = 100_000;
 
 /// The kinds of objects to read; others are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum KindFilter {
     /// Policies, bindings and CRDs.
     Policies,
     /// Only CRDs.
@@ -166,20 +166,20 @@ pub enum ProblemKind {
 impl Input {
     /// Reads `paths`; `-` is `stdin`.
     #[must_use]
-    pub fn load(paths: &[PathBuf], wanted: Wanted, stdin: &mut dyn Read) -> Self {
-        Self::load_with(paths, wanted, stdin, &Reading::default())
+    pub fn load(paths: &[PathBuf], filter: KindFilter, stdin: &mut dyn Read) -> Self {
+        Self::load_with(paths, filter, stdin, &Reading::default())
     }
 
     /// Reads `paths` with options; `-` is `stdin`.
     #[must_use]
     pub fn load_with(
         paths: &[PathBuf],
-        wanted: Wanted,
+        filter: KindFilter,
         stdin: &mut dyn Read,
         reading: &Reading<'_>,
     ) -> Self {
         let mut input = Self::default();
-        let mut each = |file| input.add_file(file, wanted);
+        let mut each = |file| input.add_file(file, filter);
         input.n_excluded = files::read_all(paths, stdin, reading, &mut each);
         input
     }
@@ -205,14 +205,14 @@ impl Input {
     }
 
     /// Adds an object of a cluster, which does not count as a file.
-    pub(in crate::cli) fn add_live(&mut self, file: ReadFile, wanted: Wanted) {
+    pub(in crate::cli) fn add_live(&mut self, file: ReadFile, filter: KindFilter) {
         let n_files = self.n_files;
-        self.add_file(file, wanted);
+        self.add_file(file, filter);
         self.n_files = n_files;
     }
 
     /// Adds the objects of a file.
-    fn add_file(&mut self, file: ReadFile, wanted: Wanted) {
+    fn add_file(&mut self, file: ReadFile, filter: KindFilter) {
         let text = match file.text {
             Ok(text) => text,
             Err(reason) => {
@@ -231,7 +231,7 @@ impl Input {
             n_documents += 1;
             match document {
                 _ if n_documents > MAX_DOCUMENTS => {}
-                Ok(document) => self.add_document(document, &source, file.is_given, wanted),
+                Ok(document) => self.add_document(document, &source, file.is_given, filter),
                 Err(mut problem) => {
                     let mentions_policies = *mentions_policies
                         .get_or_insert_with(|| source.text().contains("AdmissionPolicy"));
@@ -254,7 +254,7 @@ impl Input {
         document: Document,
         source: &Arc<SourceText>,
         is_given: bool,
-        wanted: Wanted,
+        filter: KindFilter,
     ) {
         let text = |name| document.node.get(name).and_then(goyaml::Node::as_str);
         let (api_version, kind) = (text("apiVersion"), text("kind"));
@@ -287,26 +287,26 @@ impl Input {
         };
         self.n_objects += 1;
         let (group, _) = GroupVersion::split(api_version);
-        let all = wanted == Wanted::All;
+        let all = filter == KindFilter::All;
         let is_policy_version = POLICY_VERSIONS.contains(&api_version);
         match (group, kind) {
-            (_, "ValidatingAdmissionPolicy") if is_policy_version && wanted != Wanted::Crds => {
+            (_, "ValidatingAdmissionPolicy") if is_policy_version && filter != KindFilter::Crds => {
                 self.decode(document, source, decode::policy, |input| {
                     &mut input.policies
                 });
             }
             (_, "ValidatingAdmissionPolicyBinding")
-                if is_policy_version && wanted != Wanted::Crds =>
+                if is_policy_version && filter != KindFilter::Crds =>
             {
                 self.decode(document, source, decode::binding, |input| {
                     &mut input.bindings
                 });
             }
-            (_, "MutatingAdmissionPolicy") if is_policy_version && wanted != Wanted::Crds => {
+            (_, "MutatingAdmissionPolicy") if is_policy_version && filter != KindFilter::Crds => {
                 self.decode_mutating(document, source);
             }
             (_, "MutatingAdmissionPolicyBinding")
-                if is_policy_version && wanted != Wanted::Crds =>
+                if is_policy_version && filter != KindFilter::Crds =>
             {
                 let read = |value| {
                     let binding = decode::mutating_binding(value)?;
@@ -317,7 +317,7 @@ impl Input {
             }
             (_, "ValidatingAdmissionPolicy" | "ValidatingAdmissionPolicyBinding")
             | (POLICY_GROUP, "MutatingAdmissionPolicy" | "MutatingAdmissionPolicyBinding")
-                if wanted != Wanted::Crds =>
+                if filter != KindFilter::Crds =>
             {
                 let node = document.node.get("apiVersion");
                 let message = format!("no API has kind {kind} with apiVersion `{api_version}`");
@@ -334,7 +334,7 @@ impl Input {
                 });
             }
             (_, "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration")
-                if api_version == POLICY_VERSION && wanted != Wanted::Crds =>
+                if api_version == POLICY_VERSION && filter != KindFilter::Crds =>
             {
                 self.keep(document, source, |input| &mut input.webhooks);
             }
@@ -349,7 +349,7 @@ impl Input {
                 self.keep(document, source, |input| &mut input.namespaces);
             }
             _ if all => self.keep(document, source, |input| &mut input.others),
-            _ if wanted == Wanted::Policies => {
+            _ if filter == KindFilter::Policies => {
                 let kind = (api_version.to_owned(), kind.to_owned());
                 self.skip_object(kind, &document, source);
             }
@@ -462,8 +462,8 @@ spec:
   versions: [{name: v1, served: true}]
 ";
 
-    fn load(wanted: Wanted) -> Input {
-        Input::load(&[PathBuf::from("-")], wanted, &mut MANIFESTS.as_bytes())
+    fn load(filter: KindFilter) -> Input {
+        Input::load(&[PathBuf::from("-")], filter, &mut MANIFESTS.as_bytes())
     }
 
     fn counts(input: &Input) -> [usize; 6] {
@@ -479,15 +479,15 @@ spec:
 
     #[test]
     fn load_groups_objects_by_kind() {
-        assert_eq!(counts(&load(Wanted::All)), [1, 1, 1, 1, 1, 1]);
-        assert_eq!(counts(&load(Wanted::Policies)), [1, 1, 1, 0, 0, 0]);
-        assert_eq!(counts(&load(Wanted::Crds)), [0, 0, 1, 0, 0, 0]);
-        assert_eq!(load(Wanted::Crds).n_objects, 6);
+        assert_eq!(counts(&load(KindFilter::All)), [1, 1, 1, 1, 1, 1]);
+        assert_eq!(counts(&load(KindFilter::Policies)), [1, 1, 1, 0, 0, 0]);
+        assert_eq!(counts(&load(KindFilter::Crds)), [0, 0, 1, 0, 0, 0]);
+        assert_eq!(load(KindFilter::Crds).n_objects, 6);
     }
 
     #[test]
     fn objects_of_kind_returns_params() {
-        let input = load(Wanted::All);
+        let input = load(KindFilter::All);
         let config_map = Gvk::new("", "v1", "ConfigMap");
         let params: Vec<_> = input.objects_of_kind(&config_map).collect();
         let [only] = &params[..] else {
@@ -521,10 +521,10 @@ spec:
         struct Spec {
             policy_name: String,
         }
-        let probe = load(Wanted::All).probes.remove(0);
+        let probe = load(KindFilter::All).probes.remove(0);
         let probe = probe.decode::<Probe>().unwrap();
         assert_eq!(probe.value.spec.policy_name, "policy");
-        let wrong = load(Wanted::All).others.remove(0).decode::<Probe>();
+        let wrong = load(KindFilter::All).others.remove(0).decode::<Probe>();
         assert!(wrong.unwrap_err().value.contains("spec"));
     }
 }

@@ -24,7 +24,7 @@ use super::connection::Connected;
 use super::error::CliError;
 use super::input::files::ReadFile;
 use super::input::webhook::{Webhook, as_policies};
-use super::input::{Input, Wanted};
+use super::input::{Input, KindFilter};
 use super::yaml_text;
 use crate::cluster::discovery::Discovery;
 use crate::cluster::error::Error;
@@ -319,7 +319,7 @@ pub(super) fn add_named(input: &mut Input, singular: &str, mut object: Value) {
         is_given: true,
         text,
     };
-    input.add_live(file, Wanted::Policies);
+    input.add_live(file, KindFilter::Policies);
 }
 
 /// Adds gaps for the group versions that policies match and that cannot be discovered.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::cli::input::{Input, Wanted};
+use crate::cli::input::{Input, KindFilter};
 use crate::probe::validation;
 use crate::probe::validation::Violation;
 
@@ -262,7 +262,7 @@ impl Expander {
         };
         let input = Input::load(
             std::slice::from_ref(&file),
-            Wanted::All,
+            KindFilter::All,
             &mut std::io::empty(),
         );
         let shown = file.display();

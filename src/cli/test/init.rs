@@ -14,7 +14,7 @@ use serde_json::{Map, Value as Json, json};
 use super::{Broken, Options};
 use crate::cli::check::known::Known;
 use crate::cli::exit::Exit;
-use crate::cli::input::{Input, Object, Wanted};
+use crate::cli::input::{Input, KindFilter, Object};
 use crate::cli::text::clean;
 use crate::cli::yaml_text;
 use crate::policy;
@@ -159,8 +159,8 @@ pub(super) fn probes_yaml(probes: &[Json]) -> Result<String, serde_norway::Error
 /// # Errors
 /// If this build is broken.
 pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<InitReport, Broken> {
-    let mut input = Input::load(&options.paths, Wanted::Policies, stdin);
-    let crds = Input::load(&options.crds, Wanted::Crds, stdin);
+    let mut input = Input::load(&options.paths, KindFilter::Policies, stdin);
+    let crds = Input::load(&options.crds, KindFilter::Crds, stdin);
     let own_crds = std::mem::take(&mut input.crds);
     let known = Known::new(
         own_crds.into_iter().chain(crds.crds).map(|crd| crd.value),

@@ -29,7 +29,7 @@ use super::check::known::Known;
 use super::check::report::{no_crds, unread};
 use super::check::shape;
 use super::error::CliError;
-use super::input::{Input, Wanted};
+use super::input::{Input, KindFilter};
 use super::parallel;
 use super::time_limit::TimeLimit;
 use crate::policy;
@@ -57,8 +57,8 @@ pub struct Options {
 /// # Errors
 /// If this build is broken.
 pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken> {
-    let mut input = Input::load(&options.paths, Wanted::All, stdin);
-    let mut crds = Input::load(&options.crds, Wanted::Crds, stdin);
+    let mut input = Input::load(&options.paths, KindFilter::All, stdin);
+    let mut crds = Input::load(&options.crds, KindFilter::Crds, stdin);
     let no_crds = no_crds(&options.crds, &crds);
     let own_crds = std::mem::take(&mut input.crds).into_iter();
     let all_crds = own_crds.chain(std::mem::take(&mut crds.crds));

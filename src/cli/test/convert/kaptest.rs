@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::source::{Found, Source, items, objects, str_of, texts};
 use super::{Bindings, Case, Suite};
-use crate::cli::input::{Input, Wanted};
+use crate::cli::input::{Input, KindFilter};
 use crate::policy;
 
 /// The lists of tests of policies that validate, in the versions of the format.
@@ -31,7 +31,7 @@ pub(super) fn read(source: &Source, suite: &mut Suite) -> Result<(), String> {
     if let Some(problem) = problems.into_iter().next() {
         return Err(problem);
     }
-    let input = Input::load(&suite.files, Wanted::Policies, &mut std::io::empty());
+    let input = Input::load(&suite.files, KindFilter::Policies, &mut std::io::empty());
     if let Some(problem) = input.problems.first() {
         return Err(problem.message.clone());
     }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::source::{self, Source, str_of};
 use super::{Bindings, Case, Suite};
-use crate::cli::input::{Input, Wanted};
+use crate::cli::input::{Input, KindFilter};
 use crate::policy;
 
 /// The endings of the files of a test.
@@ -49,7 +49,7 @@ pub(super) fn read(path: &Path, suite: &mut Suite) -> Result<(), String> {
                 .any(|it| kind == *it || kind.ends_with(&format!(".{it}")))
         })
     });
-    let input = Input::load(&suite.files, Wanted::All, &mut std::io::empty());
+    let input = Input::load(&suite.files, KindFilter::All, &mut std::io::empty());
     if let Some(problem) = input.problems.first() {
         return Err(format!("{}: {}", problem.file, problem.message));
     }

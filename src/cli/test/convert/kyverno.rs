@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::source::{Found, Source, items, objects, str_of, texts};
 use super::{Bindings, Case, Suite};
-use crate::cli::input::{Input, Wanted};
+use crate::cli::input::{Input, KindFilter};
 use crate::policy;
 
 /// Fields of a test that are about policies of Kyverno's own.
@@ -42,7 +42,7 @@ pub(super) fn read(source: &Source, suite: &mut Suite) -> Result<(), String> {
             }
         }
     }
-    let input = Input::load(&paths("policies"), Wanted::All, &mut std::io::empty());
+    let input = Input::load(&paths("policies"), KindFilter::All, &mut std::io::empty());
     if let Some(problem) = input.problems.first() {
         return Err(format!("{}: {}", problem.file, problem.message));
     }

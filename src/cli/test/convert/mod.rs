@@ -20,7 +20,7 @@ use super::report::{CaseReport, TestReport};
 use super::{Broken, Options};
 use crate::cli::check::known::Known;
 use crate::cli::exit::Exit;
-use crate::cli::input::{Input, Wanted, values};
+use crate::cli::input::{Input, KindFilter, values};
 use crate::cli::text::{clean, is_unsafe, with_escapes};
 use crate::cli::yaml_text;
 use crate::policy::admission::kind_of;
@@ -325,8 +325,8 @@ fn read(path: &Path) -> Result<Suite, String> {
 
 /// Names the resource of objects whose kind is not known, as upstream guesses it.
 fn guess_resources(suite: &mut Suite, crds: &[PathBuf]) -> Result<(), Broken> {
-    let mut input = Input::load(&suite.files, Wanted::Policies, &mut std::io::empty());
-    let given = Input::load(crds, Wanted::Crds, &mut std::io::empty());
+    let mut input = Input::load(&suite.files, KindFilter::Policies, &mut std::io::empty());
+    let given = Input::load(crds, KindFilter::Crds, &mut std::io::empty());
     let crds = std::mem::take(&mut input.crds).into_iter();
     let crds = crds.chain(given.crds).map(|crd| crd.value);
     let policies = input.policies.iter().map(|policy| &policy.value);

@@ -6,7 +6,7 @@ use goyaml::{Copies, Node};
 use serde_json::Value as Json;
 
 use crate::cli::input::files::{self, ReadFile, Reading};
-use crate::cli::input::{Input, SourceText, Wanted};
+use crate::cli::input::{Input, KindFilter, SourceText};
 use crate::schema::GroupVersion;
 
 /// A file of one document.
@@ -101,7 +101,7 @@ impl Found {
 
 /// The objects of files that are neither policies nor bindings, in their order, and what could not be read.
 pub(super) fn objects(paths: &[PathBuf]) -> (Vec<Found>, Vec<String>) {
-    let input = Input::load(paths, Wanted::All, &mut std::io::empty());
+    let input = Input::load(paths, KindFilter::All, &mut std::io::empty());
     let problems = input.problems.iter();
     let problems = problems.map(|problem| format!("{}: {}", problem.file, problem.message));
     let others = input.others.into_iter().chain(input.namespaces);

@@ -10,7 +10,7 @@ use self::cases::cases;
 use super::table::{Ask, BINDING, MUTATING_BINDING, MUTATING_POLICY, POLICY, Row, WEBHOOKS};
 use super::{Faults, walk};
 use crate::cli::check::finding::Severity;
-use crate::cli::input::{Input, Wanted};
+use crate::cli::input::{Input, KindFilter};
 
 /// The kinds of objects with constraints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Of {
 fn read<T>(of: Of, object: &Value, check: impl FnOnce(&goyaml::Node) -> T) -> T {
     let text = object.to_string();
     let paths = [PathBuf::from("-")];
-    let input = Input::load(&paths, Wanted::Policies, &mut text.as_bytes());
+    let input = Input::load(&paths, KindFilter::Policies, &mut text.as_bytes());
     let document = match of {
         Of::Policy => input.policies.first().map(|policy| &policy.document),
         Of::Binding => input.bindings.first().map(|binding| &binding.document),
@@ -152,7 +152,7 @@ spec:
       b
 ";
     let paths = [PathBuf::from("-")];
-    let input = Input::load(&paths, Wanted::Policies, &mut text.as_bytes());
+    let input = Input::load(&paths, KindFilter::Policies, &mut text.as_bytes());
     let findings = super::policy(&input.policies[0]);
     let marked: Vec<_> = findings
         .iter()
@@ -193,7 +193,7 @@ fn binding_with_uid_and_resource_version_has_note() {
              {{name: a, resourceVersion: '12'{uid}}}\nspec: {{policyName: a, validationActions: [Deny]}}"
         );
         let paths = [PathBuf::from("-")];
-        let input = Input::load(&paths, Wanted::Policies, &mut text.as_bytes());
+        let input = Input::load(&paths, KindFilter::Policies, &mut text.as_bytes());
         let findings = super::binding(&input.bindings[0]);
         let findings: Vec<_> = findings
             .iter()
