@@ -28,7 +28,7 @@ pub(super) async fn judge(
     let no_crds = Input::default();
     let asked = live::read(connected, None, (&mut input, &no_crds), ListScope::Policies);
     let (asked, served) = asked.await?;
-    let known = Known::of_cluster(std::iter::empty(), served)?;
+    let known = Known::with_cluster(std::iter::empty(), served)?;
     let mut judged = BTreeMap::new();
     for policy in &input.policies {
         if let (Some(name), Some(status)) =

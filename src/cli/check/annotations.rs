@@ -354,7 +354,7 @@ mod tests {
         let mut report = CheckReport::new("1.36", Profile::Truthful, &Input::default());
         for (severity, n) in severities.into_iter().zip(counts) {
             let findings = (0..n).map(|n| {
-                let location = Location::of_file("::error::f");
+                let location = Location::from_file("::error::f");
                 Finding::new(severity, Rule::NotChecked, format!("{n}"), location)
             });
             report.findings.extend(findings);

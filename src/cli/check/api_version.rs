@@ -16,7 +16,7 @@ const DEFINITION: &str = "CustomResourceDefinition";
 const DEFINITION_VERSION: &str = "apiextensions.k8s.io/v1";
 
 /// Returns a finding if the `apiVersion` of a policy or binding is not served, or not by default.
-pub(super) fn of_policy<T>(object: &Object<T>, known: &Known) -> Option<Finding> {
+pub(super) fn policy_finding<T>(object: &Object<T>, known: &Known) -> Option<Finding> {
     let api_version = object.api_version();
     let GroupVersion { group, version } = GroupVersion::parse(api_version)?;
     let kind = object.kind();
@@ -45,7 +45,7 @@ pub(super) fn of_policy<T>(object: &Object<T>, known: &Known) -> Option<Finding>
     } else {
         format!("Kubernetes {kubernetes} does not serve {kind} as {api_version}")
     };
-    let mut finding = about(object, Severity::Warning, &message, POLICY_VERSION);
+    let mut finding = version_finding(object, Severity::Warning, &message, POLICY_VERSION);
     finding.help = Some(format!(
         "it was read as {POLICY_VERSION}: use that version, or API servers reject the object"
     ));
@@ -53,7 +53,7 @@ pub(super) fn of_policy<T>(object: &Object<T>, known: &Known) -> Option<Finding>
 }
 
 /// Returns a finding if no API server serves the `apiVersion` of a CustomResourceDefinition.
-pub(super) fn of_definition<T>(object: &Object<T>) -> Option<Finding> {
+pub(super) fn definition_finding<T>(object: &Object<T>) -> Option<Finding> {
     let api_version = object.api_version();
     if object.kind() != DEFINITION || api_version == DEFINITION_VERSION {
         return None;
@@ -63,7 +63,7 @@ pub(super) fn of_definition<T>(object: &Object<T>) -> Option<Finding> {
         _ => "",
     };
     let message = format!("no Kubernetes{since} serves {DEFINITION} as {api_version}");
-    let mut finding = about(object, Severity::Error, &message, DEFINITION_VERSION);
+    let mut finding = version_finding(object, Severity::Error, &message, DEFINITION_VERSION);
     // Other versions have their schemas in other fields, so that a change of the version is not enough.
     finding.fix = None;
     finding.help = Some(format!(
@@ -74,7 +74,12 @@ pub(super) fn of_definition<T>(object: &Object<T>) -> Option<Finding> {
     Some(finding)
 }
 
-fn about<T>(object: &Object<T>, severity: Severity, message: &str, meant: &str) -> Finding {
+fn version_finding<T>(
+    object: &Object<T>,
+    severity: Severity,
+    message: &str,
+    meant: &str,
+) -> Finding {
     let place = object.place_of_field("apiVersion");
     let mut finding = object_finding(object, severity, Rule::OldVersion, message, place);
     let document = &object.document;

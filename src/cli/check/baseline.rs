@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::config::real;
+use super::config::resolve_parent;
 use super::finding::{Finding, Location, Severity};
 use super::levels::is_fixed;
 use super::report::{CheckReport, Suppressed, SuppressedBy};
@@ -136,7 +136,7 @@ impl Baseline {
             "`{}` is no longer reported for {}: {}",
             entry.rule, entry.file, entry.message
         );
-        let location = Location::of_file(self.path.display().to_string());
+        let location = Location::from_file(self.path.display().to_string());
         Finding {
             help: Some("update the baseline with --write-baseline".to_owned()),
             fingerprint: entry.fingerprint.clone(),
@@ -195,7 +195,7 @@ struct Names {
 
 impl Names {
     fn new(baseline: &Path) -> Self {
-        let path = real(baseline).unwrap_or_else(|| baseline.to_owned());
+        let path = resolve_parent(baseline).unwrap_or_else(|| baseline.to_owned());
         Self {
             directory: path.parent().unwrap_or(Path::new("")).to_owned(),
             cached: BTreeMap::new(),
@@ -210,7 +210,7 @@ impl Names {
         if let Some(name) = self.cached.get(file) {
             return name.clone();
         }
-        let path = real(Path::new(file)).unwrap_or_else(|| PathBuf::from(file));
+        let path = resolve_parent(Path::new(file)).unwrap_or_else(|| PathBuf::from(file));
         let name = match path.strip_prefix(&self.directory) {
             Ok(below) => {
                 let names: Vec<_> = below.iter().map(|name| name.to_string_lossy()).collect();

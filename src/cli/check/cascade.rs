@@ -20,7 +20,7 @@ fn is_misspelling(unknown: &str, meant: &str) -> bool {
 }
 
 /// Removes findings that only follow from others of the same object.
-pub(super) fn without(findings: &mut Vec<Finding>) {
+pub(super) fn remove_consequences(findings: &mut Vec<Finding>) {
     // A malformed or missing field causes other findings about the same field.
     let is_cause = |finding: &Finding| {
         finding.refused && matches!(finding.rule, Rule::Required | Rule::InvalidObject)

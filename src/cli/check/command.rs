@@ -37,7 +37,9 @@ pub(in crate::cli) fn plan(args: &CheckArgs, paths: &[PathBuf]) -> Result<Plan, 
         None if flags.no_config => None,
         None => config::find(paths)?,
     };
-    let name = config.as_ref().map(|config| config::shown(&config.path));
+    let name = config
+        .as_ref()
+        .map(|config| config::display_path(&config.path));
     let config = config.unwrap_or_default();
     let baseline = match &flags.write_baseline {
         Some(_) => None,

@@ -110,13 +110,23 @@ pub(super) fn apply(
         if *n_before > MAX_COMMENTS {
             let message = format!("more than {MAX_COMMENTS} comments: the rest are ignored");
             let help = "set the levels of rules by flags or in the configuration file";
-            about_comments.push(about(comment, Rule::InvalidSuppression, message, help));
+            about_comments.push(comment_finding(
+                comment,
+                Rule::InvalidSuppression,
+                message,
+                help,
+            ));
             continue;
         }
         let (rule, reason) = match directive(&comment.words) {
             Directive::Allow(rule, reason) => (rule, reason),
             Directive::Invalid(message, help) => {
-                about_comments.push(about(comment, Rule::InvalidSuppression, message, &help));
+                about_comments.push(comment_finding(
+                    comment,
+                    Rule::InvalidSuppression,
+                    message,
+                    &help,
+                ));
                 continue;
             }
             Directive::Other => continue,
@@ -150,7 +160,12 @@ pub(super) fn apply(
                     "remove the comment, or move it to the line of the finding, or above it",
                 )
             };
-            about_comments.push(about(comment, Rule::UnusedSuppression, message, help));
+            about_comments.push(comment_finding(
+                comment,
+                Rule::UnusedSuppression,
+                message,
+                help,
+            ));
         }
     }
     let mut reported = Vec::new();
@@ -169,8 +184,8 @@ pub(super) fn apply(
 }
 
 /// Returns a finding about a comment.
-fn about(comment: &Comment, rule: Rule, message: String, help: &str) -> Finding {
-    let mut location = Location::of_place(&comment.source, comment.place);
+fn comment_finding(comment: &Comment, rule: Rule, message: String, help: &str) -> Finding {
+    let mut location = Location::from_place(&comment.source, comment.place);
     location.length = comment.length;
     Finding {
         help: Some(help.to_owned()),

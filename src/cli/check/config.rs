@@ -71,7 +71,9 @@ impl Exclude {
         if self.globs.is_empty() {
             return false;
         }
-        let Some(path) = real(path) else { return false };
+        let Some(path) = resolve_parent(path) else {
+            return false;
+        };
         let Ok(below) = path.strip_prefix(&self.root) else {
             return false;
         };
@@ -82,7 +84,7 @@ impl Exclude {
 }
 
 /// Resolves symbolic links in the directory of a path, but not the path's last component.
-pub(super) fn real(path: &Path) -> Option<PathBuf> {
+pub(super) fn resolve_parent(path: &Path) -> Option<PathBuf> {
     let Some(name) = path.file_name() else {
         return path.canonicalize().ok();
     };
@@ -125,8 +127,8 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Option<Config>, CliError> {
     match (files.next(), files.next()) {
         (Some(first), Some(second)) => Err(CliError::Config(format!(
             "the paths have different configuration files, {} and {}; select one with --config, or use --no-config",
-            shown(&first),
-            shown(&second)
+            display_path(&first),
+            display_path(&second)
         ))),
         (Some(path), None) => read(&path).map(Some),
         (None, _) => Ok(None),
@@ -148,7 +150,7 @@ fn upwards(directory: &Path) -> Option<PathBuf> {
 }
 
 /// Formats a path for messages: relative to the working directory if it is inside.
-pub(super) fn shown(path: &Path) -> String {
+pub(super) fn display_path(path: &Path) -> String {
     let here = Path::new(".").canonicalize().unwrap_or_default();
     let below = path.strip_prefix(&here).unwrap_or(path);
     below.display().to_string()
@@ -159,14 +161,14 @@ pub(super) fn shown(path: &Path) -> String {
 /// # Errors
 /// Returns an error if the file cannot be read or is invalid.
 pub(super) fn read(path: &Path) -> Result<Config, CliError> {
-    let name = shown(path);
+    let name = display_path(path);
     let unreadable = |reason: String| CliError::Config(format!("cannot read {name}: {reason}"));
     let length = fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
     if length.len() > MAX_BYTES {
         return Err(unreadable(format!("larger than {MAX_BYTES} bytes")));
     }
     let text = fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
-    let path = real(path).unwrap_or_else(|| path.to_owned());
+    let path = resolve_parent(path).unwrap_or_else(|| path.to_owned());
     let source = SourceText::new(name, text);
     parse(&source, &path).map_err(|error| {
         CliError::Config(format!(
@@ -234,7 +236,7 @@ fn parse(source: &SourceText, path: &Path) -> Result<Config, ParseError> {
 
 impl Reader<'_> {
     fn config(&self, node: &Node, start: usize, config: &mut Config) -> Result<(), ParseError> {
-        let at = At { start };
+        let at = DocumentStart { start };
         if !matches!(node.data, Data::Map(_)) {
             return Err(self.error_at(
                 at.in_file(&node.span),
@@ -338,7 +340,7 @@ impl Reader<'_> {
         }
     }
 
-    fn expect_unique(&self, at: At, key: &str, entry: &Entry) -> Result<(), ParseError> {
+    fn expect_unique(&self, at: DocumentStart, key: &str, entry: &Entry) -> Result<(), ParseError> {
         match entry.repeats.iter().chain(&entry.merged).next() {
             Some(_) => Err(self.error_at(at.in_file(&entry.key), &format!("`{key}` is set twice"))),
             None => Ok(()),
@@ -347,7 +349,7 @@ impl Reader<'_> {
 
     fn expect(
         &self,
-        at: At,
+        at: DocumentStart,
         node: &Node,
         holds: bool,
         key: &str,
@@ -365,7 +367,7 @@ impl Reader<'_> {
 
     fn one_of<'n>(
         &self,
-        at: At,
+        at: DocumentStart,
         node: &'n Node,
         key: &str,
         names: &[&str],
@@ -387,7 +389,7 @@ impl Reader<'_> {
     /// Returns the strings of a list, with their byte ranges.
     fn strings(
         &self,
-        at: At,
+        at: DocumentStart,
         node: &Node,
         key: &str,
     ) -> Result<Vec<(String, Range<usize>)>, ParseError> {
@@ -409,11 +411,11 @@ impl Reader<'_> {
 
 /// The start of the document in the file, as a byte offset.
 #[derive(Clone, Copy, Debug)]
-struct At {
+struct DocumentStart {
     start: usize,
 }
 
-impl At {
+impl DocumentStart {
     /// Converts byte offsets in the document to byte offsets in the file.
     fn in_file(self, span: &Range<usize>) -> Range<usize> {
         self.start + span.start..self.start + span.end

@@ -64,7 +64,7 @@ pub(in crate::cli) fn check_stored(crds: &[Object<Crd>]) -> Vec<Finding> {
 
 fn faults(crd: &Object<Crd>) -> Vec<Finding> {
     let definition = crd.value.definition();
-    if let Some(finding) = api_version::of_definition(crd) {
+    if let Some(finding) = api_version::definition_finding(crd) {
         return vec![finding];
     }
     let shape = shape::check(crd);
@@ -72,7 +72,7 @@ fn faults(crd: &Object<Crd>) -> Vec<Finding> {
         .iter()
         .any(|finding| finding.rule == Rule::InvalidObject);
     let of_schemas = schema_errors(definition);
-    let of_schemas = of_schemas.iter().map(|error| about_schema(crd, error));
+    let of_schemas = of_schemas.iter().map(|error| schema_finding(crd, error));
     // Reports one finding per place: the shape error of a value that cannot be decoded, the schema error of a keyword
     // that is unknown.
     let is_told = |finding: &Finding| {
@@ -90,7 +90,7 @@ fn faults(crd: &Object<Crd>) -> Vec<Finding> {
     findings.extend(
         definition_errors(definition)
             .iter()
-            .map(|error| about_definition(crd, error)),
+            .map(|error| definition_finding(crd, error)),
     );
     if is_undecodable {
         return findings;
@@ -104,7 +104,7 @@ fn faults(crd: &Object<Crd>) -> Vec<Finding> {
         if findings.len() >= MAX_FINDINGS {
             break;
         }
-        findings.extend(about(crd, error));
+        findings.extend(rule_findings(crd, error));
     }
     if verdict.is_partial && findings.is_empty() {
         let place = crd.place();
@@ -117,7 +117,7 @@ fn faults(crd: &Object<Crd>) -> Vec<Finding> {
 }
 
 /// Returns the finding for an error in a schema.
-fn about_schema(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
+fn schema_finding(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
     let root = &crd.document.node;
     let keyword = match error.place.last() {
         Some(PathStep::Field(name)) => name.as_str(),
@@ -194,7 +194,7 @@ pub(super) fn dropped(finding: &mut Finding, meant: Option<&str>) {
 }
 
 /// Returns the finding for an error outside the schemas.
-fn about_definition(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
+fn definition_finding(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
     let node = nearest(&crd.document.node, &error.place);
     let field = &error.error.field;
     let name = field.rsplit('.').next().unwrap_or(field);
@@ -209,7 +209,7 @@ fn about_definition(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
 }
 
 /// Returns the findings for an error: one for each diagnostic of an expression.
-fn about(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
+fn rule_findings(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
     let node = nearest(&crd.document.node, &error.place);
     let whole = |severity, rule, message: &str| {
         let mut finding = object_finding(crd, severity, rule, message, crd.place_of(node));

@@ -291,7 +291,7 @@ pub struct Location {
 
 impl Location {
     /// Returns the location of a file as a whole.
-    pub(in crate::cli) fn of_file(file: impl Into<String>) -> Self {
+    pub(in crate::cli) fn from_file(file: impl Into<String>) -> Self {
         Self {
             file: file.into(),
             source: None,
@@ -301,7 +301,7 @@ impl Location {
     }
 
     /// Returns the location of one code point in a text.
-    pub(super) fn of_place(source: &Arc<SourceText>, place: Place) -> Self {
+    pub(super) fn from_place(source: &Arc<SourceText>, place: Place) -> Self {
         Self {
             file: source.name.clone(),
             source: Some(Arc::clone(source)),

@@ -120,7 +120,7 @@ mod tests {
                 let text = format!("{before}word");
                 let source = Arc::new(SourceText::new("f".to_owned(), text));
                 let place = source.place(before.len());
-                let mut location = Location::of_place(&source, place);
+                let mut location = Location::from_place(&source, place);
                 location.length = 4;
                 Finding {
                     field_ref: Some(format!("spec.validations[{}]", before.len())),
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn number_location_beyond_line_succeeds() {
         let source = Arc::new(SourceText::new("f".to_owned(), String::new()));
-        let location = Location::of_place(&source, Place { line: 7, column: 9 });
+        let location = Location::from_place(&source, Place { line: 7, column: 9 });
         let mut findings = [Finding::new(Severity::Error, Rule::Syntax, "m", location)];
         number(&mut findings);
         assert_eq!(findings[0].fingerprint.len(), 16);

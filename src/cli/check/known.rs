@@ -84,7 +84,7 @@ impl Known {
     ///
     /// # Errors
     /// Returns an error if the built-in schemas cannot be read.
-    pub(in crate::cli) fn of_cluster(
+    pub(in crate::cli) fn with_cluster(
         crds: impl Iterator<Item = Crd>,
         cluster: Served,
     ) -> Result<Self, SchemaError> {

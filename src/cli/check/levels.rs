@@ -159,7 +159,7 @@ mod tests {
     fn sample(rule: Rule, refused: bool) -> Finding {
         Finding {
             refused,
-            ..Finding::new(Severity::Warning, rule, "m", Location::of_file("f"))
+            ..Finding::new(Severity::Warning, rule, "m", Location::from_file("f"))
         }
     }
 

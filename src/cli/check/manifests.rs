@@ -106,7 +106,7 @@ pub(super) fn check(dir: &Path, input: &Input) -> Vec<Finding> {
     for (source, kind) in mutating.chain(bindings) {
         if is_in(dir, source) {
             let message = format!("{kind} is not a kind of validating policies");
-            let location = Location::of_file(source.name.as_str());
+            let location = Location::from_file(source.name.as_str());
             findings.push(Finding {
                 help: Some(format!("move it to a separate directory; {CONSEQUENCE}")),
                 ..Finding::new(Severity::Error, Rule::StaticManifest, message, location)
@@ -115,7 +115,7 @@ pub(super) fn check(dir: &Path, input: &Input) -> Vec<Finding> {
     }
     for ((api_version, kind), of) in &input.dropped {
         if is_in(dir, &of.source) {
-            let location = Location::of_place(&of.source, of.place);
+            let location = Location::from_place(&of.source, of.place);
             let message = format!(
                 "{api_version} {kind} is neither a policy nor a binding of {POLICY_VERSION}"
             );

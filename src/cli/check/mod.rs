@@ -143,7 +143,7 @@ pub(super) fn run_beside<E: From<SchemaError>>(
         .version
         .or(served.as_ref().and_then(|it| it.version));
     let known = match served {
-        Some(served) => Known::of_cluster(all_crds, served)?,
+        Some(served) => Known::with_cluster(all_crds, served)?,
         None => Known::new(all_crds, input.all_policies())?,
     };
     let mut report = CheckReport::new(known.kubernetes(), options.profile, &input);
@@ -166,14 +166,14 @@ pub(super) fn run_beside<E: From<SchemaError>>(
                 .findings
                 .extend(versions::check(policy, None, version));
         }
-        cascade::without(&mut outcome.findings);
+        cascade::remove_consequences(&mut outcome.findings);
         outcome
     });
     for (policy, outcome) in input.policies.iter().zip(outcomes) {
         report.add(policy, outcome);
     }
     for binding in input.bindings.iter().take(cluster.file_counts.bindings) {
-        let of_binding = of_binding(binding, &known, validation::binding);
+        let of_binding = binding_findings(binding, &known, validation::binding);
         report.findings.extend(of_binding);
     }
     let languages = (options.profile, version);
@@ -190,7 +190,7 @@ pub(super) fn run_beside<E: From<SchemaError>>(
         if is_of_file {
             findings.extend(validation::webhooks(configuration));
         }
-        cascade::without(&mut findings);
+        cascade::remove_consequences(&mut findings);
         for finding in &mut findings {
             finding.owner.set_configuration(configuration.name());
         }
@@ -209,15 +209,15 @@ pub(super) fn run_beside<E: From<SchemaError>>(
 }
 
 /// Returns the findings about a single validating or mutating binding.
-fn of_binding<T>(
+fn binding_findings<T>(
     binding: &Object<T>,
     known: &Known,
     validate: impl FnOnce(&Object<T>) -> Vec<Finding>,
 ) -> Vec<Finding> {
     let mut findings = shape::check(binding);
-    findings.extend(api_version::of_policy(binding, known));
+    findings.extend(api_version::policy_finding(binding, known));
     findings.extend(validate(binding));
-    cascade::without(&mut findings);
+    cascade::remove_consequences(&mut findings);
     findings
 }
 
@@ -241,7 +241,7 @@ fn check_mutating(
             let newer = versions::check(shared, mutations, version);
             outcome.findings.extend(newer);
         }
-        cascade::without(&mut outcome.findings);
+        cascade::remove_consequences(&mut outcome.findings);
         outcome
     });
     for (policy, outcome) in input.mutating_policies.iter().zip(outcomes) {
@@ -252,7 +252,7 @@ fn check_mutating(
         .iter()
         .take(file_counts.mutating_bindings)
     {
-        let of_binding = of_binding(binding, known, validation::mutating_binding);
+        let of_binding = binding_findings(binding, known, validation::mutating_binding);
         report.findings.extend(of_binding);
     }
 }

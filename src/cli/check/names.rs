@@ -86,7 +86,7 @@ pub(super) fn skipped_kinds(kinds: &ByKind) -> Option<Finding> {
 }
 
 fn note(first: &SkippedKind, message: String, help: &str) -> Finding {
-    let location = Location::of_place(&first.source, first.place);
+    let location = Location::from_place(&first.source, first.place);
     Finding {
         help: Some(help.to_owned()),
         ..Finding::new(Severity::Note, Rule::PassedOver, message, location)
@@ -102,7 +102,7 @@ pub(super) fn empty_input(input: &Input, reads_stdin: bool) -> Option<Finding> {
             Severity::Error,
             Rule::EmptyInput,
             "standard input contains no object",
-            Location::of_file(STDIN),
+            Location::from_file(STDIN),
         )
     })
 }

@@ -210,7 +210,7 @@ fn check_whole(
     }
     let mut findings = Vec::new();
     if !subject.is_webhooks() {
-        findings.extend(api_version::of_policy(policy, known));
+        findings.extend(api_version::policy_finding(policy, known));
     }
     expressions::errors(policy, &answers, &mut findings);
     expressions::warnings(policy, &answers, proofs.as_deref(), &mut findings);
@@ -651,7 +651,7 @@ pub(in crate::cli) fn object_finding<T>(
         ) => Owner::Binding(name),
         _ => Owner::None,
     };
-    let location = Location::of_place(&object.source, place);
+    let location = Location::from_place(&object.source, place);
     Finding {
         owner,
         ..Finding::new(severity, rule, message, location)

@@ -276,7 +276,7 @@ impl CheckReport {
             } else {
                 Severity::Note
             };
-            let location = Location::of_file(server.as_str());
+            let location = Location::from_file(server.as_str());
             self.findings.push(Finding {
                 help: Some(gap.help),
                 ..Finding::new(severity, Rule::UnreadCluster, gap.message, location)
@@ -475,7 +475,7 @@ pub(in crate::cli) fn no_crds(paths: &[PathBuf], crds: &Input) -> Option<Finding
             Severity::Note,
             Rule::NoCrds,
             "the paths of --crds contain no CustomResourceDefinition",
-            Location::of_file(first.display().to_string()),
+            Location::from_file(first.display().to_string()),
         )
     })
 }
@@ -493,7 +493,7 @@ pub(in crate::cli) fn unread(problem: &Problem) -> Finding {
     let location = Location {
         source: problem.source.clone(),
         place: problem.place,
-        ..Location::of_file(problem.file.as_str())
+        ..Location::from_file(problem.file.as_str())
     };
     Finding {
         help: problem.help.clone(),

@@ -41,7 +41,7 @@ pub(super) fn check(
     };
     for suspicion in runtime_errors::constant_comparisons(answers.compiled(), &context) {
         if !answers.has_type_finding(&suspicion) {
-            findings.push(suspicious::shown(policy, answers, &suspicion));
+            findings.push(suspicious::suspicion_finding(policy, answers, &suspicion));
         }
     }
     for error in runtime_errors::find_runtime_errors(answers.compiled(), &context) {

@@ -51,7 +51,7 @@ pub fn check<T>(object: &Object<T>) -> Vec<Finding> {
 /// Returns the findings about a document that cannot be decoded as its kind.
 #[must_use]
 pub fn invalid(object: &Object<String>) -> Vec<Finding> {
-    if let Some(finding) = api_version::of_definition(object) {
+    if let Some(finding) = api_version::definition_finding(object) {
         return vec![finding];
     }
     let findings = check(object);

@@ -64,7 +64,7 @@ pub(super) fn check(
         let fix = fixes::suspicion_fix(policy, answers, suspicion);
         findings.push(Finding {
             fix,
-            ..shown(policy, answers, suspicion)
+            ..suspicion_finding(policy, answers, suspicion)
         });
     }
 }
@@ -122,7 +122,7 @@ pub(super) fn check_bindings(
     }
 }
 
-pub(super) fn shown(
+pub(super) fn suspicion_finding(
     policy: &Object<ValidatingAdmissionPolicy>,
     answers: &Answers,
     suspicion: &Suspicion,

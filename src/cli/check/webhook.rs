@@ -50,7 +50,11 @@ pub(in crate::cli) fn check(
     for (n, webhook) in webhooks(configuration).iter().enumerate() {
         match as_policy(configuration, webhook) {
             Ok(policy) => {
-                findings.extend(of_webhook((kind, n), &policy, (known, profile, version)));
+                findings.extend(webhook_findings(
+                    (kind, n),
+                    &policy,
+                    (known, profile, version),
+                ));
             }
             Err(error) if has_shape => findings.push(object_finding(
                 configuration,
@@ -67,7 +71,7 @@ pub(in crate::cli) fn check(
 }
 
 /// Returns the findings about the webhook `n` of a configuration, converted to `policy`.
-fn of_webhook(
+fn webhook_findings(
     (kind, n): (SubjectKind, usize),
     policy: &Object<ValidatingAdmissionPolicy>,
     (known, profile, version): (&Known, Profile, Version),

@@ -86,7 +86,7 @@ impl Setup {
             Some((asked, served, around, live_crds)) => {
                 let server = asked.server.unwrap_or_default();
                 findings.extend(asked.gaps.into_iter().map(|gap| of_gap(gap, &server)));
-                let known = Known::of_cluster(all_crds.chain(live_crds), served)?;
+                let known = Known::with_cluster(all_crds.chain(live_crds), served)?;
                 (known, Some(around), Some(server))
             }
             None => (Known::new(all_crds, input.all_policies())?, None, None),
@@ -114,7 +114,7 @@ pub(in crate::cli) fn of_gap(gap: Gap, server: &str) -> Finding {
             severity,
             Rule::UnreadCluster,
             gap.message,
-            Location::of_file(server),
+            Location::from_file(server),
         )
     }
 }

@@ -59,7 +59,9 @@ fn check<T>(object: &Object<T>, rows: &[table::Row]) -> Vec<Finding> {
     walk::walk(&object.document.node, rows, &mut faults);
     size::check(&object.document.node, &mut faults);
     let faults = faults.0.into_iter();
-    faults.map(|fault| shown(object, fault)).collect()
+    faults
+        .map(|fault| violation_finding(object, fault))
+        .collect()
 }
 
 /// A violated constraint of a field.
@@ -118,7 +120,7 @@ impl Faults {
 }
 
 /// Returns the finding for a violation.
-fn shown<T>(object: &Object<T>, fault: Fault) -> Finding {
+fn violation_finding<T>(object: &Object<T>, fault: Fault) -> Finding {
     let node = object.document.node.nearest(&fault.field_ref);
     let (place, length) = match &fault.key {
         Some(key) => (object.place_of_bytes(key), key.len().max(1)),
