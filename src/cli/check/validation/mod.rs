@@ -55,18 +55,18 @@ pub fn webhooks<T>(configuration: &Object<T>) -> Vec<Finding> {
 }
 
 fn check<T>(object: &Object<T>, rows: &[table::Row]) -> Vec<Finding> {
-    let mut faults = Faults::default();
-    walk::walk(&object.document.node, rows, &mut faults);
-    size::check(&object.document.node, &mut faults);
-    let faults = faults.0.into_iter();
-    faults
-        .map(|fault| violation_finding(object, fault))
+    let mut violations = Violations::default();
+    walk::walk(&object.document.node, rows, &mut violations);
+    size::check(&object.document.node, &mut violations);
+    let violations = violations.0.into_iter();
+    violations
+        .map(|violation| violation_finding(object, violation))
         .collect()
 }
 
 /// A violated constraint of a field.
 #[derive(Clone, Debug)]
-struct Fault {
+struct Violation {
     /// The severity: an error, or a note for a violation that only matters at creation.
     severity: Severity,
     rule: Rule,
@@ -83,11 +83,11 @@ struct Fault {
 
 /// Collects violations, up to a limit per rule.
 #[derive(Debug, Default)]
-struct Faults(Vec<Fault>);
+struct Violations(Vec<Violation>);
 
-impl Faults {
+impl Violations {
     fn add(&mut self, rule: Rule, field_ref: &str, message: String, advice: Option<String>) {
-        self.push(Fault {
+        self.push(Violation {
             severity: Severity::Error,
             rule,
             field_ref: field_ref.to_owned(),
@@ -106,33 +106,41 @@ impl Faults {
         }
     }
 
-    fn push(&mut self, fault: Fault) {
-        let same = self.0.iter().filter(|known| known.rule == fault.rule);
+    fn push(&mut self, violation: Violation) {
+        let same = self.0.iter().filter(|known| known.rule == violation.rule);
         if same.count() < MAX_FINDINGS {
-            self.0.push(fault);
+            self.0.push(violation);
         }
     }
 
     /// Returns true if the field has a violation.
     fn has(&self, field_ref: &str) -> bool {
-        self.0.iter().any(|fault| fault.field_ref == field_ref)
+        self.0
+            .iter()
+            .any(|violation| violation.field_ref == field_ref)
     }
 }
 
 /// Returns the finding for a violation.
-fn violation_finding<T>(object: &Object<T>, fault: Fault) -> Finding {
-    let node = object.document.node.nearest(&fault.field_ref);
-    let (place, length) = match &fault.key {
+fn violation_finding<T>(object: &Object<T>, violation: Violation) -> Finding {
+    let node = object.document.node.nearest(&violation.field_ref);
+    let (place, length) = match &violation.key {
         Some(key) => (object.place_of_bytes(key), key.len().max(1)),
-        None => (object.place_of(node), length(object, node, fault.rule)),
+        None => (object.place_of(node), length(object, node, violation.rule)),
     };
-    let mut finding = object_finding(object, fault.severity, fault.rule, &fault.message, place);
+    let mut finding = object_finding(
+        object,
+        violation.severity,
+        violation.rule,
+        &violation.message,
+        place,
+    );
     finding.location.length = length;
-    let meant = fault.meant.as_deref();
+    let meant = violation.meant.as_deref();
     finding.fix = meant.and_then(|meant| object.document.edit_value(&object.source, node, meant));
-    finding.field_ref = Some(fault.field_ref);
+    finding.field_ref = Some(violation.field_ref);
     finding.refused = true;
-    finding.help = Some(help(fault.advice.as_deref()));
+    finding.help = Some(help(violation.advice.as_deref()));
     finding
 }
 

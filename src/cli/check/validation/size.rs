@@ -3,7 +3,7 @@
 use goyaml::{Data, Node};
 use serde_json::Value;
 
-use super::Faults;
+use super::Violations;
 use crate::policy::rule::Rule;
 
 /// Maximum size of a request, in bytes.
@@ -17,12 +17,12 @@ const MAX_REQUEST: usize = 3 * 1024 * 1024;
 const MAX_STORED: usize = 1536 * 1024;
 
 /// Adds a violation if an object is too large to send or to store.
-pub(super) fn check(root: &Node, faults: &mut Faults) {
+pub(super) fn check(root: &Node, violations: &mut Violations) {
     let n = sent(root);
     if n > MAX_REQUEST {
         let message =
             format!("a request must not exceed {MAX_REQUEST} bytes, but this object has {n}");
-        add(faults, message);
+        add(violations, message);
         return;
     }
     let metadata = root.get("metadata").map_or(0, |metadata| {
@@ -36,13 +36,13 @@ pub(super) fn check(root: &Node, faults: &mut Faults) {
         let message = format!(
             "an object in etcd must not exceed {MAX_STORED} bytes, but this object has {n}"
         );
-        add(faults, message);
+        add(violations, message);
     }
 }
 
-fn add(faults: &mut Faults, message: String) {
+fn add(violations: &mut Violations, message: String) {
     let advice = "split it into several objects".to_owned();
-    faults.add(Rule::TooLarge, "", message, Some(advice));
+    violations.add(Rule::TooLarge, "", message, Some(advice));
 }
 
 /// Returns the size of a value in JSON, in bytes.

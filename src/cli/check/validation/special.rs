@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use goyaml::{Data, Node};
 
 use super::syntax::{Form, split_group_version};
-use super::walk::{Spot, form, present, quoted, text, violation};
-use super::{Fault, Faults};
+use super::walk::{Spot, form, present, quoted, text, violation_message};
+use super::{Violation, Violations};
 use crate::cli::check::finding::Severity;
 use crate::library::format::validation::without_trailing_dash;
 use crate::policy::rule::Rule;
@@ -24,21 +24,21 @@ const MAX_GENERATED: usize = 58;
 /// Requires a name or `generateName`.
 ///
 /// Source: `ValidateObjectMetaAccessor`.
-pub(super) fn name(spot: &Spot<'_>, faults: &mut Faults) {
+pub(super) fn name(spot: &Spot<'_>, violations: &mut Violations) {
     let metadata = spot.root.get("metadata");
     let is_generated = !text(metadata.and_then(|metadata| metadata.get("generateName"))).is_empty();
     let is_empty = spot.node.is_none_or(|node| node.as_str() == Some(""));
     if is_empty && !is_generated {
         let message = "`metadata.name` is required".to_owned();
         let advice = "set a name, or `generateName` for a generated one".to_owned();
-        faults.add(Rule::Required, spot.field_ref, message, Some(advice));
+        violations.add(Rule::Required, spot.field_ref, message, Some(advice));
     }
 }
 
 /// Validates the format of `generateName`, except for a trailing hyphen, and of a name that is generated from it.
 ///
 /// Source: `ValidateObjectMetaAccessor`, `maskTrailingDash`; `names/generate.go`, `GenerateName`.
-pub(super) fn generate_name(spot: &Spot<'_>, faults: &mut Faults) {
+pub(super) fn generate_name(spot: &Spot<'_>, violations: &mut Violations) {
     let base = spot.text();
     if base.is_empty() {
         return;
@@ -52,20 +52,21 @@ pub(super) fn generate_name(spot: &Spot<'_>, faults: &mut Faults) {
         generated.pop();
     }
     generated.push_str("xxxxx");
-    let fault = Form::Subdomain.violated(&masked);
-    let fault = fault.or_else(|| Form::Subdomain.violated(&generated).filter(|_| !has_name));
-    if let Some(fault) = fault {
-        let message = violation(spot.field_ref, base, &fault);
+    let requirement = Form::Subdomain.violated(&masked);
+    let requirement =
+        requirement.or_else(|| Form::Subdomain.violated(&generated).filter(|_| !has_name));
+    if let Some(requirement) = requirement {
+        let message = violation_message(spot.field_ref, base, &requirement);
         let meant = Form::Subdomain.meant(base);
         let advice = meant.map(|meant| format!("did you mean `{meant}-`?"));
-        faults.add(Rule::InvalidName, spot.field_ref, message, advice);
+        violations.add(Rule::InvalidName, spot.field_ref, message, advice);
     }
 }
 
 /// Rejects a resource version, which an object must not have when it is created.
 ///
 /// Source: `k8s.io/apiserver` `pkg/storage/etcd3/store.go`, `store.Create`.
-pub(super) fn resource_version(spot: &Spot<'_>, faults: &mut Faults) {
+pub(super) fn resource_version(spot: &Spot<'_>, violations: &mut Violations) {
     let version = spot.text();
     let is_number = !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit());
     if is_number && version.parse::<u64>().is_ok_and(|version| version != 0) {
@@ -76,7 +77,7 @@ pub(super) fn resource_version(spot: &Spot<'_>, faults: &mut Faults) {
         // An object that was read from a cluster exists already, and is usually not created again.
         let metadata = spot.root.get("metadata");
         let is_read = !text(metadata.and_then(|metadata| metadata.get("uid"))).is_empty();
-        faults.push(Fault {
+        violations.push(Violation {
             severity: if is_read {
                 Severity::Note
             } else {
@@ -102,16 +103,16 @@ fn entries<'a>(
     entries.map(|(name, entry)| (name, &entry.node, entry.key.clone()))
 }
 
-fn keys(spot: &Spot<'_>, form: Form, noun: &str, faults: &mut Faults) {
+fn keys(spot: &Spot<'_>, form: Form, noun: &str, violations: &mut Violations) {
     for (name, _, key) in entries(spot) {
-        if let Some(fault) = form.violated(name) {
+        if let Some(requirement) = form.violated(name) {
             let meant = form.meant(name);
-            faults.push(Fault {
+            violations.push(Violation {
                 severity: Severity::Error,
                 rule: Rule::InvalidName,
                 field_ref: spot.field_ref.to_owned(),
                 key: Some(key),
-                message: format!("the key {} of {noun} must {fault}", quoted(name)),
+                message: format!("the key {} of {noun} must {requirement}", quoted(name)),
                 advice: meant.map(|meant| format!("did you mean `{meant}`?")),
                 meant: None,
             });
@@ -122,8 +123,8 @@ fn keys(spot: &Spot<'_>, form: Form, noun: &str, faults: &mut Faults) {
 /// Validates the keys and values of labels.
 ///
 /// Source: `ValidateLabels`.
-pub(super) fn labels(spot: &Spot<'_>, faults: &mut Faults) {
-    keys(spot, Form::LabelKey, "a label", faults);
+pub(super) fn labels(spot: &Spot<'_>, violations: &mut Violations) {
+    keys(spot, Form::LabelKey, "a label", violations);
     for (name, node, _) in entries(spot) {
         let field_ref = format!("{}.{name}", spot.field_ref);
         let value = Spot {
@@ -131,21 +132,21 @@ pub(super) fn labels(spot: &Spot<'_>, faults: &mut Faults) {
             node: present(Some(node)),
             root: spot.root,
         };
-        form(&value, Form::LabelValue, faults);
+        form(&value, Form::LabelValue, violations);
     }
 }
 
 /// Validates the keys and the total size of annotations.
 ///
 /// Source: `ValidateAnnotations`, `ValidateAnnotationsSize`.
-pub(super) fn annotations(spot: &Spot<'_>, faults: &mut Faults) {
-    keys(spot, Form::AnnotationKey, "an annotation", faults);
+pub(super) fn annotations(spot: &Spot<'_>, violations: &mut Violations) {
+    keys(spot, Form::AnnotationKey, "an annotation", violations);
     let n = entries(spot).map(|(name, node, _)| name.len() + text(Some(node)).len());
     let n: usize = n.sum();
     if n > MAX_ANNOTATIONS {
         let message =
             format!("annotations must not exceed {MAX_ANNOTATIONS} bytes in total, but have {n}");
-        faults.add(Rule::TooLarge, spot.field_ref, message, None);
+        violations.add(Rule::TooLarge, spot.field_ref, message, None);
     }
 }
 
@@ -153,7 +154,7 @@ pub(super) fn annotations(spot: &Spot<'_>, faults: &mut Faults) {
 ///
 /// Source: `ValidateOwnerReferences`, `validateOwnerReference`, `BannedOwners`; `k8s.io/apiserver`
 /// `pkg/endpoints/handlers/rest.go`, `dedupOwnerReferences`.
-pub(super) fn owner_references(spot: &Spot<'_>, faults: &mut Faults) {
+pub(super) fn owner_references(spot: &Spot<'_>, violations: &mut Violations) {
     let mut controllers = BTreeSet::new();
     for (n, owner) in spot.items().iter().enumerate() {
         let owner_ref = format!("{}[{n}]", spot.field_ref);
@@ -163,7 +164,7 @@ pub(super) fn owner_references(spot: &Spot<'_>, faults: &mut Faults) {
             if field(name).is_empty() && !is_other {
                 let field_ref = format!("{owner_ref}.{name}");
                 let message = format!("`{field_ref}` is required");
-                faults.add(Rule::Required, &field_ref, message, None);
+                violations.add(Rule::Required, &field_ref, message, None);
             }
         }
         let api_version = field("apiVersion");
@@ -172,12 +173,12 @@ pub(super) fn owner_references(spot: &Spot<'_>, faults: &mut Faults) {
         if !is_versioned {
             let field_ref = format!("{owner_ref}.apiVersion");
             let message = format!("`{field_ref}` must have a version");
-            faults.add(Rule::Required, &field_ref, message, None);
+            violations.add(Rule::Required, &field_ref, message, None);
         }
         let group_version = split_group_version(api_version);
         if group_version == Some(("", "v1")) && field("kind") == "Event" {
             let message = "an Event must not be an owner".to_owned();
-            faults.add(Rule::InvalidValue, &owner_ref, message, None);
+            violations.add(Rule::InvalidValue, &owner_ref, message, None);
         }
         let flag = |name: &str| match owner.get(name).map(|node| &node.data) {
             Some(Data::Scalar(value, _)) => value.as_bool(),
@@ -199,53 +200,53 @@ pub(super) fn owner_references(spot: &Spot<'_>, faults: &mut Faults) {
             "only one of `{}` may have `controller: true`",
             spot.field_ref
         );
-        faults.add(Rule::InvalidValue, spot.field_ref, message, None);
+        violations.add(Rule::InvalidValue, spot.field_ref, message, None);
     }
 }
 
 /// Rejects mutually exclusive finalizers.
 ///
 /// Source: `ValidateFinalizers`.
-pub(super) fn finalizers(spot: &Spot<'_>, faults: &mut Faults) {
+pub(super) fn finalizers(spot: &Spot<'_>, violations: &mut Violations) {
     let has = |name: &str| spot.items().iter().any(|item| item.as_str() == Some(name));
     if has("orphan") && has("foregroundDeletion") {
         let message = "`orphan` and `foregroundDeletion` are mutually exclusive".to_owned();
-        faults.add(Rule::InvalidValue, spot.field_ref, message, None);
+        violations.add(Rule::InvalidValue, spot.field_ref, message, None);
     }
 }
 
 /// Requires the name of a variable, which must be a CEL identifier.
 ///
 /// Source: `validateVariable`.
-pub(super) fn variable_name(spot: &Spot<'_>, faults: &mut Faults) {
+pub(super) fn variable_name(spot: &Spot<'_>, violations: &mut Violations) {
     if spot.node.is_some_and(|node| node.as_str().is_none()) {
         return;
     }
     if spot.text().trim().is_empty() {
         let message = format!("`{}` is required", spot.field_ref);
         let advice = "set the name by which expressions read the variable".to_owned();
-        faults.add(Rule::Required, spot.field_ref, message, Some(advice));
+        violations.add(Rule::Required, spot.field_ref, message, Some(advice));
     } else {
-        form(spot, Form::Identifier, faults);
+        form(spot, Form::Identifier, violations);
     }
 }
 
 /// Requires the expression of a variable.
 ///
 /// Source: `validateVariable`.
-pub(super) fn not_only_blank(spot: &Spot<'_>, faults: &mut Faults) {
+pub(super) fn not_only_blank(spot: &Spot<'_>, violations: &mut Violations) {
     let is_other = spot.node.is_some_and(|node| node.as_str().is_none());
     if !is_other && spot.text().trim().is_empty() {
         let message = format!("`{}` is required", spot.field_ref);
         let advice = "write an expression, or remove the variable".to_owned();
-        faults.add(Rule::Required, spot.field_ref, message, Some(advice));
+        violations.add(Rule::Required, spot.field_ref, message, Some(advice));
     }
 }
 
 /// Requires a validation or an audit annotation.
 ///
 /// Source: `validateValidatingAdmissionPolicySpec`.
-pub(super) fn validations_or_annotations(spot: &Spot<'_>, faults: &mut Faults) {
+pub(super) fn validations_or_annotations(spot: &Spot<'_>, violations: &mut Violations) {
     let is_empty = |name: &str| match spot.get(name).map(|node| &node.data) {
         None => true,
         Some(Data::List(items)) => items.is_empty(),
@@ -255,14 +256,14 @@ pub(super) fn validations_or_annotations(spot: &Spot<'_>, faults: &mut Faults) {
         let field_ref = format!("{}.validations", spot.field_ref);
         let message = "validations or auditAnnotations must contain at least one item".to_owned();
         let advice = "add `validations` with an expression that is true for allowed objects";
-        faults.add(Rule::Required, &field_ref, message, Some(advice.to_owned()));
+        violations.add(Rule::Required, &field_ref, message, Some(advice.to_owned()));
     }
 }
 
 /// Requires exactly one of `name` and `selector`.
 ///
 /// Source: `validateParamRef`.
-pub(super) fn param_ref(spot: &Spot<'_>, faults: &mut Faults) {
+pub(super) fn param_ref(spot: &Spot<'_>, violations: &mut Violations) {
     let Some(node) = spot.node else { return };
     let has_name = present(node.get("name")).is_some_and(|name| name.as_str() != Some(""));
     let has_selector = present(node.get("selector")).is_some();
@@ -274,14 +275,14 @@ pub(super) fn param_ref(spot: &Spot<'_>, faults: &mut Faults) {
                 spot.field_ref
             );
             let advice = "remove one of the two".to_owned();
-            faults.add(Rule::InvalidValue, &field_ref, message, Some(advice));
+            violations.add(Rule::InvalidValue, &field_ref, message, Some(advice));
         }
         (false, false) => {
             let message = "one of `name` and `selector` must be specified".to_owned();
             let advice =
                 "set the name of the params, or a label selector (`selector: {}` selects all)";
             let advice = Some(advice.to_owned());
-            faults.add(Rule::Required, spot.field_ref, message, advice);
+            violations.add(Rule::Required, spot.field_ref, message, advice);
         }
         (true, false) | (false, true) => {}
     }
@@ -290,31 +291,31 @@ pub(super) fn param_ref(spot: &Spot<'_>, faults: &mut Faults) {
 /// Rejects Deny together with Warn.
 ///
 /// Source: `validateValidationActions`.
-pub(super) fn deny_and_warn(spot: &Spot<'_>, faults: &mut Faults) {
+pub(super) fn deny_and_warn(spot: &Spot<'_>, violations: &mut Violations) {
     let has = |name: &str| spot.items().iter().any(|item| item.as_str() == Some(name));
     if has("Deny") && has("Warn") {
         let message = format!("`{}` must not contain both Deny and Warn", spot.field_ref);
         let advice = "remove Warn: a denial shows the same message".to_owned();
-        faults.add(Rule::InvalidValue, spot.field_ref, message, Some(advice));
+        violations.add(Rule::InvalidValue, spot.field_ref, message, Some(advice));
     }
 }
 
 /// Requires or rejects the values of a selector, depending on the operator.
 ///
 /// Source: `ValidateLabelSelectorRequirement`.
-pub(super) fn requirement(spot: &Spot<'_>, faults: &mut Faults) {
+pub(super) fn requirement(spot: &Spot<'_>, violations: &mut Violations) {
     let n_values = spot.get("values").map_or(0, |values| values.items().len());
     let field_ref = format!("{}.values", spot.field_ref);
     match text(spot.get("operator")) {
         operator @ ("In" | "NotIn") if n_values == 0 => {
             let message = format!("`{field_ref}` is required with the operator {operator}");
             let advice = "add values, or use the operator Exists or DoesNotExist".to_owned();
-            faults.add(Rule::Required, &field_ref, message, Some(advice));
+            violations.add(Rule::Required, &field_ref, message, Some(advice));
         }
         operator @ ("Exists" | "DoesNotExist") if n_values > 0 => {
             let message = format!("`{field_ref}` must not be set with the operator {operator}");
             let advice = "remove the values, or use the operator In or NotIn".to_owned();
-            faults.add(Rule::InvalidValue, &field_ref, message, Some(advice));
+            violations.add(Rule::InvalidValue, &field_ref, message, Some(advice));
         }
         _ => {}
     }
@@ -323,7 +324,7 @@ pub(super) fn requirement(spot: &Spot<'_>, faults: &mut Faults) {
 /// Rejects resources that a wildcard includes.
 ///
 /// Source: `validateResources`.
-pub(super) fn resources(spot: &Spot<'_>, faults: &mut Faults) {
+pub(super) fn resources(spot: &Spot<'_>, violations: &mut Violations) {
     let names: Vec<&str> = spot.items().iter().map(|item| text(Some(item))).collect();
     let has = |wanted: &str| names.contains(&wanted);
     if names.len() > 1 && has("*/*") {
@@ -332,7 +333,7 @@ pub(super) fn resources(spot: &Spot<'_>, faults: &mut Faults) {
             spot.field_ref
         );
         let advice = "remove `*/*`, or all other items".to_owned();
-        faults.add(Rule::InvalidValue, spot.field_ref, message, Some(advice));
+        violations.add(Rule::InvalidValue, spot.field_ref, message, Some(advice));
     }
     // Upstream checks only the last resource without a subresource.
     let last = names
@@ -344,7 +345,7 @@ pub(super) fn resources(spot: &Spot<'_>, faults: &mut Faults) {
             spot.field_ref
         );
         let advice = "remove `*`, or the resources that it includes".to_owned();
-        faults.add(Rule::InvalidValue, spot.field_ref, message, Some(advice));
+        violations.add(Rule::InvalidValue, spot.field_ref, message, Some(advice));
     }
     let mut all_of_resource = BTreeSet::new();
     let mut of_all_resources = BTreeSet::new();
@@ -364,7 +365,7 @@ pub(super) fn resources(spot: &Spot<'_>, faults: &mut Faults) {
             let item = format!("{}[{n}]", spot.field_ref);
             let message = format!("`{by}` already includes `{name}`");
             let advice = "remove one of the two".to_owned();
-            faults.add(Rule::InvalidValue, &item, message, Some(advice));
+            violations.add(Rule::InvalidValue, &item, message, Some(advice));
         }
         if subresource == "*" {
             all_of_resource.insert(resource);
@@ -378,7 +379,7 @@ pub(super) fn resources(spot: &Spot<'_>, faults: &mut Faults) {
 /// Requires the field of the patch type, and rejects the field of the other type.
 ///
 /// Source: `validateMutation`.
-pub(super) fn mutation(spot: &Spot<'_>, faults: &mut Faults) {
+pub(super) fn mutation(spot: &Spot<'_>, violations: &mut Violations) {
     let (own, other) = match text(spot.get("patchType")) {
         of @ "ApplyConfiguration" => ((of, "applyConfiguration"), "jsonPatch"),
         of @ "JSONPatch" => ((of, "jsonPatch"), "applyConfiguration"),
@@ -389,12 +390,12 @@ pub(super) fn mutation(spot: &Spot<'_>, faults: &mut Faults) {
         let field_ref = format!("{}.{own}", spot.field_ref);
         let message = format!("`{field_ref}` is required if the patchType is {of}");
         let advice = format!("move the expression to `{own}`, or correct the patchType");
-        faults.add(Rule::Required, &field_ref, message, Some(advice));
+        violations.add(Rule::Required, &field_ref, message, Some(advice));
     }
     if spot.get(other).is_some() {
         let field_ref = format!("{}.{other}", spot.field_ref);
         let message = format!("`{field_ref}` must not be set if the patchType is {of}");
         let advice = format!("remove `{other}`, or correct the patchType");
-        faults.add(Rule::InvalidValue, &field_ref, message, Some(advice));
+        violations.add(Rule::InvalidValue, &field_ref, message, Some(advice));
     }
 }

@@ -150,7 +150,7 @@ fn too_long(text: &str, max: usize) -> Option<String> {
 fn subdomain(text: &str) -> Option<String> {
     let is_right = format::dns1123_subdomain(text.as_bytes()).is_empty();
     (!is_right).then(|| match too_long(text, MAX_SUBDOMAIN) {
-        Some(fault) if text.bytes().all(|byte| byte.is_ascii_alphanumeric()) => fault,
+        Some(requirement) if text.bytes().all(|byte| byte.is_ascii_alphanumeric()) => requirement,
         _ => format!("consist of {SUBDOMAIN}, and have at most {MAX_SUBDOMAIN} bytes"),
     })
 }
@@ -172,9 +172,9 @@ fn group_version(text: &str) -> Option<String> {
         return Some("be a version, or a group, a `/` and a version".to_owned());
     };
     if !group.is_empty()
-        && let Some(fault) = subdomain(group)
+        && let Some(requirement) = subdomain(group)
     {
-        return Some(format!("have a valid group: it must {fault}"));
+        return Some(format!("have a valid group: it must {requirement}"));
     }
     if version.is_empty() {
         return Some("have a version after the `/`".to_owned());
@@ -191,17 +191,17 @@ fn is_dns_1035_label(text: &str) -> bool {
 }
 
 fn kind(text: &str) -> Option<String> {
-    let fault = || {
+    let requirement = || {
         let form = "letters, digits and `-`, with a letter first and no `-` last";
         format!("consist of {form}, and have at most {MAX_LABEL} bytes")
     };
-    (!is_dns_1035_label(&lower(text))).then(fault)
+    (!is_dns_1035_label(&lower(text))).then(requirement)
 }
 
 fn key_name(text: &str) -> Option<String> {
     let is_right = !text.contains('/') && format::qualified_name(text.as_bytes()).is_empty();
     (!is_right).then(|| match too_long(text, MAX_LABEL) {
-        Some(fault) if text.bytes().all(|byte| byte.is_ascii_alphanumeric()) => fault,
+        Some(requirement) if text.bytes().all(|byte| byte.is_ascii_alphanumeric()) => requirement,
         _ => format!("consist of {NAME}, and have at most {MAX_LABEL} bytes"),
     })
 }
@@ -212,15 +212,15 @@ fn label_key(text: &str) -> Option<String> {
         Some((_, name)) if name.contains('/') => return Some("have at most one `/`".to_owned()),
         Some((prefix, name)) => (Some(prefix), name),
     };
-    if let Some(fault) = prefix.and_then(subdomain) {
+    if let Some(requirement) = prefix.and_then(subdomain) {
         return Some(format!(
-            "have a valid prefix before the `/`: it must {fault}"
+            "have a valid prefix before the `/`: it must {requirement}"
         ));
     }
-    let fault = key_name(name)?;
+    let requirement = key_name(name)?;
     Some(match prefix {
-        Some(_) => format!("have a valid name after the `/`: it must {fault}"),
-        None => fault,
+        Some(_) => format!("have a valid name after the `/`: it must {requirement}"),
+        None => requirement,
     })
 }
 

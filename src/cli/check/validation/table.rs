@@ -5,7 +5,7 @@
 //! `k8s.io/apimachinery` `pkg/api/validation/objectmeta.go` and `pkg/apis/meta/v1/validation/validation.go`.
 //! Expressions are compiled elsewhere, which also reports empty ones.
 
-use super::Faults;
+use super::Violations;
 use super::special;
 use super::syntax::Form;
 use super::walk::Spot;
@@ -20,7 +20,7 @@ pub(super) struct Row {
     /// The path of the field, from the object or from the field of the enclosing row. `[]` denotes each item of a list.
     pub(super) field: &'static str,
     /// The constraint.
-    pub(super) asks: Ask,
+    pub(super) constraint: Constraint,
     /// The upstream function.
     #[cfg_attr(not(test), expect(dead_code, reason = "a reference, read by a test"))]
     pub(super) source: &'static str,
@@ -28,7 +28,7 @@ pub(super) struct Row {
 
 /// A constraint on a field. All except [`Ask::Required`] hold for an absent field. A null value is absent.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Ask {
+pub(super) enum Constraint {
     /// The field must be present and not empty. The string is a hint.
     Required(&'static str),
     /// The string must be empty or contain more than white space.
@@ -54,18 +54,18 @@ pub(super) enum Ask {
     /// The constraints on the fields of the value, if it is present.
     Rows(&'static [Row]),
     /// A function that checks the field.
-    Special(fn(&Spot<'_>, &mut Faults)),
+    Special(fn(&Spot<'_>, &mut Violations)),
 }
 
-const fn row(field: &'static str, asks: Ask, source: &'static str) -> Row {
+const fn row(field: &'static str, constraint: Constraint, source: &'static str) -> Row {
     Row {
         field,
-        asks,
+        constraint,
         source,
     }
 }
 
-use Ask::{
+use Constraint::{
     Alone, AtMost, AtMostBytes, Distinct, DistinctBy, FormOrEmpty, NotBlank, OneLine, OneOf,
     Required, Rows, Special,
 };
@@ -129,7 +129,11 @@ pub(super) const WEBHOOKS: &[Row] = &[
 /// `namespace`, `generation`, `uid`, the times, `managedFields`.
 const METADATA: &[Row] = &[
     row("name", Special(special::name), "ValidateObjectMetaAccessor"),
-    row("name", Ask::Form(Form::Subdomain), "NameIsDNSSubdomain"),
+    row(
+        "name",
+        Constraint::Form(Form::Subdomain),
+        "NameIsDNSSubdomain",
+    ),
     row(
         "generateName",
         Special(special::generate_name),
@@ -207,7 +211,7 @@ const POLICY_SPEC: &[Row] = &[
     ),
     row(
         "auditAnnotations[].key",
-        Ask::Form(Form::KeyName),
+        Constraint::Form(Form::KeyName),
         "validateAuditAnnotation, ValidateQualifiedName",
     ),
     row(
@@ -327,7 +331,7 @@ const MATCH_CONDITIONS: &[Row] = &[
     ),
     row(
         "matchConditions[].name",
-        Ask::Form(Form::LabelKey),
+        Constraint::Form(Form::LabelKey),
         "ValidateQualifiedName",
     ),
 ];
@@ -338,7 +342,11 @@ const WEBHOOK: &[Row] = &[
         Required("set a name of at least three parts, such as check.pods.example.com"),
         "IsFullyQualifiedName",
     ),
-    row("name", Ask::Form(Form::Domain), "IsFullyQualifiedName"),
+    row(
+        "name",
+        Constraint::Form(Form::Domain),
+        "IsFullyQualifiedName",
+    ),
     row("rules[]", Rows(RULE), "validateRuleWithOperations"),
     row(
         "failurePolicy",
@@ -402,7 +410,7 @@ const PARAM_KIND: &[Row] = &[
     ),
     row(
         "apiVersion",
-        Ask::Form(Form::GroupVersion),
+        Constraint::Form(Form::GroupVersion),
         "validateParamKind, parseGroupVersion",
     ),
     row(
@@ -412,7 +420,7 @@ const PARAM_KIND: &[Row] = &[
     ),
     row(
         "kind",
-        Ask::Form(Form::Kind),
+        Constraint::Form(Form::Kind),
         "validateParamKind, IsDNS1035Label",
     ),
 ];
@@ -426,7 +434,7 @@ const SHARED_BINDING_SPEC: &[Row] = &[
     ),
     row(
         "policyName",
-        Ask::Form(Form::Subdomain),
+        Constraint::Form(Form::Subdomain),
         "NameIsDNSSubdomain",
     ),
     row("paramRef", Special(special::param_ref), "validateParamRef"),
@@ -463,7 +471,11 @@ const BINDING_SPEC: &[Row] = &[
 ];
 
 const PARAM_REF: &[Row] = &[
-    row("name", Ask::Form(Form::PathSegment), "IsPathSegmentName"),
+    row(
+        "name",
+        Constraint::Form(Form::PathSegment),
+        "IsPathSegmentName",
+    ),
     row("selector", Rows(LABEL_SELECTOR), "ValidateLabelSelector"),
     row(
         "parameterNotFoundAction",
@@ -513,7 +525,7 @@ const MATCH_RESOURCES: &[Row] = &[
 const RULE: &[Row] = &[
     row(
         "resourceNames[]",
-        Ask::Form(Form::PathSegment),
+        Constraint::Form(Form::PathSegment),
         "IsPathSegmentName",
     ),
     row("resourceNames", Distinct, "validateNamedRuleWithOperations"),
@@ -595,12 +607,12 @@ const LABEL_SELECTOR: &[Row] = &[
     ),
     row(
         "matchExpressions[].key",
-        Ask::Form(Form::LabelKey),
+        Constraint::Form(Form::LabelKey),
         "ValidateLabelName",
     ),
     row(
         "matchExpressions[].values[]",
-        Ask::Form(Form::LabelValue),
+        Constraint::Form(Form::LabelValue),
         "IsLabelValue",
     ),
 ];

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use goyaml::Node;
 
-use super::Faults;
+use super::Violations;
 use super::syntax::Form;
-use super::table::{Ask, Row};
+use super::table::{Constraint, Row};
 use crate::cli::check::suggestion::{nearest, nearest_only};
 use crate::policy::rule::Rule;
 
@@ -65,14 +65,14 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// Adds the violations of a document.
-pub(super) fn walk(root: &Node, rows: &[Row], faults: &mut Faults) {
-    self::rows(root, Some(root), "", rows, faults);
+pub(super) fn walk(root: &Node, rows: &[Row], violations: &mut Violations) {
+    self::rows(root, Some(root), "", rows, violations);
 }
 
-fn rows(root: &Node, node: Option<&Node>, path: &str, rows: &[Row], faults: &mut Faults) {
+fn rows(root: &Node, node: Option<&Node>, path: &str, rows: &[Row], violations: &mut Violations) {
     for row in rows {
         each(root, node, path, row.field, &mut |spot| {
-            check(&spot, row.asks, faults);
+            check(&spot, row.constraint, violations);
         });
     }
 }
@@ -114,48 +114,48 @@ fn each<'a>(
     }
 }
 
-fn check(spot: &Spot<'_>, asks: Ask, faults: &mut Faults) {
-    match asks {
-        Ask::Required(advice) => {
+fn check(spot: &Spot<'_>, constraint: Constraint, violations: &mut Violations) {
+    match constraint {
+        Constraint::Required(advice) => {
             if is_empty(spot.node) {
                 let message = format!("`{}` is required", spot.field_ref);
                 let advice = Some(advice.to_owned());
-                faults.add(Rule::Required, spot.field_ref, message, advice);
+                violations.add(Rule::Required, spot.field_ref, message, advice);
             }
         }
-        Ask::NotBlank => {
+        Constraint::NotBlank => {
             let text = spot.text();
             if !text.is_empty() && text.trim().is_empty() {
                 let message = format!("`{}` must not be blank", spot.field_ref);
                 let advice = Some("set a value, or remove the field".to_owned());
-                faults.add(Rule::InvalidValue, spot.field_ref, message, advice);
+                violations.add(Rule::InvalidValue, spot.field_ref, message, advice);
             }
         }
-        Ask::OneLine => {
+        Constraint::OneLine => {
             if spot.text().trim().contains(['\n', '\r']) {
                 let message = format!("`{}` must not contain line breaks", spot.field_ref);
                 let advice = Some("write it on one line, or as a YAML block with `>-`".to_owned());
-                faults.add(Rule::InvalidValue, spot.field_ref, message, advice);
+                violations.add(Rule::InvalidValue, spot.field_ref, message, advice);
             }
         }
-        Ask::OneOf(allowed) => one_of(spot, allowed, faults),
-        Ask::Form(of) => {
+        Constraint::OneOf(allowed) => one_of(spot, allowed, violations),
+        Constraint::Form(of) => {
             if !spot.text().is_empty() {
-                form(spot, of, faults);
+                form(spot, of, violations);
             }
         }
-        Ask::FormOrEmpty(of) => form(spot, of, faults),
-        Ask::AtMost(max) => {
+        Constraint::FormOrEmpty(of) => form(spot, of, violations),
+        Constraint::AtMost(max) => {
             let n = spot.items().len();
             if n > max {
                 let message = format!(
                     "`{}` must have at most {max} items, but has {n}",
                     spot.field_ref
                 );
-                faults.add(Rule::TooLarge, spot.field_ref, message, None);
+                violations.add(Rule::TooLarge, spot.field_ref, message, None);
             }
         }
-        Ask::AtMostBytes(max) => {
+        Constraint::AtMostBytes(max) => {
             let n = spot.text().trim().len();
             if n > max {
                 let message = format!(
@@ -163,12 +163,12 @@ fn check(spot: &Spot<'_>, asks: Ask, faults: &mut Faults) {
                     spot.field_ref
                 );
                 let advice = Some("move a part of it to `spec.variables`".to_owned());
-                faults.add(Rule::TooLarge, spot.field_ref, message, advice);
+                violations.add(Rule::TooLarge, spot.field_ref, message, advice);
             }
         }
-        Ask::Distinct => distinct(spot, None, faults),
-        Ask::DistinctBy(field) => distinct(spot, Some(field), faults),
-        Ask::Alone(wildcard) => {
+        Constraint::Distinct => distinct(spot, None, violations),
+        Constraint::DistinctBy(field) => distinct(spot, Some(field), violations),
+        Constraint::Alone(wildcard) => {
             let items = spot.items();
             if items.len() > 1 && items.iter().any(|item| item.as_str() == Some(wildcard)) {
                 let message = format!(
@@ -176,18 +176,18 @@ fn check(spot: &Spot<'_>, asks: Ask, faults: &mut Faults) {
                     spot.field_ref
                 );
                 let advice = Some(format!("remove `{wildcard}`, or all other items"));
-                faults.add(Rule::InvalidValue, spot.field_ref, message, advice);
+                violations.add(Rule::InvalidValue, spot.field_ref, message, advice);
             }
         }
-        Ask::Rows(rows) => {
+        Constraint::Rows(rows) => {
             let is_there = spot.node.is_some()
                 || ALWAYS.contains(&spot.field_ref)
                 || spot.field_ref.ends_with(']');
             if is_there {
-                self::rows(spot.root, spot.node, spot.field_ref, rows, faults);
+                self::rows(spot.root, spot.node, spot.field_ref, rows, violations);
             }
         }
-        Ask::Special(test) => test(spot, faults),
+        Constraint::Special(test) => test(spot, violations),
     }
 }
 
@@ -203,7 +203,7 @@ fn is_empty(node: Option<&Node>) -> bool {
 }
 
 /// Adds a violation unless the string is one of `allowed`. A null item is the empty string, which is not allowed.
-fn one_of(spot: &Spot<'_>, allowed: &[&str], faults: &mut Faults) {
+fn one_of(spot: &Spot<'_>, allowed: &[&str], violations: &mut Violations) {
     let is_item = spot.field_ref.ends_with(']');
     let text = match spot.node {
         None if !is_item => return,
@@ -211,7 +211,7 @@ fn one_of(spot: &Spot<'_>, allowed: &[&str], faults: &mut Faults) {
     };
     // An empty required field has a violation already. A value of another type has a finding about its shape.
     let is_other = spot.node.is_some_and(|node| node.as_str().is_none());
-    if allowed.contains(&text) || is_other || faults.has(spot.field_ref) {
+    if allowed.contains(&text) || is_other || violations.has(spot.field_ref) {
         return;
     }
     let message = format!(
@@ -226,35 +226,35 @@ fn one_of(spot: &Spot<'_>, allowed: &[&str], faults: &mut Faults) {
     );
     let meant = nearest(text, allowed.iter().copied());
     let advice = meant.map(|meant| format!("did you mean `{meant}`?"));
-    faults.add(Rule::InvalidValue, spot.field_ref, message, advice);
+    violations.add(Rule::InvalidValue, spot.field_ref, message, advice);
     let meant = nearest_only(text, allowed.iter().copied());
-    faults.set_meant(spot.field_ref, meant);
+    violations.set_meant(spot.field_ref, meant);
 }
 
 /// Adds a violation if the string does not have a format.
-pub(super) fn form(spot: &Spot<'_>, form: Form, faults: &mut Faults) {
+pub(super) fn form(spot: &Spot<'_>, form: Form, violations: &mut Violations) {
     if spot.node.is_some_and(|node| node.as_str().is_none()) {
         return;
     }
     let text = spot.text();
-    if let Some(fault) = form.violated(text) {
-        let message = violation(spot.field_ref, text, &fault);
+    if let Some(requirement) = form.violated(text) {
+        let message = violation_message(spot.field_ref, text, &requirement);
         let advice = form.meant(text);
         let advice = advice.map(|meant| format!("did you mean `{meant}`?"));
-        faults.add(Rule::InvalidName, spot.field_ref, message, advice);
+        violations.add(Rule::InvalidName, spot.field_ref, message, advice);
     }
 }
 
 /// Returns the message for a string that does not have a format.
-pub(super) fn violation(what: &str, text: &str, fault: &str) -> String {
+pub(super) fn violation_message(what: &str, text: &str, requirement: &str) -> String {
     if text.is_empty() {
-        format!("`{what}` is empty, but must {fault}")
+        format!("`{what}` is empty, but must {requirement}")
     } else {
-        format!("`{what}` is {}, but must {fault}", quoted(text))
+        format!("`{what}` is {}, but must {requirement}", quoted(text))
     }
 }
 
-fn distinct(spot: &Spot<'_>, field: Option<&str>, faults: &mut Faults) {
+fn distinct(spot: &Spot<'_>, field: Option<&str>, violations: &mut Violations) {
     let mut seen = BTreeSet::new();
     for (n, item) in spot.items().iter().enumerate() {
         let value = match field {
@@ -274,7 +274,7 @@ fn distinct(spot: &Spot<'_>, field: Option<&str>, faults: &mut Faults) {
                 Some(_) => "rename one of them".to_owned(),
                 None => "remove one of them".to_owned(),
             });
-            faults.add(Rule::DuplicateValue, &field_ref, message, advice);
+            violations.add(Rule::DuplicateValue, &field_ref, message, advice);
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use goyaml::{Data, Node};
 
-use super::Faults;
+use super::Violations;
 use super::syntax::Form;
-use super::walk::{Spot, present, quoted, text, violation};
+use super::walk::{Spot, present, quoted, text, violation_message};
 use crate::library::url::Url;
 use crate::policy::rule::Rule;
 
@@ -30,21 +30,21 @@ fn number(node: Option<&Node>) -> Option<i64> {
 /// Requires a timeout from 1 to 30 seconds.
 ///
 /// Source: `validateValidatingWebhook`.
-pub(super) fn timeout(spot: &Spot<'_>, faults: &mut Faults) {
+pub(super) fn timeout(spot: &Spot<'_>, violations: &mut Violations) {
     let is_other = |seconds: &i64| !(1..=MAX_TIMEOUT).contains(seconds);
     if let Some(seconds) = number(spot.node).filter(is_other) {
         let message = format!(
             "`{}` is {seconds}, but must be from 1 to {MAX_TIMEOUT}",
             spot.field_ref
         );
-        faults.add(Rule::InvalidValue, spot.field_ref, message, None);
+        violations.add(Rule::InvalidValue, spot.field_ref, message, None);
     }
 }
 
 /// Requires a version that an API server can send.
 ///
 /// Source: `validateAdmissionReviewVersions`.
-pub(super) fn has_known_version(spot: &Spot<'_>, faults: &mut Faults) {
+pub(super) fn has_known_version(spot: &Spot<'_>, violations: &mut Violations) {
     let mut versions = spot.items().iter().map(|item| text(Some(item)));
     let is_known = versions.any(|version| REVIEW_VERSIONS.contains(&version));
     if !spot.items().is_empty() && !is_known {
@@ -54,14 +54,14 @@ pub(super) fn has_known_version(spot: &Spot<'_>, faults: &mut Faults) {
             REVIEW_VERSIONS.join(", ")
         );
         let advice = "write [v1]".to_owned();
-        faults.add(Rule::InvalidValue, spot.field_ref, message, Some(advice));
+        violations.add(Rule::InvalidValue, spot.field_ref, message, Some(advice));
     }
 }
 
 /// Requires exactly one of `url` and `service`.
 ///
 /// Source: `validateValidatingWebhook`.
-pub(super) fn client_config(spot: &Spot<'_>, faults: &mut Faults) {
+pub(super) fn client_config(spot: &Spot<'_>, violations: &mut Violations) {
     match (spot.get("url"), spot.get("service")) {
         (None, None) | (Some(_), Some(_)) => {
             let message = format!(
@@ -71,19 +71,23 @@ pub(super) fn client_config(spot: &Spot<'_>, faults: &mut Faults) {
             let advice =
                 "set the service of the webhook, or the URL if it runs outside the cluster"
                     .to_owned();
-            faults.add(Rule::Required, spot.field_ref, message, Some(advice));
+            violations.add(Rule::Required, spot.field_ref, message, Some(advice));
         }
-        (Some(address), None) => url(&format!("{}.url", spot.field_ref), address, faults),
+        (Some(address), None) => url(&format!("{}.url", spot.field_ref), address, violations),
         (None, Some(reference)) => {
-            service(&format!("{}.service", spot.field_ref), reference, faults);
+            service(
+                &format!("{}.service", spot.field_ref),
+                reference,
+                violations,
+            );
         }
     }
 }
 
 /// Source: `k8s.io/apiserver` `pkg/util/webhook/validation.go`, `ValidateWebhookURL`.
-fn url(field_ref: &str, node: &Node, faults: &mut Faults) {
+fn url(field_ref: &str, node: &Node, violations: &mut Violations) {
     let Some(address) = node.as_str() else { return };
-    let fault = match Url::parse(address) {
+    let requirement = match Url::parse(address) {
         Ok(url) if url.scheme() != "https" => "begin with https://",
         Ok(url) if url.host().is_empty() => "have a host",
         Ok(url) if url.has_user() => "not have a user",
@@ -91,37 +95,37 @@ fn url(field_ref: &str, node: &Node, faults: &mut Faults) {
         Ok(_) => return,
         Err(_) => "be a URL such as https://example.com/path",
     };
-    let message = violation(field_ref, address, fault);
-    faults.add(Rule::InvalidValue, field_ref, message, None);
+    let message = violation_message(field_ref, address, requirement);
+    violations.add(Rule::InvalidValue, field_ref, message, None);
 }
 
 /// Source: `k8s.io/apiserver` `pkg/util/webhook/validation.go`, `ValidateWebhookService`.
-fn service(field_ref: &str, node: &Node, faults: &mut Faults) {
+fn service(field_ref: &str, node: &Node, violations: &mut Violations) {
     for name in ["namespace", "name"] {
         let value = present(node.get(name));
         if value.is_none_or(|value| value.as_str() == Some("")) {
             let field_ref = format!("{field_ref}.{name}");
             let message = format!("`{field_ref}` is required");
             let advice = format!("set the {name} of the service");
-            faults.add(Rule::Required, &field_ref, message, Some(advice));
+            violations.add(Rule::Required, &field_ref, message, Some(advice));
         }
     }
     let port = number(present(node.get("port")));
     if let Some(port) = port.filter(|port| !(1..=65_535).contains(port)) {
         let field_ref = format!("{field_ref}.port");
         let message = format!("`{field_ref}` is {port}, but must be from 1 to 65535");
-        faults.add(Rule::InvalidValue, &field_ref, message, None);
+        violations.add(Rule::InvalidValue, &field_ref, message, None);
     }
     let path = text(present(node.get("path")));
-    if let Some(fault) = path_fault(path) {
+    if let Some(requirement) = path_requirement(path) {
         let field_ref = format!("{field_ref}.path");
-        let message = format!("`{field_ref}` is {}, but must {fault}", quoted(path));
-        faults.add(Rule::InvalidValue, &field_ref, message, None);
+        let message = format!("`{field_ref}` is {}, but must {requirement}", quoted(path));
+        violations.add(Rule::InvalidValue, &field_ref, message, None);
     }
 }
 
 /// Returns the requirement that the path of a service violates, to follow "must".
-fn path_fault(path: &str) -> Option<String> {
+fn path_requirement(path: &str) -> Option<String> {
     if path.is_empty() || path == "/" {
         return None;
     }
@@ -130,11 +134,11 @@ fn path_fault(path: &str) -> Option<String> {
     };
     let segments = segments.strip_suffix('/').unwrap_or(segments);
     segments.split('/').find_map(|segment| {
-        let fault = Form::Subdomain.violated(segment)?;
+        let requirement = Form::Subdomain.violated(segment)?;
         Some(if segment.is_empty() {
             "not have an empty part between slashes".to_owned()
         } else {
-            format!("have parts between slashes that {fault}")
+            format!("have parts between slashes that {requirement}")
         })
     })
 }

@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use self::cases::cases;
-use super::table::{Ask, BINDING, MUTATING_BINDING, MUTATING_POLICY, POLICY, Row, WEBHOOKS};
-use super::{Faults, walk};
+use super::table::{BINDING, Constraint, MUTATING_BINDING, MUTATING_POLICY, POLICY, Row, WEBHOOKS};
+use super::{Violations, walk};
 use crate::cli::check::finding::Severity;
 use crate::cli::input::{Input, KindFilter};
 
 /// The kinds of objects with constraints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Of {
+enum Subject {
     Policy,
     Binding,
     MutatingPolicy,
@@ -22,7 +22,7 @@ enum Of {
     Webhooks,
 }
 
-impl Of {
+impl Subject {
     fn rows(self) -> &'static [Row] {
         match self {
             Self::Policy => POLICY,
@@ -35,22 +35,22 @@ impl Of {
 }
 
 /// Reads a JSON object and calls `check` with its node.
-fn read<T>(of: Of, object: &Value, check: impl FnOnce(&goyaml::Node) -> T) -> T {
+fn read<T>(subject: Subject, object: &Value, check: impl FnOnce(&goyaml::Node) -> T) -> T {
     let text = object.to_string();
     let paths = [PathBuf::from("-")];
     let input = Input::load(&paths, KindFilter::Policies, &mut text.as_bytes());
-    let document = match of {
-        Of::Policy => input.policies.first().map(|policy| &policy.document),
-        Of::Binding => input.bindings.first().map(|binding| &binding.document),
-        Of::MutatingPolicy => {
+    let document = match subject {
+        Subject::Policy => input.policies.first().map(|policy| &policy.document),
+        Subject::Binding => input.bindings.first().map(|binding| &binding.document),
+        Subject::MutatingPolicy => {
             let first = input.mutating_policies.first();
             first.map(|policy| &policy.shared.document)
         }
-        Of::MutatingBinding => {
+        Subject::MutatingBinding => {
             let first = input.mutating_bindings.first();
             first.map(|binding| &binding.document)
         }
-        Of::Webhooks => input.webhooks.first().map(|webhooks| &webhooks.document),
+        Subject::Webhooks => input.webhooks.first().map(|webhooks| &webhooks.document),
     };
     check(
         &document
@@ -61,15 +61,15 @@ fn read<T>(of: Of, object: &Value, check: impl FnOnce(&goyaml::Node) -> T) -> T 
 
 #[test]
 fn walk_invalid_object_reports_violations_of_upstream() {
-    for (of, object, expect) in cases() {
-        let violations = read(of, &object, |node| {
-            let mut faults = Faults::default();
-            walk::walk(node, of.rows(), &mut faults);
-            faults.0
+    for (subject, object, expect) in cases() {
+        let violations = read(subject, &object, |node| {
+            let mut violations = Violations::default();
+            walk::walk(node, subject.rows(), &mut violations);
+            violations.0
         });
         let violations: Vec<_> = violations
             .iter()
-            .map(|fault| format!("{} {}", fault.rule.id(), fault.field_ref))
+            .map(|violation| format!("{} {}", violation.rule.id(), violation.field_ref))
             .collect();
         assert_eq!(violations, expect, "{object}");
     }
@@ -83,8 +83,8 @@ fn leaves(rows: &[Row], path: &str) -> Vec<Row> {
         let parts = [path, row.field];
         let parts = parts.into_iter().filter(|part| !part.is_empty());
         let field = parts.collect::<Vec<_>>().join(".");
-        match row.asks {
-            Ask::Rows(rows) => all.extend(leaves(rows, &field)),
+        match row.constraint {
+            Constraint::Rows(rows) => all.extend(leaves(rows, &field)),
             _ => all.push(Row {
                 field: Box::leak(field.into_boxed_str()),
                 ..*row
@@ -98,25 +98,25 @@ fn leaves(rows: &[Row], path: &str) -> Vec<Row> {
 fn cases_violate_each_row() {
     let cases = cases();
     for kind in [
-        Of::Policy,
-        Of::Binding,
-        Of::MutatingPolicy,
-        Of::MutatingBinding,
-        Of::Webhooks,
+        Subject::Policy,
+        Subject::Binding,
+        Subject::MutatingPolicy,
+        Subject::MutatingBinding,
+        Subject::Webhooks,
     ] {
         let mut leaves = leaves(kind.rows(), "");
-        if kind == Of::Webhooks {
+        if kind == Subject::Webhooks {
             // Rules and selectors share the rows of policies.
             let is_shared = |field: &str| field.contains("rules[].") || field.contains("Selector.");
             leaves.retain(|leaf| !is_shared(leaf.field));
         }
         let mut is_violated = vec![false; leaves.len()];
-        for (_, object, _) in cases.iter().filter(|(of, ..)| *of == kind) {
+        for (_, object, _) in cases.iter().filter(|(subject, ..)| *subject == kind) {
             read(kind, object, |node| {
                 for (leaf, is_violated) in leaves.iter().zip(&mut is_violated) {
-                    let mut faults = Faults::default();
-                    walk::walk(node, &[*leaf], &mut faults);
-                    *is_violated |= !faults.0.is_empty();
+                    let mut violations = Violations::default();
+                    walk::walk(node, &[*leaf], &mut violations);
+                    *is_violated |= !violations.0.is_empty();
                 }
             });
         }

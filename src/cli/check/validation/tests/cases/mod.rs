@@ -7,7 +7,7 @@ mod webhooks;
 
 use serde_json::{Value, json};
 
-use super::Of;
+use super::Subject;
 
 fn rule() -> Value {
     json!({
@@ -305,21 +305,21 @@ fn match_resource_cases(path: &'static str) -> Vec<(String, Value, Vec<String>)>
         ),
     ];
     let mut all = Vec::new();
-    for (field, value, faults) in cases {
+    for (field, value, violations) in cases {
         for (rule, selector) in [
             ("resourceRules[0]", "namespaceSelector"),
             ("excludeResourceRules[0]", "objectSelector"),
         ] {
             let named = |text: &str| text.replace("RULE", rule).replace("SELECTOR", selector);
-            let faults = faults.iter().map(|fault| {
-                let fault = named(fault);
-                let (rule, field) = fault.split_once(' ').unwrap();
+            let violations = violations.iter().map(|violation| {
+                let violation = named(violation);
+                let (rule, field) = violation.split_once(' ').unwrap();
                 format!("{rule} {path}.{field}")
             });
             all.push((
                 format!("{path}.{}", named(field)),
                 value.clone(),
-                faults.collect(),
+                violations.collect(),
             ));
         }
     }
@@ -327,8 +327,8 @@ fn match_resource_cases(path: &'static str) -> Vec<(String, Value, Vec<String>)>
 }
 
 fn policy_cases() -> Vec<Case> {
-    let many = |n: usize, name: &str, of: &str| {
-        let items = (0..n).map(|n| json!({name: format!("n{n}"), of: "'a' == 'a'"}));
+    let many = |n: usize, name: &str, subject: &str| {
+        let items = (0..n).map(|n| json!({name: format!("n{n}"), subject: "'a' == 'a'"}));
         Value::Array(items.collect())
     };
     vec![
@@ -572,30 +572,35 @@ fn set(object: &Value, field: &str, value: &Value) -> Value {
 }
 
 /// Returns all cases: the kind, the object, and the violations.
-pub(super) fn cases() -> Vec<(Of, Value, Vec<String>)> {
-    let texts = |faults: &[&str]| faults.iter().map(ToString::to_string).collect::<Vec<_>>();
+pub(super) fn cases() -> Vec<(Subject, Value, Vec<String>)> {
+    let texts = |violations: &[&str]| {
+        violations
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+    };
     let mut cases = Vec::new();
-    for (of, sound, of_kind, path) in [
+    for (subject, sound, of_kind, path) in [
         (
-            Of::Policy,
+            Subject::Policy,
             policy(),
             policy_cases(),
             Some("spec.matchConstraints"),
         ),
         (
-            Of::Binding,
+            Subject::Binding,
             binding(),
             binding_cases(),
             Some("spec.matchResources"),
         ),
         (
-            Of::MutatingPolicy,
+            Subject::MutatingPolicy,
             mutating::mutating_policy(),
             [mutating::shared(policy_cases()), mutating::mutation_cases()].concat(),
             Some("spec.matchConstraints"),
         ),
         (
-            Of::MutatingBinding,
+            Subject::MutatingBinding,
             mutating::mutating_binding(),
             [
                 mutating::shared(binding_cases()),
@@ -605,18 +610,18 @@ pub(super) fn cases() -> Vec<(Of, Value, Vec<String>)> {
             Some("spec.matchResources"),
         ),
         (
-            Of::Webhooks,
+            Subject::Webhooks,
             webhooks::webhooks(),
             webhooks::webhook_cases(),
             None,
         ),
     ] {
-        cases.push((of, sound.clone(), Vec::new()));
-        for (field, value, faults) in metadata_cases().into_iter().chain(of_kind) {
-            cases.push((of, set(&sound, field, &value), texts(faults)));
+        cases.push((subject, sound.clone(), Vec::new()));
+        for (field, value, violations) in metadata_cases().into_iter().chain(of_kind) {
+            cases.push((subject, set(&sound, field, &value), texts(violations)));
         }
-        for (field, value, faults) in path.map(match_resource_cases).into_iter().flatten() {
-            cases.push((of, set(&sound, &field, &value), faults));
+        for (field, value, violations) in path.map(match_resource_cases).into_iter().flatten() {
+            cases.push((subject, set(&sound, &field, &value), violations));
         }
     }
     cases

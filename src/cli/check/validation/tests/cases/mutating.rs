@@ -96,8 +96,12 @@ pub(super) fn mutating_binding_cases() -> Vec<Case> {
 /// Returns the cases of validating objects that also apply to mutating ones.
 pub(super) fn shared(cases: Vec<Case>) -> Vec<Case> {
     const OWN: [&str; 3] = ["validations", "auditAnnotations", "validationActions"];
-    let is_own = |(field, value, faults): &Case| {
-        let texts = [&field.to_string(), &value.to_string(), &faults.join(" ")];
+    let is_own = |(field, value, violations): &Case| {
+        let texts = [
+            &field.to_string(),
+            &value.to_string(),
+            &violations.join(" "),
+        ];
         let mentions = |name: &&str| texts.iter().any(|text| text.contains(name));
         OWN.iter().any(mentions) || *field == "spec"
     };
