@@ -7,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use super::advice;
 use super::finding::{ConsequenceReport, Finding, Severity};
 use super::fixes;
-use super::policy::{Answers, object_finding};
+use super::policy::{PolicyAnalysis, object_finding};
 use super::suggestion::{self, Suggestions};
 use crate::cel::diagnostic::{self, DiagnosticKind};
 use crate::cel::source::{Location, SourceMap};
@@ -26,14 +26,14 @@ use crate::status::warnings;
 /// Adds findings about expressions that the API server rejects, or cannot evaluate safely.
 pub(super) fn errors(
     policy: &Object<ValidatingAdmissionPolicy>,
-    answers: &Answers,
+    analysis: &PolicyAnalysis,
     findings: &mut Vec<Finding>,
 ) {
     let mut suggestions = Suggestions::default();
-    let failed = failed_variables(answers);
-    for (n, (field_ref, kind, cause)) in answers.errors.iter().enumerate() {
-        let is_refused = *kind == CompileFindingKind::Failed && n < answers.n_at_create;
-        let noun = answers.subject.row().noun;
+    let failed = failed_variables(analysis);
+    for (n, (field_ref, kind, cause)) in analysis.errors.iter().enumerate() {
+        let is_refused = *kind == CompileFindingKind::Failed && n < analysis.n_at_create;
+        let noun = analysis.subject.row().noun;
         let (severity, rule, help) = match kind {
             CompileFindingKind::Failed if is_refused => (
                 Severity::Error,
@@ -58,7 +58,7 @@ pub(super) fn errors(
                 "cannot determine whether the expression works".to_owned(),
             ),
         };
-        let expression = answers.expression(field_ref);
+        let expression = analysis.expression(field_ref);
         let text = expression.map(|expression| match cause {
             Cause::Diagnostics { text, .. } => Text::compiled(expression, text),
             Cause::ResultType { .. } | Cause::Whole { .. } => Text::whole(expression),
@@ -106,7 +106,7 @@ pub(super) fn errors(
                 }
                 _ if rule == Rule::Required => tagged(&places),
                 _ => expression.and_then(|expression| {
-                    advice::advice(answers.compiled(), expression, (rule, issue.location))
+                    advice::advice(analysis.compiled(), expression, (rule, issue.location))
                 }),
             };
             if let (Some((name, meant)), Some(text)) = (&only_meant, &text) {
@@ -129,9 +129,9 @@ fn is_of_mutations(name: &str) -> bool {
 }
 
 /// Returns the names of the variables that do not compile.
-fn failed_variables(answers: &Answers) -> HashSet<&str> {
-    let failed = answers.errors.iter().filter_map(|(field_ref, ..)| {
-        let expression = answers.expression(field_ref)?;
+fn failed_variables(analysis: &PolicyAnalysis) -> HashSet<&str> {
+    let failed = analysis.errors.iter().filter_map(|(field_ref, ..)| {
+        let expression = analysis.expression(field_ref)?;
         let name = expression.name.as_deref()?;
         (expression.role == Role::Variable).then_some(name)
     });
@@ -157,12 +157,12 @@ fn tagged(places: &FieldPlaces<'_>) -> Option<String> {
 /// Adds findings about expressions that may fail at evaluation, or probably do not do what their author intended.
 pub(super) fn warnings(
     policy: &Object<ValidatingAdmissionPolicy>,
-    answers: &Answers,
+    analysis: &PolicyAnalysis,
     proofs: Option<&[TypeErrorWitness]>,
     findings: &mut Vec<Finding>,
 ) {
     let mut errors_of: HashMap<&str, HashSet<Location>> = HashMap::new();
-    for (field_ref, _, cause) in &answers.errors {
+    for (field_ref, _, cause) in &analysis.errors {
         let locations = cause.issues().into_iter().map(|issue| issue.location);
         errors_of.entry(field_ref).or_default().extend(locations);
     }
@@ -175,12 +175,12 @@ pub(super) fn warnings(
         .filter_map(|finding| finding.field_ref.clone())
         .collect();
     let mut suggestions = Suggestions::default();
-    for typed in &answers.typed.findings {
+    for typed in &analysis.typed.findings {
         let errors = errors_of
             .get(typed.field_ref.as_str())
             .unwrap_or(&no_errors);
         let notes = notes(typed);
-        let text = answers.expression(&typed.field_ref).map(Text::whole);
+        let text = analysis.expression(&typed.field_ref).map(Text::whole);
         let places = policy.places_in_field(&typed.field_ref);
         for group in grouped(typed, errors) {
             let Group {
@@ -210,9 +210,11 @@ pub(super) fn warnings(
                 let names = (&*it.name, meant.as_str());
                 finding.fix = fixes::replace_name(policy, &typed.field_ref, marked, names);
             }
-            let advice = answers.expression(&typed.field_ref).and_then(|expression| {
-                advice::advice(answers.compiled(), expression, (rule, first.location))
-            });
+            let advice = analysis
+                .expression(&typed.field_ref)
+                .and_then(|expression| {
+                    advice::advice(analysis.compiled(), expression, (rule, first.location))
+                });
             let advice = advice.map(|advice| format!("{advice};"));
             let meant = meant.map(|(advice, _)| advice);
             let mut helps: Vec<String> = meant.or(advice).into_iter().collect();
@@ -221,7 +223,7 @@ pub(super) fn warnings(
                 helps.push(consequence.message.to_owned());
                 finding.consequence = Some(consequence);
                 // The search for requests does not cover expressions of mutations.
-                let expression = answers.expression(&typed.field_ref);
+                let expression = analysis.expression(&typed.field_ref);
                 let is_mutation = expression.is_some_and(|it| it.role.is_mutation());
                 if let Some(proofs) = proofs.filter(|_| !is_mutation) {
                     let is_of = |proof: &&TypeErrorWitness| {
@@ -363,14 +365,14 @@ impl<'a> Text<'a> {
 /// Returns a finding at `location` of the expression in the field `field_ref`.
 pub(super) fn finding_at(
     policy: &Object<ValidatingAdmissionPolicy>,
-    answers: &Answers,
+    analysis: &PolicyAnalysis,
     (field_ref, location): (&str, Location),
     (severity, rule): (Severity, Rule),
     message: &str,
 ) -> Finding {
     let places = policy.places_in_field(field_ref);
     let mut finding = object_finding(policy, severity, rule, message, places.start());
-    if let Some(expression) = answers.expression(field_ref) {
+    if let Some(expression) = analysis.expression(field_ref) {
         mark(&mut finding, &Text::whole(expression), location, &places);
     }
     finding.field_ref = Some(field_ref.to_owned());

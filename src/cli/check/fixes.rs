@@ -3,7 +3,7 @@
 use goyaml::Node;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
-use super::policy::Answers;
+use super::policy::PolicyAnalysis;
 use crate::cel::ast::{Ast, Expr, ExprId, Literal};
 use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax;
@@ -35,13 +35,13 @@ pub(super) fn replace_name<T>(
 /// Returns the fix of a suspicious expression or field.
 pub(super) fn suspicion_fix(
     policy: &Object<ValidatingAdmissionPolicy>,
-    answers: &Answers,
+    analysis: &PolicyAnalysis,
     suspicion: &Suspicion,
 ) -> Option<Edit> {
     let field_ref = suspicion.field_ref.as_str();
     match suspicion.rule {
         Rule::ImpossibleGroup => group(policy, field_ref),
-        Rule::ImpossibleValue => value(policy, answers, field_ref, suspicion.location?),
+        Rule::ImpossibleValue => value(policy, analysis, field_ref, suspicion.location?),
         _ => None,
     }
 }
@@ -74,15 +74,15 @@ fn group(policy: &Object<ValidatingAdmissionPolicy>, field_ref: &str) -> Option<
 /// Corrects the literal of the comparison at `location`, if exactly one of its literals is invalid.
 fn value(
     policy: &Object<ValidatingAdmissionPolicy>,
-    answers: &Answers,
+    analysis: &PolicyAnalysis,
     field_ref: &str,
     location: Location,
 ) -> Option<Edit> {
-    let expression = answers.expression(field_ref)?;
+    let expression = analysis.expression(field_ref)?;
     let text = &*expression.text;
     let ast = expression.parsed().ok()?;
     let source = SourceMap::new(text);
-    let matched = answers.matched().iter();
+    let matched = analysis.matched().iter();
     let mut correction = None;
     for (id, expr) in ast.iter() {
         if source.location(ast.offset(id)) != location {

@@ -6,7 +6,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 
 use super::finding::{Finding, Severity};
 use super::known::Known;
-use super::policy::{Answers, bindings_of, object_finding};
+use super::policy::{PolicyAnalysis, bindings_of, object_finding};
 use crate::cli::input::Object;
 use crate::policy::lockout::{self, ParamKind};
 use crate::policy::param_kind;
@@ -20,11 +20,11 @@ pub(super) fn check(
     policy: &Object<ValidatingAdmissionPolicy>,
     bindings: &[Object<ValidatingAdmissionPolicyBinding>],
     known: &Known,
-    answers: &Answers,
+    analysis: &PolicyAnalysis,
     findings: &mut Vec<Finding>,
 ) {
     // Expressions that do not compile have other findings.
-    if !answers.errors.is_empty() {
+    if !analysis.errors.is_empty() {
         return;
     }
     let of_policy: Vec<_> = bindings_of(policy, bindings)
@@ -39,7 +39,7 @@ pub(super) fn check(
             None => ParamKind::Late,
         }
     });
-    let Some(lock_out) = lockout::find(answers.compiled(), &of_policy, params) else {
+    let Some(lock_out) = lockout::find(analysis.compiled(), &of_policy, params) else {
         return;
     };
     let Some((first, others)) = lock_out.denied.split_first() else {

@@ -65,7 +65,7 @@ pub struct PolicyCheck {
 }
 
 /// The engine's results for a policy.
-pub(super) struct Answers {
+pub(super) struct PolicyAnalysis {
     /// The kind of object that contains the expressions.
     pub(super) subject: SubjectKind,
     compiled: CompiledPolicy,
@@ -84,7 +84,7 @@ pub(super) struct Answers {
     status: DesiredStatus,
 }
 
-impl Answers {
+impl PolicyAnalysis {
     /// Returns the policy with its compiled expressions.
     pub(super) fn compiled(&self) -> &CompiledPolicy {
         &self.compiled
@@ -193,7 +193,7 @@ fn check_whole(
     known: &Known,
     profile: Profile,
 ) -> PolicyCheck {
-    let answers = answers(subject, (&policy.value, mutations), known, profile);
+    let analysis = analyze(subject, (&policy.value, mutations), known, profile);
     let mut absent = Vec::new();
     let mut proofs = None;
     if profile == Profile::Truthful {
@@ -201,30 +201,30 @@ fn check_whole(
             policy,
             bindings,
             known,
-            &answers,
+            &analysis,
             &mut absent,
         ));
         if subject == SubjectKind::ValidatingAdmissionPolicy {
-            lockout::check(policy, bindings, known, &answers, &mut absent);
+            lockout::check(policy, bindings, known, &analysis, &mut absent);
         }
     }
     let mut findings = Vec::new();
     if !subject.is_webhooks() {
         findings.extend(api_version::policy_finding(policy, known));
     }
-    expressions::errors(policy, &answers, &mut findings);
-    expressions::warnings(policy, &answers, proofs.as_deref(), &mut findings);
+    expressions::errors(policy, &analysis, &mut findings);
+    expressions::warnings(policy, &analysis, proofs.as_deref(), &mut findings);
     findings.extend(absent);
-    resources(policy, known, &answers, &mut findings);
-    params(policy, known, &answers, &mut findings);
-    suspicious::check(policy, known, &answers, &mut findings);
-    suspicious::check_bindings(policy, bindings, known, &answers, &mut findings);
-    coverage(policy, known, &answers, &mut findings);
-    costs::notes(policy, &answers.compiled, &answers.costs, &mut findings);
+    resources(policy, known, &analysis, &mut findings);
+    params(policy, known, &analysis, &mut findings);
+    suspicious::check(policy, known, &analysis, &mut findings);
+    suspicious::check_bindings(policy, bindings, known, &analysis, &mut findings);
+    coverage(policy, known, &analysis, &mut findings);
+    costs::notes(policy, &analysis.compiled, &analysis.costs, &mut findings);
     PolicyCheck {
-        status: answers.status,
-        typed: answers.typed,
-        costs: answers.costs,
+        status: analysis.status,
+        typed: analysis.typed,
+        costs: analysis.costs,
         findings,
     }
 }
@@ -235,21 +235,21 @@ pub(in crate::cli) fn status(
     policy: &ValidatingAdmissionPolicy,
     known: &Known,
 ) -> Option<DesiredStatus> {
-    let answers = AssertUnwindSafe(|| {
+    let analysis = AssertUnwindSafe(|| {
         let subject = SubjectKind::ValidatingAdmissionPolicy;
-        answers(subject, (policy, None), known, Profile::Truthful)
+        analyze(subject, (policy, None), known, Profile::Truthful)
     });
-    panic::catch_unwind(answers)
+    panic::catch_unwind(analysis)
         .ok()
-        .map(|answers| answers.status)
+        .map(|analysis| analysis.status)
 }
 
-fn answers(
+fn analyze(
     subject: SubjectKind,
     (policy, mutations): (&ValidatingAdmissionPolicy, Option<&[Mutation]>),
     known: &Known,
     profile: Profile,
-) -> Answers {
+) -> PolicyAnalysis {
     let compiled = CompiledPolicy::of_parts(policy, mutations);
     let matches = matching::resolve(policy, &known.mapper);
     let (matches, has_reviews) = if subject.is_webhooks() {
@@ -331,7 +331,7 @@ fn answers(
     status
         .conditions
         .retain(|condition| is_computed(&condition.type_));
-    Answers {
+    PolicyAnalysis {
         subject,
         compiled,
         by_field,
@@ -350,13 +350,13 @@ fn answers(
 fn resources(
     policy: &Object<ValidatingAdmissionPolicy>,
     known: &Known,
-    answers: &Answers,
+    analysis: &PolicyAnalysis,
     findings: &mut Vec<Finding>,
 ) {
-    let matches = &answers.matches;
-    let condition = find(&answers.status.conditions, ConditionType::ResourcesMatched);
+    let matches = &analysis.matches;
+    let condition = find(&analysis.status.conditions, ConditionType::ResourcesMatched);
     let is_false = |condition| ConditionStatus::of(condition) == ConditionStatus::False;
-    let never_runs = condition.is_some_and(is_false) && !answers.has_reviews;
+    let never_runs = condition.is_some_and(is_false) && !analysis.has_reviews;
     let mut names: HashMap<(&str, &str), &Node> = HashMap::new();
     let mut rules: HashMap<&str, (&Node, Vec<&str>)> = HashMap::new();
     for unserved in &matches.unserved {
@@ -392,7 +392,7 @@ fn resources(
                 object_finding(policy, severity, Rule::UnservedResource, &message, place);
             let hint = unserved.suggestion.as_ref();
             let hint = hint.map(|suggestion| format!("did you mean `{suggestion}`?"));
-            let consequence = never_runs.then(|| answers.subject.row().never_runs.to_owned());
+            let consequence = never_runs.then(|| analysis.subject.row().never_runs.to_owned());
             let parts: Vec<String> = hint.into_iter().chain(consequence).collect();
             finding.help = (!parts.is_empty()).then(|| parts.join(" "));
             finding
@@ -417,7 +417,7 @@ fn resources(
         finding.location.length = length;
         findings.push(finding);
     }
-    exempt_resources(policy, answers, findings);
+    exempt_resources(policy, analysis, findings);
     let has_rules = known::rule(&policy.value, 0).is_some();
     if never_runs && has_rules && matches.unserved.is_empty() && matches.exempt.is_empty() {
         let field_ref = "spec.matchConstraints.resourceRules";
@@ -431,7 +431,7 @@ fn resources(
             place,
         );
         finding.field_ref = Some(field_ref.to_owned());
-        finding.help = Some(answers.subject.row().never_runs.to_owned());
+        finding.help = Some(analysis.subject.row().never_runs.to_owned());
         findings.push(finding);
     }
 }
@@ -439,16 +439,16 @@ fn resources(
 /// Adds findings about exempt resources: those that rules list, and those of wildcards if the rules match nothing else.
 fn exempt_resources(
     policy: &Object<ValidatingAdmissionPolicy>,
-    answers: &Answers,
+    analysis: &PolicyAnalysis,
     findings: &mut Vec<Finding>,
 ) {
-    let matches = &answers.matches;
+    let matches = &analysis.matches;
     // Policies from static manifests are evaluated for all resources.
     let name = policy.value.metadata.name.as_deref().unwrap_or_default();
     if name.ends_with(STATIC_SUFFIX) {
         return;
     }
-    let never_runs = matches.resources.is_empty() && !answers.has_reviews;
+    let never_runs = matches.resources.is_empty() && !analysis.has_reviews;
     let reported = matches.exempt.iter();
     let reported = reported.filter(|exempt| never_runs || !exempt.by_wildcard);
     // One finding per name in a rule, even if a wildcard denotes several resources.
@@ -472,12 +472,12 @@ fn exempt_resources(
         };
         let message = format!(
             "API servers never call a {} for {}",
-            answers.subject.row().evaluated,
+            analysis.subject.row().evaluated,
             message::list(&resources)
         );
         let mut finding = object_finding(policy, severity, Rule::ExemptResource, &message, place);
         let consequence = if never_runs {
-            answers.subject.row().never_runs
+            analysis.subject.row().never_runs
         } else {
             "the rule has no effect on it"
         };
@@ -492,12 +492,12 @@ fn exempt_resources(
 fn params(
     policy: &Object<ValidatingAdmissionPolicy>,
     known: &Known,
-    answers: &Answers,
+    analysis: &PolicyAnalysis,
     findings: &mut Vec<Finding>,
 ) {
     let field_ref = "spec.paramKind";
     let place = policy.place_of_field("spec.paramKind.kind");
-    let finding = match &answers.params {
+    let finding = match &analysis.params {
         ParamKindState::Served(_, ParamsState::Examined { missing, .. }) => {
             findings.extend(missing_params(policy, missing));
             return;
@@ -518,9 +518,9 @@ fn params(
         ParamKindState::NotFound { .. } | ParamKindState::NotServed { .. } => {
             let effect = Effect {
                 fails_closed: crate::policy::fails_closed(&policy.value),
-                subject: answers.subject,
+                subject: analysis.subject,
             };
-            let Some((message, help)) = compute::unserved(&answers.params, effect) else {
+            let Some((message, help)) = compute::unserved(&analysis.params, effect) else {
                 return;
             };
             let error = Severity::Error;
@@ -572,10 +572,10 @@ fn missing_params(
 fn coverage(
     policy: &Object<ValidatingAdmissionPolicy>,
     known: &Known,
-    answers: &Answers,
+    analysis: &PolicyAnalysis,
     findings: &mut Vec<Finding>,
 ) {
-    let typed = &answers.typed;
+    let typed = &analysis.typed;
     let unchecked = typed.unchecked.iter().chain(&typed.by_wildcard.unchecked);
     let mut gaps = message::unchecked(unchecked);
     let seen = typed.by_wildcard.unchecked.iter();
@@ -587,7 +587,7 @@ fn coverage(
         .collect();
     // Resources without requests for the operations of the rules do not count as unchecked.
     let kinds = matching::kinds(&policy.value, &known.mapper);
-    let n_by_wildcard = answers
+    let n_by_wildcard = analysis
         .matches
         .resources
         .iter()

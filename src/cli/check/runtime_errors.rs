@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::expressions::finding_at;
 use super::finding::{Finding, Severity};
 use super::known::Known;
-use super::policy::{Answers, bindings_of, object_finding};
+use super::policy::{PolicyAnalysis, bindings_of, object_finding};
 use super::suspicious;
 use crate::cli::input::Object;
 use crate::policy::consequence::Consequence;
@@ -23,7 +23,7 @@ pub(super) fn check(
     policy: &Object<ValidatingAdmissionPolicy>,
     bindings: &[Object<ValidatingAdmissionPolicyBinding>],
     known: &Known,
-    answers: &Answers,
+    analysis: &PolicyAnalysis,
     findings: &mut Vec<Finding>,
 ) -> Vec<TypeErrorWitness> {
     let (with, without): (Vec<&Object<_>>, Vec<&Object<_>>) =
@@ -34,17 +34,17 @@ pub(super) fn check(
         mapper: &known.mapper,
         schemas: known,
         written: known,
-        type_findings: &answers.typed.findings,
+        type_findings: &analysis.typed.findings,
         without_params,
         never_has_params: with.is_empty() && without_params.is_some(),
         object_cache: &known.object_cache,
     };
-    for suspicion in runtime_errors::constant_comparisons(answers.compiled(), &context) {
-        if !answers.has_type_finding(&suspicion) {
-            findings.push(suspicious::suspicion_finding(policy, answers, &suspicion));
+    for suspicion in runtime_errors::constant_comparisons(analysis.compiled(), &context) {
+        if !analysis.has_type_finding(&suspicion) {
+            findings.push(suspicious::suspicion_finding(policy, analysis, &suspicion));
         }
     }
-    for error in runtime_errors::find_runtime_errors(answers.compiled(), &context) {
+    for error in runtime_errors::find_runtime_errors(analysis.compiled(), &context) {
         let severity = match severity(error.consequence) {
             // Authors write params together with the policy, and see missing values first.
             Severity::Warning if error.is_of_params => Severity::Note,
@@ -52,7 +52,7 @@ pub(super) fn check(
         };
         let place = (error.field_ref.as_str(), error.location);
         let sort = (severity, error.rule);
-        let mut finding = finding_at(policy, answers, place, sort, &error.message);
+        let mut finding = finding_at(policy, analysis, place, sort, &error.message);
         finding.kinds = vec![message::kind(&error.gvk)];
         let others = match error.n_others {
             0 => None,
@@ -64,10 +64,10 @@ pub(super) fn check(
         finding.witness = Some(Box::new(error.witness));
         findings.push(finding.with_consequence(error.consequence));
     }
-    mutations(policy, known, answers, &context, findings);
+    mutations(policy, known, analysis, &context, findings);
     for binding in with {
         let Some(mismatch) =
-            runtime_errors::scope_mismatch(answers.compiled(), &binding.value, &context)
+            runtime_errors::scope_mismatch(analysis.compiled(), &binding.value, &context)
         else {
             continue;
         };
@@ -85,25 +85,25 @@ pub(super) fn check(
         finding.witness = Some(Box::new(mismatch.witness));
         findings.push(finding);
     }
-    partial(policy, answers, &context, findings);
-    runtime_errors::type_error_witnesses(answers.compiled(), &context)
+    partial(policy, analysis, &context, findings);
+    runtime_errors::type_error_witnesses(analysis.compiled(), &context)
 }
 
 /// Adds the mutations whose result the API server rejects for a request.
 fn mutations(
     policy: &Object<ValidatingAdmissionPolicy>,
     known: &Known,
-    answers: &Answers,
+    analysis: &PolicyAnalysis,
     context: &Context<'_>,
     findings: &mut Vec<Finding>,
 ) {
-    if answers.subject != SubjectKind::MutatingAdmissionPolicy {
+    if analysis.subject != SubjectKind::MutatingAdmissionPolicy {
         return;
     }
-    for failing in runtime_errors::failing_mutations(answers.compiled(), context, &known.kinds()) {
+    for failing in runtime_errors::failing_mutations(analysis.compiled(), context, &known.kinds()) {
         let place = (failing.field_ref.as_str(), failing.location);
         let sort = (severity(failing.consequence), Rule::FailingMutation);
-        let mut finding = finding_at(policy, answers, place, sort, &failing.message);
+        let mut finding = finding_at(policy, analysis, place, sort, &failing.message);
         finding.kinds = vec![message::kind(&failing.gvk)];
         finding.help = failing.fix.map(str::to_owned);
         finding.witness = Some(Box::new(failing.witness));
@@ -117,16 +117,16 @@ fn mutations(
 /// They are notes: selectors, or bindings that are not in the input, may exclude the kinds for which they fail.
 fn partial(
     policy: &Object<ValidatingAdmissionPolicy>,
-    answers: &Answers,
+    analysis: &PolicyAnalysis,
     context: &Context<'_>,
     findings: &mut Vec<Finding>,
 ) {
-    let partial = &answers.typed.partial;
-    for proof in runtime_errors::partial_failure_witnesses(answers.compiled(), context, partial) {
+    let partial = &analysis.typed.partial;
+    for proof in runtime_errors::partial_failure_witnesses(analysis.compiled(), context, partial) {
         let Some(partial) = partial.iter().find(|it| it.index == proof.index) else {
             continue;
         };
-        let mut typed = answers.typed.findings.iter();
+        let mut typed = analysis.typed.findings.iter();
         if typed.any(|finding| finding.index == partial.index) {
             continue;
         }
@@ -136,12 +136,12 @@ fn partial(
         );
         let place = (partial.field_ref.as_str(), partial.location);
         let sort = (Severity::Note, Rule::WildcardKinds);
-        let mut finding = finding_at(policy, answers, place, sort, &message);
+        let mut finding = finding_at(policy, analysis, place, sort, &message);
         finding.kinds = partial.kinds.iter().map(message::kind).collect();
         finding.help =
             Some("list the resources, or test `object.kind` or the field first".to_owned());
         finding.witness = Some(Box::new(proof.witness));
-        if let Some(consequence) = answers.consequence(&partial.field_ref) {
+        if let Some(consequence) = analysis.consequence(&partial.field_ref) {
             finding = finding.with_consequence(consequence);
         }
         findings.push(finding);

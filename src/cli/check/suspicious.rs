@@ -10,7 +10,7 @@ use super::expressions::finding_at;
 use super::finding::{Finding, Severity};
 use super::fixes;
 use super::known::Known;
-use super::policy::{Answers, bindings_of, object_finding};
+use super::policy::{PolicyAnalysis, bindings_of, object_finding};
 use crate::cel::source::SourceMap;
 use crate::cli::input::Object;
 use crate::policy::rule::Rule;
@@ -23,10 +23,10 @@ const MAX_BINDINGS: usize = 100;
 pub(super) fn check(
     policy: &Object<ValidatingAdmissionPolicy>,
     known: &Known,
-    answers: &Answers,
+    analysis: &PolicyAnalysis,
     findings: &mut Vec<Finding>,
 ) {
-    let unlike = answers.typed.unlike.iter().map(|unlike| Suspicion {
+    let unlike = analysis.typed.unlike.iter().map(|unlike| Suspicion {
         rule: Rule::UnlikeTypes,
         field_ref: unlike.field_ref.clone(),
         location: Some(unlike.location),
@@ -34,11 +34,11 @@ pub(super) fn check(
         mend: None,
         is_harmless: false,
     });
-    let all = suspicious::find(answers.compiled(), answers.matched(), &known.mapper);
+    let all = suspicious::find(analysis.compiled(), analysis.matched(), &known.mapper);
     let all = all.into_iter().chain(unlike);
-    let suspicions = all.filter(|suspicion| !answers.has_type_finding(suspicion));
+    let suspicions = all.filter(|suspicion| !analysis.has_type_finding(suspicion));
     let mut suspicions: Vec<Suspicion> = suspicions.collect();
-    always_false(answers, &mut suspicions);
+    always_false(analysis, &mut suspicions);
     // Findings about impossible groups replace those about unknown resources of the same rule.
     let mut n_groups: HashMap<&str, usize> = HashMap::new();
     for suspicion in &suspicions {
@@ -61,23 +61,23 @@ pub(super) fn check(
             || !finding.field_ref.as_deref().is_some_and(is_void)
     });
     for suspicion in &suspicions {
-        let fix = fixes::suspicion_fix(policy, answers, suspicion);
+        let fix = fixes::suspicion_fix(policy, analysis, suspicion);
         findings.push(Finding {
             fix,
-            ..suspicion_finding(policy, answers, suspicion)
+            ..suspicion_finding(policy, analysis, suspicion)
         });
     }
 }
 
 /// Adds the match conditions that are false for every request, unless another finding explains it. Validations are not
 /// reported, since their author may intend to deny all requests.
-fn always_false(answers: &Answers, suspicions: &mut Vec<Suspicion>) {
-    for n in &answers.typed.always_false {
-        let Some(expression) = answers.compiled().expressions().get(*n) else {
+fn always_false(analysis: &PolicyAnalysis, suspicions: &mut Vec<Suspicion>) {
+    for n in &analysis.typed.always_false {
+        let Some(expression) = analysis.compiled().expressions().get(*n) else {
             continue;
         };
         let field_ref = &expression.field_ref;
-        let mut typed = answers.typed.findings.iter();
+        let mut typed = analysis.typed.findings.iter();
         let has_other = suspicions.iter().any(|it| it.field_ref == *field_ref);
         if has_other || typed.any(|finding| finding.index == *n) {
             continue;
@@ -104,12 +104,12 @@ pub(super) fn check_bindings(
     policy: &Object<ValidatingAdmissionPolicy>,
     bindings: &[Object<ValidatingAdmissionPolicyBinding>],
     known: &Known,
-    answers: &Answers,
+    analysis: &PolicyAnalysis,
     findings: &mut Vec<Finding>,
 ) {
     for binding in bindings_of(policy, bindings).take(MAX_BINDINGS) {
         let suspicions =
-            suspicious::find_in_binding(answers.compiled(), &binding.value, &known.mapper);
+            suspicious::find_in_binding(analysis.compiled(), &binding.value, &known.mapper);
         for suspicion in suspicions {
             let node = binding.document.node.nearest(&suspicion.field_ref);
             let place = binding.place_of(node);
@@ -124,7 +124,7 @@ pub(super) fn check_bindings(
 
 pub(super) fn suspicion_finding(
     policy: &Object<ValidatingAdmissionPolicy>,
-    answers: &Answers,
+    analysis: &PolicyAnalysis,
     suspicion: &Suspicion,
 ) -> Finding {
     let severity = if suspicion.is_harmless {
@@ -136,7 +136,7 @@ pub(super) fn suspicion_finding(
     let mut finding = match suspicion.location {
         Some(location) => {
             let place = (suspicion.field_ref.as_str(), location);
-            finding_at(policy, answers, place, (severity, rule), message)
+            finding_at(policy, analysis, place, (severity, rule), message)
         }
         None => {
             let node = policy.document.node.nearest(&suspicion.field_ref);
@@ -148,7 +148,7 @@ pub(super) fn suspicion_finding(
         }
     };
     finding.help.clone_from(&suspicion.mend);
-    match answers.consequence(&suspicion.field_ref) {
+    match analysis.consequence(&suspicion.field_ref) {
         Some(consequence) if rule == Rule::FailingCall => finding.with_consequence(consequence),
         _ => finding,
     }
