@@ -233,7 +233,7 @@ async fn conditions_are_told(cluster: &Cluster, controller: &Controller) {
         .wait((validating, "exempt"), matched, "False/ExemptResources")
         .await;
     assert!(
-        text.contains("no API server asks a webhook about"),
+        text.contains("API servers never call a webhook for"),
         "{text}"
     );
     cluster

@@ -197,7 +197,7 @@ async fn what_cannot_be_read_of_a_cluster_is_said() {
     loop {
         let output = bench.vap(&["check", file.to_str().unwrap(), "--live"]);
         let text = String::from_utf8(output.stdout).unwrap();
-        if text.contains("what live.example.com/v1 serves is not known") {
+        if text.contains("the resources of live.example.com/v1 are unknown") {
             assert_eq!(output.status.code(), Some(2), "{text}");
             break;
         }

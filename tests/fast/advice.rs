@@ -124,7 +124,7 @@ fn has_without_field_selection_gives_advice() {
         ),
         (
             "has('app' in object.metadata.labels)",
-            "leave has() out: `'app' in object.metadata.labels` is the test",
+            "remove has(): `'app' in object.metadata.labels` is a test by itself",
         ),
         ("has(oldObject)", "write `oldObject != null`"),
         ("has(object.?spec)", "write `object.?spec.hasValue()`"),
@@ -181,7 +181,7 @@ fn misplaced_field_advises_its_path() {
     advises(
         POD,
         "object.spec.template.spec.containers.all(c, c.image == 'x')",
-        ("undefined-field", "leave `template.spec` out"),
+        ("undefined-field", "remove `template.spec`"),
     );
 }
 

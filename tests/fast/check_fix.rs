@@ -180,7 +180,7 @@ fn ambiguous_fixes_are_not_applied() {
     {
         let root = directory(&format!("unfixed-{n}"), &[("p.yaml", text)]);
         let (_, err, exit) = vap(&[root.to_str().unwrap(), "--fix"]);
-        assert_eq!(err, "no finding has a mend that --fix can make\n", "{text}");
+        assert_eq!(err, "no finding has a fix that --fix can apply\n", "{text}");
         assert_eq!(
             (with(&root, "p.yaml"), exit),
             (text.clone(), Exit::Findings)
@@ -203,20 +203,20 @@ fn fix_with_new_finding_is_discarded() {
     };
     let (_, err, _) = only("h.yaml");
     assert!(
-        err.contains("h.yaml: left as it is: there would be ")
+        err.contains("h.yaml: unchanged: the fix would cause ")
             && err.contains("undefined field 'zzzz'"),
         "{err}"
     );
     assert_eq!(with(&root, "h.yaml"), hidden);
     let (_, err, _) = only("a.yaml");
     assert!(
-        err.contains("a.yaml: left as it is: a mend would change more than the value at its place"),
+        err.contains("a.yaml: unchanged: a fix would change more than one value"),
         "{err}"
     );
     assert_eq!(with(&root, "a.yaml"), anchor);
     // Another file is fixed.
     let (_, err, exit) = vap(&[root.to_str().unwrap(), "--fix"]);
-    assert!(err.contains("s.yaml: 1 mend made"), "{err}");
+    assert!(err.contains("s.yaml: 1 fix applied"), "{err}");
     assert_eq!(exit, Exit::Findings);
     assert_eq!(with(&root, "s.yaml"), sound.replace("create", "CREATE"));
     assert_eq!(
@@ -234,7 +234,7 @@ fn fixes_are_independent() {
     let root = directory("fix-some", &[("p.yaml", &text)]);
     let (_, err, exit) = vap(&[root.to_str().unwrap(), "--fix"]);
     assert!(
-        err.contains("p.yaml: 1 mend made, and not all: there would be "),
+        err.contains("p.yaml: 1 fix applied, others skipped: the fix would cause "),
         "{err}"
     );
     assert_eq!(exit, Exit::Findings);
@@ -251,7 +251,7 @@ fn suppressed_findings_are_not_fixed() {
         "--allow",
         "undefined-field",
     ]);
-    assert_eq!(err, "no finding has a mend that --fix can make\n");
+    assert_eq!(err, "no finding has a fix that --fix can apply\n");
     assert_eq!(with(&root, "p.yaml"), text);
 }
 
@@ -294,7 +294,7 @@ fn fix_keeps_links_and_permissions() {
     fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
     symlink(&real, &link).unwrap();
     let (_, err, _) = vap(&[link.to_str().unwrap(), "--fix"]);
-    assert!(err.contains("1 mend made"), "{err}");
+    assert!(err.contains("1 fix applied"), "{err}");
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(with(&root, "real/p.yaml"), text.replace("create", "CREATE"));
     assert_eq!(
@@ -553,7 +553,7 @@ fn read_only_file_is_reported_and_kept() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
     let (_, err, exit) = vap(&[path.to_str().unwrap(), "--fix"]);
     assert!(
-        err.contains("cannot write it: the file is read-only"),
+        err.contains("cannot write the file: the file is read-only"),
         "{err}"
     );
     assert_eq!(exit, Exit::Findings);

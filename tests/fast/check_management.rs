@@ -115,7 +115,7 @@ fn flags_set_the_level_of_a_rule_and_the_exit_status_follows() {
     let (out, _, _) = vap(&[root.to_str().unwrap(), "--allow", "all"]);
     assert_eq!(
         out,
-        "1 policy in 1 file checked for Kubernetes 1.36: nothing found (1 suppressed: 1 by the level of the rule)\n"
+        "1 policy in 1 file checked for Kubernetes 1.36: no findings (1 suppressed: 1 by the level of the rule)\n"
     );
 }
 
@@ -158,7 +158,7 @@ fn invalid_levels_are_usage_errors() {
         ),
         (
             ["--allow", "undefined-field", "--warn", "undefined-field"],
-            "error: `undefined-field` is given two levels, warn and allow; remove one of the two\n",
+            "error: `undefined-field` has two levels, warn and allow; remove one of them\n",
         ),
     ] {
         let (out, err, exit) = vap(&[&["config/samples"], &args[..]].concat());
@@ -339,7 +339,7 @@ fn suppressed_findings_are_counted_and_listed() {
     assert_eq!(
         (out.as_str(), exit),
         (
-            "1 policy in 1 file checked for Kubernetes 1.36: nothing found (1 suppressed: 1 by comments)\n",
+            "1 policy in 1 file checked for Kubernetes 1.36: no findings (1 suppressed: 1 by comments)\n",
             Exit::Clean
         )
     );
@@ -396,7 +396,7 @@ fn configuration_is_found_in_parent_directory() {
     assert_eq!(exit, Exit::WrongUse);
     assert!(
         err.starts_with("error: the paths have different configuration files, ")
-            && err.ends_with("name one with --config, or use --no-config\n"),
+            && err.ends_with("select one with --config, or use --no-config\n"),
         "{err}"
     );
     let (_, err, exit) = vap(&[&path("a"), "--config", &path("none.yaml")]);
@@ -475,7 +475,7 @@ fn baseline_suppresses_old_findings_and_reports_stale_entries() {
     assert_eq!(exit, Exit::Clean);
     assert!(err.ends_with("b.json: 2 findings written\n"), "{err}");
     assert!(
-        out.ends_with("nothing found (2 suppressed: 2 by the baseline)\n"),
+        out.ends_with("no findings (2 suppressed: 2 by the baseline)\n"),
         "{out}"
     );
     let written = fs::read_to_string(baseline).unwrap();

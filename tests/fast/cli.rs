@@ -177,7 +177,7 @@ param-kind-missing.example.com  False  ParamKindNotFound   90s    60m
   TypeChecked=Unknown SchemaUnavailable: no schema
 replica-limit.example.com       True   Ready               30m    60m
 stale.example.com               Stale  Ready               30m    60m
-  stale: the status is of generation 1, the policy is at 3
+  stale: the status is of generation 1, but the policy has generation 3
 untouched.example.com           -      NoStatus            -      60m
   no status from vap-status-controller
 
@@ -197,13 +197,13 @@ NAME                            READY  REASON              COMPILED  TYPECHECKED
 misspelt-field.example.com      False  ExpressionWarnings  -         False        -                 -               9m     60m
   TypeChecked=False ExpressionWarnings: 1 expression has warnings: spec.validations[0].expression
 only-upstream.example.com       -      NoStatus            -         -            -                 -               -      60m
-  no status from vap-status-controller; kube-controller-manager alone has checked types: 1 warning
+  no status from vap-status-controller; only kube-controller-manager has checked types: 1 warning
 param-kind-missing.example.com  False  ParamKindNotFound   True      Unknown      True              False           90s    60m
   ParamsResolved=False ParamKindNotFound: paramKind rules.example.com/v1 ReplicaLimit is not served; with failurePolicy Fail every matching request is denied
   TypeChecked=Unknown SchemaUnavailable: no schema
 replica-limit.example.com       True   Ready               True      True         True              True            30m    60m
 stale.example.com               Stale  Ready               True      True         True              True            30m    60m
-  stale: the status is of generation 1, the policy is at 3
+  stale: the status is of generation 1, but the policy has generation 3
 untouched.example.com           -      NoStatus            -         -            -                 -               -      60m
   no status from vap-status-controller
 
@@ -223,13 +223,13 @@ NAME                            READY  REASON              COMPILED  TYPECHECKED
 misspelt-field.example.com      False  ExpressionWarnings  -         False        -                 -               1         1           Fail           -                                  9m     60m
   TypeChecked=False ExpressionWarnings: 1 expression has warnings: spec.validations[0].expression
 only-upstream.example.com       -      NoStatus            -         -            -                 -               1         1           Fail           -                                  -      60m
-  no status from vap-status-controller; kube-controller-manager alone has checked types: 1 warning
+  no status from vap-status-controller; only kube-controller-manager has checked types: 1 warning
 param-kind-missing.example.com  False  ParamKindNotFound   True      Unknown      True              False           0         1           Fail           rules.example.com/v1 ReplicaLimit  90s    60m
   ParamsResolved=False ParamKindNotFound: paramKind rules.example.com/v1 ReplicaLimit is not served; with failurePolicy Fail every matching request is denied
   TypeChecked=Unknown SchemaUnavailable: no schema
 replica-limit.example.com       True   Ready               True      True         True              True            0         1           Fail           -                                  30m    60m
 stale.example.com               Stale  Ready               True      True         True              True            0         1/3         Fail           -                                  30m    60m
-  stale: the status is of generation 1, the policy is at 3
+  stale: the status is of generation 1, but the policy has generation 3
 untouched.example.com           -      NoStatus            -         -            -                 -               -         1           Fail           -                                  -      60m
   no status from vap-status-controller
 
@@ -428,7 +428,7 @@ fn stale_and_missing_statuses_are_labeled() {
         "{text}"
     );
     assert!(
-        text.contains("\nstale: the status is of generation 1, the policy is at 3\n"),
+        text.contains("\nstale: the status is of generation 1, but the policy has generation 3\n"),
         "{text}"
     );
 

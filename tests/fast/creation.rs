@@ -124,7 +124,7 @@ fn rules_of_definitions_are_decoded_strictly() {
     let rules = |rules: Value| json!({"type": "object", "properties": {"a": {"type": "string"}}, "x-kubernetes-validations": rules});
     let at = "spec.versions[0].schema.openAPIV3Schema.properties[spec].x-kubernetes-validations";
     let wrong = |field: &str, wanted: &str, found: &str| {
-        format!("invalid-object `{at}{field}` must be {wanted}, and is {found}")
+        format!("invalid-object `{at}{field}` must be {wanted}, but is {found}")
     };
     check_schema(
         &rules(
@@ -168,25 +168,25 @@ fn schemas_of_definitions_are_decoded_strictly() {
     check_schema(
         &json!({"type": "object", "properties": [{"a": {"type": "string"}}]}),
         &[&format!(
-            "invalid-object `{spec}.properties` must be an object, and is a list"
+            "invalid-object `{spec}.properties` must be an object, but is a list"
         )],
     );
     check_schema(
         &json!({"type": "string", "maxLength": "3"}),
         &[&format!(
-            "invalid-object `{spec}.maxLength` must be a number, and is a string"
+            "invalid-object `{spec}.maxLength` must be a number, but is a string"
         )],
     );
     check_schema(
         &json!({"type": ["object", "null"]}),
         &[&format!(
-            "invalid-object `{spec}.type` must be a string, and is a list"
+            "invalid-object `{spec}.type` must be a string, but is a list"
         )],
     );
     check_schema(
         &json!({"type": "object", "additionalProperties": "yes"}),
         &[&format!(
-            "invalid-object `{spec}.additionalProperties` must be a boolean, and is a string"
+            "invalid-object `{spec}.additionalProperties` must be a boolean, but is a string"
         )],
     );
     check_schema(
@@ -267,7 +267,7 @@ fn definition_fields_are_checked() {
     );
     check_definition(
         &with("/spec/versions/0/served", json!("yes")),
-        &["invalid-object `spec.versions[0].served` must be a boolean, and is a string"],
+        &["invalid-object `spec.versions[0].served` must be a boolean, but is a string"],
     );
     let mut more = definition(&json!({"type": "object"}));
     let spec = more.pointer_mut("/spec").unwrap().as_object_mut().unwrap();
@@ -317,7 +317,7 @@ fn unserved_versions_are_reported() {
         assert_eq!(reported, [(Severity::Warning, false)], "{kind} {version}");
         let is_told = findings
             .iter()
-            .all(|it| it.message.contains("only where that is switched on"));
+            .all(|it| it.message.contains("only if that version is enabled"));
         assert_eq!(is_told, is_optional, "{kind} {version}: {findings:?}");
         assert!(of(kind, &format!("{group}/v1")).is_empty());
     }
@@ -386,7 +386,7 @@ fn yaml_merge_key_duplicates_are_reported() {
                 .help
                 .as_deref()
                 .unwrap()
-                .contains("kubectl sends the last one")
+                .contains("kubectl silently sends only the last")
     }));
 }
 
@@ -426,7 +426,7 @@ fn foreign_keywords_are_suggested() {
     check_help("object.metadata.name == 'a' OR true", "write `||` for `or`");
     check_help("not has(object.metadata.labels)", "write `!` for `not`");
     check_help("object.metadata.name <> 'a'", "write `!=` for `<>`");
-    check_help("5.0 % 2.0 == 1.0", "`%` takes two values of `int`");
+    check_help("5.0 % 2.0 == 1.0", "`%` accepts two values of type `int`");
     check_help(
         "object.metadata.labels.app-name == 'x'",
         "write `['app-name']`",

@@ -115,14 +115,14 @@ fn standard_input_is_a_file_like_any_other() {
 fn empty_input_is_reported() {
     let empty = run_with(&["-"], b"");
     assert_eq!(code(&empty), 2);
-    assert!(stdout(&empty).contains("error[empty-input]: standard input holds no object"));
+    assert!(stdout(&empty).contains("error[empty-input]: standard input contains no object"));
     let comment = run_with(&["-", "-o", "json"], b"# nothing\n---\n");
     assert_eq!(code(&comment), 2);
     let report: Value = serde_json::from_slice(&comment.stdout).unwrap();
     assert_eq!(report["findings"][0]["rule"], "empty-input");
     let other = run_with(&["-"], b"{apiVersion: v1, kind: Pod, metadata: {name: a}}");
     assert_eq!(code(&other), 2);
-    assert!(stdout(&other).contains("passed over: 1 v1 Pod"));
+    assert!(stdout(&other).contains("skipped: 1 v1 Pod"));
     assert!(stderr(&other).contains("no ValidatingAdmissionPolicy among the input"));
     let other = run(&["tests/support"]);
     assert_eq!(code(&other), 0);

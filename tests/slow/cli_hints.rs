@@ -91,13 +91,13 @@ fn boolean_yaml_keys_are_reported() {
     let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     says(
         &["test", POLICY, &file("probe.yaml")],
-        &["metadata.true: unknown field; kubectl reads the key `y` as the boolean true"],
+        &["metadata.true: unknown field; kubectl parses the key `y` as the boolean true"],
     );
     says(
         &["check", &file("policy.yaml")],
         &[
-            "kubectl reads the key `on` as the boolean true",
-            "write 'on' in quotation marks",
+            "kubectl parses the key `on` as the boolean true",
+            "quote it, as in 'on'",
         ],
     );
 }

@@ -67,7 +67,7 @@ fn complete_set_is_loaded() {
 #[test]
 fn invalid_sets_are_reported() {
     let plain = POLICY.replace("a.static.k8s.io", "a");
-    check(&[("a.yaml", &plain)], &["ends in `.static.k8s.io`"]);
+    check(&[("a.yaml", &plain)], &["end in `.static.k8s.io`"]);
     check(
         &[("b.yaml", BINDING)],
         &["the policy `a.static.k8s.io` is not in the directory"],
@@ -76,27 +76,27 @@ fn invalid_sets_are_reported() {
         "  matchConstraints",
         "  paramKind: {apiVersion: v1, kind: ConfigMap}\n  matchConstraints",
     );
-    check(&[("a.yaml", &params)], &["has no paramKind"]);
+    check(&[("a.yaml", &params)], &["must not have a paramKind"]);
     let reference = format!("{BINDING}  paramRef: {{name: a, parameterNotFoundAction: Deny}}\n");
     check(
         &[("a.yaml", POLICY), ("b.yaml", &reference)],
-        &["has no paramRef"],
+        &["must not have a paramRef"],
     );
     let other = BINDING.replace("policyName: a.static.k8s.io", "policyName: a");
     check(
         &[("a.yaml", POLICY), ("b.yaml", &other)],
-        &["binds static policies"],
+        &["must bind a static policy"],
     );
-    check(&[("a.yaml", POLICY), ("c.yaml", POLICY)], &["too"]);
+    check(&[("a.yaml", POLICY), ("c.yaml", POLICY)], &["is also used in"]);
     let old = POLICY.replace("k8s.io/v1\n", "k8s.io/v1beta1\n");
     check(
         &[("a.yaml", &old)],
-        &["read as admissionregistration.k8s.io/v1 only"],
+        &["must be admissionregistration.k8s.io/v1"],
     );
     let config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
     check(
         &[("a.yaml", POLICY), ("c.yaml", config)],
-        &["v1 ConfigMap is no policy"],
+        &["v1 ConfigMap is neither a policy"],
     );
     check(
         &[("a.yaml", POLICY), ("sub/b.yaml", BINDING)],
