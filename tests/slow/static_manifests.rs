@@ -87,7 +87,10 @@ fn invalid_sets_are_reported() {
         &[("a.yaml", POLICY), ("b.yaml", &other)],
         &["must bind a static policy"],
     );
-    check(&[("a.yaml", POLICY), ("c.yaml", POLICY)], &["is also used in"]);
+    check(
+        &[("a.yaml", POLICY), ("c.yaml", POLICY)],
+        &["is also used in"],
+    );
     let old = POLICY.replace("k8s.io/v1\n", "k8s.io/v1beta1\n");
     check(
         &[("a.yaml", &old)],

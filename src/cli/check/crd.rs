@@ -75,17 +75,17 @@ fn faults(crd: &Object<Crd>) -> Vec<Finding> {
     let of_schemas = of_schemas.iter().map(|error| schema_finding(crd, error));
     // Reports one finding per place: the shape error of a value that cannot be decoded, the schema error of a keyword
     // that is unknown.
-    let is_told = |finding: &Finding| {
+    let is_reported = |finding: &Finding| {
         let of_shape = shape.iter().filter(|it| it.rule == Rule::InvalidObject);
         let mut places = of_shape.map(|it| it.location.place);
         places.any(|place| place == finding.location.place)
     };
-    let mut findings: Vec<Finding> = of_schemas.filter(|finding| !is_told(finding)).collect();
-    let known: Vec<_> = findings
+    let mut findings: Vec<Finding> = of_schemas.filter(|finding| !is_reported(finding)).collect();
+    let places: Vec<_> = findings
         .iter()
         .map(|finding| finding.location.place)
         .collect();
-    let is_new = |finding: &Finding| !known.contains(&finding.location.place);
+    let is_new = |finding: &Finding| !places.contains(&finding.location.place);
     findings.extend(shape.into_iter().filter(is_new));
     findings.extend(
         definition_errors(definition)

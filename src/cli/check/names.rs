@@ -19,27 +19,27 @@ pub(super) fn duplicates(input: &Input, crds: &[&Object<Crd>]) -> Vec<Finding> {
     let policies: Vec<_> = input.policies.iter().collect();
     let bindings: Vec<_> = input.bindings.iter().collect();
     let of_two = "`kubectl create` rejects the second, and `kubectl apply` keeps the last";
-    given_twice("policy", of_two, &policies, &mut findings);
-    given_twice("binding", of_two, &bindings, &mut findings);
+    duplicate_names("policy", of_two, &policies, &mut findings);
+    duplicate_names("binding", of_two, &bindings, &mut findings);
     let policies = input.mutating_policies.iter();
     let policies: Vec<_> = policies.map(|policy| &policy.shared).collect();
     let bindings: Vec<_> = input.mutating_bindings.iter().collect();
-    given_twice("mutating policy", of_two, &policies, &mut findings);
-    given_twice("mutating binding", of_two, &bindings, &mut findings);
+    duplicate_names("mutating policy", of_two, &policies, &mut findings);
+    duplicate_names("mutating binding", of_two, &bindings, &mut findings);
     let of_crds = "the schemas of the first are used";
-    given_twice("CustomResourceDefinition", of_crds, crds, &mut findings);
+    duplicate_names("CustomResourceDefinition", of_crds, crds, &mut findings);
     findings
 }
 
 /// Adds findings about objects with the name of an earlier object, unless the two are equal.
-fn given_twice<T>(noun: &str, help: &str, objects: &[&Object<T>], findings: &mut Vec<Finding>) {
-    let mut known: BTreeMap<&str, &Object<T>> = BTreeMap::new();
+fn duplicate_names<T>(noun: &str, help: &str, objects: &[&Object<T>], findings: &mut Vec<Finding>) {
+    let mut by_name: BTreeMap<&str, &Object<T>> = BTreeMap::new();
     for object in objects.iter().copied() {
         let Some(name) = object.name().filter(|name| !name.is_empty()) else {
             continue;
         };
-        let Some(first) = known.get(name) else {
-            known.insert(name, object);
+        let Some(first) = by_name.get(name) else {
+            by_name.insert(name, object);
             continue;
         };
         // The same file may be passed twice, or through a link.

@@ -366,8 +366,8 @@ impl CheckReport {
         }
         for policy in all_policies.iter().copied() {
             let name = policy.value.metadata.name.as_deref().unwrap_or_default();
-            let is_known = !bound.is_empty() && !is_live || facts.has_bindings;
-            if is_known && !bound.contains(name) {
+            let has_all = !bound.is_empty() && !is_live || facts.has_bindings;
+            if has_all && !bound.contains(name) {
                 let place = if is_live { "cluster" } else { "input" };
                 let message = format!("no binding in the {place} refers to the policy `{name}`");
                 let place = policy.place();

@@ -39,9 +39,9 @@ pub fn check(
                  offset,
                  call,
              }| {
-                let what = if call.is_macro { "macro" } else { "function" };
+                let noun = if call.is_macro { "macro" } else { "function" };
                 let message = format!(
-                    "Kubernetes {version} does not have the {what} `{}`",
+                    "Kubernetes {version} does not have the {noun} `{}`",
                     call.name
                 );
                 let mut expressions = compiled.expressions().iter();

@@ -22,17 +22,17 @@ pub(super) fn resolved(kubeconfig: Kubeconfig, flags: &Connection) -> Result<Kub
     let mut context = match flags.context.clone().or(current) {
         Some(name) => {
             let mut contexts = kubeconfig.contexts.into_iter();
-            let found = contexts.find(|of| of.name == name);
-            let found = found.and_then(|of| of.context);
-            found.ok_or_else(|| describe(KubeconfigError::LoadContext(name)))?
+            let named = contexts.find(|of| of.name == name);
+            let named = named.and_then(|of| of.context);
+            named.ok_or_else(|| describe(KubeconfigError::LoadContext(name)))?
         }
         None if flags.server.is_some() || flags.cluster.is_some() => Context::default(),
         None => return Err(describe(KubeconfigError::CurrentContextNotSet)),
     };
 
     let name = flags.cluster.as_ref().unwrap_or(&context.cluster);
-    let found = kubeconfig.clusters.into_iter().find(|of| of.name == *name);
-    let mut cluster = match found.and_then(|of| of.cluster) {
+    let named = kubeconfig.clusters.into_iter().find(|of| of.name == *name);
+    let mut cluster = match named.and_then(|of| of.cluster) {
         Some(cluster) => cluster,
         None if flags.cluster.is_none() && flags.server.is_some() => Cluster::default(),
         None => {
@@ -45,8 +45,8 @@ pub(super) fn resolved(kubeconfig: Kubeconfig, flags: &Connection) -> Result<Kub
 
     let name = flags.user.as_ref().or(context.user.as_ref());
     let mut users = kubeconfig.auth_infos.into_iter();
-    let found = users.find(|of| Some(&of.name) == name);
-    let mut user = match (found.and_then(|of| of.auth_info), &flags.user) {
+    let named = users.find(|of| Some(&of.name) == name);
+    let mut user = match (named.and_then(|of| of.auth_info), &flags.user) {
         (Some(user), _) => user,
         (None, Some(name)) => return Err(format!("no user `{name}`")),
         (None, None) => AuthInfo::default(),

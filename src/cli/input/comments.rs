@@ -32,10 +32,10 @@ pub struct Comment {
 /// Returns the directive comments of a file.
 #[must_use]
 pub fn comments(source: &Arc<SourceText>) -> Vec<Comment> {
-    let mut found = Vec::new();
+    let mut directives = Vec::new();
     // Fast path: few files have directive comments.
     if !source.text().contains(MARK) {
-        return found;
+        return directives;
     }
     // Comments before `---` apply to the next document, unless they follow one.
     let mut open = 0;
@@ -45,14 +45,14 @@ pub fn comments(source: &Arc<SourceText>) -> Vec<Comment> {
         let line = |at: usize| source.place(bytes.start + at).line;
         let whole = line(0)..=line(text.trim_end().len());
         if has_document {
-            for comment in found.iter_mut().skip(open) {
+            for comment in directives.iter_mut().skip(open) {
                 let comment: &mut Comment = comment;
                 comment.lines = whole.clone();
             }
         }
         for comment in of_document {
-            if found.len() > MAX_COMMENTS {
-                return found;
+            if directives.len() > MAX_COMMENTS {
+                return directives;
             }
             let raw = text.get(comment.span.clone()).unwrap_or_default();
             let lines = match &comment.about {
@@ -61,7 +61,7 @@ pub fn comments(source: &Arc<SourceText>) -> Vec<Comment> {
                 #[expect(clippy::reversed_empty_ranges, reason = "no lines")]
                 About::Document | About::Nothing => 1..=0,
             };
-            found.push(Comment {
+            directives.push(Comment {
                 source: Arc::clone(source),
                 place: source.place(bytes.start + comment.span.start),
                 length: raw.chars().count(),
@@ -70,10 +70,10 @@ pub fn comments(source: &Arc<SourceText>) -> Vec<Comment> {
             });
         }
         if has_document {
-            open = found.len();
+            open = directives.len();
         }
     }
-    found
+    directives
 }
 
 #[cfg(test)]
@@ -83,12 +83,12 @@ mod tests {
     #[track_caller]
     fn check(text: &str, wanted: &[(&str, usize, RangeInclusive<usize>)]) {
         let source = Arc::new(SourceText::new("f".to_owned(), text.to_owned()));
-        let found = comments(&source);
-        let found: Vec<_> = found
+        let directives = comments(&source);
+        let directives: Vec<_> = directives
             .iter()
             .map(|it| (it.words.as_str(), it.place.line, it.lines.clone()))
             .collect();
-        assert_eq!(found, wanted, "{text}");
+        assert_eq!(directives, wanted, "{text}");
     }
 
     #[test]

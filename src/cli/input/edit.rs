@@ -317,11 +317,11 @@ mod tests {
 
     fn object(text: &str) -> Object<()> {
         let source = Arc::new(SourceText::new("f".to_owned(), text.to_owned()));
-        let mut found = Vec::new();
+        let mut documents_read = Vec::new();
         documents(&source, &mut Copies::default(), &mut |it| {
-            found.extend(it.ok());
+            documents_read.extend(it.ok());
         });
-        Object::new(found.pop().unwrap(), &source, ())
+        Object::new(documents_read.pop().unwrap(), &source, ())
     }
 
     /// Checks the text of a file after the value of `a` is replaced with `new`.
@@ -331,8 +331,8 @@ mod tests {
         let node = object.document.node.get("a").unwrap();
         let edit = object.document.edit_value(&object.source, node, new);
         let edit = edit.filter(Edit::changes_one_value);
-        let found = edit.and_then(|edit| edit.applied());
-        assert_eq!(found.as_deref(), wanted);
+        let edited = edit.and_then(|edit| edit.applied());
+        assert_eq!(edited.as_deref(), wanted);
     }
 
     #[test]
@@ -373,8 +373,8 @@ mod tests {
         let part = start..start + wrong.chars().count();
         let edit = object.edit_text("a", part, right);
         let edit = edit.filter(Edit::changes_one_value);
-        let found = edit.and_then(|edit| edit.applied());
-        assert_eq!(found.as_deref(), wanted);
+        let edited = edit.and_then(|edit| edit.applied());
+        assert_eq!(edited.as_deref(), wanted);
     }
 
     #[test]

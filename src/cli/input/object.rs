@@ -294,7 +294,7 @@ pub fn values(text: &str) -> Vec<Result<Value, Problem>> {
     let mut pieces = pieces(source.text(), source.has_byte_order_mark())
         .into_iter()
         .peekable();
-    let mut found = Vec::new();
+    let mut results = Vec::new();
     while let Some(piece) = pieces.next() {
         // kubectl loses the document before an invalid separator line.
         let is_lost = match (&piece, pieces.peek()) {
@@ -303,10 +303,10 @@ pub fn values(text: &str) -> Vec<Result<Value, Problem>> {
         };
         if !is_lost {
             let (read, _) = read(&source, piece, &mut copies);
-            found.extend(read.transpose());
+            results.extend(read.transpose());
         }
     }
-    found
+    results
         .into_iter()
         .map(|read| read.map(|node| node.to_json()))
         .collect()
@@ -394,19 +394,19 @@ enum Piece {
 ///
 /// A text that begins with `{` is a sequence of JSON documents, which YAML may follow.
 fn pieces(text: &str, has_byte_order_mark: bool) -> Vec<Result<Piece, usize>> {
-    let mut found = Vec::new();
+    let mut pieces = Vec::new();
     let mut start = 0;
     if !has_byte_order_mark && text.trim_start().starts_with('{') {
         loop {
             match json::read(text, start) {
-                Ok(None) => return found,
+                Ok(None) => return pieces,
                 Ok(Some((_, end))) => {
-                    found.push(Ok(Piece::Json(Ok(start))));
+                    pieces.push(Ok(Piece::Json(Ok(start))));
                     start = end;
                 }
-                Err(error) if found.len() > 1 => {
-                    found.push(Ok(Piece::Json(Err(error))));
-                    return found;
+                Err(error) if pieces.len() > 1 => {
+                    pieces.push(Ok(Piece::Json(Err(error))));
+                    return pieces;
                 }
                 Err(error) => match yaml_after_json(text, start) {
                     Some(next) => {
@@ -414,16 +414,16 @@ fn pieces(text: &str, has_byte_order_mark: bool) -> Vec<Result<Piece, usize>> {
                         break;
                     }
                     None => {
-                        found.push(Ok(Piece::Json(Err(error))));
-                        return found;
+                        pieces.push(Ok(Piece::Json(Err(error))));
+                        return pieces;
                     }
                 },
             }
         }
     }
     let yaml = yaml_pieces(text, start, has_byte_order_mark);
-    found.extend(yaml.into_iter().map(|piece| piece.map(Piece::Yaml)));
-    found
+    pieces.extend(yaml.into_iter().map(|piece| piece.map(Piece::Yaml)));
+    pieces
 }
 
 /// Returns the start of YAML after JSON documents or in their place, after white space and the first line break.
@@ -456,7 +456,7 @@ fn yaml_pieces(
     start: usize,
     has_byte_order_mark: bool,
 ) -> Vec<Result<Range<usize>, usize>> {
-    let mut found = Vec::new();
+    let mut pieces = Vec::new();
     let mut begun = start;
     let mut at = start;
     for line in text.get(start..).unwrap_or_default().split_inclusive('\n') {
@@ -466,20 +466,20 @@ fn yaml_pieces(
             let rest = rest.trim();
             let is_wrong = !rest.is_empty() && !rest.starts_with('#');
             if begun < at {
-                found.push(Ok(begun..at));
+                pieces.push(Ok(begun..at));
                 begun = next;
             }
             if is_wrong {
-                found.push(Err(at));
+                pieces.push(Err(at));
                 begun = next;
             }
         }
         at = next;
     }
     if begun < at {
-        found.push(Ok(begun..at));
+        pieces.push(Ok(begun..at));
     }
-    found
+    pieces
 }
 
 /// Returns the items of a list and of nested lists, or else the document itself.
@@ -516,9 +516,9 @@ mod tests {
 
     fn read_all(text: &str) -> Vec<Result<Document, Problem>> {
         let source = Arc::new(SourceText::new("f.yaml".to_owned(), text.to_owned()));
-        let mut found = Vec::new();
-        documents(&source, &mut Copies::default(), &mut |it| found.push(it));
-        found
+        let mut results = Vec::new();
+        documents(&source, &mut Copies::default(), &mut |it| results.push(it));
+        results
     }
 
     #[test]

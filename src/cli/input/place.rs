@@ -122,8 +122,8 @@ impl SourceText {
         let rest = self.text.as_bytes().get(block * BLOCK..);
         let mut starts = rest.unwrap_or_default().iter().enumerate();
         let mut starts = starts.by_ref().filter(|(_, byte)| is_start(**byte));
-        let found = starts.nth(n - n_before.min(n));
-        found.map_or(self.text.len(), |(at, _)| block * BLOCK + at)
+        let start = starts.nth(n - n_before.min(n));
+        start.map_or(self.text.len(), |(at, _)| block * BLOCK + at)
     }
 
     /// Returns up to `max` code points of the line `line`, from 1, starting at the code point `skipped`.
@@ -193,7 +193,7 @@ mod tests {
         };
         let value = value.as_str().unwrap();
         let raw = yaml.get(node.span.clone()).unwrap();
-        let mut found = String::new();
+        let mut characters = String::new();
         let bytes = locate(yaml, &node.span, *style, value);
         assert_eq!(
             bytes.len(),
@@ -202,10 +202,10 @@ mod tests {
         );
         for (character, byte) in value.chars().zip(bytes.iter().copied()) {
             if !character.is_whitespace() {
-                found.extend(raw.get(byte..).unwrap().chars().next());
+                characters.extend(raw.get(byte..).unwrap().chars().next());
             }
         }
-        assert_eq!(found, marked, "{raw:?}");
+        assert_eq!(characters, marked, "{raw:?}");
         assert!(*bytes.last().unwrap() <= raw.len(), "{raw:?}");
     }
 

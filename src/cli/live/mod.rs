@@ -141,7 +141,7 @@ pub(super) struct ClusterData {
 
 /// Reads policies, bindings and other objects of a cluster into `input`, and the APIs that the input needs.
 ///
-/// It reads the policies of `selection`, if there is one, the bindings of all policies, and the objects of `wider`.
+/// It reads the policies of `selection`, if there is one, the bindings of all policies, and the objects of `scope`.
 ///
 /// # Errors
 /// Returns an error if the cluster cannot be reached, or has none of the named policies.
@@ -187,7 +187,7 @@ pub(super) async fn read(
         file_counts,
         has_bindings,
         other_mutating: others.other_policies,
-        has_mutating_bindings: others.is_known,
+        has_mutating_bindings: others.is_complete,
         gaps,
     };
     Ok((cluster, served))

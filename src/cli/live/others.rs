@@ -40,7 +40,7 @@ pub(super) struct Others {
     /// The names of the mutating policies of the cluster.
     pub(super) other_policies: BTreeSet<String>,
     /// True if all mutating policies of the cluster, and all bindings of those in the input, were read.
-    pub(super) is_known: bool,
+    pub(super) is_complete: bool,
 }
 
 /// Adds the objects of `selection` and the bindings of mutating policies to `input`.
@@ -135,7 +135,7 @@ impl Reading<'_> {
         let own: BTreeSet<String> = own.filter_map(|it| it.name().map(str::to_owned)).collect();
         let bindings = (GROUP, "mutatingadmissionpolicybindings");
         let bindings = self.list(bindings, None).await;
-        let is_known = all.is_some() && bindings.is_some();
+        let is_complete = all.is_some() && bindings.is_some();
         let is_all = selection.is_some_and(Selection::is_all);
         for binding in bindings.into_iter().flatten() {
             let policy = binding.pointer("/spec/policyName").and_then(Value::as_str);
@@ -148,7 +148,7 @@ impl Reading<'_> {
         let all = all.iter().flatten().map(objects::name);
         Others {
             other_policies: all.map(str::to_owned).collect(),
-            is_known,
+            is_complete,
         }
     }
 
@@ -163,8 +163,8 @@ impl Reading<'_> {
         let resources = self.mapper.resources.iter();
         let of_name = resources.filter(|it| it.gvr.group == group && it.gvr.resource == plural);
         let rank = |it: &&ApiResource| VERSIONS.iter().position(|of| *of == it.gvr.version);
-        let known = of_name.filter(|it| rank(it).is_some());
-        let Some(resource) = known.min_by_key(rank) else {
+        let supported = of_name.filter(|it| rank(it).is_some());
+        let Some(resource) = supported.min_by_key(rank) else {
             return Some(Vec::new());
         };
         match list_resource(self.connected, resource, selector).await {

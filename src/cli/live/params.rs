@@ -170,7 +170,7 @@ async fn params(
     resource: &ApiResource,
     gaps: &mut Vec<Gap>,
 ) -> ParamsState {
-    let mut found = BTreeSet::new();
+    let mut existing = BTreeSet::new();
     let mut n_references = 0;
     for binding in bindings {
         if binding.spec.param_ref.is_none() {
@@ -179,7 +179,7 @@ async fn params(
         n_references += 1;
         match has_params(connected, binding, resource).await {
             Ok(true) => {
-                found.insert(binding.metadata.name.clone());
+                existing.insert(binding.metadata.name.clone());
             }
             Ok(false) => {}
             Err(error) => {
@@ -202,7 +202,7 @@ async fn params(
     }
     let bindings = bindings.iter().copied();
     ParamsState::examine(bindings, resource, |binding, _| {
-        found.contains(&binding.metadata.name)
+        existing.contains(&binding.metadata.name)
     })
 }
 

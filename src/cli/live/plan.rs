@@ -89,7 +89,7 @@ mod tests {
         let Command::Check(args) = &args.command else {
             panic!("{args:?}")
         };
-        let found = match Plan::from_args(args) {
+        let actual = match Plan::from_args(args) {
             Err(error) => format!("error: {error}"),
             Ok(plan) => {
                 let paths: Vec<_> = plan
@@ -102,7 +102,7 @@ mod tests {
                 format!("{} {place} {selection:?}", paths.join(" "))
             }
         };
-        assert!(found.starts_with(expect), "{arguments}: {found}");
+        assert!(actual.starts_with(expect), "{arguments}: {actual}");
     }
 
     #[test]
