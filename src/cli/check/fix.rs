@@ -84,13 +84,13 @@ pub(in crate::cli) fn fix(
     if candidates.is_empty() {
         return Ok(report);
     }
-    let mut fixing = Fixing {
+    let mut fixer = Fixer {
         options,
         settings,
         before: &report.findings,
         tries_left: MAX_TRIES,
     };
-    let (candidates, after) = fixing.all(candidates)?;
+    let (candidates, after) = fixer.all(candidates)?;
     let (mut is_written, mut has_failed) = (false, false);
     let mut fixes = Vec::new();
     for mut candidate in candidates {
@@ -194,7 +194,7 @@ fn is_same(a: &Edit, b: &Edit) -> bool {
     a.bytes == b.bytes && a.text == b.text && a.source.name == b.source.name
 }
 
-struct Fixing<'a> {
+struct Fixer<'a> {
     options: &'a Options,
     settings: &'a Settings,
     /// The findings before any fix.
@@ -213,7 +213,7 @@ struct Objection {
 /// The report after the fixes, or the objections to them.
 type Attempt = Result<CheckReport, Vec<Objection>>;
 
-impl Fixing<'_> {
+impl Fixer<'_> {
     /// Reduces the fixes of the files to those that succeed. Returns these and the new report.
     fn all(
         &mut self,

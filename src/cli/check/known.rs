@@ -11,7 +11,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 
 use serde_json::Value;
 
-use crate::cli::live::{Bound, Served};
+use crate::cli::live::{PolicyBindings, Served};
 use crate::policy;
 use crate::policy::admission::mutation::{KindsOf, KnownTypes};
 use crate::policy::matching;
@@ -234,7 +234,7 @@ impl Known {
         unknown.into_iter().map(reason).collect()
     }
 
-    fn bound(&self, policy: &ValidatingAdmissionPolicy) -> Option<&Bound> {
+    fn bound(&self, policy: &ValidatingAdmissionPolicy) -> Option<&PolicyBindings> {
         let name = policy.metadata.name.as_deref()?;
         self.cluster.as_ref()?.bound.get(name)
     }

@@ -17,7 +17,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use serde_json::Value;
 
 use self::objects::{Kind, Listed};
-pub(super) use self::params::Bound;
+pub(super) use self::params::PolicyBindings;
 pub(super) use self::plan::Plan;
 pub(super) use self::schemas::{Served, with_crds};
 use super::connection::Connected;

@@ -53,7 +53,7 @@ pub(super) async fn read(
     mapper: &RestMapper,
     gaps: &mut Vec<Gap>,
 ) -> Others {
-    let mut reading = Reading {
+    let mut reader = Reader {
         connected,
         mapper,
         gaps,
@@ -61,11 +61,11 @@ pub(super) async fn read(
     // The names of a selection are those of validating policies.
     let selection = selection.filter(|selection| selection.names.is_empty());
     let selector = selection.and_then(|selection| selection.selector.as_deref());
-    let others = reading.mutating(selection, selector, input).await;
+    let others = reader.mutating(selection, selector, input).await;
     if selection.is_some() {
         for sort in ["validating", "mutating"] {
             let plural = format!("{sort}webhookconfigurations");
-            let listed = reading.list((GROUP, &plural), selector).await;
+            let listed = reader.list((GROUP, &plural), selector).await;
             let own = names(input.webhooks.iter().map(|it| (it.kind(), it.name())));
             for object in listed.into_iter().flatten() {
                 let kind = object.get("kind").and_then(Value::as_str);
@@ -76,7 +76,7 @@ pub(super) async fn read(
             }
         }
         let resource = (CRD_GROUP, "customresourcedefinitions");
-        let listed = reading.list(resource, selector).await;
+        let listed = reader.list(resource, selector).await;
         let own = names(input.crds.iter().map(|it| (it.kind(), it.name())));
         let own: BTreeSet<&String> = own.iter().map(|(_, name)| name).collect();
         for object in listed.into_iter().flatten() {
@@ -97,13 +97,13 @@ fn names<'a>(
     named.collect()
 }
 
-struct Reading<'a> {
+struct Reader<'a> {
     connected: &'a Connected,
     mapper: &'a RestMapper,
     gaps: &'a mut Vec<Gap>,
 }
 
-impl Reading<'_> {
+impl Reader<'_> {
     /// Adds mutating policies and bindings.
     async fn mutating(
         &mut self,

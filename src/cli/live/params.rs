@@ -20,7 +20,7 @@ use crate::status::compute::{NotServed, ParamsState};
 
 /// The bindings and params of a policy in a cluster.
 #[derive(Clone, Debug)]
-pub(in crate::cli) struct Bound {
+pub(in crate::cli) struct PolicyBindings {
     /// The state of the bindings.
     pub(in crate::cli) bindings: BindingsState,
     /// The state of the params to which they refer.
@@ -34,7 +34,7 @@ pub(super) async fn bound(
     has_bindings: bool,
     mapper: &RestMapper,
     gaps: &mut Vec<Gap>,
-) -> BTreeMap<String, Bound> {
+) -> BTreeMap<String, PolicyBindings> {
     let mut of_policy: BTreeMap<&str, Vec<&ValidatingAdmissionPolicyBinding>> = BTreeMap::new();
     for binding in &input.bindings {
         let name = binding.value.spec.policy_name.as_str();
@@ -44,7 +44,7 @@ pub(super) async fn bound(
     for policy in &input.policies {
         let Some(name) = policy.name() else { continue };
         if !has_bindings {
-            let unknown = Bound {
+            let unknown = PolicyBindings {
                 bindings: BindingsState::Unread,
                 params: ParamsState::BindingsNotPermitted,
             };
@@ -61,7 +61,7 @@ pub(super) async fn bound(
         };
         let bindings = bindings.iter().copied();
         let bindings = BindingsState::of(bindings, kind.is_some(), resource);
-        all.insert(name.to_owned(), Bound { bindings, params });
+        all.insert(name.to_owned(), PolicyBindings { bindings, params });
     }
     all
 }

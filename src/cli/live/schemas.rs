@@ -6,7 +6,7 @@ use futures::StreamExt as _;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::Value;
 
-use super::{Bound, CONCURRENCY, Gap, one_line};
+use super::{CONCURRENCY, Gap, PolicyBindings, one_line};
 use crate::cel::decls::Version;
 use crate::cli::connection::Connected;
 use crate::cli::error::CliError;
@@ -31,7 +31,7 @@ pub(in crate::cli) struct Served {
     /// The resources.
     pub(in crate::cli) mapper: RestMapper,
     /// The bindings and params of the policies of the input, by the name of the policy.
-    pub(in crate::cli) bound: BTreeMap<String, Bound>,
+    pub(in crate::cli) bound: BTreeMap<String, PolicyBindings>,
     /// The reasons for which paramKinds that a CRD of the cluster defines are not served.
     pub(in crate::cli) unserved: BTreeMap<Gvk, NotServed>,
     /// The parsed schemas.
