@@ -12,7 +12,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::decide::Item;
-use crate::cli::input::files::{ReadFile, Reading, read_all};
+use crate::cli::input::files::{ReadFile, ReadOptions, read_all};
 use crate::cli::input::object::documents;
 use crate::cli::input::{Place, SourceText};
 
@@ -36,7 +36,7 @@ pub(in crate::cli) fn read(
 ) -> usize {
     let mut copies = Copies::default();
     let mut n_passed_over = 0;
-    read_all(paths, stdin, &Reading::default(), &mut |file| {
+    read_all(paths, stdin, &ReadOptions::default(), &mut |file| {
         n_passed_over += of_file(file, &mut copies, each);
     });
     n_passed_over

@@ -48,7 +48,7 @@ use crate::library::version::LATEST;
 use crate::policy::analysis::Profile;
 use crate::schema::SchemaError;
 
-use super::input::files::Reading;
+use super::input::files::ReadOptions;
 use super::input::{Input, KindFilter, Object};
 use super::live::{ClusterData, FileCounts, Served};
 use super::parallel;
@@ -100,7 +100,7 @@ pub(super) fn run_beside<E: From<SchemaError>>(
     stdin: &mut dyn Read,
     ask: impl FnOnce(&mut Input, &Input) -> Result<Option<(ClusterData, Served)>, E>,
 ) -> Result<CheckReport, E> {
-    let reading = Reading {
+    let read_options = ReadOptions {
         is_excluded: &|path| settings.exclude.has(path),
         text_of: &|path| {
             let has_some = !settings.texts.is_empty();
@@ -110,11 +110,11 @@ pub(super) fn run_beside<E: From<SchemaError>>(
     };
     let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
     let (mut input, crds) = if options.crds.iter().any(is_stdin) {
-        let input = Input::load_with(&options.paths, KindFilter::Policies, stdin, &reading);
+        let input = Input::load_with(&options.paths, KindFilter::Policies, stdin, &read_options);
         (input, Input::load(&options.crds, KindFilter::Crds, stdin))
     } else {
         parallel::both(
-            || Input::load_with(&options.paths, KindFilter::Policies, stdin, &reading),
+            || Input::load_with(&options.paths, KindFilter::Policies, stdin, &read_options),
             || Input::load(&options.crds, KindFilter::Crds, &mut std::io::empty()),
         )
     };

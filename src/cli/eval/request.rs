@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::args::EvalArgs;
 use crate::cli::error::CliError;
-use crate::cli::input::files::{Reading, read_all};
+use crate::cli::input::files::{ReadOptions, read_all};
 use crate::cli::input::values;
 use crate::cli::test::expand;
 use crate::probe::api::{Request, Resource};
@@ -167,7 +167,7 @@ fn document(path: &Path, stdin: &mut dyn Read) -> Result<Value, CliError> {
     read_all(
         slice::from_ref(&path_buf),
         stdin,
-        &Reading::default(),
+        &ReadOptions::default(),
         &mut |file| texts.push(file.text),
     );
     let text = texts.pop().unwrap_or_else(|| Err("is not read".to_owned()));

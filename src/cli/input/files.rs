@@ -32,14 +32,14 @@ pub struct ReadFile {
 
 /// Options of reading paths.
 #[derive(Clone, Copy)]
-pub struct Reading<'a> {
+pub struct ReadOptions<'a> {
     /// Returns true if a file or directory is excluded.
     pub is_excluded: &'a dyn Fn(&Path) -> bool,
     /// Returns the text that replaces the contents of a file, if there is one.
     pub text_of: &'a dyn Fn(&Path) -> Option<String>,
 }
 
-impl Default for Reading<'_> {
+impl Default for ReadOptions<'_> {
     fn default() -> Self {
         Self {
             is_excluded: &|_| false,
@@ -48,9 +48,9 @@ impl Default for Reading<'_> {
     }
 }
 
-impl std::fmt::Debug for Reading<'_> {
+impl std::fmt::Debug for ReadOptions<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reading").finish_non_exhaustive()
+        f.debug_struct("ReadOptions").finish_non_exhaustive()
     }
 }
 
@@ -63,7 +63,7 @@ impl std::fmt::Debug for Reading<'_> {
 pub fn read_all(
     paths: &[PathBuf],
     stdin: &mut dyn Read,
-    reading: &Reading<'_>,
+    options: &ReadOptions<'_>,
     each: &mut dyn FnMut(ReadFile),
 ) -> usize {
     let mut n_excluded = 0;
@@ -74,15 +74,15 @@ pub fn read_all(
                 is_given: true,
                 text: read(stdin),
             });
-        } else if (reading.is_excluded)(path) {
+        } else if (options.is_excluded)(path) {
             n_excluded += 1;
         } else if path.is_dir() {
-            n_excluded += walk(path, reading, each);
+            n_excluded += walk(path, options, each);
         } else {
             each(ReadFile {
                 name: path.display().to_string(),
                 is_given: true,
-                text: text_of(path, reading),
+                text: text_of(path, options),
             });
         }
     }
@@ -90,11 +90,11 @@ pub fn read_all(
 }
 
 /// Reads the files in the directory `root`. Returns the number of excluded files and directories.
-fn walk(root: &Path, reading: &Reading<'_>, each: &mut dyn FnMut(ReadFile)) -> usize {
+fn walk(root: &Path, options: &ReadOptions<'_>, each: &mut dyn FnMut(ReadFile)) -> usize {
     let mut n_excluded = 0;
     let mut open_paths = vec![root.to_owned()];
     while let Some(path) = open_paths.pop() {
-        if path != root && (reading.is_excluded)(&path) {
+        if path != root && (options.is_excluded)(&path) {
             n_excluded += 1;
             continue;
         }
@@ -106,7 +106,7 @@ fn walk(root: &Path, reading: &Reading<'_>, each: &mut dyn FnMut(ReadFile)) -> u
             // other entries, such as sockets, could block.
             let text = match fs::metadata(&path) {
                 Ok(metadata) if !metadata.is_file() => continue,
-                Ok(_) => text_of(&path, reading),
+                Ok(_) => text_of(&path, options),
                 Err(error) => Err(reason(&error)),
             };
             each(ReadFile {
@@ -154,8 +154,8 @@ fn names(directory: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Returns the text of a file, or its replacement.
-fn text_of(path: &Path, reading: &Reading<'_>) -> Result<String, String> {
-    match (reading.text_of)(path) {
+fn text_of(path: &Path, options: &ReadOptions<'_>) -> Result<String, String> {
+    match (options.text_of)(path) {
         Some(text) => Ok(text),
         None => open(path).and_then(|mut file| read(&mut file)),
     }

@@ -26,7 +26,7 @@ use crate::schema::{Crd, GroupVersion, Gvk};
 
 use comments::Comment;
 use edit::Edit;
-use files::{ReadFile, Reading};
+use files::{ReadFile, ReadOptions};
 use object::{Document, documents};
 pub use object::{FieldPlaces, Object, values};
 pub use place::{Place, SourceText};
@@ -167,7 +167,7 @@ impl Input {
     /// Reads `paths`; `-` is `stdin`.
     #[must_use]
     pub fn load(paths: &[PathBuf], filter: KindFilter, stdin: &mut dyn Read) -> Self {
-        Self::load_with(paths, filter, stdin, &Reading::default())
+        Self::load_with(paths, filter, stdin, &ReadOptions::default())
     }
 
     /// Reads `paths` with options; `-` is `stdin`.
@@ -176,11 +176,11 @@ impl Input {
         paths: &[PathBuf],
         filter: KindFilter,
         stdin: &mut dyn Read,
-        reading: &Reading<'_>,
+        options: &ReadOptions<'_>,
     ) -> Self {
         let mut input = Self::default();
         let mut each = |file| input.add_file(file, filter);
-        input.n_excluded = files::read_all(paths, stdin, reading, &mut each);
+        input.n_excluded = files::read_all(paths, stdin, options, &mut each);
         input
     }
 

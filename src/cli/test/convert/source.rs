@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use goyaml::{Copies, Node};
 use serde_json::Value as Json;
 
-use crate::cli::input::files::{self, ReadFile, Reading};
+use crate::cli::input::files::{self, ReadFile, ReadOptions};
 use crate::cli::input::{Input, KindFilter, SourceText};
 use crate::schema::GroupVersion;
 
@@ -63,7 +63,7 @@ pub(super) fn text(path: &Path) -> Result<String, String> {
     files::read_all(
         &paths,
         &mut std::io::empty(),
-        &Reading::default(),
+        &ReadOptions::default(),
         &mut each,
     );
     found
