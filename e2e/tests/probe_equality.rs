@@ -25,7 +25,7 @@ use kube::api::{
     Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
 };
 use serde_json::{Value, json};
-use vap_status_controller::cli::input::{Input, Object, Wanted};
+use vap_status_controller::cli::input::{Input, KindFilter, Object};
 use vap_status_controller::cli::test::{self, Options};
 use vap_status_controller::probe::api::{CaseOutcome, PolicyProbe, PolicyProbeStatus};
 
@@ -152,7 +152,7 @@ async fn probes_come_to_the_same_in_files() {
     let client = control_plane.client().await.unwrap();
     install_probes(&client).await.unwrap();
     let paths = paths(&FILES);
-    let input = Input::load(&paths, Wanted::All, &mut std::io::empty());
+    let input = Input::load(&paths, KindFilter::All, &mut std::io::empty());
     let create = PostParams::default();
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
@@ -236,7 +236,7 @@ async fn probes_of_targets_come_to_the_same_in_files() {
     let client = control_plane.client().await.unwrap();
     install_probes(&client).await.unwrap();
     let paths = paths(&TARGETS);
-    let input = Input::load(&paths, Wanted::All, &mut std::io::empty());
+    let input = Input::load(&paths, KindFilter::All, &mut std::io::empty());
     create_targets(&control_plane, &client, &input).await;
     let policies = api(&client, ADMISSION, "MutatingAdmissionPolicy");
     let statuses = statuses(&client, "mutatingadmissionpolicystatuses");

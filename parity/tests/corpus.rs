@@ -17,7 +17,7 @@ mod checks;
 mod support;
 
 use parity::corpus;
-use vap_status_controller::cli::input::{Input, Wanted};
+use vap_status_controller::cli::input::{Input, KindFilter};
 use vap_status_controller::policy::runtime_errors::Dependence;
 
 #[test]
@@ -31,7 +31,7 @@ fn warnings_are_those_of_the_type_checker() {
 #[test]
 fn every_file_is_read() {
     let corpus = corpus::directory().unwrap();
-    let input = Input::load(&[corpus], Wanted::All, &mut std::io::empty());
+    let input = Input::load(&[corpus], KindFilter::All, &mut std::io::empty());
     let refused: Vec<_> = input
         .problems
         .iter()

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
-use vap_status_controller::cli::input::{Input, Wanted};
+use vap_status_controller::cli::input::{Input, KindFilter};
 
 /// An object of each kind that has all fields, and those of `parity/policies`.
 ///
@@ -12,7 +12,7 @@ use vap_status_controller::cli::input::{Input, Wanted};
 /// When those of `parity/policies` cannot be read.
 pub fn bases() -> Result<Vec<Value>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies");
-    let input = Input::load(&[folder], Wanted::Policies, &mut std::io::empty());
+    let input = Input::load(&[folder], KindFilter::Policies, &mut std::io::empty());
     ensure!(
         input.problems.is_empty() && input.invalid.is_empty(),
         "{:?}",

@@ -15,7 +15,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use vap_status_controller::cli::check::{self, Options};
-use vap_status_controller::cli::input::{Input, Wanted};
+use vap_status_controller::cli::input::{Input, KindFilter};
 
 pub use bases::bases;
 pub use mutate::{Mutant, Sort, mutants};
@@ -27,7 +27,7 @@ pub use written::written;
 /// When there are none.
 pub fn of_files(folder: &Path) -> Result<Vec<Mutant>> {
     let paths = [folder.to_owned()];
-    let input = Input::load(&paths, Wanted::Policies, &mut std::io::empty());
+    let input = Input::load(&paths, KindFilter::Policies, &mut std::io::empty());
     let policies = input.policies.iter().map(|it| &it.document);
     let bindings = input.bindings.iter().map(|it| &it.document);
     let mutating = input.mutating_policies.iter();

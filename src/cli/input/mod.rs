@@ -193,7 +193,7 @@ impl Input {
 
     /// Returns the namespaces or other objects of a kind, such as params.
     ///
-    /// It requires that the input was loaded with [`Wanted::All`].
+    /// It requires that the input was loaded with [`KindFilter::All`].
     pub fn objects_of_kind(&self, gvk: &Gvk) -> impl Iterator<Item = &Object<Value>> {
         let is_of_kind = |object: &&Object<Value>| {
             object.api_version() == gvk.api_version() && object.kind() == gvk.kind

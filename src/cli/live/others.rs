@@ -124,9 +124,9 @@ impl Reader<'_> {
             (Some(_), Some(_)) if all.is_none() => None,
             (Some(_), Some(_)) => self.list(resource, selector).await,
         };
-        let file_counts = policies(input);
+        let of_files = policies(input);
         for object in selected.into_iter().flatten() {
-            if !file_counts.contains(objects::name(&object)) {
+            if !of_files.contains(objects::name(&object)) {
                 add_named(input, "mutatingadmissionpolicy", object);
             }
         }

@@ -26,7 +26,7 @@ pub(super) struct Row {
     pub(super) source: &'static str,
 }
 
-/// A constraint on a field. All except [`Ask::Required`] hold for an absent field. A null value is absent.
+/// A constraint on a field. All except [`Constraint::Required`] hold for an absent field. A null value is absent.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Constraint {
     /// The field must be present and not empty. The string is a hint.
