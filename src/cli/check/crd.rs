@@ -33,7 +33,7 @@ const MAX_FINDINGS: usize = 200;
 pub(in crate::cli) fn check(crds: &[Object<Crd>]) -> Vec<Finding> {
     let crds: Vec<_> = crds.iter().collect();
     let of_each = parallel::map(&crds, |crd| {
-        let checked = within_time_limit(crd, "CustomResourceDefinition", || faults(crd));
+        let checked = within_time_limit(crd, "CustomResourceDefinition", || check_one(crd));
         let mut findings = checked.unwrap_or_else(|error| vec![*error]);
         for finding in &mut findings {
             finding.owner = Owner::crd(crd.name());
@@ -62,7 +62,7 @@ pub(in crate::cli) fn check_stored(crds: &[Object<Crd>]) -> Vec<Finding> {
     findings
 }
 
-fn faults(crd: &Object<Crd>) -> Vec<Finding> {
+fn check_one(crd: &Object<Crd>) -> Vec<Finding> {
     let definition = crd.value.definition();
     if let Some(finding) = api_version::definition_finding(crd) {
         return vec![finding];

@@ -270,7 +270,7 @@ async fn bindings(
         }
         Err(error) => gaps.push(Gap {
             message: format!("the bindings of the cluster cannot be read: {}", one_line(&error)),
-            help: "get the permission `list` on validatingadmissionpolicybindings.admissionregistration.k8s.io; \
+            help: "this requires the permission `list` on validatingadmissionpolicybindings.admissionregistration.k8s.io; \
                    bindings and their params are not checked"
                 .to_owned(),
             is_fatal: true,

@@ -177,7 +177,7 @@ impl Reader<'_> {
                         one_line(&error)
                     ),
                     help: format!(
-                        "get the permission `list` on {plural}.{group}; the objects are not checked"
+                        "this requires the permission `list` on {plural}.{group}; the objects are not checked"
                     ),
                     is_fatal: false,
                 });

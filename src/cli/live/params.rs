@@ -93,7 +93,7 @@ pub(super) async fn unserved(
                     "the CustomResourceDefinitions of the cluster cannot be read: {}",
                     one_line(&error)
                 ),
-                help: "get the permission `list` on customresourcedefinitions.apiextensions.k8s.io; the reason for \
+                help: "this requires the permission `list` on customresourcedefinitions.apiextensions.k8s.io; the reason for \
                        which a paramKind is not served is unknown"
                     .to_owned(),
                 is_fatal: true,
@@ -189,7 +189,7 @@ async fn params(
                 gaps.push(Gap {
                     message: format!("the params of binding {name} cannot be read: {reason}"),
                     help: format!(
-                        "get the permission `list` on {resource}; missing params are not reported"
+                        "this requires the permission `list` on {resource}; missing params are not reported"
                     ),
                     is_fatal: true,
                 });
