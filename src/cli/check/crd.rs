@@ -220,7 +220,7 @@ fn rule_findings(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
     let refused = |finding: Finding| Finding {
         refused: true,
         help: Some(help(None)),
-        ..found
+        ..finding
     };
     let Some(expression) = error.expression() else {
         let is_of_default = error.place.last() == Some(&PathStep::Field("default".to_owned()));

@@ -532,7 +532,7 @@ fn params(
     };
     findings.push(Finding {
         field_ref: Some(field_ref.to_owned()),
-        ..found
+        ..finding
     });
 }
 

@@ -26,7 +26,7 @@ pub(super) fn apply(report: &mut CheckReport, settings: &Settings, input: &Input
             report.suppressed.push(Suppressed {
                 by: SuppressedBy::Level,
                 reason: None,
-                finding: finding,
+                finding,
             });
         }
     }
