@@ -55,7 +55,7 @@ fn directive(words: &str) -> Directive {
         None => (rest.trim(), ""),
     };
     if id.is_empty() {
-        return invalid("the comment names no rule".to_owned(), FORM);
+        return invalid("the comment has no rule".to_owned(), FORM);
     }
     if id == ALL {
         let message = "a comment can allow one rule, not all".to_owned();
@@ -203,8 +203,8 @@ mod tests {
         assert_eq!(directive("allow undefined-field, a, b"), allows);
         assert_eq!(directive("allow   undefined-field ,  a, b"), allows);
         for (words, wanted) in [
-            ("allow", "the comment names no rule"),
-            ("allow , why", "the comment names no rule"),
+            ("allow", "the comment has no rule"),
+            ("allow , why", "the comment has no rule"),
             ("allow all, why", "a comment can allow one rule, not all"),
             ("allow undefined-feild, why", "no rule `undefined-feild`"),
             (

@@ -336,7 +336,7 @@ fn read(
             let problem = problem(
                 source,
                 source.place(at),
-                "kubectl ignores text after `---` on the same line",
+                "kubectl rejects text after `---` on the same line",
                 Some("begin a new line after `---`".to_owned()),
             );
             (Err(problem), at)
