@@ -236,7 +236,7 @@ async fn what_is_stored_is_judged(cluster: &Cluster, controller: &Controller) {
     assert!(text.contains(&rule_of(1)), "{text}");
     assert!(text.contains("undefined field 'replica'"), "{text}");
     assert!(
-        text.contains("an object that it is asked about is refused"),
+        text.contains("objects that it validates are rejected"),
         "{text}"
     );
     cluster
@@ -399,7 +399,7 @@ async fn rules_and_probes_come_and_go(cluster: &Cluster) {
     let text = cluster
         .wait(plain, "Compiled", "True/AllExpressionsCompile")
         .await;
-    assert!(text.ends_with(": it has no rules"), "{text}");
+    assert!(text.ends_with(": the definition has no rules"), "{text}");
     // A change of the definition decides the probe anew.
     let path =
         "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/replicas/maximum";

@@ -302,7 +302,10 @@ async fn probes_of_targets_come_to_the_same_in_files() {
     let ready = probes.get("lids").await.unwrap().status.unwrap().conditions[0].clone();
     assert_eq!(
         (&*ready.reason, &*ready.message),
-        ("PolicyNotFound", "there is no MutatingAdmissionPolicy none")
+        (
+            "PolicyNotFound",
+            "MutatingAdmissionPolicy none does not exist"
+        )
     );
     let patch = json!({"spec": {"target": {"name": "lids"}}});
     let patch = Patch::Merge(&patch);

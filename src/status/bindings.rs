@@ -12,32 +12,32 @@ use super::verdict::{Effect, Evidence, Verdict};
 use crate::policy::admission::Selector;
 use crate::schema::rest_mapper::ApiResource;
 
-/// State of a policy's bindings.
+/// The state of a policy's bindings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BindingsState {
-    /// They were not read yet.
+    /// The bindings have not been read yet.
     Unread,
-    /// We may not read them.
+    /// The controller is not allowed to read bindings.
     NotPermitted,
-    /// These are all.
+    /// All bindings of the policy.
     Known(Vec<BindingFacts>),
 }
 
 /// Facts about one binding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BindingFacts {
-    /// The name.
+    /// The name of the binding.
     pub name: String,
-    /// `Deny`, `Warn`, `Audit`.
+    /// The `validationActions`: `Deny`, `Warn`, `Audit`.
     pub actions: Vec<String>,
-    /// Why the API server cannot use it.
+    /// The reason why the API server cannot use the binding.
     pub problem: Option<String>,
-    /// True if it leaves `params` null, although the policy has a paramKind.
+    /// True if the policy has a paramKind and the binding has no paramRef, so that `params` is null.
     pub gives_no_params: bool,
 }
 
 impl BindingsState {
-    /// The state of `bindings`, which are all of a policy; `params` is the resource of its paramKind.
+    /// Creates the state from all bindings of a policy. `params` is the resource of its paramKind.
     #[must_use]
     pub fn of<'a>(
         bindings: impl Iterator<Item = &'a ValidatingAdmissionPolicyBinding>,
@@ -58,7 +58,7 @@ impl BindingsState {
     }
 }
 
-/// Why the API server cannot use a reference to params.
+/// Returns the reason why the API server cannot use a reference to params.
 fn problem(reference: &ParamRef, params: Option<&ApiResource>) -> Option<String> {
     let has_name = reference.name.as_ref().is_some_and(|name| !name.is_empty());
     let has_namespace = reference
@@ -77,10 +77,10 @@ fn problem(reference: &ParamRef, params: Option<&ApiResource>) -> Option<String>
     }
     let is_cluster_scoped = params.is_some_and(|served| !served.namespaced);
     (has_namespace && is_cluster_scoped)
-        .then(|| "paramRef.namespace is given, and objects of paramKind have no namespace".into())
+        .then(|| "paramRef.namespace is set, but the paramKind is cluster-scoped".into())
 }
 
-/// The permission that is missing where bindings may not be read.
+/// Returns the message about the missing permission to read bindings.
 fn not_permitted(effect: Effect) -> String {
     let kind = if effect.is_mutating() {
         "mutating"
@@ -88,11 +88,12 @@ fn not_permitted(effect: Effect) -> String {
         "validating"
     };
     format!(
-        "vap-status-controller may not read bindings: grant `list` and `watch` on {kind}admissionpolicybindings to it"
+        "vap-status-controller is not allowed to read bindings: grant it `list` and `watch` on \
+         {kind}admissionpolicybindings"
     )
 }
 
-/// The effect of having no binding.
+/// Returns the message about a policy without bindings.
 const fn unbound(effect: Effect) -> &'static str {
     if effect.is_mutating() {
         "no MutatingAdmissionPolicyBinding refers to the policy; it changes no request"
@@ -101,7 +102,7 @@ const fn unbound(effect: Effect) -> &'static str {
     }
 }
 
-/// The condition `Bound`.
+/// Computes the condition `Bound`.
 pub(super) fn verdict(state: &BindingsState, effect: Effect) -> Verdict {
     let verdict = |status, reason, message: String, evidence| {
         Verdict::new(status, reason, message).with_evidence(evidence)
@@ -111,7 +112,7 @@ pub(super) fn verdict(state: &BindingsState, effect: Effect) -> Verdict {
             return verdict(
                 ConditionStatus::Unknown,
                 Reason::Pending,
-                "the bindings were not read yet".to_owned(),
+                "the bindings have not been read yet".to_owned(),
                 Evidence::Awaited,
             );
         }
@@ -142,11 +143,11 @@ pub(super) fn verdict(state: &BindingsState, effect: Effect) -> Verdict {
         .collect();
     if !broken.is_empty() {
         let consequence = if effect.fails_closed {
-            "with failurePolicy Fail every request that it matches is denied"
+            "with failurePolicy Fail, every request that such a binding matches is denied"
         } else if effect.is_mutating() {
-            "with failurePolicy Ignore it changes no request"
+            "with failurePolicy Ignore, such a binding changes no request"
         } else {
-            "with failurePolicy Ignore it checks no request"
+            "with failurePolicy Ignore, such a binding checks no request"
         };
         return verdict(
             ConditionStatus::False,
@@ -162,7 +163,7 @@ pub(super) fn verdict(state: &BindingsState, effect: Effect) -> Verdict {
         .iter()
         .map(|binding| {
             if effect.is_mutating() {
-                // Those of mutating policies have no actions.
+                // Bindings of mutating policies have no validationActions.
                 return binding.name.clone();
             }
             format!("{} ({})", binding.name, binding.actions.join(", "))
@@ -179,9 +180,9 @@ pub(super) fn verdict(state: &BindingsState, effect: Effect) -> Verdict {
         .map(|binding| binding.name.as_str())
         .collect();
     if !without_params.is_empty() {
-        text.push_str("; params is null by ");
+        text.push_str("; params is null for ");
         text.push_str(&message::list(&without_params));
-        text.push_str(", without paramRef");
+        text.push_str(" (no paramRef)");
     }
     verdict(
         ConditionStatus::True,
@@ -199,34 +200,37 @@ mod tests {
     use crate::schema::{Gvk, Gvr};
 
     #[test]
-    fn what_the_api_server_cannot_use_is_said() {
+    fn problem_invalid_param_ref_is_described() {
         let mut served = ApiResource {
             gvr: Gvr::new("example.com", "v1", "limits"),
             gvk: Gvk::new("example.com", "v1", "Limit"),
             singular: String::new(),
             namespaced: true,
         };
-        let of = |reference: Value, served: &ApiResource| {
+        let problem_of = |reference: Value, served: &ApiResource| {
             problem(&serde_json::from_value(reference).unwrap(), Some(served))
         };
-        assert_eq!(of(json!({"name": "a", "namespace": "b"}), &served), None);
+        assert_eq!(
+            problem_of(json!({"name": "a", "namespace": "b"}), &served),
+            None
+        );
         assert!(
-            of(json!({}), &served)
+            problem_of(json!({}), &served)
                 .unwrap()
                 .contains("neither name nor selector")
         );
         assert!(
-            of(json!({"name": "a", "selector": {}}), &served)
+            problem_of(json!({"name": "a", "selector": {}}), &served)
                 .unwrap()
                 .contains("both")
         );
         let bad = json!({"selector": {"matchExpressions": [{"key": "a", "operator": "Bad"}]}});
-        assert!(of(bad, &served).unwrap().contains("invalid"));
+        assert!(problem_of(bad, &served).unwrap().contains("invalid"));
         served.namespaced = false;
         assert!(
-            of(json!({"name": "a", "namespace": "b"}), &served)
+            problem_of(json!({"name": "a", "namespace": "b"}), &served)
                 .unwrap()
-                .contains("no namespace")
+                .contains("cluster-scoped")
         );
     }
 }

@@ -1,11 +1,11 @@
-//! The status of a policy, computed from what was observed.
+//! Computes the status of a policy from observations.
 //!
 //! [`compute`] is pure. Three rules hold throughout:
 //!
-//! - A verdict needs evidence: what could not be looked at is Unknown, never True or False.
-//! - What cannot be looked at *now* does not overwrite what was found for the same generation: a
-//!   restart or a pause of the API server must not make a condition flap.
-//! - A message states what follows for requests.
+//! - A verdict needs evidence: a condition whose inputs could not be read is Unknown, never True or False.
+//! - Inputs that are *currently* unavailable do not overwrite a verdict for the same generation: a restart or an outage
+//!   of the API server must not make a condition flap.
+//! - A message states the effect on requests.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -41,30 +41,31 @@ use crate::schema::Gvk;
 /// The observations about a policy.
 #[derive(Clone, Debug)]
 pub struct Observed<'a> {
-    /// The policy, with the status that it has now; of a mutating one what it shares with validating ones.
+    /// The policy with its current status. For other kinds, the fields that they share with a
+    /// ValidatingAdmissionPolicy.
     pub policy: &'a ValidatingAdmissionPolicy,
-    /// The sort of it. Where one that is no ValidatingAdmissionPolicy has no probes, no condition tells of that.
+    /// The kind of the policy. `ProbesPassed` is omitted for subjects of other kinds without probes.
     pub subject: SubjectKind,
-    /// Its expressions, without regard to schemas.
+    /// The outcome of compiling the expressions, without schemas.
     pub compiled: Checked<'a, Compiled<'a>>,
-    /// The resources that its rules match.
+    /// The resources that the policy's rules match.
     pub matches: Checked<'a, &'a Matched>,
     /// The outcome of type checking.
     pub types: Checked<'a, Types<'a>>,
-    /// Its paramKind.
+    /// The state of the paramKind.
     pub params: ParamKindState,
-    /// Its bindings.
+    /// The state of the bindings.
     pub bindings: BindingsState,
-    /// Its probes.
+    /// The state of the probes.
     pub probes: ProbesState,
-    /// The conditions that count for `Ready`.
+    /// The conditions that `Ready` requires.
     pub ready_requires: &'a BTreeSet<ConditionType>,
-    /// Signs that conditions may be out of date.
+    /// Indications that conditions may be out of date.
     pub staleness: Staleness<'a>,
 }
 
 impl Observed<'_> {
-    /// The effect of the policy on requests.
+    /// Returns the effect of the policy on requests.
     pub(super) fn effect(&self) -> Effect {
         Effect {
             fails_closed: fails_closed(self.policy),
@@ -73,25 +74,25 @@ impl Observed<'_> {
     }
 }
 
-/// The outcome of a check that may have broken off.
+/// The outcome of a check, which may have panicked or timed out.
 #[derive(Clone, Debug)]
 pub enum Checked<'a, T> {
-    /// It ran to its end.
+    /// The check completed.
     Done(T),
-    /// It panicked: an error of ours.
+    /// The check panicked, which is an error in vap-status-controller.
     Panicked,
-    /// It was ended, since it took too long.
+    /// The check was aborted because it exceeded its time limit.
     DeadlineExceeded(Deadline<'a>),
 }
 
-/// A check that took too long.
+/// The details of a check that exceeded its time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadline<'a> {
     /// The time limit.
     pub limit: Duration,
-    /// The step of the check that was not finished.
+    /// The step of the check that was aborted.
     pub step: CheckStep,
-    /// The field that was worked on, `spec.validations[0].expression`; `None` if it was none in particular.
+    /// The field that was being checked, `spec.validations[0].expression`. `None` if the step was not about one field.
     pub field: Option<&'a str>,
 }
 
@@ -107,7 +108,7 @@ pub enum CheckStep {
 }
 
 impl<T> Checked<'_, T> {
-    /// The value. The error is the status of a check without one.
+    /// Returns the result of a completed check, or an Unknown verdict.
     pub(super) fn done(&self) -> Result<&T, Verdict> {
         match self {
             Self::Done(value) => Ok(value),
@@ -120,44 +121,44 @@ impl<T> Checked<'_, T> {
 /// The outcome of compiling.
 #[derive(Clone, Copy, Debug)]
 pub struct Compiled<'a> {
-    /// The expressions in trouble.
+    /// The findings about expressions.
     pub findings: &'a [CompileFinding],
-    /// How many expressions there are.
+    /// The number of expressions.
     pub n_expressions: usize,
 }
 
 /// The outcome of type checking.
 #[derive(Clone, Copy, Debug)]
 pub struct Types<'a> {
-    /// The outcome of type checking.
+    /// The warnings and the number of checked kinds.
     pub outcome: &'a Typed,
-    /// Group versions whose schemas are published and could not be had now, with the reason.
+    /// Group versions whose published schemas are temporarily unavailable, with the reason.
     pub waiting: &'a [(String, String)],
 }
 
-/// The resources that rules match, without the names of all of them: a wildcard matches hundreds of resources,
-/// and there may be hundreds of policies.
+/// A summary of the resources that rules match. It does not name all of them, because a wildcard matches hundreds of
+/// resources and there may be hundreds of policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matched {
-    /// How many served resources that the policy is asked about.
+    /// The number of served resources for which the policy is evaluated.
     pub n_resources: usize,
-    /// How many of them are matched by a wildcard only.
+    /// The number of these that only a wildcard matches.
     pub n_by_wildcard: usize,
-    /// The served resources that no policy is asked about.
+    /// The served resources that are exempt from admission policies.
     pub exempt: Vec<String>,
-    /// The resources that rules name and nothing serves.
+    /// The resources that rules name and that are not served.
     pub unserved: Vec<UnservedResource>,
-    /// Group versions that a rule touches and that could not be discovered, with the reason.
+    /// Group versions that a rule matches and that could not be discovered, with the reason.
     pub incomplete: Vec<(String, String)>,
-    /// Group versions that a rule touches and that have not been discovered for some time, be their resources known
-    /// from before or not.
+    /// Group versions that a rule matches and whose discovery has failed for some time, including those whose resources
+    /// are known from an earlier discovery.
     pub undiscovered: Vec<String>,
-    /// The same of each webhook of a configuration, by its name: then all of the above is of all together.
+    /// The summary of each webhook of a configuration, by name. The fields above then cover all webhooks together.
     pub webhooks: Box<[(String, Self)]>,
 }
 
 impl Matched {
-    /// Matches of the webhooks of a configuration, each by its name.
+    /// Combines the summaries of the webhooks of a configuration, each with its name.
     #[must_use]
     pub fn of_webhooks(webhooks: Vec<(String, Self)>) -> Self {
         let mut all = Self::default();
@@ -198,36 +199,37 @@ impl From<&Matches> for Matched {
     }
 }
 
-/// The outcome of type checking, without the names of all that was checked.
+/// A summary of type checking. It does not name the checked kinds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Typed {
     /// The warnings.
     pub warnings: Box<[Warning]>,
-    /// How many kinds that rules match by name were checked.
+    /// The number of checked kinds that rules match by name.
     pub n_checked: usize,
-    /// The kinds that rules match by name and that were not checked.
+    /// The unchecked kinds that rules match by name.
     pub unchecked: Vec<UncheckedKind>,
     /// The kinds that rules match by wildcards only.
     pub by_wildcard: Box<TypedByWildcard>,
-    /// The kind of the params with whether its schema was found, where there is a paramKind.
+    /// The paramKind, and true if its schema was found.
     pub params: Option<(Gvk, bool)>,
-    /// True if something beside Kubernetes itself has a say in the schemas of these kinds.
+    /// True if one of these kinds is not built into Kubernetes.
     pub has_foreign_kinds: bool,
 }
 
-/// The outcome for the kinds that rules match by wildcards only.
+/// A summary for the kinds that rules match by wildcards only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TypedByWildcard {
-    /// How many were checked.
+    /// The number of checked kinds.
     pub n_checked: usize,
-    /// Those that were not checked.
+    /// The unchecked kinds, except those beyond the limit of kinds per policy.
     pub unchecked: Vec<UncheckedKind>,
-    /// True if there are more than are checked for one policy. There may be thousands, which each CRD changes.
+    /// True if there are more kinds than are checked for one policy. Their number is not recorded, since each new CRD
+    /// would change it.
     pub has_more: bool,
 }
 
 impl Typed {
-    /// The outcomes for the webhooks of a configuration, in their order, as one; a kind that several of them match
+    /// Combines the outcomes for the webhooks of a configuration, in their order. A kind that several webhooks match
     /// counts once.
     #[must_use]
     pub fn of_webhooks(webhooks: Vec<TypeCheck>) -> Self {
@@ -243,10 +245,10 @@ impl Typed {
         };
         all.by_wildcard.n_checked = by_wildcard.len();
         let mut warnings = Vec::new();
-        let add = |known: &mut Vec<UncheckedKind>, kinds: Vec<UncheckedKind>| {
+        let add = |unchecked: &mut Vec<UncheckedKind>, kinds: Vec<UncheckedKind>| {
             for kind in kinds {
-                if !known.contains(&kind) {
-                    known.push(kind);
+                if !unchecked.contains(&kind) {
+                    unchecked.push(kind);
                 }
             }
         };
@@ -258,9 +260,9 @@ impl Typed {
             }));
             add(&mut all.unchecked, webhook.unchecked);
             let by_wildcard = *webhook.by_wildcard;
-            let known = &mut *all.by_wildcard;
-            add(&mut known.unchecked, by_wildcard.unchecked);
-            known.has_more |= by_wildcard.has_more;
+            let total = &mut *all.by_wildcard;
+            add(&mut total.unchecked, by_wildcard.unchecked);
+            total.has_more |= by_wildcard.has_more;
             all.has_foreign_kinds |= webhook.has_foreign_kinds;
         }
         all.warnings = warnings.into();
@@ -300,20 +302,20 @@ impl From<TypeCheck> for Typed {
 /// The status that a policy should have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DesiredStatus {
-    /// The generation that was looked at.
+    /// The generation of the policy that was checked.
     pub observed_generation: i64,
-    /// The warnings, within bounds.
+    /// The warnings, within the size limits.
     pub expression_warnings: Vec<ExpressionWarning>,
-    /// How many of them are about types, and not about expressions that do not compile.
+    /// The number of warnings about types; warnings about expressions that do not compile are not counted.
     pub n_type_warnings: usize,
-    /// Our conditions.
+    /// The conditions that this controller writes.
     pub conditions: Vec<Condition>,
-    /// True if one of them is as it was, since its verdict cannot be given anew now.
+    /// True if a condition is retained because it cannot currently be recomputed.
     pub is_kept: bool,
 }
 
 impl DesiredStatus {
-    /// Reports whether `live` says all of this already. Conditions of others do not matter.
+    /// Returns true if `live` already equals this status. Conditions of other managers are ignored.
     #[must_use]
     pub fn is_met_by(&self, live: Option<&ValidatingAdmissionPolicyStatus>) -> bool {
         let Some(live) = live else { return false };
@@ -334,27 +336,26 @@ impl DesiredStatus {
             && self.without_stale(live_conditions).is_none()
     }
 
-    /// The conditions of `live` without a `Stalled` of ours that does not hold any more; `None` where there is none.
+    /// Returns the conditions of `live` without an outdated `Stalled` that this controller has written. Returns `None`
+    /// if there is none.
     #[must_use]
     pub fn without_stale(&self, live: &[Condition]) -> Option<Vec<Condition>> {
-        let is_stale = !self.says(ConditionType::Stalled) && is_stalled_by_us(live);
-        let is_kept = |condition: &&Condition| condition.type_ != ConditionType::Stalled.as_str();
-        is_stale.then(|| live.iter().filter(is_kept).cloned().collect())
-    }
-
-    fn says(&self, type_: ConditionType) -> bool {
-        condition::find(&self.conditions, type_).is_some()
+        let has_stalled = condition::find(&self.conditions, ConditionType::Stalled).is_some();
+        let is_stale = !has_stalled && is_stalled_by_us(live);
+        let is_other = |condition: &&Condition| condition.type_ != ConditionType::Stalled.as_str();
+        is_stale.then(|| live.iter().filter(is_other).cloned().collect())
     }
 }
 
-/// Reports whether a `Stalled` stands that has a reason of ours. One with another reason is not ours to remove.
+/// Returns true if `live` has a `Stalled` with a reason of this controller. A `Stalled` with another reason belongs to
+/// another manager and is not removed.
 fn is_stalled_by_us(live: &[Condition]) -> bool {
     let stalled = condition::find(live, ConditionType::Stalled);
     let reason = stalled.and_then(|stalled| Reason::from_name(&stalled.reason));
     reason.is_some_and(|reason| reason.remedy() != Remedy::Elsewhere)
 }
 
-/// Returns the verdict of one condition. `None` for conditions that sum up the others.
+/// Computes the verdict of one condition. Returns `None` for conditions that summarize the others.
 fn verdict_of(
     type_: ConditionType,
     observed: &Observed<'_>,
@@ -371,7 +372,7 @@ fn verdict_of(
     })
 }
 
-/// The status of a policy at `now`.
+/// Computes the status of a policy at `now`.
 #[must_use]
 pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
     let generation = observed.policy.metadata.generation.unwrap_or_default();
@@ -382,19 +383,19 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
     let uncompiled = uncompiled(observed);
     let types = ConditionType::ALL.into_iter();
     let types = types.filter(|type_| type_.exists_for(observed.subject));
-    let found: Vec<(ConditionType, Verdict)> = types
+    let verdicts: Vec<(ConditionType, Verdict)> = types
         .filter_map(|type_| Some((type_, verdict_of(type_, observed, &uncompiled)?)))
         .collect();
-    let keeps_warnings = found.iter().any(|(type_, verdict)| {
+    let retains_warnings = verdicts.iter().any(|(type_, verdict)| {
         *type_ == ConditionType::TypeChecked
             && standing(verdict, *type_, live_conditions, generation).is_some()
     });
-    let parts = found.into_iter().map(|(type_, verdict)| {
-        let kept = standing(&verdict, type_, live_conditions, generation);
-        let is_kept = kept.is_some();
-        let mut verdict = kept.unwrap_or(verdict);
+    let parts = verdicts.into_iter().map(|(type_, verdict)| {
+        let retained = standing(&verdict, type_, live_conditions, generation);
+        let is_kept = retained.is_some();
+        let mut verdict = retained.unwrap_or(verdict);
         let note = out_of_date::note(observed, type_, &verdict, is_kept);
-        // A note from before stands as long as what it is on does.
+        // The note of a retained condition is retained with it.
         verdict.note = note.or(verdict.note);
         (type_, verdict, is_kept)
     });
@@ -405,8 +406,8 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
         parts.map(|(type_, verdict, _)| (type_, verdict)).collect();
     let ready = (ConditionType::Ready, ready(&parts, observed.ready_requires));
 
-    let stalled = if keeps_warnings {
-        // What the warnings rest on cannot be looked at now: nor can it be told whether they last.
+    let stalled = if retains_warnings {
+        // The inputs of the warnings are unavailable, so that `Stalled` cannot be recomputed.
         standing_stalled(live_conditions, generation, &parts).or_else(|| stalled(&parts, observed))
     } else {
         stalled(&parts, observed)
@@ -432,7 +433,7 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
     let is_without_probes =
         observed.subject != SubjectKind::ValidatingAdmissionPolicy && observed.probes.is_none();
     let merged = condition::merge(live_conditions, ours);
-    let expression_warnings = if keeps_warnings {
+    let expression_warnings = if retains_warnings {
         live_warnings(live)
     } else {
         found_warnings(observed)
@@ -444,18 +445,18 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
         is_kept,
         n_type_warnings: expression_warnings.iter().filter(is_of_types).count(),
         expression_warnings,
-        // What we do not say any more is left out of what is applied, which removes it.
+        // Server-side apply removes conditions that are no longer in the applied status.
         conditions: ConditionType::WRITTEN
             .into_iter()
-            .filter(|type_| types.iter().any(|said| said == type_.as_str()))
+            .filter(|type_| types.iter().any(|written| written == type_.as_str()))
             .filter(|type_| !(is_without_probes && *type_ == ConditionType::ProbesPassed))
             .filter_map(|type_| condition::find(&merged, type_).cloned())
             .collect(),
     }
 }
 
-/// The verdict that stands in for `verdict`, where that one cannot be told now: the one that was
-/// given for the same generation before.
+/// Returns the stored verdict for the same generation if it must be retained: `verdict` has insufficient evidence, or
+/// has the same status with less detail.
 fn standing(
     verdict: &Verdict,
     type_: ConditionType,
@@ -483,46 +484,46 @@ fn standing(
     Some(Verdict::new(status, reason, message).with_note(note.map(str::to_owned)))
 }
 
-/// The effect on a request of an expression that fails.
+/// Returns the effect of a failing expression on a request.
 pub(super) fn when_evaluated(consequence: Consequence, effect: Effect) -> &'static str {
     match consequence {
         Consequence::Denied if effect.subject == SubjectKind::CustomResourceDefinition => {
-            "an object that it is asked about is refused"
+            "objects that it validates are rejected"
         }
-        Consequence::Denied => "with failurePolicy Fail a request that reaches it is denied",
+        Consequence::Denied => "with failurePolicy Fail, a request that reaches it is denied",
         Consequence::LetThrough if effect.subject.is_webhooks() => {
-            "with failurePolicy Ignore the webhook is not called about a request that reaches it"
+            "with failurePolicy Ignore, the webhook is not called for a request that reaches it"
         }
         Consequence::LetThrough if effect.is_mutating() => {
-            "with failurePolicy Ignore a request that reaches it is not changed by it"
+            "with failurePolicy Ignore, a request that reaches it is not changed by it"
         }
         Consequence::LetThrough => {
-            "with failurePolicy Ignore a request that reaches it is not checked by it"
+            "with failurePolicy Ignore, a request that reaches it is not checked by it"
         }
         Consequence::NoAnnotation => {
-            "with failurePolicy Ignore a request that reaches it lacks an audit annotation"
+            "with failurePolicy Ignore, a request that reaches it lacks an audit annotation"
         }
         Consequence::OtherMessage => {
-            "a request that is denied gets another message, and none is denied for it"
+            "a denied request gets a different message; no extra request is denied"
         }
-        Consequence::Unread => "nothing reads it",
+        Consequence::Unread => "requests are not affected, since no expression uses it",
     }
 }
 
-/// The first of those with the worst consequence.
+/// Returns the finding with the worst consequence; of several, the first.
 pub(super) fn worst<'a, T>(
-    found: impl Iterator<Item = &'a T>,
+    findings: impl Iterator<Item = &'a T>,
     consequence: impl Fn(&T) -> Consequence,
 ) -> Option<&'a T> {
-    // Of several that are equal the last is given.
-    let found: Vec<&T> = found.collect();
-    found
+    // `max_by_key` returns the last of several equal elements.
+    let findings: Vec<&T> = findings.collect();
+    findings
         .into_iter()
         .rev()
-        .max_by_key(|found| consequence(found))
+        .max_by_key(|finding| consequence(finding))
 }
 
-/// The condition `Compiled`.
+/// Computes the condition `Compiled`.
 fn compiled(observed: &Observed<'_>) -> Verdict {
     let Compiled {
         findings,
@@ -531,37 +532,37 @@ fn compiled(observed: &Observed<'_>) -> Verdict {
         Ok(compiled) => *compiled,
         Err(unknown) => return unknown,
     };
-    let of_kind = |kind: CompileFindingKind| {
-        let found = || findings.iter().filter(|finding| finding.kind == kind);
-        let first = worst(found(), |finding| finding.consequence)?;
-        let more = match found().count() {
+    let first_of_kind = |kind: CompileFindingKind| {
+        let of_kind = || findings.iter().filter(|finding| finding.kind == kind);
+        let first = worst(of_kind(), |finding| finding.consequence)?;
+        let more = match of_kind().count() {
             1 => String::new(),
             n => format!(" (and {} more)", n - 1),
         };
         let message = first.cause.message();
         let headline = message.lines().next().unwrap_or_default();
-        let what = format!("{}{more}: {headline}", first.field_ref);
-        Some((what, when_evaluated(first.consequence, observed.effect())))
+        let detail = format!("{}{more}: {headline}", first.field_ref);
+        Some((detail, when_evaluated(first.consequence, observed.effect())))
     };
-    if let Some((what, consequence)) = of_kind(CompileFindingKind::Failed) {
+    if let Some((detail, consequence)) = first_of_kind(CompileFindingKind::Failed) {
         return Verdict::new(
             ConditionStatus::False,
             Reason::CompilationFailed,
-            format!("does not compile, {consequence}: {what}"),
+            format!("does not compile; {consequence}: {detail}"),
         );
     }
-    if let Some((what, _)) = of_kind(CompileFindingKind::Unsafe) {
+    if let Some((detail, _)) = first_of_kind(CompileFindingKind::Unsafe) {
         return Verdict::new(
             ConditionStatus::False,
             Reason::UnsafeExpression,
-            format!("accepted by the API server, which cannot evaluate it safely: {what}"),
+            format!("accepted by the API server, which cannot evaluate it safely: {detail}"),
         );
     }
-    if let Some((what, _)) = of_kind(CompileFindingKind::Unsupported) {
+    if let Some((detail, _)) = first_of_kind(CompileFindingKind::Unsupported) {
         return Verdict::new(
             ConditionStatus::Unknown,
             Reason::UnsupportedExpression,
-            format!("uses what vap-status-controller cannot judge: {what}"),
+            format!("cannot be checked by vap-status-controller: {detail}"),
         );
     }
     let text = match n_expressions {
@@ -575,7 +576,7 @@ fn compiled(observed: &Observed<'_>) -> Verdict {
     Verdict::new(ConditionStatus::True, Reason::AllExpressionsCompile, text)
 }
 
-/// The warnings that type checking gave.
+/// Returns the warnings of type checking, within the size limits.
 fn found_warnings(observed: &Observed<'_>) -> Vec<ExpressionWarning> {
     match observed.types {
         Checked::Done(Types { outcome, .. }) => warnings::expression_warnings(
@@ -586,7 +587,7 @@ fn found_warnings(observed: &Observed<'_>) -> Vec<ExpressionWarning> {
     }
 }
 
-/// The warnings that stand in the status now.
+/// Returns the warnings of the current status.
 fn live_warnings(live: Option<&ValidatingAdmissionPolicyStatus>) -> Vec<ExpressionWarning> {
     live.and_then(|status| status.type_checking.as_ref())
         .and_then(|type_checking| type_checking.expression_warnings.clone())

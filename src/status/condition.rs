@@ -1,7 +1,6 @@
-//! Conditions: the types, statuses and reasons we write, one constructor and one merge.
+//! Conditions: the types, statuses and reasons that this controller writes, one constructor and one merge.
 //!
-//! Condition types and reasons are a promise to users (alerts and scripts match on them): one may be
-//! added, none renamed.
+//! Condition types and reasons are an API (alerts and scripts match on them): new ones may be added, none is renamed.
 
 use std::fmt;
 
@@ -14,7 +13,7 @@ use crate::policy::subject::SubjectKind;
 /// The condition types that this controller writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ConditionType {
-    /// The policy works, as far as the conditions that `--ready-requires` names can tell.
+    /// None of the conditions that `--ready-requires` names is False.
     Ready,
     /// Every expression compiles.
     Compiled,
@@ -28,14 +27,13 @@ pub enum ConditionType {
     ProbesPassed,
     /// Bindings enforce the policy.
     Bound,
-    /// `Ready` is False, and nothing but an edit of the policy mends that. Written only while it is True: the
-    /// one condition whose True is not the healthy side, as kstatus has it (ADR 13).
+    /// `Ready` is False, and only an edit of the policy can change that. Written only while it is True. It is the only
+    /// condition whose healthy status is not True, as kstatus requires (ADR 13).
     Stalled,
 }
 
 impl ConditionType {
-    /// The types that each policy has, `Ready` first, then those it is made of, in the order in which a failing one is
-    /// reported.
+    /// The types that each policy has: `Ready`, then the others in the order in which `Ready` reports failures.
     pub const ALL: [Self; 7] = [
         Self::Ready,
         Self::Compiled,
@@ -46,7 +44,7 @@ impl ConditionType {
         Self::Bound,
     ];
 
-    /// All types, in the order in which they are written.
+    /// All types, in the order of the written status.
     pub const WRITTEN: [Self; 8] = [
         Self::Ready,
         Self::Compiled,
@@ -58,8 +56,7 @@ impl ConditionType {
         Self::Stalled,
     ];
 
-    /// The types that count for `Ready` where nothing else is asked for. `Bound` does not: policies are
-    /// staged unbound.
+    /// The types that `Ready` requires by default. `Bound` is not required: policies are staged unbound.
     pub const COUNTING: [Self; 5] = [
         Self::Compiled,
         Self::ResourcesMatched,
@@ -68,7 +65,7 @@ impl ConditionType {
         Self::ProbesPassed,
     ];
 
-    /// The name in the API.
+    /// Returns the name in the API.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -98,7 +95,7 @@ impl ConditionType {
         }
     }
 
-    /// The type of that name, if it is one of ours.
+    /// Parses the name of a type. Returns `None` for conditions of other controllers.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::WRITTEN
@@ -113,14 +110,14 @@ impl fmt::Display for ConditionType {
     }
 }
 
-/// The status of a condition; `True` is the healthy side, but of `Stalled`.
+/// The status of a condition. `True` is healthy, except for `Stalled`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ConditionStatus {
-    /// Holds.
+    /// The condition holds.
     True,
-    /// Does not hold.
+    /// The condition does not hold.
     False,
-    /// Cannot be told.
+    /// The controller cannot determine whether the condition holds.
     Unknown,
 }
 
@@ -128,7 +125,7 @@ impl ConditionStatus {
     /// All statuses.
     pub const ALL: [Self; 3] = [Self::True, Self::False, Self::Unknown];
 
-    /// The name in the API.
+    /// Returns the name in the API.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -138,7 +135,7 @@ impl ConditionStatus {
         }
     }
 
-    /// The status that a condition of the API carries; what is neither true nor false is unknown.
+    /// Parses the status of an API condition. All values except `True` and `False` are `Unknown`.
     #[must_use]
     pub fn of(condition: &Condition) -> Self {
         match condition.status.as_str() {
@@ -155,10 +152,10 @@ impl fmt::Display for ConditionStatus {
     }
 }
 
-/// Declares [`Reason`], so that the name in the API and the variant cannot drift apart.
+/// Declares [`Reason`] with the variant names as the names in the API.
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// Why a condition has its status.
+        /// The reason of a condition.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Reason {
             $($(#[$doc])* $name,)*
@@ -168,7 +165,7 @@ macro_rules! reasons {
             /// All reasons.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// The name in the API.
+            /// Returns the name in the API.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self {
@@ -176,7 +173,7 @@ macro_rules! reasons {
                 }
             }
 
-            /// The reason of that name, if it is one of ours.
+            /// Parses the name of a reason. Returns `None` for reasons of other controllers.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|reason| reason.as_str() == name)
@@ -188,15 +185,16 @@ macro_rules! reasons {
 reasons! {
     /// `Compiled` True.
     AllExpressionsCompile,
-    /// `Compiled` False: the API server refuses an expression. `TypeChecked` Unknown: it refuses all of them.
+    /// `Compiled` False: the API server rejects an expression. `TypeChecked` Unknown: no expression compiles.
     CompilationFailed,
     /// `Compiled` False: the API server accepts an expression that it cannot evaluate safely.
     UnsafeExpression,
-    /// `Compiled` Unknown: valid CEL beyond what is implemented here. `TypeChecked` of a definition Unknown: likewise.
+    /// `Compiled`, and `TypeChecked` of a CustomResourceDefinition, Unknown: valid CEL that this controller does not
+    /// support.
     UnsupportedExpression,
-    /// `Compiled`, `TypeChecked`, `ResourcesMatched` Unknown: the check of this policy broke off.
+    /// `Compiled`, `TypeChecked`, `ResourcesMatched` Unknown: the check of this policy panicked.
     InternalError,
-    /// `Compiled`, `TypeChecked`, `ResourcesMatched` Unknown: the check of this policy took too long.
+    /// `Compiled`, `TypeChecked`, `ResourcesMatched` Unknown: the check of this policy exceeded its time limit.
     DeadlineExceeded,
     /// `TypeChecked` True: all kinds were checked.
     NoWarnings,
@@ -204,32 +202,31 @@ reasons! {
     PartiallyChecked,
     /// `TypeChecked` False.
     ExpressionWarnings,
-    /// `TypeChecked` Unknown: the rules name no kind whose objects could be checked.
+    /// `TypeChecked` Unknown: the rules match no kind that can be checked.
     NoTypesToCheck,
-    /// `TypeChecked` Unknown: no schema of any matched kind could be had.
+    /// `TypeChecked` Unknown: no matched kind has a usable schema.
     SchemaUnavailable,
     /// `ResourcesMatched` True.
     ResourcesServed,
     /// `ResourcesMatched` False: the policy never runs.
     NoServedResources,
-    /// `ResourcesMatched` False: the rules match only resources that no API server asks a policy about.
+    /// `ResourcesMatched` False: the rules match only resources that are exempt from admission policies.
     ExemptResources,
     /// `ResourcesMatched`, `ParamsResolved` Unknown: an API group could not be discovered.
     DiscoveryIncomplete,
     /// `ParamsResolved` True: the policy has no paramKind.
     ParamsNotRequired,
-    /// `ParamsResolved` True: the paramKind is served. Whether the params that bindings refer to
-    /// exist was not examined.
+    /// `ParamsResolved` True: the paramKind is served, and no binding refers to existing params.
     ParamKindServed,
     /// `ParamsResolved` False: nothing defines the paramKind.
     ParamKindNotFound,
-    /// `ParamsResolved` False: the paramKind is defined and not served, or not in this version.
+    /// `ParamsResolved` False: the paramKind is defined, but not served, or not in this version.
     ParamKindNotServed,
     /// `ParamsResolved` True: the params that bindings refer to exist.
     ParamsFound,
     /// `ParamsResolved` False: params that a binding refers to do not exist.
     ParamsNotFound,
-    /// `ParamsResolved`, `Bound`, `ProbesPassed` Unknown: we lack the permission to look.
+    /// `ParamsResolved`, `Bound`, `ProbesPassed` Unknown: the controller is not allowed to read the objects.
     NotPermitted,
     /// `Bound` True.
     BindingsFound,
@@ -241,15 +238,15 @@ reasons! {
     ProbesPassed,
     /// `ProbesPassed` False.
     ProbesFailed,
-    /// `ProbesPassed` Unknown: nobody wrote a probe of the policy.
+    /// `ProbesPassed` Unknown: the policy has no probes.
     NoProbes,
     /// `ProbesPassed` Unknown: a probe cannot be evaluated yet.
     ProbesPending,
-    /// `Ready` of a probe, False: there is no such policy.
+    /// `Ready` of a probe, False: the policy does not exist.
     PolicyNotFound,
     /// `Ready` True.
     Ready,
-    /// `Ready`, `Bound` Unknown: what counts cannot be told yet.
+    /// `Ready`, `Bound`, `ParamsResolved` Unknown: inputs are not available yet.
     Pending,
 }
 
@@ -259,10 +256,9 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Builds a condition; the only place that does.
+/// Creates a condition.
 ///
-/// The message is cut to `message::MAX_BYTES`. `now` loses its fractions of a second, which the API
-/// does not keep.
+/// The message is truncated to `message::MAX_BYTES`, and `now` to seconds, the precision of the API.
 #[must_use]
 pub fn condition(
     type_: ConditionType,
@@ -282,10 +278,10 @@ pub fn condition(
     }
 }
 
-/// The conditions `old` with those of `new` put in.
+/// Merges the conditions `new` into `old`.
 ///
-/// A condition of `old` whose type is not in `new` stays as it is, where it is. One that is in both
-/// takes everything from `new`, except that `lastTransitionTime` stays where `status` does not change.
+/// Conditions of `old` whose type is not in `new` stay unchanged in their position. A condition that is in both is
+/// replaced by that of `new`, but keeps its `lastTransitionTime` if `status` does not change.
 ///
 /// Source: apimachinery `pkg/api/meta/conditions.go`, `SetStatusCondition`; gateway-api
 /// `apis/v1/shared_types.go` on conditions of others.
@@ -309,7 +305,7 @@ pub fn merge(old: &[Condition], new: Vec<Condition>) -> Vec<Condition> {
     merged
 }
 
-/// The condition of type `type_` among `conditions`.
+/// Returns the condition of type `type_`.
 #[must_use]
 pub fn find(conditions: &[Condition], type_: ConditionType) -> Option<&Condition> {
     conditions

@@ -1,9 +1,9 @@
-//! Conditions of CustomResourceDefinitions: what is wrong with the rules in their schemas.
+//! Conditions of CustomResourceDefinitions: errors of the validation rules in their schemas.
 //!
-//! A schema says the types of all values that a rule sees. So rules have no types that an API server does not check:
-//! what has the wrong type does not compile (`Compiled`). `TypeChecked` is about all else that it refuses of rules in a
-//! new definition: costs beyond the limits, `oldSelf` where there is none, paths to no field. A definition that is
-//! stored may have both, as it was taken by an older server, or had them before.
+//! A schema declares the types of all values that a rule reads, and the API server checks them: a rule with a type error
+//! does not compile (`Compiled`). `TypeChecked` covers the other errors for which the API server rejects a rule in a new
+//! definition: costs above the limits, `oldSelf` where it is not allowed, paths without a field. A stored definition can
+//! have both kinds of errors if an older API server accepted it, or if an update left them unchanged.
 
 use std::collections::BTreeSet;
 
@@ -18,49 +18,50 @@ use crate::policy::consequence::Consequence;
 use crate::policy::rule::Rule;
 use crate::validation_rules::{DefinitionError, DefinitionVerdict, Trouble};
 
-/// The most errors of a definition that are kept.
+/// The maximum number of errors of a definition that are stored.
 const MAX_ERRORS: usize = 200;
 
-/// The most bytes that are kept of the text of one error.
+/// The maximum length of the stored text of an error, in bytes.
 const MAX_TEXT_BYTES: usize = 32 * 1024;
 
-/// Faults of the rules of a definition, in the form of those of a policy's expressions.
+/// Errors of the rules of a definition, in the form of findings about a policy's expressions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuleFindings {
-    /// The expressions in trouble.
+    /// The expressions that do not compile, or that cannot be checked.
     pub compiled: Vec<CompileFinding>,
-    /// How many expressions there are.
+    /// The number of expressions.
     pub n_expressions: usize,
-    /// All that is wrong, by field.
+    /// All errors, as warnings by field.
     pub typed: Typed,
 }
 
 impl RuleFindings {
-    /// Faults that a verdict names; `of_schemas` are those of the schemas beside their rules.
+    /// Creates findings from the errors of the rules. `schema_errors` are the other errors of the schemas.
     #[must_use]
-    pub fn new(verdict: &DefinitionVerdict, of_schemas: &[DefinitionError]) -> Self {
-        let mut found = Self {
+    pub fn new(verdict: &DefinitionVerdict, schema_errors: &[DefinitionError]) -> Self {
+        let mut findings = Self {
             n_expressions: verdict.costs.len(),
             ..Self::default()
         };
         let mut warnings = Vec::new();
         for error in verdict.errors.iter().take(MAX_ERRORS) {
             // A message that does not compile has no cost.
-            found.n_expressions += usize::from(error.expression().is_some() && is_message(error));
-            found.compiled.extend(uncompiled(error));
+            findings.n_expressions +=
+                usize::from(error.expression().is_some() && is_message(error));
+            findings.compiled.extend(uncompiled(error));
             warnings.push(warning(error));
         }
         if verdict.is_partial {
-            // What keeps rules from being compiled is told with them.
+            // Errors of schemas are reported if they prevent rules from being compiled.
             let rest = MAX_ERRORS.saturating_sub(warnings.len());
-            warnings.extend(of_schemas.iter().take(rest).map(warning));
-            found.compiled.push(not_compiled(&warnings));
+            warnings.extend(schema_errors.iter().take(rest).map(warning));
+            findings.compiled.push(not_compiled(&warnings));
         }
-        found.typed.warnings = warnings.into();
-        found
+        findings.typed.warnings = warnings.into();
+        findings
     }
 
-    /// The finding of a definition that cannot be looked at.
+    /// Creates the findings of a definition that cannot be parsed.
     #[must_use]
     pub fn unreadable(why: &str) -> Self {
         let field = "spec.versions".to_owned();
@@ -76,10 +77,10 @@ fn is_message(error: &DefinitionError) -> bool {
     error.error.field.ends_with(".messageExpression")
 }
 
-/// The fate of an object for which the expression with an error fails.
+/// Returns the consequence for an object that is validated by the expression with an error.
 ///
-/// Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go` (`validateExpressions`: a rule that did not
-/// compile is an error of each object; a messageExpression that did not is passed over).
+/// Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go` (`validateExpressions`: a rule that does not
+/// compile is an error of each object; a messageExpression that does not compile is ignored).
 fn consequence(error: &DefinitionError) -> Consequence {
     if is_message(error) {
         Consequence::OtherMessage
@@ -121,12 +122,12 @@ fn warning(error: &DefinitionError) -> Warning {
     }
 }
 
-/// The finding of rules that are not compiled because of other faults.
-fn not_compiled(faults: &[Warning]) -> CompileFinding {
-    let field = faults.first().map(|fault| fault.field_ref.clone());
+/// Returns the finding about rules that are not compiled because of other errors.
+fn not_compiled(errors: &[Warning]) -> CompileFinding {
+    let field = errors.first().map(|error| error.field_ref.clone());
     unjudged(
         field.unwrap_or_else(|| "spec.versions".to_owned()),
-        "rules of this schema are not compiled, which has other faults".to_owned(),
+        "the rules of this schema are not compiled because the schema has other errors".to_owned(),
     )
 }
 
@@ -142,7 +143,7 @@ fn unjudged(field_ref: String, message: String) -> CompileFinding {
     }
 }
 
-/// The condition `TypeChecked` of a definition.
+/// Computes the condition `TypeChecked` of a definition.
 pub(super) fn type_checked(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>) -> Verdict {
     let (types, compiled) = match (observed.types.done(), observed.compiled.done()) {
         (Ok(types), Ok(compiled)) => (types, compiled),
@@ -160,7 +161,7 @@ pub(super) fn type_checked(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>)
             ConditionStatus::False,
             Reason::ExpressionWarnings,
             format!(
-                "{}{more}: the API server refuses that in a new definition: {why}",
+                "{}{more}: the API server rejects this in a new definition: {why}",
                 first.field_ref
             ),
         );
@@ -169,7 +170,7 @@ pub(super) fn type_checked(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>)
         return Verdict::new(
             ConditionStatus::Unknown,
             Reason::CompilationFailed,
-            "what does not compile has no types",
+            "no expression compiles, so there are no types to check",
         );
     }
     let is_unjudged = |finding: &&CompileFinding| finding.kind == CompileFindingKind::Unsupported;
@@ -185,10 +186,10 @@ pub(super) fn type_checked(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>)
     let text = if compiled.n_expressions == 0 {
         NO_RULES
     } else {
-        "no warnings; the rules fit their schemas and the limits of their costs"
+        "no warnings; the rules match their schemas and are within the cost limits"
     };
     Verdict::new(ConditionStatus::True, Reason::NoWarnings, text)
 }
 
-/// The text about a definition that is judged for its probes alone.
-pub(super) const NO_RULES: &str = "it has no rules";
+/// The message about a definition without rules, which has conditions only if it has probes.
+pub(super) const NO_RULES: &str = "the definition has no rules";

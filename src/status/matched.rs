@@ -1,5 +1,5 @@
-//! `ResourcesMatched`: whether the rules of a policy, or of each webhook of a configuration, match what is served and what
-//! API servers ask about.
+//! `ResourcesMatched`: the rules of a policy, or of each webhook of a configuration, match served resources that are not
+//! exempt.
 
 use super::compute::{Matched, Observed};
 use super::condition::{ConditionStatus, Reason};
@@ -7,7 +7,7 @@ use super::message;
 use super::verdict::{Evidence, Verdict};
 use crate::policy::subject::SubjectKind;
 
-/// The condition `ResourcesMatched`.
+/// Computes the condition `ResourcesMatched`.
 pub(super) fn verdict(observed: &Observed<'_>) -> Verdict {
     let matches = match observed.matches.done() {
         Ok(matches) => *matches,
@@ -23,17 +23,17 @@ pub(super) fn verdict(observed: &Observed<'_>) -> Verdict {
     });
     let of_each: Vec<Verdict> = of_each.collect();
     let first = |status| of_each.iter().find(|verdict| verdict.status == status);
-    let telling = first(ConditionStatus::False).or_else(|| first(ConditionStatus::Unknown));
-    if let Some(verdict) = telling {
+    let decisive = first(ConditionStatus::False).or_else(|| first(ConditionStatus::Unknown));
+    if let Some(verdict) = decisive {
         return verdict.clone();
     }
     match of_each.as_slice() {
         [] => Verdict::new(
             ConditionStatus::True,
             Reason::ResourcesServed,
-            "it has no webhooks",
+            "the configuration has no webhooks",
         ),
-        [one] => one.clone(),
+        [only] => only.clone(),
         all => {
             let texts: Vec<String> = all.iter().map(|verdict| verdict.message.clone()).collect();
             let is_whole = all
@@ -50,7 +50,7 @@ pub(super) fn verdict(observed: &Observed<'_>) -> Verdict {
     }
 }
 
-/// The verdict on the resources that rules match.
+/// Computes the verdict on the resources that rules match.
 fn of_matched(matches: &Matched, subject: SubjectKind) -> Verdict {
     let unserved: Vec<String> = matches
         .unserved
@@ -65,41 +65,44 @@ fn of_matched(matches: &Matched, subject: SubjectKind) -> Verdict {
         .iter()
         .map(|(group_version, reason)| format!("{group_version} ({reason})"))
         .collect();
-    let not_asked = || {
+    let not_evaluated = || {
         let exempt = message::list(&matches.exempt);
-        format!(
-            "no API server asks a {} about {exempt}",
-            subject.row().evaluated
-        )
+        let verb = if subject.is_webhooks() {
+            "call"
+        } else {
+            "evaluate"
+        };
+        let evaluated = subject.row().evaluated;
+        format!("API servers never {verb} a {evaluated} for {exempt}")
     };
     if matches.n_resources == 0 {
         if !undiscovered.is_empty() {
             let text = format!(
-                "whether the rules match anything cannot be told, not discovered: {}",
+                "cannot determine whether the rules match a resource; not discovered: {}",
                 message::list(&undiscovered)
             );
             return Verdict::new(ConditionStatus::Unknown, Reason::DiscoveryIncomplete, text)
                 .with_evidence(Evidence::Awaited);
         }
-        // What is not served may be served one day; what is exempt will never be asked about.
-        let nothing_serves = || format!("nothing serves {}", message::list(&unserved));
-        let (reason, what) = match (unserved.is_empty(), matches.exempt.is_empty()) {
+        // Unserved resources may be served later; exempt resources stay exempt.
+        let not_served = || format!("not served: {}", message::list(&unserved));
+        let (reason, cause) = match (unserved.is_empty(), matches.exempt.is_empty()) {
             (true, true) => (
                 Reason::NoServedResources,
                 "no rule matches a served resource".to_owned(),
             ),
-            (false, true) => (Reason::NoServedResources, nothing_serves()),
-            (true, false) => (Reason::ExemptResources, not_asked()),
+            (false, true) => (Reason::NoServedResources, not_served()),
+            (true, false) => (Reason::ExemptResources, not_evaluated()),
             (false, false) => (
                 Reason::NoServedResources,
-                format!("{}; {}", nothing_serves(), not_asked()),
+                format!("{}; {}", not_served(), not_evaluated()),
             ),
         };
-        let text = format!("{what}; {}", subject.row().never_runs);
+        let text = format!("{cause}; {}", subject.row().never_runs);
         return Verdict::new(ConditionStatus::False, reason, text);
     }
-    // What wildcards match is not counted: each CRD that comes or goes would change the message, and
-    // cost a write of every policy with a wildcard.
+    // Resources that match by wildcard are not counted: each CRD that is added or removed would change the message, and
+    // cause a write of every policy with a wildcard.
     let n_named = matches.n_resources - matches.n_by_wildcard.min(matches.n_resources);
     let mut parts = vec![match (n_named, matches.n_by_wildcard) {
         (n_named, 0) => format!("the rules match {}", message::count(n_named, "resource")),
@@ -110,7 +113,7 @@ fn of_matched(matches: &Matched, subject: SubjectKind) -> Verdict {
         ),
     }];
     if !matches.exempt.is_empty() {
-        parts.push(not_asked());
+        parts.push(not_evaluated());
     }
     if !unserved.is_empty() {
         parts.push(format!("not served: {}", message::list(&unserved)));

@@ -1,17 +1,17 @@
-//! How messages are put together: lists, counts and lengths.
+//! Formats parts of messages: lists, counts and length limits.
 
 use crate::policy::analysis::UncheckedKind;
 use crate::schema::Gvk;
 
-/// The greatest length of a condition's message, in bytes.
+/// The maximum length of a condition's message, in bytes.
 ///
-/// The API allows 32,768; tables, chat messages and Flux events show much less.
+/// The API allows 32,768, but tables, chat messages and Flux events show much less.
 pub(crate) const MAX_BYTES: usize = 1024;
 
-/// How many names a list in a message shows.
+/// The maximum number of names in a list.
 const MAX_NAMES: usize = 4;
 
-/// `text`, or as much of it as fits in `max_bytes` with an ellipsis at the end.
+/// Truncates `text` to `max_bytes`, including an ellipsis at the end.
 pub(crate) fn cut(text: &str, max_bytes: usize) -> String {
     const ELLIPSIS: &str = "…";
     if text.len() <= max_bytes {
@@ -21,12 +21,12 @@ pub(crate) fn cut(text: &str, max_bytes: usize) -> String {
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    let mut kept = text.get(..end).unwrap_or_default().to_owned();
-    kept.push_str(ELLIPSIS);
-    kept
+    let mut truncated = text.get(..end).unwrap_or_default().to_owned();
+    truncated.push_str(ELLIPSIS);
+    truncated
 }
 
-/// `1 kind`, `2 kinds`.
+/// Formats a number with its noun: `1 kind`, `2 kinds`.
 pub(crate) fn count(n: usize, noun: &str) -> String {
     if n == 1 {
         format!("1 {noun}")
@@ -35,7 +35,7 @@ pub(crate) fn count(n: usize, noun: &str) -> String {
     }
 }
 
-/// `a, b, c, d and 3 more`.
+/// Formats a list of at most [`MAX_NAMES`] names: `a, b, c, d and 3 more`.
 pub(crate) fn list<T: AsRef<str>>(names: &[T]) -> String {
     let shown: Vec<&str> = names.iter().take(MAX_NAMES).map(AsRef::as_ref).collect();
     match names.len().saturating_sub(shown.len()) {
@@ -44,12 +44,12 @@ pub(crate) fn list<T: AsRef<str>>(names: &[T]) -> String {
     }
 }
 
-/// `a, b and 7 more (no schema); c (too large)`: the names that share a reason stand together, in the order in
-/// which the reasons come first.
+/// Groups names by their reason, in the order of the first occurrence of each reason:
+/// `a, b and 7 more (no schema)`, `c (too large)`.
 fn by_reason(items: impl IntoIterator<Item = (String, String)>) -> Vec<String> {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for (name, reason) in items {
-        match groups.iter_mut().find(|(known, _)| *known == reason) {
+        match groups.iter_mut().find(|(existing, _)| *existing == reason) {
             Some((_, names)) => names.push(name),
             None => groups.push((reason, vec![name])),
         }
@@ -60,12 +60,12 @@ fn by_reason(items: impl IntoIterator<Item = (String, String)>) -> Vec<String> {
         .collect()
 }
 
-/// `rules.example.com/v1 ReplicaLimit`.
+/// Formats a kind: `rules.example.com/v1 ReplicaLimit`.
 pub(crate) fn kind(gvk: &Gvk) -> String {
     format!("{} {}", gvk.api_version(), gvk.kind)
 }
 
-/// Returns messages about those of `kinds` that type checking did not see, [`by_reason`].
+/// Returns the messages about kinds that were not type-checked, grouped [`by_reason`].
 pub(crate) fn unchecked<'a>(kinds: impl IntoIterator<Item = &'a UncheckedKind>) -> Vec<String> {
     let kinds = kinds.into_iter();
     by_reason(kinds.map(|unchecked| (kind(&unchecked.gvk), unchecked.reason.clone())))
@@ -76,16 +76,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cuts_between_characters() {
+    fn cut_truncates_between_characters() {
         assert_eq!(cut("abc", 3), "abc");
         assert_eq!(cut("abcdef", 5), "ab…");
-        // Each `é` has two bytes: four bytes less the ellipsis leave room for none of it.
+        // Each `é` and the ellipsis have two and three bytes: no `é` fits in four bytes.
         assert_eq!(cut("ééé", 4), "…");
         assert_eq!(cut("ééé", 5), "é…");
     }
 
     #[test]
-    fn lists_name_four() {
+    fn list_shows_four_names() {
         assert_eq!(list::<&str>(&[]), "");
         assert_eq!(list(&["a", "b", "c", "d"]), "a, b, c, d");
         assert_eq!(
@@ -95,14 +95,14 @@ mod tests {
     }
 
     #[test]
-    fn counts_have_plurals() {
+    fn count_uses_plural() {
         assert_eq!(count(0, "kind"), "0 kinds");
         assert_eq!(count(1, "kind"), "1 kind");
         assert_eq!(count(2, "kind"), "2 kinds");
     }
 
     #[test]
-    fn names_stand_together_by_their_reasons() {
+    fn by_reason_groups_names() {
         let item = |name: &str, reason: &str| (name.to_owned(), reason.to_owned());
         let items = [item("a", "x"), item("b", "y"), item("c", "x")];
         assert_eq!(by_reason(items), ["a, c (x)", "b (y)"]);

@@ -1,7 +1,7 @@
-//! Findings as the status of a ValidatingAdmissionPolicy: conditions and expression warnings.
+//! Computes the status of a ValidatingAdmissionPolicy from findings: conditions and expression warnings.
 //!
-//! Pure functions: facts and a clock reading in, the desired status out. What a condition means, and
-//! when it is which, is decided here and nowhere else. Nothing here reads the cluster or a clock.
+//! All functions are pure: they take facts and the current time, and return the desired status. The meaning of each
+//! condition is defined only in this module. It does not read the cluster or a clock.
 
 pub mod bindings;
 pub mod compute;

@@ -1,10 +1,10 @@
-//! `MutatingAdmissionPolicyStatus` and the like, `vap-status.dev/v1alpha1`: conditions of what has no status of its own
-//! (ADR 31).
+//! Status objects, such as `MutatingAdmissionPolicyStatus` of `vap-status.dev/v1alpha1`: conditions of objects whose kind
+//! has no suitable status (ADR 31).
 //!
-//! An object has the name of the policy that it is about, is owned by it, and has nothing but a status. Here is how that
-//! is made of the status that a ValidatingAdmissionPolicy would have, and the other way around. Knows no cluster.
+//! A status object has the name of the policy that it describes, is owned by it, and consists of a status. This module
+//! converts between it and the status of a ValidatingAdmissionPolicy.
 //!
-//! A kind is a [`StatusObjectKind`] in the table of subjects, and has a CRD in `crds`.
+//! Each kind is a [`StatusObjectKind`] in the table of subjects, and has a CRD in `crds`.
 
 use std::borrow::Cow;
 
@@ -19,31 +19,32 @@ use serde::{Deserialize, Serialize};
 use super::DesiredStatus;
 use crate::policy::subject::StatusObjectKind;
 
-/// An object that says of a policy what the policy has no room for.
+/// An object with the status of a policy.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct StatusObject {
-    /// Its metadata; the name is that of the policy.
+    /// The metadata. The name is that of the policy.
     #[serde(default)]
     metadata: Option<ObjectMeta>,
-    /// The status, if it was written already.
+    /// The status, if it has been written.
     #[serde(default)]
     pub status: Option<ObjectStatus>,
-    /// In the place of metadata that are absent.
+    /// The default for absent metadata, to which [`Resource::meta`] refers.
     #[serde(skip)]
     none: ObjectMeta,
 }
 
-/// The status of the policy, as its object holds it.
+/// The status of a status object.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectStatus {
-    /// The generation of this object, which wait-tools compare with its own: nothing changes it but its creation.
+    /// The generation of the status object itself, which wait tools compare with `metadata.generation`. It only changes
+    /// if the object is created again.
     #[serde(default)]
     pub observed_generation: Option<i64>,
-    /// The generation of the policy that all of this is about.
+    /// The generation of the policy that was checked.
     #[serde(default)]
     pub policy_generation: Option<i64>,
-    /// The warnings, in the form of those of ValidatingAdmissionPolicies.
+    /// The warnings, in the format of ValidatingAdmissionPolicies.
     #[serde(default)]
     pub type_checking: Option<ObjectTypeChecking>,
     /// The conditions.
@@ -51,7 +52,7 @@ pub struct ObjectStatus {
     pub conditions: Option<Vec<Condition>>,
 }
 
-/// The warnings. The list is there even if it is empty.
+/// The warnings. An empty list is written too.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectTypeChecking {
@@ -61,7 +62,7 @@ pub struct ObjectTypeChecking {
 }
 
 impl StatusObject {
-    /// The status of the policy as it would be if the policy had one: all generations are those of the policy.
+    /// Converts to the status of a ValidatingAdmissionPolicy, in which all generations are those of the policy.
     #[must_use]
     pub fn policy_status(&self) -> Option<ValidatingAdmissionPolicyStatus> {
         let status = self.status.as_ref()?;
@@ -85,7 +86,7 @@ impl StatusObject {
         })
     }
 
-    /// Reports whether it is about the object of that uid, and not about another of the same name.
+    /// Returns true if the object with this uid owns the status object. An object of the same name may have another uid.
     #[must_use]
     pub fn is_owned_by(&self, uid: Option<&str>) -> bool {
         let owners = self.meta().owner_references.iter().flatten();
@@ -94,7 +95,7 @@ impl StatusObject {
 }
 
 impl ObjectStatus {
-    /// The status of the object of generation `own` that says `desired` of its policy.
+    /// Creates the status of a status object of the generation `own` from the desired status of its policy.
     #[must_use]
     pub fn new(desired: &DesiredStatus, own: Option<i64>) -> Self {
         let conditions = desired.conditions.iter().map(|condition| Condition {
@@ -116,8 +117,8 @@ impl Resource for StatusObject {
     type DynamicType = StatusObjectKind;
     type Scope = ClusterResourceScope;
 
-    fn kind(of: &StatusObjectKind) -> Cow<'_, str> {
-        of.kind.into()
+    fn kind(kind: &StatusObjectKind) -> Cow<'_, str> {
+        kind.kind.into()
     }
 
     fn group(_: &StatusObjectKind) -> Cow<'_, str> {
@@ -128,8 +129,8 @@ impl Resource for StatusObject {
         "v1alpha1".into()
     }
 
-    fn plural(of: &StatusObjectKind) -> Cow<'_, str> {
-        of.plural.into()
+    fn plural(kind: &StatusObjectKind) -> Cow<'_, str> {
+        kind.plural.into()
     }
 
     fn meta(&self) -> &ObjectMeta {
@@ -178,11 +179,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_what_was_desired() {
+    fn object_status_round_trips() {
         let desired = desired();
         let written = ObjectStatus::new(&desired, Some(1));
         let json = serde_json::to_value(&written).unwrap();
-        // Tools that wait compare these two with the generation of the object that they wait for.
+        // Wait tools compare these two with the generation of the status object.
         assert_eq!(json["observedGeneration"], 1);
         assert_eq!(json["conditions"][0]["observedGeneration"], 1);
         assert_eq!(json["policyGeneration"], 7);
@@ -191,21 +192,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_about_something_else_does_not_meet_it() {
+    fn policy_status_other_generation_does_not_satisfy() {
         let desired = desired();
         let written = ObjectStatus::new(&desired, Some(1));
         let live = stored(2, &written).policy_status();
         assert!(!desired.is_met_by(live.as_ref()));
-        let of_another = DesiredStatus {
+        let next_generation = DesiredStatus {
             observed_generation: 8,
             ..desired.clone()
         };
-        let live = stored(1, &ObjectStatus::new(&of_another, Some(1))).policy_status();
+        let live = stored(1, &ObjectStatus::new(&next_generation, Some(1))).policy_status();
         assert!(!desired.is_met_by(live.as_ref()));
     }
 
     #[test]
-    fn the_owner_is_told_by_its_uid() {
+    fn is_owned_by_compares_uid() {
         let object = stored(1, &ObjectStatus::default());
         assert!(object.is_owned_by(Some("u")));
         assert!(!object.is_owned_by(Some("v")));
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn null_is_read_as_absence() {
+    fn null_fields_are_absent() {
         for value in [
             json!({}),
             json!({"metadata": null, "status": null}),
@@ -229,49 +230,49 @@ mod tests {
         }
     }
 
-    /// The CRDs are written by hand: each must be of its kind, and keep each field that is written.
+    /// The CRDs are written by hand. Each must have the names of its kind and a schema for each written field.
     #[test]
-    fn the_crds_have_every_field() {
+    fn crds_have_every_field() {
         let kinds = SubjectKind::ALL.iter();
         kinds
             .filter_map(|kind| kind.row().status_object.as_ref())
-            .for_each(the_crd_has_every_field);
+            .for_each(assert_crd_has_every_field);
     }
 
-    fn the_crd_has_every_field(of: &StatusObjectKind) {
+    fn assert_crd_has_every_field(kind: &StatusObjectKind) {
         let crds = concat!(env!("CARGO_MANIFEST_DIR"), "/crds");
-        let path = format!("{crds}/{}.vap-status.dev.yaml", of.plural);
+        let path = format!("{crds}/{}.vap-status.dev.yaml", kind.plural);
         let text = std::fs::read_to_string(path).unwrap();
         let crd: Value = serde_norway::from_str(&text).unwrap();
         let spec = &crd["spec"];
-        assert_eq!(spec["group"], *StatusObject::group(of));
-        assert_eq!(spec["names"]["kind"], *StatusObject::kind(of));
-        assert_eq!(spec["names"]["plural"], *StatusObject::plural(of));
+        assert_eq!(spec["group"], *StatusObject::group(kind));
+        assert_eq!(spec["names"]["kind"], *StatusObject::kind(kind));
+        assert_eq!(spec["names"]["plural"], *StatusObject::plural(kind));
         let version = &spec["versions"][0];
-        assert_eq!(version["name"], *StatusObject::version(of));
+        assert_eq!(version["name"], *StatusObject::version(kind));
         assert!(version["subresources"]["status"].is_object());
         let schema = &version["schema"]["openAPIV3Schema"]["properties"]["status"];
         let written = serde_json::to_value(ObjectStatus::new(&desired(), Some(1))).unwrap();
-        has(schema, &written, "status");
+        assert_has_fields(schema, &written, "status");
     }
 
     #[track_caller]
-    fn has(schema: &Value, value: &Value, place: &str) {
+    fn assert_has_fields(schema: &Value, value: &Value, path: &str) {
         match value {
             Value::Object(fields) => {
                 for (name, value) in fields {
-                    let place = format!("{place}.{name}");
-                    let of_field = &schema["properties"][name];
-                    assert!(of_field.is_object(), "{place} is not in the CRD");
-                    has(of_field, value, &place);
+                    let path = format!("{path}.{name}");
+                    let field_schema = &schema["properties"][name];
+                    assert!(field_schema.is_object(), "{path} is not in the CRD");
+                    assert_has_fields(field_schema, value, &path);
                 }
             }
             Value::Array(items) => {
                 for item in items {
-                    has(&schema["items"], item, place);
+                    assert_has_fields(&schema["items"], item, path);
                 }
             }
-            _ => assert!(schema["type"].is_string(), "{place}"),
+            _ => assert!(schema["type"].is_string(), "{path}"),
         }
     }
 }

@@ -1,33 +1,33 @@
-//! Notes on conditions that may be out of date: what they rest on has not been readable for longer than a pause takes.
+//! Notes on conditions that may be out of date because their inputs have been unreadable for more than a minute.
 //!
-//! A condition whose verdict cannot be given anew stands as it is (ADR 1), and so does one that rests on resources as
-//! they were before an aggregated API went down. After a minute its message says so, and by what.
+//! A condition that cannot currently be recomputed is retained (ADR 1). So is a condition that depends on the resources
+//! of an aggregated API that is unavailable. After a minute a note with the cause is appended to its message.
 
 use super::compute::{Checked, Observed};
 use super::condition::{ConditionStatus, ConditionType};
 use super::message;
 use super::verdict::Verdict;
 
-/// Signs that a condition may be out of date, beside the verdicts themselves.
+/// Indications that conditions may be out of date, in addition to the verdicts themselves.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Staleness<'a> {
-    /// The group version of the policy's paramKind, where it has not been discovered for some time.
+    /// The group version of the policy's paramKind, if its discovery has failed for more than a minute.
     pub undiscovered_params: &'a [String],
-    /// True if a condition has been kept for longer than a pause takes, since its verdict cannot be given anew.
+    /// True if a condition has been retained for more than a minute because it cannot be recomputed.
     pub is_kept_long: bool,
 }
 
-/// The words between a message and the note on it.
+/// The separator between a message and its note. Stored conditions contain it.
 const MARK: &str = "; may be out of date: ";
 
-/// The note on the condition `type_` with the verdict `verdict`, which stands in for another if it `is_kept`.
+/// Returns the note on a condition. `is_kept` is true if `verdict` is retained from the stored condition.
 pub(super) fn note(
     observed: &Observed<'_>,
     type_: ConditionType,
     verdict: &Verdict,
     is_kept: bool,
 ) -> Option<String> {
-    // What is unknown claims nothing.
+    // An Unknown condition cannot be out of date.
     if verdict.status == ConditionStatus::Unknown {
         return None;
     }
@@ -39,18 +39,18 @@ pub(super) fn note(
     if !is_kept || !observed.staleness.is_kept_long {
         return None;
     }
-    let what = match type_ {
-        ConditionType::ResourcesMatched => "what is served cannot be discovered",
+    let cause = match type_ {
+        ConditionType::ResourcesMatched => "the served resources cannot be discovered",
         ConditionType::ParamsResolved => "the params cannot be read",
         ConditionType::TypeChecked | ConditionType::Compiled => "a schema cannot be read",
-        ConditionType::ProbesPassed => "what the probes need cannot be read",
+        ConditionType::ProbesPassed => "inputs of the probes cannot be read",
         ConditionType::Bound => "the bindings cannot be read",
         ConditionType::Ready | ConditionType::Stalled => return None,
     };
-    Some(what.to_owned())
+    Some(cause.to_owned())
 }
 
-/// The group versions that a condition rests on and that have not been discovered for some time.
+/// Returns the group versions that a condition depends on and whose discovery has failed for more than a minute.
 fn undiscovered<'a>(observed: &Observed<'a>, type_: ConditionType) -> &'a [String] {
     match type_ {
         ConditionType::ResourcesMatched | ConditionType::TypeChecked => match &observed.matches {
@@ -66,7 +66,7 @@ fn undiscovered<'a>(observed: &Observed<'a>, type_: ConditionType) -> &'a [Strin
     }
 }
 
-/// A message and the note on it.
+/// Splits a stored message into the message and its note.
 pub(super) fn split(message: &str) -> (&str, Option<&str>) {
     match message.rsplit_once(MARK) {
         Some((message, note)) => (message, Some(note)),
@@ -74,7 +74,7 @@ pub(super) fn split(message: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The message with the note on it, of which nothing is cut off.
+/// Appends the note to the message. If the result is too long, the message is truncated and the note is not.
 pub(super) fn join(message: &str, note: Option<&str>) -> String {
     let Some(note) = note else {
         return message.to_owned();

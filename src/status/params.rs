@@ -1,8 +1,7 @@
-//! `ParamsResolved`: whether the paramKind is served, and what follows for requests.
+//! `ParamsResolved`: the paramKind is served and the params of bindings exist, with the effect on requests.
 //!
-//! What follows was read in the API server: it takes a policy into account once a binding refers to
-//! it, and one whose paramKind it cannot find fails for every request that the policy's own rules
-//! match, whatever its bindings select.
+//! The API server evaluates a policy once a binding refers to it. If it cannot find the paramKind, the policy fails for
+//! every request that the policy's own rules match, regardless of the rules of its bindings.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/policy_source.go`,
 //! `ensureParamsForPolicyLocked`; `plugin/policy/validating/dispatcher.go`, `Dispatch`.
@@ -16,72 +15,72 @@ use crate::policy::admission::Selector;
 use crate::schema::Gvk;
 use crate::schema::rest_mapper::ApiResource;
 
-/// State of a policy's paramKind.
+/// The state of a policy's paramKind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParamKindState {
-    /// The policy has none.
+    /// The policy has no paramKind.
     NotRequired,
-    /// It is served.
+    /// The paramKind is served.
     Served(Gvk, ParamsState),
-    /// Nothing serves or defines it. `similar` are served kinds that may have been meant.
+    /// The paramKind is neither served nor defined.
     NotFound {
         /// The paramKind.
         gvk: Gvk,
-        /// Kinds that may have been meant, as `apiVersion Kind`.
+        /// Served kinds with similar names, as `apiVersion Kind`.
         similar: Vec<String>,
     },
-    /// It is defined, and not served.
+    /// The paramKind is defined, but not served.
     NotServed {
         /// The paramKind.
         gvk: Gvk,
-        /// Why.
+        /// The reason why it is not served.
         why: NotServed,
     },
-    /// Its group could not be discovered, for this reason.
+    /// The group of the paramKind could not be discovered.
     Undiscovered {
         /// The paramKind.
         gvk: Gvk,
-        /// The reason.
+        /// The error of the discovery.
         reason: String,
     },
 }
 
-/// State of the params that bindings refer to.
+/// The state of the params that bindings refer to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParamsState {
-    /// No binding refers to any.
+    /// No binding refers to params.
     NotReferred,
-    /// They were not read yet.
+    /// The params have not been read yet.
     Unread,
-    /// They cannot be read now, for this reason.
+    /// The params cannot currently be read, for this reason.
     Failed(String),
-    /// We may not read them; the text says what is missing.
+    /// The controller is not allowed to read the params. The text names the missing permission.
     NotPermitted(String),
-    /// We may not read the bindings, so that nobody knows which params are meant.
+    /// The controller is not allowed to read the bindings, so that the referenced params are unknown.
     BindingsNotPermitted,
-    /// They were looked for.
+    /// The params were looked up.
     Examined {
-        /// The references that lead to params, of all bindings.
+        /// The number of references in all bindings for which params exist.
         n_found: usize,
-        /// The references that lead to none.
+        /// The references for which no params exist.
         missing: Vec<MissingParams>,
     },
 }
 
-/// The params that a reference of a binding means.
+/// A lookup of the params that a binding refers to.
 #[derive(Clone, Debug)]
 pub enum Sought<'a> {
-    /// Those of that name, in that namespace or, where it is `None`, in any.
+    /// Params with this name, in this namespace or, if it is `None`, in any namespace.
     Named(&'a str, Option<&'a str>),
-    /// Those that the selector selects, in that namespace or in any.
+    /// Params that match this selector, in this namespace or, if it is `None`, in any namespace.
     Selected(Selector, Option<&'a str>),
 }
 
 impl ParamsState {
-    /// Looks for the params of each binding by `exists`; `resource` is that of the paramKind.
+    /// Looks up the params of each binding by `exists`. `resource` is the resource of the paramKind.
     ///
-    /// A reference without a namespace, to objects that have one, means those in the namespace of the
-    /// request: that there are some in any namespace is all that can be told.
+    /// A reference without a namespace to namespaced objects denotes those in the namespace of the request. It counts as
+    /// found if they exist in any namespace.
     pub fn examine<'a>(
         bindings: impl Iterator<Item = &'a ValidatingAdmissionPolicyBinding>,
         resource: &ApiResource,
@@ -97,7 +96,7 @@ impl ParamsState {
                 .namespace
                 .as_deref()
                 .filter(|namespace| resource.namespaced && !namespace.is_empty());
-            let (sought, what) = match (&reference.name, &reference.selector) {
+            let (lookup, name) = match (&reference.name, &reference.selector) {
                 (Some(name), None) => (Sought::Named(name, namespace), name.clone()),
                 (_, Some(selector)) => {
                     let Ok(selector) = Selector::new(selector) else {
@@ -105,12 +104,12 @@ impl ParamsState {
                     };
                     (
                         Sought::Selected(selector, namespace),
-                        "any that the selector selects".to_owned(),
+                        "any object that matches the selector".to_owned(),
                     )
                 }
                 (None, None) => continue,
             };
-            if exists(binding, sought) {
+            if exists(binding, lookup) {
                 n_found += 1;
                 continue;
             }
@@ -121,7 +120,7 @@ impl ParamsState {
             };
             missing.push(MissingParams {
                 binding: binding.metadata.name.clone().unwrap_or_default(),
-                what: format!("{what}{place}"),
+                what: format!("{name}{place}"),
                 denies: reference.parameter_not_found_action.as_deref() == Some("Deny"),
             });
         }
@@ -129,63 +128,63 @@ impl ParamsState {
     }
 }
 
-/// A reference of a binding that leads to no params.
+/// A reference of a binding to params that do not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingParams {
     /// The name of the binding.
     pub binding: String,
-    /// Referenced object: `limits in namespace default`.
+    /// The referenced object: `limits in namespace default`.
     pub what: String,
-    /// True if its parameterNotFoundAction is Deny.
+    /// True if the binding's parameterNotFoundAction is Deny.
     pub denies: bool,
 }
 
-/// Why a kind that is defined is not served.
+/// The reason why a defined kind is not served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotServed {
-    /// Other versions of it are, by name.
+    /// Only these other versions are served.
     OtherVersions(Vec<String>),
-    /// No version of its CRD is served.
+    /// The CRD serves no version.
     NoVersion {
         /// The name of the CRD.
         crd: String,
     },
-    /// Its CRD is not established; the reason is the API server's.
+    /// The CRD is not established.
     NotEstablished {
         /// The name of the CRD.
         crd: String,
-        /// Why, where the API server says.
+        /// The message of the API server, if it has one.
         reason: Option<String>,
     },
-    /// Its CRD is established, and the API server does not list it.
+    /// The CRD is established, but discovery does not list the resource.
     NotListed {
         /// The name of the CRD.
         crd: String,
     },
 }
 
-/// Returns the API server's behavior while it cannot find the paramKind.
+/// Returns the effect on requests while the API server cannot find the paramKind.
 ///
-/// Between the quotes is the API server's own text, as requests get to see it.
+/// The quoted text is the API server's own error, which the rejected requests show.
 fn consequence(gvk: &Gvk, effect: Effect) -> String {
     let text = format!("failed to find resource referenced by paramKind: '{gvk}'");
     if effect.fails_closed {
         format!(
-            "with failurePolicy Fail every request that the rules match is denied once the policy \
+            "with failurePolicy Fail, every request that the rules match is denied once the policy \
              has a binding (\"{text}\")"
         )
     } else {
         format!(
-            "with failurePolicy Ignore no request is {} (\"{text}\")",
+            "with failurePolicy Ignore, no request is {} (\"{text}\")",
             effect.done()
         )
     }
 }
 
-/// Why nothing serves the paramKind, and what the API server does because of it; `None` where it is served, or not
-/// known.
+/// Returns the reason why the paramKind is not served and the effect on requests. Returns `None` if it is served, if
+/// there is no paramKind, or if discovery failed.
 pub(crate) fn unserved(state: &ParamKindState, effect: Effect) -> Option<(String, String)> {
-    let (gvk, what) = match state {
+    let (gvk, cause) = match state {
         ParamKindState::NotFound { gvk, similar } => {
             let hint = if similar.is_empty() {
                 String::new()
@@ -193,10 +192,10 @@ pub(crate) fn unserved(state: &ParamKindState, effect: Effect) -> Option<(String
                 format!(" (did you mean {}?)", message::list(similar))
             };
             let kind = message::kind(gvk);
-            let what = format!(
-                "nothing serves paramKind {kind} and no CustomResourceDefinition defines it{hint}"
+            let cause = format!(
+                "paramKind {kind} is not served and no CustomResourceDefinition defines it{hint}"
             );
-            (gvk, what)
+            (gvk, cause)
         }
         ParamKindState::NotServed { gvk, why } => {
             let (kind, why) = (message::kind(gvk), why_not_served(gvk, why));
@@ -206,25 +205,25 @@ pub(crate) fn unserved(state: &ParamKindState, effect: Effect) -> Option<(String
         | ParamKindState::Served(..)
         | ParamKindState::Undiscovered { .. } => return None,
     };
-    Some((what, consequence(gvk, effect)))
+    Some((cause, consequence(gvk, effect)))
 }
 
-/// Returns the API server's behavior for a request where a binding's params do not exist.
+/// Returns the effect on requests if the params of a binding do not exist.
 fn without_params(effect: Effect) -> &'static str {
     if effect.fails_closed {
-        "where they do not, parameterNotFoundAction Deny denies every request that the binding matches"
+        "if they do not, parameterNotFoundAction Deny denies every request that the binding matches"
     } else if effect.is_mutating() {
-        "where they do not, the binding changes no request"
+        "if they do not, the binding changes no request"
     } else {
-        "where they do not, the binding checks no request"
+        "if they do not, the binding checks no request"
     }
 }
 
-/// The condition `ParamsResolved`.
+/// Computes the condition `ParamsResolved`.
 pub(super) fn verdict(state: &ParamKindState, effect: Effect) -> Verdict {
     let unserved = || {
-        let (what, consequence) = unserved(state, effect).unwrap_or_default();
-        format!("{what}; {consequence}")
+        let (cause, consequence) = unserved(state, effect).unwrap_or_default();
+        format!("{cause}; {consequence}")
     };
     let (status, reason, text) = match state {
         ParamKindState::NotRequired => (
@@ -247,7 +246,7 @@ pub(super) fn verdict(state: &ParamKindState, effect: Effect) -> Verdict {
             ConditionStatus::Unknown,
             Reason::DiscoveryIncomplete,
             format!(
-                "whether paramKind {} is served cannot be told: {} could not be discovered: {reason}",
+                "cannot determine whether paramKind {} is served: discovery of {} failed: {reason}",
                 message::kind(gvk),
                 gvk.api_version()
             ),
@@ -260,7 +259,7 @@ pub(super) fn verdict(state: &ParamKindState, effect: Effect) -> Verdict {
     Verdict::new(status, reason, text).with_evidence(evidence)
 }
 
-/// The verdict about params of a kind that is served.
+/// Computes the verdict about the params of a served kind.
 fn served(gvk: &Gvk, params: &ParamsState, effect: Effect) -> Verdict {
     let is_served = format!("paramKind {} is served", message::kind(gvk));
     let verdict = |status, reason, text: &str, evidence| {
@@ -271,7 +270,7 @@ fn served(gvk: &Gvk, params: &ParamsState, effect: Effect) -> Verdict {
             return verdict(
                 ConditionStatus::True,
                 Reason::ParamKindServed,
-                "; no binding refers to params of it",
+                "; no binding refers to params",
                 Evidence::Complete,
             );
         }
@@ -279,12 +278,12 @@ fn served(gvk: &Gvk, params: &ParamsState, effect: Effect) -> Verdict {
             return verdict(
                 ConditionStatus::Unknown,
                 Reason::Pending,
-                "; the params were not read yet",
+                "; the params have not been read yet",
                 Evidence::Awaited,
             );
         }
         ParamsState::Failed(reason) => {
-            let text = format!("; the params cannot be read now: {reason}");
+            let text = format!("; the params cannot currently be read: {reason}");
             return verdict(
                 ConditionStatus::Unknown,
                 Reason::Pending,
@@ -294,7 +293,7 @@ fn served(gvk: &Gvk, params: &ParamsState, effect: Effect) -> Verdict {
         }
         ParamsState::NotPermitted(text) => {
             let text = format!(
-                "; whether the params of bindings exist cannot be told, and {}: {text}",
+                "; cannot determine whether the params of bindings exist; {}: {text}",
                 without_params(effect)
             );
             return verdict(
@@ -308,7 +307,7 @@ fn served(gvk: &Gvk, params: &ParamsState, effect: Effect) -> Verdict {
             return verdict(
                 ConditionStatus::Unknown,
                 Reason::NotPermitted,
-                "; which params are meant cannot be told, as bindings may not be read (see Bound)",
+                "; cannot determine which params are used, because bindings cannot be read (see Bound)",
                 Evidence::Complete,
             );
         }
@@ -318,16 +317,16 @@ fn served(gvk: &Gvk, params: &ParamsState, effect: Effect) -> Verdict {
     verdict(status, reason, &text, Evidence::Complete)
 }
 
-/// The verdict about params that were looked for, and its text.
+/// Computes the status, reason and message about params that were looked up.
 fn examined(
     n_found: usize,
     missing: &[MissingParams],
     effect: Effect,
 ) -> (ConditionStatus, Reason, String) {
     let describe = |denies: bool| -> Vec<String> {
-        let wanted = missing.iter().filter(|missing| missing.denies == denies);
-        wanted
-            .map(|missing| format!("{} by binding {}", missing.what, missing.binding))
+        let described = missing.iter().filter(|missing| missing.denies == denies);
+        described
+            .map(|missing| format!("{} (binding {})", missing.what, missing.binding))
             .collect()
     };
     let (denied, allowed) = (describe(true), describe(false));
@@ -335,12 +334,12 @@ fn examined(
         let consequence = if effect.fails_closed {
             "parameterNotFoundAction Deny denies every request that the binding matches"
         } else if effect.is_mutating() {
-            "with failurePolicy Ignore the binding changes no request"
+            "with failurePolicy Ignore, the binding changes no request"
         } else {
-            "with failurePolicy Ignore the binding checks no request"
+            "with failurePolicy Ignore, the binding checks no request"
         };
         let text = format!(
-            ", but params do not exist: {}; {consequence}",
+            ", but these params do not exist: {}; {consequence}",
             message::list(&denied)
         );
         return (ConditionStatus::False, Reason::ParamsNotFound, text);
@@ -349,7 +348,7 @@ fn examined(
         String::new()
     } else {
         format!(
-            "; parameterNotFoundAction Allow passes requests over, as these do not exist: {}",
+            "; parameterNotFoundAction Allow skips requests, because these params do not exist: {}",
             message::list(&allowed)
         )
     };

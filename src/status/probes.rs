@@ -1,4 +1,4 @@
-//! `ProbesPassed`: whether the policy decides sample requests as it must.
+//! `ProbesPassed`: the policy's decisions about sample requests are the expected ones.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
@@ -8,62 +8,62 @@ use super::message;
 use super::verdict::{Evidence, Verdict};
 use crate::probe::api::{CaseOutcome, CaseStatus, PolicyProbeStatus, Target};
 
-/// The greatest length of a text in the status of a case, in bytes: there may be 256 cases.
+/// The maximum length of a text in the status of a case, in bytes. There may be 256 cases.
 const MAX_CASE_TEXT: usize = 512;
 
-/// State of a policy's probes.
+/// The state of a policy's probes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbesState {
-    /// They were not read yet.
+    /// The probes have not been read yet.
     Unread,
-    /// We may not read them; the text says what is missing.
+    /// The controller is not allowed to read probes. The text names the missing permission.
     NotPermitted(String),
-    /// These are all, by name.
+    /// All probes of the policy, by name.
     Known(Vec<ProbeFacts>),
 }
 
 impl ProbesState {
-    /// Reports whether there are none.
+    /// Returns true if the policy has no probes.
     pub(super) fn is_none(&self) -> bool {
         matches!(self, Self::Known(probes) if probes.is_empty())
     }
 }
 
-/// Results of the cases of one probe.
+/// The results of the cases of one probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProbeFacts {
     /// The name of the probe.
     pub name: String,
-    /// How many cases there are.
+    /// The number of cases.
     pub n_cases: usize,
-    /// The cases that failed, with how they differ from what was expected.
+    /// The names of the failed cases, with the difference from the expected decision.
     pub failed: Vec<(String, String)>,
-    /// The cases that could not be evaluated, with the reason.
+    /// The names of the cases that could not be evaluated, with the reason.
     pub pending: Vec<(String, String)>,
-    /// Why the probe itself cannot be read, so that nothing is known of its cases.
+    /// The reason why the probe itself cannot be parsed. The results of its cases are then unknown.
     pub problem: Option<String>,
-    /// True if waiting alone may let the pending cases be evaluated: something is unavailable now.
+    /// True if the cases are pending because an input is temporarily unavailable.
     pub is_transient: bool,
 }
 
-/// The condition `ProbesPassed`.
+/// Computes the condition `ProbesPassed`.
 pub(super) fn verdict(state: &ProbesState) -> Verdict {
     match state {
         ProbesState::Unread => Verdict::new(
             ConditionStatus::Unknown,
             Reason::ProbesPending,
-            "the probes were not read yet",
+            "the probes have not been read yet",
         )
         .with_evidence(Evidence::Awaited),
         ProbesState::NotPermitted(text) => {
             Verdict::new(ConditionStatus::Unknown, Reason::NotPermitted, text.clone())
         }
-        ProbesState::Known(probes) => of_known(probes),
+        ProbesState::Known(probes) => results_verdict(probes),
     }
 }
 
-/// The condition where the probes are known.
-fn of_known(probes: &[ProbeFacts]) -> Verdict {
+/// Computes the condition from the results of all probes.
+fn results_verdict(probes: &[ProbeFacts]) -> Verdict {
     if probes.is_empty() {
         return Verdict::new(
             ConditionStatus::Unknown,
@@ -72,9 +72,9 @@ fn of_known(probes: &[ProbeFacts]) -> Verdict {
         );
     }
     let n_cases: usize = probes.iter().map(|probe| probe.n_cases).sum();
-    let all = |of: fn(&ProbeFacts) -> &[(String, String)]| -> Vec<(&str, &str, &str)> {
+    let all = |select: fn(&ProbeFacts) -> &[(String, String)]| -> Vec<(&str, &str, &str)> {
         let cases = |probe| {
-            let each = of(probe).iter();
+            let each = select(probe).iter();
             each.map(|(case, why)| (probe.name.as_str(), case.as_str(), why.as_str()))
         };
         probes.iter().flat_map(cases).collect()
@@ -143,10 +143,10 @@ fn of_known(probes: &[ProbeFacts]) -> Verdict {
 }
 
 impl ProbeFacts {
-    /// The facts of a probe whose cases came to `cases`.
+    /// Creates the facts of a probe from the results of its cases.
     #[must_use]
     pub fn new(name: &str, cases: &[CaseStatus]) -> Self {
-        let of = |outcome: CaseOutcome| {
+        let with_outcome = |outcome: CaseOutcome| {
             let cases = cases.iter().filter(|case| case.outcome == outcome);
             cases
                 .map(|case| {
@@ -160,33 +160,33 @@ impl ProbeFacts {
         Self {
             name: name.to_owned(),
             n_cases: cases.len(),
-            failed: of(CaseOutcome::Failed),
-            pending: of(CaseOutcome::Pending),
+            failed: with_outcome(CaseOutcome::Failed),
+            pending: with_outcome(CaseOutcome::Pending),
             problem: None,
             is_transient: false,
         }
     }
 }
 
-/// The parts of a probe that its status depends on.
+/// The fields of a probe that determine its status.
 #[derive(Clone, Copy, Debug)]
 pub struct ProbeSubject<'a> {
-    /// Its name.
+    /// The name of the probe.
     pub name: &'a str,
-    /// Its generation.
+    /// The generation of the probe.
     pub generation: i64,
-    /// The name of its policy.
+    /// The name of the policy.
     pub policy_name: &'a str,
-    /// The object that it is about, if it is no ValidatingAdmissionPolicy.
+    /// The target, if it is not a ValidatingAdmissionPolicy.
     pub target: Option<&'a Target>,
-    /// The number of its cases.
+    /// The number of cases.
     pub n_cases: usize,
-    /// The conditions that it has.
+    /// The current conditions of the probe.
     pub conditions: &'a [Condition],
 }
 
-/// The status of a probe whose cases came to `cases` at `now`, or that cannot be read because of `problem`;
-/// `policy_generation` is that of its policy, `None` where there is none.
+/// Computes the status of a probe at `now` from the results of its cases, or from the `problem` for which it cannot be
+/// parsed. `policy_generation` is `None` if the policy does not exist.
 #[must_use]
 pub fn probe_status(
     probe: &ProbeSubject<'_>,
@@ -205,9 +205,9 @@ pub fn probe_status(
             ConditionStatus::False,
             Reason::PolicyNotFound,
             match probe.target {
-                Some(target) => format!("there is no {target}"),
+                Some(target) => format!("{target} does not exist"),
                 None => format!(
-                    "there is no ValidatingAdmissionPolicy {}",
+                    "ValidatingAdmissionPolicy {} does not exist",
                     probe.policy_name
                 ),
             },
@@ -217,8 +217,8 @@ pub fn probe_status(
             problem: problem.map(str::to_owned),
             ..ProbeFacts::new(probe.name, cases)
         };
-        let found = verdict(&ProbesState::Known(vec![facts]));
-        (found.status, found.reason, found.message)
+        let verdict = verdict(&ProbesState::Known(vec![facts]));
+        (verdict.status, verdict.reason, verdict.message)
     };
     let ready = condition::condition(
         ConditionType::Ready,

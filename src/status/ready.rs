@@ -1,4 +1,4 @@
-//! Conditions that sum up the others: `Ready` and `Stalled`.
+//! Conditions that summarize the others: `Ready` and `Stalled`.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use super::out_of_date;
 use super::stalled::Remedy;
 use super::verdict::{Evidence, Verdict};
 
-/// The condition `Ready`.
+/// Computes the condition `Ready` from the `requires` conditions.
 ///
-/// It is False with the first condition that counts and is False. It is Unknown while a condition
-/// that counts is not known *yet*. Where one cannot be known at all (`NoTypesToCheck`,
-/// `UnsupportedExpression`), waiting would be in vain, and nothing wrong was found: that is True,
-/// and the message says what is not known.
+/// `Ready` is False if a required condition is False, with the reason of the first one. It is Unknown while a required
+/// condition is not known *yet*. If a condition cannot be determined at all (`NoTypesToCheck`,
+/// `UnsupportedExpression`), waiting does not help and no problem was found: `Ready` is True, and the message lists the
+/// unknown conditions.
 pub(super) fn ready(
     parts: &[(ConditionType, Verdict)],
     requires: &BTreeSet<ConditionType>,
@@ -45,30 +45,28 @@ pub(super) fn ready(
     }
     let unknown: Vec<String> = counting()
         .filter(|(_, verdict)| verdict.status == ConditionStatus::Unknown)
-        // That nobody wrote a probe is no gap of the checks.
+        // A policy without probes is checked completely.
         .filter(|(_, verdict)| verdict.reason != Reason::NoProbes)
         .map(|(type_, verdict)| format!("{type_} ({})", verdict.reason))
         .collect();
     let text = if unknown.is_empty() {
-        "nothing wrong was found".to_owned()
+        "no problems found".to_owned()
     } else {
-        format!(
-            "nothing wrong was found; cannot be told: {}",
-            message::list(&unknown)
-        )
+        format!("no problems found; unknown: {}", message::list(&unknown))
     };
     let note = counting().find_map(|(_, verdict)| verdict.note.clone());
     Verdict::new(ConditionStatus::True, Reason::Ready, text).with_note(note)
 }
 
-/// The condition `Stalled`, where it holds: the first condition that counts, is False and lasts.
+/// Computes the condition `Stalled` from the first required condition that is False and that only an edit of the policy
+/// can change. Returns `None` if there is no such condition.
 ///
-/// `Ready` may be False for another reason that passes; it stays False all the same.
+/// `Ready` may have the reason of another condition, which needs no edit. It stays False in any case.
 pub(super) fn stalled(
     parts: &[(ConditionType, Verdict)],
     observed: &Observed<'_>,
 ) -> Option<Verdict> {
-    let lasts = |verdict: &Verdict| match verdict.reason.remedy() {
+    let needs_edit = |verdict: &Verdict| match verdict.reason.remedy() {
         Remedy::Edit => true,
         Remedy::EditOrSchema => match (&observed.types, &observed.matches) {
             (Checked::Done(types), Checked::Done(matches)) => {
@@ -83,7 +81,7 @@ pub(super) fn stalled(
     let (_, lasting) = parts.iter().find(|(type_, verdict)| {
         observed.ready_requires.contains(type_)
             && verdict.status == ConditionStatus::False
-            && lasts(verdict)
+            && needs_edit(verdict)
     })?;
     let verdict = Verdict::new(
         ConditionStatus::True,
@@ -93,9 +91,7 @@ pub(super) fn stalled(
     Some(verdict.with_note(lasting.note.clone()))
 }
 
-/// `Stalled` because of warnings, as it was said of the same generation before.
-///
-/// The note is that of `TypeChecked`, which it repeats.
+/// Returns the `Stalled` because of warnings that was written for the same generation, with the note of `TypeChecked`.
 pub(super) fn standing_stalled(
     live: &[Condition],
     generation: i64,
@@ -103,12 +99,12 @@ pub(super) fn standing_stalled(
 ) -> Option<Verdict> {
     let last = condition::find(live, ConditionType::Stalled)?;
     let reason = Reason::from_name(&last.reason)?;
-    let stands = reason.remedy() == Remedy::EditOrSchema
+    let is_current = reason.remedy() == Remedy::EditOrSchema
         && last.observed_generation == Some(generation)
         && ConditionStatus::of(last) == ConditionStatus::True;
     let mut types = parts.iter();
     let types = types.find(|(type_, _)| *type_ == ConditionType::TypeChecked);
     let note = types.and_then(|(_, verdict)| verdict.note.clone());
     let (message, _) = out_of_date::split(&last.message);
-    stands.then(|| Verdict::new(ConditionStatus::True, reason, message).with_note(note))
+    is_current.then(|| Verdict::new(ConditionStatus::True, reason, message).with_note(note))
 }

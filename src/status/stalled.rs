@@ -1,22 +1,22 @@
-//! `Stalled`: whether waiting for a policy to become Ready is in vain.
+//! `Stalled`: only an edit of the policy can make it Ready.
 //!
-//! Tools that apply manifests and wait (Flux, `helm --wait`, everything on kstatus) give up at once where it
-//! is True, and until their timeout where only `Ready` is False. They may still be applying: what is applied
-//! next can be a CRD, params, a binding or a probe. So a failure lasts only where nothing but an edit of the
-//! policy itself mends it, which raises its generation and thereby tells that the verdict is of the past.
+//! Tools that apply manifests and wait (Flux, `helm --wait`, all tools on kstatus) fail at once if `Stalled` is True,
+//! and after their timeout if only `Ready` is False. The next manifest that they apply can be a CRD, params, a binding or
+//! a probe. Therefore a policy is `Stalled` only if no other object can correct the failure. An edit of the policy
+//! increments its generation, which makes the condition outdated.
 //!
 //! Source: `github.com/fluxcd/cli-utils` `pkg/kstatus/status/generic.go` (`checkGenericProperties`).
 
 use super::condition::Reason;
 
-/// Remedies for a condition that is False.
+/// The change that can correct a condition that is False.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// Nothing but an edit of the policy.
+    /// Only an edit of the policy.
     Edit,
-    /// An edit of the policy, unless a schema that it was checked against changes.
+    /// An edit of the policy, or a change of a schema that it was checked against.
     EditOrSchema,
-    /// Something beside the policy, for which it may pay to wait.
+    /// A change of another object, so that waiting may help.
     Elsewhere,
 }
 
@@ -31,29 +31,29 @@ impl Reason {
         match self {
             // The text of an expression is wrong, whatever the cluster holds.
             Self::CompilationFailed => Remedy::Edit,
-            // The same: the API server cannot evaluate the text, whatever the request is.
+            // The same: the API server cannot evaluate the expression for any request.
             Self::UnsafeExpression => Remedy::Edit,
-            // Which resources are exempt is fixed in the API server.
+            // The API server has a fixed list of exempt resources.
             Self::ExemptResources => Remedy::Edit,
-            // The schemas of Kubernetes itself stay; that of a CRD may be the next thing to be applied.
+            // The schemas of Kubernetes itself do not change, but a CRD may be applied next.
             Self::ExpressionWarnings => Remedy::EditOrSchema,
-            // A CRD or an API service may come that serves what the rules name.
+            // A new CRD or APIService may serve the resources.
             Self::NoServedResources => Remedy::Elsewhere,
-            // The CRD of the paramKind may come, however unlikely its name.
+            // The CRD of the paramKind may be applied later, even if its name looks misspelled.
             Self::ParamKindNotFound => Remedy::Elsewhere,
-            // Its CRD is there and may be established, or serve the version, in a moment.
+            // The CRD exists and may become established, or serve the version, soon.
             Self::ParamKindNotServed => Remedy::Elsewhere,
-            // Params are objects of their own, and mostly applied after the policy.
+            // Params are separate objects, and are usually applied after the policy.
             Self::ParamsNotFound => Remedy::Elsewhere,
-            // Bindings are objects of their own; the policy's generation does not tell of their edits.
+            // Bindings are separate objects; their edits do not change the policy's generation.
             Self::NoBindings => Remedy::Elsewhere,
-            // The same: the next binding to be applied may be the mended one.
+            // The same: the next manifest may correct the binding.
             Self::BindingsInvalid => Remedy::Elsewhere,
-            // The probe, a binding or params may be wrong as well as the policy.
+            // The error may be in the probe, a binding or params instead of the policy.
             Self::ProbesFailed => Remedy::Elsewhere,
-            // Of a probe: the policy may come.
+            // Of a probe: the policy may be created later.
             Self::PolicyNotFound => Remedy::Elsewhere,
-            // No condition is False for these: they say that all is well, or that it cannot be told yet.
+            // No condition is False for these reasons: the status is True or Unknown.
             Self::AllExpressionsCompile
             | Self::UnsupportedExpression
             | Self::InternalError

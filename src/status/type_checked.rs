@@ -1,4 +1,4 @@
-//! The condition `TypeChecked`: what the analysis found, and what it could not see.
+//! `TypeChecked`: the findings of the analysis, and the kinds and expressions that it did not check.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::policy::analysis::BEYOND;
 use crate::policy::compile::{CompileFinding, CompileFindingKind};
 use crate::policy::subject::SubjectKind;
 
-/// The condition `TypeChecked`.
+/// Computes the condition `TypeChecked`.
 pub(super) fn type_checked(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>) -> Verdict {
     if observed.subject == SubjectKind::CustomResourceDefinition {
         return definition::type_checked(observed, uncompiled);
@@ -38,8 +38,8 @@ pub(super) fn type_checked(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>)
     } else {
         format!("; not checked: {}", message::list(&gaps))
     };
-    // What does not compile has no types: the API server's words about it are among the warnings, and
-    // `Compiled` says it.
+    // Expressions that do not compile have no types. The API server's errors about them are among the warnings, and
+    // `Compiled` reports them.
     let of_types = || {
         let all = types.warnings.iter();
         all.filter(|warning| !uncompiled.contains(warning.field_ref.as_str()))
@@ -55,18 +55,18 @@ pub(super) fn type_checked(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>)
         let headline = first.headline.as_ref();
         let text = if failing.is_some() {
             let why = headline
-                .map(|(kind, what)| format!(" ({what} on {kind})"))
+                .map(|(kind, problem)| format!(" ({problem} on {kind})"))
                 .unwrap_or_default();
             format!(
-                "{}{more} may fail when evaluated{why}, {}",
+                "{}{more} may fail when evaluated{why}; {}",
                 first.field_ref,
                 when_evaluated(first.consequence, observed.effect()),
             )
         } else {
             let why = headline
-                .map(|(_, what)| format!(" ({what})"))
+                .map(|(_, problem)| format!(" ({problem})"))
                 .unwrap_or_default();
-            format!("{}{more} may not do what is meant{why}", first.field_ref)
+            format!("{}{more} may not work as intended{why}", first.field_ref)
         };
         return Verdict::new(
             ConditionStatus::False,
@@ -75,7 +75,7 @@ pub(super) fn type_checked(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>)
         );
     }
     let (status, reason, text) = if n_kinds == 0 {
-        let text = "the rules name no kind whose objects could be checked";
+        let text = "the rules match no kind that can be checked";
         (
             ConditionStatus::Unknown,
             Reason::NoTypesToCheck,
@@ -85,10 +85,10 @@ pub(super) fn type_checked(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>)
         return Verdict::new(
             ConditionStatus::Unknown,
             Reason::CompilationFailed,
-            "what does not compile has no types",
+            "no expression compiles, so there are no types to check",
         );
     } else if n_checked == 0 {
-        let text = "no schema of a matched kind could be used";
+        let text = "no matched kind has a usable schema";
         (
             ConditionStatus::Unknown,
             Reason::SchemaUnavailable,
@@ -114,7 +114,7 @@ pub(super) fn type_checked(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>)
     })
 }
 
-/// The expressions that do not compile, by their places.
+/// Returns the fields of the expressions that do not compile.
 pub(super) fn uncompiled<'a>(observed: &Observed<'a>) -> BTreeSet<&'a str> {
     let Checked::Done(Compiled { findings, .. }) = observed.compiled else {
         return BTreeSet::new();
@@ -124,7 +124,7 @@ pub(super) fn uncompiled<'a>(observed: &Observed<'a>) -> BTreeSet<&'a str> {
     findings.map(|finding| finding.field_ref.as_str()).collect()
 }
 
-/// Reports whether no expression is left whose types could be checked.
+/// Returns true if there are expressions and none of them compiles.
 pub(super) fn is_all_uncompiled(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>) -> bool {
     match observed.compiled {
         Checked::Done(Compiled { n_expressions, .. }) => {
@@ -134,7 +134,7 @@ pub(super) fn is_all_uncompiled(observed: &Observed<'_>, uncompiled: &BTreeSet<&
     }
 }
 
-/// Returns the parts that type checking did not see, each with its reason.
+/// Returns the expressions, kinds and groups that were not type-checked, each with the reason.
 fn gaps(observed: &Observed<'_>, types: &Typed, uncompiled: &BTreeSet<&str>) -> Vec<String> {
     let expressions: Vec<&str> = uncompiled.iter().copied().collect();
     let expressions = (!expressions.is_empty())
@@ -159,10 +159,10 @@ fn gaps(observed: &Observed<'_>, types: &Typed, uncompiled: &BTreeSet<&str>) -> 
     expressions.into_iter().chain(rest).collect()
 }
 
-/// Which of the matched kinds were checked.
+/// Returns the message about the checked kinds.
 ///
-/// The kinds that wildcards match are counted only where one of them was not checked: each CRD that comes or
-/// goes would change the message, and cost a write of every policy with a wildcard.
+/// Kinds that match by wildcard are counted only if one of them was not checked: otherwise each CRD that is added or
+/// removed would change the message, and cause a write of every policy with a wildcard.
 fn coverage(types: &Typed) -> String {
     let share = |n_checked: usize, n_unchecked: usize| match n_unchecked {
         0 => message::count(n_checked, "kind"),

@@ -1,36 +1,36 @@
-//! Verdicts: conditions before they are dated, with the evidence that they rest on.
+//! Verdicts: conditions without a time, and the evidence for them.
 
 use super::compute::{CheckStep, Deadline};
 use super::condition::{ConditionStatus, Reason};
 use crate::policy::subject::SubjectKind;
 
-/// One condition before it is dated.
+/// A condition without type and transition time.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Verdict {
     pub(super) status: ConditionStatus,
     pub(super) reason: Reason,
     pub(super) message: String,
     pub(super) evidence: Evidence,
-    /// By what it may be out of date ([`super::out_of_date`]).
+    /// The cause by which the condition may be out of date ([`super::out_of_date`]).
     pub(super) note: Option<String>,
 }
 
-/// The effect of a policy on the requests that it matches, and on those for which it fails.
+/// The properties of a policy that determine its effect on requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Effect {
-    /// True if they are denied then: failurePolicy is not `Ignore`.
+    /// True if requests for which the policy fails are denied: failurePolicy is not `Ignore`.
     pub(crate) fails_closed: bool,
     /// The kind of the policy.
     pub(crate) subject: SubjectKind,
 }
 
 impl Effect {
-    /// Reports whether it changes requests, and does not check them.
+    /// Returns true if the policy changes requests instead of checking them.
     pub(crate) const fn is_mutating(self) -> bool {
         matches!(self.subject, SubjectKind::MutatingAdmissionPolicy)
     }
 
-    /// The participle for what it does to requests.
+    /// Returns the participle for the effect on requests: `changed` or `checked`.
     pub(crate) const fn done(self) -> &'static str {
         if self.is_mutating() {
             "changed"
@@ -40,16 +40,16 @@ impl Effect {
     }
 }
 
-/// The evidence of a verdict: what of it cannot be had now, so that the verdict may change by waiting alone.
+/// The completeness of the evidence for a verdict, which determines whether a stored verdict is retained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Evidence {
-    /// All that it takes.
+    /// All inputs are available.
     Complete,
-    /// Some detail is missing: the status is right in any case.
+    /// Details are missing, but the status is correct. A stored verdict with this status is retained.
     WithoutDetail,
-    /// Some comes by waiting: the status may turn out to be another.
+    /// Inputs are temporarily unavailable, and the status may change. A stored verdict is retained.
     Awaited,
-    /// Some does not come by waiting: what was known before says nothing of today.
+    /// Inputs are unavailable, and waiting does not help. A stored verdict is discarded.
     Lost,
 }
 
@@ -74,17 +74,17 @@ impl Verdict {
         self
     }
 
+    /// Creates the verdict of a check that panicked.
     pub(super) fn broken_off() -> Self {
         Self::new(
             ConditionStatus::Unknown,
             Reason::InternalError,
-            "the check of this policy broke off on an error of vap-status-controller; its log has \
-             the details",
+            "the check of this policy failed with an internal error in vap-status-controller; see its log",
         )
         .with_evidence(Evidence::Awaited)
     }
 
-    /// The status of a check that took too long.
+    /// Creates the verdict of a check that exceeded its time limit.
     pub(super) fn deadline_exceeded(deadline: Deadline<'_>) -> Self {
         let Deadline { limit, step, field } = deadline;
         let (work, unknown) = match step {

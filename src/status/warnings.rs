@@ -1,9 +1,8 @@
-//! `expressionWarnings`: the findings of type checking as upstream writes them, within the size that a status
-//! may have.
+//! `expressionWarnings`: the findings of type checking in upstream's format, within a size limit.
 //!
-//! An API object may have 1.5 MiB in etcd, and everybody who watches policies holds its status. A
-//! warning is written in full, to the byte, as long as it and the list stay within bounds; beyond
-//! them, whole kinds and then whole expressions are left out, and a line says how many.
+//! etcd limits an API object to 1.5 MiB, and every client that watches policies holds their statuses in memory. A warning
+//! is byte-equal to upstream's unless it or the list exceeds its limit. Then whole kinds, and after them whole
+//! expressions, are omitted, and a line gives their number.
 
 use k8s_openapi::api::admissionregistration::v1::{
     ExpressionWarning, ValidatingAdmissionPolicy, ValidatingAdmissionPolicySpec,
@@ -14,23 +13,24 @@ use crate::cel::diagnostic::{Diagnostic, Severity};
 use crate::policy::consequence::Consequence;
 use crate::policy::finding::{ExpressionFindings, KindFindings, Note};
 
-/// A warning: what is found about an expression, as the API server's status has it.
+/// The findings about an expression, in the format of the API server's status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// The field of the policy, `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The text about each kind, in order; the last one ends with what is true of several kinds.
+    /// The text about each kind, in order. The last text ends with the notes about several kinds.
     pub parts: Box<[String]>,
-    /// The kind that a condition names, `apps/v1 Deployment`, and what is wrong there.
+    /// The kind and the finding that a condition shows: `apps/v1 Deployment` and the first line of its message.
     pub headline: Option<(String, String)>,
-    /// True where the expression fails for some kind; else it hardly does what is meant.
+    /// True if the expression fails for some kind. False if all findings are about expressions that may not work as
+    /// intended.
     pub fails: bool,
-    /// The fate of a request for which it fails.
+    /// The effect on a request for which the expression fails.
     pub consequence: Consequence,
 }
 
 impl Warning {
-    /// The whole text.
+    /// Returns the complete text.
     #[must_use]
     pub fn text(&self) -> String {
         self.parts.join("\n")
@@ -42,7 +42,7 @@ impl From<&ExpressionFindings> for Warning {
         let mut parts = Vec::with_capacity(found.kinds.len());
         let mut kinds = found.kinds.iter().peekable();
         while let Some(kind) = kinds.next() {
-            // The notes stand below a place in the source, and not as a part of a message.
+            // Notes follow a source excerpt, so that they are not read as part of a message.
             let with_source = kinds.peek().is_none() && !found.notes.is_empty();
             parts.push(part(kind, &found.text, with_source));
         }
@@ -67,13 +67,13 @@ impl From<&ExpressionFindings> for Warning {
     }
 }
 
-/// The warnings, in the order of the policy's fields.
+/// Converts findings to warnings, in the order of the policy's fields.
 #[must_use]
 pub fn warnings(found: &[ExpressionFindings]) -> Vec<Warning> {
     found.iter().map(Warning::from).collect()
 }
 
-/// The text about `kind`.
+/// Formats the findings for `kind`.
 ///
 /// Source: `k8s.io/apiserver` `plugin/policy/validating/typechecking.go`, `TypeCheckingResult.String`; cel-go
 /// `common/errors.go`, `Errors.ToDisplayString`.
@@ -96,49 +96,48 @@ fn first_line(found: &Diagnostic) -> String {
     message.lines().next().unwrap_or_default().trim().to_owned()
 }
 
-/// The text of a note.
+/// Formats a note.
 #[must_use]
 pub fn note(note: Note) -> String {
     match note {
-        Note::MoreKinds(n) => format!("what is said of {n} more kinds is left out"),
+        Note::MoreKinds(n) => format!("findings for {n} more kinds are omitted"),
         Note::NoWildcardKind { n_failing, n_all } => match n_failing {
             1 if n_all == 1 => {
-                "the one kind that the wildcards match cannot be evaluated so".to_owned()
+                "the evaluation fails for the one kind that the wildcards match".to_owned()
             }
             n if n == n_all => {
-                format!("none of the {n} kinds that the wildcards match can be evaluated so")
+                format!("the evaluation fails for all {n} kinds that the wildcards match")
             }
-            1 => {
-                "the one kind of the wildcards that comes to this cannot be evaluated so".to_owned()
-            }
+            1 => "the evaluation fails for the only kind matched by wildcards that reaches this expression"
+                .to_owned(),
             n => format!(
-                "none of the {n} kinds of the wildcards that come to this can be evaluated so"
+                "the evaluation fails for all {n} kinds matched by wildcards that reach this expression"
             ),
         },
     }
 }
 
-/// The greatest length of one warning, in bytes.
+/// The maximum length of one warning, in bytes.
 const MAX_WARNING_BYTES: usize = 64 * 1024;
 
-/// The greatest length of all warnings of a policy, in bytes.
+/// The maximum total length of the warnings of a policy, in bytes.
 pub const MAX_TOTAL_BYTES: usize = 256 * 1024;
 
-/// The length that remains for warnings in any case, in bytes.
+/// The total length that is always available for warnings, in bytes.
 const MIN_TOTAL_BYTES: usize = 4 * 1024;
 
-/// How large an object may be, less a margin for metadata and encoding, in bytes.
+/// The maximum size of an object minus a margin for metadata and encoding, in bytes.
 ///
 /// Source: etcd `server/embed/config.go`, `DefaultMaxRequestBytes` (1.5 MiB).
 const MAX_OBJECT_BYTES: usize = 1280 * 1024;
 
-/// The room that `field_ref` and the list's own overhead take for each warning, in bytes.
+/// The overhead of each warning in the encoded list, in bytes.
 const OVERHEAD_BYTES: usize = 64;
 
-/// How many bytes the warnings of `policy` may have.
+/// Returns the maximum total length of the warnings of `policy`, in bytes.
 ///
-/// A large policy leaves less room. Its expressions are counted twice, since `kubectl apply` keeps a
-/// second copy of them in an annotation.
+/// A large policy leaves less room. Its expressions are counted twice, since `kubectl apply` stores a second copy of
+/// them in an annotation.
 #[must_use]
 pub fn budget_bytes(policy: &ValidatingAdmissionPolicy) -> usize {
     let spec_bytes = policy.spec.as_ref().map_or(0, expression_bytes);
@@ -147,7 +146,7 @@ pub fn budget_bytes(policy: &ValidatingAdmissionPolicy) -> usize {
         .clamp(MIN_TOTAL_BYTES, MAX_TOTAL_BYTES)
 }
 
-/// The length of all expressions and messages of a spec.
+/// Returns the total length of the expressions and messages of a spec, in bytes.
 fn expression_bytes(spec: &ValidatingAdmissionPolicySpec) -> usize {
     let validations = spec.validations.iter().flatten().map(|validation| {
         validation.expression.len()
@@ -179,63 +178,63 @@ fn expression_bytes(spec: &ValidatingAdmissionPolicySpec) -> usize {
         .sum()
 }
 
-/// The warnings as the API has them, cut to `budget_bytes`.
+/// Converts warnings to the API's type, with a total length of at most `budget_bytes`.
 #[must_use]
 pub fn expression_warnings(warnings: &[Warning], budget_bytes: usize) -> Vec<ExpressionWarning> {
-    let mut kept = Vec::with_capacity(warnings.len());
+    let mut included = Vec::with_capacity(warnings.len());
     let mut remaining = budget_bytes;
-    for (n_kept, warning) in warnings.iter().enumerate() {
+    for (n_included, warning) in warnings.iter().enumerate() {
         let text = cut_warning(warning, MAX_WARNING_BYTES.min(budget_bytes / 2));
         let size = text.len() + warning.field_ref.len() + OVERHEAD_BYTES;
         if size > remaining {
-            let n_left_out = warnings.len() - n_kept;
-            kept.push(ExpressionWarning {
+            let n_omitted = warnings.len() - n_included;
+            included.push(ExpressionWarning {
                 field_ref: "spec".to_owned(),
                 warning: format!(
-                    "{} left out to keep the status small",
-                    message::count(n_left_out, "more expression warning")
+                    "{} omitted to limit the size of the status",
+                    message::count(n_omitted, "more expression warning")
                 ),
             });
             break;
         }
         remaining -= size;
-        kept.push(ExpressionWarning {
+        included.push(ExpressionWarning {
             field_ref: warning.field_ref.clone(),
             warning: text,
         });
     }
-    kept
+    included
 }
 
-/// The text of one warning, whole kinds left out from its end where it is longer than `max_bytes`.
+/// Returns the text of a warning. If it exceeds `max_bytes`, whole kinds are omitted from its end.
 fn cut_warning(warning: &Warning, max_bytes: usize) -> String {
     let text = warning.text();
     if text.len() <= max_bytes {
         return text;
     }
-    // Room for the line that says what was left out.
+    // The margin is for the line about the omitted kinds.
     let room = max_bytes.saturating_sub(OVERHEAD_BYTES);
-    let mut kept = String::new();
-    let mut n_kept = 0;
+    let mut shown = String::new();
+    let mut n_shown = 0;
     for part in &warning.parts {
-        if kept.len() + part.len() + 1 > room {
+        if shown.len() + part.len() + 1 > room {
             break;
         }
-        kept.push_str(part);
-        kept.push('\n');
-        n_kept += 1;
+        shown.push_str(part);
+        shown.push('\n');
+        n_shown += 1;
     }
-    if n_kept == 0 {
+    if n_shown == 0 {
         let first = warning.parts.first().map_or("", String::as_str);
-        kept.push_str(&message::cut(first.trim_end_matches('\n'), room));
-        kept.push_str("\n\n");
-        n_kept = 1;
+        shown.push_str(&message::cut(first.trim_end_matches('\n'), room));
+        shown.push_str("\n\n");
+        n_shown = 1;
     }
-    let left_out = match warning.parts.len() - n_kept {
+    let omitted = match warning.parts.len() - n_shown {
         0 => "the rest of this warning is".to_owned(),
         n => message::count(n, "more kind"),
     };
-    kept.push_str(&left_out);
-    kept.push_str(" left out to keep the status small\n");
-    kept
+    shown.push_str(&omitted);
+    shown.push_str(" omitted to limit the size of the status\n");
+    shown
 }

@@ -1,7 +1,7 @@
-//! Which policies the controller leaves alone: those of the platform's vendor, by name or label.
+//! Policies that are excluded from the controller by name or label, for instance those of the platform's vendor.
 //!
-//! The controller reads it from its options and says it in annotations of its Lease, by which the plugin tells
-//! a policy that nobody judges from one that nobody has judged yet.
+//! The controller parses the exclusion from its options and writes it to annotations of its Lease. The plugin reads them
+//! to distinguish excluded policies from policies without a status yet.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,18 +19,18 @@ pub const NAMES_ANNOTATION: &str = "vap-status.dev/exclude-names";
 /// The annotation of the Lease that holds the label selector.
 pub const SELECTOR_ANNOTATION: &str = "vap-status.dev/exclude-selector";
 
-/// Which policies are left alone.
+/// The set of excluded policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exclusion {
     names: Vec<NamePattern>,
     selector: Option<LabelPattern>,
 }
 
-/// A name in which `*` stands for any text.
+/// A name pattern in which `*` matches any text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamePattern(String);
 
-/// A label selector as kubectl writes it; an empty one selects nothing.
+/// A label selector in kubectl's syntax. An empty selector matches no policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelPattern {
     text: String,
@@ -47,7 +47,7 @@ impl FromStr for NamePattern {
             Ok(Self(text.to_owned()))
         } else {
             Err(format!(
-                "`{text}` is no name of a policy, nor one in which `*` stands for any text"
+                "`{text}` is not a valid name of a policy, or name pattern (`*` matches any text)"
             ))
         }
     }
@@ -91,7 +91,7 @@ impl FromStr for LabelPattern {
             match_labels: None,
         };
         let selector = Selector::new(&selector)
-            .map_err(|error| format!("`{text}` is no label selector: {error}"))?;
+            .map_err(|error| format!("`{text}` is not a valid label selector: {error}"))?;
         Ok(Self {
             text: text.to_owned(),
             selector: Some(selector),
@@ -99,7 +99,7 @@ impl FromStr for LabelPattern {
     }
 }
 
-/// The requirements of a selector: what commas part outside of parentheses.
+/// Splits a selector into its requirements, at commas outside of parentheses.
 fn requirements(text: &str) -> impl Iterator<Item = &str> {
     let mut is_inside = false;
     text.split(move |c: char| {
@@ -112,14 +112,15 @@ fn requirements(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Reads one requirement.
+/// Parses one requirement.
 ///
-/// Source: apimachinery `pkg/labels/selector.go`, `Parse` (the grammar; `<` and `>` are not for labels of
-/// objects).
+/// Source: apimachinery `pkg/labels/selector.go`, `Parse` (the grammar, without `<` and `>`, which a LabelSelector does
+/// not have).
 fn requirement(text: &str) -> Result<LabelSelectorRequirement, String> {
     let text = text.trim();
-    let made = |key: &str, operator: &str, values: Option<Vec<&str>>| {
-        let values = values.map(|values| values.iter().map(|it| it.trim().to_owned()).collect());
+    let new = |key: &str, operator: &str, values: Option<Vec<&str>>| {
+        let trim = |value: &&str| value.trim().to_owned();
+        let values = values.map(|values| values.iter().map(trim).collect());
         Ok(LabelSelectorRequirement {
             key: key.trim().to_owned(),
             operator: operator.to_owned(),
@@ -127,13 +128,13 @@ fn requirement(text: &str) -> Result<LabelSelectorRequirement, String> {
         })
     };
     if let Some(key) = text.strip_prefix('!') {
-        return made(key, "DoesNotExist", None);
+        return new(key, "DoesNotExist", None);
     }
     if let Some((key, value)) = text.split_once("!=") {
-        return made(key, "NotIn", Some(vec![value]));
+        return new(key, "NotIn", Some(vec![value]));
     }
     if let Some((key, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
-        return made(key, "In", Some(vec![value]));
+        return new(key, "In", Some(vec![value]));
     }
     if let Some((left, values)) = text.split_once('(') {
         let values = values.strip_suffix(')').map(|values| values.split(','));
@@ -142,25 +143,25 @@ fn requirement(text: &str) -> Result<LabelSelectorRequirement, String> {
             (values, words.next(), words.next(), words.next())
         {
             match operator {
-                "in" => return made(key, "In", Some(values.collect())),
-                "notin" => return made(key, "NotIn", Some(values.collect())),
+                "in" => return new(key, "In", Some(values.collect())),
+                "notin" => return new(key, "NotIn", Some(values.collect())),
                 _ => {}
             }
         }
     } else if !text.is_empty() && !text.contains(char::is_whitespace) {
-        return made(text, "Exists", None);
+        return new(text, "Exists", None);
     }
     Err(format!(
-        "`{text}` is no requirement of a label selector, such as `vendor=example`, `vendor in (a,b)`, \
-         `vendor` or `!vendor`"
+        "`{text}` is not a valid requirement of a label selector; examples are `vendor=example`, \
+         `vendor in (a,b)`, `vendor` and `!vendor`"
     ))
 }
 
 impl Exclusion {
-    /// Creates the exclusion that these options describe.
+    /// Creates the exclusion from options.
     #[must_use]
     pub fn new(names: &[NamePattern], selector: Option<&LabelPattern>) -> Self {
-        // An environment variable that is empty gives one empty name.
+        // An empty environment variable is parsed as one empty name.
         let names = names.iter().filter(|name| !name.0.is_empty());
         Self {
             names: names.cloned().collect(),
@@ -170,7 +171,7 @@ impl Exclusion {
         }
     }
 
-    /// Reads the exclusion from the annotations of a Lease; unreadable annotations exclude nothing.
+    /// Parses the annotations of a Lease. Invalid annotations exclude no policy.
     #[must_use]
     pub fn of_annotations(annotations: &BTreeMap<String, String>) -> Self {
         let names = annotations.get(NAMES_ANNOTATION).into_iter();
@@ -181,7 +182,7 @@ impl Exclusion {
         Self::new(&names, selector.as_ref())
     }
 
-    /// Says it in the annotations of a Lease; whatever they said before is gone.
+    /// Writes the exclusion to the annotations of a Lease, replacing an earlier exclusion.
     pub fn annotate(&self, annotations: &mut BTreeMap<String, String>) {
         let names: Vec<&str> = self.names.iter().map(|name| name.0.as_str()).collect();
         let selector = self.selector.as_ref();
@@ -202,13 +203,14 @@ impl Exclusion {
         }
     }
 
-    /// Reports whether a policy is left alone; it must have its labels still.
+    /// Returns true if the policy is excluded. `policy` must include the labels.
     #[must_use]
     pub fn excludes(&self, policy: &ObjectMeta) -> bool {
         let name = policy.name.as_deref().unwrap_or_default();
         let none = BTreeMap::new();
         let labels = policy.labels.as_ref().unwrap_or(&none);
-        let selector = self.selector.as_ref().and_then(|it| it.selector.as_ref());
+        let selector = self.selector.as_ref();
+        let selector = selector.and_then(|pattern| pattern.selector.as_ref());
         self.names.iter().any(|pattern| pattern.matches(name))
             || selector.is_some_and(|selector| selector.matches(labels))
     }

@@ -1,4 +1,4 @@
-//! Tests of what is left alone.
+//! Tests of excluded policies.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ fn policy(name: &str, labels: &Value) -> ObjectMeta {
 }
 
 #[test]
-fn names_have_wildcards() {
+fn name_pattern_matches_wildcards() {
     for (pattern, name, expect) in [
         ("a.example.com", "a.example.com", true),
         ("a.example.com", "aa.example.com", false),
@@ -26,14 +26,14 @@ fn names_have_wildcards() {
         assert_eq!(pattern.matches(name), expect, "{pattern} {name}");
     }
     assert!("a b".parse::<NamePattern>().is_err());
-    // What an empty environment variable gives excludes nothing.
+    // Empty environment variables exclude no policy.
     let none = Exclusion::new(&["".parse().unwrap()], Some(&"".parse().unwrap()));
     assert_eq!(none, Exclusion::default());
     assert!(!none.excludes(&policy("", &json!({}))));
 }
 
 #[test]
-fn selectors_are_those_of_kubectl() {
+fn label_pattern_parses_kubectl_syntax() {
     let vendor = json!({"vendor": "a", "tier": "x"});
     for (selector, labels, expect) in [
         ("vendor=a", &vendor, true),
@@ -72,7 +72,7 @@ fn selectors_are_those_of_kubectl() {
 }
 
 #[test]
-fn a_lease_says_what_the_options_say() {
+fn annotations_round_trip() {
     let exclusion = Exclusion::new(
         &["gke-*".parse().unwrap(), "b".parse().unwrap()],
         Some(&" vendor in (x, y) ".parse().unwrap()),
@@ -88,12 +88,12 @@ fn a_lease_says_what_the_options_say() {
     assert_eq!(annotations, BTreeMap::from(expect));
     assert_eq!(Exclusion::of_annotations(&annotations), exclusion);
 
-    // A leader with other options takes back what the one before it said.
+    // A leader without these options removes the annotations of the previous leader.
     Exclusion::default().annotate(&mut annotations);
     assert_eq!(annotations.len(), 1);
-    // What somebody else wrote there excludes nothing.
-    let strange = [(NAMES_ANNOTATION, "a b"), (SELECTOR_ANNOTATION, "a b")];
-    let strange = strange.map(|(name, text)| (name.to_owned(), text.to_owned()));
-    let strange = Exclusion::of_annotations(&BTreeMap::from(strange));
-    assert_eq!(strange, Exclusion::default());
+    // Annotations with invalid values exclude no policy.
+    let invalid = [(NAMES_ANNOTATION, "a b"), (SELECTOR_ANNOTATION, "a b")];
+    let invalid = invalid.map(|(name, text)| (name.to_owned(), text.to_owned()));
+    let invalid = Exclusion::of_annotations(&BTreeMap::from(invalid));
+    assert_eq!(invalid, Exclusion::default());
 }

@@ -1,9 +1,9 @@
-//! Resources that no policy is asked about.
+//! Resources that are exempt from admission policies.
 
 use super::*;
 use crate::policy::matching::ExemptResource;
 
-/// Creates an exempt resource, as rules match it.
+/// Creates an exempt resource that a rule matches.
 fn exempt(resource: &str, by_wildcard: bool) -> ExemptResource {
     ExemptResource {
         resource: resource.into(),
@@ -14,23 +14,23 @@ fn exempt(resource: &str, by_wildcard: bool) -> ExemptResource {
 }
 
 #[test]
-fn a_policy_about_exempt_resources_only_never_runs() {
-    let facts = |spoil: &dyn Fn(&mut Matches)| {
+fn resources_matched_only_exempt_is_false() {
+    let facts = |modify: &dyn Fn(&mut Matches)| {
         Facts::sound().with(|facts| {
             facts.matches = Matches {
                 exempt: vec![exempt("authentication.k8s.io tokenreviews", false)],
                 ..Matches::default()
             };
             facts.types = TypeCheck::default();
-            spoil(&mut facts.matches);
+            modify(&mut facts.matches);
         })
     };
-    let text = "no API server asks a policy about authentication.k8s.io tokenreviews; the policy \
+    let text = "API servers never evaluate a policy for authentication.k8s.io tokenreviews; the policy \
                 never runs";
     for type_ in [ConditionType::ResourcesMatched, ConditionType::Ready] {
         check(&facts(&|_| {}), type_, "False ExemptResources", text);
     }
-    // What is not served may be served one day, so that waiting is not in vain.
+    // Waiting may help, since unserved resources may be served later.
     let unserved = facts(&|matches| {
         matches.unserved = vec![UnservedResource {
             field_ref: "spec.matchConstraints.resourceRules[0]".into(),
@@ -45,7 +45,7 @@ fn a_policy_about_exempt_resources_only_never_runs() {
         &unserved,
         ConditionType::ResourcesMatched,
         "False NoServedResources",
-        "nothing serves example.com/v1 widgets; no API server asks a policy about \
+        "not served: example.com/v1 widgets; API servers never evaluate a policy for \
          authentication.k8s.io tokenreviews; the policy never runs",
     );
     let undiscovered = facts(&|matches| {
@@ -55,12 +55,12 @@ fn a_policy_about_exempt_resources_only_never_runs() {
         &undiscovered,
         ConditionType::ResourcesMatched,
         "Unknown DiscoveryIncomplete",
-        "whether the rules match anything cannot be told, not discovered: metrics.k8s.io/v1 (503)",
+        "cannot determine whether the rules match a resource; not discovered: metrics.k8s.io/v1 (503)",
     );
 }
 
 #[test]
-fn exempt_resources_beside_others_are_named() {
+fn resources_matched_lists_exempt_resources() {
     let facts = Facts::sound().with(|facts| {
         facts.matches.resources[0].by_wildcard = true;
         facts.matches.exempt = vec![
@@ -72,7 +72,7 @@ fn exempt_resources_beside_others_are_named() {
         &facts,
         ConditionType::ResourcesMatched,
         "True ResourcesServed",
-        "the rules match resources by wildcards; no API server asks a policy about \
+        "the rules match resources by wildcards; API servers never evaluate a policy for \
          authentication.k8s.io selfsubjectreviews, authentication.k8s.io tokenreviews",
     );
     assert_eq!(

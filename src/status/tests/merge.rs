@@ -1,9 +1,9 @@
-//! How conditions that were written before are merged with those computed.
+//! Tests of merging computed conditions into stored ones.
 
 use super::*;
 
 #[test]
-fn merge_moves_the_time_with_the_status_only() {
+fn merge_changes_transition_time_with_status_only() {
     let make = |status, reason, message: &str, generation, second| {
         condition(
             ConditionType::Compiled,
@@ -22,7 +22,7 @@ fn merge_moves_the_time_with_the_status_only() {
         10,
     );
     let table = [
-        // The same again, another message, another generation: the time stays.
+        // The same condition, another message, another generation: the time stays.
         (
             make(
                 ConditionStatus::True,
@@ -53,7 +53,7 @@ fn merge_moves_the_time_with_the_status_only() {
             ),
             10,
         ),
-        // Another status: it moves.
+        // Another status: the time changes.
         (
             make(
                 ConditionStatus::False,
@@ -80,7 +80,7 @@ fn merge_moves_the_time_with_the_status_only() {
 }
 
 #[test]
-fn merge_leaves_the_conditions_of_others_where_they_are() {
+fn merge_keeps_other_conditions_in_place() {
     let ours = |second| {
         condition(
             ConditionType::Ready,
@@ -99,12 +99,15 @@ fn merge_leaves_the_conditions_of_others_where_they_are() {
         1,
         at(7),
     );
-    let merged = merge(&[of_others(), ours(1)], vec![compiled.clone(), ours(5)]);
-    assert_eq!(merged, [of_others(), ours(1), compiled]);
+    let merged = merge(
+        &[foreign_condition(), ours(1)],
+        vec![compiled.clone(), ours(5)],
+    );
+    assert_eq!(merged, [foreign_condition(), ours(1), compiled]);
 }
 
 #[test]
-fn names_are_api_names() {
+fn from_name_inverts_as_str() {
     for type_ in ConditionType::ALL {
         assert_eq!(ConditionType::from_name(type_.as_str()), Some(type_));
     }
@@ -116,10 +119,10 @@ fn names_are_api_names() {
 }
 
 #[test]
-fn times_have_no_fractions_and_messages_an_end() {
+fn condition_truncates_time_and_message() {
     let now = Timestamp::new(100, 999_999_999).unwrap();
     let long = "é".repeat(5000);
-    let made = condition(
+    let created = condition(
         ConditionType::Ready,
         ConditionStatus::True,
         Reason::Ready,
@@ -127,7 +130,7 @@ fn times_have_no_fractions_and_messages_an_end() {
         1,
         now,
     );
-    assert_eq!(made.last_transition_time.0, at(100));
-    assert!(made.message.len() <= message::MAX_BYTES);
-    assert!(made.message.ends_with('…'));
+    assert_eq!(created.last_transition_time.0, at(100));
+    assert!(created.message.len() <= message::MAX_BYTES);
+    assert!(created.message.ends_with('…'));
 }

@@ -1,4 +1,4 @@
-//! Tables of facts and the status computed from them.
+//! Tests of the status that is computed from facts.
 
 use std::collections::BTreeSet;
 
@@ -46,7 +46,7 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-/// Owned facts of a policy that is sound in all respects; a test spoils what it is about.
+/// The facts of a policy without problems. Each test modifies some of them.
 struct Facts {
     subject: SubjectKind,
     policy: ValidatingAdmissionPolicy,
@@ -55,7 +55,7 @@ struct Facts {
     types: TypeCheck,
     waiting: Vec<(String, String)>,
     broken_off: bool,
-    /// The step whose check took too long.
+    /// The step that exceeded its time limit.
     deadline: Option<CheckStep>,
     params: ParamKindState,
     bindings: BindingsState,
@@ -107,8 +107,8 @@ impl Facts {
         }
     }
 
-    fn with(mut self, spoil: impl FnOnce(&mut Self)) -> Self {
-        spoil(&mut self);
+    fn with(mut self, modify: impl FnOnce(&mut Self)) -> Self {
+        modify(&mut self);
         self
     }
 
@@ -163,7 +163,7 @@ impl Facts {
         })
     }
 
-    /// These facts, with the status that `before` leads to already in place.
+    /// Returns these facts with the status computed from `before` as the current status.
     fn after(mut self, before: &Self, now: Timestamp) -> Self {
         let desired = before.compute(now);
         self.policy.status = Some(status_of(&desired));
@@ -179,7 +179,7 @@ fn checked<'a, T>(broken_off: bool, value: T) -> Checked<'a, T> {
     }
 }
 
-/// The status that a cluster has once `desired` was applied.
+/// Returns the status in the cluster after `desired` was applied.
 fn status_of(desired: &DesiredStatus) -> ValidatingAdmissionPolicyStatus {
     ValidatingAdmissionPolicyStatus {
         conditions: Some(desired.conditions.clone()),
@@ -210,23 +210,23 @@ fn finding(kind: CompileFindingKind, message: &str) -> CompileFinding {
     }
 }
 
-/// A finding about an expression at its fifth code point, for deployments.
+/// Creates a finding about an expression at its fifth code point, for deployments.
 fn warning(field_ref: &str, message: &str) -> ExpressionFindings {
-    of_severity(Severity::Error, field_ref, message)
+    with_severity(Severity::Error, field_ref, message)
 }
 
-fn of_severity(severity: Severity, field_ref: &str, message: &str) -> ExpressionFindings {
+fn with_severity(severity: Severity, field_ref: &str, message: &str) -> ExpressionFindings {
     let mut kind = KindFindings {
         gvk: deployment(),
         errors: Diagnostics::default(),
         warnings: Diagnostics::default(),
         repeats_places: false,
     };
-    let found = match severity {
+    let diagnostics = match severity {
         Severity::Error => &mut kind.errors,
         Severity::Warning => &mut kind.warnings,
     };
-    found.report(
+    diagnostics.report(
         Code::UndefinedField,
         Location { line: 1, column: 4 },
         message,
@@ -253,7 +253,7 @@ fn get(desired: &DesiredStatus, type_: ConditionType) -> &Condition {
     condition::find(&desired.conditions, type_).unwrap()
 }
 
-/// Computes and compares `status reason` of one condition, and its message.
+/// Asserts `status reason` and the message of one condition.
 #[track_caller]
 fn check(facts: &Facts, type_: ConditionType, expect: &str, message: &str) {
     let desired = facts.compute(at(100));
@@ -262,7 +262,8 @@ fn check(facts: &Facts, type_: ConditionType, expect: &str, message: &str) {
     assert_eq!(condition.message, message);
 }
 
-fn of_others() -> Condition {
+/// Returns a condition of another controller.
+fn foreign_condition() -> Condition {
     Condition {
         type_: "example.com/Reviewed".into(),
         status: "True".into(),
@@ -274,7 +275,7 @@ fn of_others() -> Condition {
 }
 
 #[test]
-fn a_sound_policy_is_ready() {
+fn ready_valid_policy_is_true() {
     let desired = Facts::sound().compute(at(100));
     assert_eq!(desired.observed_generation, GENERATION);
     assert_eq!(desired.expression_warnings, []);
@@ -307,7 +308,7 @@ fn a_sound_policy_is_ready() {
 }
 
 #[test]
-fn compiled_false_names_the_field_and_the_consequence() {
+fn compiled_false_has_field_and_consequence() {
     let facts = Facts::sound().with(|facts| {
         facts.findings = vec![
             finding(CompileFindingKind::Unsupported, "beyond"),
@@ -322,7 +323,7 @@ fn compiled_false_names_the_field_and_the_consequence() {
         &facts,
         ConditionType::Compiled,
         "False CompilationFailed",
-        "does not compile, with failurePolicy Fail a request that reaches it is denied: \
+        "does not compile; with failurePolicy Fail, a request that reaches it is denied: \
          spec.validations[0].expression (and 1 more): undeclared reference to 'foo'",
     );
     let facts = facts.with(|facts| {
@@ -334,13 +335,13 @@ fn compiled_false_names_the_field_and_the_consequence() {
         &facts,
         ConditionType::Compiled,
         "False CompilationFailed",
-        "does not compile, with failurePolicy Ignore a request that reaches it is not checked by it: \
+        "does not compile; with failurePolicy Ignore, a request that reaches it is not checked by it: \
          spec.validations[0].expression (and 1 more): undeclared reference to 'foo'",
     );
 }
 
 #[test]
-fn compiled_false_when_unsafe() {
+fn compiled_unsafe_expression_is_false() {
     let facts = Facts::sound()
         .with(|facts| facts.findings = vec![finding(CompileFindingKind::Unsafe, "panics")]);
     check(
@@ -353,25 +354,25 @@ fn compiled_false_when_unsafe() {
 }
 
 #[test]
-fn unsupported_is_unknown_and_does_not_stop_ready() {
+fn compiled_unsupported_is_unknown_and_ready_is_true() {
     let facts = Facts::sound()
         .with(|facts| facts.findings = vec![finding(CompileFindingKind::Unsupported, "odd()")]);
     check(
         &facts,
         ConditionType::Compiled,
         "Unknown UnsupportedExpression",
-        "uses what vap-status-controller cannot judge: spec.validations[0].expression: odd()",
+        "cannot be checked by vap-status-controller: spec.validations[0].expression: odd()",
     );
     check(
         &facts,
         ConditionType::Ready,
         "True Ready",
-        "nothing wrong was found; cannot be told: Compiled (UnsupportedExpression)",
+        "no problems found; unknown: Compiled (UnsupportedExpression)",
     );
 }
 
 #[test]
-fn a_check_that_broke_off_is_unknown_and_pending() {
+fn panicked_check_is_unknown_and_ready_is_pending() {
     let facts = Facts::sound().with(|facts| facts.broken_off = true);
     let desired = facts.compute(at(1));
     for type_ in [
@@ -384,7 +385,7 @@ fn a_check_that_broke_off_is_unknown_and_pending() {
     }
     assert_eq!(get(&desired, ConditionType::Ready).status, "Unknown");
     assert_eq!(get(&desired, ConditionType::Ready).reason, "Pending");
-    // An earlier verdict does not cover it up.
+    // An earlier verdict is not retained.
     let desired = facts.after(&Facts::sound(), at(1)).compute(at(2));
     assert_eq!(
         get(&desired, ConditionType::Compiled).reason,
@@ -393,7 +394,7 @@ fn a_check_that_broke_off_is_unknown_and_pending() {
 }
 
 #[test]
-fn deadline_exceeded_is_unknown_and_names_the_expression() {
+fn deadline_exceeded_is_unknown_and_shows_expression() {
     let facts = Facts::sound().with(|facts| {
         facts.deadline = Some(CheckStep::TypeChecking);
     });
@@ -424,7 +425,7 @@ fn deadline_exceeded_is_unknown_and_names_the_expression() {
 }
 
 #[test]
-fn deadline_of_compiling_leaves_types_unknown() {
+fn deadline_exceeded_when_compiling_makes_types_unknown() {
     let facts = Facts::sound().with(|facts| {
         facts.deadline = Some(CheckStep::Compiling);
     });
@@ -448,7 +449,7 @@ fn deadline_of_compiling_leaves_types_unknown() {
 }
 
 #[test]
-fn no_served_resource_means_it_never_runs() {
+fn resources_matched_unserved_is_false() {
     let facts = Facts::sound().with(|facts| {
         facts.matches = Matches {
             unserved: vec![UnservedResource {
@@ -463,8 +464,7 @@ fn no_served_resource_means_it_never_runs() {
         };
         facts.types = TypeCheck::default();
     });
-    let text =
-        "nothing serves apps/v1 deployment (did you mean deployments?); the policy never runs";
+    let text = "not served: apps/v1 deployment (did you mean deployments?); the policy never runs";
     check(
         &facts,
         ConditionType::ResourcesMatched,
@@ -481,7 +481,7 @@ fn no_served_resource_means_it_never_runs() {
         &facts,
         ConditionType::TypeChecked,
         "Unknown NoTypesToCheck",
-        "the rules name no kind whose objects could be checked",
+        "the rules match no kind that can be checked",
     );
     let without_rules = Facts::sound().with(|facts| facts.matches = Matches::default());
     check(
@@ -493,7 +493,7 @@ fn no_served_resource_means_it_never_runs() {
 }
 
 #[test]
-fn what_wildcards_match_is_not_counted() {
+fn resources_matched_does_not_count_wildcard_matches() {
     let wildcard = |n: usize| MatchedResource {
         gvr: Gvr::new("example.com", "v1", format!("widgets{n}")),
         gvk: Gvk::new("example.com", "v1", "Widget"),
@@ -523,12 +523,12 @@ fn what_wildcards_match_is_not_counted() {
             text,
         );
     }
-    // One more or less changes nothing, and costs no write.
+    // Another resource that matches by wildcard causes no write.
     assert_eq!(facts(1, 68).compute(at(1)), facts(1, 67).compute(at(1)));
 }
 
 #[test]
-fn some_unserved_resources_are_named() {
+fn resources_matched_lists_unserved_resources() {
     let facts = Facts::sound().with(|facts| {
         facts.matches.unserved = vec![UnservedResource {
             field_ref: "spec.matchConstraints.resourceRules[0]".into(),
@@ -547,7 +547,7 @@ fn some_unserved_resources_are_named() {
     );
 }
 
-/// The schema of the one kind cannot be had now.
+/// Makes the schema of the kind temporarily unavailable.
 fn timed_out(facts: &mut Facts) {
     facts.waiting = vec![("apps/v1".into(), "timeout".into())];
     facts.types = TypeCheck {
@@ -560,6 +560,7 @@ fn timed_out(facts: &mut Facts) {
     };
 }
 
+/// Makes the discovery of the resources fail.
 fn undiscovered(facts: &mut Facts) {
     facts.matches = Matches {
         incomplete: vec![("metrics.k8s.io/v1".into(), "503".into())],
@@ -569,25 +570,25 @@ fn undiscovered(facts: &mut Facts) {
 }
 
 #[test]
-fn incomplete_discovery_is_unknown() {
+fn resources_matched_incomplete_discovery_is_unknown() {
     let facts = Facts::sound().with(undiscovered);
     check(
         &facts,
         ConditionType::ResourcesMatched,
         "Unknown DiscoveryIncomplete",
-        "whether the rules match anything cannot be told, not discovered: metrics.k8s.io/v1 (503)",
+        "cannot determine whether the rules match a resource; not discovered: metrics.k8s.io/v1 (503)",
     );
     check(
         &facts,
         ConditionType::Ready,
         "Unknown Pending",
-        "ResourcesMatched is not known yet: whether the rules match anything cannot be told, not \
+        "ResourcesMatched is not known yet: cannot determine whether the rules match a resource; not \
          discovered: metrics.k8s.io/v1 (503)",
     );
 }
 
 #[test]
-fn what_cannot_be_told_now_does_not_overwrite_what_was_found() {
+fn unavailable_inputs_retain_conditions() {
     let sound = Facts::sound();
     let before = sound.compute(at(5));
     let waiting = Facts::sound()
@@ -603,7 +604,7 @@ fn what_cannot_be_told_now_does_not_overwrite_what_was_found() {
 }
 
 #[test]
-fn a_group_that_cannot_be_discovered_changes_no_message() {
+fn partial_discovery_retains_messages() {
     let partly = || {
         Facts::sound().with(|facts| {
             facts.matches.incomplete = vec![("metrics.k8s.io/v1".into(), "503".into())];
@@ -612,7 +613,7 @@ fn a_group_that_cannot_be_discovered_changes_no_message() {
     let before = Facts::sound().compute(at(5));
     let now = partly().after(&Facts::sound(), at(5)).compute(at(50));
     assert_eq!(now.conditions, before.conditions);
-    // But what was wrong and is right by now is said to be, whatever else cannot be discovered.
+    // A corrected problem is reported even though another group cannot be discovered.
     let unserved = Facts::sound().with(|facts| {
         facts.matches = Matches::default();
         facts.types = TypeCheck::default();
@@ -632,7 +633,7 @@ fn a_group_that_cannot_be_discovered_changes_no_message() {
 }
 
 #[test]
-fn a_standing_verdict_covers_its_own_generation_only() {
+fn retained_verdict_is_limited_to_its_generation() {
     let mut waiting = Facts::sound().with(timed_out).after(&Facts::sound(), at(5));
     waiting.policy.metadata.generation = Some(GENERATION + 1);
     let desired = waiting.compute(at(50));
@@ -654,7 +655,7 @@ fn a_standing_verdict_covers_its_own_generation_only() {
 }
 
 #[test]
-fn a_standing_verdict_keeps_its_warnings() {
+fn retained_verdict_retains_warnings() {
     let warned = Facts::sound().with(|facts| {
         facts.types.findings = vec![warning("spec.validations[0].expression", "text\n")];
     });
@@ -667,7 +668,7 @@ fn a_standing_verdict_keeps_its_warnings() {
 }
 
 #[test]
-fn an_undiscovered_kind_is_not_judged() {
+fn params_resolved_undiscovered_kind_is_unknown() {
     let facts = Facts::sound().with(|facts| {
         facts.params = ParamKindState::Undiscovered {
             gvk: limit(),
@@ -678,15 +679,15 @@ fn an_undiscovered_kind_is_not_judged() {
         &facts,
         ConditionType::ParamsResolved,
         "Unknown DiscoveryIncomplete",
-        "whether paramKind rules.example.com/v1 ReplicaLimit is served cannot be told: \
-         rules.example.com/v1 could not be discovered: 503 unavailable",
+        "cannot determine whether paramKind rules.example.com/v1 ReplicaLimit is served: \
+         discovery of rules.example.com/v1 failed: 503 unavailable",
     );
 }
 
 #[test]
-fn ready_reports_the_first_failing_condition_that_counts() {
+fn ready_reports_first_required_failure() {
     use ConditionType::{Compiled, ParamsResolved, ResourcesMatched, TypeChecked};
-    let spoilt = |requires: &[ConditionType]| {
+    let invalid = |requires: &[ConditionType]| {
         Facts::sound().with(|facts| {
             facts.findings = vec![finding(CompileFindingKind::Failed, "bad")];
             facts.matches = Matches::default();
@@ -713,7 +714,7 @@ fn ready_reports_the_first_failing_condition_that_counts() {
         (&[], "True Ready"),
     ];
     for (requires, expect) in table {
-        let desired = spoilt(requires).compute(at(1));
+        let desired = invalid(requires).compute(at(1));
         let ready = get(&desired, ConditionType::Ready);
         assert_eq!(
             format!("{} {}", ready.status, ready.reason),
@@ -724,14 +725,14 @@ fn ready_reports_the_first_failing_condition_that_counts() {
 }
 
 #[test]
-fn computing_twice_changes_nothing() {
-    let spoilt = || {
+fn compute_is_idempotent() {
+    let warned = || {
         Facts::sound().with(|facts| {
             facts.types.findings = vec![warning("spec.validations[0].expression", "text")];
             facts.params = ParamKindState::Served(limit(), ParamsState::NotReferred);
         })
     };
-    for facts in [Facts::sound, spoilt] {
+    for facts in [Facts::sound, warned] {
         let first = facts().compute(at(10));
         let again = facts().after(&facts(), at(10));
         let second = again.compute(at(99));
@@ -742,9 +743,9 @@ fn computing_twice_changes_nothing() {
 }
 
 #[test]
-fn a_status_is_met_only_when_all_of_it_is() {
+fn is_met_by_compares_every_field() {
     let desired = Facts::sound().compute(at(10));
-    let spoilers: [fn(&mut ValidatingAdmissionPolicyStatus); 6] = [
+    let changes: [fn(&mut ValidatingAdmissionPolicyStatus); 6] = [
         |status| status.observed_generation = Some(1),
         |status| status.type_checking = None,
         |status| {
@@ -758,15 +759,18 @@ fn a_status_is_met_only_when_all_of_it_is() {
         |status| status.conditions.as_mut().unwrap().truncate(4),
         |status| status.conditions.as_mut().unwrap()[2].message = "other".into(),
     ];
-    for spoil in spoilers {
+    for change in changes {
         let mut live = status_of(&desired);
         assert!(desired.is_met_by(Some(&live)));
-        spoil(&mut live);
+        change(&mut live);
         assert!(!desired.is_met_by(Some(&live)), "{live:?}");
     }
-    // No warnings may be an empty list or none at all; conditions of others do not matter.
+    // Absent warnings equal an empty list, and conditions of other controllers are ignored.
     let mut live = status_of(&desired);
     live.type_checking.as_mut().unwrap().expression_warnings = None;
-    live.conditions.as_mut().unwrap().insert(0, of_others());
+    live.conditions
+        .as_mut()
+        .unwrap()
+        .insert(0, foreign_condition());
     assert!(desired.is_met_by(Some(&live)));
 }

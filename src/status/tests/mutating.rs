@@ -1,4 +1,4 @@
-//! Messages about mutating policies: that they change requests, and nothing of probes.
+//! Tests of messages about mutating policies, which change requests instead of checking them.
 
 use super::*;
 
@@ -9,12 +9,12 @@ fn mutating() -> Facts {
 #[track_caller]
 fn message(facts: &Facts, type_: ConditionType) -> String {
     let desired = facts.compute(at(1));
-    let found = condition::find(&desired.conditions, type_).unwrap();
-    found.message.clone()
+    let condition = condition::find(&desired.conditions, type_).unwrap();
+    condition.message.clone()
 }
 
 #[test]
-fn nothing_is_said_of_probes() {
+fn probes_passed_without_probes_is_absent() {
     let desired = mutating().compute(at(1));
     let find = |type_| condition::find(&desired.conditions, type_);
     assert!(find(ConditionType::ProbesPassed).is_none());
@@ -22,7 +22,7 @@ fn nothing_is_said_of_probes() {
 }
 
 #[test]
-fn bindings_have_no_actions() {
+fn bound_shows_no_actions() {
     let bound = message(&mutating(), ConditionType::Bound);
     assert_eq!(bound, "bound by binding");
     let facts = mutating().with(|facts| facts.bindings = BindingsState::Known(Vec::new()));
@@ -40,7 +40,7 @@ fn bindings_have_no_actions() {
 }
 
 #[test]
-fn a_policy_that_cannot_work_changes_nothing() {
+fn params_resolved_not_found_changes_no_request() {
     let missing = ParamKindState::NotFound {
         gvk: Gvk::new("example.com", "v1", "Limit"),
         similar: Vec::new(),

@@ -1,4 +1,4 @@
-//! Notes on conditions that may be out of date.
+//! Tests of notes on conditions that may be out of date.
 
 use super::*;
 
@@ -8,17 +8,17 @@ fn message(desired: &DesiredStatus, type_: ConditionType) -> String {
     get(desired, type_).message.clone()
 }
 
-/// Facts of a policy of which a rule touches a group version that has not been discovered for some time.
-fn touching(facts: &mut Facts) {
+/// Makes a rule match a group version whose discovery has failed for some time.
+fn match_undiscovered(facts: &mut Facts) {
     facts.matches.undiscovered = vec!["metrics.k8s.io/v1".into()];
 }
 
 #[test]
-fn what_rests_on_resources_of_before_is_noted() {
+fn note_resources_from_earlier_discovery() {
     use ConditionType::{Bound, Compiled, ParamsResolved, Ready, ResourcesMatched, TypeChecked};
     let before = Facts::sound().compute(at(5));
     let now = Facts::sound()
-        .with(touching)
+        .with(match_undiscovered)
         .after(&Facts::sound(), at(5))
         .compute(at(9));
     for type_ in [ResourcesMatched, TypeChecked, Ready] {
@@ -34,13 +34,13 @@ fn what_rests_on_resources_of_before_is_noted() {
             (&before.status, &before.reason, &before.last_transition_time)
         );
     }
-    // It answers again.
-    let again = Facts::sound().after(&Facts::sound().with(touching), at(5));
+    // The API responds again.
+    let again = Facts::sound().after(&Facts::sound().with(match_undiscovered), at(5));
     assert_eq!(again.compute(at(5)).conditions, before.conditions);
 }
 
 #[test]
-fn a_paramkind_of_before_is_noted() {
+fn note_param_kind_from_earlier_discovery() {
     let facts = Facts::sound().with(|facts| {
         facts.undiscovered_params = vec!["rules.example.com/v1".into()];
     });
@@ -54,10 +54,10 @@ fn a_paramkind_of_before_is_noted() {
 }
 
 #[test]
-fn what_is_wrong_is_noted_where_it_is_repeated() {
+fn note_of_failure_is_repeated_in_ready() {
     let unserved = |facts: &mut Facts| {
         facts.matches = Matches::default();
-        touching(facts);
+        match_undiscovered(facts);
     };
     let now = Facts::sound().with(unserved).compute(at(1));
     let expected = format!("no rule matches a served resource; the policy never runs{DOWN}");
@@ -68,11 +68,11 @@ fn what_is_wrong_is_noted_where_it_is_repeated() {
 }
 
 #[test]
-fn what_is_unknown_claims_nothing() {
+fn note_unknown_condition_has_none() {
     let now = Facts::sound()
         .with(|facts| {
             undiscovered(facts);
-            touching(facts);
+            match_undiscovered(facts);
         })
         .compute(at(1));
     let matched = get(&now, ConditionType::ResourcesMatched);
@@ -85,7 +85,7 @@ fn what_is_unknown_claims_nothing() {
 }
 
 #[test]
-fn a_condition_that_is_kept_for_long_is_noted_once() {
+fn note_retained_condition_is_added_once() {
     let sound = Facts::sound();
     let before = sound.compute(at(5));
     let waiting = |is_kept_long| {
@@ -101,12 +101,12 @@ fn a_condition_that_is_kept_for_long_is_noted_once() {
         message(&before, ConditionType::TypeChecked)
     );
     assert_eq!(message(&now, ConditionType::TypeChecked), expected);
-    // Once more, and by a controller that does not know since when.
+    // The same result if computed again, also by a restarted controller, for which the outage has just begun.
     for is_kept_long in [true, false] {
         let again = waiting(is_kept_long).after(&noted, at(9));
         assert_eq!(again.compute(at(20)).conditions, now.conditions);
     }
-    // What was wrong stands with the note too.
+    // A retained failure has the note too.
     let warned = Facts::sound().with(|facts| {
         facts.types.findings = vec![warning("spec.validations[0].expression", "text\n")];
     });
@@ -119,9 +119,9 @@ fn a_condition_that_is_kept_for_long_is_noted_once() {
 }
 
 #[test]
-fn a_long_message_is_cut_and_the_note_is_not() {
+fn join_truncates_message_before_note() {
     let facts = Facts::sound().with(|facts| {
-        touching(facts);
+        match_undiscovered(facts);
         facts.matches.unserved = (0..4)
             .map(|n| UnservedResource {
                 rule: format!("{n}{}", "x".repeat(400)),

@@ -3,15 +3,15 @@
 use super::*;
 
 #[test]
-fn params_not_found_state_the_consequence() {
+fn params_resolved_not_found_has_consequence() {
     let facts = Facts::sound().with(|facts| {
         facts.params = ParamKindState::NotFound {
             gvk: limit(),
             similar: Vec::new(),
         };
     });
-    let denied = "nothing serves paramKind rules.example.com/v1 ReplicaLimit and no \
-                  CustomResourceDefinition defines it; with failurePolicy Fail every request that \
+    let denied = "paramKind rules.example.com/v1 ReplicaLimit is not served and no \
+                  CustomResourceDefinition defines it; with failurePolicy Fail, every request that \
                   the rules match is denied once the policy has a binding (\"failed to find \
                   resource referenced by paramKind: 'rules.example.com/v1, Kind=ReplicaLimit'\")";
     check(
@@ -35,15 +35,15 @@ fn params_not_found_state_the_consequence() {
         }),
         ConditionType::ParamsResolved,
         "False ParamKindNotFound",
-        "nothing serves paramKind rules.example.com/v1 ReplicaLimit and no \
+        "paramKind rules.example.com/v1 ReplicaLimit is not served and no \
          CustomResourceDefinition defines it (did you mean rules.example.com/v1 ReplicaLimits?); \
-         with failurePolicy Ignore no request is checked (\"failed to find resource referenced by \
+         with failurePolicy Ignore, no request is checked (\"failed to find resource referenced by \
          paramKind: 'rules.example.com/v1, Kind=ReplicaLimit'\")",
     );
 }
 
 #[test]
-fn params_not_served_say_why() {
+fn params_resolved_not_served_has_cause() {
     let crd = || "replicalimits.rules.example.com".to_owned();
     let table = [
         (
@@ -104,7 +104,7 @@ fn missing(denies: bool) -> MissingParams {
 }
 
 #[test]
-fn params_that_bindings_refer_to() {
+fn params_resolved_reports_params_of_bindings() {
     let examined = |n_found, missing: &[MissingParams]| ParamsState::Examined {
         n_found,
         missing: missing.to_vec(),
@@ -113,23 +113,23 @@ fn params_that_bindings_refer_to() {
         (
             ParamsState::NotReferred,
             "True ParamKindServed",
-            "; no binding refers to params of it",
+            "; no binding refers to params",
         ),
         (
             ParamsState::Unread,
             "Unknown Pending",
-            "; the params were not read yet",
+            "; the params have not been read yet",
         ),
         (
             ParamsState::NotPermitted("grant it".into()),
             "Unknown NotPermitted",
-            "; whether the params of bindings exist cannot be told, and where they do not, \
+            "; cannot determine whether the params of bindings exist; if they do not, \
              parameterNotFoundAction Deny denies every request that the binding matches: grant it",
         ),
         (
             ParamsState::BindingsNotPermitted,
             "Unknown NotPermitted",
-            "; which params are meant cannot be told, as bindings may not be read (see Bound)",
+            "; cannot determine which params are used, because bindings cannot be read (see Bound)",
         ),
         (
             examined(1, &[]),
@@ -139,14 +139,14 @@ fn params_that_bindings_refer_to() {
         (
             examined(1, &[missing(true)]),
             "False ParamsNotFound",
-            ", but params do not exist: limits in namespace default by binding b; \
+            ", but these params do not exist: limits in namespace default (binding b); \
              parameterNotFoundAction Deny denies every request that the binding matches",
         ),
         (
             examined(0, &[missing(false)]),
             "True ParamKindServed",
-            "; parameterNotFoundAction Allow passes requests over, as these do not exist: limits in \
-             namespace default by binding b",
+            "; parameterNotFoundAction Allow skips requests, because these params do not exist: limits in \
+             namespace default (binding b)",
         ),
     ];
     for (state, expect, text) in table {
@@ -160,7 +160,7 @@ fn params_that_bindings_refer_to() {
 }
 
 #[test]
-fn bindings_enforce_or_do_not() {
+fn bound_reports_bindings() {
     let bound = |bindings: &[BindingFacts]| {
         let bindings = BindingsState::Known(bindings.to_vec());
         Facts::sound().with(|facts| facts.bindings = bindings)
@@ -174,8 +174,8 @@ fn bindings_enforce_or_do_not() {
     check(
         &Facts::sound().with(|facts| facts.bindings = BindingsState::NotPermitted),
         "Unknown NotPermitted",
-        "vap-status-controller may not read bindings: grant `list` and `watch` on \
-         validatingadmissionpolicybindings to it",
+        "vap-status-controller is not allowed to read bindings: grant it `list` and `watch` on \
+         validatingadmissionpolicybindings",
     );
     check(
         &bound(&[]),
@@ -192,15 +192,15 @@ fn bindings_enforce_or_do_not() {
     check(
         &bound(&[audits]),
         "True BindingsFound",
-        "bound by b (Audit); none of them denies requests; params is null by b, without paramRef",
+        "bound by b (Audit); none of them denies requests; params is null for b (no paramRef)",
     );
     let mut broken = binding("Deny");
     broken.problem = Some("paramRef has both name and selector".into());
     check(
         &bound(&[binding("Deny"), broken.clone()]),
         "False BindingsInvalid",
-        "the API server cannot use b (paramRef has both name and selector); with failurePolicy Fail \
-         every request that it matches is denied",
+        "the API server cannot use b (paramRef has both name and selector); with failurePolicy Fail, \
+         every request that such a binding matches is denied",
     );
     // An unbound policy is staged, not broken.
     for facts in [bound(&[]), bound(&[broken])] {
@@ -211,7 +211,7 @@ fn bindings_enforce_or_do_not() {
 }
 
 #[test]
-fn probes_decide_about_ready() {
+fn ready_depends_on_probes() {
     let probed = |failed: &[(&str, &str)], pending: &[(&str, &str)]| {
         let own = |cases: &[(&str, &str)]| -> Vec<(String, String)> {
             let own = |(case, why): &(&str, &str)| ((*case).to_owned(), (*why).to_owned());
@@ -269,8 +269,8 @@ fn probes_decide_about_ready() {
 }
 
 #[test]
-fn what_passed_before_stands_only_while_waiting_helps() {
-    let of = |pending: bool, is_transient: bool| {
+fn probes_passed_is_retained_only_during_transient_failures() {
+    let with_probe = |pending: bool, is_transient: bool| {
         let cases = [("z".to_owned(), "no params".to_owned())];
         let probes = ProbesState::Known(vec![ProbeFacts {
             name: "p".into(),
@@ -282,12 +282,12 @@ fn what_passed_before_stands_only_while_waiting_helps() {
         move |facts: &mut Facts| facts.probes = probes
     };
     let outcome = |pending, is_transient| {
-        let before = Facts::sound().with(of(false, false));
-        let now = Facts::sound().with(of(pending, is_transient));
+        let before = Facts::sound().with(with_probe(false, false));
+        let now = Facts::sound().with(with_probe(pending, is_transient));
         let desired = now.after(&before, at(1)).compute(at(2));
         let text = |type_| {
-            let found = condition::find(&desired.conditions, type_).unwrap();
-            format!("{} {}", found.status, found.reason)
+            let condition = condition::find(&desired.conditions, type_).unwrap();
+            format!("{} {}", condition.status, condition.reason)
         };
         (
             text(ConditionType::ProbesPassed),
@@ -307,7 +307,7 @@ fn what_passed_before_stands_only_while_waiting_helps() {
 }
 
 #[test]
-fn a_probe_that_cannot_be_read_is_named() {
+fn probes_passed_shows_unreadable_probe() {
     let probes = ProbesState::Known(vec![ProbeFacts {
         name: "p".into(),
         problem: Some("its spec cannot be read".into()),

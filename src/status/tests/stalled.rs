@@ -1,4 +1,4 @@
-//! `Stalled`.
+//! Tests of `Stalled`.
 
 use super::*;
 use crate::policy::matching::ExemptResource;
@@ -14,25 +14,25 @@ fn warned() -> Facts {
     })
 }
 
-/// Computes and compares the reason of `Stalled`; its message is that of the condition of that reason.
+/// Asserts the reason of `Stalled`, and that it has the message of the failing condition with that reason.
 #[track_caller]
 fn check_stalled(facts: &Facts, expect: Option<&str>) {
     let desired = facts.compute(at(100));
-    let found = stalled(&desired);
-    assert_eq!(found.map(|found| found.reason.as_str()), expect);
-    let Some(found) = found else { return };
-    assert_eq!(found.status, "True");
-    assert_eq!(found.observed_generation, Some(GENERATION));
+    let stalled = stalled(&desired);
+    assert_eq!(stalled.map(|stalled| stalled.reason.as_str()), expect);
+    let Some(stalled) = stalled else { return };
+    assert_eq!(stalled.status, "True");
+    assert_eq!(stalled.observed_generation, Some(GENERATION));
     assert_eq!(get(&desired, ConditionType::Ready).status, "False");
     let same = |other: &&Condition| {
-        other.type_ != found.type_ && other.reason == found.reason && other.status == "False"
+        other.type_ != stalled.type_ && other.reason == stalled.reason && other.status == "False"
     };
     let failing = desired.conditions.iter().find(same).unwrap();
-    assert_eq!(failing.message, found.message);
+    assert_eq!(failing.message, stalled.message);
 }
 
 #[test]
-fn what_only_an_edit_mends_is_stalled() {
+fn stalled_only_edit_helps_is_true() {
     check_stalled(&Facts::sound(), None);
     for (kind, reason) in [
         (CompileFindingKind::Failed, Some("CompilationFailed")),
@@ -58,12 +58,12 @@ fn what_only_an_edit_mends_is_stalled() {
     check_stalled(&warned(), Some("ExpressionWarnings"));
 }
 
-/// Name of a problem, and how it is put into the facts.
-type Spoilt = (&'static str, fn(&mut Facts));
+/// The name of a problem, and a function that adds it to the facts.
+type Problem = (&'static str, fn(&mut Facts));
 
 #[test]
-fn what_may_come_is_not_stalled() {
-    let table: [Spoilt; 6] = [
+fn stalled_other_object_helps_is_absent() {
+    let table: [Problem; 6] = [
         ("no resource is served", |facts| {
             facts.matches = Matches::default();
         }),
@@ -108,16 +108,16 @@ fn what_may_come_is_not_stalled() {
             }]);
         }),
     ];
-    for (what, spoil) in table {
-        let facts = Facts::sound().with(spoil);
+    for (problem, add) in table {
+        let facts = Facts::sound().with(add);
         let desired = facts.compute(at(1));
         assert_eq!(
             get(&desired, ConditionType::Ready).status,
             "False",
-            "{what}"
+            "{problem}"
         );
-        assert_eq!(stalled(&desired), None, "{what}");
-        // A failure that lasts, beside one that passes, lasts.
+        assert_eq!(stalled(&desired), None, "{problem}");
+        // With a second failure that only an edit corrects, the policy is stalled.
         let both = facts.with(|facts| {
             facts.findings = vec![finding(CompileFindingKind::Failed, "bad")];
         });
@@ -126,7 +126,7 @@ fn what_may_come_is_not_stalled() {
 }
 
 #[test]
-fn a_condition_that_does_not_count_stalls_nothing() {
+fn stalled_ignores_conditions_that_are_not_required() {
     let facts = warned().with(|facts| {
         facts.ready_requires = [ConditionType::Compiled].into();
     });
@@ -134,7 +134,7 @@ fn a_condition_that_does_not_count_stalls_nothing() {
 }
 
 #[test]
-fn a_schema_that_may_be_applied_next_ends_warnings() {
+fn stalled_warnings_about_custom_kinds_is_absent() {
     let foreign = |group: &str| Gvk::new(group, "v1", "Widget");
     for (group, expect) in [
         ("batch", Some("ExpressionWarnings")),
@@ -165,31 +165,31 @@ fn a_schema_that_may_be_applied_next_ends_warnings() {
 }
 
 #[test]
-fn a_pause_of_the_api_server_changes_nothing() {
+fn stalled_is_retained_during_outage() {
     let desired = warned().compute(at(5));
     let waiting = Facts::sound().with(timed_out).after(&warned(), at(5));
     let now = waiting.compute(at(9));
     assert_eq!(now.conditions, desired.conditions);
     assert_eq!(now.expression_warnings, desired.expression_warnings);
     assert!(stalled(&desired).is_some());
-    // Of another generation it is known no more.
+    // It is not retained for another generation.
     let edited = waiting.with(|facts| facts.policy.metadata.generation = Some(GENERATION + 1));
     assert_eq!(stalled(&edited.compute(at(9))), None);
 }
 
 #[test]
-fn once_mended_it_is_removed() {
-    let mended = Facts::sound().after(&warned(), at(5));
-    let desired = mended.compute(at(9));
+fn stalled_corrected_policy_removes_condition() {
+    let corrected = Facts::sound().after(&warned(), at(5));
+    let desired = corrected.compute(at(9));
     assert_eq!(stalled(&desired), None);
-    assert!(!desired.is_met_by(mended.policy.status.as_ref()));
-    // All else is the same: the condition that was left behind is a reason to write.
+    assert!(!desired.is_met_by(corrected.policy.status.as_ref()));
+    // A remaining `Stalled` is a reason to write, even if everything else is equal.
     let mut live = status_of(&desired);
     assert!(desired.is_met_by(Some(&live)));
     let left_behind = stalled(&warned().compute(at(5))).unwrap().clone();
     live.conditions.as_mut().unwrap().push(left_behind.clone());
     assert!(!desired.is_met_by(Some(&live)));
-    // Another manager's is not ours to remove: we would write for ever.
+    // The condition of another manager is not removed. Otherwise both managers would write forever.
     live.conditions.as_mut().unwrap().pop();
     live.conditions.as_mut().unwrap().push(Condition {
         reason: "Reviewing".into(),
@@ -199,14 +199,14 @@ fn once_mended_it_is_removed() {
 }
 
 #[test]
-fn every_reason_that_lasts_is_one_of_a_failure() {
-    let lasting: Vec<&str> = Reason::ALL
+fn remedy_edit_is_limited_to_failures() {
+    let edits: Vec<&str> = Reason::ALL
         .iter()
         .filter(|reason| reason.remedy() != Remedy::Elsewhere)
         .map(|reason| reason.as_str())
         .collect();
     assert_eq!(
-        lasting,
+        edits,
         [
             "CompilationFailed",
             "UnsafeExpression",

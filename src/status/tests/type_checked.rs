@@ -1,15 +1,15 @@
-//! Tests of `TypeChecked`: its messages, and the kinds that they name.
+//! Tests of the messages of `TypeChecked`, and of the kinds in them.
 
 use super::*;
 
 #[test]
-fn schemas_that_cannot_be_had_are_unknown() {
+fn type_checked_unavailable_schema_is_unknown() {
     let facts = Facts::sound().with(timed_out);
     check(
         &facts,
         ConditionType::TypeChecked,
         "Unknown SchemaUnavailable",
-        "no schema of a matched kind could be used; not checked: apps/v1 Deployment (timeout)",
+        "no matched kind has a usable schema; not checked: apps/v1 Deployment (timeout)",
     );
     assert_eq!(
         get(&facts.compute(at(1)), ConditionType::Ready).reason,
@@ -17,7 +17,7 @@ fn schemas_that_cannot_be_had_are_unknown() {
     );
 }
 
-/// Facts of which so many of four expressions do not compile, which the type checker says in its words too.
+/// Creates facts in which `n` of four expressions do not compile. The type checker reports them too.
 fn uncompiled(n: usize) -> Facts {
     Facts::sound().with(|facts| {
         for i in 0..n {
@@ -32,7 +32,7 @@ fn uncompiled(n: usize) -> Facts {
 }
 
 #[test]
-fn what_does_not_compile_is_no_finding_of_type_checking() {
+fn type_checked_ignores_expressions_that_do_not_compile() {
     let one = uncompiled(1);
     check(
         &one,
@@ -45,7 +45,7 @@ fn what_does_not_compile_is_no_finding_of_type_checking() {
         get(&desired, ConditionType::Ready).reason,
         "CompilationFailed"
     );
-    // What the API server's own controller would write stays.
+    // The warning that Kubernetes' own controller would write is written.
     assert_eq!(desired.expression_warnings.len(), 1);
     assert_eq!(desired.n_type_warnings, 0);
 
@@ -53,10 +53,10 @@ fn what_does_not_compile_is_no_finding_of_type_checking() {
         &uncompiled(4),
         ConditionType::TypeChecked,
         "Unknown CompilationFailed",
-        "what does not compile has no types",
+        "no expression compiles, so there are no types to check",
     );
 
-    // Another expression has types, and they are wrong.
+    // Another expression has a type error.
     let other = uncompiled(1).with(|facts| {
         facts.types.findings.push(warning(
             "spec.validations[1].expression",
@@ -68,14 +68,14 @@ fn what_does_not_compile_is_no_finding_of_type_checking() {
         ConditionType::TypeChecked,
         "False ExpressionWarnings",
         "spec.validations[1].expression may fail when evaluated (undefined field 'replica' on apps/v1 \
-         Deployment), with failurePolicy Fail a request that reaches it is denied; 1 kind checked; not \
+         Deployment); with failurePolicy Fail, a request that reaches it is denied; 1 kind checked; not \
          checked: spec.validations[0].expression (not compiled)",
     );
     assert_eq!(other.compute(at(1)).n_type_warnings, 1);
 }
 
 #[test]
-fn a_schema_that_can_never_be_used_does_not_hold_up_ready() {
+fn ready_permanently_unavailable_schema_is_true() {
     let facts = Facts::sound().with(|facts| {
         timed_out(facts);
         facts.waiting.clear();
@@ -89,8 +89,8 @@ fn a_schema_that_can_never_be_used_does_not_hold_up_ready() {
 }
 
 #[test]
-fn what_can_be_checked_counts_while_the_rest_is_waited_for() {
-    // Nothing stands for this generation: what is known is said.
+fn type_checked_partial_result_is_used_without_earlier_verdict() {
+    // There is no verdict for this generation yet: the partial result is used.
     let partly = || {
         Facts::sound().with(|facts| {
             timed_out(facts);
@@ -107,7 +107,7 @@ fn what_can_be_checked_counts_while_the_rest_is_waited_for() {
         get(&partly().compute(at(1)), ConditionType::Ready).status,
         "True"
     );
-    // A complete verdict is not replaced by a partial one, unless that finds something wrong.
+    // A partial verdict replaces a complete one only if it has a finding.
     let desired = partly().after(&Facts::sound(), at(1)).compute(at(2));
     assert_eq!(
         get(&desired, ConditionType::TypeChecked).reason,
@@ -125,7 +125,7 @@ fn what_can_be_checked_counts_while_the_rest_is_waited_for() {
 }
 
 #[test]
-fn type_checked_says_its_coverage() {
+fn type_checked_reports_coverage() {
     let table: [(usize, usize, usize, &str, &str); 6] = [
         // warnings, checked, unchecked
         (0, 1, 0, "True NoWarnings", "no warnings; 1 kind checked"),
@@ -143,15 +143,15 @@ fn type_checked_says_its_coverage() {
             0,
             1,
             "Unknown SchemaUnavailable",
-            "no schema of a matched kind could be used; not checked: apps/v1 Odd0 (no schema)",
+            "no matched kind has a usable schema; not checked: apps/v1 Odd0 (no schema)",
         ),
         (
             1,
             2,
             0,
             "False ExpressionWarnings",
-            "spec.validations[0].expression may fail when evaluated (text on apps/v1 Deployment), with \
-             failurePolicy Fail a request that reaches it is denied; 2 kinds checked",
+            "spec.validations[0].expression may fail when evaluated (text on apps/v1 Deployment); with \
+             failurePolicy Fail, a request that reaches it is denied; 2 kinds checked",
         ),
         (
             3,
@@ -159,7 +159,7 @@ fn type_checked_says_its_coverage() {
             1,
             "False ExpressionWarnings",
             "spec.validations[0].expression and 2 more may fail when evaluated (text on apps/v1 \
-             Deployment), with failurePolicy Fail a request that reaches it is denied; 1 of 2 kinds \
+             Deployment); with failurePolicy Fail, a request that reaches it is denied; 1 of 2 kinds \
              checked; not checked: apps/v1 Odd0 (no schema)",
         ),
     ];
@@ -184,7 +184,7 @@ fn type_checked_says_its_coverage() {
 }
 
 #[test]
-fn type_checked_says_what_became_of_wildcards() {
+fn type_checked_reports_kinds_matched_by_wildcards() {
     let table: [(usize, usize, usize, &str, &str); 4] = [
         // by name, by wildcards: checked, unchecked
         (
@@ -214,7 +214,7 @@ fn type_checked_says_what_became_of_wildcards() {
             0,
             1,
             "Unknown SchemaUnavailable",
-            "no schema of a matched kind could be used; not checked: apps/v1 Odd0 (no schema)",
+            "no matched kind has a usable schema; not checked: apps/v1 Odd0 (no schema)",
         ),
     ];
     let kinds = |n: usize, name: &str| -> Vec<Gvk> {
@@ -240,8 +240,8 @@ fn type_checked_says_what_became_of_wildcards() {
 }
 
 #[test]
-fn kinds_beyond_those_that_are_checked_are_not_counted() {
-    // Each CRD would change the message otherwise.
+fn type_checked_does_not_count_kinds_beyond_limit() {
+    // Otherwise each new CRD would change the message.
     for n_beyond in [1, 2, 2000] {
         let beyond = |n: usize| UncheckedKind {
             reason: crate::policy::analysis::BEYOND.to_owned(),
@@ -269,29 +269,29 @@ fn kinds_beyond_those_that_are_checked_are_not_counted() {
 }
 
 #[test]
-fn a_test_in_vain_is_not_said_to_fail() {
+fn type_checked_warning_does_not_claim_failure() {
     let first = "spec.validations[0].expression";
-    let vain = of_severity(Severity::Warning, first, "undefined field 'x'");
-    let facts = Facts::sound().with(|facts| facts.types.findings = vec![vain.clone()]);
+    let warned = with_severity(Severity::Warning, first, "undefined field 'x'");
+    let facts = Facts::sound().with(|facts| facts.types.findings = vec![warned.clone()]);
     check(
         &facts,
         ConditionType::TypeChecked,
         "False ExpressionWarnings",
-        "spec.validations[0].expression may not do what is meant (undefined field 'x'); 1 kind checked",
+        "spec.validations[0].expression may not work as intended (undefined field 'x'); 1 kind checked",
     );
     let failing = warning("spec.validations[1].expression", "undefined field 'y'");
-    let facts = Facts::sound().with(|facts| facts.types.findings = vec![vain, failing]);
+    let facts = Facts::sound().with(|facts| facts.types.findings = vec![warned, failing]);
     check(
         &facts,
         ConditionType::TypeChecked,
         "False ExpressionWarnings",
         "spec.validations[1].expression and 1 more may fail when evaluated (undefined field 'y' on \
-         apps/v1 Deployment), with failurePolicy Fail a request that reaches it is denied; 1 kind checked",
+         apps/v1 Deployment); with failurePolicy Fail, a request that reaches it is denied; 1 kind checked",
     );
 }
 
 #[test]
-fn params_without_schema_and_unknown_groups_are_gaps() {
+fn type_checked_lists_unchecked_params_and_groups() {
     let facts = Facts::sound().with(|facts| {
         facts.types.params = Some((limit(), false));
         facts.matches.incomplete = vec![("metrics.k8s.io/v1".into(), "503".into())];
@@ -313,19 +313,19 @@ fn params_without_schema_and_unknown_groups_are_gaps() {
 }
 
 #[test]
-fn the_worst_consequence_is_told() {
+fn type_checked_shows_worst_consequence() {
     let message = |n: usize| {
-        let mut found = warning(&format!("spec.validations[{n}].messageExpression"), "x");
-        found.consequence = Consequence::OtherMessage;
-        found
+        let mut findings = warning(&format!("spec.validations[{n}].messageExpression"), "x");
+        findings.consequence = Consequence::OtherMessage;
+        findings
     };
     let facts = Facts::sound().with(|facts| facts.types.findings = vec![message(0), message(1)]);
     check(
         &facts,
         ConditionType::TypeChecked,
         "False ExpressionWarnings",
-        "spec.validations[0].messageExpression and 1 more may fail when evaluated (x on apps/v1 Deployment), \
-         a request that is denied gets another message, and none is denied for it; 1 kind checked",
+        "spec.validations[0].messageExpression and 1 more may fail when evaluated (x on apps/v1 Deployment); \
+         a denied request gets a different message; no extra request is denied; 1 kind checked",
     );
     let facts = facts.with(|facts| {
         let denying = warning("spec.validations[2].expression", "y");
@@ -335,7 +335,7 @@ fn the_worst_consequence_is_told() {
         &facts,
         ConditionType::TypeChecked,
         "False ExpressionWarnings",
-        "spec.validations[2].expression and 2 more may fail when evaluated (y on apps/v1 Deployment), with \
-         failurePolicy Fail a request that reaches it is denied; 1 kind checked",
+        "spec.validations[2].expression and 2 more may fail when evaluated (y on apps/v1 Deployment); with \
+         failurePolicy Fail, a request that reaches it is denied; 1 kind checked",
     );
 }

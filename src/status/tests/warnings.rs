@@ -4,7 +4,7 @@ use super::*;
 use crate::policy::finding::Note;
 use crate::status::warnings::{MAX_TOTAL_BYTES, Warning, budget_bytes, expression_warnings};
 
-/// A warning of one part.
+/// Creates a warning of one part.
 fn rendered(field_ref: &str, text: &str) -> Warning {
     Warning {
         field_ref: field_ref.into(),
@@ -16,7 +16,7 @@ fn rendered(field_ref: &str, text: &str) -> Warning {
 }
 
 #[test]
-fn findings_are_written_as_upstream_writes_them() {
+fn warning_text_equals_upstream_format() {
     let mut found = warning("f", "undefined field 'b'");
     let mut pod = found.kinds[0].clone();
     pod.gvk = Gvk::new("", "v1", "Pod");
@@ -32,7 +32,7 @@ fn findings_are_written_as_upstream_writes_them() {
     found.kinds.push(pod);
     let written = Warning::from(&found);
     assert_eq!(written.text(), format!("{deployment}\n{without}"));
-    // Below the last kind stands what is true of several, and its places again.
+    // The notes about several kinds follow the last kind, which shows its source excerpts again.
     found.notes = vec![
         Note::MoreKinds(3),
         Note::NoWildcardKind {
@@ -42,46 +42,46 @@ fn findings_are_written_as_upstream_writes_them() {
     ];
     let with = format!(
         "/v1, Kind=Pod: ERROR: <input>:1:1: x\n | has(é.b)\n | ^\nWARNING: <input>:1:5: undefined field \
-         'b'{carets}\nwhat is said of 3 more kinds is left out\nnone of the 2 kinds that the wildcards match \
-         can be evaluated so\n"
+         'b'{carets}\nfindings for 3 more kinds are omitted\nthe evaluation fails for all 2 kinds that the \
+         wildcards match\n"
     );
     let written = Warning::from(&found);
     assert_eq!(written.text(), format!("{deployment}\n{with}"));
 }
 
 #[test]
-fn small_warnings_are_written_in_full() {
-    let given = [
+fn expression_warnings_small_are_complete() {
+    let input = [
         rendered("spec.validations[0].expression", "text\n"),
         rendered("b", ""),
     ];
-    let expect: Vec<ExpressionWarning> = given
+    let expect: Vec<ExpressionWarning> = input
         .iter()
         .map(|warning| ExpressionWarning {
             field_ref: warning.field_ref.clone(),
             warning: warning.text(),
         })
         .collect();
-    assert_eq!(expression_warnings(&given, MAX_TOTAL_BYTES), expect);
+    assert_eq!(expression_warnings(&input, MAX_TOTAL_BYTES), expect);
     assert_eq!(expression_warnings(&[], MAX_TOTAL_BYTES), []);
 }
 
 #[test]
-fn a_long_list_ends_with_a_count() {
-    let given: Vec<Warning> = (0..1000)
+fn expression_warnings_long_list_ends_with_count() {
+    let input: Vec<Warning> = (0..1000)
         .map(|n| rendered(&format!("f{n}"), &"x".repeat(1000)))
         .collect();
-    let kept = expression_warnings(&given, MAX_TOTAL_BYTES);
-    let (last, shown) = kept.split_last().unwrap();
+    let included = expression_warnings(&input, MAX_TOTAL_BYTES);
+    let (last, shown) = included.split_last().unwrap();
     assert_eq!(
         last.warning,
         format!(
-            "{} more expression warnings left out to keep the status small",
+            "{} more expression warnings omitted to limit the size of the status",
             1000 - shown.len()
         )
     );
     assert!(shown.len() > 200);
-    let bytes: usize = kept
+    let bytes: usize = included
         .iter()
         .map(|w| w.field_ref.len() + w.warning.len())
         .sum();
@@ -89,21 +89,21 @@ fn a_long_list_ends_with_a_count() {
 }
 
 #[test]
-fn a_long_warning_leaves_out_whole_kinds() {
+fn expression_warnings_long_warning_omits_whole_kinds() {
     let part = |n: usize| format!("apps/v1, Kind=Kind{n:03}: ERROR: {}\n", "x".repeat(1000));
     let long = Warning {
         parts: (0..200).map(part).collect(),
         ..rendered("f", "")
     };
-    let kept = expression_warnings(&[long], MAX_TOTAL_BYTES);
-    let [only] = kept.as_slice() else {
+    let included = expression_warnings(&[long], MAX_TOTAL_BYTES);
+    let [only] = included.as_slice() else {
         panic!("one warning")
     };
     let n_shown = only.warning.matches("Kind=").count();
     assert!((40..200).contains(&n_shown), "{n_shown}");
     assert!(only.warning.starts_with(&part(0)));
     let end = format!(
-        "\n{} more kinds left out to keep the status small\n",
+        "\n{} more kinds omitted to limit the size of the status\n",
         200 - n_shown
     );
     assert!(only.warning.ends_with(&end), "{}", only.warning);
@@ -111,20 +111,21 @@ fn a_long_warning_leaves_out_whole_kinds() {
 }
 
 #[test]
-fn one_endless_warning_is_cut() {
-    let kept = expression_warnings(&[rendered("f", &"é".repeat(1_000_000))], MAX_TOTAL_BYTES);
-    let [only] = kept.as_slice() else {
+fn expression_warnings_huge_part_is_truncated() {
+    let included = expression_warnings(&[rendered("f", &"é".repeat(1_000_000))], MAX_TOTAL_BYTES);
+    let [only] = included.as_slice() else {
         panic!("one warning")
     };
     assert!(only.warning.len() <= 64 * 1024);
     assert!(
-        only.warning
-            .ends_with("…\n\nthe rest of this warning is left out to keep the status small\n")
+        only.warning.ends_with(
+            "…\n\nthe rest of this warning is omitted to limit the size of the status\n"
+        )
     );
 }
 
 #[test]
-fn a_large_policy_leaves_less_room() {
+fn budget_bytes_shrinks_with_policy() {
     let with_bytes = |n: usize| {
         let mut facts = Facts::sound();
         facts.policy.spec.as_mut().unwrap().validations = Some(vec![Validation {
@@ -139,7 +140,7 @@ fn a_large_policy_leaves_less_room() {
 }
 
 #[test]
-fn the_message_has_the_first_trouble() {
+fn type_checked_message_has_first_finding() {
     let table = [
         (
             deployment(),
@@ -149,11 +150,11 @@ fn the_message_has_the_first_trouble() {
         (Gvk::new("", "v1", "Pod"), "x", " (x on v1 Pod)"),
     ];
     for (gvk, message, why) in table {
-        let mut found = warning("spec.validations[0].expression", message);
-        found.kinds[0].gvk = gvk;
-        let facts = Facts::sound().with(|facts| facts.types.findings = vec![found]);
+        let mut findings = warning("spec.validations[0].expression", message);
+        findings.kinds[0].gvk = gvk;
+        let facts = Facts::sound().with(|facts| facts.types.findings = vec![findings]);
         let expect = format!(
-            "spec.validations[0].expression may fail when evaluated{why}, with failurePolicy Fail a \
+            "spec.validations[0].expression may fail when evaluated{why}; with failurePolicy Fail, a \
              request that reaches it is denied; 1 kind checked"
         );
         check(

@@ -1,4 +1,4 @@
-//! Conditions of configurations of webhooks: about all of their webhooks, and nothing of bindings and params.
+//! Conditions of webhook configurations: they cover all webhooks, and there are none about bindings and params.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn conditions(webhooks: Vec<(&str, Matched)>) -> Vec<Condition> {
     );
     let outcome = Typed::of_webhooks(Vec::new());
     let policy = ValidatingAdmissionPolicy::default();
-    // Also where the options require more than there is.
+    // `Ready` may require conditions that the kind does not have.
     let ready_requires: BTreeSet<ConditionType> =
         [ConditionType::ResourcesMatched, ConditionType::Bound].into();
     let observed = Observed {
@@ -43,43 +43,43 @@ fn conditions(webhooks: Vec<(&str, Matched)>) -> Vec<Condition> {
     compute(&observed, at(1)).conditions
 }
 
-fn said(conditions: &[Condition], type_: ConditionType) -> (String, String) {
-    let found = condition::find(conditions, type_).unwrap();
-    (found.status.clone(), found.message.clone())
+fn summary(conditions: &[Condition], type_: ConditionType) -> (String, String) {
+    let condition = condition::find(conditions, type_).unwrap();
+    (condition.status.clone(), condition.message.clone())
 }
 
 #[test]
-fn one_webhook_that_is_never_called_is_told() {
-    let found = conditions(vec![
+fn resources_matched_one_webhook_never_called_is_false() {
+    let computed = conditions(vec![
         ("a.example.com", matched(1, &[])),
         ("b.example.com", matched(0, &["x y"])),
     ]);
-    let (status, message) = said(&found, ConditionType::ResourcesMatched);
+    let (status, message) = summary(&computed, ConditionType::ResourcesMatched);
     assert_eq!(status, "False");
     assert_eq!(
         message,
-        "b.example.com: no API server asks a webhook about x y; the webhook is never called"
+        "b.example.com: API servers never call a webhook for x y; the webhook is never called"
     );
-    assert_eq!(said(&found, ConditionType::Ready).0, "False");
+    assert_eq!(summary(&computed, ConditionType::Ready).0, "False");
 }
 
 #[test]
-fn bindings_params_and_probes_are_no_affair_of_webhooks() {
+fn webhook_configuration_has_no_binding_conditions() {
     for webhooks in [vec![("a.example.com", matched(1, &[]))], Vec::new()] {
-        let found = conditions(webhooks);
-        assert_eq!(said(&found, ConditionType::Ready).0, "True");
-        for none in [
+        let computed = conditions(webhooks);
+        assert_eq!(summary(&computed, ConditionType::Ready).0, "True");
+        for absent in [
             ConditionType::Bound,
             ConditionType::ParamsResolved,
             ConditionType::ProbesPassed,
         ] {
-            assert!(condition::find(&found, none).is_none());
+            assert!(condition::find(&computed, absent).is_none());
         }
     }
 }
 
 #[test]
-fn a_kind_that_several_webhooks_match_counts_once() {
+fn from_webhooks_counts_shared_kind_once() {
     let kinds = |names: &[&str]| -> Vec<Gvk> {
         let names = names.iter();
         names.map(|name| Gvk::new("", "v1", *name)).collect()

@@ -688,7 +688,7 @@ fn messages_of_uncompiled_validations_are_skipped() {
 #[test]
 fn wildcards_and_guards() {
     let wild = json!({"apiGroups": ["*"], "resources": ["*"], "operations": ["*"]});
-    let one = "the one kind of the wildcards that comes to this";
+    let one = "the only kind matched by wildcards that reaches this expression";
     for guarded in [
         "object.kind == 'Pod' ? object.spec.contianers.size() > 0 : true",
         "object.kind != 'Pod' || object.spec.contianers.size() > 0",
@@ -712,7 +712,7 @@ fn wildcards_and_guards() {
     // The source location is shown for the first kind, before the common text.
     assert_eq!(warning.matches("ERROR: ").count(), 2, "{warning}");
     assert!(
-        warning.ends_with("^\nnone of the 2 kinds that the wildcards match can be evaluated so\n"),
+        warning.ends_with("^\nthe evaluation fails for all 2 kinds that the wildcards match\n"),
         "{warning}"
     );
 }
