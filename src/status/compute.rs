@@ -18,16 +18,16 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::bindings::BindingsState;
 use super::condition::{self, ConditionStatus, ConditionType, Reason};
-use super::out_of_date::Staleness;
 pub(crate) use super::params::unserved;
 pub use super::params::{MissingParams, NotServed, ParamKindState, ParamsState, Sought};
 use super::probes::ProbesState;
 use super::ready::{ready, stalled, standing_stalled};
+use super::staleness::Staleness;
 use super::stalled::Remedy;
 use super::type_checked::{type_checked, uncompiled};
 use super::verdict::{Effect, Evidence, Verdict};
 use super::warnings::Warning;
-use super::{bindings, definition, matched, out_of_date, params, probes, warnings};
+use super::{bindings, definition, matched, params, probes, staleness, warnings};
 use crate::policy::analysis::{BEYOND, TypeCheck, UncheckedKind};
 use crate::policy::compile::{CompileFinding, CompileFindingKind};
 use crate::policy::consequence::Consequence;
@@ -311,7 +311,7 @@ pub struct DesiredStatus {
     /// The conditions that this controller writes.
     pub conditions: Vec<Condition>,
     /// True if a condition is retained because it cannot currently be recomputed.
-    pub is_kept: bool,
+    pub has_retained: bool,
 }
 
 impl DesiredStatus {
@@ -392,15 +392,15 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
     });
     let parts = verdicts.into_iter().map(|(type_, verdict)| {
         let retained = standing(&verdict, type_, live_conditions, generation);
-        let is_kept = retained.is_some();
+        let is_retained = retained.is_some();
         let mut verdict = retained.unwrap_or(verdict);
-        let note = out_of_date::note(observed, type_, &verdict, is_kept);
+        let note = staleness::note(observed, type_, &verdict, is_retained);
         // The note of a retained condition is retained with it.
         verdict.note = note.or(verdict.note);
-        (type_, verdict, is_kept)
+        (type_, verdict, is_retained)
     });
     let parts: Vec<(ConditionType, Verdict, bool)> = parts.collect();
-    let is_kept = parts.iter().any(|(_, _, is_kept)| *is_kept);
+    let has_retained = parts.iter().any(|(_, _, is_retained)| *is_retained);
     let parts = parts.into_iter();
     let parts: Vec<(ConditionType, Verdict)> =
         parts.map(|(type_, verdict, _)| (type_, verdict)).collect();
@@ -425,7 +425,7 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
                 note,
                 ..
             } = verdict;
-            let message = out_of_date::join(message, note.as_deref());
+            let message = staleness::join(message, note.as_deref());
             condition::condition(*type_, *status, *reason, &message, generation, now)
         })
         .collect();
@@ -442,7 +442,7 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
         |warning: &&ExpressionWarning| !uncompiled.contains(warning.field_ref.as_str());
     DesiredStatus {
         observed_generation: generation,
-        is_kept,
+        has_retained,
         n_type_warnings: expression_warnings.iter().filter(is_of_types).count(),
         expression_warnings,
         // Server-side apply removes conditions that are no longer in the applied status.
@@ -480,7 +480,7 @@ fn standing(
         Evidence::WithoutDetail | Evidence::Awaited => {}
     }
     let reason = Reason::from_name(&last.reason)?;
-    let (message, note) = out_of_date::split(&last.message);
+    let (message, note) = staleness::split(&last.message);
     Some(Verdict::new(status, reason, message).with_note(note.map(str::to_owned)))
 }
 

@@ -168,7 +168,7 @@ mod tests {
             }],
             n_type_warnings: 1,
             conditions: vec![ready],
-            is_kept: false,
+            has_retained: false,
         }
     }
 

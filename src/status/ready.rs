@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::compute::{Checked, Observed};
 use super::condition::{self, ConditionStatus, ConditionType, Reason};
 use super::message;
-use super::out_of_date;
+use super::staleness;
 use super::stalled::Remedy;
 use super::verdict::{Evidence, Verdict};
 
@@ -105,6 +105,6 @@ pub(super) fn standing_stalled(
     let mut types = parts.iter();
     let types = types.find(|(type_, _)| *type_ == ConditionType::TypeChecked);
     let note = types.and_then(|(_, verdict)| verdict.note.clone());
-    let (message, _) = out_of_date::split(&last.message);
+    let (message, _) = staleness::split(&last.message);
     is_current.then(|| Verdict::new(ConditionStatus::True, reason, message).with_note(note))
 }

@@ -11,7 +11,7 @@ pub(super) struct Verdict {
     pub(super) reason: Reason,
     pub(super) message: String,
     pub(super) evidence: Evidence,
-    /// The cause by which the condition may be out of date ([`super::out_of_date`]).
+    /// The cause by which the condition may be out of date ([`super::staleness`]).
     pub(super) note: Option<String>,
 }
 

@@ -32,8 +32,8 @@ use crate::status::compute::{
 };
 use crate::status::condition::{ConditionStatus, ConditionType, find};
 use crate::status::message;
-use crate::status::out_of_date::Staleness;
 use crate::status::probes::ProbesState;
+use crate::status::staleness::Staleness;
 
 /// The conditions that can be computed from files, and that determine `Ready` here.
 const FILE_CONDITIONS: [ConditionType; 4] = [
@@ -171,7 +171,7 @@ pub(super) fn check_as(
             expression_warnings: Vec::new(),
             n_type_warnings: 0,
             conditions: Vec::new(),
-            is_kept: false,
+            has_retained: false,
         };
         PolicyCheck {
             status,

@@ -160,11 +160,11 @@ fn desired(context: &Context, id: &SubjectId, facts: &Facts) -> DesiredStatus {
     let desired = compute(&observed, now);
     if !context
         .stale_conditions
-        .is_stale(id, desired.is_kept, Instant::now())
+        .is_stale(id, desired.has_retained, Instant::now())
     {
         return desired;
     }
-    observed.staleness.is_kept_long = true;
+    observed.staleness.is_retained_long = true;
     compute(&observed, now)
 }
 

@@ -25,8 +25,8 @@ use crate::status::compute::{
     self as status, Compiled, NotServed, Observed, ParamKindState, ParamsState, Types,
 };
 use crate::status::condition::ConditionType;
-use crate::status::out_of_date::Staleness;
 use crate::status::probes::ProbesState;
+use crate::status::staleness::Staleness;
 use crate::telemetry::metrics::{self, Skipped};
 
 /// Observed facts, owned.
@@ -236,7 +236,7 @@ impl Facts {
             ready_requires,
             staleness: Staleness {
                 undiscovered_params: &self.undiscovered_params,
-                is_kept_long: false,
+                is_retained_long: false,
             },
         }
     }

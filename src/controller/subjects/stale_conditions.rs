@@ -1,7 +1,7 @@
 //! Tracks conditions that cannot currently be recomputed.
 //!
 //! A short outage of the API server changes no condition (ADR 1). A longer one is reported by a note
-//! ([`crate::status::out_of_date`]), and only the time shows when it is due.
+//! ([`crate::status::staleness`]), and only the time shows when it is due.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -16,8 +16,8 @@ use super::compute::{
 };
 use super::condition::{self, ConditionStatus, ConditionType, Reason, condition, merge};
 use super::message;
-use super::out_of_date::Staleness;
 use super::probes::{ProbeFacts, ProbesState};
+use super::staleness::Staleness;
 use crate::cel::diagnostic::{Code, Diagnostics, Severity};
 use crate::cel::source::Location;
 use crate::policy::analysis::{TypeCheck, UncheckedKind, WildcardKinds};
@@ -33,8 +33,8 @@ mod definition;
 mod exempt;
 mod merge;
 mod mutating;
-mod out_of_date;
 mod params;
+mod staleness;
 mod stalled;
 mod type_checked;
 mod warnings;
@@ -62,7 +62,7 @@ struct Facts {
     probes: ProbesState,
     ready_requires: BTreeSet<ConditionType>,
     undiscovered_params: Vec<String>,
-    is_kept_long: bool,
+    is_retained_long: bool,
 }
 
 impl Facts {
@@ -103,7 +103,7 @@ impl Facts {
             probes: ProbesState::Known(Vec::new()),
             ready_requires: ConditionType::COUNTING.into(),
             undiscovered_params: Vec::new(),
-            is_kept_long: false,
+            is_retained_long: false,
         }
     }
 
@@ -148,7 +148,7 @@ impl Facts {
                 ready_requires: &self.ready_requires,
                 staleness: Staleness {
                     undiscovered_params: &self.undiscovered_params,
-                    is_kept_long: self.is_kept_long,
+                    is_retained_long: self.is_retained_long,
                 },
             },
             now,
@@ -599,7 +599,7 @@ fn unavailable_inputs_retain_conditions() {
         .after(&sound, at(5));
     let now = waiting.compute(at(50));
     assert_eq!(now.conditions, before.conditions);
-    assert_eq!((before.is_kept, now.is_kept), (false, true));
+    assert_eq!((before.has_retained, now.has_retained), (false, true));
     assert!(now.is_met_by(waiting.policy.status.as_ref()));
 }
 

@@ -82,7 +82,7 @@ fn desired(status: &str, message: &str) -> DesiredStatus {
         expression_warnings: Vec::new(),
         n_type_warnings: 0,
         conditions: vec![condition("Compiled", status, message)],
-        is_kept: false,
+        has_retained: false,
     }
 }
 

@@ -14,18 +14,18 @@ pub struct Staleness<'a> {
     /// The group version of the policy's paramKind, if its discovery has failed for more than a minute.
     pub undiscovered_params: &'a [String],
     /// True if a condition has been retained for more than a minute because it cannot be recomputed.
-    pub is_kept_long: bool,
+    pub is_retained_long: bool,
 }
 
 /// The separator between a message and its note. Stored conditions contain it.
 const MARK: &str = "; may be out of date: ";
 
-/// Returns the note on a condition. `is_kept` is true if `verdict` is retained from the stored condition.
+/// Returns the note on a condition. `is_retained` is true if `verdict` is retained from the stored condition.
 pub(super) fn note(
     observed: &Observed<'_>,
     type_: ConditionType,
     verdict: &Verdict,
-    is_kept: bool,
+    is_retained: bool,
 ) -> Option<String> {
     // An Unknown condition cannot be out of date.
     if verdict.status == ConditionStatus::Unknown {
@@ -36,7 +36,7 @@ pub(super) fn note(
         let groups = message::list(undiscovered);
         return Some(format!("{groups} cannot be discovered"));
     }
-    if !is_kept || !observed.staleness.is_kept_long {
+    if !is_retained || !observed.staleness.is_retained_long {
         return None;
     }
     let cause = match type_ {

@@ -88,10 +88,10 @@ fn note_unknown_condition_has_none() {
 fn note_retained_condition_is_added_once() {
     let sound = Facts::sound();
     let before = sound.compute(at(5));
-    let waiting = |is_kept_long| {
+    let waiting = |is_retained_long| {
         Facts::sound().with(|facts| {
             timed_out(facts);
-            facts.is_kept_long = is_kept_long;
+            facts.is_retained_long = is_retained_long;
         })
     };
     let noted = waiting(true).after(&sound, at(5));
@@ -102,8 +102,8 @@ fn note_retained_condition_is_added_once() {
     );
     assert_eq!(message(&now, ConditionType::TypeChecked), expected);
     // The same result if computed again, also by a restarted controller, for which the outage has just begun.
-    for is_kept_long in [true, false] {
-        let again = waiting(is_kept_long).after(&noted, at(9));
+    for is_retained_long in [true, false] {
+        let again = waiting(is_retained_long).after(&noted, at(9));
         assert_eq!(again.compute(at(20)).conditions, now.conditions);
     }
     // A retained failure has the note too.
