@@ -113,7 +113,7 @@ pub(super) fn verdict(state: &BindingsState, effect: Effect) -> Verdict {
                 ConditionStatus::Unknown,
                 Reason::Pending,
                 "the bindings have not been read yet".to_owned(),
-                Evidence::Awaited,
+                Evidence::Pending,
             );
         }
         BindingsState::NotPermitted => {

@@ -21,7 +21,7 @@ use super::condition::{self, ConditionStatus, ConditionType, Reason};
 pub(crate) use super::params::unserved;
 pub use super::params::{MissingParams, NotServed, ParamKindState, ParamsState, Sought};
 use super::probes::ProbesState;
-use super::ready::{ready, stalled, standing_stalled};
+use super::ready::{ready, retained_stalled, stalled};
 use super::staleness::Staleness;
 use super::stalled::Remedy;
 use super::type_checked::{type_checked, uncompiled};
@@ -112,7 +112,7 @@ impl<T> Checked<'_, T> {
     pub(super) fn done(&self) -> Result<&T, Verdict> {
         match self {
             Self::Done(value) => Ok(value),
-            Self::Panicked => Err(Verdict::broken_off()),
+            Self::Panicked => Err(Verdict::internal_error()),
             Self::DeadlineExceeded(deadline) => Err(Verdict::deadline_exceeded(*deadline)),
         }
     }
@@ -317,7 +317,7 @@ pub struct DesiredStatus {
 impl DesiredStatus {
     /// Returns true if `live` already equals this status. Conditions of other managers are ignored.
     #[must_use]
-    pub fn is_met_by(&self, live: Option<&ValidatingAdmissionPolicyStatus>) -> bool {
+    pub fn is_satisfied_by(&self, live: Option<&ValidatingAdmissionPolicyStatus>) -> bool {
         let Some(live) = live else { return false };
         let Some(type_checking) = live.type_checking.as_ref() else {
             return false;
@@ -388,10 +388,10 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
         .collect();
     let retains_warnings = verdicts.iter().any(|(type_, verdict)| {
         *type_ == ConditionType::TypeChecked
-            && standing(verdict, *type_, live_conditions, generation).is_some()
+            && retained_verdict(verdict, *type_, live_conditions, generation).is_some()
     });
     let parts = verdicts.into_iter().map(|(type_, verdict)| {
-        let retained = standing(&verdict, type_, live_conditions, generation);
+        let retained = retained_verdict(&verdict, type_, live_conditions, generation);
         let is_retained = retained.is_some();
         let mut verdict = retained.unwrap_or(verdict);
         let note = staleness::note(observed, type_, &verdict, is_retained);
@@ -408,7 +408,7 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
 
     let stalled = if retains_warnings {
         // The inputs of the warnings are unavailable, so that `Stalled` cannot be recomputed.
-        standing_stalled(live_conditions, generation, &parts).or_else(|| stalled(&parts, observed))
+        retained_stalled(live_conditions, generation, &parts).or_else(|| stalled(&parts, observed))
     } else {
         stalled(&parts, observed)
     };
@@ -457,7 +457,7 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
 
 /// Returns the stored verdict for the same generation if it must be retained: `verdict` has insufficient evidence, or
 /// has the same status with less detail.
-fn standing(
+fn retained_verdict(
     verdict: &Verdict,
     type_: ConditionType,
     live: &[Condition],
@@ -475,9 +475,9 @@ fn standing(
         return None;
     }
     match verdict.evidence {
-        Evidence::Complete | Evidence::Lost => return None,
-        Evidence::WithoutDetail if status != verdict.status => return None,
-        Evidence::WithoutDetail | Evidence::Awaited => {}
+        Evidence::Complete | Evidence::Unavailable => return None,
+        Evidence::Partial if status != verdict.status => return None,
+        Evidence::Partial | Evidence::Pending => {}
     }
     let reason = Reason::from_name(&last.reason)?;
     let (message, note) = staleness::split(&last.message);

@@ -44,7 +44,7 @@ pub(super) fn verdict(observed: &Observed<'_>) -> Verdict {
             verdict.with_evidence(if is_whole {
                 Evidence::Complete
             } else {
-                Evidence::WithoutDetail
+                Evidence::Partial
             })
         }
     }
@@ -82,7 +82,7 @@ fn of_matched(matches: &Matched, subject: SubjectKind) -> Verdict {
                 message::list(&undiscovered)
             );
             return Verdict::new(ConditionStatus::Unknown, Reason::DiscoveryIncomplete, text)
-                .with_evidence(Evidence::Awaited);
+                .with_evidence(Evidence::Pending);
         }
         // Unserved resources may be served later; exempt resources stay exempt.
         let not_served = || format!("not served: {}", message::list(&unserved));
@@ -126,6 +126,6 @@ fn of_matched(matches: &Matched, subject: SubjectKind) -> Verdict {
     verdict.with_evidence(if undiscovered.is_empty() {
         Evidence::Complete
     } else {
-        Evidence::WithoutDetail
+        Evidence::Partial
     })
 }

@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(json["conditions"][0]["observedGeneration"], 1);
         assert_eq!(json["policyGeneration"], 7);
         let live = stored(1, &written).policy_status();
-        assert!(desired.is_met_by(live.as_ref()), "{live:?}");
+        assert!(desired.is_satisfied_by(live.as_ref()), "{live:?}");
     }
 
     #[test]
@@ -196,13 +196,13 @@ mod tests {
         let desired = desired();
         let written = ObjectStatus::new(&desired, Some(1));
         let live = stored(2, &written).policy_status();
-        assert!(!desired.is_met_by(live.as_ref()));
+        assert!(!desired.is_satisfied_by(live.as_ref()));
         let next_generation = DesiredStatus {
             observed_generation: 8,
             ..desired.clone()
         };
         let live = stored(1, &ObjectStatus::new(&next_generation, Some(1))).policy_status();
-        assert!(!desired.is_met_by(live.as_ref()));
+        assert!(!desired.is_satisfied_by(live.as_ref()));
     }
 
     #[test]
@@ -226,7 +226,7 @@ mod tests {
         ] {
             let object: StatusObject = serde_json::from_value(value).unwrap();
             let live = object.policy_status();
-            assert!(!desired().is_met_by(live.as_ref()));
+            assert!(!desired().is_satisfied_by(live.as_ref()));
         }
     }
 

@@ -253,7 +253,7 @@ pub(super) fn verdict(state: &ParamKindState, effect: Effect) -> Verdict {
         ),
     };
     let evidence = match state {
-        ParamKindState::Undiscovered { .. } => Evidence::Awaited,
+        ParamKindState::Undiscovered { .. } => Evidence::Pending,
         _ => Evidence::Complete,
     };
     Verdict::new(status, reason, text).with_evidence(evidence)
@@ -279,7 +279,7 @@ fn served(gvk: &Gvk, params: &ParamsState, effect: Effect) -> Verdict {
                 ConditionStatus::Unknown,
                 Reason::Pending,
                 "; the params have not been read yet",
-                Evidence::Awaited,
+                Evidence::Pending,
             );
         }
         ParamsState::Failed(reason) => {
@@ -288,7 +288,7 @@ fn served(gvk: &Gvk, params: &ParamsState, effect: Effect) -> Verdict {
                 ConditionStatus::Unknown,
                 Reason::Pending,
                 &text,
-                Evidence::Awaited,
+                Evidence::Pending,
             );
         }
         ParamsState::NotPermitted(text) => {

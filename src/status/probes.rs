@@ -54,7 +54,7 @@ pub(super) fn verdict(state: &ProbesState) -> Verdict {
             Reason::ProbesPending,
             "the probes have not been read yet",
         )
-        .with_evidence(Evidence::Awaited),
+        .with_evidence(Evidence::Pending),
         ProbesState::NotPermitted(text) => {
             Verdict::new(ConditionStatus::Unknown, Reason::NotPermitted, text.clone())
         }
@@ -111,7 +111,7 @@ fn results_verdict(probes: &[ProbeFacts]) -> Verdict {
             Reason::ProbesPending,
             format!("{probe}: {problem}"),
         )
-        .with_evidence(Evidence::Lost);
+        .with_evidence(Evidence::Unavailable);
     }
     let pending = all(|probe| &probe.pending);
     if !pending.is_empty() {
@@ -126,9 +126,9 @@ fn results_verdict(probes: &[ProbeFacts]) -> Verdict {
             ),
         )
         .with_evidence(if probes.iter().any(|probe| probe.is_transient) {
-            Evidence::Awaited
+            Evidence::Pending
         } else {
-            Evidence::Lost
+            Evidence::Unavailable
         });
     }
     Verdict::new(

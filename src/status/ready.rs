@@ -33,7 +33,7 @@ pub(super) fn ready(
         .with_note(failing.note.clone());
     }
     let is_pending = |verdict: &Verdict| {
-        matches!(verdict.evidence, Evidence::Awaited | Evidence::Lost)
+        matches!(verdict.evidence, Evidence::Pending | Evidence::Unavailable)
             && verdict.status == ConditionStatus::Unknown
     };
     if let Some((type_, verdict)) = counting().find(|(_, verdict)| is_pending(verdict)) {
@@ -92,7 +92,7 @@ pub(super) fn stalled(
 }
 
 /// Returns the `Stalled` because of warnings that was written for the same generation, with the note of `TypeChecked`.
-pub(super) fn standing_stalled(
+pub(super) fn retained_stalled(
     live: &[Condition],
     generation: i64,
     parts: &[(ConditionType, Verdict)],

@@ -108,8 +108,8 @@ pub(super) fn type_checked(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>)
     };
     let verdict = Verdict::new(status, reason, format!("{text}{not_checked}"));
     verdict.with_evidence(match observed.matches {
-        _ if !waiting.is_empty() => Evidence::Awaited,
-        Checked::Done(matches) if !matches.incomplete.is_empty() => Evidence::WithoutDetail,
+        _ if !waiting.is_empty() => Evidence::Pending,
+        Checked::Done(matches) if !matches.incomplete.is_empty() => Evidence::Partial,
         _ => Evidence::Complete,
     })
 }

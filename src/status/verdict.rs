@@ -46,11 +46,11 @@ pub(super) enum Evidence {
     /// All inputs are available.
     Complete,
     /// Details are missing, but the status is correct. A stored verdict with this status is retained.
-    WithoutDetail,
+    Partial,
     /// Inputs are temporarily unavailable, and the status may change. A stored verdict is retained.
-    Awaited,
+    Pending,
     /// Inputs are unavailable, and waiting does not help. A stored verdict is discarded.
-    Lost,
+    Unavailable,
 }
 
 impl Verdict {
@@ -75,13 +75,13 @@ impl Verdict {
     }
 
     /// Creates the verdict of a check that panicked.
-    pub(super) fn broken_off() -> Self {
+    pub(super) fn internal_error() -> Self {
         Self::new(
             ConditionStatus::Unknown,
             Reason::InternalError,
             "the check of this policy failed with an internal error in vap-status-controller; see its log",
         )
-        .with_evidence(Evidence::Awaited)
+        .with_evidence(Evidence::Pending)
     }
 
     /// Creates the verdict of a check that exceeded its time limit.
@@ -115,6 +115,6 @@ impl Verdict {
                 limit.as_secs()
             ),
         )
-        .with_evidence(Evidence::Awaited)
+        .with_evidence(Evidence::Pending)
     }
 }

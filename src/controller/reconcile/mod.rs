@@ -101,7 +101,7 @@ async fn apply_status(
     desired: &DesiredStatus,
 ) -> Result<ReconcileResult, ReconcileError> {
     let id = &entry.id;
-    if entry.owns_status && desired.is_met_by(entry.policy.status.as_ref()) {
+    if entry.owns_status && desired.is_satisfied_by(entry.policy.status.as_ref()) {
         return Ok(Skipped::Equal.into());
     }
     let Some(permit) = context.leadership.may_write() else {

@@ -54,7 +54,7 @@ struct Facts {
     matches: Matches,
     types: TypeCheck,
     waiting: Vec<(String, String)>,
-    broken_off: bool,
+    panicked: bool,
     /// The step that exceeded its time limit.
     deadline: Option<CheckStep>,
     params: ParamKindState,
@@ -92,7 +92,7 @@ impl Facts {
                 ..TypeCheck::default()
             },
             waiting: Vec::new(),
-            broken_off: false,
+            panicked: false,
             deadline: None,
             params: ParamKindState::NotRequired,
             bindings: BindingsState::Known(vec![BindingFacts {
@@ -135,12 +135,12 @@ impl Facts {
                 subject: self.subject,
                 compiled: match self.deadline {
                     Some(CheckStep::Compiling) => self.deadline_exceeded(),
-                    _ => checked(self.broken_off, compiled),
+                    _ => checked(self.panicked, compiled),
                 },
-                matches: checked(self.broken_off, &matched),
+                matches: checked(self.panicked, &matched),
                 types: match self.deadline {
                     Some(_) => self.deadline_exceeded(),
-                    None => checked(self.broken_off, types),
+                    None => checked(self.panicked, types),
                 },
                 params: self.params.clone(),
                 bindings: self.bindings.clone(),
@@ -171,8 +171,8 @@ impl Facts {
     }
 }
 
-fn checked<'a, T>(broken_off: bool, value: T) -> Checked<'a, T> {
-    if broken_off {
+fn checked<'a, T>(panicked: bool, value: T) -> Checked<'a, T> {
+    if panicked {
         Checked::Panicked
     } else {
         Checked::Done(value)
@@ -373,7 +373,7 @@ fn compiled_unsupported_is_unknown_and_ready_is_true() {
 
 #[test]
 fn panicked_check_is_unknown_and_ready_is_pending() {
-    let facts = Facts::sound().with(|facts| facts.broken_off = true);
+    let facts = Facts::sound().with(|facts| facts.panicked = true);
     let desired = facts.compute(at(1));
     for type_ in [
         ConditionType::Compiled,
@@ -600,7 +600,7 @@ fn unavailable_inputs_retain_conditions() {
     let now = waiting.compute(at(50));
     assert_eq!(now.conditions, before.conditions);
     assert_eq!((before.has_retained, now.has_retained), (false, true));
-    assert!(now.is_met_by(waiting.policy.status.as_ref()));
+    assert!(now.is_satisfied_by(waiting.policy.status.as_ref()));
 }
 
 #[test]
@@ -737,8 +737,8 @@ fn compute_is_idempotent() {
         let again = facts().after(&facts(), at(10));
         let second = again.compute(at(99));
         assert_eq!(first, second);
-        assert!(second.is_met_by(again.policy.status.as_ref()));
-        assert!(!second.is_met_by(None));
+        assert!(second.is_satisfied_by(again.policy.status.as_ref()));
+        assert!(!second.is_satisfied_by(None));
     }
 }
 
@@ -761,9 +761,9 @@ fn is_met_by_compares_every_field() {
     ];
     for change in changes {
         let mut live = status_of(&desired);
-        assert!(desired.is_met_by(Some(&live)));
+        assert!(desired.is_satisfied_by(Some(&live)));
         change(&mut live);
-        assert!(!desired.is_met_by(Some(&live)), "{live:?}");
+        assert!(!desired.is_satisfied_by(Some(&live)), "{live:?}");
     }
     // Absent warnings equal an empty list, and conditions of other controllers are ignored.
     let mut live = status_of(&desired);
@@ -772,5 +772,5 @@ fn is_met_by_compares_every_field() {
         .as_mut()
         .unwrap()
         .insert(0, foreign_condition());
-    assert!(desired.is_met_by(Some(&live)));
+    assert!(desired.is_satisfied_by(Some(&live)));
 }

@@ -182,20 +182,20 @@ fn stalled_corrected_policy_removes_condition() {
     let corrected = Facts::sound().after(&warned(), at(5));
     let desired = corrected.compute(at(9));
     assert_eq!(stalled(&desired), None);
-    assert!(!desired.is_met_by(corrected.policy.status.as_ref()));
+    assert!(!desired.is_satisfied_by(corrected.policy.status.as_ref()));
     // A remaining `Stalled` is a reason to write, even if everything else is equal.
     let mut live = status_of(&desired);
-    assert!(desired.is_met_by(Some(&live)));
+    assert!(desired.is_satisfied_by(Some(&live)));
     let left_behind = stalled(&warned().compute(at(5))).unwrap().clone();
     live.conditions.as_mut().unwrap().push(left_behind.clone());
-    assert!(!desired.is_met_by(Some(&live)));
+    assert!(!desired.is_satisfied_by(Some(&live)));
     // The condition of another manager is not removed. Otherwise both managers would write forever.
     live.conditions.as_mut().unwrap().pop();
     live.conditions.as_mut().unwrap().push(Condition {
         reason: "Reviewing".into(),
         ..left_behind
     });
-    assert!(desired.is_met_by(Some(&live)));
+    assert!(desired.is_satisfied_by(Some(&live)));
 }
 
 #[test]
