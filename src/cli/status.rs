@@ -378,7 +378,7 @@ async fn lease(connected: &Connected, args: &StatusArgs) -> Seen {
                     spec.lease_duration_seconds
                         .unwrap_or(lease::DEFAULT_DURATION_SECONDS),
                 ),
-                exclusion: Exclusion::of_annotations(&annotations),
+                exclusion: Exclusion::from_annotations(&annotations),
             })
         }
         Ok(Ok(None)) => Seen::Missing,

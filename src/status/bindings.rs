@@ -39,7 +39,7 @@ pub struct BindingFacts {
 impl BindingsState {
     /// Creates the state from all bindings of a policy. `params` is the resource of its paramKind.
     #[must_use]
-    pub fn of<'a>(
+    pub fn from_bindings<'a>(
         bindings: impl Iterator<Item = &'a ValidatingAdmissionPolicyBinding>,
         has_param_kind: bool,
         params: Option<&ApiResource>,

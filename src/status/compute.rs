@@ -19,7 +19,7 @@ use k8s_openapi::jiff::Timestamp;
 use super::bindings::BindingsState;
 use super::condition::{self, ConditionStatus, ConditionType, Reason};
 pub(crate) use super::params::unserved;
-pub use super::params::{MissingParams, NotServed, ParamKindState, ParamsState, Sought};
+pub use super::params::{MissingParams, NotServed, ParamKindState, ParamLookup, ParamsState};
 use super::probes::ProbesState;
 use super::ready::{ready, retained_stalled, stalled};
 use super::staleness::Staleness;
@@ -40,18 +40,18 @@ use crate::schema::Gvk;
 
 /// The observations about a policy.
 #[derive(Clone, Debug)]
-pub struct Observed<'a> {
+pub struct Observations<'a> {
     /// The policy with its current status. For other kinds, the fields that they share with a
     /// ValidatingAdmissionPolicy.
     pub policy: &'a ValidatingAdmissionPolicy,
     /// The kind of the policy. `ProbesPassed` is omitted for subjects of other kinds without probes.
     pub subject: SubjectKind,
     /// The outcome of compiling the expressions, without schemas.
-    pub compiled: Checked<'a, Compiled<'a>>,
+    pub compiled: StepOutcome<'a, CompileSummary<'a>>,
     /// The resources that the policy's rules match.
-    pub matches: Checked<'a, &'a Matched>,
+    pub matches: StepOutcome<'a, &'a MatchSummary>,
     /// The outcome of type checking.
-    pub types: Checked<'a, Types<'a>>,
+    pub types: StepOutcome<'a, TypeObservations<'a>>,
     /// The state of the paramKind.
     pub params: ParamKindState,
     /// The state of the bindings.
@@ -64,7 +64,7 @@ pub struct Observed<'a> {
     pub staleness: Staleness<'a>,
 }
 
-impl Observed<'_> {
+impl Observations<'_> {
     /// Returns the effect of the policy on requests.
     pub(super) fn effect(&self) -> Effect {
         Effect {
@@ -76,7 +76,7 @@ impl Observed<'_> {
 
 /// The outcome of a check, which may have panicked or timed out.
 #[derive(Clone, Debug)]
-pub enum Checked<'a, T> {
+pub enum StepOutcome<'a, T> {
     /// The check completed.
     Done(T),
     /// The check panicked, which is an error in vap-status-controller.
@@ -107,7 +107,7 @@ pub enum CheckStep {
     TypeChecking,
 }
 
-impl<T> Checked<'_, T> {
+impl<T> StepOutcome<'_, T> {
     /// Returns the result of a completed check, or an Unknown verdict.
     pub(super) fn done(&self) -> Result<&T, Verdict> {
         match self {
@@ -120,7 +120,7 @@ impl<T> Checked<'_, T> {
 
 /// The outcome of compiling.
 #[derive(Clone, Copy, Debug)]
-pub struct Compiled<'a> {
+pub struct CompileSummary<'a> {
     /// The findings about expressions.
     pub findings: &'a [CompileFinding],
     /// The number of expressions.
@@ -129,9 +129,9 @@ pub struct Compiled<'a> {
 
 /// The outcome of type checking.
 #[derive(Clone, Copy, Debug)]
-pub struct Types<'a> {
+pub struct TypeObservations<'a> {
     /// The warnings and the number of checked kinds.
-    pub outcome: &'a Typed,
+    pub outcome: &'a TypeSummary,
     /// Group versions whose published schemas are temporarily unavailable, with the reason.
     pub waiting: &'a [(String, String)],
 }
@@ -139,7 +139,7 @@ pub struct Types<'a> {
 /// A summary of the resources that rules match. It does not name all of them, because a wildcard matches hundreds of
 /// resources and there may be hundreds of policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Matched {
+pub struct MatchSummary {
     /// The number of served resources for which the policy is evaluated.
     pub n_resources: usize,
     /// The number of these that only a wildcard matches.
@@ -157,10 +157,10 @@ pub struct Matched {
     pub webhooks: Box<[(String, Self)]>,
 }
 
-impl Matched {
+impl MatchSummary {
     /// Combines the summaries of the webhooks of a configuration, each with its name.
     #[must_use]
-    pub fn of_webhooks(webhooks: Vec<(String, Self)>) -> Self {
+    pub fn from_webhooks(webhooks: Vec<(String, Self)>) -> Self {
         let mut all = Self::default();
         for (_, webhook) in &webhooks {
             all.n_resources = all.n_resources.saturating_add(webhook.n_resources);
@@ -177,7 +177,7 @@ impl Matched {
     }
 }
 
-impl From<&Matches> for Matched {
+impl From<&Matches> for MatchSummary {
     fn from(matches: &Matches) -> Self {
         Self {
             n_resources: matches.resources.len(),
@@ -201,7 +201,7 @@ impl From<&Matches> for Matched {
 
 /// A summary of type checking. It does not name the checked kinds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Typed {
+pub struct TypeSummary {
     /// The warnings.
     pub warnings: Box<[Warning]>,
     /// The number of checked kinds that rules match by name.
@@ -209,7 +209,7 @@ pub struct Typed {
     /// The unchecked kinds that rules match by name.
     pub unchecked: Vec<UncheckedKind>,
     /// The kinds that rules match by wildcards only.
-    pub by_wildcard: Box<TypedByWildcard>,
+    pub by_wildcard: Box<WildcardTypeSummary>,
     /// The paramKind, and true if its schema was found.
     pub params: Option<(Gvk, bool)>,
     /// True if one of these kinds is not built into Kubernetes.
@@ -218,7 +218,7 @@ pub struct Typed {
 
 /// A summary for the kinds that rules match by wildcards only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TypedByWildcard {
+pub struct WildcardTypeSummary {
     /// The number of checked kinds.
     pub n_checked: usize,
     /// The unchecked kinds, except those beyond the limit of kinds per policy.
@@ -228,11 +228,11 @@ pub struct TypedByWildcard {
     pub has_more: bool,
 }
 
-impl Typed {
+impl TypeSummary {
     /// Combines the outcomes for the webhooks of a configuration, in their order. A kind that several webhooks match
     /// counts once.
     #[must_use]
-    pub fn of_webhooks(webhooks: Vec<TypeCheck>) -> Self {
+    pub fn from_webhooks(webhooks: Vec<TypeCheck>) -> Self {
         let kinds = webhooks.iter().flat_map(|webhook| &webhook.checked);
         let named: BTreeSet<Gvk> = kinds.cloned().collect();
         let kinds = webhooks
@@ -270,7 +270,7 @@ impl Typed {
     }
 }
 
-impl From<TypeCheck> for Typed {
+impl From<TypeCheck> for TypeSummary {
     fn from(outcome: TypeCheck) -> Self {
         let unchecked = outcome.unchecked.iter();
         let unchecked = unchecked.chain(&outcome.by_wildcard.unchecked);
@@ -289,7 +289,7 @@ impl From<TypeCheck> for Typed {
             warnings: warnings::warnings(&outcome.findings).into(),
             n_checked: outcome.checked.len(),
             unchecked: outcome.unchecked,
-            by_wildcard: Box::new(TypedByWildcard {
+            by_wildcard: Box::new(WildcardTypeSummary {
                 n_checked: outcome.by_wildcard.checked.len(),
                 unchecked,
                 has_more,
@@ -358,7 +358,7 @@ fn is_stalled_by_us(live: &[Condition]) -> bool {
 /// Computes the verdict of one condition. Returns `None` for conditions that summarize the others.
 fn verdict_of(
     type_: ConditionType,
-    observed: &Observed<'_>,
+    observed: &Observations<'_>,
     uncompiled: &BTreeSet<&str>,
 ) -> Option<Verdict> {
     Some(match type_ {
@@ -374,7 +374,7 @@ fn verdict_of(
 
 /// Computes the status of a policy at `now`.
 #[must_use]
-pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
+pub fn compute(observed: &Observations<'_>, now: Timestamp) -> DesiredStatus {
     let generation = observed.policy.metadata.generation.unwrap_or_default();
     let live = observed.policy.status.as_ref();
     let live_conditions = live
@@ -470,7 +470,7 @@ fn retained_verdict(
         return None;
     }
     let last = condition::find(live, type_)?;
-    let status = ConditionStatus::of(last);
+    let status = ConditionStatus::from_condition(last);
     if last.observed_generation != Some(generation) || status == ConditionStatus::Unknown {
         return None;
     }
@@ -524,8 +524,8 @@ pub(super) fn worst<'a, T>(
 }
 
 /// Computes the condition `Compiled`.
-fn compiled(observed: &Observed<'_>) -> Verdict {
-    let Compiled {
+fn compiled(observed: &Observations<'_>) -> Verdict {
+    let CompileSummary {
         findings,
         n_expressions,
     } = match observed.compiled.done() {
@@ -577,13 +577,13 @@ fn compiled(observed: &Observed<'_>) -> Verdict {
 }
 
 /// Returns the warnings of type checking, within the size limits.
-fn found_warnings(observed: &Observed<'_>) -> Vec<ExpressionWarning> {
+fn found_warnings(observed: &Observations<'_>) -> Vec<ExpressionWarning> {
     match observed.types {
-        Checked::Done(Types { outcome, .. }) => warnings::expression_warnings(
+        StepOutcome::Done(TypeObservations { outcome, .. }) => warnings::expression_warnings(
             &outcome.warnings,
             warnings::budget_bytes(observed.policy),
         ),
-        Checked::Panicked | Checked::DeadlineExceeded(_) => Vec::new(),
+        StepOutcome::Panicked | StepOutcome::DeadlineExceeded(_) => Vec::new(),
     }
 }
 

@@ -137,7 +137,7 @@ impl ConditionStatus {
 
     /// Parses the status of an API condition. All values except `True` and `False` are `Unknown`.
     #[must_use]
-    pub fn of(condition: &Condition) -> Self {
+    pub fn from_condition(condition: &Condition) -> Self {
         match condition.status.as_str() {
             "True" => Self::True,
             "False" => Self::False,

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use super::compute::{Observed, Typed};
+use super::compute::{Observations, TypeSummary};
 use super::condition::{ConditionStatus, Reason};
 use super::message;
 use super::type_checked::is_all_uncompiled;
@@ -32,7 +32,7 @@ pub struct RuleFindings {
     /// The number of expressions.
     pub n_expressions: usize,
     /// All errors, as warnings by field.
-    pub typed: Typed,
+    pub typed: TypeSummary,
 }
 
 impl RuleFindings {
@@ -68,7 +68,7 @@ impl RuleFindings {
         Self {
             compiled: vec![unjudged(field, format!("cannot be read: {why}"))],
             n_expressions: 1,
-            typed: Typed::default(),
+            typed: TypeSummary::default(),
         }
     }
 }
@@ -144,7 +144,7 @@ fn unjudged(field_ref: String, message: String) -> CompileFinding {
 }
 
 /// Computes the condition `TypeChecked` of a definition.
-pub(super) fn type_checked(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>) -> Verdict {
+pub(super) fn type_checked(observed: &Observations<'_>, uncompiled: &BTreeSet<&str>) -> Verdict {
     let (types, compiled) = match (observed.types.done(), observed.compiled.done()) {
         (Ok(types), Ok(compiled)) => (types, compiled),
         (Err(unknown), _) | (_, Err(unknown)) => return unknown,

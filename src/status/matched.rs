@@ -1,33 +1,33 @@
 //! `ResourcesMatched`: the rules of a policy, or of each webhook of a configuration, match served resources that are not
 //! exempt.
 
-use super::compute::{Matched, Observed};
+use super::compute::{MatchSummary, Observations};
 use super::condition::{ConditionStatus, Reason};
 use super::message;
 use super::verdict::{Evidence, Verdict};
 use crate::policy::subject::SubjectKind;
 
 /// Computes the condition `ResourcesMatched`.
-pub(super) fn verdict(observed: &Observed<'_>) -> Verdict {
+pub(super) fn verdict(observed: &Observations<'_>) -> Verdict {
     let matches = match observed.matches.done() {
         Ok(matches) => *matches,
         Err(unknown) => return unknown,
     };
     if !observed.subject.is_webhooks() {
-        return of_matched(matches, observed.subject);
+        return resources_verdict(matches, observed.subject);
     }
-    let of_each = matches.webhooks.iter().map(|(name, matched)| {
-        let mut verdict = of_matched(matched, observed.subject);
+    let verdicts = matches.webhooks.iter().map(|(name, matched)| {
+        let mut verdict = resources_verdict(matched, observed.subject);
         verdict.message = format!("{name}: {}", verdict.message);
         verdict
     });
-    let of_each: Vec<Verdict> = of_each.collect();
-    let first = |status| of_each.iter().find(|verdict| verdict.status == status);
+    let verdicts: Vec<Verdict> = verdicts.collect();
+    let first = |status| verdicts.iter().find(|verdict| verdict.status == status);
     let decisive = first(ConditionStatus::False).or_else(|| first(ConditionStatus::Unknown));
     if let Some(verdict) = decisive {
         return verdict.clone();
     }
-    match of_each.as_slice() {
+    match verdicts.as_slice() {
         [] => Verdict::new(
             ConditionStatus::True,
             Reason::ResourcesServed,
@@ -51,7 +51,7 @@ pub(super) fn verdict(observed: &Observed<'_>) -> Verdict {
 }
 
 /// Computes the verdict on the resources that rules match.
-fn of_matched(matches: &Matched, subject: SubjectKind) -> Verdict {
+fn resources_verdict(matches: &MatchSummary, subject: SubjectKind) -> Verdict {
     let unserved: Vec<String> = matches
         .unserved
         .iter()

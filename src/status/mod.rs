@@ -24,7 +24,7 @@ pub mod warnings;
 #[cfg(test)]
 mod tests;
 
-pub use compute::{DesiredStatus, Observed, compute};
+pub use compute::{DesiredStatus, Observations, compute};
 pub use condition::{ConditionStatus, ConditionType, Reason};
 pub(crate) use message::cut;
 pub(crate) use verdict::Effect;

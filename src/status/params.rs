@@ -69,11 +69,11 @@ pub enum ParamsState {
 
 /// A lookup of the params that a binding refers to.
 #[derive(Clone, Debug)]
-pub enum Sought<'a> {
+pub enum ParamLookup<'a> {
     /// Params with this name, in this namespace or, if it is `None`, in any namespace.
-    Named(&'a str, Option<&'a str>),
+    ByName(&'a str, Option<&'a str>),
     /// Params that match this selector, in this namespace or, if it is `None`, in any namespace.
-    Selected(Selector, Option<&'a str>),
+    BySelector(Selector, Option<&'a str>),
 }
 
 impl ParamsState {
@@ -84,7 +84,7 @@ impl ParamsState {
     pub fn examine<'a>(
         bindings: impl Iterator<Item = &'a ValidatingAdmissionPolicyBinding>,
         resource: &ApiResource,
-        mut exists: impl FnMut(&'a ValidatingAdmissionPolicyBinding, Sought<'a>) -> bool,
+        mut exists: impl FnMut(&'a ValidatingAdmissionPolicyBinding, ParamLookup<'a>) -> bool,
     ) -> Self {
         let mut n_found = 0;
         let mut missing = Vec::new();
@@ -97,13 +97,13 @@ impl ParamsState {
                 .as_deref()
                 .filter(|namespace| resource.namespaced && !namespace.is_empty());
             let (lookup, name) = match (&reference.name, &reference.selector) {
-                (Some(name), None) => (Sought::Named(name, namespace), name.clone()),
+                (Some(name), None) => (ParamLookup::ByName(name, namespace), name.clone()),
                 (_, Some(selector)) => {
                     let Ok(selector) = Selector::new(selector) else {
                         continue;
                     };
                     (
-                        Sought::Selected(selector, namespace),
+                        ParamLookup::BySelector(selector, namespace),
                         "any object that matches the selector".to_owned(),
                     )
                 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::compute::{Checked, Observed};
+use super::compute::{Observations, StepOutcome};
 use super::condition::{self, ConditionStatus, ConditionType, Reason};
 use super::message;
 use super::staleness;
@@ -64,12 +64,12 @@ pub(super) fn ready(
 /// `Ready` may have the reason of another condition, which needs no edit. It stays False in any case.
 pub(super) fn stalled(
     parts: &[(ConditionType, Verdict)],
-    observed: &Observed<'_>,
+    observed: &Observations<'_>,
 ) -> Option<Verdict> {
     let needs_edit = |verdict: &Verdict| match verdict.reason.remedy() {
         Remedy::Edit => true,
         Remedy::EditOrSchema => match (&observed.types, &observed.matches) {
-            (Checked::Done(types), Checked::Done(matches)) => {
+            (StepOutcome::Done(types), StepOutcome::Done(matches)) => {
                 !types.outcome.has_foreign_kinds
                     && types.waiting.is_empty()
                     && matches.incomplete.is_empty()
@@ -101,7 +101,7 @@ pub(super) fn retained_stalled(
     let reason = Reason::from_name(&last.reason)?;
     let is_current = reason.remedy() == Remedy::EditOrSchema
         && last.observed_generation == Some(generation)
-        && ConditionStatus::of(last) == ConditionStatus::True;
+        && ConditionStatus::from_condition(last) == ConditionStatus::True;
     let mut types = parts.iter();
     let types = types.find(|(type_, _)| *type_ == ConditionType::TypeChecked);
     let note = types.and_then(|(_, verdict)| verdict.note.clone());

@@ -3,7 +3,7 @@
 //! A condition that cannot currently be recomputed is retained (ADR 1). So is a condition that depends on the resources
 //! of an aggregated API that is unavailable. After a minute a note with the cause is appended to its message.
 
-use super::compute::{Checked, Observed};
+use super::compute::{Observations, StepOutcome};
 use super::condition::{ConditionStatus, ConditionType};
 use super::message;
 use super::verdict::Verdict;
@@ -22,7 +22,7 @@ const MARK: &str = "; may be out of date: ";
 
 /// Returns the note on a condition. `is_retained` is true if `verdict` is retained from the stored condition.
 pub(super) fn note(
-    observed: &Observed<'_>,
+    observed: &Observations<'_>,
     type_: ConditionType,
     verdict: &Verdict,
     is_retained: bool,
@@ -51,10 +51,10 @@ pub(super) fn note(
 }
 
 /// Returns the group versions that a condition depends on and whose discovery has failed for more than a minute.
-fn undiscovered<'a>(observed: &Observed<'a>, type_: ConditionType) -> &'a [String] {
+fn undiscovered<'a>(observed: &Observations<'a>, type_: ConditionType) -> &'a [String] {
     match type_ {
         ConditionType::ResourcesMatched | ConditionType::TypeChecked => match &observed.matches {
-            Checked::Done(matched) => &matched.undiscovered,
+            StepOutcome::Done(matched) => &matched.undiscovered,
             _ => &[],
         },
         ConditionType::ParamsResolved => observed.staleness.undiscovered_params,

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::compute::{
-    Checked, Compiled, Observed, Typed, TypedByWildcard, Types, when_evaluated, worst,
+    CompileSummary, Observations, StepOutcome, TypeObservations, TypeSummary, WildcardTypeSummary,
+    when_evaluated, worst,
 };
 use super::condition::{ConditionStatus, Reason};
 use super::verdict::{Evidence, Verdict};
@@ -13,11 +14,11 @@ use crate::policy::compile::{CompileFinding, CompileFindingKind};
 use crate::policy::subject::SubjectKind;
 
 /// Computes the condition `TypeChecked`.
-pub(super) fn type_checked(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>) -> Verdict {
+pub(super) fn type_checked(observed: &Observations<'_>, uncompiled: &BTreeSet<&str>) -> Verdict {
     if observed.subject == SubjectKind::CustomResourceDefinition {
         return definition::type_checked(observed, uncompiled);
     }
-    let Types {
+    let TypeObservations {
         outcome: types,
         waiting,
     } = match observed.types.done() {
@@ -109,14 +110,14 @@ pub(super) fn type_checked(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>)
     let verdict = Verdict::new(status, reason, format!("{text}{not_checked}"));
     verdict.with_evidence(match observed.matches {
         _ if !waiting.is_empty() => Evidence::Pending,
-        Checked::Done(matches) if !matches.incomplete.is_empty() => Evidence::Partial,
+        StepOutcome::Done(matches) if !matches.incomplete.is_empty() => Evidence::Partial,
         _ => Evidence::Complete,
     })
 }
 
 /// Returns the fields of the expressions that do not compile.
-pub(super) fn uncompiled<'a>(observed: &Observed<'a>) -> BTreeSet<&'a str> {
-    let Checked::Done(Compiled { findings, .. }) = observed.compiled else {
+pub(super) fn uncompiled<'a>(observed: &Observations<'a>) -> BTreeSet<&'a str> {
+    let StepOutcome::Done(CompileSummary { findings, .. }) = observed.compiled else {
         return BTreeSet::new();
     };
     let failed = |finding: &&CompileFinding| finding.kind == CompileFindingKind::Failed;
@@ -125,17 +126,21 @@ pub(super) fn uncompiled<'a>(observed: &Observed<'a>) -> BTreeSet<&'a str> {
 }
 
 /// Returns true if there are expressions and none of them compiles.
-pub(super) fn is_all_uncompiled(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>) -> bool {
+pub(super) fn is_all_uncompiled(observed: &Observations<'_>, uncompiled: &BTreeSet<&str>) -> bool {
     match observed.compiled {
-        Checked::Done(Compiled { n_expressions, .. }) => {
+        StepOutcome::Done(CompileSummary { n_expressions, .. }) => {
             !uncompiled.is_empty() && uncompiled.len() >= n_expressions
         }
-        Checked::Panicked | Checked::DeadlineExceeded(_) => false,
+        StepOutcome::Panicked | StepOutcome::DeadlineExceeded(_) => false,
     }
 }
 
 /// Returns the expressions, kinds and groups that were not type-checked, each with the reason.
-fn gaps(observed: &Observed<'_>, types: &Typed, uncompiled: &BTreeSet<&str>) -> Vec<String> {
+fn gaps(
+    observed: &Observations<'_>,
+    types: &TypeSummary,
+    uncompiled: &BTreeSet<&str>,
+) -> Vec<String> {
     let expressions: Vec<&str> = uncompiled.iter().copied().collect();
     let expressions = (!expressions.is_empty())
         .then(|| format!("{} (not compiled)", message::list(&expressions)));
@@ -147,8 +152,8 @@ fn gaps(observed: &Observed<'_>, types: &Typed, uncompiled: &BTreeSet<&str>) -> 
         .filter(|(_, has_schema)| !has_schema)
         .map(|(gvk, _)| format!("params of kind {} (no schema)", message::kind(gvk)));
     let groups = match observed.matches {
-        Checked::Done(matches) => matches.incomplete.as_slice(),
-        Checked::Panicked | Checked::DeadlineExceeded(_) => &[],
+        StepOutcome::Done(matches) => matches.incomplete.as_slice(),
+        StepOutcome::Panicked | StepOutcome::DeadlineExceeded(_) => &[],
     };
     let groups = groups
         .iter()
@@ -163,14 +168,14 @@ fn gaps(observed: &Observed<'_>, types: &Typed, uncompiled: &BTreeSet<&str>) -> 
 ///
 /// Kinds that match by wildcard are counted only if one of them was not checked: otherwise each CRD that is added or
 /// removed would change the message, and cause a write of every policy with a wildcard.
-fn coverage(types: &Typed) -> String {
+fn coverage(types: &TypeSummary) -> String {
     let share = |n_checked: usize, n_unchecked: usize| match n_unchecked {
         0 => message::count(n_checked, "kind"),
         n => format!("{n_checked} of {}", message::count(n_checked + n, "kind")),
     };
     let named = share(types.n_checked, types.unchecked.len());
     let has_named = types.n_checked + types.unchecked.len() > 0;
-    let TypedByWildcard {
+    let WildcardTypeSummary {
         n_checked,
         unchecked,
         has_more,

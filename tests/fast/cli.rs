@@ -545,7 +545,7 @@ fn plugin_checks_policies_without_status() {
         expression_warnings: Vec::new(),
         n_type_warnings: 0,
         conditions,
-        is_kept: false,
+        has_retained: false,
     };
     let report = report.judged(&[("stale.example.com".to_owned(), status)].into());
     assert_eq!(report.summary.judged_by_plugin, 1);

@@ -27,8 +27,8 @@ use crate::schema::Gvk;
 use crate::status::Effect;
 use crate::status::bindings::BindingsState;
 use crate::status::compute::{
-    self, Checked, Compiled, DesiredStatus, MissingParams, Observed, ParamKindState, ParamsState,
-    Types,
+    self, CompileSummary, DesiredStatus, MissingParams, Observations, ParamKindState, ParamsState,
+    StepOutcome, TypeObservations,
 };
 use crate::status::condition::{ConditionStatus, ConditionType, find};
 use crate::status::message;
@@ -296,7 +296,7 @@ fn analyze(
     let matched = (&matches).into();
     let outcome = typed.clone().into();
     let ready_requires: BTreeSet<_> = FILE_CONDITIONS.into_iter().collect();
-    let observed = Observed {
+    let observed = Observations {
         policy,
         // Only conditions that policies also have are used for a webhook in a file.
         subject: if subject.is_webhooks() {
@@ -304,12 +304,12 @@ fn analyze(
         } else {
             subject
         },
-        compiled: Checked::Done(Compiled {
+        compiled: StepOutcome::Done(CompileSummary {
             findings: compiled.findings(),
             n_expressions: compiled.n_expressions(),
         }),
-        matches: Checked::Done(&matched),
-        types: Checked::Done(Types {
+        matches: StepOutcome::Done(&matched),
+        types: StepOutcome::Done(TypeObservations {
             outcome: &outcome,
             waiting: &[],
         }),
@@ -355,7 +355,7 @@ fn resources(
 ) {
     let matches = &analysis.matches;
     let condition = find(&analysis.status.conditions, ConditionType::ResourcesMatched);
-    let is_false = |condition| ConditionStatus::of(condition) == ConditionStatus::False;
+    let is_false = |condition| ConditionStatus::from_condition(condition) == ConditionStatus::False;
     let never_runs = condition.is_some_and(is_false) && !analysis.has_reviews;
     let mut names: HashMap<(&str, &str), &Node> = HashMap::new();
     let mut rules: HashMap<&str, (&Node, Vec<&str>)> = HashMap::new();

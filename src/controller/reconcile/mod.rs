@@ -286,7 +286,7 @@ fn sample(facts: &Facts, desired: &DesiredStatus, probes: Vec<ProbeSample>) -> P
     let conditions = desired.conditions.iter().filter_map(|condition| {
         Some(ConditionSample {
             type_: ConditionType::from_name(&condition.type_)?.as_str(),
-            status: ConditionStatus::of(condition).as_str(),
+            status: ConditionStatus::from_condition(condition).as_str(),
             reason: Reason::from_name(&condition.reason)?.as_str(),
         })
     });

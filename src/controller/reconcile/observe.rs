@@ -22,7 +22,8 @@ use crate::schema::rest_mapper::{ApiResource, RestMapper};
 use crate::schema::{Gvk, Gvr};
 use crate::status::bindings::BindingsState;
 use crate::status::compute::{
-    self as status, Compiled, NotServed, Observed, ParamKindState, ParamsState, Types,
+    self as status, CompileSummary, NotServed, Observations, ParamKindState, ParamsState,
+    TypeObservations,
 };
 use crate::status::condition::ConditionType;
 use crate::status::probes::ProbesState;
@@ -171,7 +172,7 @@ impl Facts {
     pub(crate) fn observed<'a>(
         &'a self,
         ready_requires: &'a BTreeSet<ConditionType>,
-    ) -> Observed<'a> {
+    ) -> Observations<'a> {
         let (compiled, matches, types) = match &self.result.outcome {
             CheckOutcome::Done {
                 findings,
@@ -180,22 +181,22 @@ impl Facts {
                 typed,
                 waiting,
             } => (
-                status::Checked::Done(Compiled {
+                status::StepOutcome::Done(CompileSummary {
                     findings,
                     n_expressions: *n_expressions,
                 }),
-                status::Checked::Done(matched),
-                status::Checked::Done(Types {
+                status::StepOutcome::Done(matched),
+                status::StepOutcome::Done(TypeObservations {
                     outcome: typed,
                     waiting,
                 }),
             ),
             CheckOutcome::Panicked { matched } => (
-                status::Checked::Panicked,
+                status::StepOutcome::Panicked,
                 matched
                     .as_ref()
-                    .map_or(status::Checked::Panicked, status::Checked::Done),
-                status::Checked::Panicked,
+                    .map_or(status::StepOutcome::Panicked, status::StepOutcome::Done),
+                status::StepOutcome::Panicked,
             ),
             CheckOutcome::DeadlineExceeded {
                 late,
@@ -203,25 +204,27 @@ impl Facts {
                 matched,
             } => {
                 let deadline = late.deadline();
-                let compiled = compiled.as_ref().map(|(findings, n_expressions)| Compiled {
-                    findings,
-                    n_expressions: *n_expressions,
-                });
-                let exceeded = status::Checked::DeadlineExceeded(deadline);
+                let compiled = compiled
+                    .as_ref()
+                    .map(|(findings, n_expressions)| CompileSummary {
+                        findings,
+                        n_expressions: *n_expressions,
+                    });
+                let exceeded = status::StepOutcome::DeadlineExceeded(deadline);
                 (
                     compiled.map_or(
-                        status::Checked::DeadlineExceeded(deadline),
-                        status::Checked::Done,
+                        status::StepOutcome::DeadlineExceeded(deadline),
+                        status::StepOutcome::Done,
                     ),
                     matched.as_ref().map_or(
-                        status::Checked::DeadlineExceeded(deadline),
-                        status::Checked::Done,
+                        status::StepOutcome::DeadlineExceeded(deadline),
+                        status::StepOutcome::Done,
                     ),
                     exceeded,
                 )
             }
         };
-        Observed {
+        Observations {
             policy: &self.policy,
             subject: self.subject,
             compiled,

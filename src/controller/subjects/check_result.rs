@@ -12,7 +12,7 @@ use crate::controller::cluster::schemas::Missing;
 use crate::controller::cluster::snapshot::ClusterSnapshot;
 use crate::policy::compile::CompileFinding;
 use crate::schema::GroupVersion;
-use crate::status::compute::{CheckStep, Deadline, Matched, Typed};
+use crate::status::compute::{CheckStep, Deadline, MatchSummary, TypeSummary};
 
 /// A lane of checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,13 +67,13 @@ pub(crate) enum CheckOutcome {
     Done {
         findings: Vec<CompileFinding>,
         n_expressions: usize,
-        matched: Matched,
-        typed: Typed,
+        matched: MatchSummary,
+        typed: TypeSummary,
         /// Documents that could not be had, with the reason.
         waiting: Vec<(String, String)>,
     },
     /// It panicked; what its rules match may be known.
-    Panicked { matched: Option<Matched> },
+    Panicked { matched: Option<MatchSummary> },
     /// It exceeded its deadline.
     DeadlineExceeded {
         /// The step that was not finished.
@@ -81,7 +81,7 @@ pub(crate) enum CheckOutcome {
         /// The findings of compiling with the number of expressions, unless that was not finished.
         compiled: Option<(Vec<CompileFinding>, usize)>,
         /// The matches of the rules, unless these were not matched.
-        matched: Option<Matched>,
+        matched: Option<MatchSummary>,
     },
 }
 

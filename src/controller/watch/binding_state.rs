@@ -14,7 +14,7 @@ use crate::policy;
 use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::schema::rest_mapper::ApiResource;
 use crate::status::bindings::BindingsState;
-use crate::status::compute::{ParamsState, Sought};
+use crate::status::compute::{ParamLookup, ParamsState};
 use crate::telemetry::metrics::Source;
 
 /// The bindings of a policy.
@@ -57,7 +57,7 @@ pub(crate) fn bindings_state(
 ) -> BindingsState {
     let has_param_kind = policy::param_kind(policy).is_some();
     let bindings = bindings.iter().map(AsRef::as_ref);
-    BindingsState::of(bindings, has_param_kind, params)
+    BindingsState::from_bindings(bindings, has_param_kind, params)
 }
 
 /// Returns the state of the params that the bindings refer to, as the status reports it.
@@ -93,8 +93,8 @@ pub(crate) fn params_state(
 fn examine(bindings: &Bindings, resource: &ApiResource, known: &Objects) -> ParamsState {
     let bindings = bindings.iter().map(AsRef::as_ref);
     ParamsState::examine(bindings, resource, |_, sought| match sought {
-        Sought::Named(name, namespace) => known.has(name, namespace),
-        Sought::Selected(selector, namespace) => known.has_selected(namespace, &selector),
+        ParamLookup::ByName(name, namespace) => known.has(name, namespace),
+        ParamLookup::BySelector(selector, namespace) => known.has_selected(namespace, &selector),
     })
 }
 

@@ -173,7 +173,7 @@ impl Exclusion {
 
     /// Parses the annotations of a Lease. Invalid annotations exclude no policy.
     #[must_use]
-    pub fn of_annotations(annotations: &BTreeMap<String, String>) -> Self {
+    pub fn from_annotations(annotations: &BTreeMap<String, String>) -> Self {
         let names = annotations.get(NAMES_ANNOTATION).into_iter();
         let names = names.flat_map(|names| names.split(','));
         let names: Vec<NamePattern> = names.filter_map(|name| name.parse().ok()).collect();

@@ -86,7 +86,7 @@ fn annotations_round_trip() {
     ];
     let expect = expect.map(|(name, text)| (name.to_owned(), text.to_owned()));
     assert_eq!(annotations, BTreeMap::from(expect));
-    assert_eq!(Exclusion::of_annotations(&annotations), exclusion);
+    assert_eq!(Exclusion::from_annotations(&annotations), exclusion);
 
     // A leader without these options removes the annotations of the previous leader.
     Exclusion::default().annotate(&mut annotations);
@@ -94,6 +94,6 @@ fn annotations_round_trip() {
     // Annotations with invalid values exclude no policy.
     let invalid = [(NAMES_ANNOTATION, "a b"), (SELECTOR_ANNOTATION, "a b")];
     let invalid = invalid.map(|(name, text)| (name.to_owned(), text.to_owned()));
-    let invalid = Exclusion::of_annotations(&BTreeMap::from(invalid));
+    let invalid = Exclusion::from_annotations(&BTreeMap::from(invalid));
     assert_eq!(invalid, Exclusion::default());
 }

@@ -21,18 +21,18 @@ fn computed(schemas: &[Value]) -> DesiredStatus {
 
 fn compute_from(rules: &RuleFindings) -> DesiredStatus {
     let policy = ValidatingAdmissionPolicy::default();
-    let matched = Matched::default();
+    let matched = MatchSummary::default();
     // `Ready` may require conditions that the kind does not have.
     let ready_requires: BTreeSet<ConditionType> = ConditionType::ALL.into();
-    let observed = Observed {
+    let observed = Observations {
         policy: &policy,
         subject: SubjectKind::CustomResourceDefinition,
-        compiled: Checked::Done(Compiled {
+        compiled: StepOutcome::Done(CompileSummary {
             findings: &rules.compiled,
             n_expressions: rules.n_expressions,
         }),
-        matches: Checked::Done(&matched),
-        types: Checked::Done(Types {
+        matches: StepOutcome::Done(&matched),
+        types: StepOutcome::Done(TypeObservations {
             outcome: &rules.typed,
             waiting: &[],
         }),

@@ -11,8 +11,8 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::bindings::{BindingFacts, BindingsState};
 use super::compute::{
-    CheckStep, Checked, Compiled, Deadline, DesiredStatus, Matched, MissingParams, NotServed,
-    Observed, ParamKindState, ParamsState, Typed, Types, compute,
+    CheckStep, CompileSummary, Deadline, DesiredStatus, MatchSummary, MissingParams, NotServed,
+    Observations, ParamKindState, ParamsState, StepOutcome, TypeObservations, TypeSummary, compute,
 };
 use super::condition::{self, ConditionStatus, ConditionType, Reason, condition, merge};
 use super::message;
@@ -119,18 +119,18 @@ impl Facts {
     }
 
     fn compute(&self, now: Timestamp) -> DesiredStatus {
-        let outcome = Typed::from(self.types.clone());
-        let matched = Matched::from(&self.matches);
-        let types = Types {
+        let outcome = TypeSummary::from(self.types.clone());
+        let matched = MatchSummary::from(&self.matches);
+        let types = TypeObservations {
             outcome: &outcome,
             waiting: &self.waiting,
         };
-        let compiled = Compiled {
+        let compiled = CompileSummary {
             findings: &self.findings,
             n_expressions: 4,
         };
         compute(
-            &Observed {
+            &Observations {
                 policy: &self.policy,
                 subject: self.subject,
                 compiled: match self.deadline {
@@ -155,8 +155,8 @@ impl Facts {
         )
     }
 
-    fn deadline_exceeded<T>(&self) -> Checked<'_, T> {
-        Checked::DeadlineExceeded(Deadline {
+    fn deadline_exceeded<T>(&self) -> StepOutcome<'_, T> {
+        StepOutcome::DeadlineExceeded(Deadline {
             limit: std::time::Duration::from_secs(30),
             step: self.deadline.unwrap(),
             field: Some("spec.validations[3].expression"),
@@ -171,11 +171,11 @@ impl Facts {
     }
 }
 
-fn checked<'a, T>(panicked: bool, value: T) -> Checked<'a, T> {
+fn checked<'a, T>(panicked: bool, value: T) -> StepOutcome<'a, T> {
     if panicked {
-        Checked::Panicked
+        StepOutcome::Panicked
     } else {
-        Checked::Done(value)
+        StepOutcome::Done(value)
     }
 }
 

@@ -2,35 +2,35 @@
 
 use super::*;
 
-fn matched(n_resources: usize, exempt: &[&str]) -> Matched {
-    Matched {
+fn matched(n_resources: usize, exempt: &[&str]) -> MatchSummary {
+    MatchSummary {
         n_resources,
         exempt: exempt.iter().map(|name| (*name).to_owned()).collect(),
-        ..Matched::default()
+        ..MatchSummary::default()
     }
 }
 
-fn conditions(webhooks: Vec<(&str, Matched)>) -> Vec<Condition> {
+fn conditions(webhooks: Vec<(&str, MatchSummary)>) -> Vec<Condition> {
     let webhooks = webhooks.into_iter();
-    let matched = Matched::of_webhooks(
+    let matched = MatchSummary::from_webhooks(
         webhooks
             .map(|(name, matched)| (name.to_owned(), matched))
             .collect(),
     );
-    let outcome = Typed::of_webhooks(Vec::new());
+    let outcome = TypeSummary::from_webhooks(Vec::new());
     let policy = ValidatingAdmissionPolicy::default();
     // `Ready` may require conditions that the kind does not have.
     let ready_requires: BTreeSet<ConditionType> =
         [ConditionType::ResourcesMatched, ConditionType::Bound].into();
-    let observed = Observed {
+    let observed = Observations {
         policy: &policy,
         subject: SubjectKind::ValidatingWebhookConfiguration,
-        compiled: Checked::Done(Compiled {
+        compiled: StepOutcome::Done(CompileSummary {
             findings: &[],
             n_expressions: 2,
         }),
-        matches: Checked::Done(&matched),
-        types: Checked::Done(Types {
+        matches: StepOutcome::Done(&matched),
+        types: StepOutcome::Done(TypeObservations {
             outcome: &outcome,
             waiting: &[],
         }),
@@ -92,7 +92,7 @@ fn from_webhooks_counts_shared_kind_once() {
         },
         ..TypeCheck::default()
     };
-    let outcome = Typed::of_webhooks(vec![
+    let outcome = TypeSummary::from_webhooks(vec![
         check(&["Pod"], &[]),
         check(&["Pod", "Service"], &["Node", "Secret"]),
         check(&["Secret"], &["Node", "Pod"]),

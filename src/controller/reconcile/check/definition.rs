@@ -11,7 +11,7 @@ use crate::controller::cluster::definition;
 use crate::controller::context::Context;
 use crate::controller::subjects::check_result::{CheckOutcome, CheckResult, Lane};
 use crate::controller::subjects::store::Entry;
-use crate::status::compute::{CheckStep, Matched};
+use crate::status::compute::{CheckStep, MatchSummary};
 use crate::status::definition::RuleFindings;
 use crate::telemetry::metrics::{ErrorReason, Skipped};
 use crate::validation_rules;
@@ -54,7 +54,7 @@ pub(super) async fn check(
         Ok(Some(found)) => CheckOutcome::Done {
             findings: found.compiled,
             n_expressions: found.n_expressions,
-            matched: Matched::default(),
+            matched: MatchSummary::default(),
             typed: found.typed,
             waiting: Vec::new(),
         },
@@ -67,7 +67,7 @@ pub(super) async fn check(
             CheckOutcome::DeadlineExceeded {
                 late,
                 compiled: None,
-                matched: Some(Matched::default()),
+                matched: Some(MatchSummary::default()),
             }
         }
     };

@@ -32,7 +32,7 @@ use crate::policy::subject::SubjectKind;
 use crate::policy::{self, webhooks};
 use crate::schema::GroupVersion;
 use crate::schema::rest_mapper::RestMapper;
-use crate::status::compute::{CheckStep, Matched, Typed};
+use crate::status::compute::{CheckStep, MatchSummary, TypeSummary};
 use crate::telemetry::metrics::Skipped;
 
 /// A policy, or a webhook that is read as one, compiled and matched.
@@ -40,7 +40,7 @@ struct Part {
     compiled: CompiledPolicy,
     matches: Arc<RuleMatches>,
     /// The name and the place of a webhook, with what of its matches API servers ask webhooks about.
-    webhook: Option<(usize, String, Matched)>,
+    webhook: Option<(usize, String, MatchSummary)>,
 }
 
 impl Part {
@@ -60,12 +60,12 @@ impl Part {
 }
 
 /// The outcome of type checking all parts.
-fn typed(parts: &[Part], schemas: &Schemas, profile: Profile) -> Typed {
+fn typed(parts: &[Part], schemas: &Schemas, profile: Profile) -> TypeSummary {
     match parts {
-        [part] if part.webhook.is_none() => Typed::from(part.type_checked(schemas, profile)),
+        [part] if part.webhook.is_none() => TypeSummary::from(part.type_checked(schemas, profile)),
         parts => {
             let parts = parts.iter();
-            Typed::of_webhooks(
+            TypeSummary::from_webhooks(
                 parts
                     .map(|part| part.type_checked(schemas, profile))
                     .collect(),
@@ -75,7 +75,7 @@ fn typed(parts: &[Part], schemas: &Schemas, profile: Profile) -> Typed {
 }
 
 /// The matches of the rules of all parts.
-fn matched(parts: &[Unmatched<'_>]) -> Matched {
+fn matched(parts: &[Unmatched<'_>]) -> MatchSummary {
     match parts {
         [
             Unmatched {
@@ -83,8 +83,8 @@ fn matched(parts: &[Unmatched<'_>]) -> Matched {
                 matches,
                 ..
             },
-        ] => Matched::from(matches.matches()),
-        parts => Matched::of_webhooks(
+        ] => MatchSummary::from(matches.matches()),
+        parts => MatchSummary::from_webhooks(
             parts
                 .iter()
                 .filter_map(|part| part.webhook.as_ref())
@@ -104,7 +104,7 @@ struct Examined {
 
 /// How a type check ended.
 enum TypeChecked {
-    Done(Typed),
+    Done(TypeSummary),
     Panicked,
     Interrupted,
 }
@@ -164,7 +164,7 @@ impl Check<'_> {
     /// Matches and compiles the policy, and checks its types if its schemas are loaded.
     ///
     /// The second value is the matches of its rules, which are known even if the rest takes too long or panics.
-    async fn examine(&self) -> Result<(Guarded<Examined>, Option<Matched>), Interrupted> {
+    async fn examine(&self) -> Result<(Guarded<Examined>, Option<MatchSummary>), Interrupted> {
         let context = self.context;
         let id = &self.entry.id;
         let has_probes = (context.probes.of(id)).is_some_and(|probes| !probes.is_empty());
@@ -173,7 +173,7 @@ impl Check<'_> {
         let (cached, index) = (context.schemas.clone(), Arc::clone(&self.snapshot.index));
         let match_cache = Arc::clone(&context.match_cache);
         let profile = self.profile;
-        let matched_early: Arc<Mutex<Option<Matched>>> = Arc::default();
+        let matched_early: Arc<Mutex<Option<MatchSummary>>> = Arc::default();
         let matched_slot = Arc::clone(&matched_early);
         let work = move || {
             let unmatched = match_parts(&subject, &mapper, &match_cache);
@@ -337,7 +337,7 @@ pub(crate) async fn check_in(
 struct Unmatched<'a> {
     policy: &'a ValidatingAdmissionPolicy,
     matches: Arc<RuleMatches>,
-    webhook: Option<(usize, String, Matched)>,
+    webhook: Option<(usize, String, MatchSummary)>,
 }
 
 /// Matches the rules of `entry` with the served resources.
@@ -357,7 +357,7 @@ fn match_parts<'a>(
     let parts = webhooks.map(|(n, webhook)| {
         let matches = match_cache.get(webhook, mapper);
         let (asked, reviews) = matching::asked_of_webhook(webhook, matches.matches());
-        let mut matched = Matched::from(&asked);
+        let mut matched = MatchSummary::from(&asked);
         let by_wildcard = reviews.iter().filter(|review| review.by_wildcard);
         matched.n_resources = matched.n_resources.saturating_add(reviews.len());
         matched.n_by_wildcard = matched.n_by_wildcard.saturating_add(by_wildcard.count());

@@ -243,7 +243,7 @@ impl EventCorrelator {
 /// The event as the API has it.
 fn object(event: &PendingEvent, time: MicroTime) -> Event {
     let condition = &event.condition;
-    let is_healthy = ConditionStatus::of(condition) == ConditionStatus::True;
+    let is_healthy = ConditionStatus::from_condition(condition) == ConditionStatus::True;
     let note = format!(
         "{} is {}: {}",
         condition.type_, condition.status, condition.message
@@ -275,8 +275,8 @@ fn object(event: &PendingEvent, time: MicroTime) -> Event {
 fn transitions<'a>(old: &[Condition], new: &'a [Condition]) -> Vec<&'a Condition> {
     let turned = |type_: ConditionType| -> Option<&Condition> {
         let after = condition::find(new, type_)?;
-        let status = ConditionStatus::of(after);
-        let before = condition::find(old, type_).map(ConditionStatus::of);
+        let status = ConditionStatus::from_condition(after);
+        let before = condition::find(old, type_).map(ConditionStatus::from_condition);
         let is_news = match (before, status) {
             (_, ConditionStatus::Unknown)
             | (None | Some(ConditionStatus::Unknown), ConditionStatus::True) => false,
