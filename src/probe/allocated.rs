@@ -1,29 +1,31 @@
-//! Fields that an API server fills from what only a cluster knows: the addresses and ports of a Service, and the status of
-//! a Scale.
+//! Fields that an API server sets from state of the cluster: the addresses and ports of a Service, and the status of a
+//! Scale.
 //!
-//! Takes an object with its defaults, gives the paths whose values are open in it. Policies that read one of them are
-//! not decided ([`super::undefaulted`]).
+//! Returns the paths in an object with defaults whose values are unknown. Cases are not decided for policies that read
+//! one of them ([`super::undefaulted`]).
 //!
 //! Source: `k8s.io/kubernetes` `pkg/registry/core/service/storage/storage.go` (`beginCreate`, `normalizeClusterIPs`),
-//! `alloc.go` (`allocateCreate`, `initIPFamilyFields`, `allocHealthCheckNodePort`), which come before policies are asked;
-//! `pkg/registry/apps/deployment/storage/storage.go` (`scaleFromDeployment`).
+//! `alloc.go` (`allocateCreate`, `initIPFamilyFields`, `allocHealthCheckNodePort`), which run before policies are
+//! evaluated; `pkg/registry/apps/deployment/storage/storage.go` (`scaleFromDeployment`).
 
 use serde_json::Value;
 
 use crate::policy::reads::fields::{AccessKind, FieldRead, Step};
 use crate::schema::Gvk;
 
-/// The reason why such fields of the kind `gvk` are not known.
+/// Returns the reason why fields of the kind `gvk` are unknown.
 pub(super) fn why(gvk: &Gvk) -> &'static str {
     match &*gvk.kind {
-        "Scale" => "a Scale is made of what is scaled, of which the request has no status",
+        "Scale" => {
+            "a Scale is created from the status of the scaled object, which the request does not contain"
+        }
         _ => {
-            "addresses and node ports of a Service are allocated in the cluster, before policies are asked"
+            "addresses and node ports of a Service are allocated in the cluster before policies are evaluated"
         }
     }
 }
 
-/// The paths within `object` that an API server fills from what is allocated in the cluster.
+/// Returns the paths in `object` that an API server sets from state of the cluster.
 pub(super) fn open(gvk: &Gvk, object: &Value) -> Vec<Vec<Step>> {
     match (&*gvk.group, &*gvk.kind) {
         ("", "Service") => of_service(object),
@@ -37,10 +39,10 @@ fn to_steps(names: &[&str]) -> Vec<Step> {
     steps.collect()
 }
 
-/// The selector alone: of one that is not told the number of replicas counts as 0.
+/// Returns the path of the selector, if it is absent. An absent number of replicas is 0.
 fn of_scale(object: &Value) -> Vec<Vec<Step>> {
-    let is_told = object.pointer("/status/selector").is_some();
-    let open = (!is_told).then(|| to_steps(&["status", "selector"]));
+    let has_selector = object.pointer("/status/selector").is_some();
+    let open = (!has_selector).then(|| to_steps(&["status", "selector"]));
     open.into_iter().collect()
 }
 
@@ -60,7 +62,7 @@ fn of_service(object: &Value) -> Vec<Vec<Step>> {
     let is_single = text("ipFamilyPolicy") == "SingleStack";
     let mut names = Vec::new();
     for name in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-        // A second family gets an address of its own.
+        // A second IP family has its own address.
         let may_grow = name.ends_with('s') && !is_single && is_given("ipFamilyPolicy");
         if !is_given(name) || may_grow {
             names.push(name);
@@ -87,10 +89,10 @@ fn of_service(object: &Value) -> Vec<Vec<Step>> {
     open
 }
 
-/// Reports whether the value at `path` matters for what `read` looks at.
+/// Returns true if the value at `path` affects the result of `read`.
 pub(super) fn is_touched(read: &FieldRead, path: &[Step]) -> bool {
-    let is_alike = |(a, b): (&Step, &Step)| a == b || *a == Step::Each || *b == Step::Each;
-    if !read.path.iter().zip(path).all(is_alike) {
+    let may_equal = |(a, b): (&Step, &Step)| a == b || *a == Step::Each || *b == Step::Each;
+    if !read.path.iter().zip(path).all(may_equal) {
         return false;
     }
     match (path.len().saturating_sub(read.path.len()), read.access) {

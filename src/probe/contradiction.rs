@@ -1,8 +1,8 @@
-//! Requests that no API server takes, whatever their kind: their parts contradict each other.
+//! Requests of any kind that API servers reject because their fields contradict each other.
 //!
-//! Source: `k8s.io/apiserver` `pkg/registry/rest/meta.go` (`EnsureObjectNamespaceMatchesRequestNamespace`). That an
-//! object of a CREATE has a `resourceVersion` is none of these: policies are asked about it before the storage
-//! refuses it (`pkg/registry/generic/registry/store.go`, `Create`).
+//! Source: `k8s.io/apiserver` `pkg/registry/rest/meta.go` (`EnsureObjectNamespaceMatchesRequestNamespace`). A
+//! `resourceVersion` in the object of a CREATE is not a contradiction: policies are evaluated before the storage
+//! rejects it (`pkg/registry/generic/registry/store.go`, `Create`).
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use super::api::Request;
 use super::validation::Violation;
 use crate::policy::admission::Object;
 
-/// The contradictions in `request`.
+/// Returns the contradictions in `request`.
 #[must_use]
 pub(super) fn contradictions(request: &Request) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -19,13 +19,13 @@ pub(super) fn contradictions(request: &Request) -> Vec<Violation> {
     };
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
     let own = text("/metadata/namespace").filter(|own| !own.is_empty());
-    if let (Some(own), Some(asked)) = (own, &request.namespace)
-        && own != asked
+    if let (Some(own), Some(namespace)) = (own, &request.namespace)
+        && own != namespace
     {
         found.push(Violation {
             field_ref: "request.object.metadata.namespace".to_owned(),
             message: format!(
-                "the request is in the namespace `{asked}`, and the object says `{own}`"
+                "the namespace of the request is `{namespace}`, but that of the object is `{own}`"
             ),
         });
     }
@@ -37,7 +37,7 @@ pub(super) fn contradictions(request: &Request) -> Vec<Violation> {
             found.push(Violation {
                 field_ref: "request.oldObject.kind".to_owned(),
                 message: format!(
-                    "the object before the update is {} {}, and the object is {} {}",
+                    "the object before the update is {} {}, but the new object is {} {}",
                     before.api_version(),
                     before.kind,
                     after.api_version(),
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_must_go_together() {
+    fn contradictions_compare_namespace_and_kind() {
         let object = |api_version: &str, kind: &str, namespace: Option<&str>| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a", "namespace": namespace}});
         let pod = object("v1", "Pod", Some("a"));
         let namespace = ["request.object.metadata.namespace"];

@@ -1,4 +1,4 @@
-//! The CRD of `PolicyProbe`, as it is installed.
+//! The CRD of `PolicyProbe`.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
@@ -7,19 +7,19 @@ use serde_json::{Value, json};
 
 use super::api::PolicyProbe;
 
-/// The most objects that a list of a probe may hold, other than its cases.
+/// The maximum number of objects in the lists of a probe other than its cases.
 const MAX_OBJECTS: usize = 64;
 
-/// The CRD.
+/// Returns the CRD.
 #[must_use]
 pub fn crd() -> CustomResourceDefinition {
     PolicyProbe::crd()
 }
 
-/// The CRD as a document of YAML, with the note that it is generated.
+/// Returns the CRD as a YAML document, with the note that it is generated.
 ///
 /// # Errors
-/// If it cannot be written as YAML, which does not depend on any input.
+/// Returns an error if the CRD cannot be serialized. This does not depend on any input.
 pub fn crd_yaml() -> Result<String, serde_norway::Error> {
     let crd = serde_norway::to_string(&crd())?;
     Ok(format!(
@@ -36,27 +36,27 @@ pub(super) fn spec_rules() -> Value {
         rule(
             "!has(self.inlineParams) || self.inlineParams.size() == 0 || \
              (has(self.params) && self.params == 'Inline')",
-            "inlineParams is only read where params is Inline"
+            "inlineParams requires params: Inline"
         ),
         rule(
             "(has(self.bindings) && self.bindings == 'Inline') == \
              (has(self.inlineBindings) && self.inlineBindings.size() > 0)",
-            "inlineBindings and bindings: Inline go together"
+            "inlineBindings requires bindings: Inline, which requires at least one inline binding"
         ),
         rule(
             "has(self.policyName) != has(self.target)",
-            "write policyName for a ValidatingAdmissionPolicy, or target for anything else: one of the two, and not both"
+            "exactly one of policyName (for a ValidatingAdmissionPolicy) and target (for other kinds) is required"
         ),
         rule(
             "has(self.target) && self.target.kind == 'MutatingAdmissionPolicy' || \
              self.cases.all(c, !has(c.expect.object) && !has(c.expect.patch) && \
              !has(c.expect.unchanged))",
-            "object, patch and unchanged are expected of a MutatingAdmissionPolicy alone"
+            "object, patch and unchanged require a target of the kind MutatingAdmissionPolicy"
         ),
         rule(
             "has(self.target) && self.target.kind == 'CustomResourceDefinition' || \
              self.cases.all(c, !has(c.expect.field) && !has(c.expect.errors))",
-            "field and errors are expected of a CustomResourceDefinition alone"
+            "field and errors require a target of the kind CustomResourceDefinition"
         ),
     ])
 }
@@ -65,23 +65,23 @@ pub(super) fn request_rules() -> Value {
     json!([
         rule(
             "has(self.resource) || has(self.object) || has(self.oldObject)",
-            "a request needs a resource, or an object that tells it"
+            "a request requires a resource or an object"
         ),
         rule(
             "!has(self.operation) || self.operation != 'DELETE' || !has(self.object)",
-            "a DELETE has no object: what is deleted is the oldObject"
+            "a DELETE must not have an object; the deleted object is the oldObject"
         ),
         rule(
             "has(self.operation) && self.operation != 'CREATE' || !has(self.oldObject)",
-            "a CREATE has no oldObject"
+            "a CREATE must not have an oldObject"
         ),
         rule(
             "has(self.operation) && self.operation in ['DELETE', 'CONNECT'] || has(self.object)",
-            "a CREATE or UPDATE needs an object"
+            "a CREATE or UPDATE requires an object"
         ),
         rule(
             "!has(self.operation) || self.operation != 'UPDATE' || has(self.oldObject)",
-            "an UPDATE needs an oldObject"
+            "an UPDATE requires an oldObject"
         ),
     ])
 }
@@ -92,21 +92,21 @@ pub(super) fn expect_rules() -> Value {
             "has(self.decision) && self.decision == 'Deny' || \
              !(has(self.message) || has(self.messageContains) || has(self.messagePattern) || \
              has(self.reason) || has(self.field) || has(self.errors) && self.errors != 0)",
-            "message, messageContains, messagePattern, reason, field and errors are those of a denial"
+            "message, messageContains, messagePattern, reason, field and errors require decision: Deny"
         ),
         rule(
             "!has(self.decision) || self.decision != 'Deny' || !has(self.errors) || self.errors > 0",
-            "an object that is denied has at least one error: expect errors: 0 with decision: Allow"
+            "errors: 0 requires decision: Allow, because a denied object has at least one error"
         ),
         rule(
             "has(self.decision) || has(self.error) || has(self.applies) || has(self.object) || \
              has(self.patch) || has(self.unchanged)",
-            "an expectation has a decision, an error, whether the policy applies, or what becomes of the object"
+            "an expectation requires decision, error, applies, object, patch or unchanged"
         ),
         rule(
             "!has(self.applies) || self.applies || has(self.error) || !has(self.decision) || \
              self.decision != 'Deny'",
-            "a policy that does not apply denies nothing"
+            "a policy that does not apply denies no request, so that applies: false excludes decision: Deny"
         ),
     ])
 }
@@ -114,18 +114,18 @@ pub(super) fn expect_rules() -> Value {
 pub(super) fn target_rules() -> Value {
     json!([rule(
         "self.kind.endsWith('WebhookConfiguration') == has(self.webhook)",
-        "a configuration of webhooks needs the name of a webhook, and nothing else has one"
+        "webhook is required for a webhook configuration, and is not allowed for other kinds"
     )])
 }
 
 pub(super) fn error_rules() -> Value {
     json!([rule(
         "has(self.text) || has(self.contains) || has(self.pattern)",
-        "an error is told by its text, a part of it, or a pattern"
+        "an error requires text, contains or pattern"
     )])
 }
 
-/// A word out of `values`; the description is that of the field.
+/// Returns the schema of a string that is one of `values`. The description comes from the field.
 fn enumeration(values: &[&str]) -> Schema {
     json_schema!({"type": "string", "enum": values})
 }
@@ -191,7 +191,7 @@ pub(crate) fn outcome_schema(_: &mut SchemaGenerator) -> Schema {
     enumeration(&["Passed", "Failed", "Pending"])
 }
 
-/// An object of any kind. The API server keeps all of it, and prunes nothing.
+/// Returns the schema of an object of any kind, of which the API server prunes no fields.
 pub(super) fn any_object_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }
@@ -245,17 +245,17 @@ pub(super) fn conditions_schema(_: &mut SchemaGenerator) -> Schema {
                     "description": "True, False or Unknown.",
                     "enum": ["True", "False", "Unknown"],
                 },
-                "reason": {"type": "string", "description": "Why, in one word."},
-                "message": {"type": "string", "description": "Why, in a sentence."},
+                "reason": {"type": "string", "description": "The reason of the status, in one word."},
+                "message": {"type": "string", "description": "The reason of the status, as a sentence."},
                 "lastTransitionTime": {
                     "type": "string",
                     "format": "date-time",
-                    "description": "When the status changed last.",
+                    "description": "The time of the last change of the status.",
                 },
                 "observedGeneration": {
                     "type": "integer",
                     "format": "int64",
-                    "description": "The generation of the probe that it is about.",
+                    "description": "The generation of the probe for which the condition was computed.",
                 },
             },
         },
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_crd_in_the_repository_is_the_one_of_the_types() {
+    fn crd_file_equals_generated_crd() {
         let path = concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/crds/policyprobes.vap-status.dev.yaml"

@@ -1,5 +1,5 @@
-//! CustomResourceDefinitions in the place of policies: custom resources held against all that their definition says, and
-//! what the API server says of them against what must be.
+//! CustomResourceDefinitions as targets: validates custom resources against their definition, and compares the errors
+//! of the API server with the expected ones.
 //!
 //! Source: `k8s.io/apiextensions-apiserver` `pkg/registry/customresource/strategy.go`; `k8s.io/apimachinery`
 //! `pkg/api/errors/errors.go` (`NewInvalid`).
@@ -24,15 +24,15 @@ use crate::schema::intern::Interner;
 use crate::schema::resolver::SchemaSet;
 use regexp::{MemoryLimit, Program};
 
-/// The most rules that are kept of a case.
+/// The maximum number of recorded rules of a case.
 const MAX_RULES: usize = 4;
 
-/// A CustomResourceDefinition that probes are about.
+/// A CustomResourceDefinition that probes test.
 #[derive(Clone, Debug)]
 pub struct Definition {
-    /// As it is written.
+    /// The definition as it is written.
     pub value: Value,
-    /// Why the API server refuses it, if it does: then no case can pass.
+    /// The reason why the API server rejects the definition, if it does. No case can pass then.
     pub refusal: Option<String>,
 }
 
@@ -44,7 +44,7 @@ pub fn run(probe: &PolicyProbeSpec, definition: &Definition) -> Vec<CaseResult> 
     cases.map(|case| runner.run(case)).collect()
 }
 
-/// A definition that is ready to run cases.
+/// A runner of the cases about a definition.
 #[derive(Debug)]
 pub struct Runner<'a> {
     definition: &'a Definition,
@@ -53,7 +53,7 @@ pub struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    /// A runner of cases about `definition`.
+    /// Creates a runner of cases about `definition`.
     #[must_use]
     pub fn new(definition: &'a Definition) -> Self {
         let mut schemas = SchemaSet::default();
@@ -69,21 +69,22 @@ impl<'a> Runner<'a> {
 
     /// Runs a case.
     pub fn run(&mut self, case: &Case) -> CaseResult {
-        of_case(case, self.definition, &self.schemas, &mut self.versions)
+        run_case(case, self.definition, &self.schemas, &mut self.versions)
     }
 }
 
-/// The fields of the objects of `request` that the definition does not have: that they are dropped is hardly meant.
+/// Returns the fields of the objects of `request` that the definition does not have. The API server would prune them,
+/// which is not intended in a sample.
 fn unknown_fields(request: &Request, schemas: &SchemaSet) -> Vec<Violation> {
     let unknown = objects(request)
         .map(|(object, gvk, path)| sample::unknown_fields(object, &gvk, schemas, path));
     unknown.flatten().collect()
 }
 
-/// A version of the definition that cases have asked for.
+/// A version of the definition with its validator, which is created for the first case that uses it.
 type Version = (String, Result<Validator, Error>);
 
-fn of_case(
+fn run_case(
     case: &Case,
     definition: &Definition,
     schemas: &SchemaSet,
@@ -92,15 +93,15 @@ fn of_case(
     if let Some(why) = &definition.refusal {
         return failed(
             case,
-            &format!("the API server refuses the CustomResourceDefinition: {why}"),
+            &format!("the API server rejects the CustomResourceDefinition: {why}"),
         );
     }
     let request = &case.request;
     let operation = request.operation.as_deref().unwrap_or("CREATE");
     let subresource = request.sub_resource.as_deref().unwrap_or_default();
     if !matches!(operation, "CREATE" | "UPDATE") || !subresource.is_empty() {
-        let why = "the API server holds an object against its definition on CREATE and UPDATE alone, and what it does \
-                   with a subresource is not known here";
+        let why = "cases of a CustomResourceDefinition must be a CREATE or UPDATE without a subresource: the API server \
+                   does not validate objects on other operations, and subresources are not supported";
         return pending(case, why);
     }
     let Some(object) = &request.object else {
@@ -118,24 +119,23 @@ fn of_case(
         );
         return failed(case, &why);
     }
-    let mut faults = contradictions(request);
-    faults.extend(unknown_fields(request, schemas));
-    if !faults.is_empty() {
-        return invalid(case, faults);
+    let mut violations = contradictions(request);
+    violations.extend(unknown_fields(request, schemas));
+    if !violations.is_empty() {
+        return invalid(case, violations);
     }
     let kind = object.get("kind").and_then(Value::as_str);
     let expects_kind = case.expect.field.as_deref() == Some("kind");
     if kind != text("/spec/names/kind") && !expects_kind {
         let why = format!(
-            "the definition is of {}, and the object is a `{}`; where that is what the case is about, expect an error \
-             of the field `kind`",
+            "the definition is for {}, but the object is a `{}`; expect an error of the field `kind` if this is intended",
             text("/spec/names/kind").unwrap_or("another kind"),
             kind.unwrap_or_default()
         );
         return failed(case, &why);
     }
-    let at = match versions.iter().position(|(known, _)| known == version) {
-        Some(at) => at,
+    let index = match versions.iter().position(|(name, _)| name == version) {
+        Some(index) => index,
         None => {
             versions.push((
                 version.to_owned(),
@@ -144,21 +144,21 @@ fn of_case(
             versions.len().saturating_sub(1)
         }
     };
-    let validator = match versions.get(at) {
+    let validator = match versions.get(index) {
         Some((_, Ok(validator))) => validator,
         Some((_, Err(error))) => return pending(case, &error.to_string()),
-        None => return pending(case, "the version is not known"),
+        None => return pending(case, "the version is unknown"),
     };
     let namespace = request.namespace.as_deref().unwrap_or_default();
     let watcher = Watcher::default();
     let before = request.old_object.as_ref();
     match validator.validate_watched(object, before, namespace, Some(&watcher)) {
         Ok(verdict) => {
-            let mut result = of_verdict(case, definition, &verdict);
+            let mut result = verdict_result(case, definition, &verdict);
             (result.rules, result.n_more_rules) = watcher.take(version, &verdict);
             result
         }
-        Err(Error::Unread(why)) => judged(case, &[Found::unread(why)], 0, 400, None),
+        Err(Error::Unread(why)) => case_result(case, &[ObjectError::unreadable(why)], 0, 400, None),
         Err(error) => pending(case, &error.to_string()),
     }
 }
@@ -167,16 +167,16 @@ fn is_served(definition: &Value, version: &str) -> bool {
     let versions = definition
         .pointer("/spec/versions")
         .and_then(Value::as_array);
-    versions.into_iter().flatten().any(|known| {
-        known.get("name").and_then(Value::as_str) == Some(version)
-            && known.get("served") != Some(&Value::Bool(false))
+    versions.into_iter().flatten().any(|other| {
+        other.get("name").and_then(Value::as_str) == Some(version)
+            && other.get("served") != Some(&Value::Bool(false))
     })
 }
 
-/// The rules of an object, as they are evaluated.
+/// A recorder of the rules that are evaluated for an object.
 #[derive(Default)]
 struct Watcher {
-    /// The parts of the rule that is being evaluated.
+    /// The recorder of the subexpressions of the current rule.
     recorder: Recorder,
     rules: RefCell<Rules>,
 }
@@ -189,7 +189,8 @@ struct Rules {
 }
 
 impl Watcher {
-    /// The rules that decided, or of a valid object the first that were true, and how many more decided.
+    /// Returns the failing rules and the number of failing rules that were not recorded. For a valid object, returns
+    /// the first rules that were true.
     fn take(self, version: &str, verdict: &Verdict) -> (Vec<EvaluatedRule>, usize) {
         let rules = self.rules.into_inner();
         let mut shown = if rules.deciding.is_empty() && verdict.errors.is_empty() {
@@ -213,13 +214,13 @@ impl RuleWatcher for Watcher {
         let recording = self.recorder.take();
         let mut rules = self.rules.borrow_mut();
         let decides = rule.error.is_some();
-        let kept = if decides {
+        let recorded = if decides {
             &mut rules.deciding
         } else {
             &mut rules.holding
         };
-        if kept.len() < MAX_RULES {
-            kept.push(EvaluatedRule {
+        if recorded.len() < MAX_RULES {
+            recorded.push(EvaluatedRule {
                 version: String::new(),
                 place: rule.place.to_vec(),
                 n: rule.n,
@@ -233,19 +234,19 @@ impl RuleWatcher for Watcher {
     }
 }
 
-/// An error, as expectations ask for it.
-struct Found {
+/// An error about an object, in the form in which expectations are compared.
+struct ObjectError {
     field: String,
     reason: &'static str,
     detail: String,
     body: String,
     text: String,
-    /// True if it is a fault of the object: the API server adds an entry that only says what was not looked at.
+    /// True if it is an error in the object. The API server adds an entry about rules that were not checked.
     counts: bool,
 }
 
-impl Found {
-    fn of(error: &FieldError) -> Self {
+impl ObjectError {
+    fn new(error: &FieldError) -> Self {
         Self {
             field: error.field.clone(),
             reason: error.kind.name(),
@@ -256,8 +257,8 @@ impl Found {
         }
     }
 
-    /// The answer about an object that is not even read.
-    fn unread(why: String) -> Self {
+    /// Creates the error about an object that cannot be decoded.
+    fn unreadable(why: String) -> Self {
         Self {
             field: String::new(),
             reason: "BadRequest",
@@ -268,16 +269,17 @@ impl Found {
         }
     }
 
-    /// Reports whether `message` is the error's: with the field, without, or without the sort of error.
-    fn is(&self, message: &str) -> bool {
+    /// Returns true if `message` is the message of the error: with the field, without the field, or without the field
+    /// and the type of the error.
+    fn has_message(&self, message: &str) -> bool {
         [&self.text, &self.body, &self.detail]
             .into_iter()
             .any(|text| text == message)
     }
 }
 
-fn of_verdict(case: &Case, definition: &Definition, verdict: &Verdict) -> CaseResult {
-    let found: Vec<Found> = verdict.errors.iter().map(Found::of).collect();
+fn verdict_result(case: &Case, definition: &Definition, verdict: &Verdict) -> CaseResult {
+    let errors: Vec<ObjectError> = verdict.errors.iter().map(ObjectError::new).collect();
     let text = |value: &Value, pointer: &str| {
         let text = value.pointer(pointer).and_then(Value::as_str);
         text.unwrap_or_default().to_owned()
@@ -288,20 +290,26 @@ fn of_verdict(case: &Case, definition: &Definition, verdict: &Verdict) -> CaseRe
         text(&definition.value, "/spec/group"),
         text(&verdict.object, "/metadata/name"),
     );
-    judged(case, &found, verdict.cost, 422, Some(&subject))
+    case_result(case, &errors, verdict.cost, 422, Some(&subject))
 }
 
-fn judged(case: &Case, found: &[Found], cost: u64, code: u16, subject: Option<&str>) -> CaseResult {
+fn case_result(
+    case: &Case,
+    errors: &[ObjectError],
+    cost: u64,
+    code: u16,
+    subject: Option<&str>,
+) -> CaseResult {
     let mut texts: Vec<String> = Vec::new();
-    for error in found {
+    for error in errors {
         if !texts.contains(&error.text) {
             texts.push(error.text.clone());
         }
     }
     let cause = texts.join("; ");
-    let denial = (!found.is_empty()).then(|| Status {
+    let denial = (!errors.is_empty()).then(|| Status {
         code,
-        reason: reasons(found),
+        reason: reasons(errors),
         message: match (subject, texts.as_slice()) {
             (None, _) => cause.clone(),
             (Some(subject), [text]) => format!("{subject}: {text}"),
@@ -311,7 +319,7 @@ fn judged(case: &Case, found: &[Found], cost: u64, code: u16, subject: Option<&s
         binding: None,
         by: DeniedBy::Error,
     });
-    let difference = difference(&case.expect, found);
+    let difference = difference(&case.expect, errors);
     CaseResult {
         status: CaseStatus {
             name: case.name.clone(),
@@ -323,7 +331,7 @@ fn judged(case: &Case, found: &[Found], cost: u64, code: u16, subject: Option<&s
                 None => Decision::Allow,
                 Some(_) => Decision::Deny,
             }),
-            message: (!found.is_empty()).then_some(cause),
+            message: (!errors.is_empty()).then_some(cause),
             cost_used: Some(i64::try_from(cost).unwrap_or(i64::MAX)),
             difference,
         },
@@ -340,11 +348,10 @@ fn judged(case: &Case, found: &[Found], cost: u64, code: u16, subject: Option<&s
     }
 }
 
-/// The reasons of the errors, each once: what `reason` is held against. That of the status, which says `Invalid` of
-/// all of them, tells nothing apart.
-fn reasons(found: &[Found]) -> String {
+/// Returns the reasons of the errors, each once. The reason of the API server's status is always `Invalid`.
+fn reasons(errors: &[ObjectError]) -> String {
     let mut reasons: Vec<&str> = Vec::new();
-    for error in found.iter().filter(|error| error.counts) {
+    for error in errors.iter().filter(|error| error.counts) {
         if !reasons.contains(&error.reason) {
             reasons.push(error.reason);
         }
@@ -352,10 +359,10 @@ fn reasons(found: &[Found]) -> String {
     reasons.join(", ")
 }
 
-/// How the errors differ from what is expected; `None` where they do not.
-fn difference(expect: &Expect, found: &[Found]) -> Option<String> {
-    let all = || list(found);
-    match (expect.decision, found.is_empty()) {
+/// Returns the difference between the errors and the expectation. Returns `None` if there is none.
+fn difference(expect: &Expect, errors: &[ObjectError]) -> Option<String> {
+    let all = || list(errors);
+    match (expect.decision, errors.is_empty()) {
         (Some(Decision::Allow), false) => {
             return Some(format!("expected Allow, got Deny:{}", all()));
         }
@@ -364,33 +371,40 @@ fn difference(expect: &Expect, found: &[Found]) -> Option<String> {
         }
         _ => {}
     }
-    let mut wanted = Vec::new();
-    let mut kept: Vec<&Found> = found.iter().collect();
-    let mut keep = |what: String, is_wanted: &dyn Fn(&Found) -> bool| {
-        kept.retain(|error| is_wanted(error));
-        wanted.push(what);
-        kept.is_empty()
-            .then(|| format!("expected an error {}, got:{}", wanted.join(" "), all()))
+    let mut requirements = Vec::new();
+    let mut matching: Vec<&ObjectError> = errors.iter().collect();
+    let mut require = |requirement: String, is_match: &dyn Fn(&ObjectError) -> bool| {
+        matching.retain(|error| is_match(error));
+        requirements.push(requirement);
+        matching.is_empty().then(|| {
+            format!(
+                "expected an error {}, got:{}",
+                requirements.join(" "),
+                all()
+            )
+        })
     };
     if let Some(field) = &expect.field
-        && let Some(difference) = keep(format!("of `{field}`"), &|error| error.field == *field)
+        && let Some(difference) = require(format!("of `{field}`"), &|error| error.field == *field)
     {
         return Some(difference);
     }
     if let Some(reason) = &expect.reason
-        && let Some(difference) = keep(format!("with the reason {reason}"), &|error| {
+        && let Some(difference) = require(format!("with the reason {reason}"), &|error| {
             error.reason == *reason
         })
     {
         return Some(difference);
     }
     if let Some(message) = &expect.message
-        && let Some(difference) = keep(format!("that says {message:?}"), &|error| error.is(message))
+        && let Some(difference) = require(format!("with the message {message:?}"), &|error| {
+            error.has_message(message)
+        })
     {
         return Some(difference);
     }
     if let Some(part) = &expect.message_contains
-        && let Some(difference) = keep(format!("that contains {part:?}"), &|error| {
+        && let Some(difference) = require(format!("that contains {part:?}"), &|error| {
             error.text.contains(part)
         })
     {
@@ -399,24 +413,28 @@ fn difference(expect: &Expect, found: &[Found]) -> Option<String> {
     if let Some(pattern) = &expect.message_pattern {
         let program = match Program::cached(pattern) {
             Ok(program) => program,
-            Err(error) => return Some(format!("messagePattern is no regular expression: {error}")),
+            Err(error) => {
+                return Some(format!(
+                    "messagePattern is not a valid regular expression: {error}"
+                ));
+            }
         };
-        let what = format!("that matches {pattern:?}");
-        if let Some(difference) = keep(what, &|error| {
+        let requirement = format!("that matches {pattern:?}");
+        if let Some(difference) = require(requirement, &|error| {
             program.is_match(&error.text, &MemoryLimit) == Ok(true)
         }) {
             return Some(difference);
         }
     }
     for part in &expect.forbidden_messages {
-        if let Some(error) = found.iter().find(|error| error.text.contains(part)) {
+        if let Some(error) = errors.iter().find(|error| error.text.contains(part)) {
             return Some(format!(
                 "expected no error that contains {part:?}, got: {}",
                 error.text
             ));
         }
     }
-    let n = found.iter().filter(|error| error.counts).count();
+    let n = errors.iter().filter(|error| error.counts).count();
     let n = u32::try_from(n).unwrap_or(u32::MAX);
     match expect.errors {
         Some(expected) if expected != n => {
@@ -427,12 +445,12 @@ fn difference(expect: &Expect, found: &[Found]) -> Option<String> {
     }
 }
 
-/// The errors one a line; one alone in the line of what is said before it.
-fn list(found: &[Found]) -> String {
-    if let [error] = found {
+/// Formats the errors, one per line. A single error continues the line.
+fn list(errors: &[ObjectError]) -> String {
+    if let [error] = errors {
         return format!(" {}", error.text);
     }
-    let lines = found.iter().map(|error| {
+    let lines = errors.iter().map(|error| {
         let note = if error.counts { "" } else { " (not counted)" };
         format!("\n- {}{note}", error.text)
     });

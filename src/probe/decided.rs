@@ -1,4 +1,4 @@
-//! Outcomes of cases, of whatever a probe is about.
+//! Outcomes of cases, for all kinds of targets.
 
 use serde_json::Value;
 
@@ -7,22 +7,22 @@ use crate::policy::admission::{
     Admission, AdmissionRequest, Binding, NamespaceSource, ReviewOutcome,
 };
 
-/// The outcome of a case, before it is held against what is expected.
+/// The outcome of a case, before it is compared with the expectation.
 #[derive(Debug)]
 pub(super) struct Decided {
     /// The decision.
     pub(super) outcome: ReviewOutcome,
     /// The object before and after mutations.
     pub(super) mutated: Option<Box<Mutated>>,
-    /// How it differs from what is expected beside the decision.
+    /// The difference from the expectation in other fields than the decision.
     pub(super) difference: Option<String>,
-    /// The cost beside that of evaluations.
+    /// The cost of mutations, in addition to that of evaluations.
     pub(super) cost: u64,
 }
 
 impl Decided {
-    /// Says which part of the constraints of `policy` does not match the request, or of each of its `bindings` where
-    /// none of these does.
+    /// Records which part of the constraints of `policy` does not match the request. If no binding matches, records it
+    /// for each of its `bindings`.
     pub(super) fn note_unmatched(
         &mut self,
         (policy, bindings): (&Admission, &[Binding]),
@@ -40,13 +40,13 @@ impl Decided {
         if matches.iter().any(|binding| binding.matches) {
             return;
         }
-        for (found, binding) in matches.iter_mut().zip(bindings) {
-            found.unmatched = binding.unmatched(request, namespaces);
+        for (matched, binding) in matches.iter_mut().zip(bindings) {
+            matched.unmatched = binding.unmatched(request, namespaces);
         }
     }
 
-    /// A decision, and nothing beside it.
-    pub(super) fn of(outcome: ReviewOutcome) -> Self {
+    /// Creates the outcome of a case without mutations.
+    pub(super) fn new(outcome: ReviewOutcome) -> Self {
         Self {
             outcome,
             mutated: None,
@@ -59,18 +59,18 @@ impl Decided {
 /// An object before and after mutations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mutated {
-    /// The object that the policy gets.
+    /// The object before the mutations.
     pub before: Value,
-    /// The object after all mutations; `None` where the request is denied.
+    /// The object after all mutations. `None` if the request is denied.
     pub after: Option<Value>,
-    /// The object that the case expects, where it is another.
+    /// The object that the case expects, if it differs from `after`.
     pub expected: Option<Value>,
     /// The mutations that were evaluated, in order.
     pub steps: Vec<Step>,
 }
 
 impl Mutated {
-    /// Reports whether the object is another after the mutations.
+    /// Returns true if the mutations changed the object.
     #[must_use]
     pub fn is_changed(&self) -> bool {
         self.after

@@ -1,4 +1,4 @@
-//! How what was decided differs from what must be, in words.
+//! Describes the difference between an outcome and its expectation.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,9 @@ use crate::policy::admission::{
     Action, Binding, DeniedBy, Evaluation, EvaluationResult, ReviewOutcome,
 };
 
-/// How `outcome`, under `bindings`, differs from `expect`; `None` where it does not.
+/// Returns the difference between `outcome`, under `bindings`, and `expect`. Returns `None` if there is none.
 #[must_use]
-pub(super) fn of(
+pub(super) fn difference(
     expect: &Expect,
     policy: &str,
     bindings: &[Binding],
@@ -34,14 +34,14 @@ pub(super) fn of(
     (!differences.is_empty()).then(|| differences.join("; "))
 }
 
-/// Difference in the decision, or in the reason for it: nothing else need be said then.
+/// Returns the difference in the decision, or in its reason. Other differences are then not reported.
 fn decision(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
-    let found = if outcome.is_allowed() {
+    let actual = if outcome.is_allowed() {
         Decision::Allow
     } else {
         Decision::Deny
     };
-    let differs = expect.decision.filter(|expected| *expected != found);
+    let differs = expect.decision.filter(|expected| *expected != actual);
     let by = outcome.denial.as_ref().map(|denial| denial.by);
     if let Some(expected) = differs {
         let by = match by {
@@ -51,14 +51,14 @@ fn decision(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
         return Some(format!(
             "expected {}, got {}{by}: {}",
             expected.as_str(),
-            found.as_str(),
+            actual.as_str(),
             explain(outcome)
         ));
     }
-    let is_passed_over = !has_policy_applied(outcome) && outcome.errors.is_empty();
-    if is_passed_over && expect.applies != Some(false) {
+    let is_skipped = !has_policy_applied(outcome) && outcome.errors.is_empty();
+    if is_skipped && expect.applies != Some(false) {
         return Some(format!(
-            "the policy does not apply: {}; write `applies: false` where that is meant",
+            "the policy does not apply: {}; expect `applies: false` if this is intended",
             explain(outcome)
         ));
     }
@@ -67,20 +67,20 @@ fn decision(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     }
     match (expect.decision, by) {
         (Some(Decision::Deny), Some(DeniedBy::Validation)) => None,
-        // That a binding denies without params is meant where the case names it.
-        (Some(Decision::Deny), Some(DeniedBy::NoParams)) if names_message(expect) => None,
+        // A denial because of missing params is expected if the case expects a message.
+        (Some(Decision::Deny), Some(DeniedBy::NoParams)) if expects_message(expect) => None,
         (Some(Decision::Deny), Some(DeniedBy::NoParams)) => Some(format!(
-            "denied because there are no params, and not by a validation: {}; write the message or \
-             `error` where that is meant",
+            "denied because there are no params, not by a validation: {}; expect the message or \
+             `error` if this is intended",
             explain(outcome)
         )),
         (_, Some(DeniedBy::Error | DeniedBy::NoParams)) => Some(format!(
-            "denied by an error, and not by a validation: {}; write `error` where that is meant",
+            "denied by an error, not by a validation: {}; expect `error` if this is intended",
             explain(outcome)
         )),
         _ => outcome.errors.first().map(|error| {
             format!(
-                "an error, which does not deny here: {error}; write `error` where that is meant"
+                "an error that does not deny the request: {error}; expect `error` if this is intended"
             )
         }),
     }
@@ -98,26 +98,26 @@ pub fn outline(expect: &Expect, outcome: &ReviewOutcome) -> String {
         return format!("expected {}, got {}", expected.as_str(), actual.as_str());
     }
     let text = match outcome.denial.as_ref().map(|denial| denial.by) {
-        Some(DeniedBy::Error) => "denied by an error, and not by a validation",
-        Some(DeniedBy::NoParams) => "denied because there are no params, and not by a validation",
-        None if !outcome.errors.is_empty() => "an error, which does not deny here",
+        Some(DeniedBy::Error) => "denied by an error, not by a validation",
+        Some(DeniedBy::NoParams) => "denied because there are no params, not by a validation",
+        None if !outcome.errors.is_empty() => "an error that does not deny the request",
         None if !has_policy_applied(outcome) => "the policy does not apply",
         None | Some(DeniedBy::Validation) => "the result is not the expected one",
     };
     text.to_owned()
 }
 
-fn names_message(expect: &Expect) -> bool {
-    let names = [
+fn expects_message(expect: &Expect) -> bool {
+    let messages = [
         &expect.message,
         &expect.message_contains,
         &expect.message_pattern,
     ];
-    names.into_iter().any(Option::is_some)
+    messages.into_iter().any(Option::is_some)
 }
 
-/// Reports whether a text has a part that `pattern` matches.
-fn fits_pattern(pattern: &str, texts: &[&str]) -> Result<bool, String> {
+/// Returns true if `pattern` matches a part of one of the texts.
+fn matches_pattern(pattern: &str, texts: &[&str]) -> Result<bool, String> {
     let program = regexp::Program::cached(pattern).map_err(|error| error.to_string())?;
     for text in texts {
         match program.is_match(text, &MemoryLimit) {
@@ -137,50 +137,55 @@ fn quoted(texts: &[&str]) -> String {
     quoted.join(", ")
 }
 
-/// How the errors of `outcome` differ from the expected one; `explain` says how it came to none.
+/// Returns the difference between the errors of `outcome` and the expected error. `explain` describes an outcome
+/// without errors.
 pub(super) fn error(
     expect: &Expect,
     outcome: &ReviewOutcome,
     explain: fn(&ReviewOutcome) -> String,
 ) -> Option<String> {
     let expected = expect.error.as_ref()?;
-    let mut given: Vec<&str> = outcome.errors.iter().map(String::as_str).collect();
+    let mut actual: Vec<&str> = outcome.errors.iter().map(String::as_str).collect();
     if let Some(denial) = &outcome.denial
         && denial.by != DeniedBy::Validation
-        && !given.contains(&denial.cause.as_str())
+        && !actual.contains(&denial.cause.as_str())
     {
-        given.push(&denial.cause);
+        actual.push(&denial.cause);
     }
     let mut missing = Vec::new();
     if let Some(text) = &expected.text
-        && !given.contains(&text.as_str())
+        && !actual.contains(&text.as_str())
     {
         missing.push(format!("the error {text:?}"));
     }
     if let Some(part) = &expected.contains
-        && !given.iter().any(|text| text.contains(part.as_str()))
+        && !actual.iter().any(|text| text.contains(part.as_str()))
     {
         missing.push(format!("an error that contains {part:?}"));
     }
     if let Some(pattern) = &expected.pattern {
-        match fits_pattern(pattern, &given) {
+        match matches_pattern(pattern, &actual) {
             Ok(true) => {}
             Ok(false) => missing.push(format!("an error that matches {pattern:?}")),
-            Err(why) => return Some(format!("error.pattern is no regular expression: {why}")),
+            Err(why) => {
+                return Some(format!(
+                    "error.pattern is not a valid regular expression: {why}"
+                ));
+            }
         }
     }
     if missing.is_empty() {
         return None;
     }
-    let found = if given.is_empty() {
+    let actual = if actual.is_empty() {
         format!("none: {}", explain(outcome))
     } else {
-        quoted(&given)
+        quoted(&actual)
     };
-    Some(format!("expected {}, got {found}", missing.join(" and ")))
+    Some(format!("expected {}, got {actual}", missing.join(" and ")))
 }
 
-/// How many validations say no.
+/// Returns the number of validations that evaluate to false.
 fn n_failing(outcome: &ReviewOutcome) -> usize {
     let evaluations = outcome.evaluations.iter();
     let failing = evaluations.flat_map(|evaluation| {
@@ -194,18 +199,18 @@ fn n_failing(outcome: &ReviewOutcome) -> usize {
 
 fn failing_validations(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     let expected = expect.failing_validations?;
-    let found = n_failing(outcome);
-    (usize::try_from(expected) != Ok(found))
-        .then(|| format!("expected {expected} validations that say no, got {found}"))
+    let actual = n_failing(outcome);
+    (usize::try_from(expected) != Ok(actual))
+        .then(|| format!("expected {expected} failing validations, got {actual}"))
 }
 
-/// Reports whether the policy had a say: an evaluation got as far as the validations, or a binding denied for lack
-/// of params.
+/// Returns true if the policy applied: validations were evaluated, or a binding denied the request because of missing
+/// params.
 fn has_policy_applied(outcome: &ReviewOutcome) -> bool {
     outcome.denial.is_some() || outcome.evaluations.iter().any(has_applied)
 }
 
-/// Why the request was decided so, in a sentence.
+/// Returns the reason of the decision, as a sentence.
 #[must_use]
 pub fn explain(outcome: &ReviewOutcome) -> String {
     if let Some(why) = &outcome.not_asked {
@@ -216,7 +221,7 @@ pub fn explain(outcome: &ReviewOutcome) -> String {
     }
     if let Some(error) = &outcome.definition.error {
         return format!(
-            "whether the policy matches cannot be told, and failurePolicy ignores that: {error}"
+            "cannot determine whether the policy matches, and failurePolicy Ignore ignores this: {error}"
         );
     }
     if outcome.definition.matched.is_none() {
@@ -233,13 +238,13 @@ pub fn explain(outcome: &ReviewOutcome) -> String {
         .iter()
         .find_map(|binding| binding.error.as_ref())
     {
-        return format!("a binding cannot be used, and failurePolicy ignores that: {error}");
+        return format!("a binding cannot be used, and failurePolicy Ignore ignores this: {error}");
     }
     if !outcome.bindings.iter().any(|binding| binding.matches) {
         return unbound(outcome);
     }
     if outcome.evaluations.is_empty() {
-        return "there are no params, and the bindings allow that".to_owned();
+        return "there are no params, and the bindings allow this".to_owned();
     }
     if !outcome.evaluations.iter().any(has_applied) {
         let failed = outcome
@@ -252,12 +257,12 @@ pub fn explain(outcome: &ReviewOutcome) -> String {
             None => "the match conditions do not hold".to_owned(),
         };
     }
-    let refused = outcome
+    let denying = outcome
         .evaluations
         .iter()
         .flat_map(|evaluation| &evaluation.decisions)
         .find(|decision| decision.action == Action::Deny);
-    match refused {
+    match denying {
         Some(decision) => format!(
             "a validation failed, and no binding has the action Deny: {}",
             decision.message
@@ -266,41 +271,41 @@ pub fn explain(outcome: &ReviewOutcome) -> String {
     }
 }
 
-/// Sentence about constraints that do not match, with the part because of which they do not.
-pub(super) fn unmatched(what: &str, outcome: &ReviewOutcome) -> String {
+/// Returns a sentence about constraints that do not match, with the part that does not match.
+pub(super) fn unmatched(sentence: &str, outcome: &ReviewOutcome) -> String {
     match outcome.definition.unmatched {
-        Some(unmatched) => format!("{what}: {}", unmatched.words()),
-        None => what.to_owned(),
+        Some(unmatched) => format!("{sentence}: {}", unmatched.words()),
+        None => sentence.to_owned(),
     }
 }
 
-/// Sentence about bindings of which none matches, with the part of each because of which it does not.
+/// Returns a sentence about bindings of which none matches, with the part of each that does not match.
 #[must_use]
 pub fn unbound(outcome: &ReviewOutcome) -> String {
-    /// How many bindings are told of.
-    const MAX_TOLD: usize = 3;
-    let what = "no binding matches the request";
+    /// The maximum number of described bindings.
+    const MAX_BINDINGS: usize = 3;
+    let sentence = "no binding matches the request";
     let bindings = outcome.bindings.iter();
-    let told = bindings.filter_map(|binding| {
+    let reasons = bindings.filter_map(|binding| {
         Some(format!(
             "{:?}: {}",
             binding.name,
             binding.unmatched?.words()
         ))
     });
-    let mut told: Vec<String> = told.collect();
-    if told.is_empty() {
-        return what.to_owned();
+    let mut reasons: Vec<String> = reasons.collect();
+    if reasons.is_empty() {
+        return sentence.to_owned();
     }
-    let n_more = told.len().saturating_sub(MAX_TOLD);
-    told.truncate(MAX_TOLD);
+    let n_more = reasons.len().saturating_sub(MAX_BINDINGS);
+    reasons.truncate(MAX_BINDINGS);
     if n_more > 0 {
-        told.push(format!("and {n_more} more"));
+        reasons.push(format!("and {n_more} more"));
     }
-    format!("{what} ({})", told.join("; "))
+    format!("{sentence} ({})", reasons.join("; "))
 }
 
-/// Reports whether an evaluation got as far as the validations.
+/// Returns true if the match conditions were met, so that validations were evaluated.
 pub(super) fn has_applied(evaluation: &Evaluation) -> bool {
     evaluation
         .match_conditions
@@ -316,12 +321,12 @@ fn applies(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
             "expected the policy to apply: {}",
             explain(outcome)
         )),
-        (false, true) => Some("expected the policy not to apply, and it does".to_owned()),
+        (false, true) => Some("expected the policy not to apply, but it does".to_owned()),
         _ => None,
     }
 }
 
-/// Reports whether the findings of an evaluation deny the request, and do not merely warn.
+/// Returns true if the binding of an evaluation has the action Deny.
 fn denies(evaluation: &Evaluation, bindings: &[Binding]) -> bool {
     let actions = bindings
         .iter()
@@ -330,7 +335,8 @@ fn denies(evaluation: &Evaluation, bindings: &[Binding]) -> bool {
     actions.into_iter().any(|action| action == "Deny")
 }
 
-/// The messages of everything that denies the request, `with_errors` those of errors too.
+/// Returns the messages of all decisions that deny the request. Messages of errors are included if `with_errors` is
+/// true.
 fn messages<'a>(
     bindings: &[Binding],
     outcome: &'a ReviewOutcome,
@@ -346,11 +352,11 @@ fn messages<'a>(
         .iter()
         .filter(|evaluation| denies(evaluation, bindings))
         .flat_map(|evaluation| &evaluation.decisions);
-    let is_told = |decision: &&policy::admission::Decision| {
+    let is_denial = |decision: &&policy::admission::Decision| {
         decision.action == Action::Deny
             && (with_errors || decision.evaluation == EvaluationResult::Deny)
     };
-    for decision in decisions.filter(is_told) {
+    for decision in decisions.filter(is_denial) {
         if !messages.contains(&decision.message.as_str()) {
             messages.push(&decision.message);
         }
@@ -359,68 +365,72 @@ fn messages<'a>(
 }
 
 fn message(expect: &Expect, bindings: &[Binding], outcome: &ReviewOutcome) -> Option<String> {
-    let given = messages(bindings, outcome, expect.error.is_some());
-    if let Some(wanted) = &expect.message
-        && !given.contains(&wanted.as_str())
+    let actual = messages(bindings, outcome, expect.error.is_some());
+    if let Some(expected) = &expect.message
+        && !actual.contains(&expected.as_str())
     {
         return Some(format!(
-            "expected the message {wanted:?}, got {}",
-            quoted(&given)
+            "expected the message {expected:?}, got {}",
+            quoted(&actual)
         ));
     }
     if let Some(part) = &expect.message_contains
-        && !given.iter().any(|text| text.contains(part.as_str()))
+        && !actual.iter().any(|text| text.contains(part.as_str()))
     {
         return Some(format!(
             "expected a message that contains {part:?}, got {}",
-            quoted(&given)
+            quoted(&actual)
         ));
     }
     if let Some(pattern) = &expect.message_pattern {
-        match fits_pattern(pattern, &given) {
+        match matches_pattern(pattern, &actual) {
             Ok(true) => {}
             Ok(false) => {
                 return Some(format!(
                     "expected a message that matches {pattern:?}, got {}",
-                    quoted(&given)
+                    quoted(&actual)
                 ));
             }
-            Err(why) => return Some(format!("messagePattern is no regular expression: {why}")),
+            Err(why) => {
+                return Some(format!(
+                    "messagePattern is not a valid regular expression: {why}"
+                ));
+            }
         }
     }
     expect.forbidden_messages.iter().find_map(|part| {
-        let found = given.iter().find(|text| text.contains(part.as_str()))?;
+        let message = actual.iter().find(|text| text.contains(part.as_str()))?;
         Some(format!(
-            "expected no message that contains {part:?}, got {found:?}"
+            "expected no message that contains {part:?}, got {message:?}"
         ))
     })
 }
 
 fn reason(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
-    let wanted = expect.reason.as_ref()?;
-    let given = outcome
+    let expected = expect.reason.as_ref()?;
+    let actual = outcome
         .denial
         .as_ref()
         .map(|denial| denial.reason.as_str())
         .unwrap_or_default();
-    (given != wanted).then(|| format!("expected the reason {wanted:?}, got {given:?}"))
+    (actual != expected).then(|| format!("expected the reason {expected:?}, got {actual:?}"))
 }
 
-/// Warnings may be given whole, or as the message at their end.
+/// Returns the difference in warnings. An expected warning is a complete warning, or the message at its end.
 fn warnings(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
-    let wanted = expect.warnings.as_ref()?;
-    let fits = |given: &str, wanted: &str| {
-        given == wanted
-            || given
-                .strip_suffix(wanted)
+    let expected = expect.warnings.as_ref()?;
+    let is_match = |actual: &str, expected: &str| {
+        actual == expected
+            || actual
+                .strip_suffix(expected)
                 .is_some_and(|rest| rest.ends_with(": "))
     };
-    let mut left: Vec<&str> = outcome.warnings.iter().map(String::as_str).collect();
+    let mut unexpected: Vec<&str> = outcome.warnings.iter().map(String::as_str).collect();
     let mut missing = Vec::new();
-    for text in wanted {
-        match left.iter().position(|given| fits(given, text)) {
-            Some(at) => {
-                left.remove(at);
+    for text in expected {
+        match unexpected.iter().position(|actual| is_match(actual, text)) {
+            Some(index) => {
+                unexpected.remove(index);
             }
             None => missing.push(format!("{text:?}")),
         }
@@ -429,14 +439,14 @@ fn warnings(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     if !missing.is_empty() {
         parts.push(format!("expected the warning {}", missing.join(", ")));
     }
-    if !left.is_empty() {
-        let left: Vec<String> = left.iter().map(|text| format!("{text:?}")).collect();
-        parts.push(format!("unexpected warning {}", left.join(", ")));
+    if !unexpected.is_empty() {
+        let unexpected: Vec<String> = unexpected.iter().map(|text| format!("{text:?}")).collect();
+        parts.push(format!("unexpected warning {}", unexpected.join(", ")));
     }
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// The expected audit annotations that `outcome` does not have so: key, value, and the value there is.
+/// Returns the audit annotations that differ from the expected ones: key, expected value, and actual value.
 fn differing_annotations<'a>(
     expect: &'a Expect,
     policy: &str,
@@ -446,14 +456,14 @@ fn differing_annotations<'a>(
     expect
         .audit_annotations
         .iter()
-        .filter_map(move |(key, wanted)| {
-            let given = annotations.get(&format!("{policy}/{key}"));
-            let given = given.or_else(|| annotations.get(key));
-            (given != Some(wanted)).then_some((key.as_str(), wanted.as_str(), given))
+        .filter_map(move |(key, expected)| {
+            let actual = annotations.get(&format!("{policy}/{key}"));
+            let actual = actual.or_else(|| annotations.get(key));
+            (actual != Some(expected)).then_some((key.as_str(), expected.as_str(), actual))
         })
 }
 
-/// The keys of the audit annotations because of which a case of `policy` fails, whose decision is as expected.
+/// Returns the keys of the audit annotations that differ from the expected ones, if the decision is the expected one.
 #[must_use]
 pub fn failing_annotations<'a>(
     expect: &'a Expect,
@@ -469,10 +479,11 @@ pub fn failing_annotations<'a>(
 }
 
 fn audit_annotations(expect: &Expect, policy: &str, outcome: &ReviewOutcome) -> Option<String> {
-    let differing = differing_annotations(expect, policy, outcome).map(|(key, wanted, given)| {
-        let given = given.map_or_else(|| "none".to_owned(), |given| format!("{given:?}"));
-        format!("expected the audit annotation {key} to be {wanted:?}, got {given}")
-    });
+    let differing =
+        differing_annotations(expect, policy, outcome).map(|(key, expected, actual)| {
+            let actual = actual.map_or_else(|| "none".to_owned(), |actual| format!("{actual:?}"));
+            format!("expected the audit annotation {key} to be {expected:?}, got {actual}")
+        });
     let differing: Vec<String> = differing.collect();
     (!differing.is_empty()).then(|| differing.join("; "))
 }

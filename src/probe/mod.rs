@@ -1,7 +1,7 @@
-//! Policy probes: sample requests with the decision that a policy must give.
+//! Policy probes: sample requests with expected decisions of a policy.
 //!
-//! A `PolicyProbe` is an object in the cluster, which the controller keeps evaluating, or a document
-//! in a file, which `kubectl vap test` evaluates; both mean the same.
+//! A `PolicyProbe` is an object in the cluster, which the controller evaluates continuously, or a document in a file,
+//! which `kubectl vap test` evaluates with the same semantics.
 
 mod allocated;
 pub mod api;

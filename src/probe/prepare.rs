@@ -1,7 +1,7 @@
-//! The objects of a case as the API server has them when it asks policies: with defaults, with what the server
-//! sets, and converted where the policy matches another version of their kind.
+//! Prepares the objects of a case as the API server does before it evaluates policies: with defaults and fields that
+//! the server sets, and converted if the policy matches another version of their kind.
 //!
-//! What cannot be known here is a reason why the case is `Pending`; it is never passed over.
+//! If the result is unknown, the case is `Pending` with the reason.
 
 use std::borrow::Cow;
 
@@ -22,9 +22,9 @@ use kubernetes::object_meta::coerce_metadata;
 pub(crate) struct Prepared<'a> {
     /// The request.
     pub(crate) request: Cow<'a, Request>,
-    /// Where the defaults of its kind are not known: which policies can be decided all the same.
+    /// Determines the policies that can be evaluated although the defaults of the kind are unknown.
     pub(crate) undefaulted: Option<Undefaulted>,
-    /// The name that the API server makes where policies are asked about it: the request has it, like the object.
+    /// The name that the API server generates for the object and the request, if policies see it.
     generated: Option<String>,
 }
 
@@ -37,22 +37,23 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// The request as the API server asks about it.
+    /// Returns the admission request for which policies are evaluated.
     ///
     /// # Errors
-    /// The reason why there is no such request.
+    /// Returns the reason why there is no such request.
     pub(crate) fn admission_request(
         &self,
         mapper: &RestMapper,
     ) -> Result<AdmissionRequest, String> {
-        let mut asked = admission_request(&self.request, mapper)?;
+        let mut admission_request = admission_request(&self.request, mapper)?;
         if let Some(name) = &self.generated {
-            asked.name.clone_from(name);
+            admission_request.name.clone_from(name);
         }
-        Ok(asked)
+        Ok(admission_request)
     }
 
-    /// The same request with other names that the API server could have made; none where it makes none.
+    /// Returns the same request with other names that the API server could generate. Returns an empty list if it
+    /// generates no name.
     pub(crate) fn renamed(&self) -> Vec<Self> {
         let Some(name) = &self.generated else {
             return Vec::new();
@@ -74,12 +75,12 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// Other ends of made names, of the characters that they may have: letters alone, digits alone.
+/// Other suffixes of generated names, of the characters that these can have: only letters, and only digits.
 ///
 /// Source: `k8s.io/apimachinery` `pkg/util/rand/rand.go` (`alphanums`).
 const OTHER_SUFFIXES: [&str; 2] = ["bcdfg", "24569"];
 
-/// Writes another name wherever the made one is.
+/// Replaces the generated name everywhere in the value.
 fn rename(value: &mut Value, (from, to): (&str, &str)) {
     match value {
         Value::String(text) if text == from => to.clone_into(text),
@@ -91,14 +92,14 @@ fn rename(value: &mut Value, (from, to): (&str, &str)) {
     }
 }
 
-/// The request with prepared objects. A name that the API server makes is there for those alone who are asked after all
-/// mutations, and a Namespace with such a name has none in its request.
+/// Prepares the objects of a request. A generated name is only present for policies that are evaluated after all
+/// mutations, and is not the name of the request for a Namespace.
 ///
-/// Source: `k8s.io/apiserver` `pkg/registry/rest/create.go` (`AdmissionToValidateObjectFunc`, "in case the generated name
-/// is populated"), `pkg/endpoints/handlers/create.go`.
+/// Source: `k8s.io/apiserver` `pkg/registry/rest/create.go` (`AdmissionToValidateObjectFunc`, "in case the generated
+/// name is populated"), `pkg/endpoints/handlers/create.go`.
 ///
 /// # Errors
-/// The reason why the API server's doing is not known.
+/// Returns the reason why the prepared objects are unknown.
 pub(crate) fn objects<'a>(
     request: &'a Request,
     samples: Samples,
@@ -112,7 +113,7 @@ pub(crate) fn objects<'a>(
         return Ok(Prepared::as_written(request));
     }
     if !(raw.subresource.is_empty() || is_status) {
-        let prepared = of_subresource(request, &raw);
+        let prepared = prepare_subresource(request, &raw);
         return Ok(Prepared {
             undefaulted: Undefaulted::allocated(request, &prepared, &raw.gvk),
             request: prepared,
@@ -128,16 +129,16 @@ pub(crate) fn objects<'a>(
     let custom = schemas.custom(&raw.gvk);
     let is_unknown = custom.is_none() && !defaulting::has(&raw.gvk);
     if is_unknown && stage == Stage::Mutation && !is_kubernetes(&raw.gvk) {
-        // In a cluster nothing more is known of the kind than its types.
+        // Only the types of the kind are known, as in a cluster.
         return Ok(Prepared::as_written(request));
     }
-    let is_passed_over = is_unknown && stage == Stage::Validation && !is_status;
+    let lacks_defaults = is_unknown && stage == Stage::Validation && !is_status;
     let custom = custom.map(|(_, version)| defaulting::Custom {
         schema: version.schema.as_deref(),
         has_status: version.has_status,
     });
-    // What the API server sets of all objects is set of those too whose kind is not known.
-    let custom = custom.or(is_passed_over.then_some(defaulting::Custom {
+    // The API server sets the metadata of objects of all kinds, including unknown ones.
+    let custom = custom.or(lacks_defaults.then_some(defaulting::Custom {
         schema: None,
         has_status: true,
     }));
@@ -152,7 +153,7 @@ pub(crate) fn objects<'a>(
         old_object: request.old_object.as_ref(),
     });
     let prepared = prepared.map_err(|error| error.to_string())?;
-    let undefaulted = is_passed_over.then(|| {
+    let undefaulted = lacks_defaults.then(|| {
         let kind = format!("{} {}", raw.gvk.api_version(), raw.gvk.kind);
         Undefaulted::new(request, defaulting::Error::Kind(kind).to_string())
     });
@@ -166,7 +167,7 @@ pub(crate) fn objects<'a>(
         ] {
             if let (Some(sample), Some(prepared)) = (sample, prepared) {
                 for field in sample::missing(sample, &raw.gvk, schemas) {
-                    leave_out(prepared, &field);
+                    remove_null(prepared, &field);
                 }
             }
         }
@@ -177,11 +178,11 @@ pub(crate) fn objects<'a>(
         }
         Stage::Mutation => None,
     };
-    let is_made = stage == Stage::Validation
+    let is_generated = stage == Stage::Validation
         && operation == defaulting::Operation::Create
         && raw.name.is_empty();
-    let made = (result.object.as_ref()).and_then(|object| object.pointer("/metadata/name"));
-    let generated = made.filter(|_| is_made).and_then(Value::as_str);
+    let name = (result.object.as_ref()).and_then(|object| object.pointer("/metadata/name"));
+    let generated = name.filter(|_| is_generated).and_then(Value::as_str);
     let generated = generated.map(str::to_owned);
     result.name = Some(raw.name);
     result.namespace = Some(raw.namespace);
@@ -192,8 +193,8 @@ pub(crate) fn objects<'a>(
     })
 }
 
-/// The request with the objects of its subresource; those of kinds that are not known are what they are sent as.
-fn of_subresource<'a>(request: &'a Request, raw: &AdmissionRequest) -> Cow<'a, Request> {
+/// Prepares the objects of a request for a subresource. Objects of unknown kinds are unchanged.
+fn prepare_subresource<'a>(request: &'a Request, raw: &AdmissionRequest) -> Cow<'a, Request> {
     let prepared = defaulting::subresource(&defaulting::SubresourceRequest {
         gvk: &raw.gvk,
         name: &raw.name,
@@ -211,10 +212,9 @@ fn of_subresource<'a>(request: &'a Request, raw: &AdmissionRequest) -> Cow<'a, R
     Cow::Owned(result)
 }
 
-/// Sets the metadata that an object has which is stored, where it is written without, and leaves out what is empty:
-/// params are read from the cluster.
+/// Adds the metadata that a stored object has and removes empty metadata, since params are read from the cluster.
 pub(crate) fn store(object: &mut Value) {
-    // What cannot be read cannot be stored; the checks of the object say so.
+    // Invalid metadata are reported by the validation of the object.
     let _ = coerce_metadata(object, None);
     let Some(fields) = object.as_object_mut() else {
         return;
@@ -228,15 +228,15 @@ pub(crate) fn store(object: &mut Value) {
         ("creationTimestamp", defaulting::NOW),
         ("resourceVersion", "1"),
     ] {
-        let known = metadata.entry(field).or_insert(Value::Null);
-        if known.is_null() {
-            *known = value.into();
+        let current = metadata.entry(field).or_insert(Value::Null);
+        if current.is_null() {
+            *current = value.into();
         }
     }
 }
 
-/// Takes a null out of an object: what a sample was cut down by has some value in the cluster, and never null.
-fn leave_out(object: &mut Value, field: &str) {
+/// Removes a null field. A field that a partial sample omits has some value in the cluster, but is never null.
+fn remove_null(object: &mut Value, field: &str) {
     let (parents, last) = field.rsplit_once('.').unwrap_or(("", field));
     let mut parent = object;
     for part in parents.split('.').filter(|part| !part.is_empty()) {
@@ -258,15 +258,15 @@ fn leave_out(object: &mut Value, field: &str) {
     }
 }
 
-/// Reports whether the kind is one of Kubernetes' own, by its group.
+/// Returns true if the kind is built into Kubernetes, by its group.
 fn is_kubernetes(gvk: &Gvk) -> bool {
     !gvk.group.contains('.') || gvk.group.ends_with(".k8s.io")
 }
 
-/// The request with its objects of the kind `to`, as which the policy matches it, if it does.
+/// Converts the objects of the request to the kind `to`, as which the policy matches it.
 ///
 /// # Errors
-/// The reason why they cannot be converted here.
+/// Returns an error if the conversion is not supported.
 pub(crate) fn convert(
     case: &Request,
     mut request: AdmissionRequest,
@@ -282,21 +282,21 @@ pub(crate) fn convert(
     if let Some((crd, _)) = schemas.custom(&request.gvk) {
         if crd.has_webhook {
             return Err(format!(
-                "the policy matches {} as {}, and only a webhook of the cluster converts it",
+                "the policy matches {} as {}, but only a conversion webhook in the cluster can convert it",
                 request.gvk.kind,
                 to.api_version()
             ));
         }
-        // Strategy None: the same object under another version.
-        let named = |object: Option<&Value>| {
+        // Conversion strategy None: only the apiVersion changes.
+        let with_version = |object: Option<&Value>| {
             let mut object = object?.clone();
             if let Some(fields) = object.as_object_mut() {
                 fields.insert("apiVersion".to_owned(), to.api_version().into());
             }
             Some(Object::new(&object))
         };
-        request.object = named(case.object.as_ref());
-        request.old_object = named(case.old_object.as_ref());
+        request.object = with_version(case.object.as_ref());
+        request.old_object = with_version(case.old_object.as_ref());
         return Ok(request);
     }
     if !request.subresource.is_empty() {
@@ -331,8 +331,8 @@ mod tests {
     use crate::schema::Builtin;
     use crate::schema::resolver::SchemaSet;
 
-    /// The object of a request at a stage.
-    fn at(stage: Stage, request: &Value) -> Value {
+    /// Prepares the object of a request for a stage.
+    fn prepared_at(stage: Stage, request: &Value) -> Value {
         let request: Request = serde_json::from_value(request.clone()).unwrap();
         let builtin = Builtin::load().unwrap();
         let mapper = RestMapper::new(builtin.resources().to_vec());
@@ -342,11 +342,11 @@ mod tests {
     }
 
     #[test]
-    fn mutating_policies_see_what_is_not_made_for_storage() {
+    fn objects_mutation_stage_has_no_generated_metadata() {
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "web-", "uid": "mine"},
             "spec": {"containers": [{"name": "web", "image": "web:1"}]}});
         let request = json!({"object": pod});
-        let before = at(Stage::Mutation, &request);
+        let before = prepared_at(Stage::Mutation, &request);
         let metadata = &before["metadata"];
         assert_eq!(metadata["namespace"], "default");
         assert!(
@@ -358,7 +358,7 @@ mod tests {
             "IfNotPresent"
         );
         assert_eq!(before["spec"]["tolerations"].as_array().unwrap().len(), 2);
-        let stored = at(Stage::Validation, &request);
+        let stored = prepared_at(Stage::Validation, &request);
         assert!(
             stored["metadata"]["name"]
                 .as_str()
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_has_what_its_sender_leaves_out() {
+    fn objects_update_completes_metadata_and_status() {
         let config = |data: &str| {
             json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": {
                 "paused": data == "new", "selector": {"matchLabels": {"a": "b"}}, "template": {
@@ -380,10 +380,13 @@ mod tests {
         old["metadata"]["generation"] = json!(3);
         old["status"] = json!({"replicas": 2});
         let request = json!({"operation": "UPDATE", "object": config("new"), "oldObject": old});
-        let before = at(Stage::Mutation, &request);
+        let before = prepared_at(Stage::Mutation, &request);
         assert_eq!(before["metadata"]["uid"], "1-2");
         assert_eq!(before["metadata"]["generation"], 3);
         assert_eq!(before["status"]["replicas"], 2);
-        assert_eq!(at(Stage::Validation, &request)["metadata"]["generation"], 4);
+        assert_eq!(
+            prepared_at(Stage::Validation, &request)["metadata"]["generation"],
+            4
+        );
     }
 }

@@ -1,7 +1,7 @@
-//! Sample objects held against their schema: what the API server refuses before it asks a policy about it.
+//! Validates sample objects against their schemas: errors for which the API server rejects an object before it
+//! evaluates policies.
 //!
-//! Takes an object and the declared type of its kind, gives the fields that are not known, not of their type, or
-//! missing. It knows neither clusters nor files, and nothing of rules that bind several fields.
+//! Reports fields that are unknown, have the wrong type, or are missing. Rules about several fields are not checked.
 //!
 //! Source: `k8s.io/apimachinery` `pkg/runtime/serializer/json` (strict decoding), `k8s.io/apiextensions-apiserver`
 //! `pkg/apiserver/validation`.
@@ -18,16 +18,16 @@ use crate::schema::decl_type::{DeclKind, DeclType};
 use crate::schema::escape::{escape, unescape};
 use crate::schema::resolver::{Resolution, SchemaResolver};
 
-/// The most violations of one object that are told.
+/// The maximum number of reported violations of an object.
 const MAX_VIOLATIONS: usize = 10;
 
-/// Description of the violation that a required field is missing.
+/// The message about a missing required field.
 pub const REQUIRED: &str = "is required";
 
-/// The begin of the description of a field that the schema does not have.
+/// The prefix of the message about a field that the schema does not have.
 pub const UNKNOWN: &str = "unknown field";
 
-/// How deep objects are looked into.
+/// The maximum depth to which objects are validated.
 const MAX_DEPTH: usize = 128;
 
 /// The API groups of Kubernetes itself whose names have a dot, without `.k8s.io`.
@@ -56,8 +56,8 @@ const OWN_GROUPS: [&str; 19] = [
     "imagepolicy",
 ];
 
-/// Fields that the schemas of Kubernetes' own kinds require and that an object is valid without, beside those of
-/// booleans, which are false then.
+/// Fields that the schemas of built-in kinds require, but without which an object is valid. Absent booleans are valid
+/// too, and are false.
 const NOT_REQUIRED: [&str; 10] = [
     "rules",
     "podSelector",
@@ -71,10 +71,10 @@ const NOT_REQUIRED: [&str; 10] = [
     "revision",
 ];
 
-/// A field of metadata that former versions have.
+/// A metadata field of former versions of Kubernetes.
 const CLUSTER_NAME: Field = ("clusterName", Type::Text("string"));
 
-/// The faults of `object`, of the kind `gvk`, at the field `path`. Nothing is said of a kind without a schema.
+/// Returns the violations of `object`, of the kind `gvk`, at the field `path`. Returns none if the kind has no schema.
 #[must_use]
 pub fn violations(
     object: &Json,
@@ -100,8 +100,8 @@ pub fn violations(
     walk.found
 }
 
-/// The fields of `object`, of the kind `gvk`, that its schema does not have: the API server drops them, and a sender that
-/// asks for strict decoding, as kubectl does, is refused.
+/// Returns the fields of `object`, of the kind `gvk`, that its schema does not have. The API server prunes them, or
+/// rejects the request if the client requires strict decoding, as kubectl does.
 #[must_use]
 pub(super) fn unknown_fields(
     object: &Json,
@@ -114,7 +114,7 @@ pub(super) fn unknown_fields(
     found
 }
 
-/// The places of required fields that `object` lacks, by which it is one cut down, at most 1,000 of them.
+/// Returns the paths of required fields that `object` lacks, at most 1,000.
 #[must_use]
 pub fn missing(object: &Json, gvk: &Gvk, schemas: &dyn SchemaResolver) -> Vec<String> {
     let (Resolution::Found(type_), Json::Object(fields)) = (schemas.resolve(gvk), object) else {
@@ -156,12 +156,12 @@ impl Walk {
         }
     }
 
-    fn mismatch(&mut self, wanted: &str, value: &Json, path: &str) {
-        let found = type_name(value);
-        self.add(path, format!("must be of type {wanted}, and is {found}"));
+    fn mismatch(&mut self, expected: &str, value: &Json, path: &str) {
+        let actual = type_name(value);
+        self.add(path, format!("must be of type {expected}, but is {actual}"));
     }
 
-    /// An object with a kind and metadata of its own.
+    /// Validates an object with its own kind and metadata.
     fn resource(&mut self, fields: &Map<String, Json>, type_: &DeclType, path: &str, depth: usize) {
         for name in ["apiVersion", "kind"] {
             if let Some(value) = fields.get(name)
@@ -182,7 +182,7 @@ impl Walk {
         for (name, value) in fields {
             let path = format!("{path}.{name}");
             let fields = METADATA.iter().chain([&CLUSTER_NAME]);
-            let Some((_, type_)) = fields.clone().find(|(known, _)| known == name) else {
+            let Some((_, type_)) = fields.clone().find(|(field, _)| field == name) else {
                 self.unknown(name, fields.map(|(name, _)| *name), &path);
                 continue;
             };
@@ -209,20 +209,20 @@ impl Walk {
                     }
                 }
                 (type_, other) => {
-                    let wanted = match type_ {
+                    let expected = match type_ {
                         Type::Text(_) | Type::Time => "string",
                         Type::Int => "integer",
                         Type::Bool => "boolean",
                         Type::Texts | Type::Raw => "object",
                         Type::List | Type::Structs(..) => "array",
                     };
-                    self.mismatch(wanted, other, &path);
+                    self.mismatch(expected, other, &path);
                 }
             }
         }
     }
 
-    /// The fields of an object; one with a kind of its own has those of such objects too.
+    /// Validates the fields of an object. `apiVersion`, `kind` and `metadata` are skipped if it has its own kind.
     fn fields(
         &mut self,
         fields: &Map<String, Json>,
@@ -241,7 +241,7 @@ impl Walk {
             let escaped = escape(name);
             match escaped.as_ref().and_then(|name| type_.declared_field(name)) {
                 Some(field) => {
-                    // The status of an object is not what a client sends.
+                    // Clients do not send the status of an object, so that it may be incomplete.
                     let is_whole = self.is_whole;
                     self.is_whole &= !(is_resource && name == "status");
                     self.value(value, &field.type_, &path, depth + 1);
@@ -266,15 +266,15 @@ impl Walk {
             let Some(name) = unescape(&field.name) else {
                 continue;
             };
-            let is_there = fields.get(&*name).is_some_and(|value| !value.is_null());
-            let is_of_resource =
+            let is_present = fields.get(&*name).is_some_and(|value| !value.is_null());
+            let is_resource_field =
                 is_resource && ["apiVersion", "kind", "metadata", "status"].contains(&&*name);
             let is_zero = self.is_own
                 && (matches!(field.type_.kind, DeclKind::Bool) || NOT_REQUIRED.contains(&&*name));
-            // The defaults in the schemas of Kubernetes' own kinds are those of Go, and nothing is filled in.
+            // The defaults in the schemas of built-in kinds are Go's zero values, and are not applied.
             let has_default = !self.is_own && (field.has_default || field.type_.has_default);
-            let is_filled_in = has_default || field.type_.nullable;
-            if field.required && !is_there && !is_filled_in && !is_of_resource && !is_zero {
+            let is_optional = has_default || field.type_.nullable;
+            if field.required && !is_present && !is_optional && !is_resource_field && !is_zero {
                 self.add(&format!("{path}.{name}"), REQUIRED.to_owned());
             }
         }
@@ -301,7 +301,7 @@ impl Walk {
                 if !text.is_empty() && !allowed.is_empty() && !allowed.contains(value) {
                     let allowed: Vec<String> = allowed.iter().map(Json::to_string).collect();
                     let allowed = allowed.join(", ");
-                    self.add(path, format!("is {text:?}, and must be one of {allowed}"));
+                    self.add(path, format!("is {text:?}, but must be one of {allowed}"));
                 }
             }
             (DeclKind::Bytes, Json::String(text)) => {
@@ -325,20 +325,19 @@ impl Walk {
             (DeclKind::Object(_), Json::Object(fields)) => {
                 self.fields(fields, type_, path, (depth, false));
             }
-            (kind, value) => self.mismatch(wanted(kind), value, path),
+            (kind, value) => self.mismatch(expected_type(kind), value, path),
         }
     }
 
-    fn unknown<'a>(&mut self, name: &str, known: impl Iterator<Item = &'a str>, path: &str) {
+    fn unknown<'a>(&mut self, name: &str, mut names: impl Iterator<Item = &'a str>, path: &str) {
         let folded = name.to_lowercase();
-        let mut known = known;
-        let meant = known.find(|known| is_near(&folded, &known.to_lowercase()));
-        let advice = meant.map(|meant| format!(", did you mean `{meant}`?"));
-        self.add(path, format!("{UNKNOWN}{}", advice.unwrap_or_default()));
+        let similar = names.find(|other| is_near(&folded, &other.to_lowercase()));
+        let hint = similar.map(|similar| format!(", did you mean `{similar}`?"));
+        self.add(path, format!("{UNKNOWN}{}", hint.unwrap_or_default()));
     }
 }
 
-fn wanted(kind: &DeclKind) -> &'static str {
+fn expected_type(kind: &DeclKind) -> &'static str {
     match kind {
         DeclKind::Bool => "boolean",
         DeclKind::Int => "integer",

@@ -1,7 +1,7 @@
-//! The evaluator's test of itself: a policy, requests, and what an API server decides about them.
+//! The self-test of the evaluator: a policy, requests, and the decisions of an API server.
 //!
-//! The controller runs it once at its start, and `/readyz` tells a failure: a build whose engine is broken
-//! never becomes ready.
+//! The controller runs it once when it starts, and `/readyz` reports a failure: a build with a broken engine never
+//! becomes ready.
 
 use std::collections::BTreeMap;
 use std::panic::{self, AssertUnwindSafe};
@@ -18,19 +18,19 @@ use crate::schema::resolver::SchemaSet;
 use crate::schema::rest_mapper::ApiResource;
 use crate::schema::{Gvk, Gvr, RestMapper};
 
-/// Cost of each case of the vector, in its order, as upstream's evaluator counts.
+/// The cost of each case, as upstream's evaluator counts it.
 const COSTS: [i64; 6] = [151, 6, 350_156, 350_156, 202, 151];
 
-/// Runs the vector.
+/// Runs the self-test.
 ///
 /// # Errors
-/// What is wrong with this build, in a sentence.
+/// Returns an error that describes the first failure.
 pub fn run() -> Result<(), String> {
     panic::catch_unwind(|| check(&probe(), &COSTS))
         .unwrap_or_else(|_| Err("the evaluator panicked on its self-test".to_owned()))
 }
 
-/// Checks that the policy decides about the cases of `probe` as they expect, at these costs.
+/// Checks that the cases of `probe` pass, with these costs.
 fn check(probe: &Value, costs: &[i64]) -> Result<(), String> {
     let results = results(probe)?;
     for result in &results {
@@ -40,13 +40,13 @@ fn check(probe: &Value, costs: &[i64]) -> Result<(), String> {
             return Err(format!("self-test, {:?}: {difference}", status.name));
         }
     }
-    let found: Vec<i64> = results
+    let actual: Vec<i64> = results
         .iter()
         .filter_map(|result| result.status.cost_used)
         .collect();
-    if found != costs {
+    if actual != costs {
         return Err(format!(
-            "self-test: expected the costs {costs:?}, got {found:?}"
+            "self-test: expected the costs {costs:?}, got {actual:?}"
         ));
     }
     Ok(())
@@ -71,9 +71,9 @@ fn results(probe: &Value) -> Result<Vec<CaseResult>, String> {
         bindings: Ok(&[]),
         params: Ok(&none),
         namespaces: &namespaces,
-        authorizer: Err("the self-test asks nobody".to_owned()),
+        authorizer: Err("the self-test has no authorizer".to_owned()),
         mapper: &mapper,
-        // The objects are cut down to what the policy reads.
+        // The objects contain only fields that the policy reads, so that they are not validated.
         schemas: &SchemaSet::default(),
         refusal: None,
         kind: SubjectKind::ValidatingAdmissionPolicy,
@@ -102,8 +102,8 @@ fn namespace() -> Value {
     })
 }
 
-/// A policy that uses a bit of everything: match constraints and conditions, params, variables, the
-/// namespace, the authorizer, macros, regular expressions, quantities, messages and audit annotations.
+/// Returns a policy that uses most features: match constraints and conditions, params, variables, the namespace, the
+/// authorizer, macros, regular expressions, quantities, messages and audit annotations.
 fn sample_policy() -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -176,7 +176,7 @@ fn deployment(replicas: i64, image: &str, limits: &Value) -> Value {
     })
 }
 
-/// Requests that pass, that each validation denies, that an error denies, and that do not match.
+/// Returns requests that are allowed, that each validation denies, that an error denies, and that do not match.
 fn probe() -> Value {
     const IMAGE: &str = "example.com/web:1.0";
     let user = json!({"username": "ann"});
@@ -198,7 +198,7 @@ fn probe() -> Value {
         }],
         "cases": [
             {
-                "name": "a sound request passes",
+                "name": "a valid request is allowed",
                 "request": {"object": sound, "userInfo": user},
                 "expect": {
                     "decision": "Allow",
@@ -208,7 +208,7 @@ fn probe() -> Value {
                 },
             },
             {
-                "name": "a request of the system is passed over",
+                "name": "a request of a system user does not match",
                 "request": {"object": sound, "userInfo": {"username": "system:admin"}},
                 "expect": {"decision": "Allow", "applies": false},
             },
@@ -227,7 +227,7 @@ fn probe() -> Value {
                 },
             },
             {
-                "name": "whoever may scale may have more",
+                "name": "a user with permission to scale is allowed more replicas",
                 "request": {
                     "object": deployment(6, IMAGE, &json!({"memory": "512Mi"})),
                     "authorizer": [{"verb": "update", "subResource": "scale", "decision": "Allow"}],
@@ -261,12 +261,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_build_passes() {
+    fn run_passes() {
         assert_eq!(run(), Ok(()));
     }
 
     #[test]
-    fn what_is_decided_otherwise_is_told() {
+    fn check_reports_different_decision() {
         let mut wrong = probe();
         wrong["cases"][2]["expect"]["message"] = "at most 4 replicas in shop".into();
         assert_eq!(

@@ -1,5 +1,5 @@
-//! Targets of probes that are about something else than a ValidatingAdmissionPolicy: their kinds, and which fields and
-//! expectations of a probe go with which of them.
+//! Targets of probes other than ValidatingAdmissionPolicies: their kinds, and the fields and expectations that are
+//! allowed for each kind.
 //!
 //! A target has one of the kinds of [`SubjectKind::opt_in`].
 
@@ -10,8 +10,8 @@ use super::validation::Violation;
 use crate::policy::nearest::nearest;
 use crate::policy::subject::SubjectKind;
 
-/// Fields that say something of policies alone.
-const OF_POLICIES: [&str; 6] = [
+/// Fields that are allowed for policies only.
+const POLICY_FIELDS: [&str; 6] = [
     "policyName",
     "policyNames",
     "params",
@@ -27,72 +27,72 @@ pub(super) fn kinds() -> Vec<&'static str> {
     kinds
 }
 
-/// Returns the kind of a target. `None` for kinds that a target must not have.
+/// Returns the kind of a target, or `None` if the kind is not allowed.
 #[must_use]
 pub fn kind_of(target: &Target) -> Option<SubjectKind> {
     SubjectKind::opt_in().find(|kind| kind.as_str() == target.kind)
 }
 
-/// The faults of a probe with this target whose spec has the fields of which `has` is true.
+/// Returns the errors of a probe with this target. `has` returns true for the fields of its spec.
 #[must_use]
-pub fn faults(target: &Target, has: impl Fn(&str) -> bool) -> Vec<Violation> {
+pub fn violations(target: &Target, has: impl Fn(&str) -> bool) -> Vec<Violation> {
     let violation = |field: &str, message: String| Violation {
         field_ref: format!("spec.{field}"),
         message,
     };
     let Some(kind) = kind_of(target) else {
         let message = if target.kind == "ValidatingAdmissionPolicy" {
-            "is for other kinds; write `policyName` for a ValidatingAdmissionPolicy".to_owned()
+            "must be another kind; use `policyName` for a ValidatingAdmissionPolicy".to_owned()
         } else {
             let kinds = kinds();
-            let known = kinds.iter().copied().chain(["ValidatingAdmissionPolicy"]);
-            let meant = match nearest(&target.kind, known) {
+            let candidates = kinds.iter().copied().chain(["ValidatingAdmissionPolicy"]);
+            let hint = match nearest(&target.kind, candidates) {
                 Some("ValidatingAdmissionPolicy") => {
-                    "; write `policyName` for a ValidatingAdmissionPolicy".to_owned()
+                    "; use `policyName` for a ValidatingAdmissionPolicy".to_owned()
                 }
-                Some(meant) => format!("; did you mean `{meant}`?"),
+                Some(kind) => format!("; did you mean `{kind}`?"),
                 None => String::new(),
             };
             let kinds = kinds.join(", ");
-            format!("is `{}`, and must be one of {kinds}{meant}", target.kind)
+            format!("is `{}`, but must be one of {kinds}{hint}", target.kind)
         };
         return vec![violation("target.kind", message)];
     };
-    let (fields, what) = match kind {
+    let (fields, restriction) = match kind {
         SubjectKind::ValidatingWebhookConfiguration | SubjectKind::MutatingWebhookConfiguration => {
-            (OF_POLICIES.as_slice(), "policies, and not for a webhook")
+            (POLICY_FIELDS.as_slice(), "policies, not for webhooks")
         }
         SubjectKind::CustomResourceDefinition => (
-            OF_POLICIES.as_slice(),
-            "policies, and not for a CustomResourceDefinition",
+            POLICY_FIELDS.as_slice(),
+            "policies, not for CustomResourceDefinitions",
         ),
         SubjectKind::ValidatingAdmissionPolicy | SubjectKind::MutatingAdmissionPolicy => (
             &["policyName", "policyNames"][..],
-            "validating policies, and not for a target",
+            "ValidatingAdmissionPolicies, not together with a target",
         ),
     };
     let fields = fields.iter().filter(|field| has(field));
     fields
-        .map(|field| violation(field, format!("is for {what}")))
+        .map(|field| violation(field, format!("is allowed for {restriction}")))
         .collect()
 }
 
-/// The source of bindings of a target that has none; `None` where the probe says it.
+/// Returns the source of bindings for kinds without bindings, or `None` if the probe determines it.
 #[must_use]
 pub fn implied_bindings(kind: SubjectKind) -> Option<BindingSource> {
     kind.is_webhooks().then_some(BindingSource::Implied)
 }
 
-/// The expectations of a probe that cannot be held against its target.
+/// Returns the expectations of a probe that are not allowed for its target.
 #[must_use]
-pub fn unfit(spec: &PolicyProbeSpec, target: &Target) -> Vec<Violation> {
+pub fn disallowed_expectations(spec: &PolicyProbeSpec, target: &Target) -> Vec<Violation> {
     let (allowed, message): (&[&str], &str) = match kind_of(target) {
         None | Some(SubjectKind::ValidatingAdmissionPolicy) => return Vec::new(),
         Some(
             SubjectKind::ValidatingWebhookConfiguration | SubjectKind::MutatingWebhookConfiguration,
         ) => (
             &["applies", "error"],
-            "the answer of a webhook is not known here: expect `applies`, whether it is called, or `error`",
+            "the response of a webhook is unknown: expect `applies` (true if the webhook is called) or `error`",
         ),
         Some(SubjectKind::CustomResourceDefinition) => (
             &[
@@ -105,11 +105,11 @@ pub fn unfit(spec: &PolicyProbeSpec, target: &Target) -> Vec<Violation> {
                 "field",
                 "errors",
             ],
-            "is for policies: of a custom resource expect `decision`, and with Deny `field`, `message`, `reason` or `errors`",
+            "is for policies: for a custom resource expect `decision`, and with Deny `field`, `message`, `reason` or `errors`",
         ),
         Some(SubjectKind::MutatingAdmissionPolicy) => (
             &["applies", "error", "object", "patch", "unchanged"],
-            "a mutating policy validates nothing: expect `object`, `patch`, `unchanged`, `applies` or `error`",
+            "a mutating policy has no validations: expect `object`, `patch`, `unchanged`, `applies` or `error`",
         ),
     };
     let mut found = Vec::new();

@@ -1,10 +1,10 @@
-//! Objects of kinds whose defaults are not known: a policy is decided about one where what it reads is not the API
-//! server's to set, and is not decided otherwise.
+//! Objects of kinds whose defaults are unknown: a policy is only evaluated for such an object if it does not read a
+//! field that the API server may set.
 //!
-//! The one rule of `kubectl vap test`, `eval`, `audit`, `diff` and the controller. What the API server may do to an
-//! object of such a kind, as to all whose defaults are known: it fills in what is absent or has no value (`""`, `0`,
-//! `false`, an empty list or map), drops such a value, writes numbers, times and bytes in its own form, and owns `status`
-//! and `metadata.generation`. A value beyond that stays as it is sent.
+//! `kubectl vap test`, `eval`, `audit`, `diff` and the controller share this rule. As for kinds with known defaults,
+//! the API server may set a field that is absent or has an empty value (`""`, `0`, `false`, an empty list or map),
+//! remove such a value, reformat numbers, times and bytes, and set `status` and `metadata.generation`. Other values are
+//! unchanged.
 
 use serde_json::Value;
 
@@ -14,23 +14,24 @@ use crate::policy::admission::Admission;
 use crate::policy::reads::fields::{AccessKind, FieldRead, Step};
 use crate::schema::Gvk;
 
-/// A request whose objects lack the defaults of their kind, as these are not known.
+/// The fields of a request's objects that may differ from those in the API server, because defaults are unknown.
 #[derive(Clone, Debug)]
 pub(crate) struct Undefaulted {
     why: String,
-    /// True if the object has been read from a cluster, and has its defaults.
+    /// True if the object was read from a cluster, so that it has its defaults.
     is_stored: bool,
-    /// The same of the old object, of which nothing is set anew.
+    /// True if the old object was read from a cluster. The API server sets no field of it.
     is_old_stored: bool,
-    /// The only fields that are not known of the object and the old one; `None` where all are that the kind may have.
+    /// The paths of the unknown fields of the object and of the old object. `None` if any field may be unknown.
     open: Option<[Vec<Vec<Step>>; 2]>,
 }
 
 impl Undefaulted {
-    /// A request as it is written; `why` says what is not known.
+    /// Creates the rule for a request as it is written. `why` is the reason why the defaults are unknown.
     pub(super) fn new(request: &Request, why: String) -> Self {
         let is_stored = |object: &Option<Value>| {
-            let uid = object.as_ref().and_then(|it| it.pointer("/metadata/uid"));
+            let object = object.as_ref();
+            let uid = object.and_then(|object| object.pointer("/metadata/uid"));
             uid.is_some_and(Value::is_string)
         };
         Self {
@@ -41,8 +42,8 @@ impl Undefaulted {
         }
     }
 
-    /// A request as it is written, of which `prepared` is the same with defaults; nothing where these are all that the API
-    /// server sets of objects of the kind `gvk`.
+    /// Creates the rule for a request whose defaults are known, but not the fields that the API server sets from state
+    /// of the cluster. `prepared` is the request with defaults. Returns `None` if it has no such fields.
     pub(super) fn allocated(written: &Request, prepared: &Request, gvk: &Gvk) -> Option<Self> {
         let whole = Self::new(written, allocated::why(gvk).to_owned());
         let open = |object: &Option<Value>, is_stored: bool| {
@@ -60,10 +61,10 @@ impl Undefaulted {
         })
     }
 
-    /// Reports whether defaults matter for what `policy`, which matches the request, decides about it.
+    /// Checks that `policy`, which matches the request, reads no field that the API server may set.
     ///
     /// # Errors
-    /// Which field it reads that the API server may set.
+    /// Returns an error with the first such field.
     pub(crate) fn decides(&self, policy: &Admission, request: &Request) -> Result<(), String> {
         let is_open = |read: &&FieldRead| {
             if let Some([new, old]) = &self.open {
@@ -78,7 +79,7 @@ impl Undefaulted {
             let is_stored = if read.is_old {
                 self.is_old_stored
             } else {
-                self.is_stored && !is_set_anew(read)
+                self.is_stored && !is_always_set(read)
             };
             (object.as_ref()).is_some_and(|object| !is_stored && !is_settled(object, read))
         };
@@ -92,8 +93,8 @@ impl Undefaulted {
     }
 }
 
-/// Reports whether the API server sets the field whatever a client sends.
-fn is_set_anew(read: &FieldRead) -> bool {
+/// Returns true if the API server sets the field regardless of the value that a client sends.
+fn is_always_set(read: &FieldRead) -> bool {
     let name = |step: Option<&Step>| match step {
         Some(Step::Field(name)) => Some(name.clone()),
         _ => None,
@@ -108,7 +109,7 @@ fn is_set_anew(read: &FieldRead) -> bool {
     }
 }
 
-/// Reports whether what is looked at is the same for the API server's object as for `object`.
+/// Returns true if the result of `read` is the same for `object` and for the API server's object.
 fn is_settled(object: &Value, read: &FieldRead) -> bool {
     let fields = read.path.iter().map(|step| match step {
         Step::Field(name) => Some(name.as_str()),
@@ -116,7 +117,7 @@ fn is_settled(object: &Value, read: &FieldRead) -> bool {
     });
     let fields: Vec<Option<&str>> = fields.collect();
     match fields.as_slice() {
-        // That there is an object is a matter of the operation.
+        // The operation determines whether there is an object.
         [] | [Some("metadata")] => read.access == AccessKind::Presence,
         [Some("apiVersion" | "kind")] => true,
         [Some("metadata"), Some("generation"), ..] | [Some("status"), ..] => false,
@@ -128,7 +129,7 @@ fn is_settled(object: &Value, read: &FieldRead) -> bool {
     }
 }
 
-/// Reports whether all values at the path are given, as far as they are looked at.
+/// Returns true if all values at the path are present and the API server does not change them, as far as they are read.
 fn is_given(value: &Value, path: &[Step], access: AccessKind) -> bool {
     match path.split_first() {
         Some((Step::Field(name), rest)) => {
@@ -142,14 +143,14 @@ fn is_given(value: &Value, path: &[Step], access: AccessKind) -> bool {
             AccessKind::Presence => !is_empty(value),
             AccessKind::Elements => match value {
                 Value::Array(items) => !items.is_empty(),
-                other => is_kept(other),
+                other => is_unchanged(other),
             },
-            AccessKind::Whole => is_kept(value),
+            AccessKind::Whole => is_unchanged(value),
         },
     }
 }
 
-/// Reports whether a value is one that the API server may take for none.
+/// Returns true if the API server may treat the value as absent.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -161,8 +162,8 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Reports whether a value stays as it is, with all that is in it.
-fn is_kept(value: &Value) -> bool {
+/// Returns true if the API server changes neither the value nor a value in it.
+fn is_unchanged(value: &Value) -> bool {
     match value {
         Value::Null | Value::Object(_) => false,
         Value::Bool(value) => *value,
@@ -170,19 +171,20 @@ fn is_kept(value: &Value) -> bool {
             let is_whole = number.is_i64() || number.is_u64();
             is_whole && !is_empty(value)
         }
-        Value::String(text) => !text.is_empty() && !has_other_form(text),
-        Value::Array(items) => !items.is_empty() && items.iter().all(is_kept),
+        Value::String(text) => !text.is_empty() && !may_be_reformatted(text),
+        Value::Array(items) => !items.is_empty() && items.iter().all(is_unchanged),
     }
 }
 
-/// Reports whether a text may be a quantity, a duration, a time, or bytes, which have a form of their own.
-fn has_other_form(text: &str) -> bool {
+/// Returns true if a text may be a quantity, a duration, a time or bytes, which the API server writes in canonical
+/// form.
+fn may_be_reformatted(text: &str) -> bool {
     let first = text.bytes().next().unwrap_or_default();
     let may_be_number = first.is_ascii_digit() || matches!(first, b'+' | b'-' | b'.');
-    let is_of_bytes = |byte: u8| {
+    let is_base64 = |byte: u8| {
         byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'\r' | b'\n')
     };
-    may_be_number || (text.contains(['\r', '\n']) && text.bytes().all(is_of_bytes))
+    may_be_number || (text.contains(['\r', '\n']) && text.bytes().all(is_base64))
 }
 
 #[cfg(test)]
@@ -210,18 +212,18 @@ mod tests {
             object["metadata"]["uid"] = json!("1-2");
         }
         let request: Request = serde_json::from_value(json!({"object": object})).unwrap();
-        let undefaulted = Undefaulted::new(&request, "not known".to_owned());
-        let found = undefaulted.decides(&admission, &request);
+        let undefaulted = Undefaulted::new(&request, "unknown".to_owned());
+        let result = undefaulted.decides(&admission, &request);
         let expected = expected.map_or(Ok(()), |field| {
             Err(format!(
-                "the policy reads `{field}`, which the API server may set: not known"
+                "the policy reads `{field}`, which the API server may set: unknown"
             ))
         });
-        assert_eq!(found, expected, "{validation}");
+        assert_eq!(result, expected, "{validation}");
     }
 
     #[test]
-    fn what_the_api_server_may_set_is_not_decided_on() {
+    fn decides_rejects_fields_that_api_server_may_set() {
         check("object.spec.group == 'c' && oldObject == null", None);
         check("object.spec.list.all(x, x.name != '')", None);
         check(
@@ -265,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_of_a_cluster_has_its_defaults() {
+    fn decides_accepts_fields_of_stored_objects() {
         check_stored("has(object.spec.other)", None, true);
         check_stored("object.spec.all(k, k != 'x')", None, true);
         check_stored("has(object.status)", Some("object.status"), true);

@@ -1,7 +1,6 @@
-//! A probe out of a file held against the rules of its CRD: what the API server refuses, `kubectl vap
-//! test` refuses.
+//! Validates probes in files against their CRD, so that `kubectl vap test` rejects what the API server rejects.
 //!
-//! The rules are read from the CRD itself, expressions included, so that there is one list of them.
+//! The schema and its validation rules are those of the CRD itself.
 //!
 //! Source: `k8s.io/apiextensions-apiserver` `pkg/apiserver/validation`, `pkg/apiserver/schema/objectmeta/
 //! validation.go` (`validateEmbeddedResource`), `pkg/apiserver/schema/defaulting/prune.go`.
@@ -29,13 +28,13 @@ use crate::policy::nearest::nearest;
 /// The apiVersion of probes.
 pub const API_VERSION: &str = "vap-status.dev/v1alpha1";
 
-/// The most violations of one probe that are told.
+/// The maximum number of reported violations of a probe.
 const MAX_VIOLATIONS: usize = 20;
 
-/// Top-level fields of a probe; those beside its spec belong to the API server or to the controller.
+/// Top-level fields of a probe. `metadata` and `status` are set by the API server and the controller.
 const ROOT_FIELDS: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
 
-/// Fields that a probe in a file may have more.
+/// Additional fields that are allowed in files.
 const FILE_FIELDS: [&str; 8] = [
     "policyNames",
     "objectFrom",
@@ -47,16 +46,16 @@ const FILE_FIELDS: [&str; 8] = [
     "rows",
 ];
 
-/// Something that the API server refuses.
+/// An error for which the API server rejects a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The field, `spec.cases[0].request`.
     pub field_ref: String,
-    /// Description of the violation.
+    /// The description of the violation.
     pub message: String,
 }
 
-/// The rules of the CRD, ready for any number of probes.
+/// The schema and the compiled rules of the CRD.
 pub struct Validator {
     schema: Json,
     rules: BTreeMap<String, Program>,
@@ -71,10 +70,10 @@ impl fmt::Debug for Validator {
 }
 
 impl Validator {
-    /// Reads the rules of the CRD.
+    /// Compiles the rules of the CRD.
     ///
     /// # Errors
-    /// If an expression of the CRD is wrong, that is, never in a build that has passed its tests.
+    /// Returns an error if an expression of the CRD does not compile. Tests ensure that it does.
     pub fn new() -> Result<Self, String> {
         let version = crd().spec.versions.into_iter().next();
         let schema = version.and_then(|version| version.schema?.open_api_v3_schema);
@@ -86,15 +85,15 @@ impl Validator {
         Ok(Self { schema, rules })
     }
 
-    /// The spec of a probe, or everything that is wrong with it.
+    /// Validates a probe and parses its spec.
     ///
     /// # Errors
-    /// What the API server would refuse, in the order of the schema.
+    /// Returns the errors for which the API server would reject the probe, in the order of the schema.
     pub fn read(&self, probe: &Json) -> Result<PolicyProbeSpec, Vec<Violation>> {
-        let mut found = Found::default();
+        let mut found = Violations::default();
         let version = probe.get("apiVersion").and_then(Json::as_str);
         if version != Some(API_VERSION) {
-            found.add("apiVersion", format!("write `{API_VERSION}`"));
+            found.add("apiVersion", format!("must be `{API_VERSION}`"));
         }
         let name = probe.pointer("/metadata/name").and_then(Json::as_str);
         if name.is_none_or(str::is_empty) {
@@ -117,25 +116,25 @@ impl Validator {
         if !found.0.is_empty() {
             return Err(found.0);
         }
-        // What the schema leaves open: the specs of inline bindings, for one.
+        // Parsing finds errors that the schema allows, for example in the specs of inline bindings.
         serde_json::from_value(spec).map_err(|error| {
             vec![Violation {
                 field_ref: "spec".to_owned(),
-                message: format!("cannot be read: {error}"),
+                message: format!("cannot be parsed: {error}"),
             }]
         })
     }
 
-    /// Holds `value` against its schema, which is ours and nests in bounds.
-    fn walk(&self, value: &Json, schema: &Json, path: &str, found: &mut Found) {
+    /// Validates `value` against its schema. The nesting is limited, since the schema is that of the CRD.
+    fn walk(&self, value: &Json, schema: &Json, path: &str, found: &mut Violations) {
         let n_before = found.0.len();
         if value.is_null() && flag(schema, "nullable") {
             return;
         }
-        if let Some(wanted) = schema.get("type").and_then(Json::as_str)
-            && !is_of_type(value, wanted)
+        if let Some(expected) = schema.get("type").and_then(Json::as_str)
+            && !is_of_type(value, expected)
         {
-            let message = format!("must be of type {wanted}, and is {}", type_name(value));
+            let message = format!("must be of type {expected}, but is {}", type_name(value));
             found.add(path, message);
             return;
         }
@@ -157,7 +156,13 @@ impl Validator {
         }
     }
 
-    fn object(&self, fields: &Map<String, Json>, schema: &Json, path: &str, found: &mut Found) {
+    fn object(
+        &self,
+        fields: &Map<String, Json>,
+        schema: &Json,
+        path: &str,
+        found: &mut Violations,
+    ) {
         if flag(schema, "x-kubernetes-embedded-resource") {
             embedded(fields, path, found);
         }
@@ -171,24 +176,24 @@ impl Validator {
         let additional = schema
             .get("additionalProperties")
             .filter(|of| of.is_object());
-        let keeps_unknown = flag(schema, "x-kubernetes-preserve-unknown-fields");
+        let preserves_unknown = flag(schema, "x-kubernetes-preserve-unknown-fields");
         for (name, field) in fields {
             let path = joined(path, name);
-            let known = properties.and_then(|properties| properties.get(name));
-            match known.or(additional) {
+            let declared = properties.and_then(|properties| properties.get(name));
+            match declared.or(additional) {
                 Some(schema) => self.walk(field, schema, &path, found),
-                None if keeps_unknown => {}
+                None if preserves_unknown => {}
                 None => {
-                    let known = properties.into_iter().flat_map(Map::keys);
-                    let known = known.map(String::as_str).chain(FILE_FIELDS);
-                    found.add(&path, unknown(name, known));
+                    let names = properties.into_iter().flat_map(Map::keys);
+                    let names = names.map(String::as_str).chain(FILE_FIELDS);
+                    found.add(&path, unknown(name, names));
                 }
             }
         }
     }
 
-    /// The expressions of a schema, for a value that has its shape.
-    fn rules(&self, value: &Json, schema: &Json, path: &str, found: &mut Found) {
+    /// Evaluates the rules of a schema for a value that matches the rest of the schema.
+    fn rules(&self, value: &Json, schema: &Json, path: &str, found: &mut Violations) {
         let self_ = SelfVariable {
             json: value,
             whole: OnceLock::new(),
@@ -211,17 +216,17 @@ impl Validator {
     }
 }
 
-/// The message about a field that is not known, where `known` are those that are.
+/// Returns the message about an unknown field. `names` are the names of the allowed fields.
 #[must_use]
-pub fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
-    match nearest(name, known) {
-        Some(meant) => format!("unknown field, did you mean `{meant}`?"),
+pub fn unknown<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
+    match nearest(name, names) {
+        Some(similar) => format!("unknown field, did you mean `{similar}`?"),
         None => "unknown field".to_owned(),
     }
 }
 
-/// The variable `self`, of which only those parts become values that a rule asks for: cases hold large objects, and
-/// most rules ask whether a field is there.
+/// The variable `self`. Only the parts that a rule reads are converted to values, since cases contain large objects and
+/// most rules only test whether a field is present.
 struct SelfVariable<'a> {
     json: &'a Json,
     whole: OnceLock<Value>,
@@ -246,18 +251,18 @@ impl Activation for SelfVariable<'_> {
         }
         match json {
             _ if is_test => Some(Part::Value(keys.len(), Cow::Owned(Value::Bool(true)))),
-            // Of the whole, which is made once.
+            // Resolved from the whole value, which is converted once.
             Json::Array(_) | Json::Object(_) => None,
             scalar => Some(Part::Value(keys.len(), Cow::Owned(Value::from(scalar)))),
         }
     }
 }
 
-/// Violations found, up to the limit.
+/// Violations, up to the limit.
 #[derive(Default)]
-struct Found(Vec<Violation>);
+struct Violations(Vec<Violation>);
 
-impl Found {
+impl Violations {
     fn add(&mut self, field_ref: &str, message: String) {
         if self.0.len() < MAX_VIOLATIONS {
             self.0.push(Violation {
@@ -268,7 +273,7 @@ impl Found {
     }
 }
 
-/// Plans the expressions of a schema and of all below it.
+/// Compiles the rules of a schema and of all nested schemas.
 fn plan_rules(schema: &Json, rules: &mut BTreeMap<String, Program>) -> Result<(), String> {
     for rule in rules_of(schema) {
         let text = rule.get("rule").and_then(Json::as_str).unwrap_or_default();
@@ -317,7 +322,7 @@ fn joined(path: &str, name: &str) -> String {
     format!("{path}.{name}")
 }
 
-/// Drops fields that are null and may not be, as the API server does.
+/// Removes null fields that are not nullable, as the API server does.
 fn prune_nulls(value: &mut Json, schema: &Json) {
     match value {
         Json::Object(fields) => {
@@ -346,7 +351,7 @@ fn prune_nulls(value: &mut Json, schema: &Json) {
     }
 }
 
-/// The name that OpenAPI has for the type of a value.
+/// Returns the OpenAPI name of the type of a value.
 pub(super) fn type_name(value: &Json) -> &'static str {
     match value {
         Json::Null => "null",
@@ -359,18 +364,18 @@ pub(super) fn type_name(value: &Json) -> &'static str {
     }
 }
 
-fn is_of_type(value: &Json, wanted: &str) -> bool {
-    let found = type_name(value);
-    found == wanted || (found == "integer" && wanted == "number")
+fn is_of_type(value: &Json, expected: &str) -> bool {
+    let actual = type_name(value);
+    actual == expected || (actual == "integer" && expected == "number")
 }
 
-fn string(text: &str, schema: &Json, path: &str, found: &mut Found) {
+fn string(text: &str, schema: &Json, path: &str, found: &mut Violations) {
     let length = text.chars().count();
     if bound(schema, "minLength").is_some_and(|least| length < least) {
         found.add(path, "must not be empty".to_owned());
     }
     if let Some(most) = bound(schema, "maxLength").filter(|most| length > *most) {
-        let message = format!("has {length} characters, and {most} are the limit");
+        let message = format!("has {length} characters, but the limit is {most}");
         found.add(path, message);
     }
     let allowed = schema.get("enum").and_then(Json::as_array);
@@ -379,26 +384,26 @@ fn string(text: &str, schema: &Json, path: &str, found: &mut Found) {
     {
         let texts = allowed.iter().filter_map(Json::as_str);
         let texts: Vec<String> = texts.map(|text| format!("`{text}`")).collect();
-        let meant = nearest(text, allowed.iter().filter_map(Json::as_str));
-        let meant = meant.map(|meant| format!("; did you mean `{meant}`?"));
+        let similar = nearest(text, allowed.iter().filter_map(Json::as_str));
+        let hint = similar.map(|similar| format!("; did you mean `{similar}`?"));
         found.add(
             path,
             format!(
-                "is `{text}`, and must be one of {}{}",
+                "is `{text}`, but must be one of {}{}",
                 texts.join(", "),
-                meant.unwrap_or_default()
+                hint.unwrap_or_default()
             ),
         );
     }
 }
 
-fn list(items: &[Json], schema: &Json, path: &str, found: &mut Found) {
+fn list(items: &[Json], schema: &Json, path: &str, found: &mut Violations) {
     let n = items.len();
     if bound(schema, "minItems").is_some_and(|least| n < least) {
         found.add(path, "must not be empty".to_owned());
     }
     if let Some(most) = bound(schema, "maxItems").filter(|most| n > *most) {
-        found.add(path, format!("has {n} items, and {most} are the limit"));
+        found.add(path, format!("has {n} items, but the limit is {most}"));
     }
     let keys = schema
         .get("x-kubernetes-list-map-keys")
@@ -429,8 +434,8 @@ fn list(items: &[Json], schema: &Json, path: &str, found: &mut Found) {
     }
 }
 
-/// Checks the fields that the API server requires of an object embedded in another.
-fn embedded(fields: &Map<String, Json>, path: &str, found: &mut Found) {
+/// Validates the fields that the API server requires in an embedded object.
+fn embedded(fields: &Map<String, Json>, path: &str, found: &mut Violations) {
     for name in ["apiVersion", "kind"] {
         let path = joined(path, name);
         match fields.get(name) {
@@ -484,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn the_expressions_of_the_crd_are_followed() {
+    fn validator_evaluates_rules_of_crd() {
         let pod = json!({"apiVersion": "v1", "kind": "Pod"});
         let allow = json!({"decision": "Allow"});
         check(&case(&json!({"object": pod}), &allow), &[]);
@@ -498,13 +503,13 @@ mod tests {
                 &json!({"operation": "UPDATE", "object": pod, "oldObject": null}),
                 &allow,
             ),
-            &[(request, "an UPDATE needs an oldObject")],
+            &[(request, "an UPDATE requires an oldObject")],
         );
         check(
             &case(&json!({"operation": "DELETE", "object": pod}), &allow),
             &[(
                 request,
-                "a DELETE has no object: what is deleted is the oldObject",
+                "a DELETE must not have an object; the deleted object is the oldObject",
             )],
         );
         check(
@@ -514,19 +519,22 @@ mod tests {
             ),
             &[(
                 "spec.cases[0].expect",
-                "message, messageContains, messagePattern, reason, field and errors are those of a denial",
+                "message, messageContains, messagePattern, reason, field and errors require decision: Deny",
             )],
         );
         let mut spec = case(&json!({"object": pod}), &allow);
         spec["bindings"] = "Inline".into();
         check(
             &spec,
-            &[("spec", "inlineBindings and bindings: Inline go together")],
+            &[(
+                "spec",
+                "inlineBindings requires bindings: Inline, which requires at least one inline binding",
+            )],
         );
     }
 
     #[test]
-    fn the_schema_of_the_crd_is_followed() {
+    fn validator_checks_schema_of_crd() {
         let pod = json!({"object": {"any": [null, {"thing": 1}]}});
         let mut spec = case(&pod, &json!({"decision": "allow"}));
         spec["policyName"] = "".into();
@@ -544,7 +552,7 @@ mod tests {
                 ("spec.cases[1]", "duplicate: \"case\""),
                 (
                     "spec.cases[0].expect.decision",
-                    "is `allow`, and must be one of `Allow`, `Deny`; did you mean `Allow`?",
+                    "is `allow`, but must be one of `Allow`, `Deny`; did you mean `Allow`?",
                 ),
                 (
                     "spec.inlineBindings[0].validationActions[1]",
@@ -554,7 +562,7 @@ mod tests {
                 ("spec.inlineParams[0].kind", "must be a string"),
                 (
                     "spec.inlineParams[1]",
-                    "must be of type object, and is integer",
+                    "must be of type object, but is integer",
                 ),
                 ("spec.mode", "unknown field"),
                 ("spec.paramz", "unknown field, did you mean `params`?"),
@@ -574,7 +582,7 @@ mod tests {
         assert_eq!(fields, ["apiVersion", "metadata.name", "spec.cases"]);
         let case = json!({"name": "c", "request": {"object": {}}, "expect": {"applies": true}});
         let target = json!({"kind": "MutatingAdmissionPolicy", "name": "m"});
-        let either = "write policyName for a ValidatingAdmissionPolicy, or target for anything else: one of the two, and not both";
+        let either = "exactly one of policyName (for a ValidatingAdmissionPolicy) and target (for other kinds) is required";
         check(&json!({"cases": [case]}), &[("spec", either)]);
         let both = json!({"policyName": "p", "target": target, "cases": [case]});
         check(&both, &[("spec", either)]);
@@ -585,16 +593,16 @@ mod tests {
             &json!({"policyName": "p", "cases": [mutated]}),
             &[(
                 "spec",
-                "object, patch and unchanged are expected of a MutatingAdmissionPolicy alone",
+                "object, patch and unchanged require a target of the kind MutatingAdmissionPolicy",
             )],
         );
     }
 
-    /// A keyword of the CRD that nobody looks at would be a rule that files need not follow.
+    /// Files would not be validated against a keyword of the CRD that the validator ignores.
     #[test]
-    fn every_keyword_of_the_schema_is_looked_at() {
-        // What is left out has the same default where it is read.
-        const KNOWN: [&str; 19] = [
+    fn validator_supports_every_keyword_of_crd() {
+        // Absent keywords have the same defaults in the validator.
+        const SUPPORTED: [&str; 19] = [
             "default",
             "additionalProperties",
             "description",
@@ -615,16 +623,19 @@ mod tests {
             "x-kubernetes-validations",
             "title",
         ];
-        fn look(schema: &Json) {
+        fn check_keywords(schema: &Json) {
             for (name, value) in schema.as_object().unwrap() {
-                assert!(KNOWN.contains(&name.as_str()), "{name} is not looked at");
+                assert!(
+                    SUPPORTED.contains(&name.as_str()),
+                    "{name} is not supported"
+                );
                 match name.as_str() {
-                    "properties" => value.as_object().unwrap().values().for_each(look),
-                    "items" | "additionalProperties" => look(value),
+                    "properties" => value.as_object().unwrap().values().for_each(check_keywords),
+                    "items" | "additionalProperties" => check_keywords(value),
                     _ => {}
                 }
             }
         }
-        look(&Validator::new().unwrap().schema);
+        check_keywords(&Validator::new().unwrap().schema);
     }
 }

@@ -1,7 +1,7 @@
-//! Webhooks in the place of policies: whether one is called about a request, held against what must be.
+//! Webhooks as targets: compares whether a webhook is called with the expectation.
 //!
-//! The answer of a webhook is nobody's to know, so that an expectation says whether it is called, or by which error
-//! that cannot be told.
+//! The response of a webhook is unknown. An expectation is therefore a call, no call, or an error of a match condition
+//! or selector.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/generic/webhook.go`, `ShouldCallHook`.
 
@@ -9,7 +9,8 @@ use super::api::Expect;
 use super::difference::{self, has_applied, unmatched};
 use crate::policy::admission::ReviewOutcome;
 
-/// How `outcome`, of a webhook that is read as a policy, differs from `expect`; `None` where it does not.
+/// Returns the difference between `outcome`, of a webhook that was evaluated as a policy, and `expect`. Returns `None`
+/// if there is none.
 pub(super) fn difference(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     if expect.error.is_some() {
         return difference::error(expect, outcome, explain);
@@ -17,7 +18,7 @@ pub(super) fn difference(expect: &Expect, outcome: &ReviewOutcome) -> Option<Str
     let is_denied = outcome.denial.is_some();
     if is_denied || !outcome.errors.is_empty() {
         return Some(format!(
-            "an error: {}; write `error` where that is meant",
+            "an error: {}; expect `error` if this is intended",
             explain(outcome)
         ));
     }
@@ -26,12 +27,12 @@ pub(super) fn difference(expect: &Expect, outcome: &ReviewOutcome) -> Option<Str
             "expected the webhook to be called: {}",
             explain(outcome)
         )),
-        (Some(false), true) => Some("expected the webhook not to be called, and it is".to_owned()),
+        (Some(false), true) => Some("expected the webhook not to be called, but it is".to_owned()),
         _ => None,
     }
 }
 
-/// Says whether the webhook is called, in a sentence.
+/// Returns a sentence about whether the webhook is called, and why.
 pub(super) fn explain(outcome: &ReviewOutcome) -> String {
     if let Some(why) = &outcome.not_asked {
         return why.clone();
@@ -41,7 +42,9 @@ pub(super) fn explain(outcome: &ReviewOutcome) -> String {
     }
     let error = (outcome.definition.error.as_ref()).or_else(|| outcome.errors.first());
     if let Some(error) = error {
-        return format!("the webhook is not called, since failurePolicy ignores that: {error}");
+        return format!(
+            "the webhook is not called, because failurePolicy Ignore ignores an error: {error}"
+        );
     }
     if outcome.definition.matched.is_none() {
         return unmatched(

@@ -1,9 +1,9 @@
 //! Conditions of CustomResourceDefinitions: errors of the validation rules in their schemas.
 //!
-//! A schema declares the types of all values that a rule reads, and the API server checks them: a rule with a type error
-//! does not compile (`Compiled`). `TypeChecked` covers the other errors for which the API server rejects a rule in a new
-//! definition: costs above the limits, `oldSelf` where it is not allowed, paths without a field. A stored definition can
-//! have both kinds of errors if an older API server accepted it, or if an update left them unchanged.
+//! A schema declares the types of all values that a rule reads, and the API server checks them: a rule with a type
+//! error does not compile (`Compiled`). `TypeChecked` covers the other errors for which the API server rejects a rule
+//! in a new definition: costs above the limits, `oldSelf` where it is not allowed, paths without a field. A stored
+//! definition can have both kinds of errors if an older API server accepted it, or if an update left them unchanged.
 
 use std::collections::BTreeSet;
 
@@ -79,8 +79,8 @@ fn is_message(error: &DefinitionError) -> bool {
 
 /// Returns the consequence for an object that is validated by the expression with an error.
 ///
-/// Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go` (`validateExpressions`: a rule that does not
-/// compile is an error of each object; a messageExpression that does not compile is ignored).
+/// Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go` (`validateExpressions`: a rule that does
+/// not compile is an error of each object; a messageExpression that does not compile is ignored).
 fn consequence(error: &DefinitionError) -> Consequence {
     if is_message(error) {
         Consequence::OtherMessage

@@ -1,5 +1,5 @@
-//! `ResourcesMatched`: the rules of a policy, or of each webhook of a configuration, match served resources that are not
-//! exempt.
+//! `ResourcesMatched`: the rules of a policy, or of each webhook of a configuration, match served resources that are
+//! not exempt.
 
 use super::compute::{MatchSummary, Observations};
 use super::condition::{ConditionStatus, Reason};

@@ -1,5 +1,5 @@
-//! Status objects, such as `MutatingAdmissionPolicyStatus` of `vap-status.dev/v1alpha1`: conditions of objects whose kind
-//! has no suitable status (ADR 31).
+//! Status objects, such as `MutatingAdmissionPolicyStatus` of `vap-status.dev/v1alpha1`: conditions of objects whose
+//! kind has no suitable status (ADR 31).
 //!
 //! A status object has the name of the policy that it describes, is owned by it, and consists of a status. This module
 //! converts between it and the status of a ValidatingAdmissionPolicy.
@@ -86,7 +86,8 @@ impl StatusObject {
         })
     }
 
-    /// Returns true if the object with this uid owns the status object. An object of the same name may have another uid.
+    /// Returns true if the object with this uid owns the status object. An object of the same name may have another
+    /// uid.
     #[must_use]
     pub fn is_owned_by(&self, uid: Option<&str>) -> bool {
         let owners = self.meta().owner_references.iter().flatten();

@@ -79,8 +79,8 @@ pub enum ParamLookup<'a> {
 impl ParamsState {
     /// Looks up the params of each binding by `exists`. `resource` is the resource of the paramKind.
     ///
-    /// A reference without a namespace to namespaced objects denotes those in the namespace of the request. It counts as
-    /// found if they exist in any namespace.
+    /// A reference without a namespace to namespaced objects denotes those in the namespace of the request. It counts
+    /// as found if they exist in any namespace.
     pub fn examine<'a>(
         bindings: impl Iterator<Item = &'a ValidatingAdmissionPolicyBinding>,
         resource: &ApiResource,

@@ -1,8 +1,8 @@
 //! `Stalled`: only an edit of the policy can make it Ready.
 //!
 //! Tools that apply manifests and wait (Flux, `helm --wait`, all tools on kstatus) fail at once if `Stalled` is True,
-//! and after their timeout if only `Ready` is False. The next manifest that they apply can be a CRD, params, a binding or
-//! a probe. Therefore a policy is `Stalled` only if no other object can correct the failure. An edit of the policy
+//! and after their timeout if only `Ready` is False. The next manifest that they apply can be a CRD, params, a binding
+//! or a probe. Therefore a policy is `Stalled` only if no other object can correct the failure. An edit of the policy
 //! increments its generation, which makes the condition outdated.
 //!
 //! Source: `github.com/fluxcd/cli-utils` `pkg/kstatus/status/generic.go` (`checkGenericProperties`).

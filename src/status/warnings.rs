@@ -1,7 +1,7 @@
 //! `expressionWarnings`: the findings of type checking in upstream's format, within a size limit.
 //!
-//! etcd limits an API object to 1.5 MiB, and every client that watches policies holds their statuses in memory. A warning
-//! is byte-equal to upstream's unless it or the list exceeds its limit. Then whole kinds, and after them whole
+//! etcd limits an API object to 1.5 MiB, and every client that watches policies holds their statuses in memory. A
+//! warning is byte-equal to upstream's unless it or the list exceeds its limit. Then whole kinds, and after them whole
 //! expressions, are omitted, and a line gives their number.
 
 use k8s_openapi::api::admissionregistration::v1::{

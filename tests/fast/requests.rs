@@ -112,7 +112,7 @@ fn generated_name_is_set_for_validation() {
 #[test]
 fn dependence_on_generated_suffix_is_pending() {
     let generated = pod(&json!({"generateName": "x-"}));
-    let why = "the end of the name that the API server makes";
+    let why = "the suffix that the API server generates";
     for expression in [
         "request.name.matches('^x-[a-z]+$')",
         "object.metadata.name.matches('[0-9]$')",

@@ -62,15 +62,15 @@ fn misspelled_probe_fields_are_reported() {
         ),
         (
             format!("  target: {{kind: ValidatingAdmissionPolcy, name: a}}{CASE}"),
-            "write `policyName` for a ValidatingAdmissionPolicy",
+            "use `policyName` for a ValidatingAdmissionPolicy",
         ),
         (
             format!("  target: {{kind: MutatingAdmissionPolicy, name: a}}\n  policyName: a{CASE}"),
-            "is for validating policies, and not for a target",
+            "is allowed for ValidatingAdmissionPolicies, not together with a target",
         ),
         (
             format!("  bindings: Implied{CASE}"),
-            "write policyName for a ValidatingAdmissionPolicy, or target for anything else: one of the two",
+            "exactly one of policyName (for a ValidatingAdmissionPolicy) and target (for other kinds) is required",
         ),
     ];
     for (n, (spec, text)) in table.iter().enumerate() {

@@ -134,7 +134,7 @@ pub(in crate::cli) fn read(
         for Expanded { probe, origins } in expanded {
             let checked = validator.read(&probe).and_then(|mut spec| {
                 if let Some(target) = &target {
-                    let unfit = target::unfit(&spec, target);
+                    let unfit = target::disallowed_expectations(&spec, target);
                     if !unfit.is_empty() {
                         return Err(unfit);
                     }

@@ -12,7 +12,7 @@ use crate::cli::terminal::Terminal;
 use crate::cli::text::{clean, wrap};
 use crate::policy::rule::Rule;
 use crate::probe::api::CaseOutcome;
-use crate::probe::run::fault;
+use crate::probe::run::invalid_message;
 
 pub(in crate::cli) const GREEN: &str = "1;32";
 
@@ -108,7 +108,7 @@ fn render(
             said.extend(difference.flat_map(|it| it.lines()).map(str::to_owned));
         } else {
             let fields = case.invalid.iter().map(|invalid| &*invalid.field);
-            said.push(fault(fields).to_owned());
+            said.push(invalid_message(fields).to_owned());
         }
     }
     if is_verbose {

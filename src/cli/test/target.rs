@@ -15,7 +15,7 @@ use crate::probe::target;
 use crate::probe::validation::Violation;
 use crate::schema::Crd;
 
-pub(super) use crate::probe::target::{kind_of, unfit};
+pub(super) use crate::probe::target::{disallowed_expectations, kind_of};
 
 /// The target of a probe, with the probe in the form that is read; `None` for a probe of validating policies.
 ///
@@ -32,7 +32,7 @@ pub(super) fn take(probe: &Json) -> Result<Option<(Json, Target)>, Vec<Violation
         }]
     })?;
     let spec = probe.get("spec");
-    let found = target::faults(&target, |field| {
+    let found = target::violations(&target, |field| {
         spec.is_some_and(|spec| spec.get(field).is_some())
     });
     if !found.is_empty() {

@@ -375,8 +375,8 @@ fn aim(spec: &mut PolicyProbeSpec, target: &Target, text: &str) -> Option<String
             .get(field)
             .is_some_and(|IgnoredNull(is_null)| !is_null)
     };
-    let mut faults = target::faults(target, has);
-    faults.extend(target::unfit(spec, target));
+    let mut faults = target::violations(target, has);
+    faults.extend(target::disallowed_expectations(spec, target));
     let kind = target::kind_of(target);
     if let Some(bindings) = kind.and_then(target::implied_bindings) {
         spec.bindings = bindings;
@@ -675,12 +675,12 @@ mod tests {
             (
                 r#""policyName": "a""#,
                 r#"{"applies": true}"#,
-                Some("spec.policyName: is for validating policies"),
+                Some("spec.policyName: is allowed for ValidatingAdmissionPolicies"),
             ),
             (
                 r#""params": null"#,
                 r#"{"decision": "Allow"}"#,
-                Some("spec.cases[0].expect.decision: a mutating policy validates nothing"),
+                Some("spec.cases[0].expect.decision: a mutating policy has no validations"),
             ),
         ];
         for (field, expect, wanted) in table {
@@ -700,7 +700,7 @@ mod tests {
         let spec = r#"{"target": {"kind": "ConfigMap", "name": "m"}, "cases": []}"#;
         let problem = object(spec, "").problem.unwrap();
         assert!(
-            problem.starts_with("spec.target.kind: is `ConfigMap`, and must be one of"),
+            problem.starts_with("spec.target.kind: is `ConfigMap`, but must be one of"),
             "{problem}"
         );
     }

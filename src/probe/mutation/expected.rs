@@ -1,4 +1,4 @@
-//! The object that a case expects of mutations, held against the one that they give.
+//! Compares the object after mutations with the expected object.
 
 use std::fmt::Write as _;
 
@@ -9,18 +9,19 @@ use crate::json_patch::{self, Operation};
 use crate::policy::admission::ReviewOutcome;
 use crate::probe::api::Expect;
 
-/// How deep objects are followed; what is deeper is compared as a whole.
+/// The maximum depth to which objects are compared by field. Deeper values are compared as a whole.
 const MAX_DEPTH: usize = 256;
 
-/// The most differences that are named.
-const MAX_NAMED: usize = 3;
+/// The maximum number of described differences.
+const MAX_DESCRIBED: usize = 3;
 
-/// The longest text of a value that is shown, in characters.
+/// The maximum length of the text of a value, in characters.
 const MAX_TEXT: usize = 120;
 
-/// How the object after mutations differs from what is expected of it; the expected one goes to `mutated`.
+/// Returns the difference between the object after mutations and the expected object, and stores the expected object in
+/// `mutated`.
 ///
-/// `completed` gives an object its defaults, as the API server does after each mutation.
+/// `completed` applies defaults to an object, as the API server does after each mutation.
 pub(super) fn difference(
     expect: &Expect,
     outcome: &ReviewOutcome,
@@ -34,16 +35,16 @@ pub(super) fn difference(
         let denial = outcome.denial.as_ref();
         return Some(match denial {
             Some(denial) => format!(
-                "expected an object, and the request is denied: {}",
+                "expected an object, but the request is denied: {}",
                 denial.cause
             ),
-            None => "expected an object, and the request has none".to_owned(),
+            None => "expected an object, but the request has none".to_owned(),
         });
     };
     if let Some(expected) = &expect.object {
         let expected = overlaid(after, expected, 0);
         if expected != *after {
-            let difference = named(&expected, after);
+            let difference = describe(&expected, after);
             mutated.expected = Some(expected);
             return Some(difference);
         }
@@ -54,10 +55,10 @@ pub(super) fn difference(
         });
         let expected = match patched {
             Ok(patched) => completed(patched),
-            Err(why) => return Some(format!("the expected patch does not apply: {why}")),
+            Err(why) => return Some(format!("the expected patch cannot be applied: {why}")),
         };
         if expected != *after {
-            let difference = named(&expected, after);
+            let difference = describe(&expected, after);
             mutated.expected = Some(expected);
             return Some(difference);
         }
@@ -66,23 +67,23 @@ pub(super) fn difference(
     match expect.unchanged {
         Some(true) if is_changed => {
             let difference = format!(
-                "expected the object to stay as it is; {}",
-                named(&mutated.before, after)
+                "expected the object to stay unchanged; {}",
+                describe(&mutated.before, after)
             );
             mutated.expected = Some(mutated.before.clone());
             Some(difference)
         }
         Some(false) if !is_changed => {
-            Some("expected the object to change, and it stays as it is".to_owned())
+            Some("expected the object to change, but it is unchanged".to_owned())
         }
         _ => None,
     }
 }
 
-/// The operations of a patch as it is written.
+/// Parses the operations of a patch.
 ///
 /// # Errors
-/// The operation that is none.
+/// Returns an error if an operation has no `op` or no `path`.
 pub(in crate::probe) fn operations(patch: &[Value]) -> Result<Vec<Operation>, String> {
     let operation = |(n, step): (usize, &Value)| {
         let text = |field: &str| step.get(field).and_then(Value::as_str);
@@ -101,29 +102,29 @@ pub(in crate::probe) fn operations(patch: &[Value]) -> Result<Vec<Operation>, St
     patch.iter().enumerate().map(operation).collect()
 }
 
-/// The object as it would be if it had the fields of `expected`: a field that is null there is none, a list has the
-/// items of the expected one, each with its fields.
-fn overlaid(found: &Value, expected: &Value, depth: usize) -> Value {
+/// Returns the actual object with the fields of `expected`. A field that is null in `expected` is removed, and a list
+/// has the expected items, each with the expected fields.
+fn overlaid(actual: &Value, expected: &Value, depth: usize) -> Value {
     let deeper = depth.saturating_add(1);
-    match (found, expected) {
+    match (actual, expected) {
         (_, expected) if depth > MAX_DEPTH => expected.clone(),
-        (found, Value::Object(fields)) => {
-            let mut whole = found.as_object().cloned().unwrap_or_default();
+        (actual, Value::Object(fields)) => {
+            let mut whole = actual.as_object().cloned().unwrap_or_default();
             for (name, field) in fields {
                 if field.is_null() {
                     whole.remove(name);
                     continue;
                 }
-                let of_found = whole.get(name).unwrap_or(&Value::Null);
-                let field = overlaid(of_found, field, deeper);
+                let actual_field = whole.get(name).unwrap_or(&Value::Null);
+                let field = overlaid(actual_field, field, deeper);
                 whole.insert(name.clone(), field);
             }
             Value::Object(whole)
         }
-        (Value::Array(found), Value::Array(expected)) => {
+        (Value::Array(actual), Value::Array(expected)) => {
             let items = expected.iter().enumerate().map(|(n, item)| {
-                let of_found = found.get(n).unwrap_or(&Value::Null);
-                overlaid(of_found, item, deeper)
+                let actual_item = actual.get(n).unwrap_or(&Value::Null);
+                overlaid(actual_item, item, deeper)
             });
             items.collect()
         }
@@ -131,11 +132,11 @@ fn overlaid(found: &Value, expected: &Value, depth: usize) -> Value {
     }
 }
 
-/// Names the first fields in which two objects differ.
-fn named(expected: &Value, found: &Value) -> String {
+/// Describes the first fields in which two objects differ.
+fn describe(expected: &Value, actual: &Value) -> String {
     let mut differing = Vec::new();
     let mut n = 0;
-    collect(expected, found, "", 0, &mut differing, &mut n);
+    collect(expected, actual, "", 0, &mut differing, &mut n);
     let mut text = differing.join("; ");
     if n > differing.len() {
         let more = n.saturating_sub(differing.len());
@@ -146,40 +147,40 @@ fn named(expected: &Value, found: &Value) -> String {
 
 fn collect(
     expected: &Value,
-    found: &Value,
+    actual: &Value,
     path: &str,
     depth: usize,
     differing: &mut Vec<String>,
     n: &mut usize,
 ) {
-    if expected == found {
+    if expected == actual {
         return;
     }
     let deeper = depth.saturating_add(1);
-    match (expected, found) {
-        (Value::Object(expected), Value::Object(found)) if depth <= MAX_DEPTH => {
-            let of_found = found.keys().filter(|name| !expected.contains_key(*name));
-            for name in expected.keys().chain(of_found) {
+    match (expected, actual) {
+        (Value::Object(expected), Value::Object(actual)) if depth <= MAX_DEPTH => {
+            let additional = actual.keys().filter(|name| !expected.contains_key(*name));
+            for name in expected.keys().chain(additional) {
                 let path = if path.is_empty() {
                     name.clone()
                 } else {
                     format!("{path}.{name}")
                 };
-                match (expected.get(name), found.get(name)) {
-                    (Some(expected), Some(found)) => {
-                        collect(expected, found, &path, deeper, differing, n);
+                match (expected.get(name), actual.get(name)) {
+                    (Some(expected), Some(actual)) => {
+                        collect(expected, actual, &path, deeper, differing, n);
                     }
-                    (expected, found) => tell(expected, found, &path, differing, n),
+                    (expected, actual) => add(expected, actual, &path, differing, n),
                 }
             }
         }
-        (Value::Array(expected), Value::Array(found))
-            if depth <= MAX_DEPTH && expected.len() == found.len() =>
+        (Value::Array(expected), Value::Array(actual))
+            if depth <= MAX_DEPTH && expected.len() == actual.len() =>
         {
-            for (nth, (expected, found)) in expected.iter().zip(found).enumerate() {
+            for (nth, (expected, actual)) in expected.iter().zip(actual).enumerate() {
                 collect(
                     expected,
-                    found,
+                    actual,
                     &format!("{path}[{nth}]"),
                     deeper,
                     differing,
@@ -187,32 +188,32 @@ fn collect(
                 );
             }
         }
-        (Value::Array(expected), Value::Array(found)) if expected.len() != found.len() => {
+        (Value::Array(expected), Value::Array(actual)) if expected.len() != actual.len() => {
             *n = n.saturating_add(1);
-            if differing.len() < MAX_NAMED {
+            if differing.len() < MAX_DESCRIBED {
                 differing.push(format!(
                     "expected `{path}` to have {} items, got {}",
                     expected.len(),
-                    found.len()
+                    actual.len()
                 ));
             }
         }
-        (expected, found) => tell(Some(expected), Some(found), path, differing, n),
+        (expected, actual) => add(Some(expected), Some(actual), path, differing, n),
     }
 }
 
-fn tell(
+fn add(
     expected: Option<&Value>,
-    found: Option<&Value>,
+    actual: Option<&Value>,
     path: &str,
     differing: &mut Vec<String>,
     n: &mut usize,
 ) {
     *n = n.saturating_add(1);
-    if differing.len() >= MAX_NAMED {
+    if differing.len() >= MAX_DESCRIBED {
         return;
     }
-    let of = |value: Option<&Value>| match value {
+    let text = |value: Option<&Value>| match value {
         None => "none".to_owned(),
         Some(value) => {
             let text = value.to_string();
@@ -225,11 +226,11 @@ fn tell(
         }
     };
     differing.push(match expected {
-        None => format!("expected no `{path}`, got {}", of(found)),
+        None => format!("expected no `{path}`, got {}", text(actual)),
         Some(_) => format!(
             "expected `{path}` to be {}, got {}",
-            of(expected),
-            of(found)
+            text(expected),
+            text(actual)
         ),
     });
 }

@@ -1,8 +1,8 @@
-//! Mutating policies in the place of validating ones: the object after the mutations, held against what must be.
+//! Mutating policies as targets: compares the object after the mutations with the expected object.
 //!
-//! Takes a request with its objects as the API server has them at that step, gives the object after all mutations of the
-//! policy under all of its bindings, or why that is not known. What comes behind it (other policies, webhooks, rules of
-//! a CustomResourceDefinition) is not run.
+//! Applies all mutations of the policy under all of its bindings to an object that is prepared for the mutation stage,
+//! or returns the reason why the result is unknown. Later steps (other policies, webhooks, rules of a
+//! CustomResourceDefinition) are not run.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/mutating`.
 
@@ -33,14 +33,14 @@ use crate::schema::resolver::SchemaResolver;
 
 pub use super::decided::Mutated;
 
-/// A mutating policy, with what its mutations need to know.
+/// A mutating policy, with the inputs of its mutations.
 #[derive(Clone, Copy)]
 pub struct Mutating<'a> {
     /// The policy.
     pub policy: &'a MutatingAdmission,
-    /// The kinds of objects.
+    /// The types and defaults of kinds.
     pub kinds: &'a dyn Kinds,
-    /// The types of kinds, for the object after the mutations.
+    /// The schemas of kinds, for validation of the object after the mutations.
     pub schemas: &'a dyn SchemaResolver,
 }
 
@@ -52,21 +52,21 @@ impl fmt::Debug for Mutating<'_> {
     }
 }
 
-/// Outcome of a mutating policy.
+/// The outcome of a mutating policy.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Its match, its bindings, its errors and the refusal, if it refuses the request.
+    /// The match, the bindings, the errors and the denial, if the request is denied.
     pub review: ReviewOutcome,
     /// The object before and after.
     pub mutated: Mutated,
-    /// The cost of the mutations, in units of CEL.
+    /// The cost of the mutations, in CEL cost units.
     pub cost: u64,
 }
 
-/// Mutates the object of a request, and holds it against what the case expects.
+/// Mutates the object of a request, and compares it with the expectation of the case.
 ///
 /// # Errors
-/// The reason why the outcome is not known.
+/// Returns the reason why the outcome is unknown.
 pub(super) fn decide(
     mutating: &Mutating<'_>,
     (case, samples): (&Case, Samples),
@@ -76,7 +76,7 @@ pub(super) fn decide(
 ) -> Result<Decided, String> {
     let outcome = outcome(mutating, asked, (bindings, samples), context)?;
     let (request, _) = asked;
-    let mut decided = Decided::of(outcome.review);
+    let mut decided = Decided::new(outcome.review);
     if decided.outcome.not_asked.is_some() {
         return Ok(decided);
     }
@@ -93,10 +93,10 @@ pub(super) fn decide(
     Ok(decided)
 }
 
-/// Mutates the object of a request, which is as the API server has it at that step.
+/// Mutates the object of a request, which is prepared for the mutation stage.
 ///
 /// # Errors
-/// The reason why the outcome is not known.
+/// Returns the reason why the outcome is unknown.
 pub fn outcome(
     mutating: &Mutating<'_>,
     (request, object): (&AdmissionRequest, Option<&Value>),
@@ -105,7 +105,7 @@ pub fn outcome(
 ) -> Result<Outcome, String> {
     let kinds = mutating.kinds;
     if request.operation == Operation::Delete {
-        let why = "no API server asks a mutating policy about a DELETE".to_owned();
+        let why = "API servers never evaluate a mutating policy for a DELETE".to_owned();
         return Ok(Outcome {
             review: ReviewOutcome::not_asked(why),
             mutated: Mutated {
@@ -127,7 +127,8 @@ pub fn outcome(
     let mut review = outcome.reviews.into_iter().next().unwrap_or_default();
     review.denial = outcome.denial;
     review.errors = outcome.errors;
-    let conditions = (review.evaluations.iter()).filter_map(|it| it.match_conditions.as_ref());
+    let evaluations = review.evaluations.iter();
+    let conditions = evaluations.filter_map(|evaluation| evaluation.match_conditions.as_ref());
     let ignored = conditions.filter_map(|conditions| conditions.ignored.clone());
     review.errors.extend(ignored.collect::<Vec<_>>());
     let plain = |object: &Value| plain(kinds, &request.gvk, object.clone());
@@ -161,18 +162,18 @@ pub fn outcome(
     })
 }
 
-/// The outcome of a request at an API server that has these mutating policies, where it is known.
+/// Applies several mutating policies to a request, as an API server does.
 ///
 /// # Errors
-/// The reason why it is not known.
+/// Returns the reason why the outcome is unknown.
 pub fn together(
     bound: &[Bound<'_>],
     kinds: &dyn Kinds,
     (request, object): (&AdmissionRequest, Option<&Value>),
     context: &ReviewContext<'_>,
 ) -> Result<MutationOutcome, String> {
-    for of in bound {
-        let matched = of
+    for bound_policy in bound {
+        let matched = bound_policy
             .policy
             .admission()
             .matched_kind(request, context.namespaces);
@@ -181,34 +182,36 @@ pub fn together(
             && !kinds.is_custom(&request.gvk)
         {
             return Err(format!(
-                "the policy matches {} as {}, and what converting a mutated object does is not known here",
+                "the policy matches {} as {}, and conversion of mutated objects is not supported",
                 request.gvk.kind,
                 matched.api_version()
             ));
         }
     }
-    let kinds = Asked {
+    let kinds = RecordingKinds {
         kinds,
         missing: Mutex::default(),
     };
-    let mut of_mutations =
+    let mut mutation_context =
         MutationContext::new(&kinds, context.namespaces, Arc::clone(&context.authorizer));
-    of_mutations.is_cancelled.clone_from(&context.is_cancelled);
-    of_mutations.recorder.clone_from(&context.recorder);
-    let outcome = mutate(request, object, bound, &of_mutations);
+    mutation_context
+        .is_cancelled
+        .clone_from(&context.is_cancelled);
+    mutation_context.recorder.clone_from(&context.recorder);
+    let outcome = mutate(request, object, bound, &mutation_context);
     if let Some(exceeded) = outcome.exceeded {
         return Err(exceeded.to_string());
     }
     if let Some(gvk) = kinds.missing().first() {
         return Err(format!(
-            "no schema of {} {} is known, by which a mutation changes it; name its CustomResourceDefinition",
+            "the schema of {} {} is unknown, so that the mutation cannot be applied; add its CustomResourceDefinition",
             gvk.api_version(),
             gvk.kind
         ));
     }
     if !outcome.unknown.is_empty() {
         return Err(format!(
-            "the object after a mutation is not known: {}",
+            "the object after a mutation is unknown: {}",
             outcome.unknown.join("; ")
         ));
     }
@@ -217,22 +220,22 @@ pub fn together(
         .iter()
         .map(|review| review.evaluations.len());
     if invocations.sum::<usize>() > 1 {
-        // The policies, bindings and params of an API server come out of a map.
-        of_mutations.is_reversed = true;
-        of_mutations.recorder = None;
-        let reversed = mutate(request, object, bound, &of_mutations);
+        // The API server iterates over maps of policies, bindings and params, so that their order is undefined.
+        mutation_context.is_reversed = true;
+        mutation_context.recorder = None;
+        let reversed = mutate(request, object, bound, &mutation_context);
         if let Some(exceeded) = reversed.exceeded {
             return Err(exceeded.to_string());
         }
         let sorted = |outcome: &MutationOutcome| -> BTreeSet<String> {
             outcome.errors.iter().cloned().collect()
         };
-        let is_alike = outcome.object == reversed.object
+        let is_equivalent = outcome.object == reversed.object
             && outcome.denial.is_some() == reversed.denial.is_some()
             && sorted(&outcome) == sorted(&reversed);
-        if !is_alike {
+        if !is_equivalent {
             return Err(
-                "the outcome depends on the order of policies, bindings and params, and an API server keeps none"
+                "the outcome depends on the order of policies, bindings and params, which is undefined in an API server"
                     .to_owned(),
             );
         }
@@ -240,7 +243,7 @@ pub fn together(
     Ok(outcome)
 }
 
-/// The object without fields that are null, unless its kind is custom: to Go's types they are none.
+/// Removes null fields, unless the kind is custom: Go's types of built-in kinds decode them as absent.
 fn plain(kinds: &dyn Kinds, gvk: &Gvk, object: Value) -> Value {
     if kinds.is_custom(gvk) {
         object
@@ -249,20 +252,20 @@ fn plain(kinds: &dyn Kinds, gvk: &Gvk, object: Value) -> Value {
     }
 }
 
-/// Kinds that tell which of them are not known.
-struct Asked<'a> {
+/// A wrapper of kinds that records the kinds whose types are unknown.
+struct RecordingKinds<'a> {
     kinds: &'a dyn Kinds,
     missing: Mutex<BTreeSet<Gvk>>,
 }
 
-impl Asked<'_> {
+impl RecordingKinds<'_> {
     fn missing(&self) -> BTreeSet<Gvk> {
         let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         missing.clone()
     }
 }
 
-impl Kinds for Asked<'_> {
+impl Kinds for RecordingKinds<'_> {
     fn types(&self, gvk: &Gvk) -> Option<Arc<Types>> {
         let types = self.kinds.types(gvk);
         if types.is_none() {
@@ -285,10 +288,10 @@ impl Kinds for Asked<'_> {
     }
 }
 
-/// The refusal of an object that mutations have put into another namespace than that of the request.
+/// Returns the denial of an object that mutations have moved to another namespace than that of the request.
 ///
-/// Source: `k8s.io/apiserver` `pkg/registry/rest/meta.go` (`EnsureObjectNamespaceMatchesRequestNamespace`), of which
-/// `BeforeCreate` and `BeforeUpdate` ask behind all mutations.
+/// Source: `k8s.io/apiserver` `pkg/registry/rest/meta.go` (`EnsureObjectNamespaceMatchesRequestNamespace`, called by
+/// `BeforeCreate` and `BeforeUpdate` after all mutations).
 fn misplaced(after: &Value, request: &AdmissionRequest) -> Option<Status> {
     let namespace = after.pointer("/metadata/namespace").and_then(Value::as_str);
     let namespace = namespace.unwrap_or_default();
@@ -312,8 +315,8 @@ fn misplaced(after: &Value, request: &AdmissionRequest) -> Option<Status> {
     })
 }
 
-/// The refusal of an object that mutations have left without a name or a required field, or with a value of another
-/// type.
+/// Returns the denial of an object that mutations have made invalid, for example because a required field is missing or
+/// a value has the wrong type.
 fn invalid(
     (before, after): (&Value, &Value),
     request: &AdmissionRequest,
@@ -323,15 +326,15 @@ fn invalid(
     if before == after {
         return None;
     }
-    let known = errors(before, request, samples, schemas);
-    let mut found = errors(after, request, samples, schemas);
-    found.retain(|error| !known.contains(error));
-    if found.is_empty() {
+    let old_errors = errors(before, request, samples, schemas);
+    let mut new_errors = errors(after, request, samples, schemas);
+    new_errors.retain(|error| !old_errors.contains(error));
+    if new_errors.is_empty() {
         return None;
     }
     let cause = format!(
-        "the API server refuses the object after the mutations: {}",
-        found.join("; ")
+        "the API server rejects the object after the mutations: {}",
+        new_errors.join("; ")
     );
     Some(Status {
         code: 422,
@@ -343,7 +346,8 @@ fn invalid(
     })
 }
 
-/// The errors of an object: a custom resource is held against all that its definition says, another against its schema.
+/// Returns the errors of an object. A custom resource is validated against its definition, other objects against their
+/// schema.
 fn errors(
     object: &Value,
     request: &AdmissionRequest,
@@ -366,7 +370,7 @@ fn errors(
     let violations = sample::violations(object, gvk, schemas, samples, "").into_iter();
     // Fields that the schema does not have are pruned.
     let violations = violations.filter(|violation| !violation.message.starts_with(sample::UNKNOWN));
-    let mut found: Vec<String> = violations
+    let mut errors: Vec<String> = violations
         .map(|violation| {
             let field = violation.field_ref.trim_start_matches('.');
             format!("{field}: {}", violation.message)
@@ -374,12 +378,12 @@ fn errors(
         .collect();
     if request.operation == Operation::Create && request.subresource.is_empty() && !is_named(object)
     {
-        found.push("metadata.name: Required value: name or generateName is required".to_owned());
+        errors.push("metadata.name: Required value: name or generateName is required".to_owned());
     }
-    found
+    errors
 }
 
-/// Reports whether an object has a name, or the beginning of one.
+/// Returns true if an object has a name or generateName.
 ///
 /// Source: apimachinery `pkg/api/validation/objectmeta.go` (`ValidateObjectMetaAccessor`).
 fn is_named(object: &Value) -> bool {
@@ -389,12 +393,12 @@ fn is_named(object: &Value) -> bool {
         .any(|pointer| text(pointer).is_some_and(|text| !text.is_empty()))
 }
 
-/// The object without fields that are null, which are none to Go's types.
+/// Removes null fields from an object.
 fn without_nulls(object: &Value) -> Value {
     match object {
         Value::Object(fields) => {
-            let kept = fields.iter().filter(|(_, field)| !field.is_null());
-            kept.map(|(name, field)| (name.clone(), without_nulls(field)))
+            let set = fields.iter().filter(|(_, field)| !field.is_null());
+            set.map(|(name, field)| (name.clone(), without_nulls(field)))
                 .collect()
         }
         Value::Array(items) => items.iter().map(without_nulls).collect(),
@@ -402,42 +406,43 @@ fn without_nulls(object: &Value) -> Value {
     }
 }
 
-/// How `outcome`, of a mutating policy, differs from `expect` beside its object; `None` where it does not.
+/// Returns the difference between `outcome`, of a mutating policy, and `expect`, except for the object. Returns `None`
+/// if there is none.
 pub(super) fn difference(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     if expect.error.is_some() {
         return difference::error(expect, outcome, explain);
     }
     if outcome.denial.is_some() {
         return Some(format!(
-            "the request is denied: {}; write `error` where that is meant",
+            "the request is denied: {}; expect `error` if this is intended",
             explain(outcome)
         ));
     }
     if let Some(error) = outcome.errors.first() {
         return Some(format!(
-            "an error, which does not deny here: {error}; write `error` where that is meant"
+            "an error that does not deny the request: {error}; expect `error` if this is intended"
         ));
     }
     match (expect.applies, applies(outcome)) {
-        (Some(false), true) => Some("expected the policy not to apply, and it does".to_owned()),
+        (Some(false), true) => Some("expected the policy not to apply, but it does".to_owned()),
         (Some(true), false) => Some(format!(
             "expected the policy to apply: {}",
             explain(outcome)
         )),
         (None, false) => Some(format!(
-            "the policy does not apply: {}; write `applies: false` where that is meant",
+            "the policy does not apply: {}; expect `applies: false` if this is intended",
             explain(outcome)
         )),
         _ => None,
     }
 }
 
-/// Reports whether the mutations were evaluated for one of the bindings and params.
+/// Returns true if the mutations were evaluated for one of the bindings and params.
 pub(super) fn applies(outcome: &ReviewOutcome) -> bool {
     outcome.evaluations.iter().any(has_applied)
 }
 
-/// Says what the policy came to, in a sentence.
+/// Returns the reason of the outcome, as a sentence.
 pub(super) fn explain(outcome: &ReviewOutcome) -> String {
     if outcome.denial.is_none() && applies(outcome) {
         return "the mutations were evaluated".to_owned();

@@ -1,35 +1,35 @@
-//! The JSON patch between two objects.
+//! Computes the JSON patch between two objects.
 
 use serde_json::{Map, Value, json};
 
-/// How deep objects are followed; what is deeper is replaced as a whole.
+/// The maximum depth to which objects are compared by field. Deeper values are replaced as a whole.
 const MAX_DEPTH: usize = 256;
 
-/// The operations, as RFC 6902 has them, that make `after` of `before`.
+/// Returns the operations (RFC 6902) that change `before` to `after`.
 #[must_use]
 pub fn between(before: &Value, after: &Value) -> Vec<Value> {
     let mut operations = Vec::new();
-    of_values(before, after, "", 0, &mut operations);
+    diff_values(before, after, "", 0, &mut operations);
     operations
 }
 
-fn of_values(before: &Value, after: &Value, path: &str, depth: usize, out: &mut Vec<Value>) {
+fn diff_values(before: &Value, after: &Value, path: &str, depth: usize, out: &mut Vec<Value>) {
     if before == after {
         return;
     }
     let deeper = depth.saturating_add(1);
     match (before, after) {
         (Value::Object(before), Value::Object(after)) if depth <= MAX_DEPTH => {
-            of_fields(before, after, path, deeper, out);
+            diff_fields(before, after, path, deeper, out);
         }
         (Value::Array(before), Value::Array(after)) if depth <= MAX_DEPTH => {
-            of_items(before, after, path, deeper, out);
+            diff_items(before, after, path, deeper, out);
         }
         _ => out.push(json!({"op": "replace", "path": path, "value": after})),
     }
 }
 
-fn of_fields(
+fn diff_fields(
     before: &Map<String, Value>,
     after: &Map<String, Value>,
     path: &str,
@@ -39,7 +39,7 @@ fn of_fields(
     for (name, value) in before {
         let path = format!("{path}/{}", escaped(name));
         match after.get(name) {
-            Some(other) => of_values(value, other, &path, depth, out),
+            Some(other) => diff_values(value, other, &path, depth, out),
             None => out.push(json!({"op": "remove", "path": path})),
         }
     }
@@ -51,9 +51,9 @@ fn of_fields(
     }
 }
 
-/// Items that stand alike at the begin and the end stay; of those between as many as there are are changed, and the
-/// others are added or removed behind them.
-fn of_items(before: &[Value], after: &[Value], path: &str, depth: usize, out: &mut Vec<Value>) {
+/// Adds the operations between two lists. Equal items at the beginning and the end are unchanged. Of the items between
+/// them, those with a counterpart are changed in place; the others are added or removed after them.
+fn diff_items(before: &[Value], after: &[Value], path: &str, depth: usize, out: &mut Vec<Value>) {
     let pairs = || before.iter().zip(after);
     let begin = pairs().take_while(|(one, other)| one == other).count();
     let shorter = before.len().min(after.len());
@@ -64,7 +64,7 @@ fn of_items(before: &[Value], after: &[Value], path: &str, depth: usize, out: &m
     let n_after = after.len().saturating_sub(end).saturating_sub(begin);
     let n_both = n_before.min(n_after);
     for (n, (one, other)) in pairs().enumerate().skip(begin).take(n_both) {
-        of_values(one, other, &format!("{path}/{n}"), depth, out);
+        diff_values(one, other, &format!("{path}/{n}"), depth, out);
     }
     let first = begin.saturating_add(n_both);
     for n in (first..begin.saturating_add(n_before)).rev() {
@@ -76,7 +76,7 @@ fn of_items(before: &[Value], after: &[Value], path: &str, depth: usize, out: &m
     }
 }
 
-/// A name as a part of a JSON pointer.
+/// Escapes a name for a JSON pointer.
 fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
@@ -89,14 +89,14 @@ mod tests {
 
     #[track_caller]
     fn check(before: &Value, after: &Value, expected: &Value) {
-        let found = between(before, after);
-        assert_eq!(json!(found), *expected);
-        let patched = json_patch::apply(before, &operations(&found).unwrap()).unwrap();
+        let patch = between(before, after);
+        assert_eq!(json!(patch), *expected);
+        let patched = json_patch::apply(before, &operations(&patch).unwrap()).unwrap();
         assert_eq!(patched, *after);
     }
 
     #[test]
-    fn a_patch_makes_one_object_of_the_other() {
+    fn between_patch_changes_before_to_after() {
         check(
             &json!({"a": 1, "b": {"c/d": 1, "e~f": 2}}),
             &json!({"a": 2, "b": {"c/d": 1, "g/h": 3}}),

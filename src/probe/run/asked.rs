@@ -1,11 +1,11 @@
-//! The requests of cases: what of one is the same for all versions of a policy, and the namespaces that it sees.
+//! The requests of cases, independent of the version of the policy, and the namespaces that they use.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::json;
 
-use super::super::api::{AuthorizerDecision as Answer, AuthorizerRule as Rule, Request};
+use super::super::api::{AuthorizerDecision as CaseDecision, AuthorizerRule as Rule, Request};
 use super::super::prepare::{self, Prepared};
 use super::super::undefaulted::Undefaulted;
 use super::Setting;
@@ -16,32 +16,32 @@ use crate::policy::admission::{
 use crate::schema::resolver::SchemaResolver;
 use crate::schema::{Gvk, RestMapper};
 
-/// A request with all that is the same for all versions of a policy.
+/// A prepared request, which is the same for all versions of a policy.
 #[derive(Debug)]
 pub(super) struct Asked {
     /// The request of the case with complete objects.
     prepared: Request,
-    /// Which policies can be decided, where the objects are not complete.
+    /// Determines the policies that can be evaluated although the defaults of the objects are unknown.
     undefaulted: Option<Undefaulted>,
-    /// The request as the API server would see it.
+    /// The admission request.
     pub(super) request: AdmissionRequest,
-    /// The namespace that the case brings.
+    /// The `namespaceObject` of the case.
     given: Option<Namespace>,
-    /// The namespace of the request where nothing but its name is known, once it is asked for.
+    /// The namespace of the request with only its name, created when it is first used.
     bare: Arc<OnceLock<Namespace>>,
-    /// The answers that the case gives.
+    /// The authorizer decisions of the case.
     pub(super) authorizer: Arc<dyn Authorizer>,
-    /// The request as one for another kind, the first that a policy matched it as.
+    /// The request converted to another kind, for the first kind as which a policy matched it.
     converted: OnceLock<(Gvk, Result<AdmissionRequest, String>)>,
-    /// The same with other names that the API server could have made.
+    /// The same request with other names that the API server could generate.
     renamed: Vec<Self>,
 }
 
 impl Asked {
-    /// Makes a request ready to be asked about.
+    /// Creates the request, and the same request with other generated names.
     ///
     /// # Errors
-    /// The reason why there is no such request.
+    /// Returns the reason why there is no such request.
     pub(super) fn new(prepared: Prepared<'_>, mapper: &RestMapper) -> Result<Self, String> {
         let renamed = prepared.renamed().into_iter();
         let renamed = renamed.map(|prepared| Self::one(prepared, mapper));
@@ -68,11 +68,11 @@ impl Asked {
         })
     }
 
-    /// Checks that `outcome` is the same for other names that the API server could have made.
+    /// Checks that `outcome` is equivalent for other names that the API server could generate.
     ///
     /// # Errors
-    /// That it is not.
-    pub(super) fn is_settled(
+    /// Returns an error if it is not.
+    pub(super) fn check_generated_names(
         &self,
         setting: &Setting<'_>,
         (bindings, to): (&[Binding], Option<Gvk>),
@@ -85,9 +85,9 @@ impl Asked {
             if let Some(exceeded) = other.exceeded {
                 return Err(exceeded.to_string());
             }
-            if !is_alike(outcome, &other) {
+            if !is_equivalent(outcome, &other) {
                 return Err(
-                    "the decision depends on the end of the name that the API server makes of `generateName`"
+                    "the decision depends on the suffix that the API server generates for `generateName`"
                         .to_owned(),
                 );
             }
@@ -95,10 +95,10 @@ impl Asked {
         Ok(())
     }
 
-    /// Reports whether a policy that matches the request can be decided.
+    /// Checks that a policy that matches the request can be evaluated.
     ///
     /// # Errors
-    /// The reason why it cannot.
+    /// Returns the reason why it cannot.
     pub(super) fn decides(&self, policy: &Admission) -> Result<(), String> {
         match &self.undefaulted {
             Some(undefaulted) => undefaulted.decides(policy, &self.prepared),
@@ -106,7 +106,7 @@ impl Asked {
         }
     }
 
-    /// The object of the request, as it is evaluated.
+    /// Returns the prepared object of the request.
     pub(super) fn object(&self) -> Option<&serde_json::Value> {
         self.prepared.object.as_ref()
     }
@@ -114,16 +114,16 @@ impl Asked {
     pub(super) fn namespaces<'a>(&'a self, others: &'a dyn NamespaceSource) -> Namespaces<'a> {
         Namespaces {
             given: self.given.clone(),
-            of_request: &self.request.namespace,
+            request_namespace: &self.request.namespace,
             bare: Arc::clone(&self.bare),
             others,
         }
     }
 
-    /// The request with its objects of the kind `to`, as which a policy matches it, if it does.
+    /// Returns the request with its objects converted to the kind `to`, as which a policy matches it.
     ///
     /// # Errors
-    /// The reason why they cannot be converted here.
+    /// Returns an error if the conversion is not supported.
     pub(super) fn as_kind(
         &self,
         to: Option<Gvk>,
@@ -136,33 +136,34 @@ impl Asked {
             let request = self.request.clone();
             prepare::convert(&self.prepared, request, Some(to.clone()), schemas)
         };
-        let (known, converted) = self.converted.get_or_init(|| (to.clone(), convert()));
-        if *known == to {
+        let (cached, converted) = self.converted.get_or_init(|| (to.clone(), convert()));
+        if *cached == to {
             return converted.as_ref().map(Cow::Borrowed).map_err(Clone::clone);
         }
         convert().map(Cow::Owned)
     }
 }
 
-/// The namespace of a case, if it brings one, and those that exist; the namespace of the request exists
-/// in any case, as the API server would not have let the request come so far otherwise.
+/// The `namespaceObject` of a case, and the existing namespaces. The namespace of the request always exists, because
+/// the API server rejects other requests before it evaluates policies.
 pub(crate) struct Namespaces<'a> {
     given: Option<Namespace>,
-    of_request: &'a str,
-    /// That of the request, where neither the case nor what exists has it; once it is asked for.
+    request_namespace: &'a str,
+    /// The namespace of the request with only its name, created when it is first used. It is used if it is neither that
+    /// of the case nor an existing one.
     bare: Arc<OnceLock<Namespace>>,
     others: &'a dyn NamespaceSource,
 }
 
-/// The namespaces of a case.
+/// Returns the namespaces of a case.
 pub(crate) fn case_namespaces<'a>(
     case: &Request,
-    of_request: &'a str,
+    request_namespace: &'a str,
     others: &'a dyn NamespaceSource,
 ) -> Namespaces<'a> {
     Namespaces {
         given: case.namespace_object.as_ref().map(Namespace::new),
-        of_request,
+        request_namespace,
         bare: Arc::default(),
         others,
     }
@@ -172,8 +173,8 @@ impl NamespaceSource for Namespaces<'_> {
     fn namespace(&self, name: &str) -> Option<Namespace> {
         let given = self.given.namespace(name);
         given.or_else(|| self.others.namespace(name)).or_else(|| {
-            let is_it = name == self.of_request;
-            is_it.then(|| self.bare.get_or_init(|| bare_namespace(name)).clone())
+            let is_of_request = name == self.request_namespace;
+            is_of_request.then(|| self.bare.get_or_init(|| bare_namespace(name)).clone())
         })
     }
 }
@@ -186,14 +187,14 @@ fn bare_namespace(name: &str) -> Namespace {
     }))
 }
 
-/// Reports whether two outcomes differ in texts alone.
-fn is_alike(a: &ReviewOutcome, b: &ReviewOutcome) -> bool {
+/// Returns true if two outcomes differ only in texts.
+fn is_equivalent(a: &ReviewOutcome, b: &ReviewOutcome) -> bool {
     let results = |outcome: &ReviewOutcome| {
-        let of = outcome.evaluations.iter().map(|evaluation| {
+        let failed = outcome.evaluations.iter().map(|evaluation| {
             let conditions = evaluation.match_conditions.as_ref();
             conditions.and_then(|conditions| conditions.failed_condition.clone())
         });
-        of.collect::<Vec<_>>()
+        failed.collect::<Vec<_>>()
     };
     a.is_allowed() == b.is_allowed()
         && a.definition.matched == b.definition.matched
@@ -205,7 +206,7 @@ fn is_alike(a: &ReviewOutcome, b: &ReviewOutcome) -> bool {
         && a.audit_annotations.keys().eq(b.audit_annotations.keys())
 }
 
-/// The answers that a case gives.
+/// Returns the authorizer of a case.
 fn authorizer(request: &Request) -> AuthorizerList {
     let rule = |rule: &Rule| AuthorizerRule {
         user: None,
@@ -219,9 +220,9 @@ fn authorizer(request: &Request) -> AuthorizerList {
         path: rule.path.clone(),
         answer: AuthorizerAnswer {
             decision: match rule.decision {
-                Answer::Allow => AuthorizerDecision::Allow,
-                Answer::Deny => AuthorizerDecision::Deny,
-                Answer::NoOpinion => AuthorizerDecision::NoOpinion,
+                CaseDecision::Allow => AuthorizerDecision::Allow,
+                CaseDecision::Deny => AuthorizerDecision::Deny,
+                CaseDecision::NoOpinion => AuthorizerDecision::NoOpinion,
             },
             reason: rule.reason.clone().unwrap_or_default(),
             error: rule.error.clone(),

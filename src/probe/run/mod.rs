@@ -1,4 +1,4 @@
-//! Running a probe: each request through the policy, and what was decided against what must be.
+//! Runs probes: evaluates the policy for each request, and compares the decision with the expected one.
 
 mod asked;
 mod request;
@@ -39,35 +39,35 @@ pub(crate) use asked::case_namespaces;
 pub use request::{admission_request, equivalents, group_versions, groups, user_info};
 pub use target::explain;
 
-/// The name of the binding that `bindings: Implied` stands for.
+/// The name of the binding of `bindings: Implied`.
 const IMPLIED: &str = "implied";
 
-/// Environment in which a probe is run.
+/// The inputs for running a probe.
 #[derive(Clone)]
 pub struct Setting<'a> {
     /// The policy.
     pub admission: &'a Admission,
-    /// The kind of its params.
+    /// The paramKind of the policy.
     pub param_kind: Option<&'a Gvk>,
-    /// Its bindings; an error says why they are not known.
+    /// The bindings of the policy, or the reason why they are unknown.
     pub bindings: Result<&'a [Binding], String>,
-    /// The objects of its paramKind; an error says why they are not known.
+    /// The objects of the paramKind, or the reason why they are unknown.
     pub params: Result<&'a dyn ParamSource, String>,
-    /// The namespaces that exist.
+    /// The existing namespaces.
     pub namespaces: &'a dyn NamespaceSource,
-    /// Who answers for `authorizer: FromCluster`; an error says why nobody does.
+    /// The authorizer for `authorizer: FromCluster`, or the reason why there is none.
     pub authorizer: Result<Arc<dyn Authorizer>, String>,
-    /// Resources that are served.
+    /// The served resources.
     pub mapper: &'a RestMapper,
-    /// The types of kinds, for the sample objects.
+    /// The schemas of kinds, for the sample objects.
     pub schemas: &'a dyn SchemaResolver,
-    /// Why the API server refuses the policy, if it does: then no case can pass.
+    /// The reason why the API server rejects the policy, if it does. No case can pass then.
     pub refusal: Option<&'a str>,
     /// The kind of the subject that `admission` was compiled from.
     pub kind: SubjectKind,
     /// The mutations, if the kind is `MutatingAdmissionPolicy`.
     pub mutating: Option<mutation::Mutating<'a>>,
-    /// True to record the values of all parts of the expressions.
+    /// True to record the values of all subexpressions.
     pub records: bool,
 }
 
@@ -79,23 +79,23 @@ impl std::fmt::Debug for Setting<'_> {
     }
 }
 
-/// Result of a case, with everything that led to it.
+/// The result of a case, with the details of its evaluation.
 #[derive(Clone, Debug)]
 pub struct CaseResult {
-    /// Result as reported in the status of the probe.
+    /// The result in the form of the probe's status.
     pub status: CaseStatus,
-    /// Actual decision; `None` where the case could not be evaluated.
+    /// The actual decision. `None` if the case could not be evaluated.
     pub outcome: Option<ReviewOutcome>,
-    /// The object before and after mutations, where the probe is about them.
+    /// The object before and after mutations, if the policy is a mutating one.
     pub mutated: Option<Box<Mutated>>,
-    /// The faults of the sample objects, by their fields in the probe, for which nothing was evaluated:
-    /// `request.object.spec` is one of the case, `spec.inlineParams[0]` one of the probe.
+    /// The violations of the sample objects, for which the case was not evaluated. A field such as
+    /// `request.object.spec` is relative to the case, `spec.inlineParams[0]` to the probe.
     pub invalid: Vec<Violation>,
-    /// The parts of the expressions that were evaluated, where they are recorded.
+    /// The evaluated subexpressions, if they are recorded.
     pub recording: Recording,
-    /// The rules of a CustomResourceDefinition that decided; where none did, the first that were true.
+    /// The failing rules of a CustomResourceDefinition, or the first rules that were true if no rule failed.
     pub rules: Vec<EvaluatedRule>,
-    /// How many more rules decided than are in `rules`.
+    /// The number of failing rules that are not in `rules`.
     pub n_more_rules: usize,
 }
 
@@ -110,9 +110,9 @@ pub struct EvaluatedRule {
     pub n: usize,
     /// The expression.
     pub expression: String,
-    /// The error that it came to.
+    /// The error of the rule, if it failed.
     pub error: Option<String>,
-    /// The parts that were evaluated, as those of an expression with the index 0.
+    /// The evaluated subexpressions, as those of an expression with the index 0.
     pub recording: Recording,
 }
 
@@ -132,9 +132,9 @@ pub struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    /// Makes a probe ready to be run in `setting`.
+    /// Creates a runner of the cases of `probe`.
     ///
-    /// Where `is_cancelled` is set while a case is run, that ends soon, and what it came to says nothing.
+    /// If `is_cancelled` is set while a case runs, the case ends soon, and its result is meaningless.
     #[must_use]
     pub fn new(
         probe: &PolicyProbeSpec,
@@ -148,16 +148,16 @@ impl<'a> Runner<'a> {
         }
     }
 
-    fn refused(&self, case: &Case, why: &str) -> CaseResult {
+    fn rejected(&self, case: &Case, why: &str) -> CaseResult {
         let noun = self.setting.kind.row().evaluated;
-        failed(case, &format!("the API server refuses the {noun}: {why}"))
+        failed(case, &format!("the API server rejects the {noun}: {why}"))
     }
 
     /// Runs one of the probe's cases.
     #[must_use]
     pub fn run(&self, case: &Case) -> CaseResult {
         if let Some(why) = self.setting.refusal {
-            return self.refused(case, why);
+            return self.rejected(case, why);
         }
         match &self.prepared {
             Ok(prepared) => {
@@ -168,7 +168,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// The request of a case, checked and completed: what of a case is the same for all versions of a policy.
+    /// Validates and prepares the request of a case. The result is the same for all versions of a policy.
     #[must_use]
     pub fn request(&self, case: &Case) -> CaseRequest {
         match &self.prepared {
@@ -177,13 +177,15 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Runs one of the probe's cases, whose request a runner of another version of the policy has made.
+    /// Runs one of the probe's cases with a prepared request, which may come from a runner for another version of the
+    /// policy.
     #[must_use]
     pub fn run_with(&self, case: &Case, request: &CaseRequest) -> CaseResult {
         self.run_prepared(case, request, self.is_cancelled.as_ref())
     }
 
-    /// As [`Self::run_with`], but the case ends soon after `is_cancelled` is set, and its result means nothing then.
+    /// Runs a case like [`Self::run_with`]. It ends soon after `is_cancelled` is set, and its result is then
+    /// meaningless.
     #[must_use]
     pub fn run_until(
         &self,
@@ -201,7 +203,7 @@ impl<'a> Runner<'a> {
         is_cancelled: Option<&Arc<AtomicBool>>,
     ) -> CaseResult {
         if let Some(why) = self.setting.refusal {
-            return self.refused(case, why);
+            return self.rejected(case, why);
         }
         match &self.prepared {
             Ok(prepared) => prepared.run(case, request, self.setting, is_cancelled),
@@ -210,11 +212,11 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// The request of a case with complete objects, or what comes of the case without asking.
+/// The prepared request of a case, or the result of a case that cannot be evaluated.
 #[derive(Debug)]
 pub struct CaseRequest(Result<Box<Asked>, Box<CaseResult>>);
 
-/// A case that could not be evaluated.
+/// Returns the result of a case that could not be evaluated because of `why`.
 #[must_use]
 pub fn pending(case: &Case, why: &str) -> CaseResult {
     CaseResult {
@@ -228,7 +230,7 @@ pub fn pending(case: &Case, why: &str) -> CaseResult {
     }
 }
 
-/// The status of a case, by its name, that could not be evaluated because of `why`.
+/// Returns the status of a case that could not be evaluated because of `why`.
 #[must_use]
 pub fn pending_status(name: String, why: &str) -> CaseStatus {
     CaseStatus {
@@ -239,45 +241,45 @@ pub fn pending_status(name: String, why: &str) -> CaseStatus {
     }
 }
 
-/// A case that fails before anything is decided.
+/// Returns the result of a case that fails before it is evaluated.
 pub(super) fn failed(case: &Case, why: &str) -> CaseResult {
     let mut result = pending(case, why);
     result.status.outcome = CaseOutcome::Failed;
     result
 }
 
-/// A case that fails because objects of it, or of its probe, are none that the API server takes.
+/// Returns the result of a case that fails because objects in the case or the probe are invalid.
 pub(super) fn invalid(case: &Case, invalid: Vec<Violation>) -> CaseResult {
     let texts = invalid
         .iter()
         .map(|violation| format!("{}: {}", violation.field_ref, violation.message));
     let texts: Vec<String> = texts.collect();
     let fields = invalid.iter().map(|violation| &*violation.field_ref);
-    let why = format!("{}: {}", fault(fields), texts.join("; "));
+    let why = format!("{}: {}", invalid_message(fields), texts.join("; "));
     CaseResult {
         invalid,
         ..failed(case, &why)
     }
 }
 
-/// The fault of a case whose objects are wrong in these fields.
+/// Returns the message about a case whose objects are invalid in these fields.
 #[must_use]
-pub fn fault<'a>(mut fields: impl Iterator<Item = &'a str>) -> &'static str {
+pub fn invalid_message<'a>(mut fields: impl Iterator<Item = &'a str>) -> &'static str {
     if fields.all(|field| field.contains("expect.")) {
-        "no object can be as it is expected"
+        "no object can match the expectation"
     } else {
-        "the API server refuses the object"
+        "the API server rejects the object"
     }
 }
 
-/// State shared by all cases of a probe.
+/// The state that all cases of a probe share.
 #[derive(Debug)]
 struct Prepared<'a> {
     bindings: Vec<Binding>,
     params: Params<'a>,
     asks_cluster: Option<Arc<dyn Authorizer>>,
     samples: Samples,
-    /// The faults of the params of the probe.
+    /// The violations of the params of the probe.
     invalid_params: Vec<Violation>,
 }
 
@@ -329,14 +331,14 @@ impl<'a> Prepared<'a> {
         })
     }
 
-    /// The request of a case.
+    /// Validates and prepares the request of a case.
     fn request(&self, case: &Case, setting: &Setting<'_>) -> CaseRequest {
-        let mut faults = self.invalid_params.clone();
-        faults.extend(contradictions(&case.request));
-        faults.extend(invalid_samples(&case.request, self.samples, setting));
-        faults.extend(invalid_expected(case, setting));
-        if !faults.is_empty() {
-            return CaseRequest(Err(Box::new(invalid(case, faults))));
+        let mut violations = self.invalid_params.clone();
+        violations.extend(contradictions(&case.request));
+        violations.extend(invalid_samples(&case.request, self.samples, setting));
+        violations.extend(invalid_expected(case, setting));
+        if !violations.is_empty() {
+            return CaseRequest(Err(Box::new(invalid(case, violations))));
         }
         let (mapper, schemas) = (setting.mapper, setting.schemas);
         let stage = target::stage(setting.kind);
@@ -368,12 +370,17 @@ impl<'a> Prepared<'a> {
             Err(why) => return pending(case, &why),
         };
         if target::is_exempt(setting.kind, &request.gvr) {
+            let verb = if setting.kind.is_webhooks() {
+                "call"
+            } else {
+                "evaluate"
+            };
             let outcome = ReviewOutcome::not_asked(format!(
-                "no API server asks a {} about {}",
+                "API servers never {verb} a {} for {}",
                 setting.kind.row().evaluated,
                 exempt::name(&request.gvr)
             ));
-            return self.judged(case, setting, Decided::of(outcome), Recording::new());
+            return self.result(case, setting, Decided::new(outcome), Recording::new());
         }
         let recorder = setting.records.then(|| Arc::new(Recorder::default()));
         let authorizer = (self.asks_cluster.as_ref()).unwrap_or(&asked.authorizer);
@@ -393,7 +400,7 @@ impl<'a> Prepared<'a> {
         let decided = match &setting.mutating {
             None => {
                 let outcome = setting.admission.review(&request, &self.bindings, &context);
-                Ok(Decided::of(outcome))
+                Ok(Decided::new(outcome))
             }
             Some(mutating) => {
                 let object = asked.object();
@@ -410,30 +417,34 @@ impl<'a> Prepared<'a> {
         }
         context.recorder = None;
         if target::stage(setting.kind) == Stage::Validation
-            && let Err(why) =
-                asked.is_settled(setting, (&self.bindings, to), &context, &decided.outcome)
+            && let Err(why) = asked.check_generated_names(
+                setting,
+                (&self.bindings, to),
+                &context,
+                &decided.outcome,
+            )
         {
             return pending(case, &why);
         }
         decided.note_unmatched((setting.admission, &self.bindings), &request, &namespaces);
         let recording = recorder.map(|recorder| recorder.take());
-        self.judged(case, setting, decided, recording.unwrap_or_default())
+        self.result(case, setting, decided, recording.unwrap_or_default())
     }
 
-    /// The result of a case that was decided.
-    fn judged(
+    /// Returns the result of a case that was evaluated.
+    fn result(
         &self,
         case: &Case,
         setting: &Setting<'_>,
         mut decided: Decided,
         recording: Recording,
     ) -> CaseResult {
-        // A client is warned once of each thing.
+        // The API server sends each warning once.
         // Source: `k8s.io/apiserver` `pkg/endpoints/filters/warning.go`, `AddWarning`.
-        let mut told = BTreeSet::new();
-        (decided.outcome.warnings).retain(|text| told.insert(text.clone()));
+        let mut sent = BTreeSet::new();
+        (decided.outcome.warnings).retain(|text| sent.insert(text.clone()));
         CaseResult {
-            status: judge(case, setting, &self.bindings, &decided),
+            status: case_status(case, setting, &self.bindings, &decided),
             outcome: Some(decided.outcome),
             mutated: decided.mutated,
             invalid: Vec::new(),
@@ -444,7 +455,7 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// The object of a request and that before it, each with its kind and its field.
+/// Returns the object and the old object of a request, each with its kind and field.
 pub(super) fn objects(request: &Request) -> impl Iterator<Item = (&Value, Gvk, &'static str)> {
     let objects = [
         (&request.object, "request.object"),
@@ -456,9 +467,9 @@ pub(super) fn objects(request: &Request) -> impl Iterator<Item = (&Value, Gvk, &
     })
 }
 
-/// The faults of the objects of a request.
+/// Returns the violations of the objects of a request.
 fn invalid_samples(request: &Request, samples: Samples, setting: &Setting<'_>) -> Vec<Violation> {
-    let of_objects = objects(request).map(|(object, gvk, path)| {
+    let object_violations = objects(request).map(|(object, gvk, path)| {
         sample::violations(object, &gvk, setting.schemas, samples, path)
     });
     let namespace = request.namespace_object.as_ref().map(|namespace| {
@@ -466,10 +477,11 @@ fn invalid_samples(request: &Request, samples: Samples, setting: &Setting<'_>) -
         let path = "request.namespaceObject";
         sample::violations(namespace, &gvk, setting.schemas, samples, path)
     });
-    of_objects.chain(namespace).flatten().collect()
+    object_violations.chain(namespace).flatten().collect()
 }
 
-/// The fields of the expected object that its kind does not have: that such a field is absent always holds.
+/// Returns the fields of the expected object that its kind does not have. Such an expectation always has the same
+/// result.
 fn invalid_expected(case: &Case, setting: &Setting<'_>) -> Vec<Violation> {
     let (Some(expected), Some(object)) = (&case.expect.object, &case.request.object) else {
         return Vec::new();
@@ -478,7 +490,7 @@ fn invalid_expected(case: &Case, setting: &Setting<'_>) -> Vec<Violation> {
     sample::unknown_fields(expected, &gvk, setting.schemas, "expect.object")
 }
 
-/// The faults of the params that a probe brings.
+/// Returns the violations of the inline params of a probe.
 fn invalid_params(probe: &PolicyProbeSpec, setting: &Setting<'_>) -> Vec<Violation> {
     let Some(kind) = setting
         .param_kind
@@ -487,15 +499,15 @@ fn invalid_params(probe: &PolicyProbeSpec, setting: &Setting<'_>) -> Vec<Violati
         return Vec::new();
     };
     let params = probe.inline_params.iter().enumerate();
-    let of_param = |(n, param): (usize, &Value)| {
+    let violations = |(n, param): (usize, &Value)| {
         let path = format!("spec.inlineParams[{n}]");
         sample::violations(param, kind, setting.schemas, probe.samples, &path)
     };
-    params.flat_map(of_param).collect()
+    params.flat_map(violations).collect()
 }
 
-/// Holds what was decided against what must be.
-fn judge(
+/// Compares the decision with the expected one.
+fn case_status(
     case: &Case,
     setting: &Setting<'_>,
     bindings: &[Binding],
@@ -535,7 +547,7 @@ fn inline_binding(name: &str, spec: ValidatingAdmissionPolicyBindingSpec) -> Bin
     Binding::new(&binding)
 }
 
-/// A binding of the policy that denies, matches all, and takes all params.
+/// Returns a binding of the policy that denies, matches all resources, and uses all params.
 #[must_use]
 pub fn implied_binding(policy: &str, param_kind: Option<&Gvk>) -> Binding {
     let spec = ValidatingAdmissionPolicyBindingSpec {
@@ -551,7 +563,7 @@ pub fn implied_binding(policy: &str, param_kind: Option<&Gvk>) -> Binding {
     inline_binding(IMPLIED, spec)
 }
 
-/// The params of a probe; those that say no apiVersion and kind are of the paramKind.
+/// Returns the inline params of a probe. Params without apiVersion and kind are of the paramKind.
 fn inline_params(params: &[Value], setting: &Setting<'_>) -> ParamList {
     let kind = setting.param_kind;
     let object = |param: &Value| {

@@ -1,4 +1,4 @@
-//! Requests of cases as the API server would see them: their resource and kind, user and options.
+//! Converts the requests of cases to admission requests: their resource and kind, user and options.
 
 use std::collections::BTreeSet;
 
@@ -11,25 +11,26 @@ use crate::policy::admission::{
 use crate::schema::rest_mapper::RestMapper;
 use crate::schema::{GroupVersion, Gvk, Gvr};
 
-/// The API groups of the resources and objects that the cases of a probe name: what is served of them
-/// decides which requests there are.
+/// Returns the API groups of the resources and objects in the cases of a probe. Discovery of these groups determines
+/// the admission requests.
 #[must_use]
 pub fn groups(probe: &PolicyProbeSpec) -> BTreeSet<String> {
     let requests = probe.cases.iter().map(|case| &case.request);
-    let of_request = |request: &Request| -> Vec<String> {
-        let named = request.resource.iter().map(|named| named.group.clone());
+    let request_groups = |request: &Request| -> Vec<String> {
+        let resource = request.resource.iter();
+        let resource = resource.map(|resource| resource.group.clone());
         let objects = [&request.object, &request.old_object].into_iter().flatten();
-        let of_object = |object: &Value| {
+        let object_group = |object: &Value| {
             let api_version = object.get("apiVersion")?.as_str()?;
             let (group, _) = GroupVersion::split(api_version);
             Some(group.to_owned())
         };
-        named.chain(objects.filter_map(of_object)).collect()
+        resource.chain(objects.filter_map(object_group)).collect()
     };
-    requests.flat_map(of_request).collect()
+    requests.flat_map(request_groups).collect()
 }
 
-/// The group versions of the sample objects of a probe.
+/// Returns the group versions of the sample objects of a probe.
 #[must_use]
 pub fn group_versions(probe: &PolicyProbeSpec) -> BTreeSet<GroupVersion> {
     let requests = probe.cases.iter().map(|case| &case.request);
@@ -43,10 +44,10 @@ pub fn group_versions(probe: &PolicyProbeSpec) -> BTreeSet<GroupVersion> {
     requests.flat_map(of_request).collect()
 }
 
-/// The request as the API server would see it.
+/// Converts the request of a case to an admission request.
 ///
 /// # Errors
-/// The reason why there is no such request.
+/// Returns the reason why there is no such request.
 pub fn admission_request(
     request: &Request,
     mapper: &RestMapper,
@@ -60,10 +61,10 @@ pub fn admission_request(
     let subject = object.as_ref().or(old_object.as_ref());
     let subresource = request.sub_resource.clone().unwrap_or_default();
     let (gvr, gvk, is_namespaced) = resource_of(request, subject, &subresource, mapper)?;
-    let text_of = |given: &Option<String>, of: fn(&Object) -> &str| {
+    let text_of = |given: &Option<String>, default: fn(&Object) -> &str| {
         given
             .clone()
-            .unwrap_or_else(|| subject.map(of).unwrap_or_default().to_owned())
+            .unwrap_or_else(|| subject.map(default).unwrap_or_default().to_owned())
     };
     let name = text_of(&request.name, Object::name);
     let mut namespace = text_of(&request.namespace, Object::namespace);
@@ -89,7 +90,7 @@ pub fn admission_request(
     })
 }
 
-/// The user as policies see it; `None` is one who is not authenticated.
+/// Returns the user info in the admission request. `None` is an unauthenticated user.
 #[must_use]
 pub fn user_info(given: Option<api::UserInfo>) -> UserInfo {
     let user = user(given.unwrap_or_default());
@@ -102,7 +103,7 @@ pub fn user_info(given: Option<api::UserInfo>) -> UserInfo {
     }
 }
 
-/// The options of a request as the API server has them: of their kind, and with the dry run.
+/// Returns the options of a request as the API server sets them: with their kind, and the dry run.
 ///
 /// Source: `k8s.io/apiserver` `pkg/endpoints/handlers/{create,update,delete}.go`.
 fn options(request: &Request, operation: Operation) -> Option<Value> {
@@ -125,8 +126,8 @@ fn options(request: &Request, operation: Operation) -> Option<Value> {
     Some(options)
 }
 
-/// The user as the API server has it: one who is not authenticated has a name too, and who is has the groups that
-/// the API server itself adds.
+/// Completes the user as the API server does: an unauthenticated user has the name `system:anonymous`, and other users
+/// are in the groups that the API server adds.
 ///
 /// Source: `k8s.io/apiserver` `pkg/authentication/request/anonymous/anonymous.go`,
 /// `pkg/authentication/group/authenticated_group_adder.go` (`AuthenticateRequest`),
@@ -153,14 +154,14 @@ fn user(mut user: api::UserInfo) -> api::UserInfo {
             format!("system:serviceaccounts:{namespace}"),
         ];
     }
-    let is_told = |group: &String| group == AUTHENTICATED || group == UNAUTHENTICATED;
-    if !user.groups.iter().any(is_told) {
+    let is_set = |group: &String| group == AUTHENTICATED || group == UNAUTHENTICATED;
+    if !user.groups.iter().any(is_set) {
         user.groups.push(AUTHENTICATED.to_owned());
     }
     user
 }
 
-/// The resource and kind of a request, and whether its objects live in namespaces.
+/// Returns the resource and kind of a request, and true if its objects are namespaced.
 fn resource_of(
     request: &Request,
     subject: Option<&Object>,
@@ -173,21 +174,20 @@ fn resource_of(
     let Some(resource) = &request.resource else {
         let Some(gvk) = of_subject else {
             return Err(
-                "the request names no resource, and its object no apiVersion and kind".to_owned(),
+                "the request has no resource, and its object has no apiVersion and kind".to_owned(),
             );
         };
         let served = mapper.resources_of_kind(&gvk).next().ok_or_else(|| {
             if !subresource.is_empty() {
                 return format!(
-                    "an object of kind {} {} does not tell what the subresource `{subresource}` is of: the request must \
-                     name its resource",
+                    "cannot determine the resource of the subresource `{subresource}` from an object of kind {} {}: set \
+                     the resource of the request",
                     gvk.api_version(),
                     gvk.kind
                 );
             }
             format!(
-                "no resource of kind {} {} is served: its CustomResourceDefinition is missing, or the \
-                 request must name its resource",
+                "no resource of kind {} {} is served: add its CustomResourceDefinition, or set the resource of the request",
                 gvk.api_version(),
                 gvk.kind
             )
@@ -214,7 +214,7 @@ fn resource_of(
         .or_else(|| served.map(|served| served.gvk.clone()))
         .ok_or_else(|| {
             format!(
-                "{} {} is not served, and no object of the request names a kind",
+                "{} {} is not served, and the request has no object with a kind",
                 gvr.group_version(),
                 full.resource
             )
@@ -222,11 +222,11 @@ fn resource_of(
     Ok((gvr, gvk, served.is_some_and(|served| served.namespaced)))
 }
 
-/// Returns the resources that serve the same objects as a resource: itself in the other versions of its
-/// group, and the events of the core group, which are those of their own group too.
+/// Returns the resources that serve the same objects as a resource: the resource in other versions of its group, and
+/// for events the resource in the other of their two groups.
 ///
-/// Source: `k8s.io/apiserver` `pkg/endpoints/installer.go` (`EquivalentResourceRegistry` is told of each
-/// storage), `k8s.io/kubernetes` `pkg/controlplane/instance.go`.
+/// Source: `k8s.io/apiserver` `pkg/endpoints/installer.go` (registers each storage in the
+/// `EquivalentResourceRegistry`), `k8s.io/kubernetes` `pkg/controlplane/instance.go`.
 #[must_use]
 pub fn equivalents(gvr: &Gvr, subresource: &str, mapper: &RestMapper) -> Vec<Equivalent> {
     const EVENT_GROUPS: [&str; 2] = ["", "events.k8s.io"];
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_groups_of_resources_and_objects_are_told() {
+    fn groups_include_resources_and_objects() {
         let probe: PolicyProbeSpec = serde_json::from_value(json!({"policyName": "a", "cases": [
             {"name": "a", "expect": {"decision": "Allow"}, "request": {
                 "object": {"apiVersion": "apps/v1", "kind": "Deployment"},

@@ -1,5 +1,5 @@
-//! The evaluation of each kind of subject that a probe may be about: when it runs, its decision, and the difference from
-//! the expectation.
+//! The evaluation of each kind of subject that a probe may be about: when it runs, its decision, and the difference
+//! from the expectation.
 
 use super::super::api::{Decision, Expect};
 use super::super::{difference, mutation, webhook};
@@ -9,7 +9,7 @@ use crate::policy::exempt;
 use crate::policy::subject::SubjectKind;
 use crate::schema::Gvr;
 
-/// Returns true if no API server asks a subject of this kind about `resource`.
+/// Returns true if API servers never evaluate a subject of this kind for `resource`.
 pub(super) fn is_exempt(kind: SubjectKind, resource: &Gvr) -> bool {
     match kind {
         SubjectKind::ValidatingAdmissionPolicy | SubjectKind::MutatingAdmissionPolicy => {
@@ -55,12 +55,14 @@ pub(super) fn difference(
     outcome: &ReviewOutcome,
 ) -> Option<String> {
     match kind {
-        SubjectKind::ValidatingAdmissionPolicy => difference::of(expect, policy, bindings, outcome),
+        SubjectKind::ValidatingAdmissionPolicy => {
+            difference::difference(expect, policy, bindings, outcome)
+        }
         SubjectKind::MutatingAdmissionPolicy => mutation::difference(expect, outcome),
         SubjectKind::ValidatingWebhookConfiguration | SubjectKind::MutatingWebhookConfiguration => {
             webhook::difference(expect, outcome)
         }
-        // Its cases are not run as those of policies.
+        // `custom_resource` runs its cases.
         SubjectKind::CustomResourceDefinition => None,
     }
 }

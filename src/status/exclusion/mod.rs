@@ -1,7 +1,7 @@
 //! Policies that are excluded from the controller by name or label, for instance those of the platform's vendor.
 //!
-//! The controller parses the exclusion from its options and writes it to annotations of its Lease. The plugin reads them
-//! to distinguish excluded policies from policies without a status yet.
+//! The controller parses the exclusion from its options and writes it to annotations of its Lease. The plugin reads
+//! them to distinguish excluded policies from policies without a status yet.
 
 use std::collections::BTreeMap;
 use std::fmt;
